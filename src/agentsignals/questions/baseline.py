@@ -33,7 +33,7 @@ from agentsignals.questions.question import (
     Study,
     Table,
 )
-from agentsignals.questions.sql import PLACED, read_queries
+from agentsignals.questions.sql import PLACED, declared, read_queries
 from agentsignals.stats.agent_traces import LOW_N, bands, negative_between
 from agentsignals.stats.intervals import Interval, Z, quantile
 
@@ -267,9 +267,7 @@ def against(baseline: Baseline, path: str) -> Study:
     context: Context = "eval" if baseline.context == "eval" else "product"
     command = f"agentsignals report --baseline {shlex.quote(path)} --study sessions -o baseline.json"
     return Study(
-        name="baseline",
-        title="You against a baseline",
-        question="Where do your sessions differ from those of the baseline?",
+        **declared("study", "baseline"),
         queries=QUERY,
         function=partial(_compare, baseline, command),
         context=context,
@@ -298,7 +296,7 @@ def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
     others = [MEASURES[mine.signal][0] for mine, other in pairs if mine.version != other.version]
     if others:
         limits.append(f"Measured otherwise here than in the baseline, and not compared: {', '.join(others)}.")
-    sizes = size.finding("baseline.sessions", of.capitalize(), of, note, unit="sessions", command=command)
+    sizes = size.finding("baseline.sessions", title=of.capitalize(), note=note, command=command)
     turn_gap, turns_table, turns_chart = _by_turn(yours, base, command)
     measure_gap, measures_table, measures_chart = _by_measure(pairs, command)
     return Outcome([sizes, turn_gap, measure_gap], [measures_table, turns_table], [turns_chart, measures_chart], limits)
@@ -316,13 +314,10 @@ def _by_turn(yours: Baseline, base: Baseline, command: str) -> tuple[Finding, Ta
             value=mine.value - other.value, n=mine.n, interval=difference(mine, other), note=_OF_TWO, counted=_ELSEWHERE
         ).finding(
             "baseline.turn_gap",
-            f"{title}: turn {mine.turn}",
-            "your labelled messages there",
-            f"yours {formatted(mine.value, 'share')} (n = {mine.n:,}), the baseline's {formatted(other.value, 'share')}"
-            f" (n = {other.n:,}); of {len(wide)} turns compared the furthest apart",
-            unit="share of messages",
+            title=f"{title}: turn {mine.turn}",
+            note=f"yours {formatted(mine.value, 'share')} (n = {mine.n:,}), the baseline's"
+            f" {formatted(other.value, 'share')} (n = {other.n:,}); of {len(wide)} turns compared the furthest apart",
             command=command,
-            headline=True,
         )
     else:
         lacking = (
@@ -345,15 +340,12 @@ def _by_turn(yours: Baseline, base: Baseline, command: str) -> tuple[Finding, Ta
             )
             drawn = {"name": name, "at": rate.turn, "value": rate.value, "low": rate.low, "high": rate.high, "tip": tip}
             marks.append(mark(drawn, _ELSEWHERE))
-    title, n, of = "NEGATIVE messages by turn, yours and the baseline's", sum(r.n for r, _ in turns), _OF_MESSAGES
+    title, n, _of = "NEGATIVE messages by turn, yours and the baseline's", sum(r.n for r, _ in turns), _OF_MESSAGES
     made = table(
         "baseline.turns",
-        title,
-        "turn | n your n:count | rate yours:share | base_n baseline's n:count | base_rate baseline's:share | gap:share"
-        " | ends:share | warning says little because",
         rows,
+        title=title,
         n=n,
-        of=of,
         evidence=_ELSEWHERE,
         note=f"Few: under {LOW_N} labelled messages on either side.",
     )
@@ -362,7 +354,7 @@ def _by_turn(yours: Baseline, base: Baseline, command: str) -> tuple[Finding, Ta
     )
     note = f"the baseline's n = {sum(other.n for _, other in turns):,}; lines are 95% intervals"
     fewest = 4  # two turns, each of both
-    return finding, made, chart("baseline.turns", title, marks, spec, n=n, of=of, note=note, fewest=fewest)
+    return finding, made, chart("baseline.turns", marks, spec, title=title, n=n, note=note, fewest=fewest)
 
 
 def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Finding, Table, Chart | None]:
@@ -404,13 +396,10 @@ def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Findi
             value=gap, n=mine.n, kind="number", interval=interval, note=_NO_PLACES, counted=_ELSEWHERE
         ).finding(
             "baseline.measure_gap",
-            f"{title}: {name}",
-            "your sessions",
-            f"mean {formatted(mine.mean, kind)} against {formatted(other.mean, kind)}"
+            title=f"{title}: {name}",
+            note=f"mean {formatted(mine.mean, kind)} against {formatted(other.mean, kind)}"
             f" (n = {other.n:,} sessions of the baseline); of {len(gaps)} measures the furthest apart",
-            unit="standard deviations",
             command=command,
-            headline=True,
             signals=(mine.signal,),
         )
     else:
@@ -421,28 +410,22 @@ def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Findi
         f" | {side}_low {whose} 10%:figure | {side}_high {whose} 90%:figure"
         for side, whose in ((YOURS, "your"), (BASE, "baseline's"))
     )
-    n, of = max((mine.n for mine, _ in pairs), default=0), "of your sessions at most"
+    n, _of = max((mine.n for mine, _ in pairs), default=0), "of your sessions at most"
     made = table(
         "baseline.measures",
-        "Your sessions and the baseline's",
-        f"measure measure of a session | {sides} | gap gap, standard deviations:number | from 95% from:number"
-        " | to:number | warning says little because",
         rows,
+        header=f"measure measure of a session | {sides} | gap gap, standard deviations:number | from 95% from:number"
+        " | to:number | warning says little because",
         n=n,
-        of=of,
         evidence=_ELSEWHERE,
-        note="A gap is the difference of the means over their common standard deviation; 0.2 is small, 0.8 large"
-        " (Cohen 1988). Medians and quantiles stand beside because most measures are skewed.",
     )
     marks.sort(key=lambda row: -abs(row["value"]))
     most = max((other.n for _, other in pairs), default=0)
     drawn = chart(
         "baseline.measures",
-        "How far your sessions lie from the baseline's",
         marks,
         dots(marks, "standard deviations above the baseline's mean", "number"),
         n=n,
-        of=of,
         note=f"the baseline's n = {most:,} at most; {INTERVAL_NOTE}",
     )
     return finding, made, drawn

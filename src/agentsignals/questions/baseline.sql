@@ -1,6 +1,42 @@
+-- study: baseline
+-- title: You against a baseline
+-- question: Where do your sessions differ from those of the baseline?
+
 -- name: baseline.measures
 SELECT session_id, signal, version, CASE WHEN signal = 'corpus.short_messages' THEN TRY_CAST(value->>'le_20' AS DOUBLE)
   / nullif(TRY_CAST(value->>'n' AS DOUBLE), 0) ELSE number END AS number,
   signal = '{of_words}' OR (signal IN ({of_output}) AND visible_output_tokens IS NOT NULL) AS low
 FROM signals JOIN sessions USING (session_id)
 WHERE signal IN ({paths}) AND absent IS NULL ORDER BY signal, session_id
+
+-- finding: baseline.sessions
+-- of: sessions of the baseline
+-- unit: sessions
+
+-- finding: baseline.turn_gap
+-- of: your labelled messages there
+-- unit: share of messages
+-- headline: yes
+
+-- finding: baseline.measure_gap
+-- of: your sessions
+-- unit: standard deviations
+-- headline: yes
+
+-- table: baseline.turns
+-- columns: turn | n your n:count | rate yours:share | base_n baseline's n:count | base_rate baseline's:share |
+--   gap:share | ends:share | warning says little because
+-- of: of your labelled messages
+
+-- table: baseline.measures
+-- title: Your sessions and the baseline's
+-- of: of your sessions at most
+-- note: A gap is the difference of the means over their common standard deviation; 0.2 is small, 0.8 large (Cohen
+--   1988). Medians and quantiles stand beside because most measures are skewed.
+
+-- chart: baseline.measures
+-- title: How far your sessions lie from the baseline's
+-- of: of your sessions at most
+
+-- chart: baseline.turns
+-- of: of your labelled messages

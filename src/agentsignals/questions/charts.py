@@ -232,7 +232,7 @@ def histogram_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
         if filled[0] <= i <= filled[-1]
     ]
     says = f"{title}: " + "; ".join(row["tip"] for row in rows)
-    return chart(id, title, rows, histogram(rows, unit, of), n=len(values), of=of, note=note, says=says)
+    return chart(id, rows, histogram(rows, unit, of), n=len(values), title=title, of=of, note=note, says=says)
 
 
 def _short(edges: Sequence[float], i: int) -> str:
@@ -387,10 +387,10 @@ def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     ends = [row["tip"] for row in rows if row["from"] == iso_time(last)]
     return chart(
         id,
-        title,
         rows,
         lines(rows, unit, kind, [name for name in drawn_lines if name in drawn], (iso_time(first), iso_time(last))),
         n=len(timed),
+        title=title,
         of=of,
         note=f"each point is of the {days} days up to it; days with fewer than {fewest} {of} behind them have none",
         says=f"{title}, from {first:%Y-%m-%d} to {last:%Y-%m-%d}, UTC. At the end: " + "; ".join(ends),
@@ -447,10 +447,10 @@ def stacked_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     undrawn = [part for part in (f"{missing:,} without a time{lacking}" if missing else "", left_out) if part]
     return chart(
         id,
-        f"{title} by {span.step}",
         rows,
         stacked_columns(rows, f"{unit} per {span.step}", kind, names, (iso_time(span.first), iso_time(span.end))),
         n=len(placed),
+        title=f"{title} by {span.step}",
         of="sessions",
         note=f"not drawn: {' and '.join(undrawn)}" if undrawn else "",
         says=f"{title} by {span.step} and agent, from {span.first:%Y-%m-%d} to {span.end:%Y-%m-%d}, UTC.",

@@ -87,30 +87,24 @@ class Estimate(Struct, frozen=True, kw_only=True):
         """Both ends of the interval, as cells of a row."""
         return self.interval or (None, None)
 
-    def finding(self, id: str, title: str, of: str, note: str = "", *, sql: str = "", **more: Any) -> Finding:  # noqa: A002  (the finding's field)
-        """Return the figure as a finding.
+    def finding(self, id: str, title: str = "", of: str = "", note: str = "", **more: Any) -> Finding:  # noqa: A002  (the finding's field)
+        """Return the figure as a finding. Fields that are not given are those that the study's `.sql` file declares.
 
         `sql`: a query whose first cell is the value; without it the study's report recomputes it. The unit of a share
         is `share of` its denominator, unless `more` says otherwise.
         """
-        caveats = "; ".join(part for part in (note, self.note) if part)
-        base: dict[str, Any] = {
-            "unit": f"share of {of}",
-            "command": query_command(sql) if sql else "",
-            "kind": self.kind,
-        }
-        base |= {"caveat": self.note, "sessions": self.sessions}
+        fields = sql.declared("finding", id) | _given(title=title, of=of, note=note) | more
+        query = fields.pop("sql", "")
         note_evidence(id, self.counted)
-        return Finding(
-            id=id,
-            title=title,
-            of=of,
-            value=self.value,
-            n=int(self.n),
-            interval=self.interval,
-            note=caveats,
-            **base | more,
-        )
+        base: dict[str, Any] = {
+            "unit": f"share of {fields['of']}",
+            "command": query_command(query) if query else "",
+            "kind": self.kind,
+            "caveat": self.note,
+            "sessions": self.sessions,
+        }
+        fields["note"] = "; ".join(part for part in (fields.get("note"), self.note) if part)
+        return Finding(id=id, value=self.value, n=int(self.n), interval=self.interval, **base | fields)
 
     def mark(self, name: str, tip: str, **more: Any) -> Row:
         """Return the figure with its interval as a row of a chart."""
@@ -191,43 +185,43 @@ def columns(header: str) -> tuple[Column, ...]:
     return tuple(made)
 
 
-def table(  # noqa: PLR0913  (a table's fields, in the order they are read)
+def table(
     id: str,  # noqa: A002  (the table's field)
-    title: str,
-    header: str,
     rows: list[list[Any]],
     *,
     n: float,
-    of: str,
     evidence: Sequence[Evidence | None] | NoSessions,
-    note: str = "",
+    header: str = "",
+    **words: str,
 ) -> Table:
-    """Build a table whose columns are written as in `columns`. `evidence`: the sessions of each row, or why there are
-    none."""
-    made = Table(id=id, title=title, columns=columns(header), rows=rows, n=int(n), of=of, note=note)
+    """Build a table. `evidence`: the sessions of each row, or why there are none. `header`: its columns, as `columns`
+    reads them. Words (title, of, note) that are not given are those that the study's `.sql` file declares."""
+    fields = sql.declared("table", id) | _given(columns=header, **words)
+    made = Table(id=id, rows=rows, n=int(n), **fields | {"columns": columns(fields["columns"])})
     note_row_evidence(made, evidence)
     return made
 
 
-def chart(  # noqa: PLR0913  (a chart's fields, in the order they are read)
+def chart(
     id: str,  # noqa: A002  (the chart's field)
-    title: str,
     rows: Sequence[Row],
     spec: dict[str, Any],
     *,
     n: float,
-    of: str,
-    note: str = "",
-    says: str = "",
     fewest: int = 1,
+    **words: str,
 ) -> Chart | None:
-    """Build a chart of these marks, or None for fewer than `fewest`. `says`: the alternative text, else every mark's
-    tip."""
+    """Build a chart of these marks, or None for fewer than `fewest`. Words (title, of, note) that are not given are
+    those that the study's `.sql` file declares. `says`: the alternative text, else every mark's tip."""
     if len(rows) < fewest:
         return None
-    words = says or "; ".join(row["tip"] for row in rows)
     note_chart_evidence(id, rows)
-    return Chart(id=id, title=title, says=words, spec=spec, n=int(n), of=of, note=note)
+    fields = sql.declared("chart", id) | _given(**words)
+    return Chart(id=id, spec=spec, n=int(n), **{"says": "; ".join(row["tip"] for row in rows)} | fields)
+
+
+def _given(**words: str) -> dict[str, Any]:
+    return {name: text for name, text in words.items() if text}
 
 
 def bar(name: str, value: float, tip: str, at_least: bool = False, *, evidence: Evidence) -> Row:
@@ -474,38 +468,24 @@ def pooled_ratio(
     return (clustered_share if is_share else clustered_ratio)(parts, places)
 
 
-def median_finding(
-    inputs: Inputs,
-    path: str,
-    id: str,  # noqa: A002  (the finding's field)
-    title: str,
-    *,
-    kind: Kind = "number",
-    **more: Any,
-) -> Finding:
-    """Return the median of a signal over its sessions. `more`: its unit and other fields of the finding."""
-    note = more.pop("note", _without(inputs, path))
-    estimate = clustered_median(signal_values(inputs, path), inputs.places, kind)
-    return estimate.finding(id, title, "sessions", note, sql=sql.number_of(path), signals=(path,), **more)
+def median_finding(inputs: Inputs, id: str, **more: Any) -> Finding:  # noqa: A002  (the finding's field)
+    """Return the median over its sessions of the signal that the finding's declaration names."""
+    fields = sql.declared("finding", id) | more
+    (path,) = fields["signals"]
+    more["note"] = fields.get("note") or _without(inputs, path)
+    estimate = clustered_median(signal_values(inputs, path), inputs.places, fields.get("kind", "number"))
+    return estimate.finding(id, of="sessions", sql=sql.number_of(path), **more)
 
 
-def pooled_finding(  # noqa: PLR0913  (a finding's words, in the order they are read)
-    inputs: Inputs,
-    path: str,
-    id: str,  # noqa: A002  (the finding's field)
-    title: str,
-    of: str,
-    note: str = "",
-    *,
-    is_share: bool = True,
-    **more: Any,
-) -> Finding:
-    """Return a ratio signal over all sessions together. `is_share`: the numerator is part of the denominator."""
+def pooled_finding(inputs: Inputs, id: str, *, is_share: bool = True, **more: Any) -> Finding:  # noqa: A002  (the finding's field)
+    """Return the ratio that the finding's declaration names, over all sessions together. `is_share`: the numerator is
+    part of the denominator."""
+    fields = sql.declared("finding", id) | more
+    (path,) = fields["signals"]
     rows = [row for row in signal_rows(inputs, path) if row["num"] is not None and row["den"]]
     sessions = f"over {len(rows):,} sessions" if rows else _without(inputs, path)
-    notes = "; ".join(part for part in (sessions, note) if part)
-    together = pooled_ratio(rows, inputs.places, is_share=is_share)
-    return together.finding(id, title, of, notes, sql=sql.pooled(path), signals=(path,), **more)
+    more["note"] = "; ".join(part for part in (sessions, fields.get("note")) if part)
+    return pooled_ratio(rows, inputs.places, is_share=is_share).finding(id, sql=sql.pooled(path), **more)
 
 
 def _without(inputs: Inputs, path: str) -> str:

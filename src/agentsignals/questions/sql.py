@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from agentsignals.model import UNSPOKEN
 from agentsignals.questions.question import Row
@@ -125,24 +126,56 @@ def place_by_session(rows: Iterable[Row]) -> dict[str, str]:
 
 def sections(file: Path) -> dict[str, str]:
     """The sections of a `.sql` file by name. Each stands below a line `-- name: …`."""
-    _, *pieces = _NAME.split(file.read_text("utf-8"))
-    return {name: text.strip() for name, text in zip(pieces[::2], pieces[1::2], strict=True)}
+    return {name: text for kind, name, text in _sections(file) if kind == "name"}
 
 
 def read_queries(module: str, **fragments: str) -> dict[str, dict[str, str]]:
     """The queries of the `.sql` file beside a module, by study (or finding) and name, each on one line. A section is
-    named `study.name`; `fragments` replace their names in braces."""
+    named `study.name`; `fragments` replace their names in braces.
+
+    The file also says what a reader is shown: sections `-- study: …`, `-- finding: …`, `-- table: …` and `-- chart: …`
+    hold fields, a line each (`-- title: …`), and a finding the SQL that recomputes its value. `declared` gives them.
+    """
     found: dict[str, dict[str, str]] = {}
-    for section, text in sections(Path(module).with_suffix(".sql")).items():
-        study, _, name = section.partition(".")
-        body = " ".join(line for line in text.split("\n") if not line.startswith("--"))
+    for kind, section, text in _sections(Path(module).with_suffix(".sql")):
         for fragment, meant in (_FRAGMENTS | fragments).items():
-            body = body.replace(f"{{{fragment}}}", meant)
-        found.setdefault(study, {})[name] = _BLANKS.sub("", " ".join(body.split()))
+            text = text.replace(f"{{{fragment}}}", meant)  # noqa: PLW2901
+        query = _BLANKS.sub("", " ".join(re.sub(r"^--.*", "", text, flags=re.MULTILINE).split()))
+        if kind == "name":
+            study, _, name = section.partition(".")
+            found.setdefault(study, {})[name] = query
+            continue
+        fields: dict[str, Any] = {"name": section} if kind == "study" else {}
+        for key, value in _FIELD.findall(text.replace("\n--   ", " ")):
+            match key:
+                case "limit":
+                    fields["limits"] = (*fields.get("limits", ()), value)
+                case "signals":
+                    fields[key] = tuple(value.split())
+                case "order":
+                    fields[key] = int(value)
+                case "headline" | "priced":
+                    fields[key] = True
+                case _:
+                    fields[key] = value
+        _declared[kind, section] = fields | ({"sql": query} if query else {})
     return found
 
 
-_NAME = re.compile(r"^-- name: ([\w.]+)\n", re.MULTILINE)
+def declared(kind: str, name: str) -> dict[str, Any]:
+    """What the `.sql` file of its module says of a study, finding, table or chart; empty where it says nothing."""
+    return dict(_declared.get((kind, name), {}))
+
+
+def _sections(file: Path) -> Iterator[tuple[str, str, str]]:
+    _, *pieces = _SECTION.split(file.read_text("utf-8"))
+    for kind, name, text in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
+        yield kind, name, text.strip()
+
+
+_declared: dict[tuple[str, str], dict[str, Any]] = {}
+_SECTION = re.compile(r"^-- (name|study|finding|table|chart): ([\w.]+)\n", re.MULTILINE)
+_FIELD = re.compile(r"^-- (\w+): (.*)$", re.MULTILINE)
 _BLANKS = re.compile(r"(?<=\() | (?=\))")
 """Left where a bracket is broken into lines."""
 _FRAGMENTS = {"started_at": STARTED, "said_at": SAID_AT, "spoken": SPOKEN}

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from agentsignals.questions.charts import bars, dots
-from agentsignals.questions.estimates import INTERVAL_NOTE, Part, bar, chart, clustered_share, table
+from agentsignals.questions.estimates import Part, bar, chart, clustered_share, table
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, NoSessions, Row, Table
 from agentsignals.questions.sql import NAMED, read_queries
@@ -113,16 +113,11 @@ def by_mode(sessions: list[Row], modes: list[Row], places: dict[str, str]) -> Ta
     fates = " | ".join(f"{key} {words}:share" for key, words in FATES.items() if key != "committed")
     return table(
         "survival.by_mode",
-        "What became of the lines that agents wrote, by mode",
-        "mode | n sessions:count | produced lines written:count | efficiency efficiency (Eq 2):share | ends:share"
-        f" | rate survival (Eq 3):share | {fates}",
         shown,
+        header="mode | n sessions:count | produced lines written:count | efficiency efficiency (Eq 2):share"
+        f" | ends:share | rate survival (Eq 3):share | {fates}",
         n=len(sessions),
-        of="sessions whose calls wrote lines",
         evidence=behind,
-        note="SWE-chat (v1, modes as recorded, sessions that map cleanly; all, collaborative, vibe): Eq 2 44.3, 38.2,"
-        " 59.0%; Eq 3 50.3, 44.1, 64.6%; overwritten by the agent itself 9.3, 10.1, 7.1%; deleted by people 42.2, 46.9,"
-        " 30.9%.",
     )
 
 
@@ -173,15 +168,12 @@ def by_repo(sessions: list[Row], commits: list[Row], lines: list[Row]) -> Table:
     header = " | ".join(f"{key} {words}:count" for key, words in FATES.items() if key != "rest")
     return table(
         "survival.by_repository",
-        "Lines of agents, by repository",
-        f"repo repository:code | sessions:count | produced lines written:count | {header} | commits:count"
+        shown,
+        header=f"repo repository:code | sessions:count | produced lines written:count | {header} | commits:count"
         " | strict kept by commit, in its files:share | agent agents' lines in the head's history:count | alive:share"
         " | other other lines:count | other_alive alive of them:share",
-        shown,
         n=len(shown),
-        of="repositories",
         evidence=behind,
-        note="Sessions are those that its commits are linked to.",
     )
 
 
@@ -216,13 +208,10 @@ def by_age(lines: list[Row], repos: dict[str, str]) -> Table:
     )
     return table(
         "survival.by_age",
-        "Committed lines that are still there, by age",
-        f"age age of the commit | commits:count | {sides}",
         shown,
+        header=f"age age of the commit | commits:count | {sides}",
         n=sum(row["known"] for row in lines),
-        of="lines in commits of the head's history",
         evidence=NoSessions("It counts lines of commits: the page Code has them."),
-        note="Age is counted back from the newest commit of the repository.",
     )
 
 
@@ -239,8 +228,8 @@ def fates_chart(sessions: list[Row]) -> Chart | None:
         for key, words in FATES.items()
         if fates[key]
     ]
-    title, spec = "What became of the lines that agents wrote", bars(rows, "share of lines", "share")
-    return chart("survival.fates", title, rows if made else [], spec, n=made, of="lines")
+    _title, spec = "What became of the lines that agents wrote", bars(rows, "share of lines", "share")
+    return chart("survival.fates", rows if made else [], spec, n=made)
 
 
 def age_chart(lines: list[Row], repos: dict[str, str]) -> Chart | None:
@@ -252,12 +241,9 @@ def age_chart(lines: list[Row], repos: dict[str, str]) -> Chart | None:
             rows.append(estimate.mark(f"{name} ({estimate.n:,.0f})", tip))
     return chart(
         "survival.age",
-        "Agents' committed lines that are still there, by age of the commit",
         rows,
         dots(rows, "share of lines"),
         n=sum(row["known"] for row in lines if row["is_agents"]),
-        of="lines",
-        note=f"lines in brackets; {INTERVAL_NOTE}",
         fewest=2,
     )
 

@@ -39,7 +39,7 @@ from agentsignals.questions.question import (
     Study,
     Table,
 )
-from agentsignals.questions.sql import BOUND, read_queries
+from agentsignals.questions.sql import BOUND, declared, read_queries
 from agentsignals.redaction import redacted
 from agentsignals.stats.agent_traces import FEWEST_SESSIONS, by_metric, pooled
 
@@ -104,8 +104,6 @@ def _agents(inputs: Inputs) -> Outcome:
     )
     metrics = table(
         "agents.metrics",
-        "Behaviour by agent",
-        f"agent | n sessions:count | {' | '.join(_METRICS)} | opening most common opening",
         [
             [
                 row["agent"],
@@ -116,25 +114,20 @@ def _agents(inputs: Inputs) -> Outcome:
             for row in agents
             if row["n"]
         ],
+        header=f"agent | n sessions:count | {' | '.join(_METRICS)} | opening most common opening",
         n=max((row["n"] for row in agents), default=0),
-        of="sessions",
         evidence=[EvidenceQuery(_BEHIND, {"agent": row["agent"], "all": _ALL}) for row in agents if row["n"]],
         note="Calls a prompt, variety, events and cost are medians of sessions; the shares are sums over sums. A dash:"
         " no session has a value; >= is a lower bound: of cost and output, for output is logged in mid-stream; of"
         f" prompts that object, for words are a flag and no share ({rules_recall_text()}).",
     )
     low = sum(row["estimated"] is not None for row in inputs.rows["values"])
-    title = "Output tokens for each input token, cached ones included"
     ratio = pooled_finding(
         inputs,
-        _RATIO,
         "agents.output_input",
-        title,
-        "input tokens",
-        f"at least: {low:,} sessions log output in mid-stream" if low else "",
+        note=f"at least: {low:,} sessions log output in mid-stream" if low else "",
         is_share=False,
         kind="share",
-        unit="of input tokens",
         at_least=low > 0,
     )
     caveat = "Agents were used by different people for different tasks: a difference is no effect of the agent."
@@ -142,10 +135,7 @@ def _agents(inputs: Inputs) -> Outcome:
 
 
 AGENTS_STUDY = Study(
-    name="agents",
-    order=340,
-    title="Behaviour by agent",
-    question="How do the agents differ in the ten measures of agent-traces?",
+    **declared("study", "agents"),
     queries={**_SQL["agents"], "values": sql.values(_RATIO, detail=(*sql.RATIO, "estimated")), "absent": sql.ABSENT},
     function=_agents,
 )
@@ -155,7 +145,6 @@ AGENTS_STUDY = Study(
 
 ENOUGH_CALLS = 100
 ENOUGH_SESSIONS = 10
-_MODELS = "FROM steps WHERE thread = 'main' AND model IS NOT NULL"
 
 
 class _Model:
@@ -223,13 +212,8 @@ def _models(inputs: Inputs) -> Outcome:
         [
             table(
                 "models.used",
-                "Models by sessions",
-                "model:code | sessions:count | places:count | largest largest place:share | steps model calls:count"
-                " | output output tokens:tokens | answered answered calls:count | rate of them failed:share"
-                " | ends:share | warning says little because",
                 rows,
                 n=sum(m.steps for m in models),
-                of="model calls",
                 evidence=[m.ids for m in models],
                 note="Main thread; >= is a lower bound. A session that changed its model counts for each; a place is a"
                 f" repository or a folder. Few: under {ENOUGH_SESSIONS} sessions, under {ENOUGH_CALLS} answered calls;"
@@ -251,31 +235,14 @@ def _models_findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
     largest = places[most] if most is not None else 0
     of_largest = [(row["session_id"], row["place"] == most, 1) for row in sessions if row["place"] is not None]
     return [
-        count(len(models), len(answered), evidence=answered).finding(
-            "models.count",
-            "Models used",
-            "sessions that name a model",
-            "as the traces write them: one model may have several names",
-            unit="models",
-            sql=f"SELECT count(DISTINCT model) {_MODELS}",
-        ),
+        count(len(models), len(answered), evidence=answered).finding("models.count"),
         count(
             len(sessions) - len(answered),
             len(sessions),
             evidence=[(row["session_id"], row["session_id"] not in answered, 1) for row in sessions],
-        ).finding(
-            "models.unnamed",
-            "Sessions that name no model with a model call",
-            "sessions",
-            unit="sessions",
-            sql=f"SELECT (SELECT count(*) FROM sessions) - (SELECT count(DISTINCT session_id) {_MODELS})",
-        ),
+        ).finding("models.unnamed"),
         count(largest / placed if placed else None, placed, "share", evidence=of_largest).finding(
-            "models.largest_place",
-            "Sessions that lie in the largest repository or folder",
-            "sessions whose place is known",
-            f"{len(places):,} places; {unplaced:,} sessions name none",
-            unit="share of sessions",
+            "models.largest_place", note=f"{len(places):,} places; {unplaced:,} sessions name none"
         ),
     ]
 
@@ -290,20 +257,15 @@ def _models_chart(models: list[_Model]) -> Chart | None:
             rows.append(m.failed.mark(m.name, tip))
     return chart(
         "models.errors",
-        "Share of tool calls that failed, by model",
         rows,
         dots(rows, "share of answered calls"),
         n=sum(m.failed.n for m in models),
-        of="answered calls",
         note=f"models with at least {ENOUGH_CALLS} answered calls; {INTERVAL_NOTE}; this is no ranking",
     )
 
 
 MODELS_STUDY = Study(
-    name="models",
-    order=330,
-    title="Models",
-    question="Which models were used?",
+    **declared("study", "models"),
     queries={**_SQL["models"], "sessions": sql.PLACED},
     function=_models,
 )
@@ -343,14 +305,9 @@ def _data_sets(inputs: Inputs) -> Outcome:
         _data_sets_table("models", "model", [(cell.model, cell) for cell in cells if cell.model], cells),
         table(
             "data_sets.variance",
-            "How much data sets differ, by metric",
-            "metric | robust robust deviation, of the median:share | cv standard deviation, of the mean:share"
-            " | n data sets with a value:count",
             [[METRICS[r["metric"]][0], r["robust_cv"], r["cv"], r["n_datasets"]] for r in apart],
             n=int(whole.get("sets") or 0),
-            of="data sets",
             evidence=_OF_SETS,
-            note="Robust: the median absolute deviation, scaled to a standard deviation. The most different first.",
         ),
     ]
     findings = [_most_apart(apart, whole)] if apart else []
@@ -381,12 +338,7 @@ def _most_apart(apart: list[Row], whole: Row) -> Finding:
     first = apart[0]
     more = f"; {first['robust_cv']:.0%} of its median, robustly" if first["robust_cv"] is not None else ""
     return count(METRICS[first["metric"]][0], int(whole["sets"]), "text", evidence=_OF_SETS).finding(
-        "data_sets.most_apart",
-        "The metric that differs most between data sets",
-        "data sets",
-        f"{first['metric']}: standard deviation {first['cv']:.0%} of the mean{more}",
-        unit="metric",
-        signals=(_VARIANCE, _INPUTS),
+        "data_sets.most_apart", note=f"{first['metric']}: standard deviation {first['cv']:.0%} of the mean{more}"
     )
 
 
@@ -411,10 +363,10 @@ def _data_sets_table(name: str, label: str, named: list[tuple[str, _Cell]], ever
     more = f" {len(sets) - len(large):,} others are not shown." if len(sets) > len(large) else ""
     return table(
         f"data_sets.{name}",
-        f"Behaviour by {label}",
-        f"name {label}:{'text' if name == 'agents' else 'code'} | n sessions:count | {metrics}"
-        + (" | largest largest place:share | warning says little because" if with_places else ""),
         rows,
+        title=f"Behaviour by {label}",
+        header=f"name {label}:{'text' if name == 'agents' else 'code'} | n sessions:count | {metrics}"
+        + (" | largest largest place:share | warning says little because" if with_places else ""),
         n=sum(n for _, n, _ in large),
         of="sessions whose place is known",
         evidence=[[session_id for cell in of_set for session_id in cell.sessions] for _, _, of_set in large],
@@ -433,14 +385,11 @@ def _data_sets_chart(apart: list[Row], whole: Row) -> Chart | None:
             rows.append(bar(name, r["robust_cv"], tip, evidence=_OF_SETS))
     spec = bars(rows, "robust deviation, of the median", "share")
     n = whole.get("sets") or 0
-    return chart("data_sets.spread", "How much data sets differ", rows, spec, n=n, of="data sets")
+    return chart("data_sets.spread", rows, spec, n=n)
 
 
 DATA_SETS_STUDY = Study(
-    name="data_sets",
-    order=350,
-    title="Behaviour by data set",
-    question="Where do repositories, agents and models differ in the ten measures of agent-traces?",
+    **declared("study", "data_sets"),
     queries=_SQL["data_sets"],
     function=_data_sets,
     context="product",

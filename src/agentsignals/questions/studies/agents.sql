@@ -1,3 +1,8 @@
+-- study: agents
+-- order: 340
+-- title: Behaviour by agent
+-- question: How do the agents differ in the ten measures of agent-traces?
+
 -- name: agents.agents
 SELECT CASE WHEN grouping(sessions.agent) = 1 THEN 'all agents' ELSE sessions.agent END AS agent,
   count(DISTINCT session_id) AS n, bool_or(visible_output_tokens IS NOT NULL) AS low,
@@ -36,6 +41,21 @@ FROM named_signals JOIN sessions USING (session_id)
 WHERE signal = 'corpus.first_message_pattern' AND absent IS NULL
 GROUP BY ALL ORDER BY ALL
 
+-- finding: agents.output_input
+-- signals: corpus.output_input_token_ratio
+-- title: Output tokens for each input token, cached ones included
+-- of: input tokens
+-- unit: of input tokens
+
+-- table: agents.metrics
+-- title: Behaviour by agent
+-- of: sessions
+
+-- study: models
+-- order: 330
+-- title: Models
+-- question: Which models were used?
+
 -- name: models.steps
 SELECT steps.model AS model, session_id, place, count(*) AS steps, sum(steps.output_tokens) AS output,
   any_value(visible_output_tokens) IS NOT NULL AS low
@@ -50,6 +70,41 @@ FROM tool_calls JOIN steps USING (session_id, step)
 WHERE tool_calls.thread = 'main' AND steps.model IS NOT NULL
 GROUP BY steps.model, session_id ORDER BY ALL
 
+-- finding: models.count
+-- title: Models used
+-- of: sessions that name a model
+-- note: as the traces write them: one model may have several names
+-- unit: models
+SELECT count(DISTINCT model) FROM steps WHERE thread = 'main' AND model IS NOT NULL
+
+-- finding: models.unnamed
+-- title: Sessions that name no model with a model call
+-- of: sessions
+-- unit: sessions
+SELECT (SELECT count(*) FROM sessions) - (SELECT count(DISTINCT session_id) FROM steps WHERE thread = 'main' AND model
+IS NOT NULL)
+
+-- finding: models.largest_place
+-- title: Sessions that lie in the largest repository or folder
+-- of: sessions whose place is known
+-- unit: share of sessions
+
+-- table: models.used
+-- title: Models by sessions
+-- columns: model:code | sessions:count | places:count | largest largest place:share | steps model calls:count |
+--   output output tokens:tokens | answered answered calls:count | rate of them failed:share | ends:share | warning
+--   says little because
+-- of: model calls
+
+-- chart: models.errors
+-- title: Share of tool calls that failed, by model
+-- of: answered calls
+
+-- study: data_sets
+-- order: 350
+-- title: Behaviour by data set
+-- question: Where do repositories, agents and models differ in the ten measures of agent-traces?
+
 -- name: data_sets.inputs
 SELECT session_id, agent, model, place, visible_output_tokens, value
 FROM named_signals JOIN sessions USING (session_id)
@@ -58,3 +113,20 @@ WHERE signal = 'corpus.metric_inputs' AND absent IS NULL ORDER BY session_id
 -- name: data_sets.variance
 SELECT value, CAST(detail->>'data_sets' AS BIGINT) AS sets
 FROM named_signals WHERE signal = 'corpus.cross_dataset_variance[]' AND absent IS NULL
+
+-- finding: data_sets.most_apart
+-- title: The metric that differs most between data sets
+-- of: data sets
+-- unit: metric
+-- signals: corpus.cross_dataset_variance[] corpus.metric_inputs
+
+-- table: data_sets.variance
+-- title: How much data sets differ, by metric
+-- columns: metric | robust robust deviation, of the median:share | cv standard deviation, of the mean:share | n data
+--   sets with a value:count
+-- of: data sets
+-- note: Robust: the median absolute deviation, scaled to a standard deviation. The most different first.
+
+-- chart: data_sets.spread
+-- title: How much data sets differ
+-- of: data sets

@@ -21,7 +21,7 @@ from agentsignals.questions.failure_map import (
 )
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, Finding, Inputs, Kind, Outcome, Part, Row, Study, Table
-from agentsignals.questions.sql import LABEL, read_queries
+from agentsignals.questions.sql import LABEL, declared, read_queries
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.views.failure import RULES
 
@@ -239,16 +239,12 @@ def _by_treatment(ranked: list[tuple[_Treatment, list[Row]]], n: int) -> Table:
     labelled = " | ".join(f"{label} {words} patch:count" for label, words in _LABELS.items())
     return table(
         "attempts.by_treatment",
-        "Outcomes by treatment",
-        "agent:code | model:code | dataset data set:code | cap tool calls allowed:count | attempt | attempts:count"
-        f" | {outcomes} | share of known solved:share | ends:share | worst if all missing failed:share"
-        f" | best if all were solved:share | {labelled}",
         rows,
+        header="agent:code | model:code | dataset data set:code | cap tool calls allowed:count | attempt"
+        f" | attempts:count | {outcomes} | share of known solved:share | ends:share | worst if all missing failed:share"
+        f" | best if all were solved:share | {labelled}",
         n=n,
-        of="attempts",
         evidence=[[row["session_id"] for row in attempts] for _, attempts in ranked],
-        note="Retries stand apart: only what failed is tried again, often under another cap. Treatments were not given"
-        " the same tasks, so these rows compare nothing.",
     )
 
 
@@ -266,12 +262,10 @@ def _each(attempts: list[Row]) -> Table:
     tests = " | ".join(f"{key} tests {words}:count" for key, words in _TESTS.items())
     return table(
         "attempts.each",
-        "Each attempt",
-        "instance:code | model:code | attempt:count | outcome | label patch | localized right file"
-        f" | first_tool first look right | {tests} | reward:number | tool_calls tool calls:count | session:session",
         rows,
+        header="instance:code | model:code | attempt:count | outcome | label patch | localized right file"
+        f" | first_tool first look right | {tests} | reward:number | tool_calls tool calls:count | session:session",
         n=len(attempts),
-        of="attempts",
         evidence=[[row["session_id"]] for row in listed[:MOST_LISTED]],
         note=f"{left:,} more are not listed: agentsignals query 'FROM attempts' shows all." if left else "",
     )
@@ -298,8 +292,8 @@ def _outcomes_chart(first: list[Row]) -> Chart | None:
     rows = [
         bar(rung[1], counted[rung], f"{rung[1]}: {counted[rung]:,} {tip}", evidence=of_rung[rung]) for rung in order
     ]
-    title, spec = "What became of first attempts", bars(rows, "first attempts")
-    return chart("attempts.outcomes", title, rows, spec, n=len(first), of="first attempts")
+    _title, spec = "What became of first attempts", bars(rows, "first attempts")
+    return chart("attempts.outcomes", rows, spec, n=len(first))
 
 
 def _solved_chart(ranked: list[tuple[_Treatment, list[Row]]]) -> Chart | None:
@@ -315,11 +309,9 @@ def _solved_chart(ranked: list[tuple[_Treatment, list[Row]]]) -> Chart | None:
         n += solved.n
     return chart(
         "attempts.solved",
-        "Share of first attempts solved, by treatment",
         rows,
         dots(rows, "share of first attempts"),
         n=n,
-        of="first attempts with an outcome",
         note=f"treatments with at least {ENOUGH}; {INTERVAL_NOTE}; tasks differ, so this is no ranking",
     )
 
@@ -342,10 +334,7 @@ def _attempts_limits(attempts: list[Row]) -> list[str]:
 
 
 ATTEMPTS_STUDY = Study(
-    name="attempts",
-    order=360,
-    title="Eval runs",
-    question="What became of the attempts, and under which treatment?",
+    **declared("study", "attempts"),
     queries=_SQL["attempts"],
     function=_attempts,
     context="eval",
@@ -379,11 +368,8 @@ def outcome_of(made: FailureMap, places: list[Row]) -> Outcome:
     tables = [
         table(
             "failures.by_candidate",
-            "By candidate",
-            "candidate:code | class:code | n failed so:count | of failed:count | share:share | ends:share",
             rows,
             n=made.failed,
-            of=_FAILED,
             evidence=behind,
             note=" ".join(
                 [*made.sentences, "A stronger candidate fails at harder tasks: shares are of what each failed at."]
@@ -406,12 +392,7 @@ def outcome_of(made: FailureMap, places: list[Row]) -> Outcome:
     return Outcome(
         [
             count(made.failed, made.first_attempts, evidence=every).finding(
-                "failures.count",
-                _FAILED.capitalize(),
-                "first attempts",
-                note,
-                unit="first attempts",
-                sql=_again(made, "count(*)"),
+                "failures.count", title=_FAILED.capitalize(), note=note, sql=_again(made, "count(*)")
             ),
             *[
                 _estimate(shares[rule.name], first).finding(
@@ -456,16 +437,7 @@ def _near(places: list[Row]) -> Table:
         if ids:
             rows.append([common, len(ids), outcomes["solved"], outcomes["failed"], len(ids) / len(places)])
             behind.append(ids)
-    return table(
-        "failures.places",
-        "How near the patch came to the gold patch",
-        "near in common, at the finest:code | n attempts:count | solved:count | failed:count | share:share",
-        rows,
-        n=len(places),
-        of="attempts whose patch and gold patch are there",
-        evidence=behind,
-        note="The gold patch is one fix of several.",
-    )
+    return table("failures.places", rows, n=len(places), evidence=behind)
 
 
 def _examples(made: FailureMap) -> Table:
@@ -478,12 +450,8 @@ def _examples(made: FailureMap) -> Table:
     left = len(made.listed) - len(shown)
     return table(
         "failures.examples",
-        "Examples of each class, with what shows it",
-        "class:code | because | file where to look:code | event:count | task:code | candidate:code | attempt:count"
-        " | session:session",
         rows,
         n=len(made.listed),
-        of="attempts that failed or were broken off",
         evidence=[[f.session_id] for f in shown],
         note=f"{left:,} more are not listed: agentsignals failures --json has all." if left else "",
     )
@@ -505,11 +473,8 @@ def _not_earned(made: FailureMap) -> Table:
     ]
     return table(
         "failures.not_earned",
-        "Passed, not earned",
-        "verdict:code | because | event:count | task:code | candidate:code | attempt:count | session:session",
         rows,
         n=len(rows),
-        of="passes that were looked up, or by a deed upon what judges",
         evidence=[[p.session_id] for p in made.not_earned],
         note=passes_text(made),
     )
@@ -521,16 +486,11 @@ def _failures_chart(made: FailureMap, first: list[Failed]) -> Chart | None:
             evidence=[f.session_id for f in first if f.name == share.name])
         for share in made.classes
     ]  # fmt: skip
-    return chart(
-        "failures.classes", "Why first attempts failed", rows, bars(rows, "attempts"), n=made.failed, of=_FAILED
-    )
+    return chart("failures.classes", rows, bars(rows, "attempts"), n=made.failed)
 
 
 FAILURES_STUDY = Study(
-    name="failures",
-    order=362,
-    title="Failures of eval runs",
-    question="Why did attempts fail?",
+    **declared("study", "failures"),
     queries={**_SQL["failures"], **question().queries},
     function=_failures,
     context="eval",
@@ -576,10 +536,8 @@ def _outcomes(inputs: Inputs) -> Outcome:
         behind.append([s for s, k, _ in estimate.counted() if k])
         tip = f"{ended}, evidence {evidence}: {n:,} of {total:,} sessions ({n / total:.1%})"
         marks.append(bar(ended if evidence == "none" else f"{ended} ({evidence})", n, tip, evidence=behind[-1]))
-    header = "outcome | evidence | sessions:count | share:share | ends:share"
-    by_evidence = table("outcomes.kinds", "Outcomes by evidence", header, rows, n=total, of=_OF, evidence=behind)
-    title = "How sessions ended, and how that is known"
-    kinds = chart("outcomes.kinds", title, marks, bars(marks, "sessions"), n=total, of=_OF)
+    by_evidence = table("outcomes.kinds", rows, n=total, evidence=behind)
+    kinds = chart("outcomes.kinds", marks, bars(marks, "sessions"), n=total)
     return Outcome(_outcomes_findings(judged, sample, inputs.rows["outcomes"]), [by_evidence], [kinds])
 
 
@@ -619,32 +577,12 @@ def _outcomes_findings(judged: list[Row], sample: Sample, rows: list[Row]) -> li
     ]
     ended, n = {row["session_id"] for row in judged}, len(rows)
     parts = [(row["session_id"], row["session_id"] not in ended, 1) for row in rows]
-    censored = count(n - len(judged), n, evidence=parts).finding(
-        "outcomes.censored",
-        "Sessions that may not have ended",
-        "sessions",
-        "they may still have been going on when the traces were read, or have nothing to judge",
-        unit="sessions",
-        sql=f"SELECT count(*) FROM signals WHERE signal = '{_OUTCOME}' AND absent IS NOT NULL"
-        " AND absent <> 'none_found'",
-        signals=(_OUTCOME,),
-    )
+    censored = count(n - len(judged), n, evidence=parts).finding("outcomes.censored")
     return [*shares, censored]
 
 
 OUTCOMES_STUDY = Study(
-    name="outcomes",
-    order=310,
-    title="Outcomes",
-    question="How did sessions end, and how is that known?",
-    limits=(
-        (
-            "A session without a verdict neither failed nor succeeded: nothing was committed in sight, and nobody"
-            " said a"
-            " word. Where commits are not recorded, most sessions end there: the shares accepted and rejected are lower"
-            " bounds."
-        ),
-    ),
+    **declared("study", "outcomes"),
     queries=_SQL["outcomes"],
     function=_outcomes,
     context="product",

@@ -1,3 +1,8 @@
+-- study: attempts
+-- order: 360
+-- title: Eval runs
+-- question: What became of the attempts, and under which treatment?
+
 -- name: attempts.attempts
 SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.dataset, a.has_transcript, a.outcome, a.reward,
   coalesce(a.agent_type, s.agent) AS agent, coalesce(a.model_id, s.model) AS model, a.effective_tool_cap AS cap,
@@ -17,6 +22,29 @@ LEFT JOIN (
 ) w USING (session_id)
 ORDER BY a.task_id, model, agent, a.attempt_index, a.session_id
 
+-- table: attempts.by_treatment
+-- title: Outcomes by treatment
+-- of: attempts
+-- note: Retries stand apart: only what failed is tried again, often under another cap. Treatments were not given the
+--   same tasks, so these rows compare nothing.
+
+-- table: attempts.each
+-- title: Each attempt
+-- of: attempts
+
+-- chart: attempts.outcomes
+-- title: What became of first attempts
+-- of: first attempts
+
+-- chart: attempts.solved
+-- title: Share of first attempts solved, by treatment
+-- of: first attempts with an outcome
+
+-- study: failures
+-- order: 362
+-- title: Failures of eval runs
+-- question: Why did attempts fail?
+
 -- name: failures.places
 SELECT session_id, json_extract_string(value, '') AS level, outcome
 FROM signals
@@ -24,7 +52,61 @@ JOIN (SELECT session_id, outcome FROM attempts) USING (session_id)
 WHERE signal = 'verification.patch_localization' AND value IS NOT NULL
 ORDER BY session_id
 
+-- finding: failures.count
+-- of: first attempts
+-- unit: first attempts
+
+-- table: failures.places
+-- title: How near the patch came to the gold patch
+-- columns: near in common, at the finest:code | n attempts:count | solved:count | failed:count | share:share
+-- of: attempts whose patch and gold patch are there
+-- note: The gold patch is one fix of several.
+
+-- table: failures.examples
+-- title: Examples of each class, with what shows it
+-- columns: class:code | because | file where to look:code | event:count | task:code | candidate:code | attempt:count
+--   | session:session
+-- of: attempts that failed or were broken off
+
+-- table: failures.not_earned
+-- title: Passed, not earned
+-- columns: verdict:code | because | event:count | task:code | candidate:code | attempt:count | session:session
+-- of: passes that were looked up, or by a deed upon what judges
+
+-- table: failures.by_candidate
+-- title: By candidate
+-- columns: candidate:code | class:code | n failed so:count | of failed:count | share:share | ends:share
+-- of: first attempts that failed or were broken off
+
+-- chart: failures.classes
+-- title: Why first attempts failed
+-- of: first attempts that failed or were broken off
+
+-- study: outcomes
+-- order: 310
+-- title: Outcomes
+-- question: How did sessions end, and how is that known?
+-- limit: A session without a verdict neither failed nor succeeded: nothing was committed in sight, and nobody said a
+--   word. Where commits are not recorded, most sessions end there: the shares accepted and rejected are lower bounds.
+
 -- name: outcomes.outcomes
 SELECT session_id, place, json_extract_string(value, '') AS label, absent, detail->>'evidence_kind' AS evidence
 FROM named_signals JOIN sessions USING (session_id) WHERE signal = 'user.session_outcome'
 ORDER BY session_id
+
+-- finding: outcomes.censored
+-- title: Sessions that may not have ended
+-- of: sessions
+-- note: they may still have been going on when the traces were read, or have nothing to judge
+-- unit: sessions
+-- signals: user.session_outcome
+SELECT count(*) FROM signals WHERE signal = 'user.session_outcome' AND absent IS NOT NULL AND absent <> 'none_found'
+
+-- table: outcomes.kinds
+-- title: Outcomes by evidence
+-- columns: outcome | evidence | sessions:count | share:share | ends:share
+-- of: sessions that ended
+
+-- chart: outcomes.kinds
+-- title: How sessions ended, and how that is known
+-- of: sessions that ended

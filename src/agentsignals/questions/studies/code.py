@@ -44,7 +44,7 @@ from agentsignals.questions.question import (
     Study,
     Table,
 )
-from agentsignals.questions.sql import read_queries
+from agentsignals.questions.sql import declared, read_queries
 from agentsignals.questions.written_lines import (
     ALL,
     LABEL,
@@ -79,7 +79,6 @@ _RATIO = "behavior.edit_to_read_ratio"
 _LINES = "behavior.diff_lines"
 _AGAIN = "user.region_re_edit_count"
 _MOST_FILES = 20
-_WAYS = "SELECT DISTINCT session_id, seq, path, via FROM edits WHERE thread = 'main'"
 
 _OF_FILE = (
     "SELECT session_id, count(DISTINCT seq) AS n FROM edits JOIN sessions USING (session_id)"
@@ -102,12 +101,9 @@ def _edits(inputs: Inputs) -> Outcome:
         [
             chart(
                 "edits.read_first.agents",
-                "Edits of files the agent knew, by agent",
                 rows,
                 dots(rows, "share of edit attempts"),
                 n=pooled_ratio(measured, inputs.places).n,
-                of="edit attempts",
-                note=f"edit attempts in brackets; {INTERVAL_NOTE}",
             )
         ],
     )
@@ -117,44 +113,16 @@ def _edits_findings(inputs: Inputs) -> list[Finding]:
     places = inputs.places
     shell = share_of(inputs.rows["ways"], places, lambda row: row["via"] == "shell", "n")
     again = pooled_ratio(signal_rows(inputs, _AGAIN), places, "number", "regions")
-    edited, rework = (
+    _edited, _rework = (
         "Edits of files the agent had read or changed before",
         "the sum of all edits, so rework counts each",
     )
     return [
-        pooled_finding(
-            inputs,
-            _READ_FIRST,
-            "edits.read_first",
-            edited,
-            "edit attempts on existing files",
-            unit="share of edit attempts",
-        ),
-        pooled_finding(
-            inputs, _RATIO, "edits.per_read", "Edits for each read", "reads", is_share=False, unit="edits for each read"
-        ),
-        median_finding(
-            inputs,
-            _LINES,
-            "edits.lines.median",
-            "Lines added and removed in the median session",
-            unit="lines",
-            note=f"{rework} time; sessions without an edit count as 0",
-        ),
-        shell.finding(
-            "edits.by_shell",
-            "Changes made through the shell",
-            "file changes",
-            sql=f"SELECT avg(CAST(via = 'shell' AS INT)) FROM ({_WAYS})",
-        ),
-        again.finding(
-            "edits.again",
-            "Edited places that were edited again by a later call",
-            "edited places",
-            unit="share of places",
-            sql=f"SELECT sum(number) / sum(CAST(detail->>'regions' AS DOUBLE)) FROM signals WHERE signal = '{_AGAIN}'",
-            signals=(_AGAIN,),
-        ),
+        pooled_finding(inputs, "edits.read_first"),
+        pooled_finding(inputs, "edits.per_read", is_share=False),
+        median_finding(inputs, "edits.lines.median"),
+        shell.finding("edits.by_shell"),
+        again.finding("edits.again"),
     ]
 
 
@@ -168,27 +136,15 @@ def _files(files: list[Row]) -> Table:
     more = f" The {len(most)} most changed of {len(merged):,} files." if len(merged) > len(most) else ""
     return table(
         "edits.files",
-        "Most edited files",
-        "path file:code | place in:code | changes:count | sessions:count | added:count | removed:count",
         [[path, place.rstrip("/").rsplit("/", 1)[-1], *counts] for (place, path), counts in most],
         n=sum(counts[0] for counts in merged.values()),
-        of="file changes",
         evidence=[EvidenceQuery(_OF_FILE, {"place": place, "path": path}) for (place, path), _ in most],
         note=f"Lines added and removed.{more}",
     )
 
 
 EDITS_STUDY = Study(
-    name="edits",
-    order=120,
-    title="Edits",
-    question="How do agents change files?",
-    limits=(
-        (
-            "Some agents refuse to edit a file they have not read: reading first says something only of agents without"
-            " that guard."
-        ),
-    ),
+    **declared("study", "edits"),
     queries={
         **_SQL["edits"],
         "values": sql.values(_READ_FIRST, _RATIO, _LINES, _AGAIN, detail=(*sql.RATIO, "regions")),
@@ -287,11 +243,9 @@ def _coding_modes(inputs: Inputs) -> Outcome:
         [
             table(
                 "coding_modes.roads",
-                "Modes as recorded, and what they are by replay",
-                f"recorded as recorded | n sessions:count | {replayed}",
                 shown if both else [],
+                header=f"recorded as recorded | n sessions:count | {replayed}",
                 n=len(both),
-                of="sessions with both",
                 evidence=[
                     [row["session_id"] for row in both if row["recorded"] == mode]
                     for mode in MODES_OF_SOURCE["recorded"]
@@ -322,17 +276,7 @@ def _coding_modes_finding(road: ModeSource, mode: str, estimate: ClusteredShare)
 
 def _recorded_median(rows: list[Row], places: dict[str, str]) -> list[Finding]:
     percents = [(row["session_id"], row["recorded_percent"]) for row in rows if row["recorded_percent"] is not None]
-    return [
-        clustered_median(percents, places).finding(
-            "coding_modes.percent.median",
-            "Lines by the agent in the median session, as recorded",
-            _CODING_MODES_OF["recorded"],
-            "SWE-chat, as recorded: 73.3",
-            unit="percent of committed lines",
-            signals=(PERCENT,),
-            sql=f"SELECT median(number) FROM signals WHERE signal = '{PERCENT}'",
-        )
-    ]
+    return [clustered_median(percents, places).finding("coding_modes.percent.median", of=_CODING_MODES_OF["recorded"])]
 
 
 def _unknown(rows: list[Row]) -> str:
@@ -389,22 +333,11 @@ def _coding_modes_chart(shares: dict[ModeSource, dict[str, ClusteredShare]]) -> 
         e.mark(f"{name.format(',')} ({e.k:,.0f})", f"{name.format(' as')}: {e.words('sessions')}")
         for name, e in estimates
     ]
-    return chart(
-        "coding_modes.shares",
-        "Coding modes",
-        rows,
-        dots(rows, "share of sessions"),
-        n=max(e.n for _, e in estimates),
-        of="sessions",
-        note=f"sessions in brackets; {INTERVAL_NOTE}",
-    )
+    return chart("coding_modes.shares", rows, dots(rows, "share of sessions"), n=max(e.n for _, e in estimates))
 
 
 CODING_MODES_STUDY = Study(
-    name="coding_modes",
-    order=200,
-    title="Coding modes",
-    question="Who writes the code that is committed?",
+    **declared("study", "coding_modes"),
     queries={**_SQL["coding_modes"], "modes": MODES},
     function=_coding_modes,
     context="product",
@@ -481,13 +414,7 @@ def _survival(inputs: Inputs) -> Outcome:
     repos = {row["commit_sha"]: row["repo"] for row in [*commits, *lines]}
     agents = [row for row in lines if row["is_agents"]]
     others = [row for row in lines if not row["is_agents"]]
-    met = share_of(inputs.rows["met"], places, lambda row: row["n"] > 0).finding(
-        "survival.met",
-        "Sessions that replaced lines of an earlier session, or wrote beside them",
-        "sessions whose calls wrote lines",
-        "lines followed through every commit of a working tree",
-        unit="share of sessions",
-    )
+    met = share_of(inputs.rows["met"], places, lambda row: row["n"] > 0).finding("survival.met")
     findings = [
         *(
             _survival_finding(definition, [(r["session_id"], r) for r in sessions], places)
@@ -526,20 +453,7 @@ def _alive(name: str, title: str, rows: list[Row], repos: dict[str, str]) -> Fin
 
 
 SURVIVAL_STUDY = Study(
-    name="survival",
-    order=210,
-    title="Survival of code",
-    question="What becomes of the lines that agents write?",
-    limits=(
-        (
-            "Survival goes by several definitions that differ by more than what they measure; each figure names its"
-            " own. A line that came back after it was overwritten counts as both."
-        ),
-        (
-            "What is alive is what git blame still finds under the commit's name: a line that was only indented anew is"
-            " not. Commits that the head does not descend from are left out."
-        ),
-    ),
+    **declared("study", "survival"),
     queries={**_SQL["survival"], "modes": MODES},
     function=_survival,
     context="product",
@@ -732,10 +646,10 @@ def _efficiency_table(road: ModeSource, rows: list[Row], places: dict[str, str])
             behind.append(typical.counted)
     return table(
         f"efficiency.{road}",
-        f"For {LINES} committed lines, by mode as {road}",
-        f"measure | mode mode as {road} | n sessions:count | median:figure | ends:figure | q25 25%:figure"
-        " | q75 75%:figure | mean:figure | published_median paper's median:figure | published_mean paper's mean:figure",
         shown,
+        title=f"For {LINES} committed lines, by mode as {road}",
+        header=f"measure | mode mode as {road} | n sessions:count | median:figure | ends:figure | q25 25%:figure"
+        " | q75 75%:figure | mean:figure | published_median paper's median:figure | published_mean paper's mean:figure",
         n=len(rows),
         of=_EFFICIENCY_OF[road],
         evidence=behind,
@@ -755,9 +669,9 @@ def _efficiency_chart(measure: Measure, road: ModeSource, rows: list[Row], place
         shown.append(typical.mark(f"{name} ({len(values)})", f"{name}: {figure}, n = {len(values):,} sessions"))
     return chart(
         f"efficiency.{measure.key}",
-        f"{measure.title} for {LINES} committed lines, by mode as {road}",
         shown,
         dots(shown, f"{measure.unit} per {LINES} lines, median", measure.kind),
+        title=f"{measure.title} for {LINES} committed lines, by mode as {road}",
         n=len(rows),
         of=_EFFICIENCY_OF[road],
         note=f"sessions in brackets; {INTERVAL_NOTE}",
@@ -766,10 +680,7 @@ def _efficiency_chart(measure: Measure, road: ModeSource, rows: list[Row], place
 
 
 EFFICIENCY_STUDY = Study(
-    name="efficiency",
-    order=220,
-    title="Efficiency",
-    question="What do a hundred committed lines take?",
+    **declared("study", "efficiency"),
     queries={**_SQL["efficiency"], "modes": MODES},
     function=_efficiency,
     context="product",
@@ -816,10 +727,6 @@ def _weaknesses(inputs: Inputs) -> Outcome:
         [
             table(
                 "weaknesses.rates",
-                "Findings per 1 000 added lines",
-                "attribution | by | group | files | lines added lines:count | introduced:count"
-                " | introduced_rate per 1 000:number | low from:number | high to:number | fixed:count"
-                " | fixed_rate per 1 000:number",
                 [
                     [
                         *(
@@ -837,7 +744,6 @@ def _weaknesses(inputs: Inputs) -> Outcome:
                     for r in weakness_rates
                 ],
                 n=weakness_rates[0].commits,
-                of="commits that added lines",
                 evidence=_OF_COMMITS,
                 note=f"scanner {scanner}",
             )
@@ -865,14 +771,11 @@ def _weaknesses_finding(rate: Rate, scanner: str) -> Finding:
 def _weaknesses_chart(name: str, title: str, counted: Counter[str]) -> Chart | None:
     rows = [bar(key, n, f"{key}: {n:,}", evidence=_OF_COMMITS) for key, n in counted.most_common(_SHOWN)]
     spec, n, of = bars(rows, "findings"), counted.total(), "introduced findings"
-    return chart(f"weaknesses.{name}", title, rows, spec, n=n, of=of)
+    return chart(f"weaknesses.{name}", rows, spec, title=title, n=n, of=of)
 
 
 WEAKNESSES_STUDY = Study(
-    name="weaknesses",
-    order=230,
-    title="Weaknesses",
-    question="Which weaknesses came with commits, and with whose lines?",
+    **declared("study", "weaknesses"),
     queries=_SQL["weaknesses"],
     function=_weaknesses,
     context="product",

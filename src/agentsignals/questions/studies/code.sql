@@ -1,3 +1,10 @@
+-- study: edits
+-- order: 120
+-- title: Edits
+-- question: How do agents change files?
+-- limit: Some agents refuse to edit a file they have not read: reading first says something only of agents without
+--   that guard.
+
 -- name: edits.ways
 SELECT session_id, via, count(*) AS n
 FROM (SELECT DISTINCT session_id, seq, path, via FROM edits WHERE thread = 'main')
@@ -9,8 +16,79 @@ SELECT place, path, count(DISTINCT (session_id, seq)) AS n, count(DISTINCT sessi
 FROM edits JOIN sessions USING (session_id) WHERE thread = 'main'
 GROUP BY ALL ORDER BY n DESC, path
 
+-- finding: edits.read_first
+-- signals: corpus.read_before_edit_rate
+-- title: Edits of files the agent had read or changed before
+-- of: edit attempts on existing files
+-- unit: share of edit attempts
+
+-- finding: edits.per_read
+-- signals: behavior.edit_to_read_ratio
+-- title: Edits for each read
+-- of: reads
+-- unit: edits for each read
+
+-- finding: edits.lines.median
+-- signals: behavior.diff_lines
+-- title: Lines added and removed in the median session
+-- unit: lines
+-- note: the sum of all edits, so rework counts each time; sessions without an edit count as 0
+
+-- finding: edits.by_shell
+-- title: Changes made through the shell
+-- of: file changes
+SELECT avg(CAST(via = 'shell' AS INT)) FROM (SELECT DISTINCT session_id, seq, path, via FROM edits WHERE thread =
+'main')
+
+-- finding: edits.again
+-- title: Edited places that were edited again by a later call
+-- of: edited places
+-- unit: share of places
+-- signals: user.region_re_edit_count
+SELECT sum(number) / sum(CAST(detail->>'regions' AS DOUBLE)) FROM signals WHERE signal = 'user.region_re_edit_count'
+
+-- table: edits.files
+-- title: Most edited files
+-- columns: path file:code | place in:code | changes:count | sessions:count | added:count | removed:count
+-- of: file changes
+
+-- chart: edits.read_first.agents
+-- title: Edits of files the agent knew, by agent
+-- of: edit attempts
+-- note: edit attempts in brackets; the line is the 95% interval
+
+-- study: coding_modes
+-- order: 200
+-- title: Coding modes
+-- question: Who writes the code that is committed?
+
 -- name: coding_modes.sessions
 SELECT session_id, place, {started_at} FROM sessions ORDER BY session_id
+
+-- finding: coding_modes.percent.median
+-- title: Lines by the agent in the median session, as recorded
+-- note: SWE-chat, as recorded: 73.3
+-- unit: percent of committed lines
+-- signals: chat.agent_percentage
+SELECT median(number) FROM signals WHERE signal = 'chat.agent_percentage'
+
+-- table: coding_modes.roads
+-- title: Modes as recorded, and what they are by replay
+-- of: sessions with both
+
+-- chart: coding_modes.shares
+-- title: Coding modes
+-- of: sessions
+-- note: sessions in brackets; the line is the 95% interval
+
+-- study: survival
+-- order: 210
+-- title: Survival of code
+-- question: What becomes of the lines that agents write?
+-- limit: Survival goes by several definitions that differ by more than what they measure; each figure names its own.
+--   A line that came back after it was overwritten counts as both.
+-- limit: What is alive is what git blame still finds under the commit's name: a line that was only indented anew is
+--   not. Commits that the head does not descend from are left out.
 
 -- name: survival.fates
 SELECT session_id, CAST(coalesce(detail->>'produced', '0') AS DOUBLE) AS produced,
@@ -42,6 +120,17 @@ SELECT session_id, number AS n
 FROM labels JOIN sessions USING (session_id)
 WHERE task = 'earlier_on_same_lines' AND labeller = 'attribution'
 ORDER BY session_id
+
+-- finding: survival.met
+-- title: Sessions that replaced lines of an earlier session, or wrote beside them
+-- of: sessions whose calls wrote lines
+-- note: lines followed through every commit of a working tree
+-- unit: share of sessions
+
+-- study: efficiency
+-- order: 220
+-- title: Efficiency
+-- question: What do a hundred committed lines take?
 
 -- name: efficiency.effort
 WITH wanted AS (
@@ -91,6 +180,11 @@ JOIN (SELECT checkpoint_id, count(DISTINCT session_id) AS n FROM checkpoints GRO
 WHERE total_committed IS NOT NULL
 GROUP BY session_id ORDER BY session_id
 
+-- study: weaknesses
+-- order: 230
+-- title: Weaknesses
+-- question: Which weaknesses came with commits, and with whose lines?
+
 -- name: weaknesses.scans
 SELECT scans.*, commits.mode, commits.recorded_mode
 FROM scans JOIN commits USING (repo, commit_sha)
@@ -100,3 +194,9 @@ ORDER BY repo, commit_sha, scanner, place
 SELECT repo, commit_sha, scanner, change, rule, cwe, place, owner, tag
 FROM weaknesses WHERE change IN ('introduced', 'fixed')
 ORDER BY ALL
+
+-- table: weaknesses.rates
+-- title: Findings per 1 000 added lines
+-- columns: attribution | by | group | files | lines added lines:count | introduced:count | introduced_rate per 1
+--   000:number | low from:number | high to:number | fixed:count | fixed_rate per 1 000:number
+-- of: commits that added lines

@@ -27,7 +27,7 @@ from agentsignals.questions.estimates import (
 )
 from agentsignals.questions.formatting import formatted, with_bound, without_bound
 from agentsignals.questions.question import Chart, Evidence, Finding, Inputs, Outcome, Part, Row, Study, Table
-from agentsignals.questions.sql import BOUND, read_queries
+from agentsignals.questions.sql import BOUND, declared, read_queries
 from agentsignals.redaction import redacted
 from agentsignals.stats.intervals import median
 from agentsignals.views.usage import VISIBLE_ERROR
@@ -69,15 +69,7 @@ def _cost(inputs: Inputs) -> Outcome:
             kind="tokens",
             **left_out,
         ),
-        chart(
-            "cost.agents",
-            "Cost by agent",
-            rows,
-            bars(rows, "USD", "usd"),
-            n=n_priced,
-            of="priced sessions",
-            note="priced sessions of all in brackets",
-        ),
+        chart("cost.agents", rows, bars(rows, "USD", "usd"), n=n_priced),
     ]
     findings = []
     for column, title in _KINDS.items():
@@ -108,16 +100,13 @@ def _cost(inputs: Inputs) -> Outcome:
             reasons.setdefault(reason, []).append(session["session_id"])
     most = ranked({reason: len(ids) for reason, ids in reasons.items()})
     return Outcome(
-        [*_costs(inputs), *[*findings, pooled_finding(inputs, _CACHE, "cost.cached", title, "input tokens")]],
+        [*_costs(inputs), *[*findings, pooled_finding(inputs, "cost.cached", title=title)]],
         [
             _by_agent(groups, len(sessions)),
             table(
                 "cost.unpriced",
-                "Why sessions have no price",
-                "reason | detail:code | agent | sessions:count",
                 [[key[0].replace("_", " "), *key[1:], n] for key, n in most],
                 n=sum(n for _, n in most),
-                of="sessions without a price",
                 evidence=[reasons[key] for key, _ in most],
             ),
         ],
@@ -168,54 +157,21 @@ def _costs(inputs: Inputs) -> list[Finding]:
     usd: dict[str, Any] = {"unit": "USD", "priced": True}
     low = usd | {"at_least": bool(bound)}
     left_out = "; ".join(part for part in (left_out, bound) if part)
-    priced = "priced sessions"
     return [
         count(
             _sum(costs), len(costs), "usd", evidence=[(s["session_id"], s["cost_usd"], 1) for s in with_price]
-        ).finding(
-            "cost.total", "Cost", priced, left_out, sql="SELECT sum(cost_usd) FROM sessions", headline=True, **low
-        ),
+        ).finding("cost.total", note=left_out, **low),
         count(_sum([usd for _, usd, _ in subagents]), len(costs), "usd", evidence=subagents).finding(
-            "cost.subagents",
-            "Of the cost, subagents' model calls",
-            priced,
-            sql=f"SELECT sum(CASE WHEN {sql.IS_SUBAGENTS} THEN cost_usd ELSE subagent_cost_usd END) FROM sessions"
-            " WHERE cost_usd IS NOT NULL",
-            **low,
+            "cost.subagents", **low
         ),
         count(_sum([usd for _, usd, _ in recorded]), len(costs), "usd", evidence=recorded).finding(
-            "cost.billed",
-            "Of the cost, as the traces themselves record it",
-            priced,
-            "the rest is list price",
-            sql="SELECT sum(recorded_cost_usd) FROM sessions WHERE cost_usd IS NOT NULL",
-            **usd,
+            "cost.billed", **usd
         ),
         clustered_median([(s["session_id"], s["cost_usd"]) for s in with_price], inputs.places, "usd").finding(
-            "cost.median",
-            "Cost of the median session",
-            priced,
-            bound,
-            sql="SELECT median(cost_usd) FROM sessions",
-            **low,
+            "cost.median", note=bound, **low
         ),
-        count(n - len(costs), n, evidence=partial(_without_price, inputs.rows["sessions"])).finding(
-            "cost.unpriced",
-            "Sessions without a known price",
-            "sessions",
-            "not zero: unknown",
-            unit="sessions",
-            sql="SELECT count(*) - count(cost_usd) FROM sessions",
-            priced=True,
-        ),
-        clustered_share(steps, inputs.places).finding(
-            "cost.recorded",
-            "Priced model calls whose cost the trace itself records",
-            "priced model calls",
-            "the others are priced from a list",
-            sql="SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps WHERE cost_usd IS NOT NULL",
-            priced=True,
-        ),
+        count(n - len(costs), n, evidence=partial(_without_price, inputs.rows["sessions"])).finding("cost.unpriced"),
+        clustered_share(steps, inputs.places).finding("cost.recorded"),
     ]
 
 
@@ -229,17 +185,7 @@ def _by_agent(groups: dict[str, list[Row]], n: int) -> Table:
         sums[-1] = with_bound(sums[-1], low)
         priced = [len(costs), len(group) - len(costs), with_bound(_sum(costs), low), with_bound(median(costs), low)]
         rows.append([agent, len(group), *priced, *sums])
-    return table(
-        "cost.by_agent",
-        "Tokens and cost by agent",
-        "agent | sessions:count | priced:count | unpriced:count | cost:usd | median median session:usd | input:tokens"
-        " | cache_read cache read:tokens | cache_write cache write:tokens | output:tokens",
-        rows,
-        n=n,
-        of="sessions",
-        evidence=[[s["session_id"] for s in group] for group in groups.values()],
-        note="A dash is unknown, never zero; >= is a lower bound. Subagents are in it.",
-    )
+    return table("cost.by_agent", rows, n=n, evidence=[[s["session_id"] for s in group] for group in groups.values()])
 
 
 def _cost_limits(inputs: Inputs) -> list[str]:
@@ -260,10 +206,7 @@ def _cost_limits(inputs: Inputs) -> list[str]:
 
 
 COST_STUDY = Study(
-    name="cost",
-    order=320,
-    title="Tokens and cost",
-    question="What did it take?",
+    **declared("study", "cost"),
     queries={**_SQL["cost"], "sessions": sql.SESSIONS, "values": sql.values(_CACHE), "absent": sql.ABSENT},
     function=_cost,
 )
@@ -372,10 +315,9 @@ def _causes(paid: _Paid, bill: list[Row], is_bound: bool) -> Table:
         for cause, usd in paid.sums.items()
     ]
     rows.append(["all", with_bound(total, is_bound), 1.0 if total else None, len(bill)])
-    header = "cause | usd cost:usd | share of the bill:share | sessions in sessions:count"
     behind: list[Evidence] = [partial(paid.of, paid.causes, cause) for cause in paid.sums]
     behind.append([(row["session_id"], row["cost_usd"], 1) for row in bill])
-    return table("cost_causes.causes", "The bill by cause", header, rows, n=len(bill), of=_OF, evidence=behind)
+    return table("cost_causes.causes", rows, n=len(bill), evidence=behind)
 
 
 def _by(name: str, values: list[Any], paid: _Paid, low: set[str]) -> Table:
@@ -398,9 +340,10 @@ def _by(name: str, values: list[Any], paid: _Paid, low: set[str]) -> Table:
     unsaid = f"{formatted(rest, 'usd')} more lies elsewhere, or where none is named." if rest > 0.005 else ""
     return table(
         f"cost_causes.by_{name}",
-        f"The bill by {name} and cause",
-        f"{name}{':code' if name != 'day' else ''} | usd cost:usd | " + " | ".join(f"{group}:usd" for group in _GROUPS),
         rows,
+        title=f"The bill by {name} and cause",
+        header=f"{name}{':code' if name != 'day' else ''} | usd cost:usd | "
+        + " | ".join(f"{group}:usd" for group in _GROUPS),
         n=len({session_id for value, session_id in zip(values, paid.sessions, strict=True) if value is not None}),
         of=_OF,
         evidence=[partial(paid.of, values, named) for named, _ in ranked(totals)[:_MOST]],
@@ -416,14 +359,11 @@ def _cost_causes_chart(paid: _Paid, n: int, is_bound: bool) -> Chart | None:
         tip = f"{CAUSES[cause]}: {formatted(usd, 'usd', low)} ({formatted(usd / total, 'share')})" if usd > 0 else ""
         behind = partial(paid.of, paid.causes, cause)
         rows += [bar(CAUSES[cause], usd, tip, low, evidence=behind)] if tip else []
-    return chart("cost_causes.bill", "The bill by cause", rows, bars(rows, "USD", "usd"), n=n, of=_OF)
+    return chart("cost_causes.bill", rows, bars(rows, "USD", "usd"), n=n)
 
 
 COST_CAUSES_STUDY = Study(
-    name="cost_causes",
-    order=325,
-    title="Cost by cause",
-    question="Where did the money go?",
+    **declared("study", "cost_causes"),
     queries={"bill": QUERIES["bill"]},
     function=_cost_causes,
     needs_charges=True,

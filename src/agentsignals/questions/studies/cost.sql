@@ -1,3 +1,8 @@
+-- study: cost
+-- order: 320
+-- title: Tokens and cost
+-- question: What did it take?
+
 -- name: cost.reasons
 SELECT session_id, absent, absent_detail FROM signals WHERE signal = 'tokens.cost_usd' AND absent IS NOT NULL
 
@@ -8,3 +13,76 @@ SELECT sum(steps.cost_usd) AS usd FROM steps JOIN sessions USING (session_id) WH
 SELECT session_id, count(*) AS priced, count(*) FILTER (cost_source = 'recorded') AS recorded
 FROM steps WHERE cost_usd IS NOT NULL
 GROUP BY session_id ORDER BY session_id
+
+-- finding: cost.total
+-- title: Cost
+-- of: priced sessions
+-- headline: yes
+SELECT sum(cost_usd) FROM sessions
+
+-- finding: cost.subagents
+-- title: Of the cost, subagents' model calls
+-- of: priced sessions
+SELECT sum(CASE WHEN parent_session_id IS NOT NULL AND n_prompts = 0 THEN cost_usd ELSE subagent_cost_usd END) FROM
+sessions WHERE cost_usd IS NOT NULL
+
+-- finding: cost.billed
+-- title: Of the cost, as the traces themselves record it
+-- of: priced sessions
+-- note: the rest is list price
+SELECT sum(recorded_cost_usd) FROM sessions WHERE cost_usd IS NOT NULL
+
+-- finding: cost.median
+-- title: Cost of the median session
+-- of: priced sessions
+SELECT median(cost_usd) FROM sessions
+
+-- finding: cost.unpriced
+-- title: Sessions without a known price
+-- of: sessions
+-- note: not zero: unknown
+-- unit: sessions
+-- priced: yes
+SELECT count(*) - count(cost_usd) FROM sessions
+
+-- finding: cost.recorded
+-- title: Priced model calls whose cost the trace itself records
+-- of: priced model calls
+-- note: the others are priced from a list
+-- priced: yes
+SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps WHERE cost_usd IS NOT NULL
+
+-- finding: cost.cached
+-- signals: tokens.cache_read_ratio
+-- of: input tokens
+
+-- table: cost.by_agent
+-- title: Tokens and cost by agent
+-- columns: agent | sessions:count | priced:count | unpriced:count | cost:usd | median median session:usd |
+--   input:tokens | cache_read cache read:tokens | cache_write cache write:tokens | output:tokens
+-- of: sessions
+-- note: A dash is unknown, never zero; >= is a lower bound. Subagents are in it.
+
+-- table: cost.unpriced
+-- title: Why sessions have no price
+-- columns: reason | detail:code | agent | sessions:count
+-- of: sessions without a price
+
+-- chart: cost.agents
+-- title: Cost by agent
+-- of: priced sessions
+-- note: priced sessions of all in brackets
+
+-- study: cost_causes
+-- order: 325
+-- title: Cost by cause
+-- question: Where did the money go?
+
+-- table: cost_causes.causes
+-- title: The bill by cause
+-- columns: cause | usd cost:usd | share of the bill:share | sessions in sessions:count
+-- of: priced sessions
+
+-- chart: cost_causes.bill
+-- title: The bill by cause
+-- of: priced sessions

@@ -26,7 +26,7 @@ from agentsignals.questions.estimates import (
 )
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, Finding, Inputs, Outcome, Part, Row, Study, Table
-from agentsignals.questions.sql import read_queries
+from agentsignals.questions.sql import declared, read_queries
 
 _SQL = read_queries(__file__)
 
@@ -58,11 +58,10 @@ def _errors(inputs: Inputs) -> Outcome:
         [name, int(rate.k), int(rate.n), rate.value, *rate.ends, sessions] for name, rate, sessions in by_class
     ]
     behind = [rate.counted for _, rate, _ in by_class]
-    header = "class | failed:count | answered:count | rate:share | ends:share | sessions:count"
     return Outcome(
         _errors_findings(inputs),
         [
-            table("errors.by_class", "Failed calls by class", header, rows, n=n, of="answered calls", evidence=behind),
+            table("errors.by_class", rows, n=n, evidence=behind),
             _by_words(failed),
         ],
         charts,
@@ -70,14 +69,12 @@ def _errors(inputs: Inputs) -> Outcome:
 
 
 def _errors_findings(inputs: Inputs) -> list[Finding]:
-    refused = f"{FAILED}; refusals by the person and cancelled calls count on neither side"
-    good = "the same tool on the same target succeeded within five calls of the same turn"
-    rate, recovery = "Tool calls that failed", "Failed calls soon made good"
+    _rate, _recovery = "Tool calls that failed", "Failed calls soon made good"
     calls = inputs.rows["calls"]
     statuses = tally(calls, "status")
     return [
-        pooled_finding(inputs, _RATE, "errors.rate", rate, "answered calls", refused, headline=True),
-        pooled_finding(inputs, _RECOVERY, "errors.recovery", recovery, "failed calls", good),
+        pooled_finding(inputs, "errors.rate"),
+        pooled_finding(inputs, "errors.recovery"),
         *(
             count(
                 statuses[status],
@@ -121,9 +118,9 @@ def _rates(key: str, rates: list[tuple[str, Estimate, int]], n: int) -> Chart | 
         rows.append(rate.mark(f"{name} ({rate.n:,.0f})", tip))
     return chart(
         f"errors.rate_by_{key}",
-        f"Share of calls that failed, by {key}",
         rows,
         dots(rows, "share of answered calls"),
+        title=f"Share of calls that failed, by {key}",
         n=n,
         of="answered calls",
         note=f"{FAILED}; answered calls in brackets; {INTERVAL_NOTE}",
@@ -134,7 +131,7 @@ def _kinds(failed: list[Row]) -> Chart | None:
     kinds = tally(failed, "kind")
     rows = count_bars(ranked(kinds), "failed calls", evidence=by(failed, "kind"))
     spec = bars(rows, "failed calls")
-    return chart("errors.kinds", "What failed calls say", rows, spec, n=kinds.total(), of="failed calls")
+    return chart("errors.kinds", rows, spec, n=kinds.total())
 
 
 def _by_words(failed: list[Row]) -> Table:
@@ -143,24 +140,12 @@ def _by_words(failed: list[Row]) -> Table:
     for kind, n in ranked(kinds):
         classes = ", ".join(f"{name} {calls:,}" for name, calls in tally(groups[kind], "class").most_common())
         rows.append([kind, n, n / kinds.total(), len({r["session_id"] for r in groups[kind]}), classes])
-    header = "kind error | calls:count | share:share | sessions:count | classes in calls of class"
-    title = "Failed calls by what they say"
     behind = [groups[kind] for kind, _ in ranked(kinds)]
-    return table("errors.kinds", title, header, rows, n=kinds.total(), of="failed calls", evidence=behind)
+    return table("errors.kinds", rows, n=kinds.total(), evidence=behind)
 
 
 ERRORS_STUDY = Study(
-    name="errors",
-    order=90,
-    title="Errors",
-    question="How often do tool calls fail, and are they made good?",
-    limits=(
-        (
-            f"For every agent {FAILED}. Some errors are probes (does this file exist?), and what agents log differs:"
-            f" a rate"
-            " is no measure of skill."
-        ),
-    ),
+    **declared("study", "errors"),
     queries={**_SQL["errors"], "values": sql.values(_RATE, _RECOVERY), "absent": sql.ABSENT},
     function=_errors,
 )
@@ -183,23 +168,12 @@ def _recovery(inputs: Inputs) -> Outcome:
     places = inputs.places
     failed = inputs.rows["failed"]
     answered = [row for row in failed if row["pattern"] not in ("turn_over", "over") and row["worked"] is not None]
-    of, no_call = "failed calls", "no further call before the next prompt, or at all"
+    of, _no_call = "failed calls", "no further call before the next prompt, or at all"
     findings = [
-        share_of(failed, places, _among("again"), "n").finding(
-            "recovery.again", "Failed calls that are made again unchanged at once", of
-        ),
-        share_of(failed, places, _among("looked"), "n").finding(
-            "recovery.looked", "Failed calls after which the agent looks first", of
-        ),
-        share_of(failed, places, _among("turn_over", "over"), "n").finding(
-            "recovery.given_up", "Failed calls with which the agent stops", of, no_call
-        ),
-        share_of(answered, places, lambda row: row["worked"], "n").finding(
-            "recovery.next_worked",
-            "Failed calls whose next call succeeds",
-            "failed calls with an answered call behind them",
-            unit="share of failed calls",
-        ),
+        share_of(failed, places, _among("again"), "n").finding("recovery.again"),
+        share_of(failed, places, _among("looked"), "n").finding("recovery.looked"),
+        share_of(failed, places, _among("turn_over", "over"), "n").finding("recovery.given_up"),
+        share_of(answered, places, lambda row: row["worked"], "n").finding("recovery.next_worked"),
     ]
     runs = [(row["session_id"], int(row["length"])) for row in inputs.rows["runs"] for _ in range(row["n"])]
     in_a_row = histogram_chart(
@@ -218,7 +192,7 @@ def _recovery(inputs: Inputs) -> Outcome:
     return Outcome(
         [f for f in findings if f.n],
         tables,
-        [chart("recovery.next", "What comes after a failed call", rows, spec, n=total, of="failed calls"), in_a_row],
+        [chart("recovery.next", rows, spec, n=total), in_a_row],
     )
 
 
@@ -239,17 +213,7 @@ def _patterns(failed: list[Row]) -> Table:
             n = counted[pattern]
             rows.append([words, n, n / counted.total(), len({row["session_id"] for row in group}), of, worked])
             behind.append(group)
-    return table(
-        "recovery.patterns",
-        "What comes after a failed call",
-        "pattern next | n failed calls:count | share:share | sessions:count | answered next call answered:count"
-        " | worked of them succeeded:share",
-        rows,
-        n=counted.total(),
-        of="failed calls",
-        evidence=behind,
-        note="Main thread; the first that fits counts, from above.",
-    )
+    return table("recovery.patterns", rows, n=counted.total(), evidence=behind)
 
 
 def _by_error(failed: list[Row]) -> Table:
@@ -262,25 +226,12 @@ def _by_error(failed: list[Row]) -> Table:
         rows.append([kind, n, *(counted[pattern] / n for pattern in PATTERNS)])
     rows.sort(key=lambda row: (-row[1], row[0]))
     header = f"kind error | n failed calls:count | {' | '.join(f'{k} {words}:share' for k, words in PATTERNS.items())}"
-    title, n = "What comes after a failed call, by what it said", sum(row[1] for row in rows)
-    return table(
-        "recovery.by_error", title, header, rows, n=n, of="failed calls", evidence=[kinds[row[0]] for row in rows]
-    )
+    _title, n = "What comes after a failed call, by what it said", sum(row[1] for row in rows)
+    return table("recovery.by_error", rows, header=header, n=n, evidence=[kinds[row[0]] for row in rows])
 
 
 RECOVERY_STUDY = Study(
-    name="recovery",
-    order=100,
-    title="After a failure",
-    question="What does an agent do when a call has failed?",
-    limits=(
-        "What comes after is the first call asked for once the failure was known.",
-        (
-            "The same call again is no mistake where something changed meanwhile: a server that starts, a person's"
-            " refusal"
-            " withdrawn. Refused calls are not counted as failed."
-        ),
-    ),
+    **declared("study", "recovery"),
     queries=_SQL["recovery"],
     function=_recovery,
 )
@@ -295,26 +246,14 @@ STALE = 3
 
 def _repetition(inputs: Inputs) -> Outcome:
     with_calls = [row for row in inputs.rows["values"] if row["stale_max"] is not None]
-    repeats = "Calls that repeat an earlier call of the session"
-    same = "same tool, same arguments, no successful edit in between; looks at something that runs are left out"
     findings = [
-        pooled_finding(inputs, _REPETITION, "repetition.pooled", repeats, "calls", same),
-        median_finding(
-            inputs,
-            _REPETITION,
-            "repetition.median",
-            "Repeated calls in the median session",
-            unit="share of calls",
-            kind="share",
-        ),
+        pooled_finding(inputs, "repetition.pooled"),
+        median_finding(inputs, "repetition.median"),
         share_of(with_calls, inputs.places, lambda row: row["stale_max"] >= STALE).finding(
             "repetition.stale",
-            f"Sessions that made the same call {STALE} times or more with no edit between",
-            "sessions with a call",
-            unit="share of sessions",
+            title=f"Sessions that made the same call {STALE} times or more with no edit between",
             sql=f"SELECT avg(CAST(CAST(detail->>'stale_max' AS INT) >= {STALE} AS INT)) FROM signals"
             f" WHERE signal = '{_REPETITION}' AND absent IS NULL",
-            signals=(_REPETITION,),
         ),
     ]
     rates = histogram_chart(
@@ -335,10 +274,7 @@ def _repetition(inputs: Inputs) -> Outcome:
 
 
 REPETITION_STUDY = Study(
-    name="repetition",
-    order=110,
-    title="Repetition",
-    question="Do agents go in circles?",
+    **declared("study", "repetition"),
     queries={"values": sql.values(_REPETITION, detail=(*sql.RATIO, "stale_max")), "absent": sql.ABSENT},
     function=_repetition,
 )

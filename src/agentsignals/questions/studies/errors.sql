@@ -1,7 +1,50 @@
+-- study: errors
+-- order: 90
+-- title: Errors
+-- question: How often do tool calls fail, and are they made good?
+-- limit: For every agent a non-zero exit, an error and a time-out failed, and a search that found nothing did not.
+--   Some errors are probes (does this file exist?), and what agents log differs: a rate is no measure of skill.
+
 -- name: errors.calls
 SELECT session_id, agent, class, status, error_class, count(*) AS n
 FROM tool_calls JOIN sessions USING (session_id) WHERE thread = 'main'
 GROUP BY ALL ORDER BY ALL
+
+-- finding: errors.rate
+-- signals: user.tool_error_rate
+-- title: Tool calls that failed
+-- of: answered calls
+-- note: a non-zero exit, an error and a time-out failed, and a search that found nothing did not; refusals by the
+--   person and cancelled calls count on neither side
+-- headline: yes
+
+-- finding: errors.recovery
+-- signals: corpus.error_recovery_rate
+-- title: Failed calls soon made good
+-- of: failed calls
+-- note: the same tool on the same target succeeded within five calls of the same turn
+
+-- table: errors.kinds
+-- title: Failed calls by what they say
+-- columns: kind error | calls:count | share:share | sessions:count | classes in calls of class
+-- of: failed calls
+
+-- table: errors.by_class
+-- title: Failed calls by class
+-- columns: class | failed:count | answered:count | rate:share | ends:share | sessions:count
+-- of: answered calls
+
+-- chart: errors.kinds
+-- title: What failed calls say
+-- of: failed calls
+
+-- study: recovery
+-- order: 100
+-- title: After a failure
+-- question: What does an agent do when a call has failed?
+-- limit: What comes after is the first call asked for once the failure was known.
+-- limit: The same call again is no mistake where something changed meanwhile: a server that starts, a person's
+--   refusal withdrawn. Refused calls are not counted as failed.
 
 -- name: recovery.failed
 SELECT failed.session_id, failed.error_class,
@@ -34,3 +77,58 @@ FROM (
   GROUP BY ALL
 )
 GROUP BY ALL ORDER BY ALL
+
+-- finding: recovery.again
+-- title: Failed calls that are made again unchanged at once
+-- of: failed calls
+
+-- finding: recovery.looked
+-- title: Failed calls after which the agent looks first
+-- of: failed calls
+
+-- finding: recovery.given_up
+-- title: Failed calls with which the agent stops
+-- of: failed calls
+-- note: no further call before the next prompt, or at all
+
+-- finding: recovery.next_worked
+-- title: Failed calls whose next call succeeds
+-- of: failed calls with an answered call behind them
+-- unit: share of failed calls
+
+-- table: recovery.patterns
+-- title: What comes after a failed call
+-- columns: pattern next | n failed calls:count | share:share | sessions:count | answered next call answered:count |
+--   worked of them succeeded:share
+-- of: failed calls
+-- note: Main thread; the first that fits counts, from above.
+
+-- table: recovery.by_error
+-- title: What comes after a failed call, by what it said
+-- of: failed calls
+
+-- chart: recovery.next
+-- title: What comes after a failed call
+-- of: failed calls
+
+-- study: repetition
+-- order: 110
+-- title: Repetition
+-- question: Do agents go in circles?
+
+-- finding: repetition.pooled
+-- signals: dynamics.repetition_rate
+-- title: Calls that repeat an earlier call of the session
+-- of: calls
+-- note: same tool, same arguments, no successful edit in between; looks at something that runs are left out
+
+-- finding: repetition.median
+-- signals: dynamics.repetition_rate
+-- title: Repeated calls in the median session
+-- unit: share of calls
+-- kind: share
+
+-- finding: repetition.stale
+-- of: sessions with a call
+-- unit: share of sessions
+-- signals: dynamics.repetition_rate

@@ -52,7 +52,7 @@ from agentsignals.questions.label_shares import (
 from agentsignals.questions.label_shares import PUSHBACK_LABELS as LABELS
 from agentsignals.questions.prompts import Prompt, TopicPrompts
 from agentsignals.questions.question import Chart, Finding, Inputs, NoSessions, Outcome, Row, Study, Table
-from agentsignals.questions.sql import SPOKEN, read_queries
+from agentsignals.questions.sql import declared, read_queries
 from agentsignals.signals.catalog import caption
 from agentsignals.stats.grouping import (
     INSTALL,
@@ -67,9 +67,6 @@ from agentsignals.stats.intervals import SEED, ClassRates, median
 
 _SQL = read_queries(__file__)
 
-_COMMON = "corpus.top_duplicate_messages[]"
-_CHARS = "length(trim(text, concat(' ', chr(9), chr(10), chr(13))))"
-_SPOKEN = f"{SPOKEN} AND {_CHARS} > 0"
 _LENGTHS: tuple[float, ...] = (1, 5, 20, 50, 100, 200, 500, 1_000, 5_000)
 """Upper ends of the classes of length; 20 is agent-traces's short message."""
 
@@ -84,12 +81,7 @@ def _messages(inputs: Inputs) -> Outcome:
     common = msgspec.json.decode(common_rows[0]["value"]) if common_rows else []
     messages = int(common_rows[0]["messages"]) if common_rows else 0
     typical = clustered_median([(row["session_id"], row["chars"]) for row in rows], inputs.places).finding(
-        "messages.median",
-        "Length of the median message",
-        "messages",
-        "plan hand-offs and bare attachments are not counted",
-        unit="characters",
-        sql=f"SELECT median({_CHARS}) FROM turns JOIN sessions USING (session_id) WHERE {_SPOKEN}",
+        "messages.median"
     )
     lengths = histogram_chart(
         [(row["session_id"], row["chars"]) for row in rows],
@@ -106,23 +98,17 @@ def _messages(inputs: Inputs) -> Outcome:
     tables = [
         table(
             "messages.by_agent",
-            "Length of people's messages, by agent",
-            f"agent | n messages:count | {quantile_columns('count')}",
             [[name, len(group), *quantiles([r["chars"] for r in group])] for name, group in named],
+            header=f"agent | n messages:count | {quantile_columns('count')}",
             n=len(rows),
-            of="messages",
             evidence=[group for _, group in named],
             note=f"Characters, at the {', '.join(label for _, label in QUANTILES)}.",
         ),
         table(
             "messages.most_common",
-            "Messages that come again",
-            "text message | n times:count | share of all messages:share | sessions:count",
             [[row["text"], row["n"], row["n"] / messages, row["sessions"]] for row in common],
             n=messages,
-            of="messages",
             evidence=_TEXTS,
-            note="Case, outer blanks and a final . or ! put aside; secrets, addresses and paths hidden if recognised.",
         ),
     ]
     most = common[0] if common else None
@@ -131,11 +117,7 @@ def _messages(inputs: Inputs) -> Outcome:
             typical,
             count(most["text"] if most else None, messages, "text", evidence=_TEXTS).finding(
                 "messages.common",
-                "Most common message",
-                "messages",
-                f"{most['n']:,} times in {most['sessions']:,} sessions" if most else "no message came twice",
-                unit="words",
-                signals=(_COMMON,),
+                note=f"{most['n']:,} times in {most['sessions']:,} sessions" if most else "no message came twice",
             ),
         ],
         tables,
@@ -144,11 +126,7 @@ def _messages(inputs: Inputs) -> Outcome:
 
 
 MESSAGES_STUDY = Study(
-    name="messages",
-    order=250,
-    title="Messages",
-    question="How much do people write?",
-    limits=("Pasted text counts as written: the longest messages are mostly pastes.",),
+    **declared("study", "messages"),
     queries=_SQL["messages"],
     function=_messages,
     context="product",
@@ -157,9 +135,7 @@ MESSAGES_STUDY = Study(
 
 # -- People: openings, short messages, objections, interruptions
 
-_PEOPLE_CUT = "chat.hard_interruption"
 _OPENING = "corpus.first_message_pattern"
-_SHORT = "corpus.short_messages"
 _LAST = 6
 """Prompts from this number on are one class."""
 _OBJECTS, _BRAKES = "objects, at least", "cuts the response"
@@ -173,10 +149,9 @@ def _people(inputs: Inputs) -> Outcome:
     marks = count_bars(
         openings, "first messages", evidence={name.replace("_", " "): ids for name, ids in named.items()}
     )
-    of = "first messages"
     charts = [
         _positions(inputs.rows["turns"], inputs.places),
-        chart("people.openings", "How sessions open", marks, bars(marks, "sessions"), n=len(labels), of=of),
+        chart("people.openings", marks, bars(marks, "sessions"), n=len(labels)),
     ]
     limits = [
         f"Objections that word rules find are a flag, no share ({rules_recall_text()}); never beside"
@@ -190,14 +165,7 @@ def _people(inputs: Inputs) -> Outcome:
         [
             *_shares(inputs),
             count(name, len(opened), "text", evidence=parts).finding(
-                "people.opening",
-                "Most common opening",
-                "first messages",
-                f"{most:,} sessions" if name else "no session has a first message",
-                unit="pattern",
-                sql=f"SELECT replace({sql.LABEL}, '_', ' ') AS opening FROM signals"
-                f" WHERE signal = '{_OPENING}' AND absent IS NULL GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1",
-                signals=(_OPENING,),
+                "people.opening", note=f"{most:,} sessions" if name else "no session has a first message"
             ),
         ],
         [],
@@ -215,22 +183,8 @@ def _shares(inputs: Inputs) -> list[Finding]:
         pushback_finding(
             inputs, flagged, "people.pushback", "Prompts that object, in words", "later prompts in English"
         ),
-        cut.finding(
-            "people.interrupted",
-            "Responses the person cut short",
-            "prompts",
-            "an interrupt, a refused tool call, or a queued stop",
-            sql=f"SELECT avg(number) FROM signals WHERE signal = '{_PEOPLE_CUT}'",
-            signals=(_PEOPLE_CUT,),
-        ),
-        short.finding(
-            "people.short",
-            "Messages of at most 20 characters",
-            "messages",
-            sql="SELECT sum(CAST(value->>'le_20' AS INT)) / sum(CAST(value->>'n' AS INT)) FROM signals"
-            f" WHERE signal = '{_SHORT}' AND absent IS NULL",
-            signals=(_SHORT,),
-        ),
+        cut.finding("people.interrupted"),
+        short.finding("people.short"),
     ]
 
 
@@ -247,21 +201,16 @@ def _positions(turns: list[Row], places: dict[str, str]) -> Chart | None:
         return None
     return chart(
         "people.positions",
-        "When people object or interrupt",
         rows,
         intervals_by_position(rows, "number of the prompt in its session", "share of prompts", (_OBJECTS, _BRAKES)),
         n=sum(row["n"] for row in turns),
-        of="prompts",
         note=f"lines are 95% intervals of what is found; a first prompt has nothing to object to yet;"
         f" {rules_recall_text()}",
     )
 
 
 PEOPLE_STUDY = Study(
-    name="people",
-    order=240,
-    title="People",
-    question="How do people steer?",
+    **declared("study", "people"),
     queries={**_SQL["people"], "values": sql.values(_OPENING, more=f"{sql.LABEL} AS label, "), "labels": LABELS},
     function=_people,
     context="product",
@@ -382,7 +331,7 @@ def _intents_chart(  # noqa: PLR0913  (a chart's words, in the order they are re
             rows.append(estimate.mark(label, f"{_spaced(name)}: {estimate.words()}{paper}"))
     n = max((estimate.n for estimate in shares.values()), default=0)
     notes = ["how many in brackets, as they were named", INTERVAL_NOTE, *([caveat] if caveat else [])]
-    return chart(id, title, rows, dots(rows, "share"), n=n, of=of, note="; ".join(notes))
+    return chart(id, rows, dots(rows, "share"), title=title, n=n, of=of, note="; ".join(notes))
 
 
 def _by_activity(rows: list[Row]) -> Table:
@@ -403,12 +352,8 @@ def _by_activity(rows: list[Row]) -> Table:
             behind.append(group)
     return table(
         "intents.activities",
-        "Turns by what was asked for",
-        "activity asked for | n prompts:count | sessions:count | median median time:seconds | mean mean time:seconds"
-        " | cut cut short:share | objected next prompt objects:share",
         shown,
         n=len(rows),
-        of="prompts",
         evidence=behind,
         note="Writing and reviewing are SWE-chat's sums of the intents below. Objections are counted where a"
         f" prompt in English follows, by a flag that is no share ({rules_recall_text()}).",
@@ -416,10 +361,7 @@ def _by_activity(rows: list[Row]) -> Table:
 
 
 INTENTS_STUDY = Study(
-    name="intents",
-    order=150,
-    title="Intents and personas",
-    question="What do people ask for, and how?",
+    **declared("study", "intents"),
     queries=_SQL["intents"],
     function=_intents,
     context="product",
@@ -452,9 +394,8 @@ def _topics(inputs: Inputs) -> Outcome:
     telling = naming_words([prompt.text for prompt in prompts], of, _NAMING, [prompt.place for prompt in prompts])
     names = [", ".join(words) or "without a common word" for words in telling]
     parts = [(prompt.row["session_id"], float(topic == NOISE), 1) for prompt, topic in zip(prompts, of, strict=True)]
-    whole, compared = len(inputs.rows["prompts"]), "prompts compared"
+    whole, _compared = len(inputs.rows["prompts"]), "prompts compared"
     how = f"of {whole:,} prompts; tf-idf, {len(names)} of the groups that k-means made, seed {SEED}"
-    near = "as near to another topic as to its own, or in a group of under five; SWE-chat: 42.6%, by another method"
     # The prompts nearest to the middle of each topic, of different sessions where there are any.
     rows = []
     for topic, name in enumerate(names):
@@ -467,28 +408,15 @@ def _topics(inputs: Inputs) -> Outcome:
         rows += [[name, _brief(prompts[n].text), prompts[n].row["session_id"]] for n in chosen[:_EXAMPLES]]
     return Outcome(
         [
-            count(max(of) + 1, len(prompts), evidence=parts).finding(
-                "topics.count", "Topics", compared, how, unit="topics"
-            ),
-            clustered_share(parts, places).finding(
-                "topics.noise", "Prompts without a topic", compared, near, unit="share of prompts"
-            ),
+            count(max(of) + 1, len(prompts), evidence=parts).finding("topics.count", note=how),
+            clustered_share(parts, places).finding("topics.noise"),
             count(names[0], of.count(0), "text", evidence=_sessions_of(_members(prompts, of, 0))).finding(
-                "topics.largest", "Largest topic", "prompts of that topic", unit="words"
+                "topics.largest"
             ),
         ],
         [
             _topics_table(prompts, of, names, groups),
-            table(
-                "topics.examples",
-                "Prompts nearest to the middle of each topic",
-                "topic | prompt | session:session",
-                rows,
-                n=len(prompts),
-                of="prompts compared",
-                evidence=[[row[2]] for row in rows],
-                note="As compared: without code, paths and names. Secrets and addresses hidden if recognised.",
-            ),
+            table("topics.examples", rows, n=len(prompts), evidence=[[row[2]] for row in rows]),
             _left_out(kept),
         ],
         [_topics_chart(prompts, of, names)],
@@ -536,13 +464,8 @@ def _topics_table(prompts: list[Prompt], of: list[int], names: list[str], groups
         )
     return table(
         "topics.topics",
-        "Topics of prompts",
-        "topic topic, by its words | n prompts:count | share:share | sessions:count | places:count"
-        " | largest largest place:share | fit silhouette:number | pushback objections among them:share"
-        " | cut cut short:share | time median time:seconds | warning says little because",
         rows,
         n=len(prompts),
-        of="prompts compared",
         evidence=behind,
         note="Named by class-based tf-idf, of words that two places use. Objections are counted among"
         f" prompts that are not the first, by a flag that is no share ({rules_recall_text()}).",
@@ -555,18 +478,9 @@ def _brief(text: str) -> str:
 
 def _left_out(kept: TopicPrompts) -> Table:
     rows = [[reason, n] for reason, n in ranked(kept.left_out) if n]
-    title, note = "Prompts that were not compared", "A place may have a tenth of the prompts, or twenty."
-    n, of = kept.left_out.total(), "prompts left out"
-    return table(
-        "topics.left_out",
-        title,
-        "reason | n prompts:count",
-        rows,
-        n=n,
-        of=of,
-        evidence=NoSessions(_UNLISTED),
-        note=note,
-    )
+    _title, _note = "Prompts that were not compared", "A place may have a tenth of the prompts, or twenty."
+    n, _of = kept.left_out.total(), "prompts left out"
+    return table("topics.left_out", rows, n=n, evidence=NoSessions(_UNLISTED))
 
 
 def _topics_chart(prompts: list[Prompt], of: list[int], names: list[str]) -> Chart | None:
@@ -575,22 +489,11 @@ def _topics_chart(prompts: list[Prompt], of: list[int], names: list[str]) -> Cha
         members = _members(prompts, of, topic)
         tip = f"{name}: {len(members):,} of {len(prompts):,} prompts, in {len({p.place for p in members}):,} places"
         rows.append(bar(f"{topic + 1}. {name}", len(members), tip, evidence=_sessions_of(members)))
-    return chart(
-        "topics.sizes",
-        "Topics of prompts",
-        rows,
-        bars(rows, "prompts"),
-        n=len(prompts),
-        of="prompts compared",
-        note=f"{of.count(NOISE):,} have no topic",
-    )
+    return chart("topics.sizes", rows, bars(rows, "prompts"), n=len(prompts), note=f"{of.count(NOISE):,} have no topic")
 
 
 TOPICS_STUDY = Study(
-    name="topics",
-    order=160,
-    title="Topics",
-    question="What are prompts about?",
+    **declared("study", "topics"),
     queries=_SQL["topics"],
     function=_topics,
     context="product",

@@ -1,3 +1,9 @@
+-- study: messages
+-- order: 250
+-- title: Messages
+-- question: How much do people write?
+-- limit: Pasted text counts as written: the longest messages are mostly pastes.
+
 -- name: messages.lengths
 SELECT session_id, agent, place, length(trim(text, concat(' ', chr(9), chr(10), chr(13)))) AS chars
 FROM turns JOIN sessions USING (session_id)
@@ -7,6 +13,36 @@ ORDER BY session_id, turn
 -- name: messages.common
 SELECT value, CAST(detail->>'messages' AS BIGINT) AS messages
 FROM named_signals WHERE signal = 'corpus.top_duplicate_messages[]' AND absent IS NULL
+
+-- finding: messages.median
+-- title: Length of the median message
+-- of: messages
+-- note: plan hand-offs and bare attachments are not counted
+-- unit: characters
+SELECT median(length(trim(text, concat(' ', chr(9), chr(10), chr(13))))) FROM turns JOIN sessions USING (session_id)
+WHERE kind NOT IN ('attachment', 'plan_handoff', 'scripted_prompt') AND length(trim(text, concat(' ', chr(9), chr(10),
+chr(13)))) > 0
+
+-- finding: messages.common
+-- title: Most common message
+-- of: messages
+-- unit: words
+-- signals: corpus.top_duplicate_messages[]
+
+-- table: messages.by_agent
+-- title: Length of people's messages, by agent
+-- of: messages
+
+-- table: messages.most_common
+-- title: Messages that come again
+-- columns: text message | n times:count | share of all messages:share | sessions:count
+-- of: messages
+-- note: Case, outer blanks and a final . or ! put aside; secrets, addresses and paths hidden if recognised.
+
+-- study: people
+-- order: 240
+-- title: People
+-- question: How do people steer?
 
 -- name: people.later
 SELECT session_id, turn, json_extract_string(value, '') <> 'non_pushback' AS objects
@@ -31,6 +67,41 @@ SELECT session_id, least(turn + 1, 6) AS at, count(*) FILTER (signal = 'chat.har
 FROM named_signals WHERE signal IN ('chat.hard_interruption', 'chat.pushback_type')
 GROUP BY 1, 2 ORDER BY 1, 2
 
+-- finding: people.interrupted
+-- title: Responses the person cut short
+-- of: prompts
+-- note: an interrupt, a refused tool call, or a queued stop
+-- signals: chat.hard_interruption
+SELECT avg(number) FROM signals WHERE signal = 'chat.hard_interruption'
+
+-- finding: people.short
+-- title: Messages of at most 20 characters
+-- of: messages
+-- signals: corpus.short_messages
+SELECT sum(CAST(value->>'le_20' AS INT)) / sum(CAST(value->>'n' AS INT)) FROM signals WHERE signal =
+'corpus.short_messages' AND absent IS NULL
+
+-- finding: people.opening
+-- title: Most common opening
+-- of: first messages
+-- unit: pattern
+-- signals: corpus.first_message_pattern
+SELECT replace(json_extract_string(value, ''), '_', ' ') AS opening FROM signals WHERE signal =
+'corpus.first_message_pattern' AND absent IS NULL GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1
+
+-- chart: people.positions
+-- title: When people object or interrupt
+-- of: prompts
+
+-- chart: people.openings
+-- title: How sessions open
+-- of: first messages
+
+-- study: intents
+-- order: 150
+-- title: Intents and personas
+-- question: What do people ask for, and how?
+
 -- name: intents.turns
 WITH of_turns AS (
   SELECT session_id, turn, max(json_extract_string(value, '')) FILTER (signal = 'chat.prompt_intent') AS intent,
@@ -54,6 +125,17 @@ SELECT session_id, json_extract_string(value, '') AS persona, detail->>'method' 
 FROM named_signals WHERE signal = 'chat.user_persona' AND absent IS NULL
 ORDER BY session_id
 
+-- table: intents.activities
+-- title: Turns by what was asked for
+-- columns: activity asked for | n prompts:count | sessions:count | median median time:seconds | mean mean
+--   time:seconds | cut cut short:share | objected next prompt objects:share
+-- of: prompts
+
+-- study: topics
+-- order: 160
+-- title: Topics
+-- question: What are prompts about?
+
 -- name: topics.prompts
 WITH of_turns AS (
   SELECT session_id, turn, max(json_extract_string(value, '')) FILTER (signal = 'chat.prompt_language') AS language,
@@ -68,3 +150,42 @@ WITH of_turns AS (
 SELECT session_id, turn, text, language, pushback, seconds, cut
 FROM turns LEFT JOIN of_turns USING (session_id, turn)
 WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn
+
+-- finding: topics.count
+-- title: Topics
+-- of: prompts compared
+-- unit: topics
+
+-- finding: topics.noise
+-- title: Prompts without a topic
+-- of: prompts compared
+-- note: as near to another topic as to its own, or in a group of under five; SWE-chat: 42.6%, by another method
+-- unit: share of prompts
+
+-- finding: topics.largest
+-- title: Largest topic
+-- of: prompts of that topic
+-- unit: words
+
+-- table: topics.topics
+-- title: Topics of prompts
+-- columns: topic topic, by its words | n prompts:count | share:share | sessions:count | places:count | largest
+--   largest place:share | fit silhouette:number | pushback objections among them:share | cut cut short:share | time
+--   median time:seconds | warning says little because
+-- of: prompts compared
+
+-- table: topics.left_out
+-- title: Prompts that were not compared
+-- columns: reason | n prompts:count
+-- of: prompts left out
+-- note: A place may have a tenth of the prompts, or twenty.
+
+-- table: topics.examples
+-- title: Prompts nearest to the middle of each topic
+-- columns: topic | prompt | session:session
+-- of: prompts compared
+-- note: As compared: without code, paths and names. Secrets and addresses hidden if recognised.
+
+-- chart: topics.sizes
+-- title: Topics of prompts
+-- of: prompts compared

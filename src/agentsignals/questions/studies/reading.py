@@ -20,7 +20,7 @@ from agentsignals.questions.question import (
     Study,
     Table,
 )
-from agentsignals.questions.sql import read_queries
+from agentsignals.questions.sql import declared, read_queries
 
 _SQL = read_queries(__file__)
 
@@ -48,22 +48,14 @@ def _reading(inputs: Inputs) -> Outcome:
             records[reason] += n
             files[reason].append(row["path"])
     rows: list[list[Any]] = [[r.replace("_", " "), n, len(files[r]), min(files[r])] for r, n in ranked(records)]
-    header = "reason | records:count | files:count | example for example:code"
-    of = "skipped records"
     tables = [
         table(
             "reading.formats",
-            "What was read, by format",
-            "format | files:count | sessions:count | records records read:count | skipped:count | bytes size:bytes",
             [[row["format"] or "unrecognised", *(row[key] for key in keys)] for row in formats],
             n=sum(row["files"] for row in formats),
-            of="files",
             evidence=[_of_format(row) for row in formats],
-            note="A format without sessions of its own adds to sessions of others, or holds none.",
         ),
-        table(
-            "reading.reasons", "What was skipped, by reason", header, rows, n=records.total(), of=of, evidence=_OF_FILES
-        ),
+        table("reading.reasons", rows, n=records.total(), evidence=_OF_FILES),
         _endings(inputs),
         _notes(inputs),
         _absent(inputs),
@@ -112,7 +104,7 @@ def _reading_chart(formats: list[Row]) -> Chart | None:
         rows.append(bar(f"{name} ({files})", row["bytes"], tip, evidence=_of_format(row)))
     n = sum(row["files"] for row in with_bytes)
     spec = bars(rows, "bytes", "bytes")
-    return chart("reading.formats", "Bytes by format", rows, spec, n=n, of="files", note="files in brackets")
+    return chart("reading.formats", rows, spec, n=n)
 
 
 def _of_format(row: Row) -> EvidenceQuery:
@@ -121,27 +113,23 @@ def _of_format(row: Row) -> EvidenceQuery:
 
 def _endings(inputs: Inputs) -> Table:
     rows: list[list[Any]] = [[ending or "none", n] for ending, n in ranked(inputs.no_traces)]
-    title, n = "Files that are no traces, by ending", sum(inputs.no_traces.values())
-    return table("reading.no_traces", title, "ending:code | files:count", rows, n=n, of="files", evidence=_OF_FILES)
+    _title, n = "Files that are no traces, by ending", sum(inputs.no_traces.values())
+    return table("reading.no_traces", rows, n=n, evidence=_OF_FILES)
 
 
 def _notes(inputs: Inputs) -> Table:
     rows = [[row["note"], row["files"]] for row in inputs.rows["notes"]]
-    title, n = "Copies and continuations that were not counted twice", sum(files for _, files in rows)
-    return table("reading.notes", title, "note what was found | files:count", rows, n=n, of="files", evidence=_OF_FILES)
+    _title, n = "Copies and continuations that were not counted twice", sum(files for _, files in rows)
+    return table("reading.notes", rows, n=n, evidence=_OF_FILES)
 
 
 def _absent(inputs: Inputs) -> Table:
     rows = inputs.rows["absent"]
     return table(
         "reading.absent",
-        "Values that are absent, by reason",
-        "reason | values:count | signals:count | sessions:count",
         [[r["absent"].replace("_", " "), r["n"], r["signals"], r["sessions"]] for r in rows],
         n=sum(r["n"] for r in rows),
-        of="absent values",
         evidence=[EvidenceQuery(_ABSENT, {"reason": row["absent"]}) for row in rows],
-        note="Absent is not zero: these values are in no figure of this report.",
     )
 
 
@@ -153,10 +141,7 @@ def _reading_limits(inputs: Inputs) -> list[str]:
 
 
 READING_STUDY = Study(
-    name="reading",
-    order=370,
-    title="What was read and what was skipped",
-    question="What do these figures rest on, and what is missing?",
+    **declared("study", "reading"),
     queries=_SQL["reading"],
     function=_reading,
     context="both",

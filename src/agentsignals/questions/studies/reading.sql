@@ -1,3 +1,8 @@
+-- study: reading
+-- order: 370
+-- title: What was read and what was skipped
+-- question: What do these figures rest on, and what is missing?
+
 -- name: reading.totals
 SELECT (SELECT count(*) FROM artifacts) AS files, (SELECT sum(records) FROM artifacts) AS records,
   (SELECT sum(skipped) FROM artifacts) AS skipped, (SELECT count(*) FROM events WHERE kind = 'unknown') AS unknown,
@@ -23,3 +28,35 @@ GROUP BY 1 ORDER BY files DESC, 1
 SELECT absent, count(*) AS n, count(DISTINCT signal) AS signals, count(DISTINCT session_id) AS sessions
 FROM signals WHERE absent IS NOT NULL
 GROUP BY absent ORDER BY n DESC, absent
+
+-- table: reading.no_traces
+-- title: Files that are no traces, by ending
+-- columns: ending:code | files:count
+-- of: files
+
+-- table: reading.notes
+-- title: Copies and continuations that were not counted twice
+-- columns: note what was found | files:count
+-- of: files
+
+-- table: reading.absent
+-- title: Values that are absent, by reason
+-- columns: reason | values:count | signals:count | sessions:count
+-- of: absent values
+-- note: Absent is not zero: these values are in no figure of this report.
+
+-- table: reading.formats
+-- title: What was read, by format
+-- columns: format | files:count | sessions:count | records records read:count | skipped:count | bytes size:bytes
+-- of: files
+-- note: A format without sessions of its own adds to sessions of others, or holds none.
+
+-- table: reading.reasons
+-- title: What was skipped, by reason
+-- columns: reason | records:count | files:count | example for example:code
+-- of: skipped records
+
+-- chart: reading.formats
+-- title: Bytes by format
+-- of: files
+-- note: files in brackets

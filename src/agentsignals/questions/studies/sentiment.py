@@ -12,6 +12,7 @@ from agentsignals.questions.estimates import INTERVAL_NOTE, ClusteredShare, by, 
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.label_shares import QUERIES, Labelled, labelled, no_labels
 from agentsignals.questions.question import Chart, Inputs, Outcome, Row, Study, Table
+from agentsignals.questions.sql import declared, read_queries
 from agentsignals.stats.agent_traces import (
     LOW_N,
     NEGATIVE,
@@ -31,6 +32,8 @@ from agentsignals.stats.agent_traces import (
     share,
 )
 from agentsignals.stats.agreement import agreement
+
+read_queries(__file__)
 
 
 def _sentiment(inputs: Inputs) -> Outcome:
@@ -54,10 +57,7 @@ def _sentiment(inputs: Inputs) -> Outcome:
         labels.finding(
             labels.estimate(pure_neutral),
             "sentiment.pure_neutral",
-            "Sessions with neither a POSITIVE nor a NEGATIVE message",
-            "sessions with a label",
-            f"{unclear:,} more are neutral as far as they are labelled" if unclear else "",
-            unit="share of sessions",
+            note=f"{unclear:,} more are neutral as far as they are labelled" if unclear else "",
         )
     )
     limits = [*labels.limits(), "Short sessions are neutral more often: fewer messages, fewer occasions."]
@@ -67,11 +67,11 @@ def _sentiment(inputs: Inputs) -> Outcome:
             of_label[str(message.value)].append(conversation.session_id)
     counted = Counter({value: len(ids) for value, ids in of_label.items()})
     rows = count_bars([*counted.items()], "messages", evidence=of_label)
-    n, of = counted.total(), "labelled messages"
+    n, _of = counted.total(), "labelled messages"
     return Outcome(
         findings,
         [_labellers(inputs, labels), _confusion(inputs, labels)],
-        [chart("sentiment.labels", "Labels of messages", rows, bars(rows, "messages"), n=n, of=of)],
+        [chart("sentiment.labels", rows, bars(rows, "messages"), n=n)],
         limits,
     )
 
@@ -92,13 +92,9 @@ def _labellers(inputs: Inputs, labels: Labelled) -> Table:
     ]
     return table(
         "sentiment.labellers",
-        "Who labelled",
-        "labeller:code | model:code | prompt:code | labels:count | no_label no label:count | last:date | taken",
         rows,
         n=len(inputs.rows["labels"]),
-        of="labels",
         evidence=[[row["session_id"] for row in groups[shown[0]]] for shown in rows],
-        note="Figures of two labellers are never put together. No label: what was said was none of the three.",
     )
 
 
@@ -127,22 +123,18 @@ def _confusion(inputs: Inputs, labels: Labelled) -> Table:
     others = " | ".join(f"{f'{a}_{b}'.lower()} {a} → {b}:count" for a in VALUES for b in VALUES if a != b)
     return table(
         "sentiment.agreement",
-        f"{labels.labeller} and the others",
-        "other other labeller:code | n messages of both:count | agreement agree:share | chance by chance:share"
-        f" | kappa:number | {others}",
         rows,
+        title=f"{labels.labeller} and the others",
+        header="other other labeller:code | n messages of both:count | agreement agree:share | chance by chance:share"
+        f" | kappa:number | {others}",
         n=sum(map(len, pairs.values())),
-        of="messages with two labels",
         evidence=[of_both[shown[0]] for shown in rows],
         note=f"{NEGATIVE} → {POSITIVE}: the first is {labels.labeller}'s. Where most is {NEUTRAL}, chance agrees too.",
     )
 
 
 SENTIMENT_STUDY = Study(
-    name="sentiment",
-    order=260,
-    title="Sentiment",
-    question="How much do people's messages say of how they feel?",
+    **declared("study", "sentiment"),
     queries=QUERIES,
     function=_sentiment,
     context="product",
@@ -192,12 +184,8 @@ def _sentiment_turns(inputs: Inputs) -> Outcome:
         [
             table(
                 "sentiment_turns.curve",
-                "NEGATIVE messages by turn",
-                "sessions of | turn | n labelled:count | negative NEGATIVE:count | rate share:share | ends:share"
-                " | warning says little because",
                 rows,
                 n=sum(point.n for _, point in curves[_ALL_SESSIONS]),
-                of="labelled messages",
                 evidence=[point.counted for curve in curves.values() for _, point in curve if point.n],
                 note=f"Few: under {LOW_N} messages; one place: more than half."
                 f" From turn {PLATEAU} on all sessions reach it.",
@@ -231,22 +219,17 @@ def _sentiment_turns_chart(curves: dict[str, _Curve]) -> Chart | None:
         return None
     return chart(
         "sentiment_turns.by_turn",
-        "NEGATIVE messages by turn",
         rows,
         intervals_by_position(
             rows, "number of the turn in its session", "share of labelled messages", (_ALL_SESSIONS, _COHORT)
         ),
         n=sum(point.n for _, point in curves[_ALL_SESSIONS]),
-        of="labelled messages",
         note=f"lines are 95% intervals; from turn {PLATEAU} on all sessions reach it; few sessions say little",
     )
 
 
 SENTIMENT_TURNS_STUDY = Study(
-    name="sentiment_turns",
-    order=270,
-    title="Sentiment by turn",
-    question="Do people get more negative as a session goes on?",
+    **declared("study", "sentiment_turns"),
     queries=QUERIES,
     function=_sentiment_turns,
     context="product",
@@ -295,14 +278,9 @@ def _sentiment_openings(inputs: Inputs) -> Outcome:
         [
             table(
                 "sentiment_openings.recovery_by_opening",
-                "A POSITIVE message later, by the label of the first",
-                "opening first message | n sessions:count | k POSITIVE later:count | rate share:share | ends:share"
-                " | several with a later message:share | note rests on",
                 rows,
                 n=sum(estimate.n for estimate in by_opening.values()),
-                of="sessions whose first message is labelled",
                 evidence=[estimate.counted for estimate in by_opening.values() if estimate.n],
-                note="Sessions of one message stay in: they can't recover.",
             )
         ],
         [_sentiment_openings_chart(by_opening)],
@@ -323,21 +301,15 @@ def _sentiment_openings_chart(by_opening: dict[str, ClusteredShare]) -> Chart | 
     rows = [e.mark(f"{name} ({e.n:,.0f})", f"{name}: {e.words('sessions')}") for name, e in by_opening.items() if e.n]
     return chart(
         "sentiment_openings.chart",
-        "Sessions with a POSITIVE message later, by the first message's label",
         rows,
         dots(rows, "share of sessions"),
         n=sum(estimate.n for estimate in by_opening.values()),
-        of="sessions whose first message is labelled",
-        note=f"sessions in brackets; {INTERVAL_NOTE}",
         fewest=2,
     )
 
 
 SENTIMENT_OPENINGS_STUDY = Study(
-    name="sentiment_openings",
-    order=280,
-    title="First messages and recovery",
-    question="Does a session that opens badly end badly?",
+    **declared("study", "sentiment_openings"),
     queries=QUERIES,
     function=_sentiment_openings,
     context="product",
@@ -372,12 +344,9 @@ def _sentiment_after(inputs: Inputs) -> Outcome:
     rows = [e.mark(name, f"{value}, {name}: {e.words()}", at=value) for name, value, e in estimates if e.n]
     before_and_after = chart(
         "sentiment_after.chart",
-        "Messages before and after a session turns negative",
         rows if {row["name"] for row in rows} == {_ALL_MESSAGES, _AFTER} else [],
         intervals_by_position(rows, "label", "share of labelled messages", (_ALL_MESSAGES, _AFTER)),
         n=estimates[0][2].n,
-        of=of,
-        note="behind the first NEGATIVE message, where that is not the session's first; itself not counted",
     )
     limits = [
         *labels.limits(),
@@ -388,10 +357,7 @@ def _sentiment_after(inputs: Inputs) -> Outcome:
 
 
 SENTIMENT_AFTER_STUDY = Study(
-    name="sentiment_after",
-    order=290,
-    title="After a negative message",
-    question="Does a session get darker, or louder?",
+    **declared("study", "sentiment_after"),
     queries=QUERIES,
     function=_sentiment_after,
     context="product",
@@ -447,12 +413,8 @@ def _sentiment_models(inputs: Inputs) -> Outcome:
         [
             table(
                 "sentiment_models.shares",
-                "NEGATIVE messages by model",
-                "model:code | n labelled:count | places:count | largest largest place:share | negative NEGATIVE:count"
-                " | rate share:share | ends:share | warning says little because",
                 rows,
                 n=sum(estimate.n for estimate in models.values()),
-                of="labelled messages",
                 evidence=[estimate.counted for estimate in models.values()],
                 note="A message belongs to the model of the last answer before it, a first message to that of the first"
                 f" answer. Few: under {ENOUGH} messages; one place: more than half of them.",
@@ -472,11 +434,9 @@ def _sentiment_models_chart(models: dict[str, ClusteredShare]) -> Chart | None:
             rows.append(estimate.mark(f"{name} ({estimate.n:,.0f})", tip))
     return chart(
         "sentiment_models.chart",
-        "NEGATIVE messages by model",
         rows,
         dots(rows, "share of labelled messages"),
         n=sum(estimate.n for estimate in models.values()),
-        of="labelled messages",
         note=f"models with at least {ENOUGH} labelled messages (in brackets); {INTERVAL_NOTE}; no ranking",
     )
 
@@ -498,10 +458,7 @@ def _sentiment_models_limits(labels: Labelled, models: dict[str, ClusteredShare]
 
 
 SENTIMENT_MODELS_STUDY = Study(
-    name="sentiment_models",
-    order=300,
-    title="Sentiment by model",
-    question="Are people more negative with some models?",
+    **declared("study", "sentiment_models"),
     queries=QUERIES,
     function=_sentiment_models,
     context="product",

@@ -46,14 +46,13 @@ from agentsignals.questions.estimates import (
 )
 from agentsignals.questions.formatting import formatted, with_bound, without_bound
 from agentsignals.questions.question import Chart, EvidenceRows, Finding, Inputs, Outcome, Part, Row, Study, Table
-from agentsignals.questions.sql import PLACE, read_queries
+from agentsignals.questions.sql import PLACE, declared, read_queries
 from agentsignals.redaction import redacted, redacted_part
 
 _SQL = read_queries(__file__)
 
 _WORK, _WAITING = "infra.work_time_s", "infra.waiting_time_s"
 _EVENTS = "corpus.session_length_events"
-_LEFT_OUT = "the person's pauses, waits for leave and a machine's sleep are left out"
 _TOTALS = (
     ("turns", "n_prompts", "Human prompts", "prompts", True),
     ("tool_calls", "n_tool_calls", "Tool calls", "calls", True),
@@ -71,8 +70,6 @@ _UNTIMED = f"({sql.STARTED.removesuffix(' AS started_at')}) IS NULL"
 
 
 _Values: TypeAlias = "list[tuple[str, float]]"
-_Each: TypeAlias = "dict[str, _Values]"
-"""The sessions that have a value of a column, with it, by the column."""
 
 
 def _sessions(inputs: Inputs) -> Outcome:
@@ -98,9 +95,6 @@ def _sessions(inputs: Inputs) -> Outcome:
         )
         for name, column, title, unit in _MEDIANS
     ]
-    worked = "Time the agent worked in the median session"
-    waited = "Time it waited in the median session"
-    no_work = "for leave, for an answer, or of a machine that slept; no part of the work"
     columns = {"prompts": "n_prompts", "model calls": "n_steps", "tool calls": "n_tool_calls", "edits": "n_edits"}
     spread: dict[str, _Values] = {name: each[column] for name, column in columns.items()}
     for name, path, unit in (
@@ -127,27 +121,18 @@ def _sessions(inputs: Inputs) -> Outcome:
             ],
             *[
                 *findings,
-                median_finding(
-                    inputs, _WORK, "sessions.work_s.median", worked, kind="seconds", unit="seconds", note=_LEFT_OUT
-                ),
-                median_finding(
-                    inputs, _WAITING, "sessions.waiting_s.median", waited, kind="seconds", unit="seconds", note=no_work
-                ),
-                median_finding(
-                    inputs, _EVENTS, "sessions.events.median", "Events in the median session", unit="events"
-                ),
+                median_finding(inputs, "sessions.work_s.median"),
+                median_finding(inputs, "sessions.waiting_s.median"),
+                median_finding(inputs, "sessions.events.median"),
             ],
         ],
         [
             table(
                 "sessions.spread",
-                "How sessions spread",
-                f"measure measure of a session | n:count | {quantile_columns('number')}",
                 [[name, len(values), *quantiles([value for _, value in values])] for name, values in spread.items()],
+                header=f"measure measure of a session | n:count | {quantile_columns('number')}",
                 n=len(inputs.rows["sessions"]),
-                of="sessions",
                 evidence=[partial(_each_once, values) for values in spread.values()],
-                note="Most measures are skewed: the mean says little, so it is not shown.",
             ),
             _by_agent(sessions),
         ],
@@ -198,28 +183,12 @@ def _by_agent(sessions: list[Row]) -> Table:
         sums = [sum([s[c] or 0 for s in group]) for c in columns]
         rows.append([agent, len(group), *sums, min(times, default=None), max(times, default=None)])
     return table(
-        "sessions.by_agent",
-        "Sessions by agent",
-        "agent | sessions:count | turns prompts:count | tool_calls tool calls:count | edits:count"
-        " | subagent_tool_calls calls of subagents:count | first:date | last:date",
-        rows,
-        n=len(sessions),
-        of="sessions",
-        evidence=[[s["session_id"] for s in groups[row[0]]] for row in rows],
+        "sessions.by_agent", rows, n=len(sessions), evidence=[[s["session_id"] for s in groups[row[0]]] for row in rows]
     )
 
 
 SESSIONS_STUDY = Study(
-    name="sessions",
-    order=10,
-    title="Sessions",
-    question="How many sessions are there, and how large are they?",
-    limits=(
-        (
-            "Sessions are what someone kept and pointed this program at: neither a random sample of sessions nor of"
-            " people, agents or tasks."
-        ),
-    ),
+    **declared("study", "sessions"),
     queries={"sessions": sql.SESSIONS, "values": sql.values(_WORK, _WAITING, _EVENTS, detail=()), "absent": sql.ABSENT},
     function=_sessions,
 )
@@ -249,12 +218,12 @@ def _worth_opening(inputs: Inputs) -> Outcome:
         rows.sort(key=lambda row: ([-(without_bound(figure) or 0) for figure in figures(row)], row["session_id"]))
         return table(
             f"worth.{name}",
-            title,
-            f"session:session | {header} | {_ABOUT}",
             [
                 [row["session_id"], *figures(row), *_session_cells(by_id[row["session_id"]], prompts)]
                 for row in rows[:_MOST_OPENED]
             ],
+            title=title,
+            header=f"session:session | {header} | {_ABOUT}",
             n=len(by_id),
             of="sessions",
             evidence=[[row["session_id"]] for row in rows[:_MOST_OPENED]],
@@ -304,15 +273,11 @@ def _worth_opening_findings(inputs: Inputs) -> list[Finding]:
             fsum(costs[:_MOST_OPENED]) / total if total else None, len(costs), "share", evidence=_first(priced)
         ).finding(
             "worth.cost_share",
-            f"Cost that the {_MOST_OPENED} costliest sessions make up",
-            "priced sessions",
-            f"{low:,} of the costs are lower bounds" if low else "",
-            unit="share of cost",
+            title=f"Cost that the {_MOST_OPENED} costliest sessions make up",
+            note=f"{low:,} of the costs are lower bounds" if low else "",
             sql=f"SELECT (SELECT sum(number) FROM (SELECT number FROM signals WHERE signal = '{_COST}'"
             f" ORDER BY number DESC NULLS LAST LIMIT {_MOST_OPENED})) / sum(number) FROM signals"
             f" WHERE signal = '{_COST}'",
-            signals=(_COST,),
-            priced=True,
         ),
         count(
             sum(errors[:_MOST_OPENED]) / failed if failed else None,
@@ -321,21 +286,16 @@ def _worth_opening_findings(inputs: Inputs) -> list[Finding]:
             evidence=_first(failing),
         ).finding(
             "worth.error_share",
-            f"Failed calls that lie in the {_MOST_OPENED} sessions with most",
-            "failed calls",
+            title=f"Failed calls that lie in the {_MOST_OPENED} sessions with most",
             sql="SELECT (SELECT sum(k) FROM (SELECT CAST(detail->>'num' AS DOUBLE) AS k FROM signals"
             f" WHERE signal = '{_ERRORS}' ORDER BY k DESC NULLS LAST LIMIT {_MOST_OPENED}))"
             f" / sum(CAST(detail->>'num' AS DOUBLE)) FROM signals WHERE signal = '{_ERRORS}'",
-            signals=(_ERRORS,),
         ),
     ]
 
 
 WORTH_OPENING_STUDY = Study(
-    name="worth_opening",
-    order=20,
-    title="Sessions worth opening",
-    question="Where is it worth looking first?",
+    **declared("study", "worth_opening"),
     queries={
         **_SQL["worth_opening"],
         "sessions": sql.SESSIONS,
@@ -360,35 +320,13 @@ def _usage(inputs: Inputs) -> Outcome:
     languages = inputs.rows["languages"]
     per_call, spoken = (_VALUE.format("signals", path) for path in (_CALLS, _LANGUAGE))
     findings = [
-        clustered_median(turns, places).finding(
-            "usage.turns.median",
-            "Prompts in the median session with a prompt",
-            "sessions with a prompt",
-            unit="prompts",
-            sql="SELECT median(n_prompts) FROM sessions WHERE n_prompts > 0",
-        ),
-        clustered_median(calls, places).finding(
-            "usage.calls.median",
-            "Tool calls for the median prompt",
-            "prompts",
-            unit="tool calls",
-            sql=f"SELECT median(number) {per_call}",
-            signals=(_CALLS,),
-        ),
+        clustered_median(turns, places).finding("usage.turns.median"),
+        clustered_median(calls, places).finding("usage.calls.median", sql=f"SELECT median(number) {per_call}"),
         share_of(inputs.rows["calls"], places, lambda row: row["number"] == 0).finding(
-            "usage.without_call",
-            "Prompts answered without a tool call",
-            "prompts",
-            sql=f"SELECT avg(CAST(number = 0 AS INT)) {per_call}",
-            signals=(_CALLS,),
+            "usage.without_call", sql=f"SELECT avg(CAST(number = 0 AS INT)) {per_call}"
         ),
         share_of(languages, places, lambda row: row["language"] == "en", "n").finding(
-            "usage.english",
-            "Prompts in English",
-            "prompts whose language is known",
-            "SWE-chat: over 80%",
-            sql=f"SELECT avg(CAST({sql.LABEL} = 'en' AS INT)) {spoken}",
-            signals=(_LANGUAGE,),
+            "usage.english", sql=f"SELECT avg(CAST({sql.LABEL} = 'en' AS INT)) {spoken}"
         ),
     ]
     title = "Tool calls for a prompt"
@@ -405,8 +343,6 @@ def _usage(inputs: Inputs) -> Outcome:
         [
             table(
                 "usage.sizes",
-                "Sizes",
-                f"of | n:count | {quantile_columns('number')} | p99 99%:count",
                 [
                     [
                         name,
@@ -416,8 +352,8 @@ def _usage(inputs: Inputs) -> Outcome:
                     ]
                     for name, values, _ in named
                 ],
+                header=f"of | n:count | {quantile_columns('number')} | p99 99%:count",
                 n=len(turns),
-                of="sessions with a prompt",
                 evidence=[parts for _, _, parts in named],
             )
         ],
@@ -439,11 +375,9 @@ def _file_types(rows: list[Row]) -> Chart | None:
         rows.append(bar(name[:24], n, tip, evidence=touched[name]))
     return chart(
         "usage.file_types",
-        "Kinds of files that calls are about",
         rows,
         bars(rows, "tool calls"),
         n=total,
-        of="calls about one file",
         note=f"the {_MOST_TYPES} most frequent of {len(counted):,}" if len(counted) > _MOST_TYPES else "",
     )
 
@@ -461,29 +395,11 @@ def _languages(rows: list[Row]) -> Chart | None:
     if others:
         rest = sum(row["n"] for row in others)
         marks.append(bar(OTHERS, rest / total, f"{OTHERS}: {rest:,} of {total:,} prompts", evidence=others))
-    return chart(
-        "usage.languages",
-        "Languages of prompts",
-        marks,
-        bars(marks, "share of prompts", "share"),
-        n=total,
-        of="prompts whose language is known",
-        note="ISO 639-1; prompts under 20 characters and those that are mostly code are left out",
-        fewest=2,
-    )
+    return chart("usage.languages", marks, bars(marks, "share of prompts", "share"), n=total, fewest=2)
 
 
 USAGE_STUDY = Study(
-    name="usage",
-    order=140,
-    title="Usage",
-    question="How long are conversations, what does a prompt set off, and in which languages?",
-    limits=(
-        (
-            "A prompt's calls are those until the next prompt, waiting for none: a prompt queued while the agent works"
-            " takes over the calls that follow it."
-        ),
-    ),
+    **declared("study", "usage"),
     queries=_SQL["usage"],
     function=_usage,
     context="product",
@@ -548,12 +464,8 @@ def _concentration_table(placed: list[tuple[Row, str]], largest: list[tuple[str,
         rows.append([redacted(place), n, n / len(placed), agents, len(models), *span])
     return table(
         "concentration.largest",
-        "Largest places",
-        "place repository or folder:code | n sessions:count | share:share | agents | models:count"
-        " | first first session:date | last last session:date",
         rows,
         n=len(placed),
-        of=_OF,
         evidence=[[row["session_id"] for row in groups[place]] for place, _ in largest[:_MOST_PLACES]],
         note=f"The {_MOST_PLACES} largest of {len(largest):,}." if len(largest) > _MOST_PLACES else "",
     )
@@ -586,11 +498,9 @@ def _concentration_chart(placed: list[tuple[Row, str]], largest: list[str]) -> C
             rows.append(mark({"name": name, "from": iso_time(day), "value": share, "tip": tip}, behind))
     return chart(
         "concentration.over_time",
-        "Share of the largest places among all sessions so far",
         rows,
         lines(rows, "share of sessions so far", "share", names, (iso_time(days[0]), iso_time(days[-1]))),
         n=len(timed),
-        of="sessions whose place and time are known",
         note=f"the {len(largest)} largest; {OTHERS} are not drawn" if len(counted) > len(largest) else "",
         says="; ".join(row["tip"] for row in rows if row["from"] == iso_time(days[-1])),
     )
@@ -606,10 +516,7 @@ def _short(place: str) -> str:
 
 
 CONCENTRATION_STUDY = Study(
-    name="concentration",
-    order=130,
-    title="Concentration",
-    question="How much of what was read lies in one place?",
+    **declared("study", "concentration"),
     queries=_SQL["concentration"],
     function=_concentration,
 )

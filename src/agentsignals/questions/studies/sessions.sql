@@ -1,5 +1,64 @@
+-- study: sessions
+-- order: 10
+-- title: Sessions
+-- question: How many sessions are there, and how large are they?
+-- limit: Sessions are what someone kept and pointed this program at: neither a random sample of sessions nor of
+--   people, agents or tasks.
+
+-- finding: sessions.work_s.median
+-- signals: infra.work_time_s
+-- title: Time the agent worked in the median session
+-- kind: seconds
+-- unit: seconds
+-- note: the person's pauses, waits for leave and a machine's sleep are left out
+
+-- finding: sessions.waiting_s.median
+-- signals: infra.waiting_time_s
+-- title: Time it waited in the median session
+-- kind: seconds
+-- unit: seconds
+-- note: for leave, for an answer, or of a machine that slept; no part of the work
+
+-- finding: sessions.events.median
+-- signals: corpus.session_length_events
+-- title: Events in the median session
+-- unit: events
+
+-- table: sessions.by_agent
+-- title: Sessions by agent
+-- columns: agent | sessions:count | turns prompts:count | tool_calls tool calls:count | edits:count |
+--   subagent_tool_calls calls of subagents:count | first:date | last:date
+-- of: sessions
+
+-- table: sessions.spread
+-- title: How sessions spread
+-- of: sessions
+-- note: Most measures are skewed: the mean says little, so it is not shown.
+
+-- study: worth_opening
+-- order: 20
+-- title: Sessions worth opening
+-- question: Where is it worth looking first?
+
 -- name: worth_opening.prompts
 SELECT session_id, left(text, 400) AS text FROM turns WHERE turn = 0 ORDER BY session_id
+
+-- finding: worth.cost_share
+-- of: priced sessions
+-- unit: share of cost
+-- signals: corpus.session_cost_usd
+-- priced: yes
+
+-- finding: worth.error_share
+-- of: failed calls
+-- signals: user.tool_error_rate
+
+-- study: usage
+-- order: 140
+-- title: Usage
+-- question: How long are conversations, what does a prompt set off, and in which languages?
+-- limit: A prompt's calls are those until the next prompt, waiting for none: a prompt queued while the agent works
+--   takes over the calls that follow it.
 
 -- name: usage.sessions
 SELECT session_id, place, n_prompts FROM sessions ORDER BY session_id
@@ -19,5 +78,56 @@ SELECT session_id, json_extract_string(value, '') AS language, count(*) AS n
 FROM named_signals WHERE signal = 'chat.prompt_language' AND absent IS NULL
 GROUP BY ALL ORDER BY ALL
 
+-- finding: usage.turns.median
+-- title: Prompts in the median session with a prompt
+-- of: sessions with a prompt
+-- unit: prompts
+SELECT median(n_prompts) FROM sessions WHERE n_prompts > 0
+
+-- finding: usage.calls.median
+-- title: Tool calls for the median prompt
+-- of: prompts
+-- unit: tool calls
+-- signals: chat.tool_calls_per_turn
+
+-- finding: usage.without_call
+-- title: Prompts answered without a tool call
+-- of: prompts
+-- signals: chat.tool_calls_per_turn
+
+-- finding: usage.english
+-- title: Prompts in English
+-- of: prompts whose language is known
+-- note: SWE-chat: over 80%
+-- signals: chat.prompt_language
+
+-- table: usage.sizes
+-- title: Sizes
+-- of: sessions with a prompt
+
+-- chart: usage.file_types
+-- title: Kinds of files that calls are about
+-- of: calls about one file
+
+-- chart: usage.languages
+-- title: Languages of prompts
+-- of: prompts whose language is known
+-- note: ISO 639-1; prompts under 20 characters and those that are mostly code are left out
+
+-- study: concentration
+-- order: 130
+-- title: Concentration
+-- question: How much of what was read lies in one place?
+
 -- name: concentration.sessions
 SELECT session_id, agent, model, place, {started_at} FROM sessions ORDER BY session_id
+
+-- table: concentration.largest
+-- title: Largest places
+-- columns: place repository or folder:code | n sessions:count | share:share | agents | models:count | first first
+--   session:date | last last session:date
+-- of: sessions whose place is known
+
+-- chart: concentration.over_time
+-- title: Share of the largest places among all sessions so far
+-- of: sessions whose place and time are known

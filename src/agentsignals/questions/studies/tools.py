@@ -31,7 +31,7 @@ from agentsignals.questions.estimates import (
 )
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, EvidenceQuery, Finding, Inputs, Outcome, Row, Study, Table
-from agentsignals.questions.sql import read_queries
+from agentsignals.questions.sql import declared, read_queries
 from agentsignals.questions.tool_kinds import HANDS_IN_PLAN, KIND, PUBLISHED
 from agentsignals.stats.grouping import INSTALL, MISSING, MOST, Groups, grouped
 from agentsignals.stats.intervals import SEED
@@ -52,16 +52,7 @@ def _tools(inputs: Inputs) -> Outcome:
     return Outcome(
         _tools_findings(inputs, calls),
         [
-            table(
-                "tools.classes",
-                "Calls by class",
-                "class | calls:count | share:share | sessions sessions with one:count",
-                rows,
-                n=total,
-                of="tool calls",
-                evidence=[groups[class_] for class_, _ in ranked(counted)],
-                note="Main thread. A shell command that only reads, searches or tests counts in that class.",
-            ),
+            table("tools.classes", rows, n=total, evidence=[groups[class_] for class_, _ in ranked(counted)]),
             _names(inputs.rows["names"]),
         ],
         [_heat(calls)],
@@ -74,37 +65,10 @@ def _tools_findings(inputs: Inputs, calls: list[Row]) -> list[Finding]:
     places = inputs.places
     shell = share_of(calls, places, lambda row: row["class"] in ("shell", "test"), "n")
     return [
-        shell.finding(
-            "tools.shell_share",
-            "Calls that are shell commands",
-            "tool calls",
-            "test runs included; reading and searching through the shell counts as reading and searching",
-            unit="share of calls",
-            sql=f"SELECT avg(CAST(class IN ('shell', 'test') AS INT)) {sql.MAIN_CALLS}",
-        ),
-        clustered_share(((s, float(s in with_mcp), 1) for s in sorted(sessions)), places).finding(
-            "tools.mcp_sessions",
-            "Sessions that use an MCP tool",
-            "sessions with a tool call",
-            unit="share of sessions",
-            sql=f"SELECT avg(m) FROM (SELECT max(CAST(class = 'mcp' AS INT)) AS m {sql.MAIN_CALLS}"
-            " GROUP BY session_id)",
-        ),
-        count(len(inputs.rows["names"]), int(shell.n), evidence=calls).finding(
-            "tools.names",
-            "Different tools by name",
-            "tool calls",
-            unit="names",
-            sql=f"SELECT count(DISTINCT name) {sql.MAIN_CALLS}",
-        ),
-        median_finding(
-            inputs,
-            _ENTROPY,
-            "tools.entropy.median",
-            "Variety of tools in the median session",
-            unit="bits",
-            note="entropy of the tool names: 0 is one tool only, 2 is as varied as four tools used equally often",
-        ),
+        shell.finding("tools.shell_share"),
+        clustered_share(((s, float(s in with_mcp), 1) for s in sorted(sessions)), places).finding("tools.mcp_sessions"),
+        count(len(inputs.rows["names"]), int(shell.n), evidence=calls).finding("tools.names"),
+        median_finding(inputs, "tools.entropy.median"),
     ]
 
 
@@ -125,12 +89,9 @@ def _heat(calls: list[Row]) -> Chart | None:
             rows.append(mark(cell, of_agent[agent].get(class_, ())))
     return chart(
         "tools.mix",
-        "What each agent's calls are, in percent",
         rows,
         heatmap(rows, classes),
         n=mix["all agents"].total(),
-        of="tool calls",
-        note="each row adds up to 100; calls in brackets",
         says="; ".join(r["tip"] for r in rows if r["value"] >= 0.1),
     )
 
@@ -143,22 +104,15 @@ def _names(names: list[Row]) -> Table:
     total = sum(row["n"] for row in names)
     return table(
         "tools.names",
-        "Calls by tool",
-        "name tool:code | calls:count | share:share | sessions:count | agents",
         [[r["name"], r["n"], r["n"] / total, r["sessions"], r["agents"]] for r in names[:_MOST_NAMES]],
         n=total,
-        of="tool calls",
         evidence=[EvidenceQuery(_OF_NAME, {"name": r["name"]}) for r in names[:_MOST_NAMES]],
         note=f"The {_MOST_NAMES} most used of {len(names):,} names." if len(names) > _MOST_NAMES else "",
     )
 
 
 TOOLS_STUDY = Study(
-    name="tools",
-    order=40,
-    title="Tools",
-    question="Which tools do agents use?",
-    limits=("A shell command is one call however much it does: shares of calls are no shares of work.",),
+    **declared("study", "tools"),
     queries={**_SQL["tools"], "values": sql.values(_ENTROPY, detail=()), "absent": sql.ABSENT},
     function=_tools,
 )
@@ -204,33 +158,19 @@ def _tool_categories(inputs: Inputs) -> Outcome:
         rows.append([kind, int(e.k), e.value, *e.ends, sessions, PUBLISHED[kind] / published])
     by_kind = table(
         "tool_categories.calls",
-        "Calls by kind",
-        "kind | calls:count | share:share | ends:share | sessions sessions with one:count"
-        " | published in SWE-chat:share",
         rows,
         n=n,
-        of=of,
         evidence=[[(s, k, k) for s, mix in mixes.items() if (k := mix.get(kind))] for kind, _ in ranked],
         note=f"Main thread. In SWE-chat: shares of {published:,} calls (v1, Table 5).",
     )
     marks = [bar(kind, e.k / e.n, f"{kind}: {e.words('calls')}", evidence=e.counted) for kind, e in ranked]
     shown = bars(marks, "share of calls", "share")
-    by_share = chart("tool_categories.shares", "Calls by kind", marks, shown, n=n, of=of)
+    by_share = chart("tool_categories.shares", marks, shown, n=n)
     return Outcome([f for f in findings if f.n], [by_kind], [by_share])
 
 
 TOOL_CATEGORIES_STUDY = Study(
-    name="tool_categories",
-    order=50,
-    title="Kinds of tool calls",
-    question="What are the calls, in the kinds of SWE-chat?",
-    limits=(
-        (
-            "Shell commands are told apart by their first word alone: cd somewhere && git push is a file command"
-            " here, as"
-            " in the paper. The paper prints the commonest words of each kind only."
-        ),
-    ),
+    **declared("study", "tool_categories"),
     queries=_SQL["tool_categories"],
     function=_tool_categories,
 )
@@ -317,9 +257,9 @@ def _tool_positions_chart(name: str, title: str, cut: bool | None, calls: list[R
     tops = (max((r for r in rows if r["column"] == c), key=lambda r: float(r["value"])) for c in columns.values())
     return chart(
         f"tool_positions.{name}",
-        f"{title}, in percent",
         rows,
         heatmap(rows, list(columns.values())),
+        title=f"{title}, in percent",
         n=total,
         of="tool calls",
         note="each column adds up to 100",
@@ -339,14 +279,12 @@ def _ends(turns: list[Row]) -> Table:
     ends = {"first": "first call", "last": "last, finished", "cut": "last, interrupted"}
     return table(
         "tool_positions.ends",
-        "First and last calls of turns, by kind",
-        f"kind | {' | '.join(f'{key} {words}:count | {key}_share share:share' for key, words in ends.items())}",
         [
             [kind, *(v for c in counted for v in (c[kind], c[kind] / c.total() if c.total() else None))]
             for kind in kinds
         ],
+        header=f"kind | {' | '.join(f'{key} {words}:count | {key}_share share:share' for key, words in ends.items())}",
         n=first.total(),
-        of="turns with a call",
         evidence=[
             [
                 (row["session_id"], row["n"] if row["first"] == kind else 0, row["n"])
@@ -372,17 +310,7 @@ _OF_CELL = (
     " LEFT JOIN cut USING (session_id, turn))"
 )
 TOOL_POSITIONS_STUDY = Study(
-    name="tool_positions",
-    order=60,
-    title="From the first call to the last",
-    question="What does an agent do first, last, and when it is cut short?",
-    limits=(
-        (
-            "A turn is interrupted when the person stopped it, refused a call, or queued a stop; where a trace does"
-            " not say"
-            " so, it counts as finished."
-        ),
-    ),
+    **declared("study", "tool_positions"),
     queries=_SQL["tool_positions"],
     function=_tool_positions,
     context="product",
@@ -395,8 +323,6 @@ FEWEST_IN_THIRDS = 10
 """A shorter session has no beginning, middle and end to speak of (as chat.tool_calls_by_position)."""
 _MOST_PAIRS = 20
 _THIRDS = ("beginning", "middle", "end")
-_NEXT = "lead(class) OVER (PARTITION BY session_id ORDER BY seq, call_id)"
-_NEIGHBOURS = f"FROM (SELECT session_id, class, {_NEXT} AS following FROM tool_calls WHERE thread = 'main')"
 
 
 def _transitions(inputs: Inputs) -> Outcome:
@@ -405,24 +331,10 @@ def _transitions(inputs: Inputs) -> Outcome:
     edits = [row for row in classes if row["class"] == "edit"]
     edited_next = [row for row in classes if row["following"] == "edit"]
     findings = [
-        share_of(classes, places, lambda row: row["class"] == row["following"], "n").finding(
-            "transitions.same",
-            "Calls followed by one of their class",
-            "neighbouring calls",
-            sql=f"SELECT avg(CAST(class = following AS INT)) {_NEIGHBOURS} WHERE following IS NOT NULL",
-        ),
-        share_of(edits, places, lambda row: row["following"] == "test", "n").finding(
-            "transitions.tested",
-            "Edits followed at once by a test run",
-            "edits with a call behind them",
-            sql=f"SELECT avg(CAST(following = 'test' AS INT)) {_NEIGHBOURS}"
-            " WHERE class = 'edit' AND following IS NOT NULL",
-        ),
+        share_of(classes, places, lambda row: row["class"] == row["following"], "n").finding("transitions.same"),
+        share_of(edits, places, lambda row: row["following"] == "test", "n").finding("transitions.tested"),
         share_of(edited_next, places, lambda row: row["class"] in ("read", "search"), "n").finding(
-            "transitions.looked",
-            "Edits that follow a read or a search at once",
-            "edits with a call before them",
-            sql=f"SELECT avg(CAST(class IN ('read', 'search') AS INT)) {_NEIGHBOURS} WHERE following = 'edit'",
+            "transitions.looked"
         ),
     ]
     # The commonest pairs of kinds, and how much commoner than chance.
@@ -437,12 +349,8 @@ def _transitions(inputs: Inputs) -> Outcome:
     tables = [
         table(
             "transitions.pairs",
-            "Commonest pairs of neighbouring calls",
-            "first call | second next call | n times:count | share of all pairs:share | lift times chance:number"
-            " | sessions:count",
             shown,
             n=total,
-            of="neighbouring calls",
             evidence=[groups[pair] for pair, _ in ranked(pairs)[:_MOST_PAIRS]],
             note=f"In the kinds of SWE-chat. Times chance: against calls in any order; 1 is as often as that.{more}",
         ),
@@ -464,12 +372,9 @@ def _matrix(rows: list[Row]) -> Chart | None:
             marks.append(mark(cell, groups.get((class_, following), ())))
     return chart(
         "transitions.matrix",
-        "What comes after a call, by class, in percent",
         marks,
         heatmap(marks, after),
         n=before.total(),
-        of="neighbouring calls",
-        note="each row adds up to 100; calls with another behind them in brackets",
         says="; ".join(row["tip"] for row in marks if row["value"] >= 0.25),
     )
 
@@ -484,15 +389,13 @@ def _thirds(rows: list[Row]) -> Table:
     ]
     return table(
         "transitions.thirds",
-        "Transitions from the beginning of a session to its end",
-        f"first call | second next call | n times:count | {' | '.join(f'{name}:share' for name in _THIRDS)}",
         shown,
+        header=f"first call | second next call | n times:count | {' | '.join(f'{name}:share' for name in _THIRDS)}",
         n=together.total(),
         of=f"transitions in sessions of at least {FEWEST_IN_THIRDS} calls",
         evidence=[
             EvidenceQuery(_OF_PAIR, {"class": a, "following": b}) for (a, b), _ in ranked(together)[:_MOST_PAIRS]
         ],
-        note="By class: the share of all transitions in the first, second and last third of a session's calls.",
     )
 
 
@@ -503,17 +406,7 @@ _OF_PAIR = (
     f" WHERE class = $class AND following = $following AND calls >= {FEWEST_IN_THIRDS} GROUP BY session_id"
 )
 TRANSITIONS_STUDY = Study(
-    name="transitions",
-    order=70,
-    title="What follows what",
-    question="In which order are tools used, and does it change in the course of a session?",
-    limits=(
-        (
-            "Neighbours are calls in the order they were asked for; calls that an agent asks for at once follow each"
-            " other"
-            " here, too. A pair says what came next, not why."
-        ),
-    ),
+    **declared("study", "transitions"),
     queries=_SQL["transitions"],
     function=_transitions,
 )
@@ -521,10 +414,8 @@ TRANSITIONS_STUDY = Study(
 
 # -- Working styles (agent-traces)
 
-_MIX = "corpus.tool_class_mix"
 FEWEST_STYLED, FEWEST, MOST_PROFILES = 10, 30, 8
 """Calls of a session that has a style; sessions that are grouped; groups tried."""
-_OF = f"sessions of at least {FEWEST_STYLED} calls"
 WEAK = 0.25
 """Below this mean silhouette nothing much stands apart (Kaufman and Rousseeuw 1990)."""
 
@@ -545,20 +436,10 @@ def _tool_profiles(inputs: Inputs) -> Outcome:
     weak = "weak: the styles run into each other" if groups.silhouette < WEAK else ""
     findings = [
         count(groups.count, len(rows), evidence=[row["session_id"] for row in rows]).finding(
-            "tool_profiles.count",
-            "Working styles by the classes of calls",
-            _OF,
-            k_means,
-            unit="styles",
-            signals=(_MIX,),
+            "tool_profiles.count", note=k_means
         ),
         count(round(groups.silhouette, 3), len(rows), evidence=[row["session_id"] for row in rows]).finding(
-            "tool_profiles.silhouette",
-            "How far the styles stand apart: mean silhouette",
-            _OF,
-            weak,
-            unit="of 1",
-            signals=(_MIX,),
+            "tool_profiles.silhouette", note=weak
         ),
     ]
     places = inputs.places
@@ -600,14 +481,9 @@ def _tool_profiles_table(profiles: list[_Profile], rows: list[Row], places: dict
         )
     return table(
         "tool_profiles.styles",
-        "Working styles",
-        "style | n sessions:count | share:share | agents | places:count | largest largest place:share"
-        " | fit silhouette:number | warning says little because",
         shown,
         n=len(rows),
-        of=_OF,
         evidence=[[row["session_id"] for row in profile.rows] for profile in profiles],
-        note="Named by the classes of call of which it has most more than sessions have on the whole.",
     )
 
 
@@ -628,27 +504,15 @@ def _tool_profiles_chart(profiles: list[_Profile], classes: list[str], n: int) -
     ]
     return chart(
         "tool_profiles.mix",
-        "What the calls of each style are, in percent",
         rows,
         heatmap(rows, classes),
         n=n,
-        of=_OF,
-        note="means of sessions; sessions in brackets",
         says="; ".join(row["tip"] for row in rows if row["value"] >= 0.2),
     )
 
 
 TOOL_PROFILES_STUDY = Study(
-    name="tool_profiles",
-    order=80,
-    title="Working styles",
-    question="Do sessions fall into groups by the tools they use?",
-    limits=(
-        (
-            "A style is a cut through a cloud: sessions at its edges could be in the next. Agents whose shell does what"
-            " others have tools for look like another style."
-        ),
-    ),
+    **declared("study", "tool_profiles"),
     queries=_SQL["tool_profiles"],
     function=_tool_profiles,
 )

@@ -1,3 +1,9 @@
+-- study: tools
+-- order: 40
+-- title: Tools
+-- question: Which tools do agents use?
+-- limit: A shell command is one call however much it does: shares of calls are no shares of work.
+
 -- name: tools.calls
 SELECT session_id, agent, class, count(*) AS n
 FROM tool_calls JOIN sessions USING (session_id) WHERE thread = 'main'
@@ -9,10 +15,76 @@ SELECT name, count(*) AS n, count(DISTINCT session_id) AS sessions,
 FROM tool_calls JOIN sessions USING (session_id) WHERE thread = 'main'
 GROUP BY name ORDER BY n DESC, name
 
+-- finding: tools.shell_share
+-- title: Calls that are shell commands
+-- of: tool calls
+-- note: test runs included; reading and searching through the shell counts as reading and searching
+-- unit: share of calls
+SELECT avg(CAST(class IN ('shell', 'test') AS INT)) FROM tool_calls WHERE thread = 'main'
+
+-- finding: tools.mcp_sessions
+-- title: Sessions that use an MCP tool
+-- of: sessions with a tool call
+-- unit: share of sessions
+SELECT avg(m) FROM (SELECT max(CAST(class = 'mcp' AS INT)) AS m FROM tool_calls WHERE thread = 'main' GROUP BY
+session_id)
+
+-- finding: tools.names
+-- title: Different tools by name
+-- of: tool calls
+-- unit: names
+SELECT count(DISTINCT name) FROM tool_calls WHERE thread = 'main'
+
+-- finding: tools.entropy.median
+-- signals: corpus.tool_mix_entropy
+-- title: Variety of tools in the median session
+-- unit: bits
+-- note: entropy of the tool names: 0 is one tool only, 2 is as varied as four tools used equally often
+
+-- table: tools.names
+-- title: Calls by tool
+-- columns: name tool:code | calls:count | share:share | sessions:count | agents
+-- of: tool calls
+
+-- table: tools.classes
+-- title: Calls by class
+-- columns: class | calls:count | share:share | sessions sessions with one:count
+-- of: tool calls
+-- note: Main thread. A shell command that only reads, searches or tests counts in that class.
+
+-- chart: tools.mix
+-- title: What each agent's calls are, in percent
+-- of: tool calls
+-- note: each row adds up to 100; calls in brackets
+
+-- study: tool_categories
+-- order: 50
+-- title: Kinds of tool calls
+-- question: What are the calls, in the kinds of SWE-chat?
+-- limit: Shell commands are told apart by their first word alone: cd somewhere && git push is a file command here, as
+--   in the paper. The paper prints the commonest words of each kind only.
+
 -- name: tool_categories.calls
 SELECT session_id, kind, count(*) AS n
 FROM (SELECT session_id, {kind} AS kind FROM tool_calls WHERE thread = 'main')
 GROUP BY ALL ORDER BY ALL
+
+-- table: tool_categories.calls
+-- title: Calls by kind
+-- columns: kind | calls:count | share:share | ends:share | sessions sessions with one:count | published in
+--   SWE-chat:share
+-- of: tool calls
+
+-- chart: tool_categories.shares
+-- title: Calls by kind
+-- of: tool calls
+
+-- study: tool_positions
+-- order: 60
+-- title: From the first call to the last
+-- question: What does an agent do first, last, and when it is cut short?
+-- limit: A turn is interrupted when the person stopped it, refused a call, or queued a stop; where a trace does not
+--   say so, it counts as finished.
 
 -- name: tool_positions.calls
 WITH cut AS (
@@ -47,6 +119,17 @@ FROM (
 LEFT JOIN cut USING (session_id, turn)
 GROUP BY ALL ORDER BY ALL
 
+-- table: tool_positions.ends
+-- title: First and last calls of turns, by kind
+-- of: turns with a call
+
+-- study: transitions
+-- order: 70
+-- title: What follows what
+-- question: In which order are tools used, and does it change in the course of a session?
+-- limit: Neighbours are calls in the order they were asked for; calls that an agent asks for at once follow each
+--   other here, too. A pair says what came next, not why.
+
 -- name: transitions.classes
 SELECT session_id, class, following, count(*) AS n
 FROM (
@@ -77,7 +160,72 @@ FROM (
 WHERE following IS NOT NULL AND calls >= 10
 GROUP BY ALL ORDER BY ALL
 
+-- finding: transitions.same
+-- title: Calls followed by one of their class
+-- of: neighbouring calls
+SELECT avg(CAST(class = following AS INT)) FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id
+ORDER BY seq, call_id) AS following FROM tool_calls WHERE thread = 'main') WHERE following IS NOT NULL
+
+-- finding: transitions.tested
+-- title: Edits followed at once by a test run
+-- of: edits with a call behind them
+SELECT avg(CAST(following = 'test' AS INT)) FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id
+ORDER BY seq, call_id) AS following FROM tool_calls WHERE thread = 'main') WHERE class = 'edit' AND following IS NOT
+NULL
+
+-- finding: transitions.looked
+-- title: Edits that follow a read or a search at once
+-- of: edits with a call before them
+SELECT avg(CAST(class IN ('read', 'search') AS INT)) FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY
+session_id ORDER BY seq, call_id) AS following FROM tool_calls WHERE thread = 'main') WHERE following = 'edit'
+
+-- table: transitions.thirds
+-- title: Transitions from the beginning of a session to its end
+-- note: By class: the share of all transitions in the first, second and last third of a session's calls.
+
+-- table: transitions.pairs
+-- title: Commonest pairs of neighbouring calls
+-- columns: first call | second next call | n times:count | share of all pairs:share | lift times chance:number |
+--   sessions:count
+-- of: neighbouring calls
+
+-- chart: transitions.matrix
+-- title: What comes after a call, by class, in percent
+-- of: neighbouring calls
+-- note: each row adds up to 100; calls with another behind them in brackets
+
+-- study: tool_profiles
+-- order: 80
+-- title: Working styles
+-- question: Do sessions fall into groups by the tools they use?
+-- limit: A style is a cut through a cloud: sessions at its edges could be in the next. Agents whose shell does what
+--   others have tools for look like another style.
+
 -- name: tool_profiles.mixes
 SELECT session_id, agent, value, CAST(detail->>'n' AS BIGINT) AS n
 FROM named_signals JOIN sessions USING (session_id)
 WHERE signal = 'corpus.tool_class_mix' AND absent IS NULL ORDER BY session_id
+
+-- finding: tool_profiles.count
+-- title: Working styles by the classes of calls
+-- of: sessions of at least 10 calls
+-- unit: styles
+-- signals: corpus.tool_class_mix
+
+-- finding: tool_profiles.silhouette
+-- title: How far the styles stand apart: mean silhouette
+-- of: sessions of at least 10 calls
+-- unit: of 1
+-- signals: corpus.tool_class_mix
+
+-- table: tool_profiles.styles
+-- title: Working styles
+-- columns: style | n sessions:count | share:share | agents | places:count | largest largest place:share | fit
+--   silhouette:number | warning says little because
+-- of: sessions of at least 10 calls
+-- note: Named by the classes of call of which it has most more than sessions have on the whole.
+
+-- chart: tool_profiles.mix
+-- title: What the calls of each style are, in percent
+-- of: sessions of at least 10 calls
+-- note: means of sessions; sessions in brackets

@@ -14,7 +14,6 @@ from agentsignals.questions import sql
 from agentsignals.questions.charts import RATIOS, bars, dots, histogram_chart, lines_chart
 from agentsignals.questions.estimates import (
     DOMINANT,
-    INTERVAL_NOTE,
     ONE_PLACE,
     ClusteredShare,
     Sample,
@@ -36,7 +35,7 @@ from agentsignals.questions.formatting import formatted, with_bound
 from agentsignals.questions.label_shares import NONE, PUSHBACK, at_least_text, pushback_finding, rules_recall_text
 from agentsignals.questions.label_shares import PUSHBACK_LABELS as LABELS
 from agentsignals.questions.question import Chart, Evidence, Inputs, Outcome, Row, Study, Table
-from agentsignals.questions.sql import read_queries
+from agentsignals.questions.sql import declared, read_queries
 from agentsignals.questions.written_lines import MODE_SOURCES, MODES, MODES_OF_SOURCE, NAMES, mode_by_session
 from agentsignals.questions.written_lines import mode_by_session as modes_of
 from agentsignals.stats.intervals import median, nonzero_sums, quantile
@@ -50,13 +49,9 @@ _UNIT = "calls for each prompt"
 
 def _autonomy(inputs: Inputs) -> Outcome:
     title = "Tool calls for each prompt"
-    weigh = "all calls over all prompts: long sessions weigh more"
     findings = [
-        median_finding(inputs, _AUTONOMY, "autonomy.median", f"{title}, median session", unit=_UNIT, headline=True),
-        pooled_finding(
-            inputs, _AUTONOMY, "autonomy.pooled", f"{title}, all sessions together", "prompts", weigh, is_share=False,
-            unit=_UNIT,
-        ),
+        median_finding(inputs, "autonomy.median"),
+        pooled_finding(inputs, "autonomy.pooled", is_share=False),
     ]  # fmt: skip
     measured = [row for row in inputs.rows["values"] if row["number"] is not None]
     rows: list[list[Any]] = []
@@ -73,38 +68,20 @@ def _autonomy(inputs: Inputs) -> Outcome:
         sure = f"95% {ends}" if typical.interval else "too few for an interval"
         tip = f"{agent}: median {formatted(typical.value, 'number')} {_UNIT}, {sure}, n = {len(calls)} sessions"
         marks.append(typical.mark(f"{agent} ({len(calls)})", tip))
-    n, of = len(measured), "sessions with a prompt"
-    header = "agent | n sessions:count | median:number | ends:number | q25 25%:number | q75 75%:number"
+    n, _of = len(measured), "sessions with a prompt"
     by_agent = table(
-        "autonomy.by_agent",
-        f"{title}, by agent",
-        f"{header} | pooled all together:number",
-        rows,
-        n=n,
-        of=of,
-        evidence=[[row["session_id"] for row in of_agent[shown[0]]] for shown in rows],
+        "autonomy.by_agent", rows, n=n, evidence=[[row["session_id"] for row in of_agent[shown[0]]] for shown in rows]
     )
     spread = histogram_chart(
         signal_values(inputs, _AUTONOMY), RATIOS, id="autonomy.spread", title=title, unit=_PER_TURN
     )
-    note = f"sessions in brackets; {INTERVAL_NOTE} over places, missing where there is too little"
     spec = dots(marks, _PER_TURN, "number")
-    agents = chart("autonomy.agents", "Median calls for each prompt by agent", marks, spec, n=n, of=of, note=note)
+    agents = chart("autonomy.agents", marks, spec, n=n)
     return Outcome(findings, [by_agent], [spread, agents])
 
 
 AUTONOMY_STUDY = Study(
-    name="autonomy",
-    order=30,
-    title="Autonomy",
-    question="How much does an agent do for each prompt?",
-    limits=(
-        (
-            "Agents log tool calls differently (hooks, batches, planning tools): calls for each prompt compare"
-            " sessions of"
-            " one agent, hardly agents with each other."
-        ),
-    ),
+    **declared("study", "autonomy"),
     queries={"values": sql.values(_AUTONOMY), "absent": sql.ABSENT},
     function=_autonomy,
     context="product",
@@ -113,7 +90,6 @@ AUTONOMY_STUDY = Study(
 
 # -- Time for a prompt (SWE-chat, Figure 30)
 
-_TURN_TIME_TIME = "chat.turn_autonomy_s"
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 _MINUTES: tuple[float, ...] = (0, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128)
 TURN_TIME_WINDOW_DAYS = 7
@@ -127,25 +103,11 @@ _ROUNDING = 1e-9
 def _turn_time(inputs: Inputs) -> Outcome:
     rows = inputs.rows["turns"]
     places = inputs.places
-    of_signal = f"FROM signals WHERE signal = '{_TURN_TIME_TIME}' AND absent IS NULL"
     findings = [
         clustered_median([(row["session_id"], row["seconds"]) for row in rows], places, "seconds").finding(
-            "turn_time.median",
-            "Time the agent worked for the median prompt",
-            _OF,
-            "SWE-chat: under a minute",
-            unit="seconds",
-            sql=f"SELECT median(number) {of_signal}",
-            signals=(_TURN_TIME_TIME,),
+            "turn_time.median"
         ),
-        share_of(rows, places, lambda row: row["seconds"] > _MINUTE).finding(
-            "turn_time.over_minute",
-            "Prompts the agent worked for longer than a minute",
-            _OF,
-            unit="share of prompts",
-            sql=f"SELECT avg(CAST(number > 60 AS INT)) {of_signal}",
-            signals=(_TURN_TIME_TIME,),
-        ),
+        share_of(rows, places, lambda row: row["seconds"] > _MINUTE).finding("turn_time.over_minute"),
     ]
     title = "Minutes an agent worked for a prompt"
     charts = [
@@ -198,10 +160,10 @@ def _by(key: str, rows: list[Row], places: dict[str, str]) -> Table:
     quantiles = " | ".join(f"{name}:seconds" for name in _QUANTILES)
     return table(
         f"turn_time.by_{key}",
-        f"Time for a prompt, by {key}",
-        f"{key}:{'code' if key == 'model' else 'text'} | n prompts:count | sessions:count | {quantiles}"
-        " | largest largest place:share | warning says little because",
         shown,
+        title=f"Time for a prompt, by {key}",
+        header=f"{key}:{'code' if key == 'model' else 'text'} | n prompts:count | sessions:count | {quantiles}"
+        " | largest largest place:share | warning says little because",
         n=len(rows),
         of=_OF,
         evidence=[[row["session_id"] for row in groups[cells[0]]] for cells in shown],
@@ -211,16 +173,7 @@ def _by(key: str, rows: list[Row], places: dict[str, str]) -> Table:
 
 
 TURN_TIME_STUDY = Study(
-    name="turn_time",
-    order=170,
-    title="Time for a prompt",
-    question="How long does an agent work for a prompt?",
-    limits=(
-        (
-            "No log says when a call was allowed: each stretch counts for at most as long as its kind can take, so that"
-            " short waits for leave are inside, and longer ones, or a machine that slept, are not."
-        ),
-    ),
+    **declared("study", "turn_time"),
     queries=_SQL["turn_time"],
     function=_turn_time,
     context="product",
@@ -297,7 +250,7 @@ def _friction(inputs: Inputs) -> Outcome:
         fewest=_FRICTION_FEWEST,
     )
     charts = [
-        chart("friction.ends", "How turns end", marks, spec, n=len(rows), of="turns", note=rules_recall_text()),
+        chart("friction.ends", marks, spec, n=len(rows), note=rules_recall_text()),
         (lines and replace(lines, note="; ".join(part for part in (lines.note, rules_recall_text()) if part))),
     ]
     return Outcome(findings, [_friction_by_mode(rows, inputs.rows["modes"])], charts, [_limit()])
@@ -342,21 +295,16 @@ def _friction_by_mode(rows: list[Row], modes: list[Row]) -> Table:
                 behind.append(group)
     return table(
         "friction.by_mode",
-        "How turns end, by coding mode",
-        f"mode | n turns:count | {' | '.join(f'{end} {words}:share' for end, (words, _) in ENDS.items())}",
         shown,
+        header=f"mode | n turns:count | {' | '.join(f'{end} {words}:share' for end, (words, _) in ENDS.items())}",
         n=len(rows),
-        of="turns",
         evidence=behind,
         note=f"The first that fits counts, from the left. Of objections {rules_recall_text()}.",
     )
 
 
 FRICTION_STUDY = Study(
-    name="friction",
-    order=180,
-    title="Friction",
-    question="How do turns end, and does that change?",
+    **declared("study", "friction"),
     queries={**_SQL["friction"], "labels": LABELS, "modes": MODES},
     function=_friction,
     context="product",
@@ -521,16 +469,8 @@ def _oversight(inputs: Inputs) -> Outcome:
     seconds = [(s, float(took)) for s, took in zip(turns.sessions, turns.seconds, strict=True) if took is not None]
     calls = list(zip(turns.sessions, map(float, turns.calls), strict=True))
     findings += [
-        clustered_median(seconds, places, "seconds").finding(
-            "oversight.seconds",
-            "Time the agent worked for the median prompt",
-            "turns",
-            unit="seconds",
-            signals=(_TIME,),
-        ),
-        clustered_median(calls, places).finding(
-            "oversight.calls", "Calls for the median prompt", "turns", unit="calls"
-        ),
+        clustered_median(seconds, places, "seconds").finding("oversight.seconds"),
+        clustered_median(calls, places).finding("oversight.calls"),
     ]
     of_turns = [act for act in ACTS if act.whole is _each]
     charts = [
@@ -594,9 +534,7 @@ def _oversight_chart(estimates: list[tuple[_Act, ClusteredShare]], n: int) -> Ch
         if estimate.n
     ]
     spec = dots(rows, "share of turns, plans or calls")
-    return chart(
-        "oversight.acts", "Oversight", rows, spec, n=n, of="turns", note=f"how many in brackets; {INTERVAL_NOTE}"
-    )
+    return chart("oversight.acts", rows, spec, n=n)
 
 
 def _by_agent(turns: _Turns, rows: list[Row]) -> Table:
@@ -610,20 +548,13 @@ def _by_agent(turns: _Turns, rows: list[Row]) -> Table:
 def _oversight_table(key: str, label: str, shown: list[list[Any]], n: int, behind: Sequence[Evidence]) -> Table:
     acts = " | ".join(f"{act.key} {act.short}:share" for act in ACTS)
     header = f"{key} {label} | n turns:count | {acts} | calls calls, median:number | seconds time, median:seconds"
-    return table(f"oversight.by_{key}", f"Oversight, by {label}", header, shown, n=n, of="turns", evidence=behind)
+    return table(
+        f"oversight.by_{key}", shown, title=f"Oversight, by {label}", header=header, n=n, of="turns", evidence=behind
+    )
 
 
 OVERSIGHT_STUDY = Study(
-    name="oversight",
-    order=190,
-    title="Oversight",
-    question="How do people keep an eye on what agents do?",
-    limits=(
-        (
-            "Not every agent logs an interruption, a refusal or a plan: an agent with none of them may just not say so."
-            " SWE-chat's figures are of Claude Code alone."
-        ),
-    ),
+    **declared("study", "oversight"),
     queries={**_SQL["oversight"], "modes": MODES},
     function=_oversight,
     context="product",

@@ -1,9 +1,67 @@
+-- study: autonomy
+-- order: 30
+-- title: Autonomy
+-- question: How much does an agent do for each prompt?
+-- limit: Agents log tool calls differently (hooks, batches, planning tools): calls for each prompt compare sessions
+--   of one agent, hardly agents with each other.
+
+-- finding: autonomy.median
+-- signals: corpus.autonomy_ratio
+-- title: Tool calls for each prompt, median session
+-- unit: calls for each prompt
+-- headline: yes
+
+-- finding: autonomy.pooled
+-- signals: corpus.autonomy_ratio
+-- title: Tool calls for each prompt, all sessions together
+-- of: prompts
+-- note: all calls over all prompts: long sessions weigh more
+-- unit: calls for each prompt
+
+-- table: autonomy.by_agent
+-- title: Tool calls for each prompt, by agent
+-- columns: agent | n sessions:count | median:number | ends:number | q25 25%:number | q75 75%:number | pooled all
+--   together:number
+-- of: sessions with a prompt
+
+-- chart: autonomy.agents
+-- title: Median calls for each prompt by agent
+-- of: sessions with a prompt
+-- note: sessions in brackets; the line is the 95% interval over places, missing where there is too little
+
+-- study: turn_time
+-- order: 170
+-- title: Time for a prompt
+-- question: How long does an agent work for a prompt?
+-- limit: No log says when a call was allowed: each stretch counts for at most as long as its kind can take, so that
+--   short waits for leave are inside, and longer ones, or a machine that slept, are not.
+
 -- name: turn_time.turns
 SELECT named.session_id, named.turn, number AS seconds, agent, coalesce(turns.model, sessions.model) AS model,
   {said_at}
 FROM named_signals AS named JOIN sessions USING (session_id) JOIN turns USING (session_id, turn)
 WHERE signal = 'chat.turn_autonomy_s' AND absent IS NULL
 ORDER BY named.session_id, named.turn
+
+-- finding: turn_time.median
+-- title: Time the agent worked for the median prompt
+-- of: prompts with an answer and a time
+-- note: SWE-chat: under a minute
+-- unit: seconds
+-- signals: chat.turn_autonomy_s
+SELECT median(number) FROM signals WHERE signal = 'chat.turn_autonomy_s' AND absent IS NULL
+
+-- finding: turn_time.over_minute
+-- title: Prompts the agent worked for longer than a minute
+-- of: prompts with an answer and a time
+-- unit: share of prompts
+-- signals: chat.turn_autonomy_s
+SELECT avg(CAST(number > 60 AS INT)) FROM signals WHERE signal = 'chat.turn_autonomy_s' AND absent IS NULL
+
+-- study: friction
+-- order: 180
+-- title: Friction
+-- question: How do turns end, and does that change?
 
 -- name: friction.turns
 WITH of_turns AS (
@@ -18,6 +76,21 @@ WITH of_turns AS (
 SELECT session_id, turn, cut, pushback, asked, {said_at}
 FROM turns LEFT JOIN of_turns USING (session_id, turn)
 ORDER BY session_id, turn
+
+-- table: friction.by_mode
+-- title: How turns end, by coding mode
+-- of: turns
+
+-- chart: friction.ends
+-- title: How turns end
+-- of: turns
+
+-- study: oversight
+-- order: 190
+-- title: Oversight
+-- question: How do people keep an eye on what agents do?
+-- limit: Not every agent logs an interruption, a refusal or a plan: an agent with none of them may just not say so.
+--   SWE-chat's figures are of Claude Code alone.
 
 -- name: oversight.turns
 WITH of_turns AS (
@@ -45,3 +118,19 @@ SELECT session_id, turn, agent, asked, asked_in_words, seconds, coalesce(calls, 
 FROM turns JOIN sessions USING (session_id) LEFT JOIN of_turns USING (session_id, turn)
 LEFT JOIN did USING (session_id, turn) LEFT JOIN cut USING (session_id, turn)
 ORDER BY session_id, turn
+
+-- finding: oversight.seconds
+-- title: Time the agent worked for the median prompt
+-- of: turns
+-- unit: seconds
+-- signals: chat.turn_autonomy_s
+
+-- finding: oversight.calls
+-- title: Calls for the median prompt
+-- of: turns
+-- unit: calls
+
+-- chart: oversight.acts
+-- title: Oversight
+-- of: turns
+-- note: how many in brackets; the line is the 95% interval
