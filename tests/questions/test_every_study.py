@@ -298,7 +298,7 @@ def test_columns_are_written_in_a_line() -> None:
 @pytest.mark.parametrize("rows", [0, 1, 2])
 def test_a_chart_of_too_few_marks_is_none(rows: int) -> None:
     marks = [{"tip": f"mark {n}"} for n in range(rows)]
-    made = chart("c", "C", marks, {}, n=rows, of="marks", fewest=2)
+    made = chart("c", marks, {}, n=rows, title="C", of="marks", fewest=2)
     assert (made is None) == (rows < 2)
     assert made is None or (isinstance(made, Chart) and made.says == "mark 0; mark 1")
 
@@ -342,8 +342,8 @@ def test_finding_mark_and_cells_of_an_estimate_are_one_figure() -> None:
 def test_a_study_stamps_its_findings_and_shows_no_empty_table() -> None:
     bare = count(1, 1, evidence=None).finding("toy.one", "One", "things", unit="things")
     tables = [
-        table("toy.t", "T", "a", [], n=0, of="things", evidence=[]),
-        table("toy.u", "U", "a", [["x"]], n=1, of="things", evidence=[None]),
+        table("toy.t", [], n=0, title="T", header="a", of="things", evidence=[]),
+        table("toy.u", [["x"]], n=1, title="U", header="a", of="things", evidence=[None]),
     ]
     toy = Study(
         name="toy", title="Toy", question="?", queries={}, function=lambda _: Outcome([bare], list(tables), [], [])

@@ -180,7 +180,7 @@ def test_how_many_figures_and_rows_open_does_not_fall(case: Case) -> None:
 def test_rows_of_one_name_are_told_apart_and_names_hold_no_key() -> None:
     key = "AKIA" + "IOSFODNN7EXAMPLF"
     rows: list[list[Any]] = [["a", "b", 1], ["a", "b", 2], ["x" * 200, "", 3], [None, "b", 4], [key, "b", 5]]
-    made = table("t.t", "T", "one | two:code | n:count", rows, n=5, of="rows", evidence=[None] * 5)
+    made = table("t.t", rows, n=5, title="T", header="one | two:code | n:count", of="rows", evidence=[None] * 5)
     names = row_names(made)
     assert names[:2] == ["a · b", "a · b (2)"] and len(names[2]) == LONGEST_NAME and names[3] == "b"
     assert key not in names[4]

@@ -18,7 +18,7 @@ _SQL = read_queries(__file__)
 _COMMAND = "agentsignals compare --outcome resolved"
 
 
-def _solved_more(inputs: Inputs) -> list[Answer]:
+def solved_more(inputs: Inputs) -> list[Answer]:
     comparison = eval_comparison(inputs)
     if comparison is None or len(comparison.candidates) < 2:
         return []
@@ -66,7 +66,7 @@ SOLVED_MORE_FINDING = Question(
     name="solved_more",
     question="Who solved more, on the same tasks?",
     queries=QUERIES,
-    function=_solved_more,
+    function=solved_more,
     context="eval",
 )
 
@@ -77,7 +77,7 @@ APART = 1.5
 """By what factor one must cost more for each solved task to be worth a sentence."""
 
 
-def _solved_cost(inputs: Inputs) -> list[Answer]:
+def solved_cost(inputs: Inputs) -> list[Answer]:
     comparison = eval_comparison(inputs)
     if comparison is None or comparison.unlike:
         return []
@@ -116,7 +116,7 @@ SOLVED_COST_FINDING = Question(
     name="solved_cost",
     question="What did a solved task take?",
     queries=QUERIES,
-    function=_solved_cost,
+    function=solved_cost,
     context="eval",
 )
 
@@ -144,7 +144,7 @@ _RESTS = {
 }
 
 
-def _why_failed(inputs: Inputs) -> list[Answer]:
+def why_failed(inputs: Inputs) -> list[Answer]:
     rows = inputs.rows["rungs"]
     return [_why_failed_answer(rung, rows) for rung in _RUNGS] if rows else []
 
@@ -190,7 +190,7 @@ WHY_FAILED_FINDING = Question(
     name="why_failed",
     question="Why did it fail?",
     queries=_SQL["why_failed"],
-    function=_why_failed,
+    function=why_failed,
     context="eval",
 )
 
@@ -201,7 +201,7 @@ LEAST_UNEARNED = 0.02
 """The share of passes from which it is worth a sentence: as much as two entries of a leaderboard lie apart."""
 
 
-def _not_earned(inputs: Inputs) -> list[Answer]:
+def not_earned(inputs: Inputs) -> list[Answer]:
     rows = inputs.rows["audits"]
     if not rows:
         return []
@@ -232,6 +232,6 @@ NOT_EARNED_FINDING = Question(
     name="not_earned",
     question="Were the passes earned?",
     queries=_SQL["not_earned"],
-    function=_not_earned,
+    function=not_earned,
     context="eval",
 )

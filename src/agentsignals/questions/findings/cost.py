@@ -35,7 +35,7 @@ COSTLIEST_SHARE, CONCENTRATED, FEWEST_SESSIONS = 0.05, 0.5, 20
 deviation of 1 the dearest twentieth makes a quarter, with 1.5 half."""
 
 
-def _few_sessions(inputs: Inputs) -> list[Answer]:
+def few_sessions(inputs: Inputs) -> list[Answer]:
     dearest = sorted(inputs.rows["sessions"], key=lambda row: (-row["cost_usd"], row["session_id"]))
     total = fsum(row["cost_usd"] for row in dearest)
     if len(dearest) < FEWEST_SESSIONS or not total:
@@ -71,7 +71,7 @@ FEW_SESSIONS_FINDING = Question(
     name="few_sessions",
     question="Which few sessions matter?",
     queries={"sessions": QUERIES["bill"]},
-    function=_few_sessions,
+    function=few_sessions,
 )
 
 
@@ -81,7 +81,7 @@ APART = 1.5
 """By what factor a session has to cost more."""
 
 
-def _dear_places(inputs: Inputs) -> list[Answer]:
+def dear_places(inputs: Inputs) -> list[Answer]:
     cost = {row["session_id"]: row["cost_usd"] for row in inputs.rows["bill"]}
     if not cost:
         return []
@@ -137,7 +137,7 @@ DEAR_PLACES_FINDING = Question(
     name="dear_places",
     question="Where does a session cost more?",
     queries={"bill": QUERIES["bill"], "sessions": SESSIONS},
-    function=_dear_places,
+    function=dear_places,
     needs_charges=True,
 )
 
@@ -209,7 +209,7 @@ _BY_CALLS = "By the tokens that each model call logs; a provider may drop a cach
 _OF_RESULTS = "Estimated inside an exact sum: how much of a context is whose is counted in characters"
 
 
-def _money(inputs: Inputs) -> list[Answer]:
+def money(inputs: Inputs) -> list[Answer]:
     bill = inputs.rows["bill"]
     if not bill:
         return []
@@ -245,7 +245,7 @@ MONEY_FINDING = Question(
     name="money",
     question="Where did the money go?",
     queries={"bill": QUERIES["bill"]},
-    function=_money,
+    function=money,
     needs_charges=True,
 )
 
@@ -260,7 +260,7 @@ LEAST_PART = 0.05
 """Share of its session's result cost from which a result is large; smaller ones are filtered in SQL."""
 
 
-def _large_results(inputs: Inputs) -> list[Answer]:
+def large_results(inputs: Inputs) -> list[Answer]:
     rows, bill = inputs.many["results"], inputs.rows["bill"]
     results = sum({row["session_id"]: row["results"] for row in rows}.values())
     if not bill or results < FEWEST_RESULTS:
@@ -306,7 +306,7 @@ LARGE_RESULTS_FINDING = Question(
     name="large_results",
     question="Where did the money go?",
     queries={**_SQL["large_results"], "bill": QUERIES["bill"]},
-    function=_large_results,
+    function=large_results,
     sliced=frozenset({"results"}),
     needs_charges=True,
 )
@@ -328,7 +328,7 @@ _BY_ARGUMENTS = (
 )
 
 
-def _twice(inputs: Inputs) -> list[Answer]:
+def twice(inputs: Inputs) -> list[Answer]:
     bill = inputs.rows["bill"]
     if not bill:
         return []
@@ -400,6 +400,6 @@ TWICE_FINDING = Question(
     name="twice",
     question="What do I pay for twice?",
     queries={"sessions": SESSIONS, "bill": QUERIES["bill"]},
-    function=_twice,
+    function=twice,
     needs_charges=True,
 )

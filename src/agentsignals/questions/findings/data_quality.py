@@ -12,7 +12,7 @@ _SQL = read_queries(__file__)
 _CAVEAT = "A count of this store, no estimate."
 
 
-def _untold(inputs: Inputs) -> list[Answer]:
+def untold(inputs: Inputs) -> list[Answer]:
     sessions = inputs.rows["sessions"]
     if not sessions:
         return []
@@ -75,4 +75,4 @@ def _agents(rows: list[Row]) -> str:
     )
 
 
-UNTOLD_FINDING = Question(name="untold", question="What can't be told?", queries=_SQL["untold"], function=_untold)
+UNTOLD_FINDING = Question(name="untold", question="What can't be told?", queries=_SQL["untold"], function=untold)

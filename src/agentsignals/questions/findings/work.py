@@ -52,7 +52,7 @@ _RUNS = (
 )
 
 
-def _circles(inputs: Inputs) -> list[Answer]:
+def circles(inputs: Inputs) -> list[Answer]:
     calls: dict[str, int] = {row["session_id"]: row["n"] for row in inputs.rows["calls"]}
     wasted: dict[str, int] = {}
     longest = 0
@@ -88,7 +88,7 @@ CIRCLES_FINDING = Question(
     name="circles",
     question="Where does it go in circles?",
     queries={**_SQL["circles"], "sessions": SESSIONS},
-    function=_circles,
+    function=circles,
     sliced=frozenset({"runs"}),
 )
 
@@ -105,7 +105,7 @@ _CHECKS = ("test", "build")
 _SOME_ARE_MEANT = "Some failures are probes (does this file exist?), and tests fail because they are run"
 
 
-def _failures(inputs: Inputs) -> list[Answer]:
+def failures(inputs: Inputs) -> list[Answer]:
     sessions = inputs.rows["sessions"]
     places = place_by_session(sessions)
     calls = inputs.many["calls"]
@@ -219,7 +219,7 @@ FAILURES_FINDING = Question(
     name="failures",
     question="What fails most, and is it mended?",
     queries={**_SQL["failures"], "sessions": SESSIONS},
-    function=_failures,
+    function=failures,
     sliced=frozenset({"calls"}),
 )
 
@@ -233,7 +233,7 @@ _LAST_EDIT = (
 )
 
 
-def _unchecked(inputs: Inputs) -> list[Answer]:
+def unchecked_edits(inputs: Inputs) -> list[Answer]:
     rows = inputs.rows["changed"]
     unchecked = {row["session_id"] for row in rows if row["checked"] is None or row["checked"] < row["edited"]}
     never = {row["session_id"] for row in rows if row["checked"] is None}
@@ -264,7 +264,7 @@ UNCHECKED_FINDING = Question(
     name="unchecked",
     question="Is it checked before it is called done?",
     queries={**_SQL["unchecked"], "sessions": SESSIONS},
-    function=_unchecked,
+    function=unchecked_edits,
 )
 
 
@@ -276,7 +276,7 @@ HOTSPOT_SHARE = 0.5
 """Share of sessions from which a file is reported."""
 
 
-def _unfinished(inputs: Inputs) -> list[Answer]:
+def unfinished(inputs: Inputs) -> list[Answer]:
     places = place_by_session(inputs.rows["sessions"])
     by_place: dict[str, set[str]] = {}
     files: dict[str, dict[str, set[str]]] = {}
@@ -339,7 +339,7 @@ UNFINISHED_FINDING = Question(
     name="unfinished",
     question="Which places are never finished?",
     queries={**_SQL["unfinished"], "sessions": SESSIONS},
-    function=_unfinished,
+    function=unfinished,
 )
 
 
@@ -364,7 +364,7 @@ _WAITS = (
 )
 
 
-def _waiting(inputs: Inputs) -> list[Answer]:
+def waiting(inputs: Inputs) -> list[Answer]:
     places = place_by_session(inputs.rows["sessions"])
     times = {row["session_id"]: row for row in inputs.rows["times"]}
     return [*_for_person(inputs, times, places), *_for_commands(inputs, times, places)]
@@ -438,7 +438,7 @@ WAITING_FINDING = Question(
     name="waiting",
     question="Where do I wait, where does it wait for me?",
     queries={**_SQL["waiting"], "sessions": SESSIONS},
-    function=_waiting,
+    function=waiting,
     sliced=frozenset({"calls"}),
 )
 
@@ -457,7 +457,7 @@ def _classes() -> dict[str, Figure]:
     return {value: figure for value, figure in best.items() if (figure.precision or 0) >= HALF}
 
 
-def _pushback(inputs: Inputs) -> list[Answer]:
+def pushback(inputs: Inputs) -> list[Answer]:
     classes = _classes()
     validity = min((figure.precision or 0.0 for figure in classes.values()), default=0.0)
     recalls = "; ".join(
@@ -512,5 +512,5 @@ PUSHBACK_FINDING = Question(
     name="pushback",
     question="Where do I push back?",
     queries={**_SQL["pushback"], "sessions": SESSIONS},
-    function=_pushback,
+    function=pushback,
 )

@@ -28,7 +28,6 @@ from agentsignals.questions.estimates import (
 from agentsignals.questions.formatting import formatted, with_bound
 from agentsignals.questions.label_shares import rules_recall_text
 from agentsignals.questions.question import (
-    Chart,
     EvidenceQuery,
     Finding,
     Inputs,
@@ -92,7 +91,7 @@ _ROWS = (
 _BEHIND = f"SELECT DISTINCT session_id {_ROWS} WHERE $agent = $all OR sessions.agent = $agent"
 
 
-def _agents(inputs: Inputs) -> Outcome:
+def agents_study(inputs: Inputs) -> Outcome:
     # The most common opening of each agent and of all; of equally common ones the first by name.
     counted: dict[str, Counter[str]] = defaultdict(Counter)
     for row in inputs.rows["openings"]:
@@ -137,7 +136,7 @@ def _agents(inputs: Inputs) -> Outcome:
 AGENTS_STUDY = Study(
     **declared("study", "agents"),
     queries={**_SQL["agents"], "values": sql.values(_RATIO, detail=(*sql.RATIO, "estimated")), "absent": sql.ABSENT},
-    function=_agents,
+    function=agents_study,
 )
 
 
@@ -183,7 +182,7 @@ class _Model:
         return ", ".join(reason for reason, holds in reasons.items() if holds)
 
 
-def _models(inputs: Inputs) -> Outcome:
+def models_study(inputs: Inputs) -> Outcome:
     calls = by(inputs.rows["calls"], "model")
     places = inputs.places
     models = [
@@ -207,8 +206,33 @@ def _models(inputs: Inputs) -> Outcome:
         limits.append(f"{narrow} of {len(models)} models have more than half of their sessions in one place.")
     if thin:
         limits.append(f"{thin} of {len(models)} models have fewer than {ENOUGH_SESSIONS} sessions.")
+    sessions = inputs.rows["sessions"]
+    answered = {row["session_id"] for row in inputs.rows["steps"]}
+    models_places = Counter(row["place"] for row in sessions)
+    unplaced = models_places.pop(None, 0)
+    placed = sum(models_places.values())
+    most = max(models_places, key=lambda place: (models_places[place], place), default=None)
+    largest = models_places[most] if most is not None else 0
+    of_largest = [(row["session_id"], row["place"] == most, 1) for row in sessions if row["place"] is not None]
+    models_rows: list[Row] = []
+    for models_m in models:
+        if models_m.failed.n >= ENOUGH_CALLS:
+            failed = f"{formatted(models_m.failed.value, 'share')} of {models_m.failed.n:,.0f} calls failed"
+            warning = f" ({models_m.warning})" if models_m.warning else ""
+            tip = f"{models_m.name}: {failed}, {models_m.sessions:,} sessions, {len(models_m.places)} places{warning}"
+            models_rows.append(models_m.failed.mark(models_m.name, tip))
     return Outcome(
-        _models_findings(inputs, models),
+        [
+            count(len(models), len(answered), evidence=answered).finding("models.count"),
+            count(
+                len(sessions) - len(answered),
+                len(sessions),
+                evidence=[(row["session_id"], row["session_id"] not in answered, 1) for row in sessions],
+            ).finding("models.unnamed"),
+            count(largest / placed if placed else None, placed, "share", evidence=of_largest).finding(
+                "models.largest_place", note=f"{len(models_places):,} places; {unplaced:,} sessions name none"
+            ),
+        ],
         [
             table(
                 "models.used",
@@ -220,54 +244,23 @@ def _models(inputs: Inputs) -> Outcome:
                 " one place: more than half of the sessions.",
             )
         ],
-        [_models_chart(models)],
+        [
+            chart(
+                "models.errors",
+                models_rows,
+                dots(models_rows, "share of answered calls"),
+                n=sum(models_m.failed.n for models_m in models),
+                note=f"models with at least {ENOUGH_CALLS} answered calls; {INTERVAL_NOTE}; this is no ranking",
+            )
+        ],
         limits,
-    )
-
-
-def _models_findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
-    sessions = inputs.rows["sessions"]
-    answered = {row["session_id"] for row in inputs.rows["steps"]}
-    places = Counter(row["place"] for row in sessions)
-    unplaced = places.pop(None, 0)
-    placed = sum(places.values())
-    most = max(places, key=lambda place: (places[place], place), default=None)
-    largest = places[most] if most is not None else 0
-    of_largest = [(row["session_id"], row["place"] == most, 1) for row in sessions if row["place"] is not None]
-    return [
-        count(len(models), len(answered), evidence=answered).finding("models.count"),
-        count(
-            len(sessions) - len(answered),
-            len(sessions),
-            evidence=[(row["session_id"], row["session_id"] not in answered, 1) for row in sessions],
-        ).finding("models.unnamed"),
-        count(largest / placed if placed else None, placed, "share", evidence=of_largest).finding(
-            "models.largest_place", note=f"{len(places):,} places; {unplaced:,} sessions name none"
-        ),
-    ]
-
-
-def _models_chart(models: list[_Model]) -> Chart | None:
-    rows: list[Row] = []
-    for m in models:
-        if m.failed.n >= ENOUGH_CALLS:
-            failed = f"{formatted(m.failed.value, 'share')} of {m.failed.n:,.0f} calls failed"
-            warning = f" ({m.warning})" if m.warning else ""
-            tip = f"{m.name}: {failed}, {m.sessions:,} sessions, {len(m.places)} places{warning}"
-            rows.append(m.failed.mark(m.name, tip))
-    return chart(
-        "models.errors",
-        rows,
-        dots(rows, "share of answered calls"),
-        n=sum(m.failed.n for m in models),
-        note=f"models with at least {ENOUGH_CALLS} answered calls; {INTERVAL_NOTE}; this is no ranking",
     )
 
 
 MODELS_STUDY = Study(
     **declared("study", "models"),
     queries={**_SQL["models"], "sessions": sql.PLACED},
-    function=_models,
+    function=models_study,
 )
 
 
@@ -293,7 +286,7 @@ _MOST = 20
 _OF_SETS = NoSessions("It counts data sets; the table of repositories and folders opens each.")
 
 
-def _data_sets(inputs: Inputs) -> Outcome:
+def data_sets(inputs: Inputs) -> Outcome:
     rows = inputs.rows["inputs"]
     sets = by(rows, "place", "agent", "model")
     cells = [_Cell(place, agent, model, group) for (place, agent, model), group in sets.items()]
@@ -321,7 +314,15 @@ def _data_sets(inputs: Inputs) -> Outcome:
         limits.append("Fewer than three data sets are large enough to compare them.")
     elif "neg_pct_turn5" not in {row["metric"] for row in apart}:
         limits.append("Negativity at turn 5 is not among the metrics: agentsignals label sentiment makes the labels.")
-    return Outcome(findings, tables, [_data_sets_chart(apart, whole)], limits)
+    sets_rows: list[Row] = []
+    for r in apart:
+        if r["robust_cv"] is not None:
+            name, share = METRICS[r["metric"]][0], formatted(r["robust_cv"], "share")
+            tip = f"{name}: {share} of the median, {r['n_datasets']:,} data sets"
+            sets_rows.append(bar(name, r["robust_cv"], tip, evidence=_OF_SETS))
+    spec = bars(sets_rows, "robust deviation, of the median", "share")
+    n = whole.get("sets") or 0
+    return Outcome(findings, tables, [chart("data_sets.spread", sets_rows, spec, n=n)], limits)
 
 
 class _Cell:
@@ -376,21 +377,9 @@ def _data_sets_table(name: str, label: str, named: list[tuple[str, _Cell]], ever
     )
 
 
-def _data_sets_chart(apart: list[Row], whole: Row) -> Chart | None:
-    rows: list[Row] = []
-    for r in apart:
-        if r["robust_cv"] is not None:
-            name, share = METRICS[r["metric"]][0], formatted(r["robust_cv"], "share")
-            tip = f"{name}: {share} of the median, {r['n_datasets']:,} data sets"
-            rows.append(bar(name, r["robust_cv"], tip, evidence=_OF_SETS))
-    spec = bars(rows, "robust deviation, of the median", "share")
-    n = whole.get("sets") or 0
-    return chart("data_sets.spread", rows, spec, n=n)
-
-
 DATA_SETS_STUDY = Study(
     **declared("study", "data_sets"),
     queries=_SQL["data_sets"],
-    function=_data_sets,
+    function=data_sets,
     context="product",
 )

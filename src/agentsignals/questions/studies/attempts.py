@@ -82,7 +82,7 @@ class _Treatment(NamedTuple):
         return " · ".join(str(part) for part in (self.agent, self.model, self.dataset) if part) or "not recorded"
 
 
-def _attempts(inputs: Inputs) -> Outcome:
+def attempts_study(inputs: Inputs) -> Outcome:
     attempts = _evaluated(inputs.rows["attempts"])
     first = [row for row in attempts if not row["attempt_index"]]
     groups: dict[_Treatment, list[Row]] = {}
@@ -103,6 +103,52 @@ def _attempts(inputs: Inputs) -> Outcome:
     )  # fmt: skip
     every = [(row["session_id"], 1, 1) for row in attempts]
     without_one = [(row["session_id"], not row["has_transcript"], 1) for row in attempts]
+    shares_retries = [shares_row for shares_row in attempts if shares_row["attempt_index"]]
+    of_signal = "avg(CAST(value = 'true' AS INT)) FROM signals WHERE signal = '{}' AND absent IS NULL"
+    shares_asked: tuple[tuple[str, str, list[Row], Callable[[Row], bool | None], str, str, str], ...] = (
+        ("solved", "First attempts that were solved", first, _is_solved, _RUNG, _bounds(first),
+         f"avg(CAST(outcome = 'solved' AS INT)) {_FIRST} AND {_HAS_OUTCOME}"),
+        ("retries_solved", "Retries that were solved", shares_retries, _is_solved, _RUNG,
+         "not comparable with first attempts: only what failed before is tried again",
+         f"avg(CAST(outcome = 'solved' AS INT)) FROM attempts WHERE attempt_index > 0 AND {_HAS_OUTCOME}"),
+        ("localized", "First attempts that changed the right file", first, lambda row: row["localized"], _LOCALIZED, "",
+         f"{of_signal.format(_LOCALIZED)} AND coalesce(attempt_index, 0) = 0"),
+        ("first_tool", "First attempts whose first look was at a file they changed", first,
+         lambda row: row["precise"], _PRECISE, "", f"{of_signal.format(_PRECISE)} AND coalesce(attempt_index, 0) = 0"),
+    )  # fmt: skip
+    findings = []
+    for name, title, rows, holds, path, note, sql in shares_asked:
+        estimate, shares_tasks = _by_task(rows, holds)
+        notes = "; ".join(part for part in (f"{shares_tasks:,} tasks" if shares_tasks else "", note) if part)
+        of, unit = "attempts of which it is known", "share of attempts"
+        command = "" if path == _RUNG and _is_unevaluated(rows) else f"SELECT {sql}"
+        findings.append(estimate.finding(f"attempts.{name}", title, of, notes, unit=unit, sql=command, signals=(path,)))
+    n = len(attempts)
+    treatment_rows: list[list[Any]] = []
+    for treatment, treatment_attempts in ranked:
+        labels, rungs = (Counter(row[key] for row in treatment_attempts) for key in ("label", "outcome"))
+        solved, _ = _by_task(treatment_attempts, _is_solved)
+        shares = [solved.value, *solved.ends, *_ends(treatment_attempts)]
+        counts = [
+            len(treatment_attempts),
+            *(rungs[rung] for rung in _RUNGS),
+            *shares,
+            *(labels[label] for label in _LABELS),
+        ]
+        treatment_rows.append([*treatment[:4], "retry" if treatment.retry else "first", *counts])
+    outcomes = " | ".join(f"{rung} {rung.replace('_', ' ')}:count" for rung in _RUNGS)
+    labelled = " | ".join(f"{label} {words} patch:count" for label, words in _LABELS.items())
+    listed = sorted(attempts, key=lambda r: (r["label"] is None, _is_solved(r) is None, r["localized"] is None))
+    each_rows = [
+        [
+            *(r["task_id"], r["model"], (r["attempt_index"] or 0) + 1, _rung(r), _LABELS.get(r["label"], r["label"])),
+            *(_yes(r["localized"]), _yes(r["precise"]), *(r[key] for key in _TESTS)),
+            *(r["reward"], r["n_tool_calls"], r["session_id"]),
+        ]
+        for r in listed[:MOST_LISTED]
+    ]
+    left = len(attempts) - len(each_rows)
+    tests = " | ".join(f"{key} tests {words}:count" for key, words in _TESTS.items())
     return Outcome(
         [
             *[
@@ -111,10 +157,30 @@ def _attempts(inputs: Inputs) -> Outcome:
                 )
                 for name, title, value, unit, sql, note in asked
             ],
-            *_shares(attempts, first),
+            *findings,
             *_per_solved(first),
         ],
-        [_by_treatment(ranked, len(attempts)), _each(attempts)],
+        [
+            table(
+                "attempts.by_treatment",
+                treatment_rows,
+                header="agent:code | model:code | dataset data set:code | cap tool calls allowed:count | attempt"
+                f" | attempts:count | {outcomes} | share of known solved:share | ends:share"
+                f" | worst if all missing failed:share | best if all were solved:share | {labelled}",
+                n=n,
+                evidence=[[row["session_id"] for row in treatment_attempts] for _, treatment_attempts in ranked],
+            ),
+            table(
+                "attempts.each",
+                each_rows,
+                header="instance:code | model:code | attempt:count | outcome | label patch | localized right file"
+                f" | first_tool first look right | {tests} | reward:number | tool_calls tool calls:count"
+                " | session:session",
+                n=len(attempts),
+                evidence=[[row["session_id"]] for row in listed[:MOST_LISTED]],
+                note=f"{left:,} more are not listed: agentsignals query 'FROM attempts' shows all." if left else "",
+            ),
+        ],
         [_outcomes_chart(first), _solved_chart(ranked)],
         _attempts_limits(attempts),
     )
@@ -138,30 +204,6 @@ def _is_unevaluated(rows: list[Row]) -> bool:
 
 def _who(row: Row) -> tuple[Any, ...]:
     return row["agent"], row["model"], row["dataset"]
-
-
-def _shares(attempts: list[Row], first: list[Row]) -> list[Finding]:
-    retries = [row for row in attempts if row["attempt_index"]]
-    of_signal = "avg(CAST(value = 'true' AS INT)) FROM signals WHERE signal = '{}' AND absent IS NULL"
-    asked: tuple[tuple[str, str, list[Row], Callable[[Row], bool | None], str, str, str], ...] = (
-        ("solved", "First attempts that were solved", first, _is_solved, _RUNG, _bounds(first),
-         f"avg(CAST(outcome = 'solved' AS INT)) {_FIRST} AND {_HAS_OUTCOME}"),
-        ("retries_solved", "Retries that were solved", retries, _is_solved, _RUNG,
-         "not comparable with first attempts: only what failed before is tried again",
-         f"avg(CAST(outcome = 'solved' AS INT)) FROM attempts WHERE attempt_index > 0 AND {_HAS_OUTCOME}"),
-        ("localized", "First attempts that changed the right file", first, lambda row: row["localized"], _LOCALIZED, "",
-         f"{of_signal.format(_LOCALIZED)} AND coalesce(attempt_index, 0) = 0"),
-        ("first_tool", "First attempts whose first look was at a file they changed", first,
-         lambda row: row["precise"], _PRECISE, "", f"{of_signal.format(_PRECISE)} AND coalesce(attempt_index, 0) = 0"),
-    )  # fmt: skip
-    findings = []
-    for name, title, rows, holds, path, note, sql in asked:
-        estimate, tasks = _by_task(rows, holds)
-        notes = "; ".join(part for part in (f"{tasks:,} tasks" if tasks else "", note) if part)
-        of, unit = "attempts of which it is known", "share of attempts"
-        command = "" if path == _RUNG and _is_unevaluated(rows) else f"SELECT {sql}"
-        findings.append(estimate.finding(f"attempts.{name}", title, of, notes, unit=unit, sql=command, signals=(path,)))
-    return findings
 
 
 def _by_task(rows: list[Row], holds: Callable[[Row], bool | None]) -> tuple[Estimate, int]:
@@ -227,50 +269,6 @@ def _per_solved(first: list[Row]) -> list[Finding]:
     return findings
 
 
-def _by_treatment(ranked: list[tuple[_Treatment, list[Row]]], n: int) -> Table:
-    rows: list[list[Any]] = []
-    for treatment, attempts in ranked:
-        labels, rungs = (Counter(row[key] for row in attempts) for key in ("label", "outcome"))
-        solved, _ = _by_task(attempts, _is_solved)
-        shares = [solved.value, *solved.ends, *_ends(attempts)]
-        counts = [len(attempts), *(rungs[rung] for rung in _RUNGS), *shares, *(labels[label] for label in _LABELS)]
-        rows.append([*treatment[:4], "retry" if treatment.retry else "first", *counts])
-    outcomes = " | ".join(f"{rung} {rung.replace('_', ' ')}:count" for rung in _RUNGS)
-    labelled = " | ".join(f"{label} {words} patch:count" for label, words in _LABELS.items())
-    return table(
-        "attempts.by_treatment",
-        rows,
-        header="agent:code | model:code | dataset data set:code | cap tool calls allowed:count | attempt"
-        f" | attempts:count | {outcomes} | share of known solved:share | ends:share | worst if all missing failed:share"
-        f" | best if all were solved:share | {labelled}",
-        n=n,
-        evidence=[[row["session_id"] for row in attempts] for _, attempts in ranked],
-    )
-
-
-def _each(attempts: list[Row]) -> Table:
-    listed = sorted(attempts, key=lambda r: (r["label"] is None, _is_solved(r) is None, r["localized"] is None))
-    rows = [
-        [
-            *(r["task_id"], r["model"], (r["attempt_index"] or 0) + 1, _rung(r), _LABELS.get(r["label"], r["label"])),
-            *(_yes(r["localized"]), _yes(r["precise"]), *(r[key] for key in _TESTS)),
-            *(r["reward"], r["n_tool_calls"], r["session_id"]),
-        ]
-        for r in listed[:MOST_LISTED]
-    ]
-    left = len(attempts) - len(rows)
-    tests = " | ".join(f"{key} tests {words}:count" for key, words in _TESTS.items())
-    return table(
-        "attempts.each",
-        rows,
-        header="instance:code | model:code | attempt:count | outcome | label patch | localized right file"
-        f" | first_tool first look right | {tests} | reward:number | tool_calls tool calls:count | session:session",
-        n=len(attempts),
-        evidence=[[row["session_id"]] for row in listed[:MOST_LISTED]],
-        note=f"{left:,} more are not listed: agentsignals query 'FROM attempts' shows all." if left else "",
-    )
-
-
 def _rung(row: Row) -> str | None:
     """`failed: empty patch`; of a solved attempt nothing more."""
     outcome, reason = ((row[key] or "").replace("_", " ") for key in ("outcome", "reason"))
@@ -292,7 +290,7 @@ def _outcomes_chart(first: list[Row]) -> Chart | None:
     rows = [
         bar(rung[1], counted[rung], f"{rung[1]}: {counted[rung]:,} {tip}", evidence=of_rung[rung]) for rung in order
     ]
-    _title, spec = "What became of first attempts", bars(rows, "first attempts")
+    spec = bars(rows, "first attempts")
     return chart("attempts.outcomes", rows, spec, n=len(first))
 
 
@@ -336,7 +334,7 @@ def _attempts_limits(attempts: list[Row]) -> list[str]:
 ATTEMPTS_STUDY = Study(
     **declared("study", "attempts"),
     queries=_SQL["attempts"],
-    function=_attempts,
+    function=attempts_study,
     context="eval",
 )
 
@@ -350,7 +348,7 @@ _CLASSED = f"FROM signals WHERE signal = '{SIGNAL}' AND absent IS NULL AND coale
 _FAILED = "first attempts that failed or were broken off"
 
 
-def _failures(inputs: Inputs) -> Outcome:
+def failures_study(inputs: Inputs) -> Outcome:
     return outcome_of(failure_map(inputs.rows), inputs.rows["places"])
 
 
@@ -365,6 +363,22 @@ def outcome_of(made: FailureMap, places: list[Row]) -> Outcome:
                 [candidate.name, class_text(share.name), share.n, candidate.failed, share.value, share.low, share.high]
             )
             behind.append([f.session_id for f in first if (f.candidate, f.name) == (candidate.name, share.name)])
+    # Distance of patches to the gold patch, of all attempts and of the failed ones.
+    near_rows: list[list[Any]] = []
+    near_behind: list[list[str]] = []
+    for level, common in _NEAR.items():
+        ids = [row["session_id"] for row in places if row["level"] == level]
+        outcomes = Counter(row["outcome"] for row in places if row["level"] == level)
+        if ids:
+            near_rows.append([common, len(ids), outcomes["solved"], outcomes["failed"], len(ids) / len(places)])
+            near_behind.append(ids)
+    shown = [
+        entry for rule in RULES for entry in [entry for entry in made.listed if entry.name == rule.name][:MOST_EXAMPLES]
+    ]
+    examples_rows = [
+        [class_text(f.name), f.because, f.file, f.seq, f.task, f.candidate, f.attempt + 1, f.session_id] for f in shown
+    ]
+    left = len(made.listed) - len(shown)
     tables = [
         table(
             "failures.by_candidate",
@@ -375,8 +389,14 @@ def outcome_of(made: FailureMap, places: list[Row]) -> Outcome:
                 [*made.sentences, "A stronger candidate fails at harder tasks: shares are of what each failed at."]
             ),
         ),
-        _near(places),
-        _examples(made),
+        table("failures.places", near_rows, n=len(places), evidence=near_behind),
+        table(
+            "failures.examples",
+            examples_rows,
+            n=len(made.listed),
+            evidence=[[f.session_id] for f in shown],
+            note=f"{left:,} more are not listed: agentsignals failures --json has all." if left else "",
+        ),
         _not_earned(made),
     ]
     note = f"of {made.first_attempts:,} first attempts; {len(made.listed) - len(first):,} retries failed, too"
@@ -389,6 +409,11 @@ def outcome_of(made: FailureMap, places: list[Row]) -> Outcome:
     limits = [f"Why {unknown.total():,} of {made.failed:,} failed can't be told: {reasons}."] if unknown else []
     if not_judged:
         limits.append(f"{not_judged:,} first attempts were never judged: whether they failed is not known.")
+    failures_rows = [
+        bar(class_text(share.name), share.n, f"{class_text(share.name)}: {share.n:,} of {made.failed:,} {_FAILED}",
+            evidence=[f.session_id for f in first if f.name == share.name])
+        for share in made.classes
+    ]  # fmt: skip
     return Outcome(
         [
             count(made.failed, made.first_attempts, evidence=every).finding(
@@ -410,7 +435,7 @@ def outcome_of(made: FailureMap, places: list[Row]) -> Outcome:
             ],
         ],
         tables,
-        [_failures_chart(made, first)],
+        [chart("failures.classes", failures_rows, bars(failures_rows, "attempts"), n=made.failed)],
         limits,
     )
 
@@ -425,36 +450,6 @@ def _estimate(share: Share, first: list[Failed]) -> Estimate:
     parts = [(entry.session_id, float(entry.name == share.name), 1.0) for entry in first]
     note = "the interval is over tasks" if interval else "too few tasks for an interval"
     return Estimate(value=share.value, n=len(first), k=share.n, interval=interval, note=note, counted=parts)
-
-
-def _near(places: list[Row]) -> Table:
-    """Distance of patches to the gold patch, of all attempts and of the failed ones."""
-    rows: list[list[Any]] = []
-    behind: list[list[str]] = []
-    for level, common in _NEAR.items():
-        ids = [row["session_id"] for row in places if row["level"] == level]
-        outcomes = Counter(row["outcome"] for row in places if row["level"] == level)
-        if ids:
-            rows.append([common, len(ids), outcomes["solved"], outcomes["failed"], len(ids) / len(places)])
-            behind.append(ids)
-    return table("failures.places", rows, n=len(places), evidence=behind)
-
-
-def _examples(made: FailureMap) -> Table:
-    shown = [
-        entry for rule in RULES for entry in [entry for entry in made.listed if entry.name == rule.name][:MOST_EXAMPLES]
-    ]
-    rows = [
-        [class_text(f.name), f.because, f.file, f.seq, f.task, f.candidate, f.attempt + 1, f.session_id] for f in shown
-    ]
-    left = len(made.listed) - len(shown)
-    return table(
-        "failures.examples",
-        rows,
-        n=len(made.listed),
-        evidence=[[f.session_id] for f in shown],
-        note=f"{left:,} more are not listed: agentsignals failures --json has all." if left else "",
-    )
 
 
 def _not_earned(made: FailureMap) -> Table:
@@ -480,19 +475,10 @@ def _not_earned(made: FailureMap) -> Table:
     )
 
 
-def _failures_chart(made: FailureMap, first: list[Failed]) -> Chart | None:
-    rows = [
-        bar(class_text(share.name), share.n, f"{class_text(share.name)}: {share.n:,} of {made.failed:,} {_FAILED}",
-            evidence=[f.session_id for f in first if f.name == share.name])
-        for share in made.classes
-    ]  # fmt: skip
-    return chart("failures.classes", rows, bars(rows, "attempts"), n=made.failed)
-
-
 FAILURES_STUDY = Study(
     **declared("study", "failures"),
     queries={**_SQL["failures"], **question().queries},
-    function=_failures,
+    function=failures_study,
     context="eval",
 )
 
@@ -520,7 +506,7 @@ _ENDED = f"FROM signals WHERE signal = '{_OUTCOME}' AND (absent IS NULL OR absen
 _OF = "sessions that ended"
 
 
-def _outcomes(inputs: Inputs) -> Outcome:
+def outcomes_study(inputs: Inputs) -> Outcome:
     judged = [row for row in inputs.rows["outcomes"] if row["absent"] in (None, "none_found")]
     kinds_of = [_ended(row) for row in judged]
     sample = Sample([row["session_id"] for row in judged], inputs.places)
@@ -584,6 +570,6 @@ def _outcomes_findings(judged: list[Row], sample: Sample, rows: list[Row]) -> li
 OUTCOMES_STUDY = Study(
     **declared("study", "outcomes"),
     queries=_SQL["outcomes"],
-    function=_outcomes,
+    function=outcomes_study,
     context="product",
 )

@@ -86,7 +86,7 @@ _OF_FILE = (
 )
 
 
-def _edits(inputs: Inputs) -> Outcome:
+def edits(inputs: Inputs) -> Outcome:
     measured = [row for row in signal_rows(inputs, _READ_FIRST) if row["number"] is not None]
     rows: list[Row] = []
     for agent in agents_by_sessions(measured):
@@ -95,9 +95,34 @@ def _edits(inputs: Inputs) -> Outcome:
         share = formatted(estimate.value, "share")
         tip = f"{agent}: {share} of {estimate.n:,.0f} edit attempts, {len(group):,} sessions"
         rows.append(estimate.mark(f"{agent} ({estimate.n:,.0f})", tip))
+    places = inputs.places
+    shell = share_of(inputs.rows["ways"], places, lambda row: row["via"] == "shell", "n")
+    again = pooled_ratio(signal_rows(inputs, _AGAIN), places, "number", "regions")
+    files = inputs.rows["files"]
+    merged: dict[tuple[str, str], list[int]] = {}
+    for files_row in files:
+        counts = merged.setdefault((files_row["place"] or "", files_row["path"]), [0, 0, 0, 0])
+        for i, key in enumerate(("n", "sessions", "added", "removed")):
+            counts[i] += int(files_row[key] or 0)
+    most = sorted(merged.items(), key=lambda item: (-item[1][0], item[0]))[:_MOST_FILES]
+    more = f" The {len(most)} most changed of {len(merged):,} files." if len(merged) > len(most) else ""
     return Outcome(
-        _edits_findings(inputs),
-        [_files(inputs.rows["files"])],
+        [
+            pooled_finding(inputs, "edits.read_first"),
+            pooled_finding(inputs, "edits.per_read", is_share=False),
+            median_finding(inputs, "edits.lines.median"),
+            shell.finding("edits.by_shell"),
+            again.finding("edits.again"),
+        ],
+        [
+            table(
+                "edits.files",
+                [[path, place.rstrip("/").rsplit("/", 1)[-1], *counts] for (place, path), counts in most],
+                n=sum(counts[0] for counts in merged.values()),
+                evidence=[EvidenceQuery(_OF_FILE, {"place": place, "path": path}) for (place, path), _ in most],
+                note=f"Lines added and removed.{more}",
+            )
+        ],
         [
             chart(
                 "edits.read_first.agents",
@@ -109,40 +134,6 @@ def _edits(inputs: Inputs) -> Outcome:
     )
 
 
-def _edits_findings(inputs: Inputs) -> list[Finding]:
-    places = inputs.places
-    shell = share_of(inputs.rows["ways"], places, lambda row: row["via"] == "shell", "n")
-    again = pooled_ratio(signal_rows(inputs, _AGAIN), places, "number", "regions")
-    _edited, _rework = (
-        "Edits of files the agent had read or changed before",
-        "the sum of all edits, so rework counts each",
-    )
-    return [
-        pooled_finding(inputs, "edits.read_first"),
-        pooled_finding(inputs, "edits.per_read", is_share=False),
-        median_finding(inputs, "edits.lines.median"),
-        shell.finding("edits.by_shell"),
-        again.finding("edits.again"),
-    ]
-
-
-def _files(files: list[Row]) -> Table:
-    merged: dict[tuple[str, str], list[int]] = {}
-    for row in files:
-        counts = merged.setdefault((row["place"] or "", row["path"]), [0, 0, 0, 0])
-        for i, key in enumerate(("n", "sessions", "added", "removed")):
-            counts[i] += int(row[key] or 0)
-    most = sorted(merged.items(), key=lambda item: (-item[1][0], item[0]))[:_MOST_FILES]
-    more = f" The {len(most)} most changed of {len(merged):,} files." if len(merged) > len(most) else ""
-    return table(
-        "edits.files",
-        [[path, place.rstrip("/").rsplit("/", 1)[-1], *counts] for (place, path), counts in most],
-        n=sum(counts[0] for counts in merged.values()),
-        evidence=[EvidenceQuery(_OF_FILE, {"place": place, "path": path}) for (place, path), _ in most],
-        note=f"Lines added and removed.{more}",
-    )
-
-
 EDITS_STUDY = Study(
     **declared("study", "edits"),
     queries={
@@ -150,7 +141,7 @@ EDITS_STUDY = Study(
         "values": sql.values(_READ_FIRST, _RATIO, _LINES, _AGAIN, detail=(*sql.RATIO, "regions")),
         "absent": sql.ABSENT,
     },
-    function=_edits,
+    function=edits,
 )
 
 
@@ -187,7 +178,7 @@ def _matches(road: ModeSource, mode: str, rows: list[Row]) -> list[float]:
     return [float(row[road] == mode) for row in rows]
 
 
-def _coding_modes(inputs: Inputs) -> Outcome:
+def coding_modes(inputs: Inputs) -> Outcome:
     places = inputs.places
     rows = inputs.rows["modes"]
     if not rows:
@@ -229,7 +220,17 @@ def _coding_modes(inputs: Inputs) -> Outcome:
         *([_RECORDED] if "recorded" in shares else []),
         "Sessions whose work was never committed have no mode.",
     ]
-    charts = [_coding_modes_chart(shares), *_of_road(mode_source(rows), rows, inputs)]
+    estimates = [(f"{NAMES[mode]}{{}} {road}", e) for road, of in shares.items() for mode, e in of.items()]
+    modes_rows = [
+        e.mark(f"{name.format(',')} ({e.k:,.0f})", f"{name.format(' as')}: {e.words('sessions')}")
+        for name, e in estimates
+    ]
+    charts = [
+        chart(
+            "coding_modes.shares", modes_rows, dots(modes_rows, "share of sessions"), n=max(e.n for _, e in estimates)
+        ),
+        *_of_road(mode_source(rows), rows, inputs),
+    ]
     # What each recorded mode is by replay.
     both = [row for row in rows if row["recorded"] is not None and row["replayed"] is not None]
     counted = Counter((row["recorded"], row["replayed"]) for row in both)
@@ -327,19 +328,10 @@ def _of_road(road: ModeSource, rows: list[Row], inputs: Inputs) -> list[Chart | 
     ]
 
 
-def _coding_modes_chart(shares: dict[ModeSource, dict[str, ClusteredShare]]) -> Chart | None:
-    estimates = [(f"{NAMES[mode]}{{}} {road}", e) for road, of in shares.items() for mode, e in of.items()]
-    rows = [
-        e.mark(f"{name.format(',')} ({e.k:,.0f})", f"{name.format(' as')}: {e.words('sessions')}")
-        for name, e in estimates
-    ]
-    return chart("coding_modes.shares", rows, dots(rows, "share of sessions"), n=max(e.n for _, e in estimates))
-
-
 CODING_MODES_STUDY = Study(
     **declared("study", "coding_modes"),
     queries={**_SQL["coding_modes"], "modes": MODES},
-    function=_coding_modes,
+    function=coding_modes,
     context="product",
 )
 
@@ -406,7 +398,7 @@ _BY_COMMIT = (
 )
 
 
-def _survival(inputs: Inputs) -> Outcome:
+def survival(inputs: Inputs) -> Outcome:
     sessions, commits, lines = inputs.rows["fates"], inputs.rows["commits"], inputs.rows["lines"]
     if not (sessions or commits):
         return Outcome(limits=[NO_REPLAY])
@@ -455,7 +447,7 @@ def _alive(name: str, title: str, rows: list[Row], repos: dict[str, str]) -> Fin
 SURVIVAL_STUDY = Study(
     **declared("study", "survival"),
     queries={**_SQL["survival"], "modes": MODES},
-    function=_survival,
+    function=survival,
     context="product",
 )
 
@@ -532,7 +524,7 @@ _NO_COMMITS = (
 )
 
 
-def _efficiency(inputs: Inputs) -> Outcome:
+def efficiency(inputs: Inputs) -> Outcome:
     places = inputs.places
     effort = {row["session_id"]: row for row in inputs.rows["effort"]}
     modes = inputs.rows["modes"]
@@ -682,7 +674,7 @@ def _efficiency_chart(measure: Measure, road: ModeSource, rows: list[Row], place
 EFFICIENCY_STUDY = Study(
     **declared("study", "efficiency"),
     queries={**_SQL["efficiency"], "modes": MODES},
-    function=_efficiency,
+    function=efficiency,
     context="product",
 )
 
@@ -703,7 +695,7 @@ _LIMITS = [
 ]
 
 
-def _weaknesses(inputs: Inputs) -> Outcome:
+def weaknesses(inputs: Inputs) -> Outcome:
     if not inputs.rows["scans"]:
         return Outcome(limits=[_NO_SCANS])
     commits = Counter(row["scanner"] for row in inputs.rows["scans"])
@@ -777,6 +769,6 @@ def _weaknesses_chart(name: str, title: str, counted: Counter[str]) -> Chart | N
 WEAKNESSES_STUDY = Study(
     **declared("study", "weaknesses"),
     queries=_SQL["weaknesses"],
-    function=_weaknesses,
+    function=weaknesses,
     context="product",
 )

@@ -43,7 +43,7 @@ _KINDS = {
 }
 
 
-def _cost(inputs: Inputs) -> Outcome:
+def cost_study(inputs: Inputs) -> Outcome:
     sessions = inputs.rows["sessions"]
     counted = [s for s in sessions if s[sql.BOUND] is None]
     by_agent = by(sessions, "agent")
@@ -99,6 +99,19 @@ def _cost(inputs: Inputs) -> Outcome:
             reason = row.get("absent") or "no usage", row.get("absent_detail") or "", session["agent"]
             reasons.setdefault(reason, []).append(session["session_id"])
     most = ranked({reason: len(ids) for reason, ids in reasons.items()})
+    limits = ["Costs from the price list are what the calls would cost at list price, not what anybody paid."]
+    if cost_bound := _bounds(inputs):
+        limits.append(f"Output tokens and cost are {cost_bound}.")
+    low_price = [row for row in inputs.rows["sessions"] if row["unpriced"]]
+    if low_price:
+        cost_parts = ranked(Counter(part for row in low_price for part in row["unpriced"].split("; ")))
+        limits.append(
+            f"The cost of {len(low_price):,} sessions is too low: the price list lacks"
+            f" {', '.join(part for part, _ in cost_parts[:3])}{' and more' if len(cost_parts) > 3 else ''}."
+        )
+    total, priced = len(inputs.rows["sessions"]), len(inputs.present("sessions", "cost_usd"))
+    if priced < total:
+        limits.append(f"The cost of {total - priced:,} of {total:,} sessions is unknown, so totals are lower bounds.")
     return Outcome(
         [*_costs(inputs), *[*findings, pooled_finding(inputs, "cost.cached", title=title)]],
         [
@@ -111,7 +124,7 @@ def _cost(inputs: Inputs) -> Outcome:
             ),
         ],
         charts,
-        _cost_limits(inputs),
+        limits,
     )
 
 
@@ -188,27 +201,10 @@ def _by_agent(groups: dict[str, list[Row]], n: int) -> Table:
     return table("cost.by_agent", rows, n=n, evidence=[[s["session_id"] for s in group] for group in groups.values()])
 
 
-def _cost_limits(inputs: Inputs) -> list[str]:
-    limits = ["Costs from the price list are what the calls would cost at list price, not what anybody paid."]
-    if bound := _bounds(inputs):
-        limits.append(f"Output tokens and cost are {bound}.")
-    low_price = [row for row in inputs.rows["sessions"] if row["unpriced"]]
-    if low_price:
-        parts = ranked(Counter(part for row in low_price for part in row["unpriced"].split("; ")))
-        limits.append(
-            f"The cost of {len(low_price):,} sessions is too low: the price list lacks"
-            f" {', '.join(part for part, _ in parts[:3])}{' and more' if len(parts) > 3 else ''}."
-        )
-    total, priced = len(inputs.rows["sessions"]), len(inputs.present("sessions", "cost_usd"))
-    if priced < total:
-        limits.append(f"The cost of {total - priced:,} of {total:,} sessions is unknown, so totals are lower bounds.")
-    return limits
-
-
 COST_STUDY = Study(
     **declared("study", "cost"),
     queries={**_SQL["cost"], "sessions": sql.SESSIONS, "values": sql.values(_CACHE), "absent": sql.ABSENT},
-    function=_cost,
+    function=cost_study,
 )
 
 
@@ -228,7 +224,7 @@ _MOST = 15
 _OF = "priced sessions"
 
 
-def _cost_causes(inputs: Inputs) -> Outcome:
+def cost_causes_study(inputs: Inputs) -> Outcome:
     charges = inputs.rows["charges"]
     if not charges:
         return Outcome()
@@ -365,6 +361,6 @@ def _cost_causes_chart(paid: _Paid, n: int, is_bound: bool) -> Chart | None:
 COST_CAUSES_STUDY = Study(
     **declared("study", "cost_causes"),
     queries={"bill": QUERIES["bill"]},
-    function=_cost_causes,
+    function=cost_causes_study,
     needs_charges=True,
 )

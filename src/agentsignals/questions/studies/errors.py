@@ -25,7 +25,7 @@ from agentsignals.questions.estimates import (
     tally,
 )
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart, Finding, Inputs, Outcome, Part, Row, Study, Table
+from agentsignals.questions.question import Chart, Inputs, Outcome, Part, Row, Study
 from agentsignals.questions.sql import declared, read_queries
 
 _SQL = read_queries(__file__)
@@ -42,7 +42,7 @@ _UNANSWERED = {
 }
 
 
-def _errors(inputs: Inputs) -> Outcome:
+def errors(inputs: Inputs) -> Outcome:
     calls = inputs.rows["calls"]
     answered = [row for row in calls if row["status"] in ("ok", "error")]
     failed = [
@@ -53,43 +53,53 @@ def _errors(inputs: Inputs) -> Outcome:
     places = inputs.places
     by_class = _by(answered, "class", places)
     n = sum(row["n"] for row in answered)
-    charts = [_rates("class", by_class, n), _rates("agent", _by(answered, "agent", places), n), _kinds(failed)]
+    kinds = tally(failed, "kind")
+    kinds_rows = count_bars(ranked(kinds), "failed calls", evidence=by(failed, "kind"))
+    spec = bars(kinds_rows, "failed calls")
+    charts = [
+        _rates("class", by_class, n),
+        _rates("agent", _by(answered, "agent", places), n),
+        chart("errors.kinds", kinds_rows, spec, n=kinds.total()),
+    ]
     rows: list[list[Any]] = [
         [name, int(rate.k), int(rate.n), rate.value, *rate.ends, sessions] for name, rate, sessions in by_class
     ]
     behind = [rate.counted for _, rate, _ in by_class]
+    errors_calls = inputs.rows["calls"]
+    statuses = tally(errors_calls, "status")
+    words_kinds, groups = tally(failed, "kind"), by(failed, "kind")
+    words_rows: list[list[Any]] = []
+    for kind, words_n in ranked(words_kinds):
+        classes = ", ".join(f"{name} {calls:,}" for name, calls in tally(groups[kind], "class").most_common())
+        words_rows.append(
+            [kind, words_n, words_n / words_kinds.total(), len({r["session_id"] for r in groups[kind]}), classes]
+        )
+    words_behind = [groups[kind] for kind, _ in ranked(words_kinds)]
     return Outcome(
-        _errors_findings(inputs),
+        [
+            pooled_finding(inputs, "errors.rate"),
+            pooled_finding(inputs, "errors.recovery"),
+            *(
+                count(
+                    statuses[status],
+                    statuses.total(),
+                    evidence=partial(_of_status, errors_calls, status),
+                ).finding(
+                    f"errors.{status}",
+                    title,
+                    "tool calls",
+                    unit="calls",
+                    sql=f"SELECT count(*) {sql.MAIN_CALLS} AND status = '{status}'",
+                )
+                for status, title in _UNANSWERED.items()
+            ),
+        ],
         [
             table("errors.by_class", rows, n=n, evidence=behind),
-            _by_words(failed),
+            table("errors.kinds", words_rows, n=words_kinds.total(), evidence=words_behind),
         ],
         charts,
     )
-
-
-def _errors_findings(inputs: Inputs) -> list[Finding]:
-    _rate, _recovery = "Tool calls that failed", "Failed calls soon made good"
-    calls = inputs.rows["calls"]
-    statuses = tally(calls, "status")
-    return [
-        pooled_finding(inputs, "errors.rate"),
-        pooled_finding(inputs, "errors.recovery"),
-        *(
-            count(
-                statuses[status],
-                statuses.total(),
-                evidence=partial(_of_status, calls, status),
-            ).finding(
-                f"errors.{status}",
-                title,
-                "tool calls",
-                unit="calls",
-                sql=f"SELECT count(*) {sql.MAIN_CALLS} AND status = '{status}'",
-            )
-            for status, title in _UNANSWERED.items()
-        ),
-    ]
 
 
 def _of_status(calls: list[Row], status: str) -> list[Part]:
@@ -127,27 +137,10 @@ def _rates(key: str, rates: list[tuple[str, Estimate, int]], n: int) -> Chart | 
     )
 
 
-def _kinds(failed: list[Row]) -> Chart | None:
-    kinds = tally(failed, "kind")
-    rows = count_bars(ranked(kinds), "failed calls", evidence=by(failed, "kind"))
-    spec = bars(rows, "failed calls")
-    return chart("errors.kinds", rows, spec, n=kinds.total())
-
-
-def _by_words(failed: list[Row]) -> Table:
-    kinds, groups = tally(failed, "kind"), by(failed, "kind")
-    rows: list[list[Any]] = []
-    for kind, n in ranked(kinds):
-        classes = ", ".join(f"{name} {calls:,}" for name, calls in tally(groups[kind], "class").most_common())
-        rows.append([kind, n, n / kinds.total(), len({r["session_id"] for r in groups[kind]}), classes])
-    behind = [groups[kind] for kind, _ in ranked(kinds)]
-    return table("errors.kinds", rows, n=kinds.total(), evidence=behind)
-
-
 ERRORS_STUDY = Study(
     **declared("study", "errors"),
     queries={**_SQL["errors"], "values": sql.values(_RATE, _RECOVERY), "absent": sql.ABSENT},
-    function=_errors,
+    function=errors,
 )
 
 
@@ -164,7 +157,7 @@ PATTERNS = {
 """Next actions, in the order in which they are matched."""
 
 
-def _recovery(inputs: Inputs) -> Outcome:
+def recovery(inputs: Inputs) -> Outcome:
     places = inputs.places
     failed = inputs.rows["failed"]
     answered = [row for row in failed if row["pattern"] not in ("turn_over", "over") and row["worked"] is not None]
@@ -179,7 +172,50 @@ def _recovery(inputs: Inputs) -> Outcome:
     in_a_row = histogram_chart(
         runs, COUNTS, id="recovery.runs", title="Failed calls in a row", unit=of, of="runs of failure"
     )
-    tables = [_patterns(failed), _by_error(failed)]
+    patterns_groups, patterns_counted = by(failed, "pattern"), tally(failed, "pattern")
+    patterns_rows: list[list[Any]] = []
+    behind = []
+    for patterns_pattern, patterns_words in PATTERNS.items():
+        group = patterns_groups.get(patterns_pattern, [])
+        patterns_answered = [row for row in group if row["worked"] is not None]
+        patterns_of = sum(row["n"] for row in patterns_answered)
+        worked = sum(row["n"] * row["worked"] for row in patterns_answered) / patterns_of if patterns_of else None
+        if group:
+            n = patterns_counted[patterns_pattern]
+            patterns_rows.append(
+                [
+                    patterns_words,
+                    n,
+                    n / patterns_counted.total(),
+                    len({row["session_id"] for row in group}),
+                    patterns_of,
+                    worked,
+                ]
+            )
+            behind.append(group)
+    # Next actions by the error of the failed call.
+    kinds = by(
+        ({**error_row, "kind": (error_row["error_class"] or "not said").replace("_", " ")} for error_row in failed),
+        "kind",
+    )
+    error_rows: list[list[Any]] = []
+    for kind, error_group in kinds.items():
+        error_counted = tally(error_group, "pattern")
+        error_n = error_counted.total()
+        error_rows.append([kind, error_n, *(error_counted[pattern] / error_n for pattern in PATTERNS)])
+    error_rows.sort(key=lambda error_row: (-error_row[1], error_row[0]))
+    header = f"kind error | n failed calls:count | {' | '.join(f'{k} {words}:share' for k, words in PATTERNS.items())}"
+    error_n = sum(error_row[1] for error_row in error_rows)
+    tables = [
+        table("recovery.patterns", patterns_rows, n=patterns_counted.total(), evidence=behind),
+        table(
+            "recovery.by_error",
+            error_rows,
+            header=header,
+            n=error_n,
+            evidence=[kinds[error_row[0]] for error_row in error_rows],
+        ),
+    ]
     counted, groups = tally(failed, "pattern"), by(failed, "pattern")
     total = counted.total()
     rows: list[Row] = []
@@ -200,40 +236,10 @@ def _among(*patterns: str) -> Callable[[Row], bool]:
     return lambda row: row["pattern"] in patterns
 
 
-def _patterns(failed: list[Row]) -> Table:
-    groups, counted = by(failed, "pattern"), tally(failed, "pattern")
-    rows: list[list[Any]] = []
-    behind = []
-    for pattern, words in PATTERNS.items():
-        group = groups.get(pattern, [])
-        answered = [row for row in group if row["worked"] is not None]
-        of = sum(row["n"] for row in answered)
-        worked = sum(row["n"] * row["worked"] for row in answered) / of if of else None
-        if group:
-            n = counted[pattern]
-            rows.append([words, n, n / counted.total(), len({row["session_id"] for row in group}), of, worked])
-            behind.append(group)
-    return table("recovery.patterns", rows, n=counted.total(), evidence=behind)
-
-
-def _by_error(failed: list[Row]) -> Table:
-    """Next actions by the error of the failed call."""
-    kinds = by(({**row, "kind": (row["error_class"] or "not said").replace("_", " ")} for row in failed), "kind")
-    rows: list[list[Any]] = []
-    for kind, group in kinds.items():
-        counted = tally(group, "pattern")
-        n = counted.total()
-        rows.append([kind, n, *(counted[pattern] / n for pattern in PATTERNS)])
-    rows.sort(key=lambda row: (-row[1], row[0]))
-    header = f"kind error | n failed calls:count | {' | '.join(f'{k} {words}:share' for k, words in PATTERNS.items())}"
-    _title, n = "What comes after a failed call, by what it said", sum(row[1] for row in rows)
-    return table("recovery.by_error", rows, header=header, n=n, evidence=[kinds[row[0]] for row in rows])
-
-
 RECOVERY_STUDY = Study(
     **declared("study", "recovery"),
     queries=_SQL["recovery"],
-    function=_recovery,
+    function=recovery,
 )
 
 
@@ -244,7 +250,7 @@ STALE = 3
 """Equal calls with no edit between that count as a loop worth a look."""
 
 
-def _repetition(inputs: Inputs) -> Outcome:
+def repetition(inputs: Inputs) -> Outcome:
     with_calls = [row for row in inputs.rows["values"] if row["stale_max"] is not None]
     findings = [
         pooled_finding(inputs, "repetition.pooled"),
@@ -276,5 +282,5 @@ def _repetition(inputs: Inputs) -> Outcome:
 REPETITION_STUDY = Study(
     **declared("study", "repetition"),
     queries={"values": sql.values(_REPETITION, detail=(*sql.RATIO, "stale_max")), "absent": sql.ABSENT},
-    function=_repetition,
+    function=repetition,
 )

@@ -51,7 +51,7 @@ from agentsignals.questions.label_shares import (
 )
 from agentsignals.questions.label_shares import PUSHBACK_LABELS as LABELS
 from agentsignals.questions.prompts import Prompt, TopicPrompts
-from agentsignals.questions.question import Chart, Finding, Inputs, NoSessions, Outcome, Row, Study, Table
+from agentsignals.questions.question import Chart, Inputs, NoSessions, Outcome, Row, Study, Table
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.signals.catalog import caption
 from agentsignals.stats.grouping import (
@@ -75,7 +75,7 @@ _TEXTS = NoSessions(
 )
 
 
-def _messages(inputs: Inputs) -> Outcome:
+def messages_study(inputs: Inputs) -> Outcome:
     rows = inputs.rows["lengths"]
     common_rows = inputs.rows["common"]
     common = msgspec.json.decode(common_rows[0]["value"]) if common_rows else []
@@ -128,7 +128,7 @@ def _messages(inputs: Inputs) -> Outcome:
 MESSAGES_STUDY = Study(
     **declared("study", "messages"),
     queries=_SQL["messages"],
-    function=_messages,
+    function=messages_study,
     context="product",
 )
 
@@ -141,7 +141,7 @@ _LAST = 6
 _OBJECTS, _BRAKES = "objects, at least", "cuts the response"
 
 
-def _people(inputs: Inputs) -> Outcome:
+def people(inputs: Inputs) -> Outcome:
     opened = signal_rows(inputs, _OPENING)
     labels = [row["label"] for row in opened]
     openings = [(name.replace("_", " "), n) for name, n in ranked(Counter(labels))]
@@ -161,9 +161,19 @@ def _people(inputs: Inputs) -> Outcome:
     ]
     name, most = openings[0] if openings else (None, 0)
     parts = [(row["session_id"], row["label"].replace("_", " ") == name, 1) for row in opened]
+    places = inputs.places
+    cut = clustered_share(((row["session_id"], row["cut"], row["n"]) for row in inputs.rows["cuts"]), places)
+    short = clustered_share(((row["session_id"], row["le_20"], row["n"]) for row in inputs.rows["short"]), places)
+    flagged = {(row["session_id"], row["turn"]): row["objects"] for row in inputs.rows["later"]}
     return Outcome(
         [
-            *_shares(inputs),
+            *[
+                pushback_finding(
+                    inputs, flagged, "people.pushback", "Prompts that object, in words", "later prompts in English"
+                ),
+                cut.finding("people.interrupted"),
+                short.finding("people.short"),
+            ],
             count(name, len(opened), "text", evidence=parts).finding(
                 "people.opening", note=f"{most:,} sessions" if name else "no session has a first message"
             ),
@@ -172,20 +182,6 @@ def _people(inputs: Inputs) -> Outcome:
         charts,
         limits,
     )
-
-
-def _shares(inputs: Inputs) -> list[Finding]:
-    places = inputs.places
-    cut = clustered_share(((row["session_id"], row["cut"], row["n"]) for row in inputs.rows["cuts"]), places)
-    short = clustered_share(((row["session_id"], row["le_20"], row["n"]) for row in inputs.rows["short"]), places)
-    flagged = {(row["session_id"], row["turn"]): row["objects"] for row in inputs.rows["later"]}
-    return [
-        pushback_finding(
-            inputs, flagged, "people.pushback", "Prompts that object, in words", "later prompts in English"
-        ),
-        cut.finding("people.interrupted"),
-        short.finding("people.short"),
-    ]
 
 
 def _positions(turns: list[Row], places: dict[str, str]) -> Chart | None:
@@ -212,7 +208,7 @@ def _positions(turns: list[Row], places: dict[str, str]) -> Chart | None:
 PEOPLE_STUDY = Study(
     **declared("study", "people"),
     queries={**_SQL["people"], "values": sql.values(_OPENING, more=f"{sql.LABEL} AS label, "), "labels": LABELS},
-    function=_people,
+    function=people,
     context="product",
 )
 
@@ -240,7 +236,7 @@ _SUMS = "Writing and reviewing are sums of classes: how much of them the classif
 _NO_PERSONAS = "No session has a persona yet: agentsignals label persona --by LABELLER makes them."
 
 
-def _intents(inputs: Inputs) -> Outcome:
+def intents_study(inputs: Inputs) -> Outcome:
     rows = inputs.rows["turns"]
     places = inputs.places
     judged = [row for row in rows if row["method"] == "judge"]
@@ -363,7 +359,7 @@ def _by_activity(rows: list[Row]) -> Table:
 INTENTS_STUDY = Study(
     **declared("study", "intents"),
     queries=_SQL["intents"],
-    function=_intents,
+    function=intents_study,
     context="product",
 )
 
@@ -378,7 +374,7 @@ _TOPICS_TIME, _CUT_TOPICS, _LANGUAGE = "chat.turn_autonomy_s", "chat.hard_interr
 _UNLISTED = "What was left out is counted by reason alone."
 
 
-def _topics(inputs: Inputs) -> Outcome:
+def topics(inputs: Inputs) -> Outcome:
     places = inputs.places
     kept = TopicPrompts(inputs.rows["prompts"], places)
     prompts = kept.prompts
@@ -406,6 +402,13 @@ def _topics(inputs: Inputs) -> Outcome:
                 chosen.append(n)
         chosen += [n for _, n in sorted(members) if n not in chosen]
         rows += [[name, _brief(prompts[n].text), prompts[n].row["session_id"]] for n in chosen[:_EXAMPLES]]
+    left_out = [[reason, n] for reason, n in ranked(kept.left_out) if n]
+    n_left_out = kept.left_out.total()
+    topics_rows: list[Row] = []
+    for topic, name in enumerate(names):
+        members = _members(prompts, of, topic)
+        tip = f"{name}: {len(members):,} of {len(prompts):,} prompts, in {len({p.place for p in members}):,} places"
+        topics_rows.append(bar(f"{topic + 1}. {name}", len(members), tip, evidence=_sessions_of(members)))
     return Outcome(
         [
             count(max(of) + 1, len(prompts), evidence=parts).finding("topics.count", note=how),
@@ -417,9 +420,17 @@ def _topics(inputs: Inputs) -> Outcome:
         [
             _topics_table(prompts, of, names, groups),
             table("topics.examples", rows, n=len(prompts), evidence=[[row[2]] for row in rows]),
-            _left_out(kept),
+            table("topics.left_out", left_out, n=n_left_out, evidence=NoSessions(_UNLISTED)),
         ],
-        [_topics_chart(prompts, of, names)],
+        [
+            chart(
+                "topics.sizes",
+                topics_rows,
+                bars(topics_rows, "prompts"),
+                n=len(prompts),
+                note=f"{of.count(NOISE):,} have no topic",
+            )
+        ],
         [
             f"Topics are groups of words, and their number is a rule, the root of half the prompts: {wanted} here."
             " Another number, or another seed, cuts them otherwise. Some are projects rather than activities: see the"
@@ -476,25 +487,9 @@ def _brief(text: str) -> str:
     return text if len(text) <= _EXAMPLE_CHARS else text[: _EXAMPLE_CHARS - 1] + "…"
 
 
-def _left_out(kept: TopicPrompts) -> Table:
-    rows = [[reason, n] for reason, n in ranked(kept.left_out) if n]
-    _title, _note = "Prompts that were not compared", "A place may have a tenth of the prompts, or twenty."
-    n, _of = kept.left_out.total(), "prompts left out"
-    return table("topics.left_out", rows, n=n, evidence=NoSessions(_UNLISTED))
-
-
-def _topics_chart(prompts: list[Prompt], of: list[int], names: list[str]) -> Chart | None:
-    rows: list[Row] = []
-    for topic, name in enumerate(names):
-        members = _members(prompts, of, topic)
-        tip = f"{name}: {len(members):,} of {len(prompts):,} prompts, in {len({p.place for p in members}):,} places"
-        rows.append(bar(f"{topic + 1}. {name}", len(members), tip, evidence=_sessions_of(members)))
-    return chart("topics.sizes", rows, bars(rows, "prompts"), n=len(prompts), note=f"{of.count(NOISE):,} have no topic")
-
-
 TOPICS_STUDY = Study(
     **declared("study", "topics"),
     queries=_SQL["topics"],
-    function=_topics,
+    function=topics,
     context="product",
 )

@@ -12,13 +12,11 @@ from agentsignals.questions.estimates import bar, chart, count, ranked, table
 from agentsignals.questions.question import (
     Chart,
     EvidenceQuery,
-    Finding,
     Inputs,
     NoSessions,
     Outcome,
     Row,
     Study,
-    Table,
 )
 from agentsignals.questions.sql import declared, read_queries
 
@@ -38,7 +36,7 @@ _BEHIND = {
 }
 
 
-def _reading(inputs: Inputs) -> Outcome:
+def reading(inputs: Inputs) -> Outcome:
     formats = inputs.rows["formats"]
     keys = ("files", "sessions", "records", "skipped", "bytes")
     records: Counter[str] = Counter()
@@ -48,6 +46,11 @@ def _reading(inputs: Inputs) -> Outcome:
             records[reason] += n
             files[reason].append(row["path"])
     rows: list[list[Any]] = [[r.replace("_", " "), n, len(files[r]), min(files[r])] for r, n in ranked(records)]
+    endings_rows: list[list[Any]] = [[ending or "none", endings_n] for ending, endings_n in ranked(inputs.no_traces)]
+    endings_n = sum(inputs.no_traces.values())
+    notes_rows = [[row["note"], row["files"]] for row in inputs.rows["notes"]]
+    notes_n = sum(files for _, files in notes_rows)
+    absent_rows = inputs.rows["absent"]
     tables = [
         table(
             "reading.formats",
@@ -56,43 +59,49 @@ def _reading(inputs: Inputs) -> Outcome:
             evidence=[_of_format(row) for row in formats],
         ),
         table("reading.reasons", rows, n=records.total(), evidence=_OF_FILES),
-        _endings(inputs),
-        _notes(inputs),
-        _absent(inputs),
+        table("reading.no_traces", endings_rows, n=endings_n, evidence=_OF_FILES),
+        table("reading.notes", notes_rows, n=notes_n, evidence=_OF_FILES),
+        table(
+            "reading.absent",
+            [[r["absent"].replace("_", " "), r["n"], r["signals"], r["sessions"]] for r in absent_rows],
+            n=sum(r["n"] for r in absent_rows),
+            evidence=[EvidenceQuery(_ABSENT, {"reason": row["absent"]}) for row in absent_rows],
+        ),
     ]
-    return Outcome(_reading_findings(inputs), tables, [_reading_chart(formats)], _reading_limits(inputs))
-
-
-def _reading_findings(inputs: Inputs) -> list[Finding]:
     total = {key: int(value or 0) for key, value in inputs.rows["totals"][0].items()}
-    files, records, beside = total["files"], total["records"], sum(inputs.no_traces.values())
-    n_records, skipped = records + total["skipped"], total["skipped"]
+    reading_files, reading_records, beside = total["files"], total["records"], sum(inputs.no_traces.values())
+    n_records, skipped = reading_records + total["skipped"], total["skipped"]
     report = "please report them" if total["internal"] else ""
     asked: tuple[tuple[str, str, int, str, int, str, str, str], ...] = (
-        ("files", "Files read", files, "files", files, "files", "count(*) FROM artifacts", ""),
-        ("records", "Records read", records, "records", n_records, "records found",
+        ("files", "Files read", reading_files, "files", reading_files, "files", "count(*) FROM artifacts", ""),
+        ("records", "Records read", reading_records, "records", n_records, "records found",
          "coalesce(sum(records), 0) FROM artifacts", ""),
         ("skipped", "Records skipped", skipped, "records", n_records, "records found",
          "coalesce(sum(skipped), 0) FROM artifacts", "a file that is no known format counts as one record"),
-        ("no_traces", "Files beside them that are no traces", beside, "files", files + beside, "files found", "",
-         "not JSON; they were not read"),
-        ("unknown", "Records read but not understood", total["unknown"], "records", records, "records read",
+        ("no_traces", "Files beside them that are no traces", beside, "files", reading_files + beside, "files found",
+         "", "not JSON; they were not read"),
+        ("unknown", "Records read but not understood", total["unknown"], "records", reading_records, "records read",
          "count(*) FROM events WHERE kind = 'unknown'", "kept whole, as events of kind unknown"),
         ("internal_errors", "Values that an error of this program prevented", total["internal"], "values",
          total["n_values"], "values", f"count(*) FROM signals WHERE {_INTERNAL}", report),
     )  # fmt: skip
-    return [
-        count(value, n, evidence=_BEHIND.get(name, _OF_FILES)).finding(
-            f"reading.{name}",
-            title,
-            of,
-            note,
-            unit=unit,
-            sql=f"SELECT {sql}" if sql else "",
-            headline=name == "skipped",
-        )
-        for name, title, value, unit, n, of, sql, note in asked
-    ]
+    return Outcome(
+        [
+            count(value, n, evidence=_BEHIND.get(name, _OF_FILES)).finding(
+                f"reading.{name}",
+                title,
+                of,
+                note,
+                unit=unit,
+                sql=f"SELECT {sql}" if sql else "",
+                headline=name == "skipped",
+            )
+            for name, title, value, unit, n, of, sql, note in asked
+        ],
+        tables,
+        [_reading_chart(formats)],
+        _reading_limits(inputs),
+    )
 
 
 def _reading_chart(formats: list[Row]) -> Chart | None:
@@ -111,28 +120,6 @@ def _of_format(row: Row) -> EvidenceQuery:
     return EvidenceQuery("SELECT session_id FROM sessions WHERE format = $format", {"format": row["format"]})
 
 
-def _endings(inputs: Inputs) -> Table:
-    rows: list[list[Any]] = [[ending or "none", n] for ending, n in ranked(inputs.no_traces)]
-    _title, n = "Files that are no traces, by ending", sum(inputs.no_traces.values())
-    return table("reading.no_traces", rows, n=n, evidence=_OF_FILES)
-
-
-def _notes(inputs: Inputs) -> Table:
-    rows = [[row["note"], row["files"]] for row in inputs.rows["notes"]]
-    _title, n = "Copies and continuations that were not counted twice", sum(files for _, files in rows)
-    return table("reading.notes", rows, n=n, evidence=_OF_FILES)
-
-
-def _absent(inputs: Inputs) -> Table:
-    rows = inputs.rows["absent"]
-    return table(
-        "reading.absent",
-        [[r["absent"].replace("_", " "), r["n"], r["signals"], r["sessions"]] for r in rows],
-        n=sum(r["n"] for r in rows),
-        evidence=[EvidenceQuery(_ABSENT, {"reason": row["absent"]}) for row in rows],
-    )
-
-
 def _reading_limits(inputs: Inputs) -> list[str]:
     total = inputs.rows["totals"][0]
     if not total["skipped"]:
@@ -143,6 +130,6 @@ def _reading_limits(inputs: Inputs) -> list[str]:
 READING_STUDY = Study(
     **declared("study", "reading"),
     queries=_SQL["reading"],
-    function=_reading,
+    function=reading,
     context="both",
 )

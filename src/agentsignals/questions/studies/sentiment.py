@@ -11,7 +11,7 @@ from agentsignals.questions.charts import bars, dots, intervals_by_position
 from agentsignals.questions.estimates import INTERVAL_NOTE, ClusteredShare, by, chart, count, count_bars, table
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.label_shares import QUERIES, Labelled, labelled, no_labels
-from agentsignals.questions.question import Chart, Inputs, Outcome, Row, Study, Table
+from agentsignals.questions.question import Chart, Inputs, Outcome, Row, Study
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.stats.agent_traces import (
     LOW_N,
@@ -36,7 +36,7 @@ from agentsignals.stats.agreement import agreement
 read_queries(__file__)
 
 
-def _sentiment(inputs: Inputs) -> Outcome:
+def sentiment(inputs: Inputs) -> Outcome:
     labels = labelled(inputs)
     if labels is None:
         return no_labels(inputs)
@@ -68,17 +68,8 @@ def _sentiment(inputs: Inputs) -> Outcome:
     counted = Counter({value: len(ids) for value, ids in of_label.items()})
     rows = count_bars([*counted.items()], "messages", evidence=of_label)
     n, _of = counted.total(), "labelled messages"
-    return Outcome(
-        findings,
-        [_labellers(inputs, labels), _confusion(inputs, labels)],
-        [chart("sentiment.labels", rows, bars(rows, "messages"), n=n)],
-        limits,
-    )
-
-
-def _labellers(inputs: Inputs, labels: Labelled) -> Table:
     groups = by(inputs.rows["labels"], "labeller")
-    rows: list[list[Any]] = [
+    labellers_rows: list[list[Any]] = [
         [
             name,
             _one_of(row["model"] for row in group),
@@ -90,11 +81,45 @@ def _labellers(inputs: Inputs, labels: Labelled) -> Table:
         ]
         for name, group in sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     ]
-    return table(
-        "sentiment.labellers",
-        rows,
-        n=len(inputs.rows["labels"]),
-        evidence=[[row["session_id"] for row in groups[shown[0]]] for shown in rows],
+    # This labeller's labels against each other labeller's of the same messages.
+    values = {(c.session_id, m.turn - 1): m.value for c in labels.conversations for m in c.labelled}
+    pairs: dict[str, list[tuple[str, str]]] = {}
+    of_both: dict[str, list[str]] = {}
+    for row in inputs.rows["labels"]:
+        here, there = values.get((row["session_id"], row["turn"])), label(row["value"])
+        if here and there and row["labeller"] != labels.labeller:
+            pairs.setdefault(row["labeller"], []).append((here, there))
+            of_both.setdefault(row["labeller"], []).append(row["session_id"])
+    confusion_rows: list[list[Any]] = []
+    for name, both in sorted(pairs.items()):
+        agreed = agreement(both, VALUES)
+        if agreed is not None:
+            cells = [agreed.confusion[a][b] for a in VALUES for b in VALUES if a != b]
+            confusion_rows.append([name, agreed.n, agreed.agreement, agreed.chance, agreed.kappa, *cells])
+    others = " | ".join(f"{f'{a}_{b}'.lower()} {a} → {b}:count" for a in VALUES for b in VALUES if a != b)
+    return Outcome(
+        findings,
+        [
+            table(
+                "sentiment.labellers",
+                labellers_rows,
+                n=len(inputs.rows["labels"]),
+                evidence=[[row["session_id"] for row in groups[shown[0]]] for shown in labellers_rows],
+            ),
+            table(
+                "sentiment.agreement",
+                confusion_rows,
+                title=f"{labels.labeller} and the others",
+                header="other other labeller:code | n messages of both:count | agreement agree:share"
+                f" | chance by chance:share | kappa:number | {others}",
+                n=sum(map(len, pairs.values())),
+                evidence=[of_both[shown[0]] for shown in confusion_rows],
+                note=f"{NEGATIVE} → {POSITIVE}: the first is {labels.labeller}'s."
+                f" Where most is {NEUTRAL}, chance agrees too.",
+            ),
+        ],
+        [chart("sentiment.labels", rows, bars(rows, "messages"), n=n)],
+        limits,
     )
 
 
@@ -104,39 +129,10 @@ def _one_of(words: Any) -> str | None:
     return distinct.pop() if len(distinct) == 1 else None
 
 
-def _confusion(inputs: Inputs, labels: Labelled) -> Table:
-    """This labeller's labels against each other labeller's of the same messages."""
-    values = {(c.session_id, m.turn - 1): m.value for c in labels.conversations for m in c.labelled}
-    pairs: dict[str, list[tuple[str, str]]] = {}
-    of_both: dict[str, list[str]] = {}
-    for row in inputs.rows["labels"]:
-        here, there = values.get((row["session_id"], row["turn"])), label(row["value"])
-        if here and there and row["labeller"] != labels.labeller:
-            pairs.setdefault(row["labeller"], []).append((here, there))
-            of_both.setdefault(row["labeller"], []).append(row["session_id"])
-    rows: list[list[Any]] = []
-    for name, both in sorted(pairs.items()):
-        agreed = agreement(both, VALUES)
-        if agreed is not None:
-            cells = [agreed.confusion[a][b] for a in VALUES for b in VALUES if a != b]
-            rows.append([name, agreed.n, agreed.agreement, agreed.chance, agreed.kappa, *cells])
-    others = " | ".join(f"{f'{a}_{b}'.lower()} {a} → {b}:count" for a in VALUES for b in VALUES if a != b)
-    return table(
-        "sentiment.agreement",
-        rows,
-        title=f"{labels.labeller} and the others",
-        header="other other labeller:code | n messages of both:count | agreement agree:share | chance by chance:share"
-        f" | kappa:number | {others}",
-        n=sum(map(len, pairs.values())),
-        evidence=[of_both[shown[0]] for shown in rows],
-        note=f"{NEGATIVE} → {POSITIVE}: the first is {labels.labeller}'s. Where most is {NEUTRAL}, chance agrees too.",
-    )
-
-
 SENTIMENT_STUDY = Study(
     **declared("study", "sentiment"),
     queries=QUERIES,
-    function=_sentiment,
+    function=sentiment,
     context="product",
 )
 
@@ -147,7 +143,7 @@ _Curve = list[tuple[str, ClusteredShare]]
 _ALL_SESSIONS, _COHORT = "all sessions", f"sessions that reach turn {PLATEAU}"
 
 
-def _sentiment_turns(inputs: Inputs) -> Outcome:
+def sentiment_turns(inputs: Inputs) -> Outcome:
     labels = labelled(inputs)
     if labels is None:
         return no_labels(inputs)
@@ -231,7 +227,7 @@ def _sentiment_turns_chart(curves: dict[str, _Curve]) -> Chart | None:
 SENTIMENT_TURNS_STUDY = Study(
     **declared("study", "sentiment_turns"),
     queries=QUERIES,
-    function=_sentiment_turns,
+    function=sentiment_turns,
     context="product",
 )
 
@@ -241,7 +237,7 @@ SENTIMENT_TURNS_STUDY = Study(
 _OPENINGS = (NEUTRAL, NEGATIVE, POSITIVE)
 
 
-def _sentiment_openings(inputs: Inputs) -> Outcome:
+def sentiment_openings(inputs: Inputs) -> Outcome:
     labels = labelled(inputs)
     if labels is None:
         return no_labels(inputs)
@@ -273,6 +269,9 @@ def _sentiment_openings(inputs: Inputs) -> Outcome:
         for name, e in by_opening.items()
         if e.n
     ]
+    openings_rows = [
+        e.mark(f"{name} ({e.n:,.0f})", f"{name}: {e.words('sessions')}") for name, e in by_opening.items() if e.n
+    ]
     return Outcome(
         findings,
         [
@@ -283,7 +282,15 @@ def _sentiment_openings(inputs: Inputs) -> Outcome:
                 evidence=[estimate.counted for estimate in by_opening.values() if estimate.n],
             )
         ],
-        [_sentiment_openings_chart(by_opening)],
+        [
+            chart(
+                "sentiment_openings.chart",
+                openings_rows,
+                dots(openings_rows, "share of sessions"),
+                n=sum(estimate.n for estimate in by_opening.values()),
+                fewest=2,
+            )
+        ],
         limits,
     )
 
@@ -297,21 +304,10 @@ def _opens(conversation: Conversation, opening: str) -> Part:
     return int(conversation.opening == opening), int(conversation.opening is not None)
 
 
-def _sentiment_openings_chart(by_opening: dict[str, ClusteredShare]) -> Chart | None:
-    rows = [e.mark(f"{name} ({e.n:,.0f})", f"{name}: {e.words('sessions')}") for name, e in by_opening.items() if e.n]
-    return chart(
-        "sentiment_openings.chart",
-        rows,
-        dots(rows, "share of sessions"),
-        n=sum(estimate.n for estimate in by_opening.values()),
-        fewest=2,
-    )
-
-
 SENTIMENT_OPENINGS_STUDY = Study(
     **declared("study", "sentiment_openings"),
     queries=QUERIES,
-    function=_sentiment_openings,
+    function=sentiment_openings,
     context="product",
 )
 
@@ -321,7 +317,7 @@ SENTIMENT_OPENINGS_STUDY = Study(
 _ALL_MESSAGES, _AFTER = "all messages", "after the first NEGATIVE"
 
 
-def _sentiment_after(inputs: Inputs) -> Outcome:
+def sentiment_after(inputs: Inputs) -> Outcome:
     labels = labelled(inputs)
     if labels is None:
         return no_labels(inputs)
@@ -359,7 +355,7 @@ def _sentiment_after(inputs: Inputs) -> Outcome:
 SENTIMENT_AFTER_STUDY = Study(
     **declared("study", "sentiment_after"),
     queries=QUERIES,
-    function=_sentiment_after,
+    function=sentiment_after,
     context="product",
 )
 
@@ -374,7 +370,7 @@ def _of_model(model: str, conversation: Conversation) -> Part:
     return by_model(conversation).get(model, (0, 0))
 
 
-def _sentiment_models(inputs: Inputs) -> Outcome:
+def sentiment_models(inputs: Inputs) -> Outcome:
     labels = labelled(inputs)
     if labels is None:
         return no_labels(inputs)
@@ -398,6 +394,24 @@ def _sentiment_models(inputs: Inputs) -> Outcome:
         ]
         for name, estimate in models.items()
     ]
+    models_rows: list[Row] = []
+    for name, estimate in models.items():
+        if estimate.n >= ENOUGH:
+            warning = f" ({w})" if (w := estimate.warning()) else ""
+            tip = f"{name}: {estimate.words()}, {estimate.known_places} places{warning}"
+            models_rows.append(estimate.mark(f"{name} ({estimate.n:,.0f})", tip))
+    limits = [
+        *labels.limits(),
+        "Shares of negative messages by model are no leaderboard: people chose the model, the task and what to share,"
+        " and a model that one frustrated person used looks frustrating.",
+    ]
+    models_enough = {name: estimate for name, estimate in models.items() if estimate.n >= ENOUGH}
+    narrow = [name for name, estimate in models_enough.items() if estimate.dominated]
+    if narrow:
+        limits.append(
+            f"{len(narrow)} of {len(models_enough)} models with {ENOUGH} labelled messages have more than half of them"
+            " in one place."
+        )
     return Outcome(
         [
             labels.finding(
@@ -420,46 +434,22 @@ def _sentiment_models(inputs: Inputs) -> Outcome:
                 f" answer. Few: under {ENOUGH} messages; one place: more than half of them.",
             )
         ],
-        [_sentiment_models_chart(models)],
-        _sentiment_models_limits(labels, models),
+        [
+            chart(
+                "sentiment_models.chart",
+                models_rows,
+                dots(models_rows, "share of labelled messages"),
+                n=sum(estimate.n for estimate in models.values()),
+                note=f"models with at least {ENOUGH} labelled messages (in brackets); {INTERVAL_NOTE}; no ranking",
+            )
+        ],
+        limits,
     )
-
-
-def _sentiment_models_chart(models: dict[str, ClusteredShare]) -> Chart | None:
-    rows: list[Row] = []
-    for name, estimate in models.items():
-        if estimate.n >= ENOUGH:
-            warning = f" ({w})" if (w := estimate.warning()) else ""
-            tip = f"{name}: {estimate.words()}, {estimate.known_places} places{warning}"
-            rows.append(estimate.mark(f"{name} ({estimate.n:,.0f})", tip))
-    return chart(
-        "sentiment_models.chart",
-        rows,
-        dots(rows, "share of labelled messages"),
-        n=sum(estimate.n for estimate in models.values()),
-        note=f"models with at least {ENOUGH} labelled messages (in brackets); {INTERVAL_NOTE}; no ranking",
-    )
-
-
-def _sentiment_models_limits(labels: Labelled, models: dict[str, ClusteredShare]) -> list[str]:
-    limits = [
-        *labels.limits(),
-        "Shares of negative messages by model are no leaderboard: people chose the model, the task and what to share,"
-        " and a model that one frustrated person used looks frustrating.",
-    ]
-    enough = {name: estimate for name, estimate in models.items() if estimate.n >= ENOUGH}
-    narrow = [name for name, estimate in enough.items() if estimate.dominated]
-    if narrow:
-        limits.append(
-            f"{len(narrow)} of {len(enough)} models with {ENOUGH} labelled messages have more than half of them in one"
-            " place."
-        )
-    return limits
 
 
 SENTIMENT_MODELS_STUDY = Study(
     **declared("study", "sentiment_models"),
     queries=QUERIES,
-    function=_sentiment_models,
+    function=sentiment_models,
     context="product",
 )

@@ -45,7 +45,7 @@ from agentsignals.questions.estimates import (
     tally,
 )
 from agentsignals.questions.formatting import formatted, with_bound, without_bound
-from agentsignals.questions.question import Chart, EvidenceRows, Finding, Inputs, Outcome, Part, Row, Study, Table
+from agentsignals.questions.question import Chart, EvidenceRows, Inputs, Outcome, Part, Row, Study, Table
 from agentsignals.questions.sql import PLACE, declared, read_queries
 from agentsignals.redaction import redacted, redacted_part
 
@@ -72,7 +72,7 @@ _UNTIMED = f"({sql.STARTED.removesuffix(' AS started_at')}) IS NULL"
 _Values: TypeAlias = "list[tuple[str, float]]"
 
 
-def _sessions(inputs: Inputs) -> Outcome:
+def sessions_study(inputs: Inputs) -> Outcome:
     sessions = inputs.rows["sessions"]
     each = {column: inputs.present("sessions", "session_id", column) for _, column, *_ in _TOTALS}
     title = "Sessions started"
@@ -104,9 +104,34 @@ def _sessions(inputs: Inputs) -> Outcome:
     ):
         spread[name] = [(session_id, number / unit) for session_id, number in signal_values(inputs, path)]
     spread = {name: values for name, values in spread.items() if values}
+    n, ids = len(sessions), [s["session_id"] for s in sessions]
+    times = [s["started_at"] for s in sessions if s["started_at"] is not None]
+    span = f"{min(times):%Y-%m-%d} to {max(times):%Y-%m-%d} (UTC)" if times else ""
+    untimed = [s["started_at"] is None for s in sessions]
+    in_no_time = "they are in every figure but those over time"
+    without_prompt = [s["n_prompts"] == 0 for s in sessions]
+    children = [s["parent_session_id"] is not None for s in sessions]
+    by_program = "started by a program or by another agent; they have no calls for each prompt"
+    asked = (
+        ("count", "Sessions", [True] * n, "true", span),
+        ("without_time", "Sessions without a usable time", untimed, _UNTIMED, in_no_time),
+        ("without_prompt", "Sessions without a human prompt", without_prompt, "n_prompts = 0", by_program),
+        ("children", "Sessions started from another session", children, "parent_session_id IS NOT NULL", ""),
+    )
     return Outcome(
         [
-            *_counts(sessions),
+            *[
+                count(sum(held), n, evidence=partial(zip, ids, held, repeat(1))).finding(
+                    f"sessions.{name}",
+                    title,
+                    "sessions",
+                    note,
+                    unit="sessions",
+                    sql=f"SELECT count(*) FROM sessions WHERE {where}",
+                    headline=name == "count",
+                )
+                for name, title, held, where, note in asked
+            ],
             *[
                 count(sum([k for _, k in parts]), len(parts), evidence=partial(_each_once, parts)).finding(
                     f"sessions.{name}.total",
@@ -140,35 +165,6 @@ def _sessions(inputs: Inputs) -> Outcome:
     )
 
 
-def _counts(sessions: list[Row]) -> list[Finding]:
-    n, ids = len(sessions), [s["session_id"] for s in sessions]
-    times = [s["started_at"] for s in sessions if s["started_at"] is not None]
-    span = f"{min(times):%Y-%m-%d} to {max(times):%Y-%m-%d} (UTC)" if times else ""
-    untimed = [s["started_at"] is None for s in sessions]
-    in_no_time = "they are in every figure but those over time"
-    without_prompt = [s["n_prompts"] == 0 for s in sessions]
-    children = [s["parent_session_id"] is not None for s in sessions]
-    by_program = "started by a program or by another agent; they have no calls for each prompt"
-    asked = (
-        ("count", "Sessions", [True] * n, "true", span),
-        ("without_time", "Sessions without a usable time", untimed, _UNTIMED, in_no_time),
-        ("without_prompt", "Sessions without a human prompt", without_prompt, "n_prompts = 0", by_program),
-        ("children", "Sessions started from another session", children, "parent_session_id IS NOT NULL", ""),
-    )
-    return [
-        count(sum(held), n, evidence=partial(zip, ids, held, repeat(1))).finding(
-            f"sessions.{name}",
-            title,
-            "sessions",
-            note,
-            unit="sessions",
-            sql=f"SELECT count(*) FROM sessions WHERE {where}",
-            headline=name == "count",
-        )
-        for name, title, held, where, note in asked
-    ]
-
-
 def _each_once(values: _Values) -> list[Part]:
     return [(session_id, value, 1) for session_id, value in values]
 
@@ -190,7 +186,7 @@ def _by_agent(sessions: list[Row]) -> Table:
 SESSIONS_STUDY = Study(
     **declared("study", "sessions"),
     queries={"sessions": sql.SESSIONS, "values": sql.values(_WORK, _WAITING, _EVENTS, detail=()), "absent": sql.ABSENT},
-    function=_sessions,
+    function=sessions_study,
 )
 
 
@@ -204,7 +200,7 @@ _TITLE_CHARS = 90
 _ABOUT = "about title or first prompt | agent | started:date | prompts:count | tool_calls tool calls:count"
 
 
-def _worth_opening(inputs: Inputs) -> Outcome:
+def worth_opening(inputs: Inputs) -> Outcome:
     by_id = {row["session_id"]: row for row in inputs.rows["sessions"]}
     prompts = {row["session_id"]: row["text"] for row in inputs.rows["prompts"]}
 
@@ -246,7 +242,40 @@ def _worth_opening(inputs: Inputs) -> Outcome:
         most("failing", "Most failed calls", failed, failing, lambda row: [int(row["num"]), row["number"]]),
         most("costly", "Costliest", "cost:usd", costly, cost_of),
     ]
-    return Outcome(_worth_opening_findings(inputs), tables, [], [])
+    priced = {row["session_id"]: row["number"] for row in signal_rows(inputs, _COST) if row["number"] is not None}
+    opening_failing = {row["session_id"]: row["num"] for row in signal_rows(inputs, _ERRORS) if row["num"] is not None}
+    costs, errors = (sorted(of_session.values(), reverse=True) for of_session in (priced, opening_failing))
+    total, opening_failed = fsum(costs), sum(errors)
+    low = sum(row[sql.BOUND] is not None for row in inputs.rows["sessions"])
+    return Outcome(
+        [
+            count(
+                fsum(costs[:_MOST_OPENED]) / total if total else None, len(costs), "share", evidence=_first(priced)
+            ).finding(
+                "worth.cost_share",
+                title=f"Cost that the {_MOST_OPENED} costliest sessions make up",
+                note=f"{low:,} of the costs are lower bounds" if low else "",
+                sql=f"SELECT (SELECT sum(number) FROM (SELECT number FROM signals WHERE signal = '{_COST}'"
+                f" ORDER BY number DESC NULLS LAST LIMIT {_MOST_OPENED})) / sum(number) FROM signals"
+                f" WHERE signal = '{_COST}'",
+            ),
+            count(
+                sum(errors[:_MOST_OPENED]) / opening_failed if opening_failed else None,
+                int(opening_failed),
+                "share",
+                evidence=_first(opening_failing),
+            ).finding(
+                "worth.error_share",
+                title=f"Failed calls that lie in the {_MOST_OPENED} sessions with most",
+                sql="SELECT (SELECT sum(k) FROM (SELECT CAST(detail->>'num' AS DOUBLE) AS k FROM signals"
+                f" WHERE signal = '{_ERRORS}' ORDER BY k DESC NULLS LAST LIMIT {_MOST_OPENED}))"
+                f" / sum(CAST(detail->>'num' AS DOUBLE)) FROM signals WHERE signal = '{_ERRORS}'",
+            ),
+        ],
+        tables,
+        [],
+        [],
+    )
 
 
 def _session_cells(session: Row, prompts: dict[str, str]) -> list[Any]:
@@ -262,38 +291,6 @@ def _first(of_session: dict[str, float]) -> list[Part]:
     return [(session_id, n if session_id in most else 0, max(n, _LEAST)) for session_id, n in of_session.items()]
 
 
-def _worth_opening_findings(inputs: Inputs) -> list[Finding]:
-    priced = {row["session_id"]: row["number"] for row in signal_rows(inputs, _COST) if row["number"] is not None}
-    failing = {row["session_id"]: row["num"] for row in signal_rows(inputs, _ERRORS) if row["num"] is not None}
-    costs, errors = (sorted(of_session.values(), reverse=True) for of_session in (priced, failing))
-    total, failed = fsum(costs), sum(errors)
-    low = sum(row[sql.BOUND] is not None for row in inputs.rows["sessions"])
-    return [
-        count(
-            fsum(costs[:_MOST_OPENED]) / total if total else None, len(costs), "share", evidence=_first(priced)
-        ).finding(
-            "worth.cost_share",
-            title=f"Cost that the {_MOST_OPENED} costliest sessions make up",
-            note=f"{low:,} of the costs are lower bounds" if low else "",
-            sql=f"SELECT (SELECT sum(number) FROM (SELECT number FROM signals WHERE signal = '{_COST}'"
-            f" ORDER BY number DESC NULLS LAST LIMIT {_MOST_OPENED})) / sum(number) FROM signals"
-            f" WHERE signal = '{_COST}'",
-        ),
-        count(
-            sum(errors[:_MOST_OPENED]) / failed if failed else None,
-            int(failed),
-            "share",
-            evidence=_first(failing),
-        ).finding(
-            "worth.error_share",
-            title=f"Failed calls that lie in the {_MOST_OPENED} sessions with most",
-            sql="SELECT (SELECT sum(k) FROM (SELECT CAST(detail->>'num' AS DOUBLE) AS k FROM signals"
-            f" WHERE signal = '{_ERRORS}' ORDER BY k DESC NULLS LAST LIMIT {_MOST_OPENED}))"
-            f" / sum(CAST(detail->>'num' AS DOUBLE)) FROM signals WHERE signal = '{_ERRORS}'",
-        ),
-    ]
-
-
 WORTH_OPENING_STUDY = Study(
     **declared("study", "worth_opening"),
     queries={
@@ -301,7 +298,7 @@ WORTH_OPENING_STUDY = Study(
         "sessions": sql.SESSIONS,
         "values": sql.values(_REPETITION, _ERRORS, _COST, detail=(*sql.RATIO, "stale_max")),
     },
-    function=_worth_opening,
+    function=worth_opening,
 )
 
 
@@ -313,7 +310,7 @@ _MOST_LANGUAGES = 6
 _VALUE = "FROM {} WHERE signal = '{}' AND absent IS NULL"
 
 
-def _usage(inputs: Inputs) -> Outcome:
+def usage(inputs: Inputs) -> Outcome:
     places = inputs.places
     turns = [(row["session_id"], row["n_prompts"]) for row in inputs.rows["sessions"] if row["n_prompts"]]
     calls = [(row["session_id"], int(row["number"])) for row in inputs.rows["calls"]]
@@ -330,11 +327,44 @@ def _usage(inputs: Inputs) -> Outcome:
         ),
     ]
     title = "Tool calls for a prompt"
+    rows = inputs.rows["files"]
+    touched: dict[str, list[Part]] = defaultdict(list)
+    for types_row in rows:
+        types: dict[str, int] = msgspec.json.decode(types_row["value"])
+        for name, n in types.items():
+            touched[name].append((types_row["session_id"], n, n))
+    counted = Counter({name: sum(n for _, n, _ in parts) for name, parts in touched.items()})
+    total = counted.total()
+    rows = []
+    for name, n in ranked(counted)[:_MOST_TYPES]:
+        tip = f"{name[:24]}: {n:,} of {total:,} calls ({n / total:.1%}), in {len(touched[name]):,} sessions"
+        rows.append(bar(name[:24], n, tip, evidence=touched[name]))
+    spoken_in, groups = tally(languages, "language"), by(languages, "language")  # a row is a session's
+    languages_total = spoken_in.total()
+    most = ranked(spoken_in)[:_MOST_LANGUAGES]
+    marks = []
+    for name, n in most:
+        share = f"{n:,} of {languages_total:,} prompts ({n / languages_total:.1%})"
+        tip = f"{name}: {share}, in {len(groups[name]):,} sessions"
+        marks.append(bar(name, n / languages_total, tip, evidence=groups[name]))
+    drawn_names = {name for name, _ in most}
+    others = [row for row in languages if row["language"] not in drawn_names]
+    if others:
+        rest = sum(row["n"] for row in others)
+        marks.append(
+            bar(OTHERS, rest / languages_total, f"{OTHERS}: {rest:,} of {languages_total:,} prompts", evidence=others)
+        )
     charts = [
         histogram_chart(turns, COUNTS, id="usage.turns", title="Prompts in a session", unit="prompts"),
         histogram_chart(calls, COUNTS, id="usage.calls", title=title, unit="calls", of="prompts"),
-        _file_types(inputs.rows["files"]),
-        _languages(languages),
+        chart(
+            "usage.file_types",
+            rows,
+            bars(rows, "tool calls"),
+            n=total,
+            note=f"the {_MOST_TYPES} most frequent of {len(counted):,}" if len(counted) > _MOST_TYPES else "",
+        ),
+        chart("usage.languages", marks, bars(marks, "share of prompts", "share"), n=languages_total, fewest=2),
     ]
     sized = (("prompts in a session", turns), ("tool calls for a prompt", calls))
     named = [(name, [n for _, n in values], [(s, n, 1) for s, n in values]) for name, values in sized if values]
@@ -361,47 +391,10 @@ def _usage(inputs: Inputs) -> Outcome:
     )
 
 
-def _file_types(rows: list[Row]) -> Chart | None:
-    touched: dict[str, list[Part]] = defaultdict(list)
-    for row in rows:
-        types: dict[str, int] = msgspec.json.decode(row["value"])
-        for name, n in types.items():
-            touched[name].append((row["session_id"], n, n))
-    counted = Counter({name: sum(n for _, n, _ in parts) for name, parts in touched.items()})
-    total = counted.total()
-    rows = []
-    for name, n in ranked(counted)[:_MOST_TYPES]:
-        tip = f"{name[:24]}: {n:,} of {total:,} calls ({n / total:.1%}), in {len(touched[name]):,} sessions"
-        rows.append(bar(name[:24], n, tip, evidence=touched[name]))
-    return chart(
-        "usage.file_types",
-        rows,
-        bars(rows, "tool calls"),
-        n=total,
-        note=f"the {_MOST_TYPES} most frequent of {len(counted):,}" if len(counted) > _MOST_TYPES else "",
-    )
-
-
-def _languages(rows: list[Row]) -> Chart | None:
-    counted, groups = tally(rows, "language"), by(rows, "language")  # a row is a session's
-    total = counted.total()
-    most = ranked(counted)[:_MOST_LANGUAGES]
-    marks = []
-    for name, n in most:
-        tip = f"{name}: {n:,} of {total:,} prompts ({n / total:.1%}), in {len(groups[name]):,} sessions"
-        marks.append(bar(name, n / total, tip, evidence=groups[name]))
-    drawn_names = {name for name, _ in most}
-    others = [row for row in rows if row["language"] not in drawn_names]
-    if others:
-        rest = sum(row["n"] for row in others)
-        marks.append(bar(OTHERS, rest / total, f"{OTHERS}: {rest:,} of {total:,} prompts", evidence=others))
-    return chart("usage.languages", marks, bars(marks, "share of prompts", "share"), n=total, fewest=2)
-
-
 USAGE_STUDY = Study(
     **declared("study", "usage"),
     queries=_SQL["usage"],
-    function=_usage,
+    function=usage,
     context="product",
 )
 
@@ -413,7 +406,7 @@ _MOST_PLACES = 15
 _OF = "sessions whose place is known"
 
 
-def _concentration(inputs: Inputs) -> Outcome:
+def concentration(inputs: Inputs) -> Outcome:
     rows = inputs.rows["sessions"]
     placed = [(row, place) for row in rows if (place := row["place"]) is not None]
     counted = Counter(place for _, place in placed)
@@ -439,7 +432,34 @@ def _concentration(inputs: Inputs) -> Outcome:
     if largest[0][1] > DOMINANT * n:
         limits.append(f"{largest[0][1] / n:.0%} of the sessions lie in one place: every figure is mostly its people's.")
     over_time = _concentration_chart(placed, [place for place, _ in largest[:_DRAWN]])
-    return Outcome(findings, [_concentration_table(placed, largest)], [over_time], limits)
+    concentration_rows: list[list[Any]] = []
+    groups = by([row for row, _ in placed], PLACE)
+    for concentration_place, concentration_n in largest[:_MOST_PLACES]:
+        group = groups[concentration_place]
+        models = {row["model"] for row in group} - {None}
+        times = [row["started_at"] for row in group if row["started_at"] is not None]
+        agents = listing(Counter(row["agent"] for row in group))
+        span = [min(times, default=None), max(times, default=None)]
+        concentration_rows.append(
+            [redacted(concentration_place), concentration_n, concentration_n / len(placed), agents, len(models), *span]
+        )
+    return Outcome(
+        findings,
+        [
+            table(
+                "concentration.largest",
+                concentration_rows,
+                n=len(placed),
+                evidence=[
+                    [row["session_id"] for row in groups[concentration_place]]
+                    for concentration_place, _ in largest[:_MOST_PLACES]
+                ],
+                note=f"The {_MOST_PLACES} largest of {len(largest):,}." if len(largest) > _MOST_PLACES else "",
+            )
+        ],
+        [over_time],
+        limits,
+    )
 
 
 def _holding(largest: list[tuple[str, int]], wanted: float) -> int:
@@ -450,25 +470,6 @@ def _holding(largest: list[tuple[str, int]], wanted: float) -> int:
         if held >= wanted:
             return at + 1
     return len(largest)
-
-
-def _concentration_table(placed: list[tuple[Row, str]], largest: list[tuple[str, int]]) -> Table:
-    rows: list[list[Any]] = []
-    groups = by([row for row, _ in placed], PLACE)
-    for place, n in largest[:_MOST_PLACES]:
-        group = groups[place]
-        models = {row["model"] for row in group} - {None}
-        times = [row["started_at"] for row in group if row["started_at"] is not None]
-        agents = listing(Counter(row["agent"] for row in group))
-        span = [min(times, default=None), max(times, default=None)]
-        rows.append([redacted(place), n, n / len(placed), agents, len(models), *span])
-    return table(
-        "concentration.largest",
-        rows,
-        n=len(placed),
-        evidence=[[row["session_id"] for row in groups[place]] for place, _ in largest[:_MOST_PLACES]],
-        note=f"The {_MOST_PLACES} largest of {len(largest):,}." if len(largest) > _MOST_PLACES else "",
-    )
 
 
 def _concentration_chart(placed: list[tuple[Row, str]], largest: list[str]) -> Chart | None:
@@ -518,5 +519,5 @@ def _short(place: str) -> str:
 CONCENTRATION_STUDY = Study(
     **declared("study", "concentration"),
     queries=_SQL["concentration"],
-    function=_concentration,
+    function=concentration,
 )

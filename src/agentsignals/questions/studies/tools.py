@@ -30,7 +30,7 @@ from agentsignals.questions.estimates import (
     tally,
 )
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart, EvidenceQuery, Finding, Inputs, Outcome, Row, Study, Table
+from agentsignals.questions.question import Chart, EvidenceQuery, Finding, Inputs, Outcome, Row, Study
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.questions.tool_kinds import HANDS_IN_PLAN, KIND, PUBLISHED
 from agentsignals.stats.grouping import INSTALL, MISSING, MOST, Groups, grouped
@@ -43,56 +43,58 @@ _MOST_NAMES = 15
 _OF_NAME = f"SELECT session_id, count(*) AS n {sql.MAIN_CALLS} AND name = $name GROUP BY session_id"
 
 
-def _tools(inputs: Inputs) -> Outcome:
+def tools(inputs: Inputs) -> Outcome:
     calls = inputs.rows["calls"]
     counted, groups = tally(calls, "class"), by(calls, "class")
     total = counted.total()
     sessions = {class_: len({row["session_id"] for row in rows}) for class_, rows in groups.items()}
     rows: list[list[Any]] = [[class_, n, n / total, sessions[class_]] for class_, n in ranked(counted)]
-    return Outcome(
-        _tools_findings(inputs, calls),
-        [
-            table("tools.classes", rows, n=total, evidence=[groups[class_] for class_, _ in ranked(counted)]),
-            _names(inputs.rows["names"]),
-        ],
-        [_heat(calls)],
-    )
-
-
-def _tools_findings(inputs: Inputs, calls: list[Row]) -> list[Finding]:
-    sessions = {row["session_id"] for row in calls}
+    with_a_call = {row["session_id"] for row in calls}
     with_mcp = {row["session_id"] for row in calls if row["class"] == "mcp"}
     places = inputs.places
     shell = share_of(calls, places, lambda row: row["class"] in ("shell", "test"), "n")
-    return [
-        shell.finding("tools.shell_share"),
-        clustered_share(((s, float(s in with_mcp), 1) for s in sorted(sessions)), places).finding("tools.mcp_sessions"),
-        count(len(inputs.rows["names"]), int(shell.n), evidence=calls).finding("tools.names"),
-        median_finding(inputs, "tools.entropy.median"),
-    ]
-
-
-def _heat(calls: list[Row]) -> Chart | None:
     classes = [class_ for class_, _ in ranked(tally(calls, "class"))]
     mix: dict[str, Counter[str]] = {"all agents": tally(calls, "class")}
     of_agent = {"all agents": by(calls, "class")}
     for agent, of in by(calls, "agent").items():
         mix[agent], of_agent[agent] = tally(of, "class"), by(of, "class")
-    rows: list[Row] = []
-    for agent, counted in sorted(mix.items(), key=lambda pair: -pair[1].total()):
+    marks: list[Row] = []
+    for agent, of in sorted(mix.items(), key=lambda pair: -pair[1].total()):
         for class_ in classes:
-            value = counted[class_] / counted.total()
-            tip = (
-                f"{agent}: {counted[class_]:,} of {counted.total():,} calls are {class_} ({formatted(value, 'share')})"
+            value = of[class_] / of.total()
+            tip = f"{agent}: {of[class_]:,} of {of.total():,} calls are {class_} ({formatted(value, 'share')})"
+            cell = {"name": f"{agent} ({_brief(of.total())})", "column": class_, "value": value, "tip": tip}
+            marks.append(mark(cell, of_agent[agent].get(class_, ())))
+    names = inputs.rows["names"]
+    names_total = sum(row["n"] for row in names)
+    return Outcome(
+        [
+            shell.finding("tools.shell_share"),
+            clustered_share(((s, float(s in with_mcp), 1) for s in sorted(with_a_call)), places).finding(
+                "tools.mcp_sessions"
+            ),
+            count(len(inputs.rows["names"]), int(shell.n), evidence=calls).finding("tools.names"),
+            median_finding(inputs, "tools.entropy.median"),
+        ],
+        [
+            table("tools.classes", rows, n=total, evidence=[groups[class_] for class_, _ in ranked(counted)]),
+            table(
+                "tools.names",
+                [[r["name"], r["n"], r["n"] / names_total, r["sessions"], r["agents"]] for r in names[:_MOST_NAMES]],
+                n=names_total,
+                evidence=[EvidenceQuery(_OF_NAME, {"name": r["name"]}) for r in names[:_MOST_NAMES]],
+                note=f"The {_MOST_NAMES} most used of {len(names):,} names." if len(names) > _MOST_NAMES else "",
+            ),
+        ],
+        [
+            chart(
+                "tools.mix",
+                marks,
+                heatmap(marks, classes),
+                n=mix["all agents"].total(),
+                says="; ".join(r["tip"] for r in marks if r["value"] >= 0.1),
             )
-            cell = {"name": f"{agent} ({_brief(counted.total())})", "column": class_, "value": value, "tip": tip}
-            rows.append(mark(cell, of_agent[agent].get(class_, ())))
-    return chart(
-        "tools.mix",
-        rows,
-        heatmap(rows, classes),
-        n=mix["all agents"].total(),
-        says="; ".join(r["tip"] for r in rows if r["value"] >= 0.1),
+        ],
     )
 
 
@@ -100,21 +102,10 @@ def _brief(n: int) -> str:
     return f"{n:,}" if n < 1000 else f"{n / 1000:.1f}k"
 
 
-def _names(names: list[Row]) -> Table:
-    total = sum(row["n"] for row in names)
-    return table(
-        "tools.names",
-        [[r["name"], r["n"], r["n"] / total, r["sessions"], r["agents"]] for r in names[:_MOST_NAMES]],
-        n=total,
-        evidence=[EvidenceQuery(_OF_NAME, {"name": r["name"]}) for r in names[:_MOST_NAMES]],
-        note=f"The {_MOST_NAMES} most used of {len(names):,} names." if len(names) > _MOST_NAMES else "",
-    )
-
-
 TOOLS_STUDY = Study(
     **declared("study", "tools"),
     queries={**_SQL["tools"], "values": sql.values(_ENTROPY, detail=()), "absent": sql.ABSENT},
-    function=_tools,
+    function=tools,
 )
 
 
@@ -132,7 +123,7 @@ _MIX_HEADLINES = (
 )
 
 
-def _tool_categories(inputs: Inputs) -> Outcome:
+def tool_categories(inputs: Inputs) -> Outcome:
     mixes: dict[str, dict[str, int]] = {}
     for row in inputs.rows["calls"]:
         mixes.setdefault(row["session_id"], {})[row["kind"]] = row["n"]
@@ -172,7 +163,7 @@ def _tool_categories(inputs: Inputs) -> Outcome:
 TOOL_CATEGORIES_STUDY = Study(
     **declared("study", "tool_categories"),
     queries=_SQL["tool_categories"],
-    function=_tool_categories,
+    function=tool_categories,
 )
 
 
@@ -195,7 +186,7 @@ _POSITION_HEADLINES = (
 )
 
 
-def _tool_positions(inputs: Inputs) -> Outcome:
+def tool_positions(inputs: Inputs) -> Outcome:
     places = inputs.places
     turns = inputs.rows["turns"]
     findings = [_finding(turns, places, headline) for headline in _POSITION_HEADLINES]
@@ -206,7 +197,40 @@ def _tool_positions(inputs: Inputs) -> Outcome:
         _tool_positions_chart("natural", "Calls by position from the end of finished turns", False, finished),
         _tool_positions_chart("interrupted", "Calls by position from the end of interrupted turns", True, interrupted),
     ]
-    return Outcome([f for f in findings if f.n], [_ends(turns)], charts)
+    # First and last calls of turns, by kind.
+    first: Counter[str] = Counter()
+    last: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
+    for row in turns:
+        first[row["first"]] += row["n"]
+        last[row["cut"]][row["last"]] += row["n"]
+    counted = (first, last[False], last[True])
+    kinds = sorted(set().union(*counted), key=lambda kind: (-first[kind], kind))
+    ends = {"first": "first call", "last": "last, finished", "cut": "last, interrupted"}
+    return Outcome(
+        [f for f in findings if f.n],
+        [
+            table(
+                "tool_positions.ends",
+                [
+                    [kind, *(v for c in counted for v in (c[kind], c[kind] / c.total() if c.total() else None))]
+                    for kind in kinds
+                ],
+                header="kind | "
+                + " | ".join(f"{key} {words}:count | {key}_share share:share" for key, words in ends.items()),
+                n=first.total(),
+                evidence=[
+                    [
+                        (row["session_id"], row["n"] if row["first"] == kind else 0, row["n"])
+                        for row in turns
+                        if kind in (row["first"], row["last"])
+                    ]
+                    for kind in kinds
+                ],
+                note=f"{last[True].total():,} of these turns were interrupted.",
+            )
+        ],
+        charts,
+    )
 
 
 def _finding(turns: list[Row], places: dict[str, str], headline: tuple[Any, ...]) -> Finding:
@@ -267,36 +291,6 @@ def _tool_positions_chart(name: str, title: str, cut: bool | None, calls: list[R
     )
 
 
-def _ends(turns: list[Row]) -> Table:
-    """First and last calls of turns, by kind."""
-    first: Counter[str] = Counter()
-    last: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
-    for row in turns:
-        first[row["first"]] += row["n"]
-        last[row["cut"]][row["last"]] += row["n"]
-    counted = (first, last[False], last[True])
-    kinds = sorted(set().union(*counted), key=lambda kind: (-first[kind], kind))
-    ends = {"first": "first call", "last": "last, finished", "cut": "last, interrupted"}
-    return table(
-        "tool_positions.ends",
-        [
-            [kind, *(v for c in counted for v in (c[kind], c[kind] / c.total() if c.total() else None))]
-            for kind in kinds
-        ],
-        header=f"kind | {' | '.join(f'{key} {words}:count | {key}_share share:share' for key, words in ends.items())}",
-        n=first.total(),
-        evidence=[
-            [
-                (row["session_id"], row["n"] if row["first"] == kind else 0, row["n"])
-                for row in turns
-                if kind in (row["first"], row["last"])
-            ]
-            for kind in kinds
-        ],
-        note=f"{last[True].total():,} of these turns were interrupted.",
-    )
-
-
 _CALLS = (
     "WITH cut AS (SELECT session_id, turn, number > 0 AS cut"
     f" FROM {sql.NAMED} WHERE signal = '{_CUT}' AND absent IS NULL),"
@@ -312,7 +306,7 @@ _OF_CELL = (
 TOOL_POSITIONS_STUDY = Study(
     **declared("study", "tool_positions"),
     queries=_SQL["tool_positions"],
-    function=_tool_positions,
+    function=tool_positions,
     context="product",
 )
 
@@ -325,7 +319,7 @@ _MOST_PAIRS = 20
 _THIRDS = ("beginning", "middle", "end")
 
 
-def _transitions(inputs: Inputs) -> Outcome:
+def transitions(inputs: Inputs) -> Outcome:
     places = inputs.places
     classes, kinds = inputs.rows["classes"], inputs.rows["kinds"]
     edits = [row for row in classes if row["class"] == "edit"]
@@ -346,6 +340,14 @@ def _transitions(inputs: Inputs) -> Outcome:
         for (a, b), n in ranked(pairs)[:_MOST_PAIRS]
     ]
     more = f" The {_MOST_PAIRS} most frequent of {len(pairs):,}." if len(pairs) > _MOST_PAIRS else ""
+    # The commonest transitions by third of the session.
+    rows = inputs.rows["thirds"]
+    together, thirds_groups = tally(rows, "class", "following"), by(rows, "third")
+    thirds = [tally(thirds_groups.get(third, ()), "class", "following") for third in range(3)]
+    thirds_shown: list[list[Any]] = [
+        [*pair, n, *(third[pair] / third.total() if third.total() else None for third in thirds)]
+        for pair, n in ranked(together)[:_MOST_PAIRS]
+    ]
     tables = [
         table(
             "transitions.pairs",
@@ -354,47 +356,42 @@ def _transitions(inputs: Inputs) -> Outcome:
             evidence=[groups[pair] for pair, _ in ranked(pairs)[:_MOST_PAIRS]],
             note=f"In the kinds of SWE-chat. Times chance: against calls in any order; 1 is as often as that.{more}",
         ),
-        _thirds(inputs.rows["thirds"]),
+        table(
+            "transitions.thirds",
+            thirds_shown,
+            header=f"first call | second next call | n times:count | {' | '.join(f'{name}:share' for name in _THIRDS)}",
+            n=together.total(),
+            of=f"transitions in sessions of at least {FEWEST_IN_THIRDS} calls",
+            evidence=[
+                EvidenceQuery(_OF_PAIR, {"class": a, "following": b}) for (a, b), _ in ranked(together)[:_MOST_PAIRS]
+            ],
+        ),
     ]
-    return Outcome([f for f in findings if f.n], tables, [_matrix(classes)])
-
-
-def _matrix(rows: list[Row]) -> Chart | None:
-    """Shares of the next call's class, by class."""
-    pairs, before, groups = tally(rows, "class", "following"), tally(rows, "class"), by(rows, "class", "following")
-    after = sorted({following for _, following in pairs}, key=lambda c: (-before[c], c))
+    # Shares of the next call's class, by class.
+    matrix_pairs, before, matrix_groups = (
+        tally(classes, "class", "following"),
+        tally(classes, "class"),
+        by(classes, "class", "following"),
+    )
+    after = sorted({following for _, following in matrix_pairs}, key=lambda c: (-before[c], c))
     marks: list[Row] = []
     for class_, n in ranked(before):
         for following in after:
-            k = pairs[class_, following]
+            k = matrix_pairs[class_, following]
             tip = f"after {class_}: {following} {k:,} of {n:,} times ({formatted(k / n, 'share')})"
             cell = {"name": f"{class_} ({n:,})", "column": following, "value": k / n, "tip": tip}
-            marks.append(mark(cell, groups.get((class_, following), ())))
-    return chart(
-        "transitions.matrix",
-        marks,
-        heatmap(marks, after),
-        n=before.total(),
-        says="; ".join(row["tip"] for row in marks if row["value"] >= 0.25),
-    )
-
-
-def _thirds(rows: list[Row]) -> Table:
-    """The commonest transitions by third of the session."""
-    together, groups = tally(rows, "class", "following"), by(rows, "third")
-    thirds = [tally(groups.get(third, ()), "class", "following") for third in range(3)]
-    shown: list[list[Any]] = [
-        [*pair, n, *(third[pair] / third.total() if third.total() else None for third in thirds)]
-        for pair, n in ranked(together)[:_MOST_PAIRS]
-    ]
-    return table(
-        "transitions.thirds",
-        shown,
-        header=f"first call | second next call | n times:count | {' | '.join(f'{name}:share' for name in _THIRDS)}",
-        n=together.total(),
-        of=f"transitions in sessions of at least {FEWEST_IN_THIRDS} calls",
-        evidence=[
-            EvidenceQuery(_OF_PAIR, {"class": a, "following": b}) for (a, b), _ in ranked(together)[:_MOST_PAIRS]
+            marks.append(mark(cell, matrix_groups.get((class_, following), ())))
+    return Outcome(
+        [f for f in findings if f.n],
+        tables,
+        [
+            chart(
+                "transitions.matrix",
+                marks,
+                heatmap(marks, after),
+                n=before.total(),
+                says="; ".join(row["tip"] for row in marks if row["value"] >= 0.25),
+            )
         ],
     )
 
@@ -408,7 +405,7 @@ _OF_PAIR = (
 TRANSITIONS_STUDY = Study(
     **declared("study", "transitions"),
     queries=_SQL["transitions"],
-    function=_transitions,
+    function=transitions,
 )
 
 
@@ -420,7 +417,7 @@ WEAK = 0.25
 """Below this mean silhouette nothing much stands apart (Kaufman and Rousseeuw 1990)."""
 
 
-def _tool_profiles(inputs: Inputs) -> Outcome:
+def tool_profiles(inputs: Inputs) -> Outcome:
     rows = [row for row in inputs.rows["mixes"] if row["n"] >= FEWEST_STYLED][:MOST]
     if len(rows) < FEWEST:
         return Outcome(
@@ -443,10 +440,51 @@ def _tool_profiles(inputs: Inputs) -> Outcome:
         ),
     ]
     places = inputs.places
+    shown: list[list[Any]] = []
+    for profile in profiles:
+        where = Counter(place for row in profile.rows if (place := places.get(row["session_id"])) is not None)
+        largest = max(where.values(), default=0) / len(profile.rows)
+        agents = listing(Counter(row["agent"] for row in profile.rows))
+        shown.append(
+            [
+                *(f"more {profile.name}", len(profile.rows), len(profile.rows) / len(rows), agents),
+                *(len(where), largest or None, profile.fit, ONE_PLACE if largest > DOMINANT else ""),
+            ]
+        )
+    n = len(rows)
+    profiles_rows: list[Row] = [
+        mark(
+            {
+                "name": f"{at + 1}. more {profile.name} ({len(profile.rows):,})",
+                "column": class_,
+                "value": profile.means[class_],
+                "tip": f"style {at + 1}, more {profile.name}:"
+                f" {formatted(profile.means[class_], 'share')} of calls are {class_}",
+            },
+            [(session_id, mix.get(class_, 0.0), 1) for session_id, mix in profile.mixes],
+        )
+        for at, profile in enumerate(profiles)
+        for class_ in classes
+    ]
     return Outcome(
         findings,
-        [_tool_profiles_table(profiles, rows, places)],
-        [_tool_profiles_chart(profiles, classes, len(rows))],
+        [
+            table(
+                "tool_profiles.styles",
+                shown,
+                n=len(rows),
+                evidence=[[row["session_id"] for row in profile.rows] for profile in profiles],
+            )
+        ],
+        [
+            chart(
+                "tool_profiles.mix",
+                profiles_rows,
+                heatmap(profiles_rows, classes),
+                n=n,
+                says="; ".join(row["tip"] for row in profiles_rows if row["value"] >= 0.2),
+            )
+        ],
     )
 
 
@@ -467,52 +505,8 @@ class _Profile:
         """The classes of which it has most more than sessions have on the whole."""
 
 
-def _tool_profiles_table(profiles: list[_Profile], rows: list[Row], places: dict[str, str]) -> Table:
-    shown: list[list[Any]] = []
-    for profile in profiles:
-        where = Counter(place for row in profile.rows if (place := places.get(row["session_id"])) is not None)
-        largest = max(where.values(), default=0) / len(profile.rows)
-        agents = listing(Counter(row["agent"] for row in profile.rows))
-        shown.append(
-            [
-                *(f"more {profile.name}", len(profile.rows), len(profile.rows) / len(rows), agents),
-                *(len(where), largest or None, profile.fit, ONE_PLACE if largest > DOMINANT else ""),
-            ]
-        )
-    return table(
-        "tool_profiles.styles",
-        shown,
-        n=len(rows),
-        evidence=[[row["session_id"] for row in profile.rows] for profile in profiles],
-    )
-
-
-def _tool_profiles_chart(profiles: list[_Profile], classes: list[str], n: int) -> Chart | None:
-    rows: list[Row] = [
-        mark(
-            {
-                "name": f"{at + 1}. more {profile.name} ({len(profile.rows):,})",
-                "column": class_,
-                "value": profile.means[class_],
-                "tip": f"style {at + 1}, more {profile.name}:"
-                f" {formatted(profile.means[class_], 'share')} of calls are {class_}",
-            },
-            [(session_id, mix.get(class_, 0.0), 1) for session_id, mix in profile.mixes],
-        )
-        for at, profile in enumerate(profiles)
-        for class_ in classes
-    ]
-    return chart(
-        "tool_profiles.mix",
-        rows,
-        heatmap(rows, classes),
-        n=n,
-        says="; ".join(row["tip"] for row in rows if row["value"] >= 0.2),
-    )
-
-
 TOOL_PROFILES_STUDY = Study(
     **declared("study", "tool_profiles"),
     queries=_SQL["tool_profiles"],
-    function=_tool_profiles,
+    function=tool_profiles,
 )

@@ -47,7 +47,7 @@ _PER_TURN = "tool calls for each prompt"
 _UNIT = "calls for each prompt"
 
 
-def _autonomy(inputs: Inputs) -> Outcome:
+def autonomy(inputs: Inputs) -> Outcome:
     title = "Tool calls for each prompt"
     findings = [
         median_finding(inputs, "autonomy.median"),
@@ -83,7 +83,7 @@ def _autonomy(inputs: Inputs) -> Outcome:
 AUTONOMY_STUDY = Study(
     **declared("study", "autonomy"),
     queries={"values": sql.values(_AUTONOMY), "absent": sql.ABSENT},
-    function=_autonomy,
+    function=autonomy,
     context="product",
 )
 
@@ -100,7 +100,7 @@ _MINUTE = 60.0
 _ROUNDING = 1e-9
 
 
-def _turn_time(inputs: Inputs) -> Outcome:
+def turn_time(inputs: Inputs) -> Outcome:
     rows = inputs.rows["turns"]
     places = inputs.places
     findings = [
@@ -175,7 +175,7 @@ def _by(key: str, rows: list[Row], places: dict[str, str]) -> Table:
 TURN_TIME_STUDY = Study(
     **declared("study", "turn_time"),
     queries=_SQL["turn_time"],
-    function=_turn_time,
+    function=turn_time,
     context="product",
 )
 
@@ -200,8 +200,19 @@ def _ends_in(end: str, rows: list[Row]) -> list[float]:
     return [float(row["end"] == end) for row in rows]
 
 
-def _friction(inputs: Inputs) -> Outcome:
-    rows = _ended(inputs.rows["turns"])
+def friction(inputs: Inputs) -> Outcome:
+    # Each turn with how it ended; what objects is the next turn of its session.
+    turns = inputs.rows["turns"]
+    ended_rows: list[Row] = []
+    for at, row in enumerate(turns):
+        after = turns[at + 1] if at + 1 < len(turns) else None
+        follows = after is not None and after["session_id"] == row["session_id"] and after["turn"] == row["turn"] + 1
+        reaction = after["pushback"] if follows and after is not None else None
+        objected = reaction not in (None, NONE)
+        end = "asked" if row["asked"] else "interrupted" if row["cut"] else _OBJECTS if objected else "undisturbed"
+        is_asked_about = reaction is not None and end in (_OBJECTS, "undisturbed")
+        ended_rows.append({**row, "end": end, "next": (row["session_id"], row["turn"] + 1) if is_asked_about else None})
+    rows = ended_rows
     if not rows:
         return Outcome(limits=[_limit()])
     ends, sample = [row["end"] for row in rows], Sample([row["session_id"] for row in rows], inputs.places)
@@ -253,21 +264,42 @@ def _friction(inputs: Inputs) -> Outcome:
         chart("friction.ends", marks, spec, n=len(rows), note=rules_recall_text()),
         (lines and replace(lines, note="; ".join(part for part in (lines.note, rules_recall_text()) if part))),
     ]
-    return Outcome(findings, [_friction_by_mode(rows, inputs.rows["modes"])], charts, [_limit()])
-
-
-def _ended(turns: list[Row]) -> list[Row]:
-    """Each turn with how it ended; what objects is the next turn of its session."""
-    rows: list[Row] = []
-    for at, row in enumerate(turns):
-        after = turns[at + 1] if at + 1 < len(turns) else None
-        follows = after is not None and after["session_id"] == row["session_id"] and after["turn"] == row["turn"] + 1
-        reaction = after["pushback"] if follows and after is not None else None
-        objected = reaction not in (None, NONE)
-        end = "asked" if row["asked"] else "interrupted" if row["cut"] else _OBJECTS if objected else "undisturbed"
-        is_asked_about = reaction is not None and end in (_OBJECTS, "undisturbed")
-        rows.append({**row, "end": end, "next": (row["session_id"], row["turn"] + 1) if is_asked_about else None})
-    return rows
+    # Endings of turns by the coding mode of their session, for both sources.
+    modes = inputs.rows["modes"]
+    shown: list[list[Any]] = []
+    behind = []
+    for road in MODE_SOURCES:
+        mode_of = modes_of(modes, road)
+        for mode in (*MODES_OF_SOURCE[road], None) if mode_of else ():
+            group = [row for row in rows if mode_of.get(row["session_id"]) == mode]
+            mode_ends = [row["end"] for row in group]
+            if mode_ends:
+                name = f"{NAMES[mode] if mode else 'no mode'}, {road}"
+                shown.append(
+                    [
+                        name,
+                        len(mode_ends),
+                        *(with_bound(mode_ends.count(end) / len(mode_ends), end == _OBJECTS) for end in ENDS),
+                    ]
+                )
+                behind.append(group)
+    return Outcome(
+        findings,
+        [
+            table(
+                "friction.by_mode",
+                shown,
+                header=" | ".join(
+                    ["mode | n turns:count", *(f"{end} {words}:share" for end, (words, _) in ENDS.items())]
+                ),
+                n=len(rows),
+                evidence=behind,
+                note=f"The first that fits counts, from the left. Of objections {rules_recall_text()}.",
+            )
+        ],
+        charts,
+        [_limit()],
+    )
 
 
 def _limit() -> str:
@@ -278,35 +310,10 @@ def _limit() -> str:
     )
 
 
-def _friction_by_mode(rows: list[Row], modes: list[Row]) -> Table:
-    """Endings of turns by the coding mode of their session, for both sources."""
-    shown: list[list[Any]] = []
-    behind = []
-    for road in MODE_SOURCES:
-        mode_of = modes_of(modes, road)
-        for mode in (*MODES_OF_SOURCE[road], None) if mode_of else ():
-            group = [row for row in rows if mode_of.get(row["session_id"]) == mode]
-            ends = [row["end"] for row in group]
-            if ends:
-                name = f"{NAMES[mode] if mode else 'no mode'}, {road}"
-                shown.append(
-                    [name, len(ends), *(with_bound(ends.count(end) / len(ends), end == _OBJECTS) for end in ENDS)]
-                )
-                behind.append(group)
-    return table(
-        "friction.by_mode",
-        shown,
-        header=f"mode | n turns:count | {' | '.join(f'{end} {words}:share' for end, (words, _) in ENDS.items())}",
-        n=len(rows),
-        evidence=behind,
-        note=f"The first that fits counts, from the left. Of objections {rules_recall_text()}.",
-    )
-
-
 FRICTION_STUDY = Study(
     **declared("study", "friction"),
     queries={**_SQL["friction"], "labels": LABELS, "modes": MODES},
-    function=_friction,
+    function=friction,
     context="product",
 )
 
@@ -448,7 +455,7 @@ class _Turns:
         return [session_id for session_id, group in zip(self.sessions, groups, strict=True) if group == wanted]
 
 
-def _oversight(inputs: Inputs) -> Outcome:
+def oversight(inputs: Inputs) -> Outcome:
     rows = inputs.rows["turns"]
     if not rows:
         return Outcome(limits=[])
@@ -503,7 +510,16 @@ def _oversight(inputs: Inputs) -> Outcome:
             shown += [[f"{NAMES[mode]}, {road}", *figures[mode]] for mode in held]
             behind += [partial(turns.of, groups, mode) for mode in held]
     n = sum(row[1] for row in shown if "replayed" in row[0]) or len(turns.sessions)
-    tables = [_oversight_table("mode", "mode", shown, n, behind), _by_agent(turns, rows)]
+    agent_groups = [row["agent"] for row in rows]
+    agent_figures = turns.figures(agent_groups)
+    order = agents_by_sessions({row["session_id"]: row for row in rows}.values())
+    agent_behind = [partial(turns.of, agent_groups, agent) for agent in order]
+    tables = [
+        _oversight_table("mode", "mode", shown, n, behind),
+        _oversight_table(
+            "agent", "agent", [[agent, *agent_figures[agent]] for agent in order], len(rows), agent_behind
+        ),
+    ]
     return Outcome([f for f in findings if f.n], tables, charts)
 
 
@@ -537,14 +553,6 @@ def _oversight_chart(estimates: list[tuple[_Act, ClusteredShare]], n: int) -> Ch
     return chart("oversight.acts", rows, spec, n=n)
 
 
-def _by_agent(turns: _Turns, rows: list[Row]) -> Table:
-    groups = [row["agent"] for row in rows]
-    figures = turns.figures(groups)
-    order = agents_by_sessions({row["session_id"]: row for row in rows}.values())
-    behind = [partial(turns.of, groups, agent) for agent in order]
-    return _oversight_table("agent", "agent", [[agent, *figures[agent]] for agent in order], len(rows), behind)
-
-
 def _oversight_table(key: str, label: str, shown: list[list[Any]], n: int, behind: Sequence[Evidence]) -> Table:
     acts = " | ".join(f"{act.key} {act.short}:share" for act in ACTS)
     header = f"{key} {label} | n turns:count | {acts} | calls calls, median:number | seconds time, median:seconds"
@@ -556,6 +564,6 @@ def _oversight_table(key: str, label: str, shown: list[list[Any]], n: int, behin
 OVERSIGHT_STUDY = Study(
     **declared("study", "oversight"),
     queries={**_SQL["oversight"], "modes": MODES},
-    function=_oversight,
+    function=oversight,
     context="product",
 )
