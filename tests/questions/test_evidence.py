@@ -203,7 +203,7 @@ def test_a_mark_is_called_as_it_is_without_its_figure_and_opens_what_its_estimat
             bar("pi (3)", 0, "", evidence=()),
             bar("pi (4)", 1, "", evidence=["a"]),
         ]
-        chart("toy.c", "C", marks, {}, n=3, of="things")
+        chart("toy.c", marks, {}, n=3, title="C", of="things")
     assert mark_names(marks) == ["codex", "pi", "pi (2)"] and sizes(notes) == {
         "toy.c:codex": (2, 2),
         "toy.c:pi": "It counts nothing.",

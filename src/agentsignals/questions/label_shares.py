@@ -61,12 +61,12 @@ class Labelled:
         counted = ((conversation.session_id, count(conversation)) for conversation in self.conversations)
         return clustered_share([(name, *part) for name, part in counted if part is not None], self.places)
 
-    def finding(self, estimate: Estimate, id: str, **more: Any) -> Finding:  # noqa: A002  (the finding's field)
+    def finding(self, estimate: Estimate, id: str, *words: str, **more: Any) -> Finding:  # noqa: A002  (the finding's field)
         """Return the figure as a finding whose command uses the same labeller."""
         study = id.partition(".")[0]
         command = f"agentsignals report --study {study} --labeller {shlex.quote(self.labeller)} -o {study}.json"
         validation = caption(SENTIMENT, more.get("classes", ())) if self.labeller == RULES else _UNMEASURED
-        return estimate.finding(id, command=command, validation=validation, **more)
+        return estimate.finding(id, *words, command=command, validation=validation, **more)
 
     def limits(self) -> list[str]:
         """Return the limits that hold for every figure over these labels."""

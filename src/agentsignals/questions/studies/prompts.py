@@ -406,9 +406,9 @@ def topics(inputs: Inputs) -> Outcome:
     n_left_out = kept.left_out.total()
     topics_rows: list[Row] = []
     for topic, name in enumerate(names):
-        members = _members(prompts, of, topic)
-        tip = f"{name}: {len(members):,} of {len(prompts):,} prompts, in {len({p.place for p in members}):,} places"
-        topics_rows.append(bar(f"{topic + 1}. {name}", len(members), tip, evidence=_sessions_of(members)))
+        alike = _members(prompts, of, topic)
+        tip = f"{name}: {len(alike):,} of {len(prompts):,} prompts, in {len({p.place for p in alike}):,} places"
+        topics_rows.append(bar(f"{topic + 1}. {name}", len(alike), tip, evidence=_sessions_of(alike)))
     return Outcome(
         [
             count(max(of) + 1, len(prompts), evidence=parts).finding("topics.count", note=how),

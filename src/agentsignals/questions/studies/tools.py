@@ -59,11 +59,11 @@ def tools(inputs: Inputs) -> Outcome:
     for agent, of in by(calls, "agent").items():
         mix[agent], of_agent[agent] = tally(of, "class"), by(of, "class")
     marks: list[Row] = []
-    for agent, of in sorted(mix.items(), key=lambda pair: -pair[1].total()):
+    for agent, counts in sorted(mix.items(), key=lambda pair: -pair[1].total()):
         for class_ in classes:
-            value = of[class_] / of.total()
-            tip = f"{agent}: {of[class_]:,} of {of.total():,} calls are {class_} ({formatted(value, 'share')})"
-            cell = {"name": f"{agent} ({_brief(of.total())})", "column": class_, "value": value, "tip": tip}
+            value = counts[class_] / counts.total()
+            tip = f"{agent}: {counts[class_]:,} of {counts.total():,} calls are {class_} ({formatted(value, 'share')})"
+            cell = {"name": f"{agent} ({_brief(counts.total())})", "column": class_, "value": value, "tip": tip}
             marks.append(mark(cell, of_agent[agent].get(class_, ())))
     names = inputs.rows["names"]
     names_total = sum(row["n"] for row in names)
