@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+from unittest.mock import ANY
 
 from agentsignals.model import Absent
 from agentsignals.signals import Row, Signal
@@ -40,6 +41,31 @@ def evidence(view: SessionView, path: str) -> CollectedEvidence:
 def lines(view: SessionView, path: str, role: str = "support") -> list[int]:
     """The lines of the artifact that speak for a value: the parts of the tiny session, counted from 1."""
     return [i.line for i in evidence(view, path).items if i.role == role and i.line is not None]
+
+
+class Case(NamedTuple):
+    """A row of a table: the value of a signal of a tiny session, and what else is said of it; `support`, `counter` and
+    `denominator` are `lines`, `some` is a part of the detail."""
+
+    name: str
+    one: SessionView
+    path: str
+    value: Any = ANY
+    detail: Any = ANY
+    support: Any = ANY
+    counter: Any = ANY
+    denominator: Any = ANY
+    some: Mapping[str, Any] = {}
+
+    def __str__(self) -> str:
+        return self.name
+
+    def check(self) -> None:
+        told = detail(self.one, self.path)
+        assert (value(self.one, self.path), told) == (self.value, self.detail)
+        assert {name: told.get(name) for name in self.some} == self.some
+        shown = {role: lines(self.one, self.path, role) for role in ("support", "counter", "denominator")}
+        assert shown == {"support": self.support, "counter": self.counter, "denominator": self.denominator}
 
 
 def _result(view: SessionView, path: str) -> Any:

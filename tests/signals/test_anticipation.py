@@ -11,7 +11,7 @@ from agentsignals.signals import Measured
 from agentsignals.signals.catalog import by_path, explain, measure
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, event, say, user, view
-from tests.signals.ask import absent, detail, evidence, lines, value
+from tests.signals.ask import Case, absent, detail, evidence, lines, value
 
 PATH = "anticipation.first_tool_precision"
 EDIT = call("Edit", path="src/a.py")
@@ -43,12 +43,6 @@ def test_the_first_file_looked_at_is_one_that_changes(parts: list[Part], expecte
     one = view(user("go"), *parts, cwd="/home/me/app")
     assert value(one, PATH) is expected
     assert detail(one, PATH)["same_dir"] is same_dir
-
-
-def test_the_first_substantive_call_and_the_edits_are_the_evidence() -> None:
-    one = view(user("go"), LISTING, call("Read", path="src/b.py"), EDIT)
-    assert detail(one, PATH) == {"file": "src/b.py", "class": "read", "same_dir": True}
-    assert (lines(one, PATH), lines(one, PATH, "denominator")) == ([3], [4])
 
 
 @pytest.mark.parametrize(
@@ -256,26 +250,6 @@ def scope_edits(*paths: str) -> list[Part]:
 SPREAD = scope_edits("x/1.py", "y/2.py", "y/3.py")
 
 
-def test_files_that_no_turn_names_are_counted_with_the_first_turn_that_changed_one() -> None:
-    one = view(
-        user("fix a.py in lib/"),
-        *scope_edits("src/a.py", "lib/x.py"),
-        user("go on"),
-        *scope_edits("src/b.py", "c.py", "c.py"),
-    )
-    assert value(one, FILES) == {"n": 2, "touched": 4, "first_turn": 1}
-    assert lines(one, FILES) == [5, 6, 7]
-    assert lines(one, FILES, "counter") == [2, 3]
-
-
-def test_when_all_files_are_named_there_is_no_first_turn() -> None:
-    assert value(view(user("fix a.py"), *scope_edits("src/a.py")), FILES) == {
-        "n": 0,
-        "touched": 1,
-        "first_turn": None,
-    }
-
-
 @pytest.mark.parametrize("path", ["package-lock.json", "dist/a.js", "api_pb2.py", "yarn.lock", "scratch.py", "a.snap"])
 def test_generated_lock_and_scratch_files_are_nobodys_wish(path: str) -> None:
     assert value(view(user("fix a.py"), *scope_edits("a.py", path)), FILES) == {
@@ -290,13 +264,6 @@ def test_without_changes_or_named_files_nothing_is_known_of_the_request() -> Non
     assert absent(view(user("fix it"), *scope_edits("a.py")), FILES) == ("not_computable", "no_reference")
     reset = view(user("fix a.py"), call("Bash", command="git restore ."))
     assert absent(reset, FILES) == ("not_applicable", "no_edit")
-
-
-def test_a_later_response_that_spreads_into_new_folders_unasked_conflates() -> None:
-    one = view(user("fix it"), *scope_edits("src/a.py"), user("ok"), *SPREAD)
-    assert value(one, CONFLATION) == 1
-    assert detail(one, CONFLATION) == {"method": "files", "files": 3, "confidence": "low"}
-    assert lines(one, CONFLATION) == [3, 4, 5, 6]
 
 
 @pytest.mark.parametrize(
@@ -320,49 +287,6 @@ def test_work_that_was_asked_for_or_stays_near_does_not_conflate(parts: list[Par
     assert absent(view(*parts), CONFLATION) == ("none_found", "method files")
 
 
-def test_an_objection_is_no_new_task_however_long() -> None:
-    one = view(
-        user("fix it"),
-        *scope_edits("src/a.py"),
-        user("no, that is not what I asked for, use the other one"),
-        *SPREAD,
-    )
-    assert value(one, CONFLATION) == 1
-
-
-def test_one_turn_cannot_conflate() -> None:
-    assert absent(view(user("fix it"), *SPREAD), CONFLATION) == ("not_applicable", "one_turn")
-    assert absent(view(*SPREAD), CONFLATION) == ("not_applicable", "no_turn")
-
-
-def test_actions_outside_what_was_named_or_changed_first_are_counted_by_call() -> None:
-    one = view(
-        user("fix it"),
-        *scope_edits("src/a.py", "src/b.py"),
-        user("go on, also lib/"),
-        *scope_edits("src/c.py", "lib/d.py", "web/e.ts", "web/e.ts"),
-    )
-    assert value(one, ACTIONS) == pytest.approx(2 / 6)
-    assert detail(one, ACTIONS) == {"num": 2, "den": 6, "method": "fallback", "confidence": "low"}
-    assert lines(one, ACTIONS) == [7, 8]
-
-
-def test_tests_beside_what_is_in_scope_and_calls_through_the_shell_are_in_scope_too() -> None:
-    one = view(
-        user("fix it"),
-        *scope_edits("src/a.py"),
-        user("ok"),
-        *scope_edits("src/__tests__/a.test.py"),
-        call("Bash", command="sed -i s/a/b/ src/z.py"),
-        call("Bash", command="ls web"),
-    )
-    assert (detail(one, ACTIONS)["num"], detail(one, ACTIONS)["den"]) == (0, 3)
-
-
-def test_a_session_of_one_turn_is_all_in_scope() -> None:
-    assert value(view(user("fix it"), *SPREAD), ACTIONS) == 0.0
-
-
 def test_failed_edits_are_actions_but_make_no_scope() -> None:
     failed = call("Edit", path="web/e.ts", status="error", result="x")
     one = view(user("fix it"), failed, *scope_edits("src/a.py"))
@@ -382,14 +306,43 @@ def turns(n: int) -> list[Part]:
     return [part for k in range(n) for part in (user(f"step {k}"), say("ok"))]
 
 
-def test_corrections_and_pushback_are_told_by_turn() -> None:
-    one = view(user("go"), say("a"), NO, say("b"), user("it still doesn't work"), event("interrupt"), user("ok"))
-    assert value(one, OBJECTIONS) == {"corrections": [1], "pushback": [1, 2, 3]}
-    assert lines(one, OBJECTIONS) == [3, 5, 7, 3]
+CASES = (
+    Case("the first substantive call and the edits are the evidence",
+         view(user("go"), LISTING, call("Read", path="src/b.py"), EDIT), PATH,
+         detail={"file": "src/b.py", "class": "read", "same_dir": True}, support=[3], denominator=[4]),
+    Case("files that no turn names are counted with the first turn that changed one",
+         view(user("fix a.py in lib/"), *scope_edits("src/a.py", "lib/x.py"), user("go on"), *scope_edits("src/b.py",
+         "c.py", "c.py")), FILES, {"n": 2, "touched": 4, "first_turn": 1}, support=[5, 6, 7], counter=[2, 3]),
+    Case("when all files are named there is no first turn", view(user("fix a.py"), *scope_edits("src/a.py")), FILES,
+         {"n": 0, "touched": 1, "first_turn": None}),
+    Case("a later response that spreads into new folders unasked conflates",
+         view(user("fix it"), *scope_edits("src/a.py"), user("ok"), *SPREAD), CONFLATION, 1,
+         {"method": "files", "files": 3, "confidence": "low"}, support=[3, 4, 5, 6]),
+    Case("an objection is no new task however long",
+         view(user("fix it"), *scope_edits("src/a.py"), user("no, that is not what I asked for, use the other one"),
+         *SPREAD), CONFLATION, 1),
+    Case("one turn cannot conflate", view(user("fix it"), *SPREAD), CONFLATION, Absent("not_applicable", "one_turn")),
+    Case("one turn cannot conflate", view(*SPREAD), CONFLATION, Absent("not_applicable", "no_turn")),
+    Case("actions outside what was named or changed first are counted by call",
+         view(user("fix it"), *scope_edits("src/a.py", "src/b.py"), user("go on, also lib/"), *scope_edits("src/c.py",
+         "lib/d.py", "web/e.ts", "web/e.ts")), ACTIONS, pytest.approx(2 / 6),
+         {"num": 2, "den": 6, "method": "fallback", "confidence": "low"}, support=[7, 8]),
+    Case("tests beside what is in scope and calls through the shell are in scope too",
+         view(user("fix it"), *scope_edits("src/a.py"), user("ok"), *scope_edits("src/__tests__/a.test.py"),
+         call("Bash", command="sed -i s/a/b/ src/z.py"), call("Bash", command="ls web")), ACTIONS,
+         some={"num": 0, "den": 3}),
+    Case("a session of one turn is all in scope", view(user("fix it"), *SPREAD), ACTIONS, 0.0),
+    Case("corrections and pushback are told by turn",
+         view(user("go"), say("a"), NO, say("b"), user("it still doesn't work"), event("interrupt"), user("ok")),
+         OBJECTIONS, {"corrections": [1], "pushback": [1, 2, 3]}, support=[3, 5, 7, 3]),
+    Case("a last response that was cut counts behind the last turn", view(user("go"), say("a"), event("interrupt")),
+         OBJECTIONS, {"corrections": [], "pushback": [1]}),
+)  # fmt: skip
 
 
-def test_a_last_response_that_was_cut_counts_behind_the_last_turn() -> None:
-    assert value(view(user("go"), say("a"), event("interrupt")), OBJECTIONS) == {"corrections": [], "pushback": [1]}
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()
 
 
 def test_without_turns_or_in_another_language_nobody_knows_who_objected() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agentsignals.changes.hunks import Hunk
-from agentsignals.model import HarnessSummary
+from agentsignals.model import Absent, HarnessSummary
 from tests.build import Part, call, say, think, user, view
-from tests.signals.ask import absent, detail, evidence, lines, value
+from tests.signals.ask import Case, absent, detail, evidence, lines, value
 from tests.signals.attempts import patched, ran, trial, unseen
 
 REPO = "/home/me/app"
@@ -19,46 +19,6 @@ READ = call("Read", path="a.py")
 
 def bash(command: str, **more: Any) -> Part:
     return call("Bash", command=command, **more)
-
-
-def test_a_model_call_counts_once_however_many_lines_it_was_logged_on() -> None:
-    one = view(user("go"), say("a", "m1"), say("b", "m1"), say("c", "m2"), say("d", "m3", thread="agent-1"))
-    assert value(one, "behavior.turn_count") == 2
-    assert lines(one, "behavior.turn_count") == [2, 4]
-
-
-def test_a_session_without_an_agent_has_no_steps_and_no_calls() -> None:
-    nothing = view(user("go"))
-    assert value(nothing, "behavior.turn_count") == 0
-    assert value(nothing, "behavior.tool_call_count") == 0
-    assert value(nothing, "behavior.tool_sequence[]") == []
-
-
-def test_unanswered_and_rejected_calls_count_and_subagents_stand_beside() -> None:
-    one = view(
-        user("go"),
-        READ,
-        call("Edit", path="a.py", status="rejected"),
-        call("Bash", command="ls", result=None),
-        call("Read", path="b.py", thread="agent-1"),
-    )
-    assert value(one, "behavior.tool_call_count") == 3
-    assert detail(one, "behavior.tool_call_count") == {"subagent_calls": 1, "rejected": 1}
-    assert lines(one, "behavior.tool_call_count") == [2, 3, 4]
-
-
-def test_edit_calls_include_the_failed_and_the_rejected() -> None:
-    one = view(
-        user("go"),
-        EDITED,
-        call("MultiEdit", path="b.py", status="error"),
-        call("Write", path="c.py", status="rejected"),
-        bash("sed -i s/a/b/ d.py"),
-        READ,
-    )
-    assert value(one, "behavior.edit_calls") == 3
-    assert detail(one, "behavior.edit_calls") == {"succeeded": 1}
-    assert lines(one, "behavior.edit_calls") == [2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -77,42 +37,6 @@ def test_bash_mediated_edits_is_the_pure_case(parts: list[Part], expected: bool,
     one = view(user("go"), *parts, cwd=REPO)
     assert value(one, "behavior.bash_mediated_edits") is expected
     assert detail(one, "behavior.bash_mediated_edits")["mixed"] is mixed
-
-
-def test_bash_mediated_edits_shows_the_shell_writes() -> None:
-    one = view(user("go"), READ, bash("sed -i s/a/b/ a.py"), cwd=REPO)
-    assert detail(one, "behavior.bash_mediated_edits")["shell_write_calls"] == 1
-    assert lines(one, "behavior.bash_mediated_edits") == [3]
-
-
-def test_touched_files_are_unique_sorted_and_relative_to_the_repository() -> None:
-    one = view(
-        user("go"),
-        call("Edit", path=f"{REPO}/z.py"),
-        call("Edit", path="z.py"),
-        call("Write", path="./a.py", creates=True),
-        call("Edit", path="b.py", status="error"),
-        bash("touch c.py"),
-        cwd=REPO,
-    )
-    assert value(one, "behavior.touched_files[]") == ["a.py", "c.py", "z.py"]
-    assert detail(one, "behavior.touched_files[]") == {"outside": 0, "shell_only": 1, "confidence": "medium"}
-    assert lines(one, "behavior.touched_files[]") == [2, 3, 4, 6]
-
-
-def test_touched_files_outside_the_repository_keep_their_absolute_path() -> None:
-    one = view(user("go"), call("Write", path="/home/me/.claude/plans/p.md", creates=True), cwd=REPO)
-    assert value(one, "behavior.touched_files[]") == ["/home/me/.claude/plans/p.md"]
-    assert detail(one, "behavior.touched_files[]")["outside"] == 1
-
-
-def test_no_touched_files_is_an_empty_list() -> None:
-    assert value(view(user("go"), READ), "behavior.touched_files[]") == []
-
-
-def test_absolute_paths_are_inside_when_nobody_knows_where_the_repository_is() -> None:
-    one = view(user("go"), call("Edit", path="/testbed/a.py"))
-    assert detail(one, "behavior.touched_files[]")["outside"] == 0
 
 
 def test_diff_lines_adds_up_every_edit_of_the_repository() -> None:
@@ -138,22 +62,6 @@ def test_diff_lines_adds_up_every_edit_of_the_repository() -> None:
         "edits_without_lines": 0,
     }
     assert lines(one, "behavior.diff_lines") == [2, 2, 3]
-
-
-def test_diff_lines_of_a_session_without_edits_is_zero() -> None:
-    assert value(view(user("go"), READ), "behavior.diff_lines") == 0
-
-
-def test_diff_lines_are_absent_when_no_edit_tells_its_lines_and_flagged_when_some_do_not() -> None:
-    assert absent(view(user("go"), bash("touch a.py")), "behavior.diff_lines") == ("missing_field", "line_counts")
-    some = view(
-        user("go"),
-        bash("touch a.py"),
-        call("Edit", path="a.py", hunks=[Hunk(start_line=1, end_line=1, added=1, removed=0)]),
-    )
-    assert value(some, "behavior.diff_lines") == 1
-    assert detail(some, "behavior.diff_lines")["edits_without_lines"] == 1
-    assert (lines(some, "behavior.diff_lines"), lines(some, "behavior.diff_lines", "counter")) == ([3], [2])
 
 
 def test_the_tool_sequence_has_the_finer_classes_and_their_bigrams() -> None:
@@ -213,35 +121,12 @@ def test_files_looked_at_before_the_first_change(parts: list[Part], searched: in
     assert detail(one, BEFORE)["censored"] is False
 
 
-def test_without_a_change_the_whole_session_counts_and_is_censored() -> None:
-    one = view(user("go"), READ, call("Read", path="b.py"), think("hm"), cwd=REPO)
-    assert value(one, BEFORE) == 2
-    assert detail(one, BEFORE)["censored"] is True
-    assert lines(one, BEFORE) == [2, 3]
-
-
-def test_files_read_tells_the_shell_readers_and_the_first_change() -> None:
-    one = view(user("go"), READ, READ, bash("head -20 b.py"), EDITED, bash("cat late.py"), cwd=REPO)
-    assert detail(one, READ_BEFORE) == {"censored": False, "outside": 0, "shell_reads": 1}
-    assert lines(one, READ_BEFORE) == [2, 4]
-    assert lines(one, READ_BEFORE, "counter") == [5]
-
-
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [([READ, EDITED, EDITED], 2.0), ([READ, READ, bash("sed -i s/a/b/ a.py")], 0.5), ([READ], 0.0)],
 )
 def test_edit_to_read_ratio_counts_shell_writes_as_edits(parts: list[Part], expected: float) -> None:
     assert value(view(user("go"), *parts), "behavior.edit_to_read_ratio") == expected
-
-
-def test_edit_to_read_ratio_without_reads_is_not_computable() -> None:
-    assert absent(view(user("go"), EDITED), "behavior.edit_to_read_ratio") == ("not_computable", "zero_denominator")
-    one = view(user("go"), READ, EDITED)
-    assert (lines(one, "behavior.edit_to_read_ratio"), lines(one, "behavior.edit_to_read_ratio", "denominator")) == (
-        [3],
-        [2],
-    )
 
 
 # Whether the right file was changed first, and the controller's words for it.
@@ -281,15 +166,6 @@ def test_the_first_change_of_a_file_that_was_there_decides(
     one = ran(*parts, gold_patch=GOLD)
     assert value(one, HIT) is expected
     assert detail(one, HIT) == {"method": "edit_order", "file": file, "localization_class": kind}
-
-
-def test_a_new_file_counts_where_the_gold_patch_makes_it_too() -> None:
-    one = ran(
-        READ_CALL,
-        call("Write", path="src/new.py", creates=True),
-        gold_patch=[patched("src/new.py", "create")],
-    )
-    assert (value(one, HIT), detail(one, HIT)["file"]) == (True, "src/new.py")
 
 
 @pytest.mark.parametrize("path", ["src/old.py", "src/new.py"])
@@ -334,16 +210,6 @@ def test_without_an_order_of_edits_only_a_single_file_tells(facts: dict[str, Any
         assert detail(one, HIT)["method"] == "single_touched"
 
 
-def test_a_change_by_a_script_is_known_from_the_patch() -> None:
-    one = ran(READ_CALL, call("Bash", command="python fix.py"), gold_patch=GOLD, patch=[patched("src/a.py")])
-    assert (value(one, HIT), detail(one, HIT)["method"]) == (True, "single_touched")
-
-
-def test_without_an_edit_or_a_gold_patch_it_says_so() -> None:
-    assert absent(ran(READ_CALL, gold_patch=GOLD), HIT) == ("not_applicable", "no_edit")
-    assert absent(ran(RIGHT), HIT) == ("missing_artifact", "gold_patch")
-
-
 def test_the_controllers_words_are_copied_and_the_one_of_this_attempt_is_named() -> None:
     words = {"attempt1Mode": "broad", "trialRecoveryMode": "narrowed", "finalFailureMode": None}
     first, second = trial({"localization": words}, {"localization": words})
@@ -365,8 +231,67 @@ def test_with_a_gold_patch_the_projects_own_class_stands_beside(parts: list[Part
     assert detail(one, MODE) == {"mode": "broad", "localization_class": kind}
 
 
-def test_without_the_controller_its_words_are_a_missing_artifact() -> None:
-    assert absent(ran(RIGHT, gold_patch=GOLD), MODE) == ("missing_artifact", "harbor_result")
+CASES = (
+    Case("a model call counts once however many lines it was logged on",
+         view(user("go"), say("a", "m1"), say("b", "m1"), say("c", "m2"), say("d", "m3", thread="agent-1")),
+         "behavior.turn_count", 2, support=[2, 4]),
+    Case("a session without an agent has no steps and no calls", view(user("go")), "behavior.turn_count", 0),
+    Case("a session without an agent has no steps and no calls", view(user("go")), "behavior.tool_call_count", 0),
+    Case("a session without an agent has no steps and no calls", view(user("go")), "behavior.tool_sequence[]", []),
+    Case("unanswered and rejected calls count and subagents stand beside",
+         view(user("go"), READ, call("Edit", path="a.py", status="rejected"), call("Bash", command="ls", result=None),
+         call("Read", path="b.py", thread="agent-1")), "behavior.tool_call_count", 3,
+         {"subagent_calls": 1, "rejected": 1}, support=[2, 3, 4]),
+    Case("edit calls include the failed and the rejected",
+         view(user("go"), EDITED, call("MultiEdit", path="b.py", status="error"), call("Write", path="c.py",
+         status="rejected"), bash("sed -i s/a/b/ d.py"), READ), "behavior.edit_calls", 3, {"succeeded": 1},
+         support=[2, 3, 4]),
+    Case("bash mediated edits shows the shell writes", view(user("go"), READ, bash("sed -i s/a/b/ a.py"), cwd=REPO),
+         "behavior.bash_mediated_edits", support=[3], some={"shell_write_calls": 1}),
+    Case("touched files are unique sorted and relative to the repository",
+         view(user("go"), call("Edit", path=f"{REPO}/z.py"), call("Edit", path="z.py"), call("Write", path="./a.py",
+         creates=True), call("Edit", path="b.py", status="error"), bash("touch c.py"), cwd=REPO),
+         "behavior.touched_files[]", ["a.py", "c.py", "z.py"], {"outside": 0, "shell_only": 1, "confidence": "medium"},
+         support=[2, 3, 4, 6]),
+    Case("touched files outside the repository keep their absolute path",
+         view(user("go"), call("Write", path="/home/me/.claude/plans/p.md", creates=True), cwd=REPO),
+         "behavior.touched_files[]", ["/home/me/.claude/plans/p.md"], some={"outside": 1}),
+    Case("no touched files is an empty list", view(user("go"), READ), "behavior.touched_files[]", []),
+    Case("absolute paths are inside when nobody knows where the repository is",
+         view(user("go"), call("Edit", path="/testbed/a.py")), "behavior.touched_files[]", some={"outside": 0}),
+    Case("diff lines of a session without edits is zero", view(user("go"), READ), "behavior.diff_lines", 0),
+    Case("diff lines are absent when no edit tells its lines and flagged when some do not",
+         view(user("go"), bash("touch a.py")), "behavior.diff_lines", Absent("missing_field", "line_counts")),
+    Case("diff lines are absent when no edit tells its lines and flagged when some do not",
+         view(user("go"), bash("touch a.py"), call("Edit", path="a.py", hunks=[Hunk(start_line=1, end_line=1, added=1,
+         removed=0)])), "behavior.diff_lines", 1, support=[3], counter=[2], some={"edits_without_lines": 1}),
+    Case("without a change the whole session counts and is censored",
+         view(user("go"), READ, call("Read", path="b.py"), think("hm"), cwd=REPO), BEFORE, 2, support=[2, 3],
+         some={"censored": True}),
+    Case("files read tells the shell readers and the first change",
+         view(user("go"), READ, READ, bash("head -20 b.py"), EDITED, bash("cat late.py"), cwd=REPO), READ_BEFORE,
+         detail={"censored": False, "outside": 0, "shell_reads": 1}, support=[2, 4], counter=[5]),
+    Case("edit to read ratio without reads is not computable", view(user("go"), EDITED), "behavior.edit_to_read_ratio",
+         Absent("not_computable", "zero_denominator")),
+    Case("edit to read ratio without reads is not computable", view(user("go"), READ, EDITED),
+         "behavior.edit_to_read_ratio", support=[3], denominator=[2]),
+    Case("a new file counts where the gold patch makes it too",
+         ran(READ_CALL, call("Write", path="src/new.py", creates=True), gold_patch=[patched("src/new.py", "create")]),
+         HIT, True, some={"file": "src/new.py"}),
+    Case("a change by a script is known from the patch",
+         ran(READ_CALL, call("Bash", command="python fix.py"), gold_patch=GOLD, patch=[patched("src/a.py")]), HIT,
+         True, some={"method": "single_touched"}),
+    Case("without an edit or a gold patch it says so", ran(READ_CALL, gold_patch=GOLD), HIT,
+         Absent("not_applicable", "no_edit")),
+    Case("without an edit or a gold patch it says so", ran(RIGHT), HIT, Absent("missing_artifact", "gold_patch")),
+    Case("without the controller its words are a missing artifact", ran(RIGHT, gold_patch=GOLD), MODE,
+         Absent("missing_artifact", "harbor_result")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()
 
 
 def test_the_projects_own_class_needs_a_gold_patch_and_a_transcript() -> None:

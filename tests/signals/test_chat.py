@@ -12,28 +12,13 @@ from agentsignals.signals import Measured
 from agentsignals.signals.catalog import by_path, measure, plain
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, event, say, session, user, view
-from tests.signals.ask import absent, by_turn, detail, evidence, lines, value, values_over_sessions
+from tests.signals.ask import Case, absent, by_turn, detail, evidence, lines, value, values_over_sessions
 
 TYPES, POSITIONS, SHARES = (
     "chat.file_types_touched",
     "chat.tool_calls_by_position",
     "chat.tool_composition_by_position",
 )
-
-
-def test_extensions_are_counted_in_lower_case_over_reads_edits_and_searches_of_a_file() -> None:
-    one = view(
-        user("go"),
-        call("Read", path="src/a.PY"),
-        call("Read", path="src/a.PY"),
-        call("Edit", path="src/a.py"),
-        call("Grep", path="docs/x.md", pattern="y"),
-        call("Grep", path="docs", pattern="y"),
-        call("Bash", command="make"),
-        call("Read", path="b.py", thread="agent-1"),
-    )
-    assert value(one, TYPES) == {"py": 3, "md": 1}
-    assert lines(one, TYPES) == [2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -52,10 +37,6 @@ def test_the_extension_is_behind_the_last_dot_that_the_name_does_not_begin_with(
     assert value(view(user("go"), call("Read", path=path)), TYPES) == {extension: 1}
 
 
-def test_a_session_that_touched_no_file_has_no_types() -> None:
-    assert value(view(user("go"), call("Bash", command="make")), TYPES) == {}
-
-
 def test_each_call_falls_into_its_tenth_of_the_session() -> None:
     reads, edits = [call("Read", path="a.py")] * 15, [call("Edit", path="a.py")] * 5
     one = view(user("go"), *reads, *edits)
@@ -64,17 +45,6 @@ def test_each_call_falls_into_its_tenth_of_the_session() -> None:
         "edit": [0, 0, 0, 0, 0, 0, 0, 1, 2, 2],
     }
     assert len(lines(one, POSITIONS)) == 20
-
-
-def test_nine_calls_are_too_few_and_ten_are_one_for_each_tenth() -> None:
-    read = call("Read", path="a.py")
-    assert absent(view(user("go"), *[read] * 9), POSITIONS) == ("not_applicable", "under_10_calls")
-    assert value(view(user("go"), *[read] * 10), POSITIONS) == {"read": [1] * 10}
-
-
-def test_calls_that_do_not_divide_by_ten_fall_into_the_tenth_they_begin_in() -> None:
-    read = call("Read", path="a.py")
-    assert value(view(user("go"), *[read] * 13), POSITIONS) == {"read": [2, 1, 1, 2, 1, 1, 2, 1, 1, 1]}
 
 
 def test_shares_are_of_the_calls_of_all_sessions_in_a_tenth() -> None:
@@ -217,43 +187,10 @@ def test_lines_the_agent_added_and_removed_again_are_followed_by_their_place(
     assert value(one, PATH) == pytest.approx(num / den)
 
 
-def test_a_hunk_of_two_changes_loses_no_more_than_it_removed() -> None:
-    spread = Hunk(
-        start_line=1, end_line=10, added=1, removed=1, old_start=1
-    )  # ten lines long, of which one was replaced
-    one = view(user("go"), edit(hunk(1, 10, 0)), edit(spread))
-    assert detail(one, PATH)["num"] == 1
-
-
-def test_a_file_written_anew_loses_what_it_held_and_a_deleted_file_everything() -> None:
-    again = view(user("go"), call("Write", path="a.py", hunks=[whole(10)], creates=True), edit(whole(4, 10)))
-    assert (detail(again, PATH)["num"], detail(again, PATH)["den"]) == (10, 14)
-    gone = view(user("go"), edit(hunk(1, 5, 0)), call("Bash", command="rm a.py"))
-    assert (detail(gone, PATH)["num"], detail(gone, PATH)["den"]) == (5, 5)
-    assert lines(gone, PATH) == [3]
-
-
-def test_a_rewrite_that_does_not_say_what_it_removed_is_followed_anew() -> None:
-    one = view(user("go"), edit(hunk(1, 5, 0)), edit(whole(8, None)), edit(hunk(1, 0, 8)))
-    assert (detail(one, PATH)["num"], detail(one, PATH)["den"]) == (8, 13)
-    assert detail(one, PATH)["unfollowed_lines"] == 5
-
-
 def test_a_change_through_the_shell_ends_the_following_of_that_file() -> None:
     one = view(user("go"), edit(hunk(1, 5, 0)), call("Bash", command="sed -i s/a/b/ a.py"), edit(hunk(1, 0, 5)))
     found = detail(one, PATH)
     assert (found["num"], found["edits_without_lines"], found["unfollowed_lines"]) == (0, 1, 5)
-
-
-def test_resetting_the_whole_tree_is_not_counted_as_removing_lines() -> None:
-    one = view(user("go"), edit(hunk(1, 5, 0)), call("Bash", command="git restore ."), edit(hunk(1, 0, 5)))
-    assert (detail(one, PATH)["num"], detail(one, PATH)["unfollowed_lines"]) == (0, 5)
-
-
-def test_evidence_names_the_edits_that_removed_lines_and_those_that_added() -> None:
-    one = view(user("go"), edit(hunk(1, 10, 0)), edit(hunk(40, 0, 1)), edit(hunk(2, 0, 2)))
-    assert lines(one, PATH) == [4]
-    assert lines(one, PATH, "denominator") == [2]
 
 
 def test_without_edits_or_line_counts_or_added_lines_there_is_no_share() -> None:
@@ -292,8 +229,45 @@ INTERRUPT = event("interrupt", "[Request interrupted by user]")
 READ = call("Read", path="a.py")
 
 
-def test_turns_per_session_is_the_number_of_prompts() -> None:
-    assert value(view(user("a"), say("b"), user("c")), "chat.turns_per_session") == 2
+CASES = (
+    Case("extensions are counted in lower case over reads edits and searches of a file",
+         view(user("go"), call("Read", path="src/a.PY"), call("Read", path="src/a.PY"), call("Edit", path="src/a.py"),
+         call("Grep", path="docs/x.md", pattern="y"), call("Grep", path="docs", pattern="y"), call("Bash",
+         command="make"), call("Read", path="b.py", thread="agent-1")), TYPES, {"py": 3, "md": 1},
+         support=[2, 3, 4, 5]),
+    Case("a session that touched no file has no types", view(user("go"), call("Bash", command="make")), TYPES, {}),
+    Case("nine calls are too few and ten are one for each tenth", view(user("go"), *[call("Read", path="a.py")] * 9),
+         POSITIONS, Absent("not_applicable", "under_10_calls")),
+    Case("nine calls are too few and ten are one for each tenth", view(user("go"), *[call("Read", path="a.py")] * 10),
+         POSITIONS, {"read": [1] * 10}),
+    Case("calls that do not divide by ten fall into the tenth they begin in",
+         view(user("go"), *[call("Read", path="a.py")] * 13), POSITIONS, {"read": [2, 1, 1, 2, 1, 1, 2, 1, 1, 1]}),
+    Case("a hunk of two changes loses no more than it removed",
+         view(user("go"), edit(hunk(1, 10, 0)), edit(Hunk(start_line=1, end_line=10, added=1, removed=1,
+         old_start=1))), PATH, some={"num": 1}),
+    Case("a file written anew loses what it held and a deleted file everything",
+         view(user("go"), call("Write", path="a.py", hunks=[whole(10)], creates=True), edit(whole(4, 10))), PATH,
+         some={"num": 10, "den": 14}),
+    Case("a file written anew loses what it held and a deleted file everything",
+         view(user("go"), edit(hunk(1, 5, 0)), call("Bash", command="rm a.py")), PATH, support=[3],
+         some={"num": 5, "den": 5}),
+    Case("a rewrite that does not say what it removed is followed anew",
+         view(user("go"), edit(hunk(1, 5, 0)), edit(whole(8, None)), edit(hunk(1, 0, 8))), PATH,
+         some={"num": 8, "den": 13, "unfollowed_lines": 5}),
+    Case("resetting the whole tree is not counted as removing lines",
+         view(user("go"), edit(hunk(1, 5, 0)), call("Bash", command="git restore ."), edit(hunk(1, 0, 5))), PATH,
+         some={"num": 0, "unfollowed_lines": 5}),
+    Case("evidence names the edits that removed lines and those that added",
+         view(user("go"), edit(hunk(1, 10, 0)), edit(hunk(40, 0, 1)), edit(hunk(2, 0, 2))), PATH, support=[4],
+         denominator=[2]),
+    Case("turns per session is the number of prompts", view(user("a"), say("b"), user("c")), "chat.turns_per_session",
+         2),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()
 
 
 def test_calls_belong_to_the_prompt_before_them() -> None:

@@ -15,7 +15,7 @@ from agentsignals.signals.catalog import by_path as signal_of
 from agentsignals.signals.dynamics import drift_onset_turn, goals, max_cp
 from agentsignals.views.session import NO_EVIDENCE, SessionView
 from tests.build import Part, call, say, think, user, view
-from tests.signals.ask import absent, detail, evidence, lines, value
+from tests.signals.ask import Case, absent, detail, evidence, lines, value
 
 RATIO, REPEATS = "dynamics.correction_ratio", "dynamics.repetition_rate"
 
@@ -24,35 +24,11 @@ def bash(command: str, **more: Any) -> Part:
     return call("Bash", command=command, **more)
 
 
-def test_corrections_count_from_the_second_turn_on() -> None:
-    one = view(user("no, use tabs"), say("ok"), user("no, use tabs"), say("ok"), user("thanks"), user("you missed one"))
-    assert value(one, RATIO) == 0.5
-    assert detail(one, RATIO) == {"num": 2, "den": 4, "turns": [2 - 1, 3], "raw_seed": 0.5}
-    assert lines(one, RATIO) == [3, 6]
-    assert lines(one, RATIO, "denominator") == [1, 3, 5, 6]
-
-
 def test_evidence_names_the_pattern_and_the_words_it_matched() -> None:
     one = view(user("go"), say("ok"), user("wait, why are we deleting this?"))
     assert [i.excerpt for i in evidence(one, RATIO).items if i.role == "support"] == [
         "wait: “wait” wait, why are we deleting this?"
     ]
-
-
-def test_one_turn_is_a_ratio_of_nothing_to_one() -> None:
-    assert value(view(user("stop")), RATIO) == 0.0
-    assert detail(view(user("stop")), RATIO)["raw_seed"] == 1.0
-
-
-def test_a_plan_stays_below_the_line_but_corrects_nothing() -> None:
-    one = view(user("go"), user("Implement the following plan: no, wrong", "plan_handoff"))
-    assert detail(one, RATIO) == {"num": 0, "den": 2, "turns": [], "raw_seed": 0.0}
-
-
-def test_weak_words_correct_only_when_a_tool_is_refused() -> None:
-    why = "why did you use a list here?"
-    assert value(view(user("go"), user(why)), RATIO) == 0.0
-    assert value(view(user("go"), user(why, "rejection_feedback")), RATIO) == 0.5
 
 
 def test_english_patterns_say_nothing_about_other_languages() -> None:
@@ -136,10 +112,6 @@ FAILED_EDIT = call("Edit", path="b.py", status="error", result="x", old_string="
 )
 def test_a_repeat_is_stale_until_something_is_edited(parts: list[Part], stale: int) -> None:
     assert detail(view(user("go"), *parts), REPEATS)["stale_max"] == stale
-
-
-def test_without_calls_nothing_can_repeat() -> None:
-    assert absent(view(user("go"), say("hm")), REPEATS) == ("not_computable", "zero_denominator")
 
 
 def test_many_calls_of_one_tool_cost_no_quadratic_time() -> None:
@@ -250,24 +222,6 @@ def test_a_fourth_turn_allows_to_leave_the_first_out() -> None:
     assert detail(one, PATH)["excl_first_norm"] == pytest.approx(1.0)
 
 
-def test_a_long_paste_counts_four_hundred_tokens() -> None:
-    one = view(user(words(1)), user(words(60_000)), user(words(799)))
-    assert value(one, PATH) == pytest.approx((400 - 1) / 2)
-
-
-def test_code_and_quoted_lines_are_not_counted() -> None:
-    fenced = "look at\n```\n" + "x = 1\n" * 50 + "```"
-    assert value(view(user("one two"), user(fenced), user("one two")), PATH) == pytest.approx(0.0)
-
-
-def test_plan_handoffs_and_bare_attachments_are_no_messages() -> None:
-    said = [user(words(3)), say("ok"), user(words(3)), say("ok")]
-    two = view(user(words(200), "plan_handoff"), *said, user("", "attachment"), say("ok"))
-    assert absent(two, PATH) == ("not_applicable", "fewer_than_3_turns")
-    three = view(user(words(200), "plan_handoff"), *said, user("", "attachment"), user(words(3)))
-    assert value(three, PATH) == pytest.approx(0.0)
-
-
 # dynamics.gd_inaction.
 
 INACTION = "dynamics.gd_inaction"
@@ -354,29 +308,6 @@ def test_reading_it_changing_another_or_being_refused_touches_nothing(later: Par
     assert value(view(user("go"), todo("Change a.py", "Do it"), later), INACTION) == 1.0
 
 
-def test_only_what_follows_the_first_plan_counts() -> None:
-    one = view(user("go"), edit("a.py"), todo("Change a.py", "Do it"), todo("Change b.py", "Do it"), edit("b.py"))
-    assert detail(one, INACTION)["untouched"] == ["a.py"]
-
-
-def test_a_plan_handed_over_with_the_first_turn_is_the_first_plan() -> None:
-    text = "Implement the following plan:\n1. Change a.py\n2. Change b.py"
-    one = view(user(text, "plan_handoff"), edit("a.py"), todo("Change c.py", "Do it"))
-    assert detail(one, INACTION) == {"num": 1, "den": 2, "source": "handoff", "untouched": ["b.py"]}
-    assert lines(one, INACTION) == [1]
-
-
-def test_without_a_plan_there_is_nothing_to_leave_undone() -> None:
-    assert absent(view(user("1. Change a.py\n2. Change b.py")), INACTION) == (
-        "not_applicable",
-        "no_plan_items",
-    )
-    assert absent(view(user("go"), call("TodoWrite", todos="broken")), INACTION) == (
-        "not_applicable",
-        "no_plan_items",
-    )
-
-
 @pytest.mark.parametrize("step", ["a_" * 30_000, "aB" * 30_000, "a/" * 30_000, "a." * 30_000, "a" * 60_000 + "("])
 def test_a_step_of_any_shape_is_read_in_reasonable_time(step: str) -> None:
     view_ = view(user("go"), todo(step, "Do it"))
@@ -393,21 +324,6 @@ AGAIN = user("that's still not right, environment variables please")
 RIGHT = say("Settings come from environment variables now.")
 
 
-def test_an_answer_that_stays_where_it_was_is_locked() -> None:
-    locked = view(ASKED, WRONG, NO, WRONG, AGAIN, WRONG)
-    assert value(locked, LOCK_TURN) == 1
-    assert detail(locked, LOCK_TURN)["second_turn"] == 2
-    assert detail(locked, LOCK_TURN)["moved"] == 0
-    assert lines(locked, LOCK_TURN) == [3, 5]
-
-
-def test_an_answer_that_came_nearer_is_not() -> None:
-    assert absent(view(ASKED, WRONG, NO, RIGHT, AGAIN, RIGHT), LOCK_TURN) == (
-        "none_found",
-        "2 corrections",
-    )
-
-
 @pytest.mark.parametrize(
     ("between", "is_locked"),
     [([user("ok")], True), ([user("great, thanks!")], False), ([user("ok"), WRONG] * 3, False)],
@@ -416,22 +332,6 @@ def test_an_answer_that_came_nearer_is_not() -> None:
 def test_what_lies_between_two_corrections_matters(between: list[Part], is_locked: bool) -> None:
     found = value(view(ASKED, WRONG, NO, WRONG, *between, WRONG, AGAIN, WRONG), LOCK_TURN)
     assert (found == 1) is is_locked
-
-
-def test_a_report_of_failure_counts_as_a_correction() -> None:
-    failing = user("the settings test is still failing")
-    assert value(view(ASKED, WRONG, failing, WRONG, failing, WRONG), LOCK_TURN) == 1
-
-
-def test_a_correction_in_the_first_message_corrects_nothing() -> None:
-    assert absent(view(NO, WRONG, AGAIN, WRONG, user("ok"), WRONG), LOCK_TURN) == (
-        "none_found",
-        "1 corrections",
-    )
-
-
-def test_two_turns_are_too_few() -> None:
-    assert absent(view(ASKED, WRONG, NO, WRONG), LOCK_TURN) == ("not_applicable", "few_turns")
 
 
 def edit_of(path: str) -> Part:
@@ -688,14 +588,6 @@ def test_another_subject_rises_as_the_old_one_leaves_the_window_of_three_turns()
     assert detail(moved, MOST) == {"turn": 3, "band": "severe"}
 
 
-def test_the_request_itself_is_not_among_what_it_is_compared_with() -> None:
-    at_once = view(*talk(CLIENT, "Ok.", INVOICE, ABOUT_INVOICE))
-    assert value(at_once, CURVE) == [0.0, 1.0]
-    assert value(at_once, ONSET) == 1
-    assert detail(at_once, ONSET) == {"band": "started_wrong", "sustained": None}
-    assert detail(at_once, CURVE)["shape"] == "sharp"
-
-
 @pytest.mark.parametrize(
     ("turns_on_it", "band"),
     [(1, "started_wrong"), (2, "early"), (6, "mid_session"), (12, "late_mid"), (17, "late")],
@@ -724,12 +616,6 @@ def test_the_cuts_are_passed_only_above_them(
     most = max_cp(three, NO_EVIDENCE, curve)
     assert isinstance(most, Measured)
     assert most.detail["band"] == band
-
-
-def test_an_aside_is_no_sustained_drift() -> None:
-    aside = view(*talk(CLIENT, "Ok.", INVOICE, ABOUT_INVOICE, *([CLIENT, ABOUT_CLIENT * 3] * 3)))
-    assert value(aside, ONSET) == 1
-    assert detail(aside, ONSET)["sustained"] is None
 
 
 def test_what_asks_for_nothing_is_no_anchor() -> None:
@@ -773,19 +659,76 @@ def test_a_long_paste_does_not_push_the_answer_out() -> None:
     assert detail(pasted, CURVE)["raw"][1] < 1
 
 
-def test_coherence_is_one_for_an_answer_to_the_question_and_null_for_none() -> None:
-    some = view(user(CLIENT), say(ABOUT_CLIENT), user(INVOICE), say(ABOUT_INVOICE), user("and?"))
-    assert value(some, COHERENCE) == [1.0, 0.0, None]
+CASES = (
+    Case("corrections count from the second turn on",
+         view(user("no, use tabs"), say("ok"), user("no, use tabs"), say("ok"), user("thanks"),
+         user("you missed one")), RATIO, 0.5, {"num": 2, "den": 4, "turns": [2 - 1, 3], "raw_seed": 0.5},
+         support=[3, 6], denominator=[1, 3, 5, 6]),
+    Case("one turn is a ratio of nothing to one", view(user("stop")), RATIO, 0.0, some={"raw_seed": 1.0}),
+    Case("a plan stays below the line but corrects nothing",
+         view(user("go"), user("Implement the following plan: no, wrong", "plan_handoff")), RATIO,
+         detail={"num": 0, "den": 2, "turns": [], "raw_seed": 0.0}),
+    Case("weak words correct only when a tool is refused", view(user("go"), user("why did you use a list here?")),
+         RATIO, 0.0),
+    Case("weak words correct only when a tool is refused",
+         view(user("go"), user("why did you use a list here?", "rejection_feedback")), RATIO, 0.5),
+    Case("without calls nothing can repeat", view(user("go"), say("hm")), REPEATS,
+         Absent("not_computable", "zero_denominator")),
+    Case("a long paste counts four hundred tokens", view(user(words(1)), user(words(60_000)), user(words(799))), PATH,
+         pytest.approx((400 - 1) / 2)),
+    Case("code and quoted lines are not counted",
+         view(user("one two"), user("look at\n```\n" + "x = 1\n" * 50 + "```"), user("one two")), PATH,
+         pytest.approx(0.0)),
+    Case("plan handoffs and bare attachments are no messages",
+         view(user(words(200), "plan_handoff"), *[user(words(3)), say("ok"), user(words(3)), say("ok")], user("",
+         "attachment"), say("ok")), PATH, Absent("not_applicable", "fewer_than_3_turns")),
+    Case("plan handoffs and bare attachments are no messages",
+         view(user(words(200), "plan_handoff"), *[user(words(3)), say("ok"), user(words(3)), say("ok")], user("",
+         "attachment"), user(words(3))), PATH, pytest.approx(0.0)),
+    Case("only what follows the first plan counts",
+         view(user("go"), edit("a.py"), todo("Change a.py", "Do it"), todo("Change b.py", "Do it"), edit("b.py")),
+         INACTION, some={"untouched": ["a.py"]}),
+    Case("a plan handed over with the first turn is the first plan",
+         view(user("Implement the following plan:\n1. Change a.py\n2. Change b.py", "plan_handoff"), edit("a.py"),
+         todo("Change c.py", "Do it")), INACTION,
+         detail={"num": 1, "den": 2, "source": "handoff", "untouched": ["b.py"]}, support=[1]),
+    Case("without a plan there is nothing to leave undone", view(user("1. Change a.py\n2. Change b.py")), INACTION,
+         Absent("not_applicable", "no_plan_items")),
+    Case("without a plan there is nothing to leave undone", view(user("go"), call("TodoWrite", todos="broken")),
+         INACTION, Absent("not_applicable", "no_plan_items")),
+    Case("an answer that stays where it was is locked", view(ASKED, WRONG, NO, WRONG, AGAIN, WRONG), LOCK_TURN, 1,
+         support=[3, 5], some={"second_turn": 2, "moved": 0}),
+    Case("an answer that came nearer is not", view(ASKED, WRONG, NO, RIGHT, AGAIN, RIGHT), LOCK_TURN,
+         Absent("none_found", "2 corrections")),
+    Case("a report of failure counts as a correction",
+         view(ASKED, WRONG, user("the settings test is still failing"), WRONG,
+         user("the settings test is still failing"), WRONG), LOCK_TURN, 1),
+    Case("a correction in the first message corrects nothing", view(NO, WRONG, AGAIN, WRONG, user("ok"), WRONG),
+         LOCK_TURN, Absent("none_found", "1 corrections")),
+    Case("two turns are too few", view(ASKED, WRONG, NO, WRONG), LOCK_TURN, Absent("not_applicable", "few_turns")),
+    Case("the request itself is not among what it is compared with",
+         view(*talk(CLIENT, "Ok.", INVOICE, ABOUT_INVOICE)), CURVE, [0.0, 1.0], some={"shape": "sharp"}),
+    Case("the request itself is not among what it is compared with",
+         view(*talk(CLIENT, "Ok.", INVOICE, ABOUT_INVOICE)), ONSET, 1, {"band": "started_wrong", "sustained": None}),
+    Case("an aside is no sustained drift",
+         view(*talk(CLIENT, "Ok.", INVOICE, ABOUT_INVOICE, *([CLIENT, ABOUT_CLIENT * 3] * 3))), ONSET, 1,
+         some={"sustained": None}),
+    Case("coherence is one for an answer to the question and null for none",
+         view(user(CLIENT), say(ABOUT_CLIENT), user(INVOICE), say(ABOUT_INVOICE), user("and?")), COHERENCE,
+         [1.0, 0.0, None]),
+    Case("the close is compared with the request", view(*talk(CLIENT, ABOUT_CLIENT)), CLOSE, 1.0),
+    Case("the close is compared with the request",
+         view(user(CLIENT), say(ABOUT_CLIENT), user(INVOICE), say(ABOUT_INVOICE), user("thanks")), CLOSE, 0.0,
+         some={"answer_turn": 1, "confidence": "low"}),
+    Case("the close is compared with the request", view(user(CLIENT)), CLOSE, Absent("not_applicable", "no_answer")),
+    Case("the close is compared with the request", view(user(CLIENT), say("…")), CLOSE,
+         Absent("not_computable", "no_words")),
+)  # fmt: skip
 
 
-def test_the_close_is_compared_with_the_request() -> None:
-    assert value(view(*talk(CLIENT, ABOUT_CLIENT)), CLOSE) == 1.0
-    moved = view(user(CLIENT), say(ABOUT_CLIENT), user(INVOICE), say(ABOUT_INVOICE), user("thanks"))
-    assert value(moved, CLOSE) == 0.0
-    assert detail(moved, CLOSE)["answer_turn"] == 1
-    assert detail(moved, CLOSE)["confidence"] == "low"
-    assert absent(view(user(CLIENT)), CLOSE) == ("not_applicable", "no_answer")
-    assert absent(view(user(CLIENT), say("…")), CLOSE) == ("not_computable", "no_words")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()
 
 
 def test_every_value_names_its_embedder_and_scale() -> None:

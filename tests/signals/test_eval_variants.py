@@ -10,7 +10,7 @@ from agentsignals.changes.hunks import Hunk
 from agentsignals.model import Absent, HarnessSummary, Statement
 from agentsignals.signals.catalog import INTERNAL_ERROR, measure
 from tests.build import START, Part, call, say, user, view
-from tests.signals.ask import absent, detail, evidence, value
+from tests.signals.ask import Case, absent, detail, evidence, value
 from tests.signals.attempts import patched, ran, trial, unseen
 
 TURNS, CALLS, EDITS = "behavior.turn_count", "behavior.tool_call_count", "behavior.edit_calls"
@@ -30,11 +30,6 @@ def test_the_harness_count_wins_and_the_transcripts_stands_beside(path: str, tol
     assert [i.excerpt for i in evidence(one, path).items] == ["summary is said here"]
 
 
-def test_counts_that_agree_are_no_conflict() -> None:
-    one = ran(EDIT, summary=HarnessSummary(tool_calls=1))
-    assert detail(one, CALLS) == {"method": "harness", "jsonl_count": 1, "conflict": False}
-
-
 @pytest.mark.parametrize(("path", "told"), [(TURNS, 9), (CALLS, 8), (EDITS, 7)])
 def test_the_harness_count_stands_alone_without_a_transcript(path: str, told: int) -> None:
     assert (value(unseen(summary=COUNTED), path), detail(unseen(summary=COUNTED), path)) == (
@@ -52,13 +47,6 @@ def test_without_a_summary_the_transcript_counts_as_in_a_product_session() -> No
     attempt, session = ran(say("a"), EDIT), view(user("fix it"), say("a"), EDIT, cwd="/testbed")
     for path in (TURNS, CALLS, EDITS, TOUCHED, DIFF, BASH):
         assert (value(attempt, path), detail(attempt, path)) == (value(session, path), detail(session, path)), path
-
-
-def test_zero_is_a_count() -> None:
-    assert value(unseen(summary=HarnessSummary(turns=0, touched_files=[])), TURNS) == 0
-    assert value(unseen(summary=HarnessSummary(touched_files=[])), TOUCHED) == []
-    assert value(unseen(summary=HarnessSummary(touched_files=[])), DIFF) == 0
-    assert value(unseen(patch=[]), TOUCHED) == []
 
 
 def test_an_empty_submission_is_no_proof_that_nothing_changed() -> None:
@@ -182,20 +170,7 @@ def test_a_final_failure_that_is_not_told(facts: dict[str, Any], expected: tuple
     assert absent(unseen(**facts), "infra.final_failure_mode") == expected
 
 
-def test_a_final_failure_of_a_solved_trial_contradicts_it() -> None:
-    one = unseen(reward=1.0, localization={"finalFailureMode": "stuck"})
-    assert (value(one, "infra.final_failure_mode"), detail(one, "infra.final_failure_mode")) == (
-        "stuck",
-        {"inconsistent": True},
-    )
-
-
 PRICED = {"input_tokens": 10, "output_tokens": 5, "cost_usd": 0.5}
-
-
-def test_a_cost_is_the_sessions_own_and_the_harness_stands_beside() -> None:
-    one = ran(say("a", **PRICED), cost_usd=0.9)
-    assert (value(one, COST), detail(one, COST)["harness"]) == (0.5, 0.9)
 
 
 @pytest.mark.parametrize("parts", [[], [say("a")]])
@@ -256,11 +231,29 @@ def test_phases_on_stdout_are_known_without_a_transcript() -> None:
     assert (value(one, TRANSITIONS), detail(one, TRANSITIONS)) == (["explore", "implement"], {"method": "plannotator"})
 
 
-def test_stdout_without_phases_is_no_missing_stdout() -> None:
-    one = unseen(kinds=["stdout"])
-    assert (value(one, PHASES), detail(one, PHASES)) == ([], {"instrumented": False})
-    assert absent(unseen(reward=1.0), PHASES) == ("missing_artifact", "stdout")
-    assert absent(one, TRANSITIONS) == ("missing_artifact", "no_phases_and_no_calls")
+CASES = (
+    Case("counts that agree are no conflict", ran(EDIT, summary=HarnessSummary(tool_calls=1)), CALLS,
+         detail={"method": "harness", "jsonl_count": 1, "conflict": False}),
+    Case("zero is a count", unseen(summary=HarnessSummary(turns=0, touched_files=[])), TURNS, 0),
+    Case("zero is a count", unseen(summary=HarnessSummary(touched_files=[])), TOUCHED, []),
+    Case("zero is a count", unseen(summary=HarnessSummary(touched_files=[])), DIFF, 0),
+    Case("zero is a count", unseen(patch=[]), TOUCHED, []),
+    Case("a final failure of a solved trial contradicts it",
+         unseen(reward=1.0, localization={"finalFailureMode": "stuck"}), "infra.final_failure_mode", "stuck",
+         {"inconsistent": True}),
+    Case("a cost is the sessions own and the harness stands beside", ran(say("a", **PRICED), cost_usd=0.9), COST, 0.5,
+         some={"harness": 0.9}),
+    Case("stdout without phases is no missing stdout", unseen(kinds=["stdout"]), PHASES, [], {"instrumented": False}),
+    Case("stdout without phases is no missing stdout", unseen(reward=1.0), PHASES,
+         Absent("missing_artifact", "stdout")),
+    Case("stdout without phases is no missing stdout", unseen(kinds=["stdout"]), TRANSITIONS,
+         Absent("missing_artifact", "no_phases_and_no_calls")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()
 
 
 def test_an_eval_session_of_which_no_harness_tells_has_a_reason_for_each_eval_signal() -> None:

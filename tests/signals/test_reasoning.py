@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from agentsignals.model import Absent
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, event, say, think, user, view
-from tests.signals.ask import absent, detail, evidence, lines, value
+from tests.signals.ask import Case, absent, detail, evidence, lines, value
 
 PHASES = "reasoning.plannotator_phases[]"
 TRANSITIONS = "reasoning.phase_transitions[]"
@@ -62,26 +63,6 @@ def test_what_announces_no_phase_is_none(text: str) -> None:
     assert absent(view(user("go"), event("phase", text)), PHASES) == ("missing_artifact", "stdout")
 
 
-def test_no_phase_events_are_an_empty_list_only_where_they_would_have_been_seen() -> None:
-    assert absent(view(user("go")), PHASES) == ("missing_artifact", "stdout")
-    bare = of_format("pi", user("go"))
-    assert (value(bare, PHASES), detail(bare, PHASES)) == ([], {"instrumented": False})
-
-
-def test_announced_phases_collapse_and_the_calls_are_not_asked() -> None:
-    one = view(
-        user("go"), announced("explore"), announced("explore"), EDIT_A, announced("ponder"), announced("implement")
-    )
-    assert value(one, TRANSITIONS) == ["explore", "implement"]
-    assert detail(one, TRANSITIONS) == {"method": "plannotator"}
-
-
-def test_an_extension_that_stayed_idle_leaves_the_calls_to_tell() -> None:
-    one = of_format("pi", user("go"), event("phase", '{"phase":"idle"}'), EDIT_A)
-    assert value(one, TRANSITIONS) == ["implement"]
-    assert detail(one, TRANSITIONS)["method"] == "heuristic"
-
-
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [
@@ -106,12 +87,6 @@ def test_phases_are_guessed_from_the_calls(parts: list[Part], expected: list[str
     assert value(one, TRANSITIONS) == expected
 
 
-def test_a_plan_written_outside_the_repository_is_no_implementation() -> None:
-    plan = call("Write", path="/home/me/.claude/plans/p.md", creates=True)
-    one = view(user("go"), READ_B, plan, TEST, EDIT_A, cwd="/home/me/app")
-    assert value(one, TRANSITIONS) == ["explore", "implement"]
-
-
 def test_guessed_phases_count_their_calls_and_name_where_each_begins() -> None:
     one = view(user("go"), READ_B, READ_A, EDIT_A, STATUS, TEST)
     assert detail(one, TRANSITIONS) == {
@@ -120,10 +95,6 @@ def test_guessed_phases_count_their_calls_and_name_where_each_begins() -> None:
     }
     assert lines(one, TRANSITIONS) == [2, 3, 4, 6]
     assert "design/signals.md#phases" in evidence(one, TRANSITIONS).rules[0]
-
-
-def test_without_phases_and_calls_there_is_nothing_to_tell_from() -> None:
-    assert absent(view(user("go"), say("hello")), TRANSITIONS) == ("missing_artifact", "no_phases_and_no_calls")
 
 
 @pytest.mark.parametrize(
@@ -149,12 +120,6 @@ def test_a_format_that_never_records_thinking_leaves_it_unknown(path: str) -> No
     assert absent(of_format("kiro", user("go"), say("done")), path)[0] == "missing_field"
 
 
-def test_reported_reasoning_tokens_win_over_the_estimate() -> None:
-    one = view(user("go"), think("x" * 400), say("a", reasoning_tokens=30), say("b", reasoning_tokens=12))
-    assert (value(one, TOKENS), detail(one, TOKENS)) == (42, {"method": "usage"})
-    assert lines(one, TOKENS) == [3, 4]
-
-
 @pytest.mark.parametrize(
     ("parts", "tokens", "redacted"),
     [
@@ -168,8 +133,33 @@ def test_reasoning_is_estimated_from_its_text(parts: list[Part], tokens: int, re
     assert (value(one, TOKENS), detail(one, TOKENS)) == (tokens, {"method": "chars4", "redacted_blocks": redacted})
 
 
-def test_thinking_of_which_no_text_was_kept_is_unknown_and_not_zero() -> None:
-    assert absent(view(user("go"), think(""), think("")), TOKENS) == ("missing_field", "all_blocks_redacted")
+CASES = (
+    Case("no phase events are an empty list only where they would have been seen", view(user("go")), PHASES,
+         Absent("missing_artifact", "stdout")),
+    Case("no phase events are an empty list only where they would have been seen", of_format("pi", user("go")), PHASES,
+         [], {"instrumented": False}),
+    Case("announced phases collapse and the calls are not asked",
+         view(user("go"), announced("explore"), announced("explore"), EDIT_A, announced("ponder"),
+         announced("implement")), TRANSITIONS, ["explore", "implement"], {"method": "plannotator"}),
+    Case("an extension that stayed idle leaves the calls to tell",
+         of_format("pi", user("go"), event("phase", '{"phase":"idle"}'), EDIT_A), TRANSITIONS, ["implement"],
+         some={"method": "heuristic"}),
+    Case("a plan written outside the repository is no implementation",
+         view(user("go"), READ_B, call("Write", path="/home/me/.claude/plans/p.md", creates=True), TEST, EDIT_A,
+         cwd="/home/me/app"), TRANSITIONS, ["explore", "implement"]),
+    Case("without phases and calls there is nothing to tell from", view(user("go"), say("hello")), TRANSITIONS,
+         Absent("missing_artifact", "no_phases_and_no_calls")),
+    Case("reported reasoning tokens win over the estimate",
+         view(user("go"), think("x" * 400), say("a", reasoning_tokens=30), say("b", reasoning_tokens=12)), TOKENS, 42,
+         {"method": "usage"}, support=[3, 4]),
+    Case("thinking of which no text was kept is unknown and not zero", view(user("go"), think(""), think("")), TOKENS,
+         Absent("missing_field", "all_blocks_redacted")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()
 
 
 # reasoning.plan_steps_detected: plans in text, as to-dos, or shown for approval, before the first change.

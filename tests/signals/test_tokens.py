@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from agentsignals.model import Absent
 from tests.build import Part, call, say, think, user, view
-from tests.signals.ask import absent, detail, evidence, lines, value
+from tests.signals.ask import Case, absent, detail, evidence, lines, value
 
 TOTALS = [
     "tokens.input_tokens_total",
@@ -47,12 +48,6 @@ def test_a_provider_without_cache_writes_misses_only_that_field() -> None:
     assert value(one, "tokens.context_growth_curve[]") == [100]
 
 
-def test_calls_that_report_nothing_are_counted_beside_those_that_do() -> None:
-    one = view(user("go"), *TWO, say("aborted", "m3"))
-    assert value(one, "tokens.output_tokens_total") == 150
-    assert detail(one, "tokens.output_tokens_total")["steps_without"] == 1
-
-
 def test_without_subagents_nothing_is_said_of_them() -> None:
     one = view(user("go"), *TWO)
     assert "subagent" not in detail(one, TOTALS[0])
@@ -74,14 +69,6 @@ def test_all_zero_usage_is_zero_and_no_denominator() -> None:
     assert value(one, "tokens.cost_usd") == 0.0
 
 
-def test_output_is_estimated_from_everything_the_model_wrote() -> None:
-    one = view(
-        user("go"), think("t" * 8), step("0123", 1, 9, 1, 1), call("Read", path="a"), say("sub", thread="agent-1")
-    )
-    arguments = len(one.calls[0].arguments)
-    assert detail(one, "tokens.output_tokens_total")["estimated"] == (8 + 4 + arguments + 3) // 4
-
-
 @pytest.mark.parametrize(("stop_reasons", "flagged"), [([None, None, "end_turn"], True), ([None, "a", "b"], False)])
 def test_output_of_mid_stream_snapshots_is_flagged_as_too_low(stop_reasons: list[str | None], flagged: bool) -> None:
     steps = [step(f"m{n}", 1, 2, 3, 4, stop_reason=reason) for n, reason in enumerate(stop_reasons)]
@@ -94,21 +81,6 @@ def test_output_of_mid_stream_snapshots_is_flagged_as_too_low(stop_reasons: list
 def test_an_agent_that_never_logs_stop_reasons_is_not_flagged() -> None:
     one = view(user("go"), step("m1", 1, 2, 3, 4, stop_reason=None), format="codex")
     assert "at_least" not in detail(one, "tokens.output_tokens_total")
-
-
-def test_cache_read_ratio_has_the_form_that_counts_writes() -> None:
-    one = view(user("go"), *TWO)
-    assert value(one, "tokens.cache_read_ratio") == 2000 / 4315
-    assert detail(one, "tokens.cache_read_ratio") == {"num": 2000, "den": 4315, "read_or_new": 2000 / 2015}
-    assert lines(one, "tokens.cache_read_ratio") == [3]
-    assert lines(one, "tokens.cache_read_ratio", "denominator") == [2, 3]
-
-
-def test_the_context_is_cached_and_uncached_input_together() -> None:
-    one = view(user("go"), *TWO, step("m3", 4, 9, 0, 500), step("x", 9, 9, 9, 9, thread="agent-1"))
-    assert value(one, "tokens.context_growth_curve[]") == [2010, 2305, 504]
-    assert detail(one, "tokens.context_growth_curve[]") == {"first": 2010, "max": 2305, "last": 504}
-    assert lines(one, "tokens.context_growth_curve[]") == [2, 3, 4]
 
 
 def test_a_session_without_model_calls_has_an_empty_curve_and_cost_nothing() -> None:
@@ -138,22 +110,36 @@ def test_cost_says_where_it_came_from(sources: list[str], method: str, table: st
     assert lines(one, "tokens.cost_usd") == [2, 3, 4]
 
 
-def test_a_call_with_tokens_and_no_price_leaves_the_cost_unknown_and_names_the_model() -> None:
-    one = view(user("go"), step("m1", 1, 2, 3, 4, cost_usd=0.25), step("m2", 1, 2, 3, 4, model="new-model"))
-    assert absent(one, "tokens.cost_usd") == ("missing_field", "unpriced: new-model")
-    assert lines(one, "tokens.cost_usd", "counter") == [3]
-
-
 def test_output_alone_needs_a_price_too() -> None:
     assert absent(view(user("go"), step("m1", 0, 9, 0, 0)), "tokens.cost_usd")[0] == "missing_field"
 
 
-def test_a_call_that_reports_neither_tokens_nor_cost_is_counted_beside_the_cost() -> None:
-    one = view(user("go"), step("m1", 1, 2, 3, 4, cost_usd=0.25), say("aborted", "m2"))
-    assert value(one, "tokens.cost_usd") == 0.25
-    assert detail(one, "tokens.cost_usd")["steps_without"] == 1
+CASES = (
+    Case("calls that report nothing are counted beside those that do", view(user("go"), *TWO, say("aborted", "m3")),
+         "tokens.output_tokens_total", 150, some={"steps_without": 1}),
+    Case("output is estimated from everything the model wrote",
+         view(user("go"), think("t" * 8), step("0123", 1, 9, 1, 1), call("Read", path="a"), say("sub",
+         thread="agent-1")), "tokens.output_tokens_total",
+         some={"estimated": (8 + 4 + len(view(user("go"), think("t" * 8), step("0123", 1, 9, 1, 1), call("Read",
+         path="a"), say("sub", thread="agent-1")).calls[0].arguments) + 3) // 4}),
+    Case("cache read ratio has the form that counts writes", view(user("go"), *TWO), "tokens.cache_read_ratio",
+         2000 / 4315, {"num": 2000, "den": 4315, "read_or_new": 2000 / 2015}, support=[3], denominator=[2, 3]),
+    Case("the context is cached and uncached input together",
+         view(user("go"), *TWO, step("m3", 4, 9, 0, 500), step("x", 9, 9, 9, 9, thread="agent-1")),
+         "tokens.context_growth_curve[]", [2010, 2305, 504], {"first": 2010, "max": 2305, "last": 504},
+         support=[2, 3, 4]),
+    Case("a call with tokens and no price leaves the cost unknown and names the model",
+         view(user("go"), step("m1", 1, 2, 3, 4, cost_usd=0.25), step("m2", 1, 2, 3, 4, model="new-model")),
+         "tokens.cost_usd", Absent("missing_field", "unpriced: new-model"), counter=[3]),
+    Case("a call that reports neither tokens nor cost is counted beside the cost",
+         view(user("go"), step("m1", 1, 2, 3, 4, cost_usd=0.25), say("aborted", "m2")), "tokens.cost_usd", 0.25,
+         some={"steps_without": 1}),
+    Case("a session has no cost when a subagent has no price",
+         view(user("go"), step("m1", 1, 2, 3, 4, cost_usd=0.25), step("x", 1, 1, 1, 1, thread="agent-1")),
+         "tokens.cost_usd", Absent("missing_field", "unpriced: claude-opus-4-5")),
+)  # fmt: skip
 
 
-def test_a_session_has_no_cost_when_a_subagent_has_no_price() -> None:
-    one = view(user("go"), step("m1", 1, 2, 3, 4, cost_usd=0.25), step("x", 1, 1, 1, 1, thread="agent-1"))
-    assert absent(one, "tokens.cost_usd") == ("missing_field", "unpriced: claude-opus-4-5")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from agentsignals.model import Absent
 from tests.build import call, say, user, view
-from tests.signals.ask import absent, detail, evidence, value
+from tests.signals.ask import Case, absent, detail, evidence, value
 from tests.signals.attempts import ran, trial, unseen
 
 CAP = "treatment.attempt1_tool_cap"
@@ -54,10 +55,6 @@ def test_what_nobody_configured_is_a_missing_field(knob: str) -> None:
     assert absent(unseen(reward=1.0), f"treatment.{knob}") == ("missing_field", knob)
 
 
-def test_calls_made_are_no_cap() -> None:
-    assert absent(ran(*[call("Bash", command="ls")] * 50), CAP) == ("missing_field", "attempt1_tool_cap")
-
-
 def test_both_caps_stand_on_every_attempt_of_the_trial() -> None:
     knobs = {"attempt1_tool_cap": 20, "retry_tool_cap": 40}
     for one in trial({"knobs": knobs}, {"knobs": knobs}):
@@ -82,11 +79,6 @@ def test_a_timeout_is_in_seconds(raw: Any, expected: int) -> None:
     assert value(unseen(knobs={"timeout_s": raw}), "treatment.timeout_s") == expected
 
 
-def test_a_converted_timeout_keeps_its_raw() -> None:
-    assert detail(unseen(knobs={"timeout_s": "30m"}), "treatment.timeout_s") == {"raw": "30m"}
-    assert detail(unseen(knobs={"timeout_s": 1800}), "treatment.timeout_s") == {}
-
-
 def test_an_agent_type_is_trimmed_and_lower_case_and_keeps_its_raw() -> None:
     one = unseen(knobs={"agent_type": " Mini-SWE-Agent "})
     assert value(one, "treatment.agent_type") == "mini-swe-agent"
@@ -100,22 +92,27 @@ def test_a_dataset_without_version_says_so() -> None:
     assert detail(unseen(knobs={"dataset": "swesmith"}), "treatment.dataset") == {"version_missing": True}
 
 
-def test_the_configured_model_wins_over_those_that_answered() -> None:
-    one = ran(say("a", model="gpt-5"), say("b", model="gpt-5-mini"), knobs={"model_id": "openai/gpt-5"})
-    assert value(one, MODEL) == "openai/gpt-5"
-    assert detail(one, MODEL) == {"method": "configured", "observed": {"gpt-5": 1, "gpt-5-mini": 1}}
+CASES = (
+    Case("calls made are no cap", ran(*[call("Bash", command="ls")] * 50), CAP,
+         Absent("missing_field", "attempt1_tool_cap")),
+    Case("a converted timeout keeps its raw", unseen(knobs={"timeout_s": "30m"}), "treatment.timeout_s",
+         detail={"raw": "30m"}),
+    Case("a converted timeout keeps its raw", unseen(knobs={"timeout_s": 1800}), "treatment.timeout_s", detail={}),
+    Case("the configured model wins over those that answered",
+         ran(say("a", model="gpt-5"), say("b", model="gpt-5-mini"), knobs={"model_id": "openai/gpt-5"}), MODEL,
+         "openai/gpt-5", {"method": "configured", "observed": {"gpt-5": 1, "gpt-5-mini": 1}}),
+    Case("a provider before the name is no other model",
+         ran(say("a", model="gpt-5"), knobs={"model_id": "openai/gpt-5"}), MODEL, detail={"method": "configured"}),
+    Case("without configuration the model that answered most counts and synthetic ones do not",
+         ran(*[say("a", model="gpt-5"), say("b", model="gpt-5"), say("c", model="haiku")], *(say(text,
+         model="<synthetic>") for text in "xyz")), MODEL, "gpt-5",
+         {"method": "observed", "observed": {"gpt-5": 2, "haiku": 1}}),
+)  # fmt: skip
 
 
-def test_a_provider_before_the_name_is_no_other_model() -> None:
-    one = ran(say("a", model="gpt-5"), knobs={"model_id": "openai/gpt-5"})
-    assert detail(one, MODEL) == {"method": "configured"}
-
-
-def test_without_configuration_the_model_that_answered_most_counts_and_synthetic_ones_do_not() -> None:
-    answers = [say("a", model="gpt-5"), say("b", model="gpt-5"), say("c", model="haiku")]
-    one = ran(*answers, *(say(text, model="<synthetic>") for text in "xyz"))
-    assert value(one, MODEL) == "gpt-5"
-    assert detail(one, MODEL) == {"method": "observed", "observed": {"gpt-5": 2, "haiku": 1}}
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()
 
 
 def test_two_places_that_differ_are_a_conflict_and_the_first_is_believed() -> None:

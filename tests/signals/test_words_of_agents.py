@@ -15,7 +15,7 @@ from agentsignals.words.agent_lexicon import HEDGES as HEDGES_EXT
 from agentsignals.words.agent_lexicon import SELF_CORRECTIONS as SELF_CORRECTIONS_EXT
 from agentsignals.words.prose import Phrases, Prose
 from tests.build import Part, call, say, think, user, view
-from tests.signals.ask import absent, detail, evidence, lines, value
+from tests.signals.ask import Case, absent, detail, evidence, lines, value
 
 CONFIRM = "user.confirmation_requests"
 SOUGHT = "anticipation.clarification_sought"
@@ -89,11 +89,6 @@ def test_a_message_asks_for_leave_once_and_tools_count_too() -> None:
     assert "confirmation: “Should I fix it?”" in evidence(one, CONFIRM).items[0].excerpt
 
 
-def test_without_questions_nothing_is_requested() -> None:
-    assert value(view(user("go"), say("Done.")), CONFIRM) == 0
-    assert value(view(user("go")), CONFIRM) == 0
-
-
 @pytest.mark.parametrize(
     ("parts", "how", "strict"),
     [
@@ -127,11 +122,6 @@ def test_clarification_is_sought_before_anything_is_done(parts: list[Part], how:
 )
 def test_an_offer_or_a_question_afterwards_seeks_no_clarification(parts: list[Part]) -> None:
     assert value(view(user("fix the parser"), *parts), SOUGHT) is False
-
-
-def test_without_a_response_nobody_could_ask() -> None:
-    assert absent(view(user("go")), SOUGHT) == ("not_applicable", "no_response")
-    assert absent(view(user("go"), user("now"), say("Done.")), SOUGHT) == ("not_applicable", "no_response")
 
 
 def test_an_agent_that_speaks_another_language_can_not_be_understood() -> None:
@@ -309,19 +299,6 @@ def test_the_hedging_rate_is_per_hundred_tokens_of_prose() -> None:
     assert evidence(one, RATE).items[0].excerpt.startswith("hedge: “I think”")
 
 
-def test_the_curve_has_the_rate_of_each_response_and_null_where_nothing_was_said() -> None:
-    one = view(
-        user("go"), say("Probably so."), call("Read", path="a.py"), user("more"), user("and?"), say("word " * 30)
-    )
-    assert value(one, CURVE) == [pytest.approx(100 / 3), None, 0.0]
-    assert detail(one, CURVE) == {"low_n": [0]}
-
-
-def test_hedges_do_not_reach_from_one_message_into_the_next() -> None:
-    one = view(user("go"), say("Then I"), say("think not"))
-    assert value(one, RATE) == 0.0
-
-
 def test_without_words_there_is_no_hedging_rate() -> None:
     assert absent(view(user("go"), call("Read", path="a.py")), RATE) == ("not_applicable", "no_visible_text")
     assert absent(view(user("go"), say("```\nx = 1\n```")), RATE) == ("not_applicable", "no_visible_text")
@@ -334,41 +311,37 @@ def test_an_agent_that_speaks_another_language_can_not_be_measured() -> None:
     assert absent(view(user("go"), say("テストは通りました。")), RATE) == ("not_computable", "language: ja")
 
 
-def test_self_corrections_are_told_apart_by_thinking_and_text_and_count_once_a_sentence() -> None:
-    one = view(
-        user("go"), think("Wait, no, actually, that's wrong. Actually, it is fine."), say("I was wrong."), say("Done.")
-    )
-    assert value(one, CORRECTIONS) == 3
-    assert detail(one, CORRECTIONS) == {"thinking": 2, "text": 1, "seed_literal": 2}
-    assert lines(one, CORRECTIONS) == [2, 2, 3]
-
-
-def test_no_agent_text_has_no_self_corrections() -> None:
-    assert value(view(user("go")), CORRECTIONS) == 0
-
-
 def test_where_thinking_is_never_recorded_self_corrections_are_unknown() -> None:
     one = view(user("go"), say("I was wrong."))
     one.session.conventions = ["thinking_not_logged"]
     assert absent(one, CORRECTIONS) == ("missing_field", "format_records_no_thinking")
 
 
-def test_assumptions_are_looked_for_in_the_first_thinking_block_only() -> None:
-    one = view(
-        user("go"),
-        say("Presumably."),
-        think("I'll assume yes."),
-        think("I'll assume no."),
-        user("x"),
-        think("Assuming."),
-    )
-    assert (value(one, ASSUMED), lines(one, ASSUMED)) == (1, [3])
-    assert detail(one, ASSUMED) == {"block": "thinking", "seed_literal": 1}
+CASES = (
+    Case("without questions nothing is requested", view(user("go"), say("Done.")), CONFIRM, 0),
+    Case("without questions nothing is requested", view(user("go")), CONFIRM, 0),
+    Case("without a response nobody could ask", view(user("go")), SOUGHT, Absent("not_applicable", "no_response")),
+    Case("without a response nobody could ask", view(user("go"), user("now"), say("Done.")), SOUGHT,
+         Absent("not_applicable", "no_response")),
+    Case("the curve has the rate of each response and null where nothing was said",
+         view(user("go"), say("Probably so."), call("Read", path="a.py"), user("more"), user("and?"),
+         say("word " * 30)), CURVE, [pytest.approx(100 / 3), None, 0.0], {"low_n": [0]}),
+    Case("hedges do not reach from one message into the next", view(user("go"), say("Then I"), say("think not")), RATE,
+         0.0),
+    Case("self corrections are told apart by thinking and text and count once a sentence",
+         view(user("go"), think("Wait, no, actually, that's wrong. Actually, it is fine."), say("I was wrong."),
+         say("Done.")), CORRECTIONS, 3, {"thinking": 2, "text": 1, "seed_literal": 2}, support=[2, 2, 3]),
+    Case("no agent text has no self corrections", view(user("go")), CORRECTIONS, 0),
+    Case("assumptions are looked for in the first thinking block only",
+         view(user("go"), say("Presumably."), think("I'll assume yes."), think("I'll assume no."), user("x"),
+         think("Assuming.")), ASSUMED, 1, {"block": "thinking", "seed_literal": 1}, support=[3]),
+    Case("an agent that said nothing assumed nothing", view(user("go")), ASSUMED, 0, {"empty": True}),
+)  # fmt: skip
 
 
-def test_an_agent_that_said_nothing_assumed_nothing() -> None:
-    one = view(user("go"))
-    assert (value(one, ASSUMED), detail(one, ASSUMED)) == (0, {"empty": True})
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from agentsignals.signals.catalog import by_path, plain
 from agentsignals.signals.corpus.metrics import COMMANDS_LOOKED_AT
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, event, say, session, think, user, view
-from tests.signals.ask import absent, detail, evidence, lines, value, values_over_sessions
+from tests.signals.ask import Case, absent, detail, evidence, lines, value, values_over_sessions
 
 READ = call("Read", path="a.py")
 SUBAGENT = call("Read", path="b.py", thread="agent-1")
@@ -22,14 +22,6 @@ SUBAGENT = call("Read", path="b.py", thread="agent-1")
 
 def over_sessions(path: str, **values: Sequence[Any]) -> Any:
     return values_over_sessions(by_path(path), values)
-
-
-def test_autonomy_is_calls_for_each_human_turn() -> None:
-    one = view(user("go"), READ, READ, READ, user("more"), READ, SUBAGENT)
-    assert value(one, "corpus.autonomy_ratio") == 2.0
-    assert detail(one, "corpus.autonomy_ratio") == {"num": 4, "den": 2, "with_subagents": 2.5}
-    assert lines(one, "corpus.autonomy_ratio") == [2, 3, 4, 6]
-    assert lines(one, "corpus.autonomy_ratio", "denominator") == [1, 5]
 
 
 def test_autonomy_without_calls_is_zero_and_without_turns_not_computable() -> None:
@@ -67,40 +59,9 @@ def test_tool_mix_entropy_is_in_bits_and_normed_by_the_number_of_tools(
     assert detail(one, "corpus.tool_mix_entropy")["norm"] == pytest.approx(norm)
 
 
-def test_tools_of_one_class_add_nothing_to_the_entropy_of_classes() -> None:
-    one = view(user("go"), call("mcp__a__x"), call("mcp__b__y"))
-    assert value(one, "corpus.tool_mix_entropy") == 1.0
-    assert detail(one, "corpus.tool_mix_entropy")["class_entropy"] == 0.0
-
-
-def test_the_class_mix_has_shares_that_sum_to_one() -> None:
-    one = view(user("go"), READ, READ, call("Bash", command="pytest"), call("Bash", command="git log"), SUBAGENT)
-    assert value(one, "corpus.tool_class_mix") == {"read": 0.5, "test": 0.25, "vcs": 0.25}
-    assert detail(one, "corpus.tool_class_mix") == {"n": 4}
-    assert lines(one, "corpus.tool_class_mix") == [2, 3, 4, 5]
-
-
 @pytest.mark.parametrize("path", ["corpus.tool_mix_entropy", "corpus.tool_class_mix"])
 def test_without_calls_there_is_no_mix(path: str) -> None:
     assert absent(view(user("go"), say("hello")), path) == ("not_applicable", "no_calls")
-
-
-def test_session_length_counts_what_says_something_and_leaves_subagents_out() -> None:
-    one = view(
-        user("go"),
-        think("hm"),
-        say("a"),
-        READ,
-        event("meta"),
-        event("interrupt"),
-        event("compaction"),
-        event("unknown"),
-        event("notification"),
-        SUBAGENT,
-    )
-    assert value(one, "corpus.session_length_events") == 7
-    assert detail(one, "corpus.session_length_events") == {"subagent_events": 2}
-    assert lines(one, "corpus.session_length_events") == [1, 2, 3, 4, 4, 6, 7]
 
 
 @pytest.mark.parametrize(("lengths", "median"), [([3], 3.0), ([1, 2, 10], 2.0), ([10, 1, 4, 2], 3.0)])
@@ -117,21 +78,10 @@ def priced(cost: float | None, thread: str = "main", tokens: int = 5) -> Part:
     return say("x", input_tokens=tokens, output_tokens=tokens, cost_usd=cost, thread=thread)
 
 
-def test_a_sessions_cost_includes_its_subagents() -> None:
-    one = view(user("go"), priced(1.5), priced(0.5, "agent-1"), priced(None, "agent-1", 0))
-    assert value(one, "corpus.session_cost_usd") == 2.0
-    assert detail(one, "corpus.session_cost_usd")["subagent"] == 0.5
-    assert lines(one, "corpus.session_cost_usd") == [2, 3]
-
-
 @pytest.mark.parametrize("usage", [{"output_tokens": 5}, {"input_tokens": 5}, {"cache_read_tokens": 5}])
 def test_a_sessions_cost_is_unknown_when_a_subagents_is(usage: dict[str, int]) -> None:
     one = view(user("go"), priced(1.5), say("x", thread="agent-1", **usage))
     assert absent(one, "corpus.session_cost_usd") == ("dependency_null", "tokens.cost_usd")
-
-
-def test_a_sessions_cost_is_unknown_when_the_main_threads_is() -> None:
-    assert absent(view(user("go"), priced(None)), "corpus.session_cost_usd") == ("dependency_null", "tokens.cost_usd")
 
 
 def test_cost_per_session_is_the_mean_of_the_known_costs_and_tells_how_many_are_not() -> None:
@@ -148,47 +98,6 @@ def test_cost_per_session_without_any_cost_is_not_computable() -> None:
 
 
 RATIO = "corpus.output_input_token_ratio"
-
-
-def test_output_is_compared_with_all_input_cached_or_not() -> None:
-    usage = {
-        "input_tokens": 10,
-        "output_tokens": 30,
-        "cache_read_tokens": 80,
-        "cache_write_tokens": 10,
-        "stop_reason": "x",
-    }
-    one = view(user("go"), say("a", **usage), say("b", **usage))
-    assert value(one, RATIO) == 0.3
-    assert detail(one, RATIO) == {"num": 60, "den": 200, "literal": 3.0}
-    assert lines(one, RATIO) == [2, 3]
-
-
-def test_output_counted_in_mid_stream_brings_an_estimate() -> None:
-    one = view(user("go"), say("x" * 40, input_tokens=0, output_tokens=1, cache_read_tokens=100))
-    estimated = {"confidence": "low", "at_least": True, "estimated": 0.1}
-    assert detail(one, RATIO) == {"num": 1, "den": 100, "literal": None, **estimated}
-
-
-def test_the_token_ratio_needs_usage_and_something_to_divide_by() -> None:
-    assert absent(view(user("go"), say("a")), RATIO) == ("missing_field", "usage")
-    assert absent(view(user("go"), say("a", output_tokens=3)), RATIO) == ("missing_field", "usage")
-    assert absent(view(user("go"), say("a", input_tokens=0, output_tokens=0)), RATIO) == (
-        "not_computable",
-        "zero_denominator",
-    )
-
-
-def test_short_messages_are_counted_by_characters_of_the_stripped_text() -> None:
-    texts = ["x" * 19, f"  {'x' * 20}\n", "x" * 21, "é" * 20, "   "]
-    one = view(*(user(text) for text in texts), user("yes", "plan_handoff"), user("", "attachment"))
-    assert value(one, "corpus.short_messages") == {"le_20": 3, "lt_20": 1, "n": 4}
-    assert lines(one, "corpus.short_messages") == [1, 2, 4]
-    assert lines(one, "corpus.short_messages", "denominator") == [1, 2, 3, 4]
-
-
-def test_a_session_in_which_nothing_was_typed_has_no_short_messages() -> None:
-    assert absent(view(user("plan", "plan_handoff")), "corpus.short_messages") == ("not_applicable", "no_messages")
 
 
 def test_the_share_of_short_messages_pools_the_sessions() -> None:
@@ -239,19 +148,6 @@ def test_an_edit_is_careful_when_the_agent_knew_the_file(parts: list[Part], num:
     assert (found["num"], found["den"]) == (num, den)
 
 
-def test_careful_and_blind_edits_are_both_shown() -> None:
-    one = view(user("go"), READ, EDIT, call("Edit", path="b.py"), BLOCKED)
-    assert value(one, CARE) == pytest.approx(2 / 3)
-    assert detail(one, CARE)["blocked"] == 1
-    assert (lines(one, CARE), lines(one, CARE, "counter")) == ([3, 5], [4])
-
-
-def test_what_was_read_before_a_compaction_still_counts_and_is_told() -> None:
-    one = view(user("go"), READ, event("compaction", "{}"), EDIT, EDIT)
-    assert value(one, CARE) == 1.0
-    assert detail(one, CARE)["lost_by_compaction"] == 1
-
-
 @pytest.mark.parametrize("parts", [[READ], [CREATE], [call("Edit", path="a.py", status="rejected")]])
 def test_without_an_attempt_on_an_existing_file_the_rate_does_not_apply(parts: list[Part]) -> None:
     assert absent(view(user("go"), *parts), CARE) == ("not_applicable", "no_edit")
@@ -285,14 +181,60 @@ def test_an_error_is_made_good_by_the_same_tool_on_the_same_target_soon(
     assert (found["num"], found["den"], found["episodes"]) == (num, den, episodes)
 
 
-def test_recovered_errors_are_the_evidence_out_of_all_errors() -> None:
-    one = view(user("go"), FAILED, EDIT, bash("make", ok=False))
-    assert value(one, RECOVERY) == 0.5
-    assert (lines(one, RECOVERY), lines(one, RECOVERY, "denominator")) == ([2], [2, 4])
+CASES = (
+    Case("autonomy is calls for each human turn", view(user("go"), READ, READ, READ, user("more"), READ, SUBAGENT),
+         "corpus.autonomy_ratio", 2.0, {"num": 4, "den": 2, "with_subagents": 2.5}, support=[2, 3, 4, 6],
+         denominator=[1, 5]),
+    Case("tools of one class add nothing to the entropy of classes",
+         view(user("go"), call("mcp__a__x"), call("mcp__b__y")), "corpus.tool_mix_entropy", 1.0,
+         some={"class_entropy": 0.0}),
+    Case("the class mix has shares that sum to one",
+         view(user("go"), READ, READ, call("Bash", command="pytest"), call("Bash", command="git log"), SUBAGENT),
+         "corpus.tool_class_mix", {"read": 0.5, "test": 0.25, "vcs": 0.25}, {"n": 4}, support=[2, 3, 4, 5]),
+    Case("session length counts what says something and leaves subagents out",
+         view(user("go"), think("hm"), say("a"), READ, event("meta"), event("interrupt"), event("compaction"),
+         event("unknown"), event("notification"), SUBAGENT), "corpus.session_length_events", 7, {"subagent_events": 2},
+         support=[1, 2, 3, 4, 4, 6, 7]),
+    Case("a sessions cost includes its subagents",
+         view(user("go"), priced(1.5), priced(0.5, "agent-1"), priced(None, "agent-1", 0)), "corpus.session_cost_usd",
+         2.0, support=[2, 3], some={"subagent": 0.5}),
+    Case("a sessions cost is unknown when the main threads is", view(user("go"), priced(None)),
+         "corpus.session_cost_usd", Absent("dependency_null", "tokens.cost_usd")),
+    Case("output is compared with all input cached or not",
+         view(user("go"), say("a", **{"input_tokens": 10, "output_tokens": 30, "cache_read_tokens": 80,
+         "cache_write_tokens": 10, "stop_reason": "x"}), say("b", **{"input_tokens": 10, "output_tokens": 30,
+         "cache_read_tokens": 80, "cache_write_tokens": 10, "stop_reason": "x"})), RATIO, 0.3,
+         {"num": 60, "den": 200, "literal": 3.0}, support=[2, 3]),
+    Case("output counted in mid stream brings an estimate",
+         view(user("go"), say("x" * 40, input_tokens=0, output_tokens=1, cache_read_tokens=100)), RATIO,
+         detail={"num": 1, "den": 100, "literal": None, **{"confidence": "low", "at_least": True, "estimated": 0.1}}),
+    Case("the token ratio needs usage and something to divide by", view(user("go"), say("a")), RATIO,
+         Absent("missing_field", "usage")),
+    Case("the token ratio needs usage and something to divide by", view(user("go"), say("a", output_tokens=3)), RATIO,
+         Absent("missing_field", "usage")),
+    Case("the token ratio needs usage and something to divide by",
+         view(user("go"), say("a", input_tokens=0, output_tokens=0)), RATIO,
+         Absent("not_computable", "zero_denominator")),
+    Case("short messages are counted by characters of the stripped text",
+         view(*(user(text) for text in ["x" * 19, f"  {'x' * 20}\n", "x" * 21, "é" * 20, "   "]), user("yes",
+         "plan_handoff"), user("", "attachment")), "corpus.short_messages", {"le_20": 3, "lt_20": 1, "n": 4},
+         support=[1, 2, 4], denominator=[1, 2, 3, 4]),
+    Case("a session in which nothing was typed has no short messages", view(user("plan", "plan_handoff")),
+         "corpus.short_messages", Absent("not_applicable", "no_messages")),
+    Case("careful and blind edits are both shown", view(user("go"), READ, EDIT, call("Edit", path="b.py"), BLOCKED),
+         CARE, pytest.approx(2 / 3), support=[3, 5], counter=[4], some={"blocked": 1}),
+    Case("what was read before a compaction still counts and is told",
+         view(user("go"), READ, event("compaction", "{}"), EDIT, EDIT), CARE, 1.0, some={"lost_by_compaction": 1}),
+    Case("recovered errors are the evidence out of all errors", view(user("go"), FAILED, EDIT, bash("make", ok=False)),
+         RECOVERY, 0.5, support=[2], denominator=[2, 4]),
+    Case("without errors recovery does not apply", view(user("go"), READ), RECOVERY,
+         Absent("not_applicable", "no_errors")),
+)  # fmt: skip
 
 
-def test_without_errors_recovery_does_not_apply() -> None:
-    assert absent(view(user("go"), READ), RECOVERY) == ("not_applicable", "no_errors")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()
 
 
 @pytest.mark.parametrize(("later", "num"), [(COMMANDS_LOOKED_AT - 1, 1), (COMMANDS_LOOKED_AT, 0)])

@@ -15,7 +15,7 @@ from agentsignals.signals.user.regions import LOOKED_BACK_CALLS, trend
 from agentsignals.views.history import MOST_PRINTS, MOST_SHARERS, History, SessionSummary, histories, prints
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, say, user, view
-from tests.signals.ask import absent, detail, evidence, lines, value
+from tests.signals.ask import Case, absent, detail, evidence, value
 
 HISTORY, COUNT, TREND = "user.region_edit_history[]", "user.region_re_edit_count", "user.region_edit_convergence[]"
 
@@ -29,44 +29,11 @@ def edit(*hunks: Hunk, path: str = "a.py", old: str = "", new: str = "", **more:
     return call("Edit", path=path, hunks=list(hunks), old_string=old, new_string=new, **more)
 
 
-def test_each_changed_place_is_a_record_in_order_of_time() -> None:
-    one = view(user("go"), edit(hunk(5, 2, 1), hunk(40, 0, 3, 41)), user("more"), edit(hunk(6, 1, 1)))
-    assert value(one, HISTORY) == [
-        {
-            "file": "a.py",
-            "start_line": start,
-            "end_line": end,
-            "turn_index": turn,
-            "timestamp": f"2026-01-01T00:00:0{second}.000Z",
-            "added": added,
-            "removed": removed,
-            "event_id": event,
-            "region_id": region,
-        }
-        for start, end, turn, second, added, removed, event, region in [
-            (5, 6, 0, 1, 2, 1, 1, "r0"),
-            (41, 41, 0, 1, 0, 3, 1, "r1"),
-            (6, 6, 1, 3, 1, 1, 4, "r0"),
-        ]
-    ]
-    assert detail(one, HISTORY) == {"regions": 2}
-    assert lines(one, HISTORY) == [2, 2, 4]
-
-
 def test_a_session_without_edits_has_an_empty_history_and_nothing_to_count() -> None:
     one = view(user("go"), call("Edit", path="a.py", status="error", result="x"))
     assert value(one, HISTORY) == []
     assert absent(one, COUNT) == ("not_applicable", "no_edit")
     assert absent(one, TREND) == ("not_applicable", "no_edit")
-
-
-def test_an_edit_near_an_earlier_one_edits_that_region_again() -> None:
-    near = view(user("go"), edit(hunk(10, 2, 2)), edit(hunk(14, 1, 1)))
-    far = view(user("go"), edit(hunk(10, 2, 2)), edit(hunk(15, 1, 1)))
-    assert (value(near, COUNT), value(far, COUNT)) == (1, 0)
-    assert lines(near, COUNT) == [2, 3]
-    assert detail(far, COUNT) == {"regions": 2, "lines_unknown": 0}
-    assert value(far, TREND) == []
 
 
 def test_plans_and_scratch_files_outside_the_repository_are_no_code() -> None:
@@ -167,12 +134,6 @@ def test_a_command_that_moves_no_line_leaves_regions_where_they_are(command: str
     assert value(one, COUNT) == again
 
 
-def test_readding_without_taking_away_what_came_since_is_no_oscillation() -> None:
-    removed = edit(hunk(10, 1, 1), old="check(user)", new="pass  # later")
-    readded = edit(hunk(11, 1, 1), old="unrelated = 1", new="check(user)")
-    assert value(view(user("go"), removed, readded), TREND) == ["unchanged"]
-
-
 @pytest.mark.parametrize(
     ("sizes", "rel"),
     [([2, 4], 0.6667), ([4, 2], -0.6667), ([3, 3, 3], 0.0), ([1, 2, 3], 1.0), ([0, 0], 0.0), ([5], 0.0)],
@@ -181,8 +142,29 @@ def test_the_trend_is_the_slope_over_the_whole_series_as_a_share_of_its_mean(siz
     assert trend(sizes) == rel
 
 
-def test_editing_nothing_but_text_of_the_answer_leaves_no_region() -> None:
-    assert value(view(user("go"), say("done")), HISTORY) == []
+CASES = (
+    Case("each changed place is a record in order of time",
+         view(user("go"), edit(hunk(5, 2, 1), hunk(40, 0, 3, 41)), user("more"), edit(hunk(6, 1, 1))), HISTORY,
+         [{"file": "a.py", "start_line": start, "end_line": end, "turn_index": turn,
+         "timestamp": f"2026-01-01T00:00:0{second}.000Z", "added": added, "removed": removed, "event_id": event,
+         "region_id": region} for start, end, turn, second, added, removed, event, region in [(5, 6, 0, 1, 2, 1, 1,
+         "r0"), (41, 41, 0, 1, 0, 3, 1, "r1"), (6, 6, 1, 3, 1, 1, 4, "r0")]], {"regions": 2}, support=[2, 2, 4]),
+    Case("an edit near an earlier one edits that region again",
+         view(user("go"), edit(hunk(10, 2, 2)), edit(hunk(14, 1, 1))), COUNT, 1, support=[2, 3]),
+    Case("an edit near an earlier one edits that region again",
+         view(user("go"), edit(hunk(10, 2, 2)), edit(hunk(15, 1, 1))), COUNT, 0, {"regions": 2, "lines_unknown": 0}),
+    Case("an edit near an earlier one edits that region again",
+         view(user("go"), edit(hunk(10, 2, 2)), edit(hunk(15, 1, 1))), TREND, []),
+    Case("readding without taking away what came since is no oscillation",
+         view(user("go"), edit(hunk(10, 1, 1), old="check(user)", new="pass  # later"), edit(hunk(11, 1, 1),
+         old="unrelated = 1", new="check(user)")), TREND, ["unchanged"]),
+    Case("editing nothing but text of the answer leaves no region", view(user("go"), say("done")), HISTORY, []),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()
 
 
 # user.prior_sessions_same_region, and the prints of lines it compares.

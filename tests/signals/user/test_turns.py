@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.model import MAIN
+from agentsignals.model import MAIN, Absent
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, event, say, session, think, user, view
-from tests.signals.ask import absent, detail, evidence, lines, value
+from tests.signals.ask import Case, absent, detail, evidence, lines, value
 
 
 def timeless(text: str) -> Part:
@@ -20,23 +20,6 @@ def timeless(text: str) -> Part:
 def later(seconds: int, part: Part) -> Part:
     """The part, that long after its place in the row."""
     return lambda b, at: part(b, at + seconds * 1_000_000)
-
-
-def test_every_kind_of_human_turn_counts_and_nothing_else_does() -> None:
-    one = view(
-        user("go"),
-        say("hm"),
-        event("interrupt", "[Request interrupted by user]"),
-        event("compaction", "{}"),
-        event("user_shell", "ls"),
-        user("stop", "queued_prompt"),
-        user("no", "rejection_feedback"),
-        user("/review", "slash_command"),
-        user("Implement the following plan: x", "plan_handoff"),
-        user("", "attachment"),
-    )
-    assert value(one, "user.user_turn_count") == 6
-    assert lines(one, "user.user_turn_count") == [1, 6, 7, 8, 9, 10]
 
 
 def test_a_session_nobody_spoke_in_has_no_turns() -> None:
@@ -49,49 +32,10 @@ def test_a_session_nobody_spoke_in_has_no_turns() -> None:
     assert absent(silent, "user.closing_reaction") == ("not_applicable", "no_turn")
 
 
-def test_lengths_are_words_and_marks_of_the_raw_text() -> None:
-    one = view(
-        user("fix it, now"),
-        say("ok"),
-        user("", "attachment"),
-        say("ok"),
-        user("see ```\nx = 1\n``` there"),
-    )
-    assert value(one, "user.user_msg_lengths[]") == [4, 0, 11]
-    assert detail(one, "user.user_msg_lengths[]") == {
-        "cleaned": [4, 0, 2],
-        "chars": [11, 0, 23],
-        "kinds": {1: "attachment"},
-    }
-
-
-def test_stamps_tell_when_each_turn_came_and_its_response_began_and_ended() -> None:
-    one = view(user("go"), think("hm"), say("ok"), user("and?"), user("hello?"))
-    assert value(one, "user.turn_timestamps[]") == [f"2026-01-01T00:00:0{s}.000Z" for s in (0, 1, 2, 3, 4)]
-    assert detail(one, "user.turn_timestamps[]") == {"marks": "hflhh", "non_monotonic": 0}
-
-
 def test_a_clock_that_jumps_back_is_kept_and_counted() -> None:
     one = view(user("go"), later(-10, say("ok")))
     assert value(one, "user.turn_timestamps[]")[1] == "2025-12-31T23:59:51.000Z"
     assert detail(one, "user.turn_timestamps[]")["non_monotonic"] == 1
-
-
-def test_a_turn_without_a_time_leaves_no_stamp_but_its_response_does() -> None:
-    one = view(timeless("go"), say("ok"))
-    assert detail(one, "user.turn_timestamps[]")["marks"] == "fl"
-    assert absent(one, "user.per_turn_latency_s[]") == ("missing_field", "timestamp")
-
-
-def test_turn_ratio_divides_by_model_messages() -> None:
-    one = view(user("go"), say("a", "m1"), say("b", "m1"), think("c"), say("", "m2"), user("thanks"))
-    assert value(one, "user.turn_ratio") == pytest.approx(2 / 3)
-    assert detail(one, "user.turn_ratio") == {"num": 2, "den": 3, "by_response": 2.0, "by_text": 2.0}
-    assert lines(one, "user.turn_ratio", "denominator") == [2, 4, 5]
-
-
-def test_turn_ratio_is_absent_without_a_message() -> None:
-    assert absent(view(user("go")), "user.turn_ratio") == ("not_computable", "zero_denominator")
 
 
 def test_a_refusal_is_no_error_and_an_unanswered_call_is_no_result() -> None:
@@ -108,11 +52,6 @@ def test_a_refusal_is_no_error_and_an_unanswered_call_is_no_result() -> None:
     assert detail(one, "user.tool_error_rate") == {"num": 1, "den": 2, "rejected": 1, "raw": 2 / 3}
     assert lines(one, "user.tool_error_rate") == [3]
     assert lines(one, "user.tool_error_rate", "counter") == [4]
-
-
-def test_the_error_rate_is_absent_without_a_result() -> None:
-    one = view(user("go"), call("Bash", command="ls", result=None))
-    assert absent(one, "user.tool_error_rate") == ("not_computable", "zero_denominator")
 
 
 USAGE = {"input_tokens": 5, "cache_read_tokens": 40_000, "cache_write_tokens": 2_000}
@@ -157,29 +96,7 @@ def test_the_summary_behind_a_boundary_is_not_a_second_compaction() -> None:
     assert [c["step_index"] for c in value(twice, "user.compaction_events[]")] == [0, 1]
 
 
-def test_a_session_that_was_never_compacted_has_an_empty_list() -> None:
-    assert value(view(user("go"), say("a")), "user.compaction_events[]") == []
-
-
 EDIT = call("Edit", path="a.py")
-
-
-def test_the_first_edit_is_the_first_that_succeeded() -> None:
-    one = view(user("go"), call("Edit", path="a.py", status="error", result="x"), say("hm"), EDIT, EDIT)
-    assert value(one, "user.time_to_first_edit_s") == 3.5
-    assert detail(one, "user.time_to_first_edit_s") == {"work_s": 3.5}
-    assert lines(one, "user.time_to_first_edit_s") == [1, 4]
-
-
-def test_a_file_written_by_the_shell_is_an_edit() -> None:
-    one = view(user("go"), call("Bash", command="echo x > a.txt"))
-    assert value(one, "user.time_to_first_edit_s") == 1.5
-
-
-def test_active_time_leaves_out_how_long_the_person_took_to_answer() -> None:
-    one = view(user("go"), say("which one?"), later(100, user("the left")), later(100, EDIT))
-    assert value(one, "user.time_to_first_edit_s") == 103.5
-    assert detail(one, "user.time_to_first_edit_s") == {"work_s": 2.5}
 
 
 @pytest.mark.parametrize(
@@ -192,12 +109,6 @@ def test_active_time_leaves_out_how_long_the_person_took_to_answer() -> None:
 )
 def test_without_an_edit_or_a_clock_there_is_no_time_to_it(parts: list[Part], why: tuple[str, str]) -> None:
     assert absent(view(*parts), "user.time_to_first_edit_s") == why
-
-
-def test_latency_ends_with_the_last_thing_the_agent_did() -> None:
-    one = view(user("go"), say("a"), call("Read", path="a"), event("interrupt", "x"), user("again"), user("hello?"))
-    assert value(one, "user.per_turn_latency_s[]") == [2.5, None, None]
-    assert detail(one, "user.per_turn_latency_s[]") == {"turns_with_gap": []}
 
 
 def test_a_pause_of_ten_minutes_within_a_response_is_told() -> None:
@@ -251,36 +162,6 @@ def test_errors_are_counted_for_each_tool_and_class_most_first() -> None:
     assert evidence(one, ERRORS).totals["denominator"] == 5
 
 
-def test_no_error_is_an_empty_list_and_a_subagents_error_is_not_listed() -> None:
-    assert value(view(user("go"), bash("Exit code 1", thread="agent-1"), bash("ok", "ok")), ERRORS) == []
-    assert value(view(user("go")), ERRORS) == []
-
-
-def test_what_a_person_refused_or_stopped_is_no_error() -> None:
-    refused = call("Edit", path="a.py", status="rejected", result="The user doesn't want to proceed")
-    assert value(view(user("go"), refused, bash("Command aborted", "cancelled")), ERRORS) == []
-
-
-def test_a_call_cancelled_because_its_sibling_failed_has_a_class_of_its_own() -> None:
-    one = view(user("go"), bash("Exit code 1"), bash(SIBLING, "cancelled"))
-    assert value(one, ERRORS) == [
-        {"tool": "Bash", "error_class": "exit_nonzero", "n": 1, "n_results": 2},
-        {"tool": "Bash", "error_class": "sibling_cancelled", "n": 1, "n_results": 2},
-    ]
-    assert lines(one, ERRORS, "counter") == [3]
-
-
-def test_sizes_are_a_quarter_of_the_characters_rounded_up_in_order_of_the_results() -> None:
-    one = view(user("go"), bash("x" * 9, "ok"), bash("", "ok"), call("Read", path="a.py", result=None), bash("x" * 4))
-    assert value(one, SIZES) == [3, 0, 1]
-    assert detail(one, SIZES) == {}
-    assert lines(one, SIZES) == [2, 3, 5]
-
-
-def test_a_result_too_long_to_keep_has_the_size_it_was_found_with() -> None:
-    assert value(view(user("go"), bash("x" * 1_000_000, "ok")), SIZES) == [250_000]
-
-
 def test_results_that_came_in_another_order_than_their_calls_are_listed_as_they_came() -> None:
     def both(builder: SessionBuilder, at: int) -> None:
         for n in ("1", "2"):
@@ -328,25 +209,9 @@ def change(before: str | None, after: str, turn: int, second: int, explicit: boo
     }
 
 
-def test_one_model_all_along_is_no_change() -> None:
-    assert value(view(user("go"), say("x"), say("y")), PATH) == []
-    assert value(view(user("go")), PATH) == []
-
-
-def test_another_models_message_is_a_change_that_nobody_logged() -> None:
-    one = view(user("go"), say("x", model="a"), user("more"), say("y", model="b"), say("z", model="b"))
-    assert value(one, PATH) == [change("a", "b", 1, 3, False)]
-    assert lines(one, PATH) == [4]
-
-
 def test_an_entry_with_a_line_of_its_own_is_explicit_and_counts_once() -> None:
     assert value(switched(True), PATH) == [change("a", "b", 1, 3, True)]
     assert value(switched(False), PATH) == [change("a", "b", 1, 3, False)]
-
-
-def test_a_choice_before_the_first_message_changes_from_nothing() -> None:
-    one = view(user("go"), event("model_change", "a -> b"), say("x", model="b"))
-    assert value(one, PATH) == [change(None, "b", 0, 1, True)]
 
 
 def test_there_and_back_without_a_message_are_two_changes() -> None:
@@ -357,9 +222,75 @@ def test_there_and_back_without_a_message_are_two_changes() -> None:
     assert [(r["from_model"], r["to_model"]) for r in value(one, PATH)] == [("a", "b"), ("b", "a")]
 
 
-def test_the_same_model_chosen_again_is_no_change() -> None:
-    again = view(user("go"), say("x", model="a"), event("model_change", "b -> a"), say("y", model="a"))
-    assert value(again, PATH) == []
+CASES = (
+    Case("every kind of human turn counts and nothing else does",
+         view(user("go"), say("hm"), event("interrupt", "[Request interrupted by user]"), event("compaction", "{}"),
+         event("user_shell", "ls"), user("stop", "queued_prompt"), user("no", "rejection_feedback"), user("/review",
+         "slash_command"), user("Implement the following plan: x", "plan_handoff"), user("", "attachment")),
+         "user.user_turn_count", 6, support=[1, 6, 7, 8, 9, 10]),
+    Case("lengths are words and marks of the raw text",
+         view(user("fix it, now"), say("ok"), user("", "attachment"), say("ok"), user("see ```\nx = 1\n``` there")),
+         "user.user_msg_lengths[]", [4, 0, 11],
+         {"cleaned": [4, 0, 2], "chars": [11, 0, 23], "kinds": {1: "attachment"}}),
+    Case("stamps tell when each turn came and its response began and ended",
+         view(user("go"), think("hm"), say("ok"), user("and?"), user("hello?")), "user.turn_timestamps[]",
+         [f"2026-01-01T00:00:0{s}.000Z" for s in (0, 1, 2, 3, 4)], {"marks": "hflhh", "non_monotonic": 0}),
+    Case("a turn without a time leaves no stamp but its response does", view(timeless("go"), say("ok")),
+         "user.turn_timestamps[]", some={"marks": "fl"}),
+    Case("a turn without a time leaves no stamp but its response does", view(timeless("go"), say("ok")),
+         "user.per_turn_latency_s[]", Absent("missing_field", "timestamp")),
+    Case("turn ratio divides by model messages",
+         view(user("go"), say("a", "m1"), say("b", "m1"), think("c"), say("", "m2"), user("thanks")),
+         "user.turn_ratio", pytest.approx(2 / 3), {"num": 2, "den": 3, "by_response": 2.0, "by_text": 2.0},
+         denominator=[2, 4, 5]),
+    Case("turn ratio is absent without a message", view(user("go")), "user.turn_ratio",
+         Absent("not_computable", "zero_denominator")),
+    Case("the error rate is absent without a result", view(user("go"), call("Bash", command="ls", result=None)),
+         "user.tool_error_rate", Absent("not_computable", "zero_denominator")),
+    Case("a session that was never compacted has an empty list", view(user("go"), say("a")),
+         "user.compaction_events[]", []),
+    Case("the first edit is the first that succeeded",
+         view(user("go"), call("Edit", path="a.py", status="error", result="x"), say("hm"), EDIT, EDIT),
+         "user.time_to_first_edit_s", 3.5, {"work_s": 3.5}, support=[1, 4]),
+    Case("a file written by the shell is an edit", view(user("go"), call("Bash", command="echo x > a.txt")),
+         "user.time_to_first_edit_s", 1.5),
+    Case("active time leaves out how long the person took to answer",
+         view(user("go"), say("which one?"), later(100, user("the left")), later(100, EDIT)),
+         "user.time_to_first_edit_s", 103.5, {"work_s": 2.5}),
+    Case("latency ends with the last thing the agent did",
+         view(user("go"), say("a"), call("Read", path="a"), event("interrupt", "x"), user("again"), user("hello?")),
+         "user.per_turn_latency_s[]", [2.5, None, None], {"turns_with_gap": []}),
+    Case("no error is an empty list and a subagents error is not listed",
+         view(user("go"), bash("Exit code 1", thread="agent-1"), bash("ok", "ok")), ERRORS, []),
+    Case("no error is an empty list and a subagents error is not listed", view(user("go")), ERRORS, []),
+    Case("what a person refused or stopped is no error",
+         view(user("go"), call("Edit", path="a.py", status="rejected", result="The user doesn't want to proceed"),
+         bash("Command aborted", "cancelled")), ERRORS, []),
+    Case("a call cancelled because its sibling failed has a class of its own",
+         view(user("go"), bash("Exit code 1"), bash(SIBLING, "cancelled")), ERRORS,
+         [{"tool": "Bash", "error_class": "exit_nonzero", "n": 1, "n_results": 2}, {"tool": "Bash",
+         "error_class": "sibling_cancelled", "n": 1, "n_results": 2}], counter=[3]),
+    Case("sizes are a quarter of the characters rounded up in order of the results",
+         view(user("go"), bash("x" * 9, "ok"), bash("", "ok"), call("Read", path="a.py", result=None), bash("x" * 4)),
+         SIZES, [3, 0, 1], {}, support=[2, 3, 5]),
+    Case("a result too long to keep has the size it was found with", view(user("go"), bash("x" * 1_000_000, "ok")),
+         SIZES, [250_000]),
+    Case("one model all along is no change", view(user("go"), say("x"), say("y")), PATH, []),
+    Case("one model all along is no change", view(user("go")), PATH, []),
+    Case("another models message is a change that nobody logged",
+         view(user("go"), say("x", model="a"), user("more"), say("y", model="b"), say("z", model="b")), PATH,
+         [change("a", "b", 1, 3, False)], support=[4]),
+    Case("a choice before the first message changes from nothing",
+         view(user("go"), event("model_change", "a -> b"), say("x", model="b")), PATH,
+         [change(None, "b", 0, 1, True)]),
+    Case("the same model chosen again is no change",
+         view(user("go"), say("x", model="a"), event("model_change", "b -> a"), say("y", model="a")), PATH, []),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()
 
 
 def test_messages_a_program_made_up_and_subagents_are_no_change() -> None:
