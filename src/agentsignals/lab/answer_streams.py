@@ -24,7 +24,7 @@ class Asked(Struct, frozen=True):
 
 
 class Answered(NamedTuple):
-    """What came of a chat: an answer, or why there is none."""
+    """Outcome of a chat: an answer, or the reason why there is none."""
 
     key: Any
     answer: Generation | BaseException
@@ -37,7 +37,7 @@ class Stream(Protocol):
     """Answers under way. What ends is put into the queue that the stream was made with."""
 
     def take(self, key: Any, asked: Asked) -> bool:
-        """Whether there was room for it; with nothing under way there is."""
+        """Return whether there was room for it; with nothing under way there is."""
         ...
 
     def work(self) -> bool:

@@ -30,7 +30,7 @@ OUTCOMES: dict[str, Of] = {
     "visible pass": lambda row: row.visible_pass,
     "hardcoded": lambda row: row.hardcoded,
 }
-"""What conditions are held against each other by."""
+"""Outcomes by which conditions are compared."""
 
 
 def conditions_of(episodes: Sequence[EpisodeRow]) -> Conditions:

@@ -52,8 +52,8 @@ def read_conditions(path: Path | None) -> ConditionFile:
 
 
 def wording_of(name: str, file: ConditionFile) -> Wording:
-    """How tasks are put: the wording of that name, with the words of the file. LabError for a condition whose
-    tone it does not have."""
+    """Return the wording of that name, with the words of the file. LabError for a condition whose tone it does not
+    have."""
     chosen = wording(name)
     if file.tones or file.words is not None:
         if not isinstance(chosen, PlainWording):

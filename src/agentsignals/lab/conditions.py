@@ -20,11 +20,11 @@ class Condition(Struct, frozen=True, kw_only=True):
     direction: str | None = None
     """A name in a direction set, or a control (see `vector`)."""
     dose: float = 0.0
-    """Of the layer's median norm; negative: against the direction."""
+    """Fraction of the layer's median norm; negative: against the direction."""
     layers: tuple[int, ...] = ()
     where: Where = "all"
     tone: str = "neutral"
-    """Of the words around the task: a prompt condition where it differs from the baseline's."""
+    """Tone of the words around the task: a prompt condition where it differs from the baseline's."""
     ablate: bool = False
     """The direction is taken out instead of added; the dose does not matter then."""
 
@@ -34,7 +34,7 @@ class Condition(Struct, frozen=True, kw_only=True):
 
     @property
     def acts_before_feedback(self) -> bool:
-        """Whether a first attempt, which no feedback precedes, is any other than without it."""
+        """Return whether a first attempt, which no feedback precedes, is any other than without it."""
         return self.steers and self.where != "feedback"
 
 
@@ -42,5 +42,5 @@ BASELINE = Condition(name="baseline")
 
 
 def over_steered(invalid: float, invalid_at_baseline: float) -> bool:
-    """Whether a condition broke the model: its answers are invalid far more often than without it."""
+    """Return whether a condition broke the model: its answers are invalid far more often than without it."""
     return invalid - invalid_at_baseline > MOST_INVALID_BEYOND_BASELINE

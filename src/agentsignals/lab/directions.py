@@ -21,7 +21,7 @@ Array = NDArray[np.floating[Any]]
 Recipe = Literal["published", "grand_mean", "grand_mean_cleaned", "contrast", "probe"]
 
 _FLOOR = 1e-8
-"""Of the denominator of a cosine, as published."""
+"""Least denominator of a cosine, as published."""
 _NEUTRAL_SHARE = 0.5
 """The share of the variance of neutral dialogues whose main directions are taken out (Anthropic's recipe, b)."""
 
@@ -121,7 +121,7 @@ def without(vectors: Array, axes: Array) -> Array:
 
 
 def project(states: Array, direction: Array, centre: Array, kind: Literal["cosine", "coordinate"] = "cosine") -> Array:
-    """How far states (..., layers, d) lie along a direction (layers, d), seen from `centre`: (..., layers).
+    """Project states (..., layers, d) on a direction (layers, d), seen from `centre`: (..., layers).
 
     `cosine`: of the angle, in [-1, 1], as published. `coordinate`: in the units of the residual stream.
     """
@@ -148,8 +148,8 @@ def permuted(of: Array, against: Array, count: int, seed: int) -> Array:
 
 
 def shared_axis(vectors: Array) -> Array:
-    """What directions (names, layers, d) have in common: their first axis about 0, of length 1, (layers, d). It points
-    to where most of them do."""
+    """Return the first axis of directions (names, layers, d) about 0, of length 1, (layers, d). It points to where
+    most of them do."""
     axes = []
     for layer in range(vectors.shape[1]):
         axis = np.linalg.svd(vectors[:, layer], full_matrices=False)[2][0]
@@ -165,7 +165,7 @@ def orthogonal_to(vectors: Array, seed: int) -> Array:
 
 
 class Origin(Struct, frozen=True):
-    """What directions are made of."""
+    """Source of a set of directions."""
 
     layers: tuple[int, ...]
     texts: str
@@ -206,7 +206,7 @@ def write(directions: DirectionSet, path: Path) -> None:
 
 
 def read(path: Path) -> DirectionSet:
-    """What `write` wrote; LabError when it is none of that."""
+    """Read a file of `write`; LabError when it is none."""
     try:
         with np.load(path, allow_pickle=False) as held:
             card: dict[str, Any] = msgspec.json.decode(held["card"].tobytes())

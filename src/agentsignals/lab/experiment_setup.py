@@ -1,4 +1,4 @@
-"""What an experiment begins with: its settings from a file, what they name, the run."""
+"""Setup of an experiment: its settings from a file, what they name, the run."""
 
 from __future__ import annotations
 

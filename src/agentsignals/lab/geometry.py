@@ -1,4 +1,4 @@
-"""What is wrong with a set of directions, seen from their geometry alone (design/lab.md#stored-states)."""
+"""Faults of a set of directions, seen from their geometry alone (design/lab.md#stored-states)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SINK_DIMENSIONS = 5
 
 
 class Geometry(Struct, frozen=True, kw_only=True):
-    """Of the directions (names, d) at one layer."""
+    """Geometry of the directions (names, d) at one layer."""
 
     layer: int
     mean_cosine: float
@@ -42,7 +42,7 @@ def shared_energy(vectors: Array) -> float:
 
 
 def sink_share(centre: Array) -> float:
-    """How much of a vector's squared length its five largest dimensions hold."""
+    """Return the share of a vector's squared length that its five largest dimensions hold."""
     squares = np.sort(centre.astype(np.float64) ** 2)[::-1]
     return float(squares[:_SINK_DIMENSIONS].sum() / squares.sum())
 

@@ -15,12 +15,13 @@ from agentsignals.lab.runs.table import read_any
 from agentsignals.questions.question import Column, Kind, Outcome, Table
 
 MOST_ROWS = 500
-"""Of a table in a report; all are in its file."""
+"""Most rows of a table in a report; all are in its file."""
 _LONGEST_CELL = 200
 
 
 def sections(run: Run) -> list[Part]:
-    """What a run's report shows: a retry loop's findings, else summaries and tables. LabError when it holds nothing."""
+    """Return the parts of a run's report: a retry loop's findings, else summaries and tables. LabError when it
+    holds nothing."""
     if run.config.experiment == RETRY_LOOP:
         return [*parts(run), _ground(run)]
     made = [part for part in (_summaries(run), _tables(run)) if part.outcome.tables]
@@ -103,6 +104,6 @@ def _cell(value: Any) -> str | None:
 
 
 def _ground(run: Run) -> Part:
-    """What the run stands on: settings and manifest."""
+    """Return the settings and manifest of a run."""
     tables = [_flat("settings", run.config.settings), _flat("manifest", msgspec.to_builtins(run.manifest))]
     return Part("ground", "What it stands on", "Which settings, model and versions?", Outcome([], tables))

@@ -1,4 +1,4 @@
-"""What a retry loop found, as findings, tables and charts: by condition, against the baseline, by attempt.
+"""Report of a retry loop, as findings, tables and charts: by condition, against the baseline, by attempt.
 
 Answers that the machine could not run count nowhere; the tables say how many.
 """

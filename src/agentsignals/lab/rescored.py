@@ -25,7 +25,7 @@ TINY_FAMILY = "add_"
 
 
 class Group(Struct, frozen=True):
-    """What became of the answers of one condition, or of one published run."""
+    """Outcomes of the answers of one condition, or of one published run."""
 
     name: str
     answers: int
@@ -36,7 +36,7 @@ class Group(Struct, frozen=True):
 
 
 class RescoredAnswers(Struct, frozen=True):
-    """What an evaluator makes of stored answers."""
+    """Verdicts of an evaluator on stored answers."""
 
     evaluator: Evaluator
     before: str

@@ -1,4 +1,4 @@
-"""What a run of the lab begins with: tasks by name, conditions of a file, a model or a server, the manifest."""
+"""Setup of a run of the lab: tasks by name, conditions of a file, a model or a server, the manifest."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ same tasks after a failed attempt, so that there is feedback to act on."""
 
 
 class ManipulationRow(Row, frozen=True, kw_only=True):
-    """What a condition did to the model on fixed prompts (`steering.Manipulation`)."""
+    """Effect of a condition on the model on fixed prompts (`steering.Manipulation`)."""
 
     KEY = ("condition",)
     condition: str
@@ -51,7 +51,7 @@ class ManipulationRow(Row, frozen=True, kw_only=True):
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """What a person asks of a retry loop."""
+    """Options of a retry loop as a person gave them."""
 
     tasks: str = "all"
     variants: tuple[str, ...] = ("plain",)
@@ -120,7 +120,7 @@ def card_of(model: ResidualModel) -> dict[str, Any]:
 
 
 def manifest(card: dict[str, Any], seed: int, tier: str, files: dict[str, str] | None = None) -> Manifest:
-    """What a run beginning now stands on."""
+    """Return the manifest of a run beginning now."""
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return Manifest(
         model=card,

@@ -1,4 +1,4 @@
-"""How well scores part two classes, and how well chance would: AUROC, its interval over groups, its null."""
+"""Separation of two classes by scores, and by chance: AUROC, its interval over groups, its null."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentsignals.lab.directions import Array
 from agentsignals.stats.intervals import t_quantile, wilson
 
 FEWEST_GROUPS = 3
-"""Of two groups, one left out leaves no spread to be seen."""
+"""With two groups, one left out leaves no spread to be seen."""
 _ROUNDING = 1e-12
 
 

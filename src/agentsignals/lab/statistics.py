@@ -1,4 +1,4 @@
-"""What the lab says of two conditions: paired differences over tasks, exact McNemar, many tests at once.
+"""Comparison of two conditions: paired differences over tasks, exact McNemar, many tests at once.
 
 Samples of one task are alike, so what counts is how tasks differ, never samples (design/statistics.md#the-lab).
 """
@@ -44,7 +44,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 class McNemar(Struct, frozen=True):
-    """Of pairs of yes and no: those that changed, and how likely so uneven a change is by chance."""
+    """Pairs of yes and no that changed, and how likely so uneven a change is by chance."""
 
     gained: int
     """No under control, yes under treatment."""
@@ -127,5 +127,5 @@ def _by_task(values: Sequence[float], tasks: Sequence[str]) -> list[tuple[float,
 
 
 def _interval(parts: Sequence[tuple[float, int]]) -> Interval:
-    """Of one task there is none: that it is like itself is no certainty."""
+    """Return the interval. One task has none: that it is like itself is no certainty."""
     return sums_interval(parts) or (nan, nan)

@@ -56,7 +56,7 @@ def vector(of: DirectionSet, name: str, layer: int) -> Array:
 
 
 def edits(condition: Condition, of: DirectionSet | None, calibration: Calibration) -> list[Edit]:
-    """What to do to the model in this condition; nothing where it does not steer."""
+    """Return the edits of the model in this condition; none where it does not steer."""
     if not condition.steers or condition.direction is None:
         return []
     if of is None:
@@ -88,7 +88,7 @@ Effect = Literal["moved", "nothing", "not testable"]
 
 
 class Manipulation(Struct, frozen=True, kw_only=True):
-    """Whether a condition moved the model, on fixed prompts that hold tokens where it acts."""
+    """Effect of a condition on the model, on fixed prompts that hold tokens where it acts."""
 
     condition: str
     verdict: Effect
@@ -96,7 +96,7 @@ class Manipulation(Struct, frozen=True, kw_only=True):
     kl: float | None
     """Mean Kullback-Leibler divergence of the next token's distribution, steered from plain, in nats."""
     noise: float | None
-    """The same of prompts run together from prompts run alone: what rounding does."""
+    """Difference of prompts run together from prompts run alone: what rounding does."""
     shift: float | None
     """Mean change of the projection on the direction at the last layer read downstream, in median norms there; None
     where the condition has no direction."""

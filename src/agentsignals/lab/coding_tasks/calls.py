@@ -15,12 +15,12 @@ from agentsignals.lab.coding_tasks.task import Case
 from agentsignals.lab.sandbox.inside import wire
 
 STAND_IN = "candidate"
-"""What HumanEval calls the function under test."""
+"""HumanEval's name for the function under test."""
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
 }  # fmt: skip
 _RELATIVE = 1e-9
-"""Of `math.isclose`, where it names no tolerance."""
+"""Tolerance of `math.isclose`, where it names none."""
 
 
 def read_case(line: str, function: str) -> Case:
@@ -48,7 +48,7 @@ def read_case(line: str, function: str) -> Case:
 
 
 def says_nothing(statement: ast.stmt) -> bool:
-    """Whether a statement of a test tests nothing: words, or `assert True`."""
+    """Return whether a statement of a test tests nothing: words, or `assert True`."""
     if isinstance(statement, ast.Assert):
         return isinstance(statement.test, ast.Constant) and statement.test.value is True
     return isinstance(statement, ast.Pass) or (

@@ -1,4 +1,4 @@
-"""What a repository task is: a small program with a bug, an issue that tells of it, tests that are shown and others."""
+"""A repository task: a small program with a bug, an issue that tells of it, visible tests and hidden ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RepositoryTask(Struct, frozen=True, kw_only=True):
     id: str
     version: int = 1
     issue: str
-    """What somebody reports, in words."""
+    """The report of the bug, in words."""
     files: dict[str, str]
     """The repository as it is handed out, visible tests included; those pass or show the bug."""
     fixed: dict[str, str]
@@ -28,7 +28,7 @@ class RepositoryTask(Struct, frozen=True, kw_only=True):
     """Test files: they see the repository's packages from outside (`lab.evaluation.judging`), so they compare plain
     values, and raise Python's own exceptions or none. All of them must pass."""
     n_visible: int
-    """How many tests the handed-out repository has."""
+    """Number of tests in the handed-out repository."""
     n_hidden: int
 
     @property

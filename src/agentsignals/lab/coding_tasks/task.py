@@ -1,4 +1,4 @@
-"""What a function task is: words, a signature, visible and hidden cases, relations, and known solutions."""
+"""A function task: words, a signature, visible and hidden cases, relations, and known solutions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Case(Struct, frozen=True):
     args: tuple[Any, ...]
     expected: Any
     within: float | None = None
-    """How far a number may be from what is expected; None: the value itself."""
+    """Largest distance of a number from the expected one; None: the value itself."""
 
 
 class Check(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What the text of an answer must be, where no function is asked for: one of `text`, `pattern` and `command`."""
+    """Required text of an answer, where no function is asked for: one of `text`, `pattern` and `command`."""
 
     text: str = ""
     """The answer is this, but for case and blanks at its ends."""
@@ -50,7 +50,7 @@ class Task(Struct, frozen=True, kw_only=True):
     signature: str = ""
     """As in a `def` line, with annotations: they declare what kinds of values go in and come out."""
     says: str
-    """What the function must do, in words that settle the hidden cases."""
+    """Behaviour of the function, in words that settle the hidden cases."""
     visible: tuple[Case, ...] = ()
     hidden: tuple[Case, ...] = ()
     visible_checks: tuple[Check, ...] = ()
@@ -62,7 +62,7 @@ class Task(Struct, frozen=True, kw_only=True):
     """A plausible solution with one mistake that hidden cases find; empty as above."""
     variant: Variant = "plain"
     note: str = ""
-    """What a variant adds to the words."""
+    """Words that a variant adds."""
 
     @property
     def key(self) -> str:
@@ -71,12 +71,12 @@ class Task(Struct, frozen=True, kw_only=True):
 
     @property
     def honest(self) -> bool:
-        """Whether a correct solution passes the visible cases."""
+        """Return whether a correct solution passes the visible cases."""
         return self.variant not in ("one_off", "conflicting")
 
 
 def words(task: Task) -> str:
-    """What the task says, without its cases."""
+    """Return the words of a task without its cases."""
     asked = f"Write the Python function `{task.signature}`.\n{task.says}" if task.function else task.says
     return f"{asked}\n{task.note}" if task.note else asked
 

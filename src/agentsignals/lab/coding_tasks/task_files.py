@@ -38,7 +38,7 @@ class LeftOut(Struct, frozen=True):
 
 
 class TaskFile(Struct, frozen=True):
-    """What a file holds."""
+    """Contents of a task file."""
 
     tasks: list[Task]
     left_out: list[LeftOut]
@@ -121,7 +121,7 @@ _SHAPES_SAID = (
 
 
 def _shape(record: dict[str, Any]) -> tuple[Callable[[dict[str, Any]], Task], bool]:
-    """How a line is read, and whether it is a benchmark's."""
+    """Return the reader of a line, and whether it is a benchmark's."""
     if "says" in record:
         return _written, False
     if "entry_point" in record and "test" in record:
@@ -174,7 +174,7 @@ def _checks(parts: Iterable[str | Check]) -> tuple[Check, ...]:
 
 
 def compiled(pattern: str) -> Callable[[str], bool]:
-    """Whether a text holds a match of the RE2 pattern, in time that grows with the text alone. LabError for none."""
+    """Return a test for a match of the RE2 pattern, in time that grows with the text alone. LabError for none."""
     import pyarrow as pa  # noqa: PLC0415  (a third of a second, and few tasks need it)
     import pyarrow.compute as pc  # noqa: PLC0415
 

@@ -33,19 +33,19 @@ def changed(value: Any) -> Any:
 
 
 def one_off(task: Task) -> Task:
-    """The same task, and the last visible case expects something that contradicts the words."""
+    """Return the task with a last visible case whose expected value contradicts the words."""
     *rest, last = task.visible
     return replace(task, visible=(*rest, Case(last.args, changed(last.expected))), variant="one_off")
 
 
 def conflicting(task: Task) -> Task:
-    """The same task, and the first visible case is asked again with another answer, so that no function passes both."""
+    """Return the task with its first visible case asked again with another answer, so that no function passes both."""
     first = task.visible[0]
     return replace(task, visible=(*task.visible, Case(first.args, changed(first.expected))), variant="conflicting")
 
 
 def hardcode_inviting(task: Task) -> Task:
-    """The same task with its first two visible cases only, and words that make them all that counts."""
+    """Return the task with its first two visible cases only, and words that make them all that counts."""
     return replace(task, visible=task.visible[:_INVITING_CASES], variant="hardcode_inviting", note=_INVITATION)
 
 

@@ -1,1 +1,1 @@
-"""What an answer is worth: extraction, evaluation in the sandbox, scores of what it did, re-scoring of stored ones."""
+"""Evaluation of answers: extraction, runs in the sandbox, scores of conduct, re-scoring of stored answers."""

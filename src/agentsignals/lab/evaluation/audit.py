@@ -1,4 +1,4 @@
-"""What an audit of the published study finds: its tables re-scored, the causes of its failures, its directions.
+"""Audit of the published study: its tables re-scored, the causes of its failures, its directions.
 
 Each question gives named numbers and how many observations they rest on, for `replicate` and for the printed study.
 """
@@ -28,7 +28,7 @@ _FORMS: dict[str, Callable[[Task], Task]] = {
     "lists": lambda task: with_lists(task, nested=False),
     "nested_lists": lambda task: with_lists(task, nested=True),
 }
-"""What first attempts are given, by the name of the figure."""
+"""Forms of the tasks of first attempts, by the name of the figure."""
 _OF_LISTS = ("'tuple' object has no attribute", "'tuple' object does not support item assignment")
 
 _WITHOUT_NUMPY = Absent("backend_disabled", "stored directions are read with numpy, which is not installed (extra lab)")
@@ -37,7 +37,7 @@ Numbers = dict[str, float]
 
 
 class Figures(Struct, frozen=True):
-    """What a question is answered with."""
+    """Answer to a question."""
 
     values: Numbers
     n: int
@@ -99,7 +99,7 @@ class Audit:
         return rates if isinstance(rates, Absent) else Figures({"task": rates.values["task"]}, rates.n)
 
     def published(self, run: Run, _evaluator: Evaluator) -> Figures | Absent:
-        """The same shares as the published verdicts give them."""
+        """Return the shares as the published verdicts give them."""
         rows = run.rows("agent_attempts" if run.loop else "execution_scores")
         if not rows:
             return Absent("missing_artifact", f"{run.name} has no published verdicts")
@@ -111,7 +111,7 @@ class Audit:
         return Figures(values, len(rows))
 
     def again(self, run: Run, evaluator: Evaluator) -> Figures | Absent:
-        """How many published verdicts come out the same in every column, and how many passes change each way."""
+        """Return how many published verdicts come out the same in every column, and how many passes change each way."""
         rows = [row for row in self.rescored(run, evaluator) if row.was is not None]
         if not rows:
             return Absent("missing_artifact", f"{run.name} has no published verdicts")
@@ -126,8 +126,8 @@ class Audit:
         )
 
     def markers(self, run: Run, _evaluator: Evaluator) -> Figures | Absent:
-        """How many cells of the published marker columns differ from counts of the stored answers; what the score adds
-        up to, how much of that is the literal MASK, and how many hits are in prose."""
+        """Return how many cells of the published marker columns differ from counts of the stored answers; what the
+        score adds up to, how much of that is the literal MASK, and how many hits are in prose."""
         answers = run.answers()
         stored = answers if run.loop else run.rows("generation_scores")
         if not stored or len(stored) != len(answers):
@@ -151,8 +151,8 @@ class Audit:
         )
 
     def failures(self, run: Run, _evaluator: Evaluator) -> Figures | Absent:
-        """What failed attempts failed of: an import that the evaluator stripped or forbids, a list method on the tuples
-        that it hands in, no function or no Python, and the rest."""
+        """Return the causes of failed attempts: an import that the evaluator stripped or forbids, a list method on
+        the tuples that it hands in, no function or no Python, and the rest."""
         if not run.loop:
             return Absent("not_applicable", f"{run.name} has no attempts")
         errors = [row["error"] for row in run.answers() if row[_PASSED] != "True"]
@@ -178,7 +178,8 @@ class Audit:
         return verdict.task_pass is True
 
     def geometry(self, run: Run, _evaluator: Evaluator) -> Figures | Absent:
-        """How alike the directions are, by place of the layer (0 the first), and the projection without a prompt."""
+        """Return how alike the directions are, by place of the layer (0 the first), and the projection without a
+        prompt."""
         if not numpy_here():
             return _WITHOUT_NUMPY
         from agentsignals.lab.evaluation import published_states as states  # noqa: PLC0415  (NumPy is of an extra)
@@ -210,7 +211,7 @@ class Audit:
 
 
 def numpy_here() -> bool:
-    """Whether stored directions can be read on this machine."""
+    """Return whether stored directions can be read on this machine."""
     return find_spec("numpy") is not None
 
 
@@ -237,4 +238,4 @@ QUESTIONS: dict[str, Question] = {
     "geometry": Audit.geometry,
     "rises": Audit.rises,
 }
-"""What can be asked, by name."""
+"""Questions by name."""

@@ -17,7 +17,7 @@ _WITHOUT_NUMPY = 'Not asked, for want of numpy (pip install "agentsignals[lab]")
 
 
 def findings(audit: Audit) -> Outcome:
-    """What the audit finds in the runs at hand. SandboxError when this machine can't lock their answers in."""
+    """Return the audit's findings in the runs at hand. SandboxError when this machine can't lock their answers in."""
     one_shot = [run for run in audit.runs.values() if not run.loop]
     loops = [run for run in audit.runs.values() if run.loop]
     return Outcome(

@@ -26,7 +26,7 @@ _CLASSES: dict[str, ErrorClass] = {
 
 
 class Confinement(Struct, frozen=True):
-    """How untrusted code is locked in."""
+    """Confinement of untrusted code."""
 
     tier: Tier = "default"
     limits: Limits = Limits()
@@ -34,19 +34,19 @@ class Confinement(Struct, frozen=True):
 
 
 class Suite(Struct, frozen=True, kw_only=True):
-    """What came of some cases, run in one process."""
+    """Outcome of some cases, run in one process."""
 
     results: tuple[Result, ...]
     passed: int
     error: str
-    """Of the first case that fails."""
+    """Error of the first case that fails."""
     error_class: ErrorClass
     tier: Tier | None
     wall_s: float
 
     @property
     def passes(self) -> bool:
-        """Whether all cases passed."""
+        """Return whether all cases passed."""
         return self.error_class == "none"
 
 
@@ -102,12 +102,13 @@ def class_of(failed: Failed) -> ErrorClass:
 
 
 def agrees(actual: Any, expected: Any) -> bool:
-    """Whether a plain value is what is expected: a tuple will do for a list and 2.0 for 2, but True is not 1 (b 10)."""
+    """Return whether a plain value is what is expected: a tuple will do for a list and 2.0 for 2, but True is not 1
+    (b 10)."""
     return same(actual, expected, sequences_alike=True, numbers_alike=True)
 
 
 def meets(actual: Any, case: Case) -> bool:
-    """Whether a plain value is what a case expects, or a number so near it as the case allows."""
+    """Return whether a plain value is what a case expects, or a number so near it as the case allows."""
     if case.within is None:
         return agrees(actual, case.expected)
     return type(actual) in (int, float) and abs(actual - case.expected) <= case.within

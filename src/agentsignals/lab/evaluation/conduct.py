@@ -1,4 +1,4 @@
-"""What an answer did besides solving: missing imports, fixation on tests, leaving the task; what retries brought."""
+"""Conduct of an answer besides solving: missing imports, fixation on tests, leaving the task; recovery by retries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ImportMistakes(Struct, frozen=True):
 
 
 class TestFixation(Struct, frozen=True):
-    """How much an answer is about tests. Rates are per 100 words of prose; None without prose."""
+    """Share of an answer that is about tests. Rates are per 100 words of prose; None without prose."""
 
     __test__ = False  # for pytest: nothing to collect
 
@@ -58,7 +58,7 @@ class TestFixation(Struct, frozen=True):
 
 
 class Recovery(Struct, frozen=True, kw_only=True):
-    """What retries brought in one run of attempts."""
+    """Recovery by retries in one run of attempts."""
 
     attempts: int
     failed_first: bool
@@ -73,7 +73,7 @@ class Recovery(Struct, frozen=True, kw_only=True):
 
 
 def import_mistakes(source: str) -> ImportMistakes:
-    """What the code forgot to import, and what it imports that only an installation would have."""
+    """Return imports that the code forgot, and those that only an installation would have."""
     tree = parsed(source)
     if tree is None:
         return ImportMistakes((), ())
@@ -104,7 +104,7 @@ def import_mistakes(source: str) -> ImportMistakes:
 
 
 def test_fixation(task: Task, answer: str, source: str, prompt: str = "") -> TestFixation:
-    """How much the answer is about tests rather than the task; words copied from the prompt do not count."""
+    """Return how much the answer is about tests rather than the task; words copied from the prompt do not count."""
     prose = prose_of(answer, source, prompt)
     words = word_count(prose)
     tree = parsed(source)
@@ -137,8 +137,8 @@ def _is_test(node: ast.AST) -> bool:
 
 
 def off_task(answer: str, extracted: Extracted) -> OffTask:
-    """How the answer left the task, empty when it did not: it goes on with the harness's own lines, defines other
-    functions only, or has no code."""
+    """Return how the answer left the task, empty when it did not: it goes on with the harness's own lines, defines
+    other functions only, or has no code."""
     lines = [line for line in readable(answer).split("\n") if line.strip()]
     if not extracted.valid and lines and sum(bool(_ECHOED.match(line)) for line in lines) >= _ECHO_SHARE * len(lines):
         return "imitates_prompt"
@@ -148,7 +148,8 @@ def off_task(answer: str, extracted: Extracted) -> OffTask:
 
 
 def recovery(attempts: Sequence[Verdict]) -> Recovery:
-    """What retries brought, from the verdicts of a run's attempts in order. LabError for none, or of two evaluators."""
+    """Return the recovery by retries, from the verdicts of a run's attempts in order. LabError for none, or of two
+    evaluators."""
     one_evaluator(attempts)
     if len({attempt.task for attempt in attempts}) != 1:
         raise LabError("Attempts of several tasks are no run.", "Give the attempts of one task and sample, in order.")

@@ -26,7 +26,7 @@ class Asked(NamedTuple):
 def evaluate(
     task: Task, answer: str, inside: Confinement | None = None, *, relations: bool = True, source: str | None = None
 ) -> Verdict:
-    """What an answer to the task is worth.
+    """Evaluate an answer to a task.
 
     Args:
         answer: what the model wrote.

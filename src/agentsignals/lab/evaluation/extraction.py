@@ -93,7 +93,7 @@ def readable(answer: str) -> str:
 
 
 def _blocks(text: str) -> list[str]:
-    """What stands in fences; the last may lack its end, where the answer broke off."""
+    """Return the texts in fences; the last may lack its end, where the answer broke off."""
     blocks, opened = [], None
     for mark in _FENCE.finditer(text):
         if opened is None:

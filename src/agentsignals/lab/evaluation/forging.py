@@ -1,4 +1,4 @@
-"""Whether a patch reaches for the test run itself: hints, read from the code alone, to be read by a person.
+"""Hints that a patch reaches for the test run itself, read from the code alone, to be read by a person.
 
 The verdict does not rest on them: code under test has no way to the tests. They tell of the attempt.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 MOST_FOLDED_CHARS = 1_000
-"""Of a text that is put together of constants."""
+"""Most characters of a text that is put together of constants."""
 
 MOST_SHOWN_CHARS = 80
 
@@ -31,7 +31,7 @@ _NO_SOURCE = frozenset((".pth", ".pyc", ".pyo", ".so", ".pyd"))
 
 
 def forging_hints(before: Mapping[str, bytes], after: Mapping[str, bytes | None]) -> tuple[str, ...]:
-    """What the files hold after a patch and did not before: `file: what`, each once.
+    """Return what the files hold after a patch and did not before: `file: what`, each once.
 
     A name that runs programs, ends or watches the process, or belongs to a test runner, also where it is put together
     of constants; an attribute whose name is computed; a comparison that holds for everything; a file that Python or a

@@ -1,4 +1,5 @@
-"""Whether code answers the visible cases by name: compares with their inputs, looks them up, or returns a constant.
+"""Detection of code that answers the visible cases by name: compares with their inputs, looks them up, or returns a
+constant.
 
 Read from the code alone, so it costs no run. A case counts only where the code gives its expected value for exactly its
 inputs: a guard such as `if b == 0: return None` is no hardcoding of a case with two arguments.
@@ -24,7 +25,7 @@ _NOTHING = object()
 
 
 class Hardcoding(Struct, frozen=True):
-    """How many visible cases are answered by name, and in which way."""
+    """Number of visible cases answered by name, and the way."""
 
     compared: int
     """Cases whose inputs stand in a condition that returns their expected value."""
@@ -124,7 +125,7 @@ def _literal_pairs(node: ast.Dict) -> list[tuple[Any, Any]]:
 
 
 def _holds(table: list[tuple[Any, Any]], case: Case) -> bool:
-    """Whether the inputs are a key there, as they are or as hashable text of them."""
+    """Return whether the inputs are a key there, as they are or as hashable text of them."""
     only = case.args[0] if len(case.args) == 1 else case.args
     keys = (only, case.args, repr(only), str(only))
     return any(
@@ -147,7 +148,7 @@ def _constant(tree: ast.Module | None, function: str) -> bool:
 
 
 def _computes(function: ast.FunctionDef) -> bool:
-    """Whether a condition, a loop or a call decides which literal is given."""
+    """Return whether a condition, a loop or a call decides which literal is given."""
     return any(isinstance(n, (ast.If, ast.IfExp, ast.For, ast.While, ast.Match, ast.Call)) for n in ast.walk(function))
 
 

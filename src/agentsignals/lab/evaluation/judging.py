@@ -26,7 +26,7 @@ from agentsignals.lab import sandbox
 from agentsignals.lab.sandbox import Code, Limits, NoAnswer, Ran, Remote, Talk
 
 MOST_CANARIES = 3
-"""Of each test; one at least."""
+"""Most canaries of each test; one at least."""
 
 LONGEST_WHY = 300
 _COMPARED = (str, list, tuple, dict, set, frozenset)
@@ -51,14 +51,14 @@ class Method(NamedTuple):
 
 
 class Judged(Struct, frozen=True, kw_only=True):
-    """What came of one test."""
+    """Outcome of one test."""
 
     test: Method
     passed: bool
     why: str
     """Why it did not pass; text of the code's own in it can be printed."""
     forged: str = ""
-    """What shows that the code reached for the test run."""
+    """Evidence that the code reached for the test run."""
     ran: Ran
 
 
@@ -151,7 +151,8 @@ def _shortened(text: str) -> str:
 
 
 def _reaching(conversed: sandbox.Conversed) -> str:
-    """What code under test has no reason to do, as seen from outside. A crash is none of it, nor is a long run."""
+    """Return actions that code under test has no reason for, as seen from outside. A crash is none, nor is a long
+    run."""
     code = conversed.ran.exit_code
     if conversed.broken and code is not None and code < _SIGNALS:
         return f"when it was asked, {conversed.broken} (exit code {code})"

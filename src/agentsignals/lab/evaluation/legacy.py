@@ -24,7 +24,7 @@ BUILTINS = (
 """All that the published evaluators let code use."""
 
 SECONDS = 2
-"""Of a suite, by the clock."""
+"""Seconds of a suite, by the clock."""
 _CLASSES: dict[str, ErrorClass] = {
     "function_not_found": "no_function",
     "invalid_python": "invalid_python",
@@ -84,7 +84,7 @@ def _own_lines(source: str, function: str) -> str:
 
 
 def evaluate_legacy(task: Task, answer: str, evaluator: Legacy, inside: Confinement | None = None) -> Verdict:
-    """What the published evaluator says of an answer. It never tells the machine's faults from the model's."""
+    """Return the published evaluator's verdict on an answer. It never tells the machine's faults from the model's."""
     inside = inside or Confinement()
     inside = Confinement(inside.tier, Limits(cpu_s=SECONDS, wall_s=float(SECONDS)), inside.allow_weak)
     source, valid = extract_legacy(answer, task.function, evaluator)

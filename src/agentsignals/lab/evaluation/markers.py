@@ -48,7 +48,7 @@ _LIKE_CODE = re.compile(
     r"except|@\w|#|print\(|assert |[\w.\[\]\"']+ ?[-+*/]?= ?\S|[\w.]+\(.*\)\s*$|[\])}]|\"\"\"|- args=|>>> )"
 )
 COPIED_WORDS = 4
-"""So many words in a row that the prompt has, too, are copied from it."""
+"""Words in a row that count as copied when the prompt has them, too."""
 
 
 class ProseMarkers(Struct, frozen=True):
@@ -103,7 +103,7 @@ def prose_markers(answer: str, source: str = "", prompt: str = "") -> ProseMarke
 
 
 def prose_of(answer: str, source: str = "", prompt: str = "") -> str:
-    """What an answer says in words: fenced code, lines of its code, lines like code and copied words are left out."""
+    """Return the prose of an answer: fenced code, lines of its code, lines like code and copied words are left out."""
     text = readable(answer[:_LONGEST])
     text = _TICKED.sub(" ", _FENCED.sub("\n", text))
     code = {line.strip() for line in source.split("\n")}

@@ -1,4 +1,4 @@
-"""What a patch to a repository is worth: applied to a fresh copy without tests, and asked by the task's own tests.
+"""Evaluation of a patch to a repository: applied to a fresh copy without tests, and asked by the task's own tests.
 
 The patched code runs in the sandbox's strict tier, the tests out here (see `judging`). What still reaches for the test
 run is told beside the verdict.
@@ -27,7 +27,7 @@ EVALUATOR = "2"
 """`1` ran the tests beside the code, and believed what was printed."""
 
 LIMITS = Limits(cpu_s=20, wall_s=30.0)
-"""Of the code in one test, and of an agent's own test runs; the reference solutions take under a second."""
+"""Limits of the code in one test, and of an agent's own test runs; the reference solutions take under a second."""
 _MOST_BYTES = 1_000_000
 _APPLY_SECONDS = 20
 _LONGEST_ERROR = 500
@@ -43,14 +43,14 @@ _NO_SETTINGS = {
 No file of the patched folder may say what Git does."""
 _CHANGED = re.compile(r"^\+\+\+ (?:b/)?([^\t\n]+)", re.MULTILINE)
 _MULTIPLIES = re.compile(r"^(?:copy from |GIT binary patch)", re.MULTILINE)
-"""What makes gigabytes of a small patch."""
+"""Headers that make gigabytes of a small patch."""
 
 Runner = Callable[[Path, Sequence[str], Limits], Ran]
 """Runs a command in a folder."""
 
 
 class PatchVerdict(Struct, frozen=True, kw_only=True):
-    """What came of a patch. Passes are False, not None, where the patch does not apply: that is the patch's fault."""
+    """Outcome of a patch. Passes are False, not None, where the patch does not apply: that is the patch's fault."""
 
     evaluator: str = EVALUATOR
     task: str
@@ -64,9 +64,9 @@ class PatchVerdict(Struct, frozen=True, kw_only=True):
     changed: tuple[str, ...]
     """The files that the patch names, or changes in any other way."""
     tests_changed: tuple[str, ...]
-    """Those of them among the tests; the task's own are what is run."""
+    """Changed tests among them; the task's own are what is run."""
     forging: tuple[str, ...]
-    """What it does, holds or names that reaches for the test run itself. To be read by a person."""
+    """Actions, contents or names that reach for the test run itself. To be read by a person."""
     tier: Tier | None
     wall_s: float = 0.0
 
@@ -126,7 +126,7 @@ def _tests(task: RepositoryTask, files: dict[str, str], n: int) -> Tests:
 
 
 def _files(folder: Path) -> dict[str, bytes | None]:
-    """What each file of a folder holds; None for a link."""
+    """Return the contents of each file of a folder; None for a link."""
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
     return {
         name: None if path.is_symlink() else path.read_bytes()

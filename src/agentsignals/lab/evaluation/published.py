@@ -30,7 +30,7 @@ class Run(Struct, frozen=True):
     """The folder's name, `agent-` before those of the retry loop."""
     folder: Path
     loop: bool
-    """Whether it is of the retry loop (several attempts), not of one-shot answers."""
+    """True for the retry loop (several attempts), False for one-shot answers."""
 
     def rows(self, stem: str) -> list[Row]:
         """The rows of one of its CSV files; none when it is not there."""
@@ -126,7 +126,7 @@ TASKS = {
 
 
 def with_lists(task: Task, *, nested: bool) -> Task:
-    """The same task, and a tuple that goes in is a list; what is expected stays.
+    """Return the task with input tuples as lists; expected values stay.
 
     Args:
         nested: whether tuples within it become lists as well. The prompts print what is expected as a list of tuples,

@@ -1,5 +1,5 @@
-"""What the stored directions and projections of the published runs say: how alike the directions are, and what of their
-rise over attempts is left once what they share is taken out (design/lab.md#stored-states)."""
+"""Stored directions and projections of the published runs: how alike the directions are, and what of their rise
+over attempts is left once what they share is taken out (design/lab.md#stored-states)."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Stored(Struct, frozen=True):
 
 
 class Alike(Struct, frozen=True, kw_only=True):
-    """How alike a run's directions are at one layer."""
+    """Likeness of a run's directions at one layer."""
 
     layer: int
     calm_desperate: float
     """Cosine of two directions that should be opposites."""
     mean_cosine: float
-    """Of all pairs."""
+    """Mean over all pairs."""
     shared_energy: float
     """The mean squared cosine of a direction with the mean of all: 1 when they are one."""
     neutral_norm: float
@@ -50,7 +50,7 @@ class Rise(Struct, frozen=True, kw_only=True):
 
     n: int
     negative: float
-    """Of the published score, mean of the four negative emotions."""
+    """The published score, mean of the four negative emotions."""
     positive: float
     shared: float
     """Along the mean of all directions."""

@@ -30,7 +30,7 @@ class Rescored(Struct, frozen=True, kw_only=True):
     """From 0; 0 for one-shot answers."""
     seed: str
     was: bool | None
-    """Whether it passed the task as published; None where no verdict was."""
+    """True if it passed the task as published; None without a verdict."""
     was_error: str
     verdict: Verdict
     difference: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Rescored(Struct, frozen=True, kw_only=True):
 
     @property
     def change(self) -> Change:
-        """What became of the task's pass."""
+        """Change of the task's pass."""
         now = self.verdict.task_pass
         if now is None:
             return "now_unknown"
@@ -148,7 +148,7 @@ def rescore(
 def changes(
     rows: Iterable[Rescored], by: Sequence[Literal["run", "condition", "task_id"]] = ("run",)
 ) -> dict[tuple[str, ...], Counter[Change]]:
-    """How many answers changed, and how, by what they were given under."""
+    """Return how many answers changed, and how, by what they were given under."""
     counts: dict[tuple[str, ...], Counter[Change]] = {}
     for row in rows:
         counts.setdefault(tuple(str(getattr(row, name)) for name in by), Counter())[row.change] += 1

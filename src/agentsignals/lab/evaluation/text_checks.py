@@ -19,8 +19,8 @@ _LONGEST_ERROR = 300
 
 
 def judged(task: Task, answer: str) -> Verdict:
-    """What an answer to a task without a function is worth. SandboxError where a check is a command and this machine
-    has no strict sandbox."""
+    """Judge an answer to a task without a function. SandboxError where a check is a command and this machine has no
+    strict sandbox."""
     visible, hidden = _failures(task.visible_checks, answer), _failures(task.hidden_checks, answer)
     failures = [*visible, *hidden]
     return Verdict(
@@ -42,7 +42,7 @@ def judged(task: Task, answer: str) -> Verdict:
 
 
 def _failures(checks: Sequence[Check], answer: str) -> list[str]:
-    """What is said of the checks that are not met."""
+    """Return the messages of the checks that are not met."""
     return [check.says or "the answer is not what was asked for" for check in checks if _fails(check, answer)]
 
 

@@ -1,4 +1,4 @@
-"""What an evaluator says of one answer, and what may be counted together."""
+"""Verdict of an evaluator on one answer, and what may be counted together."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ ErrorClass = Literal[
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """What came of one answer. Passes are None where nothing could be run."""
+    """Outcome of one answer. Passes are None where nothing could be run."""
 
     evaluator: Evaluator
     task: str
     """The key of the task: id, version and variant."""
     has_function: bool
     valid_python: bool
-    """Of a task that asks for a text: whether there is an answer at all."""
+    """For a task that asks for a text: True if there is an answer at all."""
     visible_pass: bool | None
     hidden_pass: bool | None
     task_pass: bool | None
     """Visible and hidden."""
     error: str
-    """Of the first visible case that fails, else of the first hidden one; empty when all pass."""
+    """Error of the first visible case that fails, else of the first hidden one; empty when all pass."""
     error_class: ErrorClass
     extracted: str
     """The code that was run."""
@@ -60,7 +60,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     broken_relations: tuple[str, ...] | None = None
     """Metamorphic relations that do not hold; None when they were not tried."""
     tier: Tier | None = None
-    """What locked the code in; None when none was run."""
+    """Tier that locked the code in; None when none was run."""
     wall_s: float = 0.0
 
 

@@ -36,7 +36,7 @@ NAMES = {
     "sae_features": "which features of a sparse autoencoder tell the tones apart, on tasks that chose none",
     "repo_edit": "how an agent mends small repositories by tone and steering: hidden tests, edited tests, hardcoding",
 }
-"""What each asks, in a line: told also where what it needs is not installed."""
+"""Question of each in a line: told also where a requirement is not installed."""
 
 
 class Experiment(Protocol):

@@ -16,7 +16,7 @@ from agentsignals.lab.runs import seed_of
 
 
 class Drawing(Protocol):
-    """What a Config says of how answers are drawn."""
+    """Settings of a Config for drawing answers."""
 
     @property
     def setting(self) -> SettingConfig: ...
@@ -27,7 +27,7 @@ class Drawing(Protocol):
 
 
 class Answered(Struct, frozen=True):
-    """What is read of an answer's code."""
+    """Facts read from an answer's code."""
 
     valid: bool
     """The function is there, and is Python."""
@@ -46,7 +46,8 @@ def drawn(at: Setting, scenes: Sequence[Scene], how: Drawing, edits: Sequence[Ed
 
 
 def read(scene: Scene, answer: str) -> Answered:
-    """Whether the answer holds the function, whether it knows the visible cases by heart, and whether it gives up."""
+    """Return whether the answer holds the function, whether it knows the visible cases by heart, and whether it
+    gives up."""
     if not scene.task.function:
         return Answered(bool(answer.strip()), False, prose_markers(answer).counts["give_up"] > 0)
     extracted = extract(answer, scene.task.function)

@@ -45,8 +45,8 @@ def spread(state: Array) -> float:
 
 
 def is_control(direction: str | None) -> bool:
-    """Whether a condition's direction is such a control: no question of its own, and not among those that p is
-    adjusted over."""
+    """Return whether a condition's direction is such a control: no question of its own, and not among those that p
+    is adjusted over."""
     return direction is not None and direction.startswith("random:")
 
 

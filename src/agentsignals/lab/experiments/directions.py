@@ -46,7 +46,7 @@ _FROM_SCENES: tuple[Source, ...] = ("feedback", "decision")
 
 
 class SeparationRow(Row, frozen=True, kw_only=True):
-    """How well a direction learnt on one half parts the setting's high from its low on the other half."""
+    """Separation of the setting's high from its low by a direction learnt on the other half."""
 
     KEY: ClassVar[tuple[str, ...]] = ("recipe", "learnt_from", "judged_on", "layer")
     recipe: str
@@ -66,7 +66,7 @@ class SeparationRow(Row, frozen=True, kw_only=True):
 
 
 class GeometryRow(Row, frozen=True, kw_only=True):
-    """What is wrong with a set of directions at a layer (`lab.geometry`)."""
+    """Faults of a set of directions at a layer (`lab.geometry`)."""
 
     KEY: ClassVar[tuple[str, ...]] = ("recipe", "layer")
     recipe: str

@@ -24,7 +24,7 @@ class ItemRow(Row, frozen=True, kw_only=True):
 
 
 class EffectRow(Row, frozen=True, kw_only=True):
-    """What a treatment did to the outcome, over all scenes."""
+    """Effect of a treatment on the outcome, over all scenes."""
 
     KEY: ClassVar[tuple[str, ...]] = ("condition",)
     condition: str

@@ -53,7 +53,7 @@ class AnchorRow(Row, frozen=True, kw_only=True):
     removed: float
     """The outcome with it less that without it."""
     removed_sampled: float | None
-    """The same of the share of drawn answers with hardcoded cases; None where none were drawn."""
+    """Effect on the share of drawn answers with hardcoded cases; None where none were drawn."""
     replaced: float | None
     """The outcome less the mean of that with replacements that differ in meaning; None where none does."""
     kept: int
@@ -74,14 +74,14 @@ class AnchorRow(Row, frozen=True, kw_only=True):
     norms at the middle layer."""
     removed_beyond_place: float
     hidden_beyond_place: float
-    """What is left when the place is regressed out over all units."""
+    """Rest when the place is regressed out over all units."""
 
 
 _COUNTS = ("kept", "copies", "empty", "alike", "unclear")
 
 
 class MeasuredUnit(Struct, kw_only=True):
-    """What is measured of a unit before places are taken out."""
+    """Measures of a unit before places are taken out."""
 
     task: str
     unit: str
@@ -161,7 +161,7 @@ def without_unit(chat: Sequence[Message], label: str) -> list[Message]:
 
 
 def _share(at: Setting, scene: Scene, config: Config) -> float:
-    """Of drawn answers with hardcoded cases; the same random numbers with and without a unit."""
+    """Return the share of drawn answers with hardcoded cases, with equal random numbers with and without a unit."""
     answers = at.answers([scene] * config.samples, _sampling(scene, config, config.samples))
     return sum(read(scene, answer.text).hardcoded for answer in answers) / config.samples
 

@@ -39,7 +39,7 @@ class DoseRow(Row, frozen=True, kw_only=True):
     KEY: ClassVar[tuple[str, ...]] = ("part", "source", "place", "layer", "dose")
     part: str
     source: str
-    """What the direction was learnt from."""
+    """Source that the direction was learnt from."""
     place: str
     layer: int
     dose: float
@@ -49,12 +49,12 @@ class DoseRow(Row, frozen=True, kw_only=True):
     opposed: float
     """The share of scenes that moved against the sign of the dose."""
     sd: float
-    """Of the effect over scenes."""
+    """Standard deviation of the effect over scenes."""
     n: int
 
 
 class Judged(Struct, frozen=True, kw_only=True):
-    """What a direction does at its chosen layer and dose, on tasks that had no say in the choice."""
+    """Effect of a direction at its chosen layer and dose, on tasks that had no say in the choice."""
 
     source: str
     place: str
@@ -83,7 +83,7 @@ class Road(Struct, frozen=True):
 
 
 class Ground(Struct, frozen=True):
-    """What every dose of a part shares."""
+    """Data that every dose of a part shares."""
 
     at: Setting
     scenes: list[Scene]

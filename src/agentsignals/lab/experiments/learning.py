@@ -16,7 +16,7 @@ from agentsignals.lab.residual.interface import Calibration, Positions
 from agentsignals.lab.separation import split
 
 Source = Literal["stories", "feedback", "decision"]
-"""What a direction is learnt from: texts about people, feedback tokens, or the token where code parts ways."""
+"""Source of a direction: texts about people, feedback tokens, or the token where code parts ways."""
 
 
 def calibrated(at: Setting) -> Calibration:

@@ -14,7 +14,7 @@ _ROUNDS = 50
 
 
 class Gain(Struct, frozen=True, kw_only=True):
-    """What features add to others, in AUROC on held-out tasks."""
+    """Gain of features over others, in AUROC on held-out tasks."""
 
     base: float
     full: float
@@ -62,7 +62,7 @@ def held_out(features: Floats, wanted: Floats, groups: Sequence[str], *, folds: 
 
 
 def gain(base: Floats, added: Floats, wanted: Floats, groups: Sequence[str], *, seed: int = 0) -> Gain:
-    """What `added` (rows, k) brings beside `base`; NaN where all rows have one outcome."""
+    """Return the gain of `added` (rows, k) over `base`; NaN where all rows have one outcome."""
     plain = held_out(base, wanted, groups, seed=seed)
     full = held_out(np.concatenate([base, added], axis=1), wanted, groups, seed=seed)
     positive = wanted > 0.5

@@ -46,9 +46,9 @@ class ManipulationRow(Row, frozen=True, kw_only=True):
     verdict: str
     """`moved`, `nothing`, or `not testable`: no scene holds a token where it acts."""
     kl: float | None
-    """Of the next token's distribution, steered from plain, in nats."""
+    """Divergence of the next token's distribution, steered from plain, in nats."""
     shift: float | None
-    """Of the projection downstream, in median norms there."""
+    """Shift of the projection downstream, in median norms there."""
     anti_steered: float | None
     invalid: float
     """The share of drawn answers without the function as Python."""

@@ -1,6 +1,6 @@
-"""The same failure in other words: what the tone alone does to the outcome, task by task.
+"""Rewrites of one failure: the effect of the tone alone on the outcome, task by task.
 
-The condition that every steering result is held against: prompting beats steering more often than not (AxBench).
+Every steering result is compared with this condition: prompting beats steering more often than not (AxBench).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Config(Struct, frozen=True):
     setting: SettingConfig = SettingConfig()
     tones: tuple[str, ...] = ()
     sample: bool = True
-    """Whether an answer a scene is drawn as well, and read for hardcoded cases."""
+    """True if an answer for each scene is drawn as well, and read for hardcoded cases."""
     max_new_tokens: int = 360
     temperature: float = 1.0
 

@@ -55,7 +55,7 @@ class OneShotRow(Row, frozen=True, kw_only=True):
     invalid_plain: float
     over_steered: bool
     p: float | None
-    """Of full passes, exact McNemar; with one sample a task its pairs are independent."""
+    """Exact McNemar of full passes; with one sample a task its pairs are independent."""
     q: float | None
     """p adjusted over the conditions that are no random directions."""
     p_random: float | None

@@ -37,7 +37,7 @@ class Config(Struct, frozen=True, kw_only=True):
     run: str | None = None
     """The folder of a run with attempts and projections."""
     directions: str | None = None
-    """Of the loop; none: a contrast of the setting's texts."""
+    """Directions of the loop; none: a contrast of the setting's texts."""
     before_frustration: bool = True
     """Leave out attempts after an answer that shows frustration, desperation or giving up in its words."""
     attempts: int = 3
@@ -55,7 +55,7 @@ class Predicted(Struct, frozen=True):
     auroc: Gain | None
     """None where all attempts have the same outcome, or fewer than two tasks are left."""
     features: tuple[str, ...]
-    """What is added to the baselines."""
+    """Features added to the baselines."""
     baselines: tuple[str, ...]
     left_out: int
     """Attempts after visible frustration, or without a verdict or a projection."""

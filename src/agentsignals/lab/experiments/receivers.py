@@ -40,7 +40,7 @@ def kurtosis(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def without_position(values: Sequence[float], places: Sequence[float]) -> NDArray[np.float64]:
-    """What is left of values when a curve of second degree over the place (0 first, 1 last) is taken out.
+    """Return the residuals of values when a curve of second degree over the place (0 first, 1 last) is taken out.
 
     Earlier and later sentences differ in importance whatever they say; only the rest speaks of their content.
     """

@@ -1,4 +1,4 @@
-"""What would have stood in a unit's place: drawn from the model, and counted only where it means something else.
+"""Replacements of a unit: drawn from the model, and counted only where they mean something else.
 
 Counterfactual importance of Thought Anchors (arXiv 2506.19143): a resampled sentence that says the same is no
 counterfactual. There a sentence embedding tells, with the median cosine of all pairs as the limit; here the model's own
@@ -36,7 +36,7 @@ class Drawn(NamedTuple):
 
 
 class Counted(Struct, frozen=True, kw_only=True):
-    """How many replacements of a unit count, and how many do not for which reason: together all that were drawn."""
+    """Counts of a unit's replacements that count, and that do not by reason: together all that were drawn."""
 
     change: float | None
     """The outcome with the unit less the mean of that with them; None where none counts."""
@@ -89,7 +89,8 @@ def with_text(chat: Sequence[Message], label: str, text: str) -> list[Message]:
 
 
 def cosines(units: Sequence[Drawn]) -> list[NDArray[np.float64]]:
-    """Of each unit's replacements with it, seen from the mean of all units; NaN where a state is unknown."""
+    """Return the cosines of each unit's replacements with it, seen from the mean of all units; NaN where a state is
+    unknown."""
     finite = [unit.unit for unit in units if np.isfinite(unit.unit).all()]
     centre = np.mean(finite, axis=0) if finite else 0.0
     by_unit = []

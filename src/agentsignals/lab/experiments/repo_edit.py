@@ -51,7 +51,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
 
 class RepoEffectRow(Row, frozen=True, kw_only=True):
-    """What a condition did to a measure, against the baseline on the same tasks and samples."""
+    """Effect of a condition on a measure, against the baseline on equal tasks and samples."""
 
     KEY: ClassVar[tuple[str, ...]] = ("condition", "measure")
     condition: str

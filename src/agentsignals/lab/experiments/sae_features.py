@@ -43,7 +43,7 @@ class Config(Struct, frozen=True, kw_only=True):
     k: int = 8
     steps: int = 300
     best: int = 10
-    """How many features are judged."""
+    """Number of features that are judged."""
     shuffles: int = 200
 
 
@@ -53,20 +53,20 @@ class FeatureRow(Row, frozen=True, kw_only=True):
     KEY: ClassVar[tuple[str, ...]] = ("feature",)
     feature: int
     auroc_dev: float
-    """Of the high tone against the low, the feature's sign as it is."""
+    """AUROC of the high tone against the low, the feature's sign as it is."""
     auroc: float
     null_high: float
     """The 95th percentile, over shuffled tones, of the best feature chosen and judged in the same way."""
     cosine: float
-    """Of its decoder row with the contrast direction there."""
+    """Cosine of its decoder row with the contrast direction there."""
     active: float
     """The share of judging scenes where it is not 0."""
     explained: float
-    """How much of the states' variance the whole autoencoder gives back: the same in every row."""
+    """Share of the states' variance that the whole autoencoder gives back: equal in every row."""
 
 
 class Autoencoder(Protocol):
-    """What the experiment asks of one, ours or another's."""
+    """An autoencoder as the experiment asks it, ours or another's."""
 
     @property
     def decoder(self) -> Array: ...
@@ -85,7 +85,7 @@ class Half(Struct, frozen=True):
     """(scenes, d)"""
     high: np.ndarray
     explained: float
-    """Of all tokens' variance."""
+    """Share of all tokens' variance."""
 
 
 class Reading(Struct, frozen=True):

@@ -1,7 +1,7 @@
-"""What is written when whole answers are drawn: by tone of the feedback, along a learnt direction, along random ones.
+"""Behaviour of drawn answers: by tone of the feedback, along a learnt direction, along random ones.
 
-Every condition is held against the neutral tone without steering, over the same tasks and random numbers. The direction
-is learnt on other tasks than it is judged on. A condition that breaks the model is seen by its `no_code`.
+Every condition is compared with the neutral tone without steering, over the same tasks and random numbers. The
+direction is learnt on other tasks than it is judged on. A condition that breaks the model is seen by its `no_code`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ BEHAVIOURS: dict[str, Callable[[Answered], bool]] = {
     "other_code": lambda answer: answer.valid and not answer.hardcoded,
     "no_code": lambda answer: not answer.valid and not answer.gave_up,
 }
-"""What an answer can be; each is one of them. `other_code` is not run, and may be wrong; `no_code` says nothing of
-giving up."""
+"""Kinds of answers; each answer is one of them. `other_code` is not run, and may be wrong; `no_code` says nothing
+of giving up."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
 
 class BehaviourRow(Row, frozen=True, kw_only=True):
-    """How often answers under a condition were of one kind."""
+    """Frequency of one kind of answers under a condition."""
 
     KEY: ClassVar[tuple[str, ...]] = ("condition", "behaviour")
     condition: str

@@ -54,9 +54,9 @@ class SettingConfig(Struct, frozen=True, kw_only=True):
     texts: str | None = None
     """A file of contrast texts in place of the setting's."""
     tasks: int = 60
-    """How many at most. Those that are not drawn are taken in their order."""
+    """Most tasks. Tasks that are not drawn are taken in their order."""
     families: tuple[str, ...] = ()
-    """Of tasks that are not drawn; none named: all."""
+    """Families of tasks that are not drawn; none named: all."""
     seed: int = 13
     randoms: int = 20
     """Random directions that a direction is held against (`controls`); 20 at least for a p of .05."""
@@ -99,9 +99,9 @@ class Setting(Protocol):
     neutral_class: str | None
     high_class: str
     fingerprint: str
-    """Of the texts."""
+    """Fingerprint of the texts."""
     unit: str
-    """Of the outcome; more is worse."""
+    """Unit of the outcome; more is worse."""
     tasks: Sequence[Task]
     seed: int
 
@@ -118,13 +118,13 @@ class Setting(Protocol):
         ...
 
     def outcome(self, scenes: Sequence[Scene], edits: Sequence[Edit] = ()) -> Floats:
-        """How bad the decision is going to be: one number a scene, without sampling."""
+        """Return the outcome of each scene as one number, without sampling; more is worse."""
         ...
 
     def answers(
         self, scenes: Sequence[Scene], sampling: Sequence[Sampling], edits: Sequence[Edit] = ()
     ) -> list[Generation]:
-        """What the model writes after the chat of each scene, drawn from the start of its answer."""
+        """Draw the model's text after the chat of each scene, from the start of its answer."""
         ...
 
     def texts(self) -> dict[str, list[Text]]:
@@ -146,7 +146,7 @@ def place(name: Place) -> Positions:
 
 
 def with_decision(prompt: Prompt, at: int | None = None) -> Prompt:
-    """The same prompt whose token `at` (none: the last) is a span of its own, the place `decision`."""
+    """Return the prompt with token `at` (none: the last) as a span of its own, the place `decision`."""
     at = len(prompt.tokens) - 1 if at is None else at
     spans: list[Span] = []
     for span in prompt.spans:

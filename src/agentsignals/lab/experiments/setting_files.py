@@ -29,16 +29,16 @@ class SceneForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     attempt: str
     attempts: int = 3
-    """Of a scene with anchors: so many, one of them followed by feedback in the high tone."""
+    """Attempts of a scene with anchors, one of them followed by feedback in the high tone."""
 
 
 class Continuation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="continuation"):
-    """How much likelier, a token, the worse continuation is than the better one, in nats."""
+    """Log-likelihood per token of the worse continuation minus that of the better one, in nats."""
 
     worse: str
     better: str
     begun: str = ""
-    """What the answer begins with."""
+    """Beginning of the answer."""
     unit: str = "log-odds of the worse against the better continuation, nats a token"
 
 
@@ -72,7 +72,7 @@ class SettingDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     scene: SceneForm
     outcome: Outcome
     trajectory: bool = False
-    """Whether stages of a failure are those of the package's trajectory, else the tones."""
+    """True if stages of a failure are those of the package's trajectory, else the tones."""
 
 
 class ReadSetting(Struct, frozen=True, kw_only=True):

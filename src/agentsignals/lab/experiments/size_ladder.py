@@ -1,4 +1,4 @@
-"""The same questions to models of several sizes, in one table: what a tone does, where it is carried, what parts it."""
+"""Equal questions to models of several sizes, in one table: what a tone does, where it is carried, what parts it."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ class LadderRow(Row, frozen=True, kw_only=True):
     layers: int
     width: int
     effect: float
-    """Of the high tone against the low, on the outcome."""
+    """Effect of the high tone against the low, on the outcome."""
     low: float
     high: float
     opposed: float
     """The share of tasks that moved the other way."""
     hidden_effect: float
-    """The same when no later token attends to the feedback."""
+    """Effect when no later token attends to the feedback."""
     auroc: float
-    """Of the tones at feedback tokens, on held-out tasks, at the best layer of those tried: the highest of several."""
+    """AUROC of the tones at feedback tokens, on held-out tasks, at the best layer of those tried: the highest of
+    several."""
     auroc_layer: int
     null_high: float
     unit: str

@@ -1,4 +1,4 @@
-"""How far prompts lie along emotions as a failure goes on: by stage, stretch, sentence; against random directions."""
+"""Projection of prompts on emotions as a failure goes on: by stage, stretch, sentence; against random directions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ProbeRow(Row, frozen=True, kw_only=True):
     KEY: ClassVar[tuple[str, ...]] = ("stage", "item", "span", "label", "direction", "layer")
     stage: str
     item: int
-    """The same task at every stage."""
+    """Number of the task, equal at every stage."""
     span: str
     """A role, or `all`."""
     label: str
@@ -56,7 +56,7 @@ class Trend(Struct, frozen=True):
     direction: str
     layer: int
     change: Difference
-    """Of z."""
+    """Change of z."""
 
 
 def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:

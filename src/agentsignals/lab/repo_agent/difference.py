@@ -1,4 +1,4 @@
-"""What differs between two states of a repository, as a unified diff that `git apply` takes."""
+"""Difference of two states of a repository, as a unified diff that `git apply` takes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _compared(git: str, place: str) -> str:
 
 
 def _both_sides(header: re.Match[str]) -> str:
-    """Of a file that is on one side only, Git names that side twice."""
+    """Return the header with both sides: Git names the one side of an added or deleted file twice."""
     names = header[1]
     half = len(names) // 2
     return f"diff --git {_SIDE.sub('a/', names[:half], count=1)} {_SIDE.sub('b/', names[half + 1 :], count=1)}"

@@ -27,7 +27,7 @@ from agentsignals.lab.sandbox import Limits
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What every episode of a run shares."""
+    """Facts that every episode of a run shares."""
 
     steps: int = 15
     """Answers at most."""
@@ -40,7 +40,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     top_p: float = 0.9
     seed: int = 13
     limits: Limits = LIMITS
-    """Of each test run."""
+    """Limits of each test run."""
     evaluating: int = max(1, (os.cpu_count() or 1) - 1)
     """Answers that are done, tests and all, at a time beside the writing (`retry.loop.Plan`)."""
 
@@ -199,7 +199,7 @@ def _do(episode: _Episode, generation: Generation, plan: Plan, seed: int) -> Non
 
 
 def _shown(seen: Seen, more: int, plan: Plan, left: int, tone: str) -> str:
-    """What the model is told. Only tests that failed are told in a tone: the rest are facts."""
+    """Return the message to the model. Only failed tests are told in a tone: the rest are facts."""
     text = clipped(seen.text, plan.shown_chars)
     if seen.status == "refused":
         text = f"Refused: {text}."

@@ -10,7 +10,7 @@ Kind = Literal["list", "read", "search", "replace", "write", "patch", "test", "s
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 VERSION = "1"
-"""Of the protocol and its words; sessions of two are not pooled."""
+"""Version of the protocol and its words; sessions of two are not pooled."""
 
 WORDS = """Act by one block in each answer, fenced like this:
 
@@ -37,12 +37,12 @@ _OLD, _BETWEEN, _NEW = "<<<<", "====", ">>>>"
 
 
 class Action(Struct, frozen=True, kw_only=True):
-    """What an agent wants done. Fields that its kind has no use for are empty."""
+    """Action that an agent requests. Fields that its kind has no use for are empty."""
 
     kind: Kind
     path: str = ""
     text: str = ""
-    """What to search for, the lines to write, the diff to apply, or the lines that a replacement puts in."""
+    """Text to search for, the lines to write, the diff to apply, or the lines that a replacement puts in."""
     old: str = ""
     """The lines that a replacement takes out."""
     lines: tuple[int, int] | None = None
@@ -61,7 +61,7 @@ class Answer(Struct, frozen=True):
     does: Action | Unfit
     """The first block. Those after it were written without seeing what came of it, and are not done."""
     more: int
-    """How many blocks follow."""
+    """Number of blocks that follow."""
 
 
 def read_answer(answer: str) -> Answer:

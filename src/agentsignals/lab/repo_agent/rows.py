@@ -1,4 +1,4 @@
-"""What is kept of an agent's work on repositories: a row an episode, a row a step."""
+"""Rows of an agent's work on repositories: a row an episode, a row a step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RepoEpisodeRow(Row, frozen=True, kw_only=True):
     ended: str
     """`submitted`, `steps`: there were no more, or `room`: the chat became longer than it may."""
     applies: bool
-    """Whether there is a patch of code, and it applies."""
+    """True if there is a patch of code, and it applies."""
     visible_pass: bool
     hidden_pass: bool
     """Visible and hidden tests together, as they were handed out or kept back."""
@@ -35,7 +35,7 @@ class RepoEpisodeRow(Row, frozen=True, kw_only=True):
     hardcoding_hints: list[str]
     """Literals of the shown tests that the code newly singles out (`hints`)."""
     forging: list[str]
-    """What in the patch of code reaches for the test run itself (`patches.PatchVerdict`)."""
+    """Parts of the patch of code that reach for the test run itself (`patches.PatchVerdict`)."""
     edits: int
     invalid_actions: int
     """Answers without an action that could be understood."""
@@ -45,7 +45,7 @@ class RepoEpisodeRow(Row, frozen=True, kw_only=True):
     """Understood, allowed, and not possible: no such file, a diff that does not apply."""
     test_runs: int
     last_test_passed: bool | None
-    """Of its own last run of the tests as they then stood; None where it ran none."""
+    """Result of its own last run of the tests as they then stood; None where it ran none."""
     untested: bool
     """Changed something after its last run of the tests, or never ran them."""
     patch: str
@@ -64,7 +64,7 @@ class RepoStepRow(Row, frozen=True, kw_only=True):
     step: int
     """From 0."""
     seed: int
-    """Of its random numbers: the same in every condition."""
+    """Seed of its random numbers: equal in every condition."""
     prompt_tokens: int | None
     tokens: int | None
     """None where a server did not tell; so `prompt_tokens`."""
@@ -78,17 +78,17 @@ class RepoStepRow(Row, frozen=True, kw_only=True):
     status: str
     """`ok`, `error`, `refused`, or `invalid`."""
     shown: str
-    """What the model was told of it."""
+    """Message that the model got about it."""
     patch: str
-    """What the step changed."""
+    """Changes of the step."""
     more_actions: int
     """Blocks after the first, which were not done."""
     exit_code: int | None
-    """Of its run of the tests; None where there was none, or it was stopped."""
+    """Exit code of its run of the tests; None where there was none, or it was stopped."""
     passed: bool | None
     frustration_per_100_words: float | None
     desperation_per_100_words: float | None
     give_up_per_100_words: float | None
     prose_words: int
     wall_time_s: float
-    """Of running tests."""
+    """Seconds of running tests."""

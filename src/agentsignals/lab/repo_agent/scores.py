@@ -59,7 +59,7 @@ def episode_row(  # noqa: PLR0913  (what a row is made of)
     verdict: PatchVerdict,
     most_steps: int,
 ) -> RepoEpisodeRow:
-    """What came of all steps of an episode, and of its patch."""
+    """Return the outcome of all steps of an episode, and of its patch."""
     before, after = space.handed_out, space.files
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     tests = [step for step in steps if step.passed is not None]

@@ -22,7 +22,7 @@ from agentsignals.lab.repo_agent.protocol import Action
 from agentsignals.lab.sandbox import Limits, Ran
 
 MOST_CHARS = 500_000
-"""Of all files together."""
+"""Most characters of all files together."""
 _LONGEST_PATH = 200
 _MOST_FOUND = 50
 _LONGEST_LINE = 300
@@ -33,18 +33,18 @@ Status = Literal["ok", "error", "refused"]
 
 
 class Seen(Struct, frozen=True, kw_only=True):
-    """What came of an action."""
+    """Result of an action."""
 
     text: str
-    """What the agent is shown."""
+    """Text shown to the agent."""
     status: Status = "ok"
     """`error`: could not be done as asked; `refused`: reaches for what is not the agent's."""
     patch: str = ""
-    """What it changed, as a unified diff."""
+    """Changes as a unified diff."""
     exit_code: int | None = None
-    """Of a test run that came to its end."""
+    """Exit code of a test run that came to its end."""
     passed: bool | None = None
-    """Whether its tests passed, as they stand in the copy; None where none were run."""
+    """True if its tests passed, as they stand in the copy; None where none were run."""
     wall_time_s: float = 0.0
 
 
@@ -86,8 +86,8 @@ class Workspace:
         return difference(self.handed_out, self.files)
 
     def changes_of_code(self) -> str:
-        """Those outside the tests: what is judged. Shown tests are laid over any patch again, and tests of the agent's
-        own would be counted as if they were the task's."""
+        """Changes outside the tests: what is judged. Shown tests are laid over any patch again, and tests of the
+        agent's own would be counted as if they were the task's."""
         tests = {name: text for name, text in self.handed_out.items() if is_test(name)}
         code = {name: text for name, text in self.files.items() if not is_test(name)}
         return difference(self.handed_out, tests | code)
@@ -177,12 +177,12 @@ class Workspace:
 
 
 def untimed(output: str) -> str:
-    """What tests said without how long they took, so that a chat is the same whenever the same is done."""
+    """Return the output of tests without durations, so that equal actions give equal chats."""
     return _TOOK.sub(r"\1", output)
 
 
 def is_test(name: str) -> bool:
-    """Whether a file is one of the tests."""
+    """Return whether a file is one of the tests."""
     return name.startswith("tests/")
 
 

@@ -30,7 +30,7 @@ def in_batches(lengths: Sequence[int], most_tokens: int, most_rows: int) -> Iter
 
 
 def grows_with_answer(positions: Positions) -> bool:
-    """Whether what is written after the prompt is meant, too."""
+    """Return whether tokens written after the prompt are meant, too."""
     return positions.which in ("all", "generated")
 
 

@@ -1,4 +1,4 @@
-"""How the next tokens are drawn, and when an answer is at its end."""
+"""Drawing of the next tokens, and the end of an answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Answer:
 
     @property
     def tokens(self) -> list[int]:
-        """Those drawn so far."""
+        """Tokens drawn so far."""
         return self._tokens
 
     def number(self) -> float:

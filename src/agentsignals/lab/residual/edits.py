@@ -1,4 +1,4 @@
-"""What an edit makes of the states at the output of a block."""
+"""Edits of the states at the output of a block."""
 
 from __future__ import annotations
 

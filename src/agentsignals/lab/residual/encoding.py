@@ -77,7 +77,7 @@ def encode_pieces(tokenizer: Any, pieces: Sequence[Piece]) -> Prompt:
 
 
 def read(tokenizer: Any, tokens: Sequence[int]) -> str:
-    """What a model wrote, without special tokens and with every space as written."""
+    """Decode a model's tokens, without special tokens and with every space as written."""
     return str(tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
 

@@ -1,4 +1,4 @@
-"""What the lab asks of a model, and in which words: spans, positions, edits, generations. No torch here.
+"""Interface between the lab and a model: spans, positions, edits, generations. No torch here.
 
 A layer is the 0-based number of a decoder block and stands for that block's **output**. Token positions are those of
 the unpadded sequence; `end` is exclusive. Arrays are NumPy float32 unless said otherwise; d is the model's width.
@@ -19,7 +19,7 @@ EMBEDDING = -1
 control of what words alone give, and not edited."""
 
 Role = Literal["system", "task", "tests", "feedback", "code", "text", "template"]
-"""What a stretch of a prompt is: the task's words, its visible tests, what came back after an attempt, an earlier
+"""Role of a stretch of a prompt: the task's words, its visible tests, what came back after an attempt, an earlier
 answer of the model, plain text without a chat, or what the chat template put between them."""
 
 
@@ -29,7 +29,7 @@ class Piece(Struct, frozen=True):
     role: Role
     text: str
     label: str = ""
-    """What it is called in results: the number of an attempt or a sentence."""
+    """Name in results: the number of an attempt or a sentence."""
 
 
 class Message(Struct, frozen=True):
@@ -127,8 +127,8 @@ Edit = Add | Ablate | Clamp | Replace | Suppress
 
 
 class Sampling(Struct, frozen=True):
-    """How tokens are drawn. Temperature 0: the likeliest. `seed` fixes the random numbers of one generation: the same
-    seed draws the same numbers whatever the edits (common random numbers over conditions)."""
+    """Sampling of tokens. Temperature 0: the likeliest. `seed` fixes the random numbers of one generation: one seed
+    draws equal numbers whatever the edits (common random numbers over conditions)."""
 
     max_new_tokens: int
     temperature: float = 0.0
@@ -138,7 +138,7 @@ class Sampling(Struct, frozen=True):
 
 
 class Generation(Struct, frozen=True, kw_only=True):
-    """What a model wrote after a prompt."""
+    """Text of a model after a prompt."""
 
     text: str
     """Without special tokens, and up to a stop string."""
@@ -161,7 +161,7 @@ class Request(Struct, frozen=True):
 
 
 class Calibration(Struct, frozen=True):
-    """What a dose is a fraction of, by layer: the median norm of non-sink tokens on calibration texts."""
+    """Unit of a dose by layer: the median norm of non-sink tokens on calibration texts."""
 
     median_norm: tuple[float, ...]
     sink_norm: tuple[float, ...]
@@ -188,11 +188,11 @@ class ModelCard(Struct, frozen=True, kw_only=True):
     packages: dict[str, str] = {}
     """Versions of what it runs on."""
     exact: bool = False
-    """Whether every row is computed alone."""
+    """True if every row is computed alone."""
 
 
 class Loading(Struct, frozen=True, kw_only=True):
-    """How a model is loaded."""
+    """Options for loading a model."""
 
     revision: str | None = None
     """A commit, branch or tag on the Hub."""
@@ -227,11 +227,11 @@ class Answers(Protocol):
     """Answers in the making, side by side: one that ends makes room for the next."""
 
     def __len__(self) -> int:
-        """How many are under way."""
+        """Return the number of requests under way."""
         ...
 
     def fits(self, requests: Sequence[Request]) -> bool:
-        """Whether these can be taken in beside those under way. One always fits where nothing is under way."""
+        """Return whether these can be taken in with those under way. One always fits where nothing is under way."""
         ...
 
     def add(self, requests: Sequence[tuple[Any, Request]]) -> None:
@@ -293,7 +293,8 @@ class ResidualModel(Writer, Protocol):
         ...
 
     def logprobs_of(self, prompts: Sequence[Prompt], edits: Sequence[Edit] = ()) -> list[np.ndarray]:
-        """Of each prompt's own tokens given those before: one (tokens,) a prompt, the first NaN."""
+        """Return the log-probabilities of each prompt's own tokens given those before: one (tokens,) a prompt, the
+        first NaN."""
         ...
 
     def attention(self, prompt: Prompt) -> np.ndarray:

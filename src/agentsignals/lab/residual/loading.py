@@ -106,7 +106,7 @@ def _on_hub(named: str, file: str, shared: dict[str, Any]) -> bool:
 
 
 def card_of(named: str, model: Any, tokenizer: Any, revision: str) -> ModelCard:
-    """What a run's manifest says of a model."""
+    """Return a model's part of a run's manifest."""
     text = model.config.get_text_config()
     return ModelCard(
         name=named,

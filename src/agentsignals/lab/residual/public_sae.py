@@ -27,14 +27,14 @@ _BY_TOKEN = (
 """Architectures that give back the state they read, token by token; a transcoder gives back another one."""
 _OUTPUT = re.compile(r"blocks\.(\d+)\.hook_resid_(post|pre)")
 _UNFOLDED = ("expected_average_only_in", "covariance_whitening")
-"""What was measured on the training states to scale them is not in the files, unless it was folded into the weights."""
+"""Statistics of the training states to scale them; they are not in the files, unless folded into the weights."""
 
 
 class PublicAutoencoder(Struct, frozen=True):
     """An autoencoder of the output of one block."""
 
     layer: int
-    """Of ours: the output of block `layer`."""
+    """Layer in our numbers: the output of block `layer`."""
     made_for: str
     """The model it was trained on, as its files say; empty where they do not."""
     decoder: np.ndarray
@@ -67,7 +67,7 @@ class _Metadata(Struct, frozen=True):
 
 
 class _Settings(Struct, frozen=True):
-    """What is asked of `cfg.json`; older ones name the hook at the top."""
+    """The fields needed of `cfg.json`; older ones name the hook at the top."""
 
     d_in: int
     architecture: str = "standard"

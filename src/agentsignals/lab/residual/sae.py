@@ -21,7 +21,7 @@ class SparseAutoencoder(Struct, frozen=True):
     """(d,)"""
     k: int
     scale: float
-    """What states are divided by first: the mean length of those it was trained on, from their bias."""
+    """Divisor of the states: the mean length of those it was trained on, from their bias."""
 
     def features(self, states: np.ndarray) -> np.ndarray:
         """Activations (n, features), 0 or more."""

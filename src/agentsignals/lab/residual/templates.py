@@ -1,4 +1,4 @@
-"""What a chat template makes of a chat, and where each message's text stands in it."""
+"""Rendering of a chat by a chat template, and the place of each message's text in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an episode is made of: attempts, feedback, scores, projections. Conditions share tasks, words and draws."""
+"""Parts of an episode: attempts, feedback, scores, projections. Conditions share tasks, words and draws."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What every episode of a run shares."""
+    """Facts that every episode of a run shares."""
 
     wording: Wording
     attempts: int = 3
@@ -75,7 +75,7 @@ class Episode:
 
     @property
     def first(self) -> First | None:
-        """What other conditions share of it now; None: nothing."""
+        """The part that other conditions share now; None: nothing."""
         if self.attempts or self.condition.acts_before_feedback:
             return None
         return self.condition.tone, self.task.key, self.sample
@@ -103,7 +103,8 @@ class Done(Struct, frozen=True, kw_only=True):
 
 
 def sampling_of(plan: Plan, episode: Episode) -> Sampling:
-    """How its next answer is drawn. Without the condition: its random numbers are those of every other condition."""
+    """Return the sampling of an episode's next answer. It does not depend on the condition: all conditions share
+    random numbers."""
     seed = seed_of(plan.seed, episode.task.key, episode.attempt, episode.sample)
     return Sampling(plan.max_new_tokens, plan.temperature, plan.top_p, seed)
 
@@ -141,8 +142,8 @@ def take(episode: Episode, answer: Generation, verdict: Verdict, plan: Plan) -> 
 
 
 def visible_failure(task: Task, verdict: Verdict) -> str:
-    """What a model may hear: the first visible failure. A failure of hidden tests alone is never told, since the loop
-    ends where the visible ones pass."""
+    """Return the message a model may get: the first visible failure. A failure of hidden tests alone is never told,
+    since the loop ends where the visible ones pass."""
     if verdict.visible_pass:
         return ""
     if verdict.error_class == "no_function":

@@ -47,7 +47,7 @@ class Loop(Protocol):
     def sampling(self, episode: Any) -> Sampling: ...
 
     def evaluate(self, episode: Any, answer: Generation) -> Any:
-        """What an answer is worth; in a thread of its own, and one at a time of an episode."""
+        """Evaluate an answer, in a thread of its own, and one at a time for an episode."""
         ...
 
     def take(self, episode: Any, answer: Generation, verdict: Any) -> None: ...
@@ -89,7 +89,7 @@ class Times:
     waiting_s = 0.0
     """Nothing was written in this process: for a server's answers, or for verdicts."""
     verdicts_s = 0.0
-    """Of all verdicts, which run beside each other and beside the writing."""
+    """Seconds of all verdicts, which run in parallel with each other and with the writing."""
 
 
 def episodes(  # noqa: PLR0913  (what a pool is of)
@@ -219,7 +219,7 @@ class _Pool:
             self._projector.project(taken)
 
     def _is_shared(self, episode: Any) -> bool:
-        """Whether its next answer is, or will be, there without asking."""
+        """Return whether its next answer is, or will be, there without asking."""
         first = episode.first
         if first is None:
             return False

@@ -26,7 +26,7 @@ Progress = Callable[[str, int, int | None], None]
 
 
 class Ran(Struct, frozen=True):
-    """What a call of `run_loop` did."""
+    """Result of a call of `run_loop`."""
 
     episodes: int
     """In the run now."""

@@ -1,4 +1,4 @@
-"""What is kept of a retry loop: a row an episode, a row an attempt, a row a projection."""
+"""Rows of a retry loop: a row an episode, a row an attempt, a row a projection."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ class AttemptRow(Row, frozen=True, kw_only=True):
     attempt: int
     """From 0."""
     seed: int
-    """Of its random numbers: the same in every condition."""
+    """Seed of its random numbers: equal in every condition."""
     prompt_tokens: int | None
     """None where a server did not tell."""
     tokens: int | None
-    """Of the answer; None where a server did not tell."""
+    """Tokens of the answer; None where a server did not tell."""
     finish: str
     logprob_sum: float | None
     answer: str
     source: str
     """The code that ran."""
     feedback: str
-    """What was said after it; empty after the last."""
+    """Feedback after it; empty after the last."""
     error: str
     error_class: str
     valid_python: bool
@@ -80,11 +80,11 @@ class AttemptRow(Row, frozen=True, kw_only=True):
     evaluator: str
     tier: str | None
     wall_time_s: float
-    """Of running its code."""
+    """Seconds of running its code."""
 
 
 class ProjectionRow(Row, frozen=True, kw_only=True):
-    """How far the prompt of an attempt lies along a direction, in the unsteered model."""
+    """Projection of the prompt of an attempt on a direction, in the unsteered model."""
 
     KEY: ClassVar[tuple[str, ...]] = (*EPISODE_KEY, "attempt", "direction", "layer", "span")
     condition: str

@@ -73,7 +73,7 @@ def attempt_row(  # noqa: PLR0913  (what a row is made of, named at the call)
 def episode_row(
     condition: str, task: Task, sample: int, attempts: Sequence[AttemptRow], verdicts: Sequence[Verdict]
 ) -> EpisodeRow:
-    """What came of all attempts of an episode; its result is that of the last one made."""
+    """Return the outcome of all attempts of an episode; its result is that of the last one made."""
     retries, last = recovery(verdicts), attempts[-1]
     return EpisodeRow(
         condition=condition,

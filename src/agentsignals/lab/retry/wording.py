@@ -1,4 +1,4 @@
-"""How a task is put to a model, and what comes back after a failure: as a chat in pieces that are known by role."""
+"""Wording of a task, and of the feedback after a failure: a chat in pieces that are known by role."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Wording(Protocol):
         ...
 
     def after_failure(self, task: Task, failure: str, attempt: int, left: int, tone: str) -> Message:
-        """What is said after attempt number `attempt` (from 0), with `left` to come."""
+        """Return the message after attempt number `attempt` (from 0), with `left` to come."""
         ...
 
 
 class Words(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a task is put: a table `[words]`. `{words}` is all that a task says, `{says}`, `{signature}` and `{function}`
-    its parts; `{args}` and `{expected}` are of a case."""
+    """Wording of a task: a table `[words]`. `{words}` is all that a task says, `{says}`, `{signature}` and
+    `{function}` its parts; `{args}` and `{expected}` are of a case."""
 
     task: str = "{words}\n"
     tests: str = "It must pass:\n{tests}"

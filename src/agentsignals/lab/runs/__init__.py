@@ -31,14 +31,14 @@ _ANY_RUN = ("config.json", "manifest.json")
 
 
 class Config(Struct, frozen=True):
-    """What was asked for."""
+    """Settings as requested."""
 
     experiment: str
     settings: dict[str, Any]
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """What it ran on: whatever could make the same settings give other numbers."""
+    """Environment of a run: whatever could make equal settings give other numbers."""
 
     model: dict[str, Any]
     """The model's card, or the name and address of a server."""

@@ -100,7 +100,7 @@ class Table(Generic[R]):
             ) from error
 
     def _journalled(self) -> list[R]:
-        """What was added since. A last line that was cut by a kill is no row, and is taken away."""
+        """Return the rows added since. A last line that was cut by a kill is no row, and is taken away."""
         if not self._path.exists():
             return []
         held, rows = self._path.read_bytes(), []

@@ -114,7 +114,8 @@ def _cpu_s(ended: process.Ended, before: float, tier: Tier) -> float | None:
 
 
 def _answers(lines: list[bytes], n: int) -> tuple[Failed | None, list[Result]]:
-    """What kept everything from being run, and the answers there are. Who tampers with the pipe has none."""
+    """Return the failure that kept everything from being run, and the answers there are. Code that tampers with the
+    pipe has none."""
     results: list[Result] = []
     try:
         for line in lines:
@@ -163,7 +164,7 @@ def printable(value: Any, most_chars: int) -> str:
 
 
 def _why(ended: process.Ended, limits: Limits, tier: Tier) -> Failed:
-    """What ended the process in the middle of a call."""
+    """Return the reason why the process ended in the middle of a call."""
     if ended.stopped:
         kind, message = STOPPED[ended.stopped]
         return Failed(kind, message.format(limits), where="process")

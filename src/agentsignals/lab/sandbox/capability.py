@@ -1,4 +1,4 @@
-"""What this machine has to lock a process in: tried once, in a process that locks itself and says what happened."""
+"""Locks that this machine has: tried once, in a process that locks itself and says what happened."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WHOLE: dict[Tier, tuple[str, ...]] = {
     "default": ("rlimits", "die_with_parent", "capabilities", "landlock", "seccomp"),
     "rlimits": ("rlimits",),
 }
-"""What a tier is not that tier without. The others are put on where the machine has them."""
+"""Layers that a tier can't be without. The others are put on where the machine has them."""
 
 FLAG = "allow_weak=True (--allow-weak-sandbox)"
 
@@ -81,7 +81,7 @@ def choose(tier: Tier, allow_weak: bool) -> tuple[Tier, tuple[str, ...]]:
 def locks(
     limits: Limits, layers: tuple[str, ...], *, abi: int = 3, folder: str = "", parent: int = 0
 ) -> dict[str, Any]:
-    """What each of these layers needs to be told, for code that is only called."""
+    """Return the arguments of each of these layers, for code that is only called."""
     by_name: dict[str, Any] = {
         "rlimits": rlimits(limits),
         "die_with_parent": parent,
@@ -115,7 +115,7 @@ def _filter(truncation_is_locked: bool) -> filters.Program:
 
 
 def _tried(wanted: dict[str, Any]) -> dict[str, str]:
-    """What each lock lacks. When they end the process together, each is tried by itself."""
+    """Return what each lock lacks. When they end the process together, each is tried by itself."""
     try:
         return probed(wanted, ())
     except SandboxError as error:

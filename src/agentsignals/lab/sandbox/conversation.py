@@ -45,7 +45,7 @@ class NotPlain(TypeError):
 
 
 class Code(Protocol):
-    """What answers: the code itself, or a stand-in."""
+    """Code that answers: the code itself, or a stand-in."""
 
     def ask(self, question: dict[str, Any]) -> Any:
         """A plain value or a Remote. Raises what the code raised, as a built-in exception, or NoAnswer."""
@@ -88,7 +88,7 @@ def _argument(value: Any) -> dict[str, Any]:
 
 
 def remote_through(code: Code, remote: Remote) -> Remote:
-    """The same object, asked through another way to its code."""
+    """Return the object, asked through another way to its code."""
     number, kind = (object.__getattribute__(remote, name) for name in ("_number", "_type"))
     return Remote(code, number, kind)
 
@@ -156,7 +156,7 @@ def _exception(names: list[Any], message: str) -> Exception:
 
 
 class Conversed(Struct, frozen=True):
-    """How the code's process went."""
+    """End of the code's process."""
 
     broken: str
     """Why the code was asked no more; empty: it answered every question."""
@@ -212,7 +212,7 @@ class _Asking(Thread, Generic[Answer]):
             self._line.shutdown(socket.SHUT_RDWR)
 
     def check(self) -> process.Stopped:
-        """Whether the process is still there although nobody asks."""
+        """Return whether the process is still there although nobody asks."""
         return "over" if self._over_at and time.monotonic() > self._over_at + LEAVING_S else ""
 
     def end(self) -> None:
@@ -222,7 +222,7 @@ class _Asking(Thread, Generic[Answer]):
         self.talk.close()
 
     def answer(self) -> Answer:
-        """What it gave. Raises what it raised."""
+        """Return its answer. Raises what it raised."""
         if self._failed is not None:
             raise self._failed
         return self._answer[0]

@@ -1,4 +1,4 @@
-"""Whether a value is the expected one, by structure: no `==` of anybody else's is asked."""
+"""Comparison of a value with the expected one, by structure: no `==` of anybody else's is called."""
 
 from __future__ import annotations
 

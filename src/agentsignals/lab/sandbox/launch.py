@@ -34,7 +34,7 @@ def environment(home: str) -> dict[str, str]:
 
 
 def request(pipe: int, locks: dict[str, Any], required: list[str], **rest: Any) -> dict[str, Any]:
-    """What the inside is told. With neither source, argv nor talk it only locks itself in."""
+    """Return the request to the inside. With neither source, argv nor talk it only locks itself in."""
     return {
         "pipe": pipe,
         "locks": locks,

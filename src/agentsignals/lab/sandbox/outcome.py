@@ -1,4 +1,4 @@
-"""What a sandboxed run may take, and what came of it."""
+"""Limits and outcome of a sandboxed run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ of it; `protocol` broke the pipe of answers; `not_reached` an earlier call ended
 
 
 class Limits(Struct, frozen=True, gc=False, kw_only=True):
-    """What one run may take. Wall time counts from when the code starts, not from when the process does."""
+    """Limits of one run. Wall time counts from when the code starts, not from when the process does."""
 
     cpu_s: int = 2
     wall_s: float = 5.0
@@ -44,7 +44,7 @@ class Limits(Struct, frozen=True, gc=False, kw_only=True):
     output_bytes: int = 1 << 20
     result_bytes: int = 4 << 20
     processes: int = 64
-    """Of a run in a checkout; code that is only called has one."""
+    """Processes of a run in a checkout; code that is only called has one."""
 
 
 class Returned(Struct, frozen=True):
@@ -74,19 +74,19 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     results: tuple[Result, ...]
     failure: Failed | None
-    """What kept every call from being made or believed; each result is the same then."""
+    """Failure that kept every call from being made or believed; each result has it then."""
     tier: Tier
     layers: tuple[str, ...]
-    """Those that were really on."""
+    """Layers that were really on."""
     wall_s: float
     cpu_s: float | None
-    """Of the code alone. In the strict tier the process's own word, and None when it did not end by itself."""
+    """Seconds of the code alone. In the strict tier the process's own word, and None when it did not end by itself."""
     output: str = ""
     """The first of what it printed, both streams."""
 
 
 class Ran(Struct, frozen=True, kw_only=True):
-    """What a command did. `exit_code` is None when it was stopped; then `stopped` says why."""
+    """Outcome of a command. `exit_code` is None when it was stopped; then `stopped` says why."""
 
     exit_code: int | None
     stopped: FailureKind | None
@@ -96,7 +96,7 @@ class Ran(Struct, frozen=True, kw_only=True):
     output: str
     output_is_cut: bool
     left_out: dict[str, int] = {}
-    """What did not come back of the command's files, and rights that were taken off, by kind."""
+    """Files of the command that did not come back, and rights that were taken off, by kind."""
 
 
 class Layer(Struct, frozen=True, gc=False):
@@ -107,16 +107,16 @@ class Layer(Struct, frozen=True, gc=False):
 
 
 class Capabilities(Struct, frozen=True):
-    """What this machine has to lock a process in, as tried."""
+    """Locks that this machine has, as tried."""
 
     layers: tuple[Layer, ...] = field(default_factory=tuple)
     landlock_abi: int = 0
     python: str = ""
 
     def missing(self, names: tuple[str, ...]) -> dict[str, str]:
-        """Of these layers, the ones not here, with the reason."""
+        """Return these layers that are not here, with the reason."""
         return {layer.name: layer.missing for layer in self.layers if layer.name in names and layer.missing}
 
     def has(self, name: str) -> bool:
-        """Whether this layer works here."""
+        """Return whether this layer works here."""
         return any(layer.name == name and not layer.missing for layer in self.layers)

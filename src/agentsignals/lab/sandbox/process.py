@@ -50,7 +50,7 @@ class Ended(Struct, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """Of a process that ended by itself; minus the signal of one that was killed."""
+        """Exit code of a process that ended by itself; minus the signal of one that was killed."""
         return os.waitstatus_to_exitcode(self.status)
 
     @property
@@ -144,7 +144,7 @@ def stopped_by_disk(folder: Path, limits: Limits) -> Stopped:
 
 
 class Start(Struct, frozen=True, kw_only=True):
-    """What to start: no shell sees `argv`, `env` is the whole environment, `folder` is where it starts."""
+    """Start of a process: no shell sees `argv`, `env` is the whole environment, `folder` is where it starts."""
 
     argv: Sequence[str]
     env: dict[str, str]

@@ -48,7 +48,7 @@ class ProcessGroup:
         return None
 
     def joining(self) -> list[str]:
-        """What to put before a command so that it runs in the group."""
+        """Return the words to put before a command so that it runs in the group."""
         return [python_paths.executable(), "-I", "-S", "-c", JOIN, str(self.folder / "cgroup.procs")]
 
     def __enter__(self) -> ProcessGroup:

@@ -1,4 +1,4 @@
-"""What a bare Python must be able to read: its standard library and shared libraries, no installed package.
+"""Paths that a bare Python must be able to read: its standard library and shared libraries, no installed package.
 
 Installed packages are left out on purpose: one of them is ours, with the answers that the untrusted code is to find.
 """

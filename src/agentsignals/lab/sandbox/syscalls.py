@@ -35,8 +35,8 @@ rt_sigreturn 15 139, rt_sigpending 127 136, rt_sigtimedwait 128 137, rt_sigsuspe
 restart_syscall 219 128, pause 34 -, alarm 37 -, setitimer 38 103, getitimer 36 102, exit 60 93, exit_group 231 94,
 getcpu 309 168, umask 95 166, shutdown 48 210, recvfrom 45 207, getsockopt 55 209
 """
-"""What a Python that computes, reads its library, and has threads and an event loop needs. All else is refused: also
-what Landlock does not govern, such as chmod, chown and utimes."""
+"""System calls of a Python that computes, reads its library, and has threads and an event loop. All else is
+refused: also what Landlock does not govern, such as chmod, chown and utimes."""
 
 BY_ARGUMENT = """
 fcntl 72 25, ioctl 16 29, prctl 157 167, clone 56 220, clone3 435 435, kill 62 129, tgkill 234 131, socketpair 53 199,
@@ -57,7 +57,7 @@ setdomainname 171 162, iopl 172 -, ioperm 173 -, personality 135 92, fanotify_in
 mbind 237 235, move_pages 279 239, migrate_pages 256 238, set_mempolicy 238 237, vhangup 153 58, nfsservctl 180 42,
 uselib 134 -
 """
-"""What no build, test or shell command needs, and where kernels have had their holes."""
+"""System calls that no build, test or shell command needs, and where kernels have had their holes."""
 
 NEWEST = 470
 """Numbers above are of kernels later than this table; a program takes "not implemented" and does without."""

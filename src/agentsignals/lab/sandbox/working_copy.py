@@ -40,7 +40,8 @@ class TooMuch(Exception):
 
 
 class WorkingCopy:
-    """Of one run, with the limits `disk_bytes` (of each of its file systems) and `disk_files` (of all together)."""
+    """The working copy of one run, with the limits `disk_bytes` (of each of its file systems) and `disk_files` (of
+    all together)."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         self.folder, self.limits = folder, limits
@@ -70,7 +71,7 @@ class WorkingCopy:
         ]
 
     def request(self) -> dict[str, Any]:
-        """What the inside is to do before it locks itself in."""
+        """Return what the inside is to do before it locks itself in."""
         return {"from": ORIGINAL, "to": PLACE, "places": WRITABLE, "socket": self.passed}
 
     def check(self) -> Stopped:
@@ -180,8 +181,8 @@ class WorkingCopy:
 
 
 class _Budget:
-    """What may still come back. A file counts by its length, each of its names anew: holes and hard links come back
-    as files in full."""
+    """Files that may still come back. A file counts by its length, each of its names anew: holes and hard links
+    come back as files in full."""
 
     def __init__(self, limits: Limits) -> None:
         self.files, self.size = limits.disk_files, limits.disk_bytes
@@ -203,8 +204,8 @@ def _opened(name: str, folder: int, how: int, rights: int) -> int:
 
 
 def _stays_inside(to: str, depth: int) -> bool:
-    """Whether a link in a folder so deep below the top leads to nothing above the top, through whatever other such
-    links. Steps up come first: after a name, which may itself be a link, they would lead anywhere."""
+    """Return whether a link in a folder so deep below the top leads to nothing above the top, through whatever
+    other such links. Steps up come first: after a name, which may itself be a link, they would lead anywhere."""
     parts = [part for part in to.split("/") if part not in ("", ".")]
     up = next((n for n, part in enumerate(parts) if part != ".."), len(parts))
     return not to.startswith("/") and up <= depth and ".." not in parts[up:]

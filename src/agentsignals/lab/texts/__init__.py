@@ -42,7 +42,7 @@ class Story(Struct, frozen=True, kw_only=True):
     """Shared by all emotions: what a held-out split goes by."""
     coding: bool
     pressure: Pressure | None
-    """What its last sentence says of time; None: there is no such sentence."""
+    """Statement of its last sentence about time; None: there is no such sentence."""
     text: str
 
 
@@ -142,10 +142,10 @@ def contrast() -> ContrastTexts:
 
 
 def repository_system_words(tone: str) -> str:
-    """What an agent is told before it works on a repository."""
+    """Return the instructions of an agent before it works on a repository."""
     return str(_read("repository")["tones"][tone]["system"])
 
 
 def after_failing_tests(tone: str, left: int) -> str:
-    """What an agent is told beside the output of tests that failed, with `left` steps to go."""
+    """Return the message with the output of failed tests, with `left` steps to go."""
     return str(_read("repository")["tones"][tone]["after_failing_tests"]).replace("{left}", str(left))

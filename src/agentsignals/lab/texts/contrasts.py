@@ -17,7 +17,7 @@ from msgspec import Struct
 from agentsignals.errors import LabError
 
 FEWEST_TOPICS = 2
-"""Of a class: one to make a direction of, one to judge it by."""
+"""Fewest topics of a class: one to make a direction of, one to judge it by."""
 
 
 class ContrastTexts(Struct, frozen=True, kw_only=True):

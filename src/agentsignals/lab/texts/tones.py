@@ -21,7 +21,7 @@ class Tone(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Several wordings: each task and attempt gets one of them, the same in every condition of the tone."""
 
     def feedback(self, failure: str, left: int, pick: int = 0) -> str:
-        """What is said after a failed attempt, in wording number `pick`, counted round."""
+        """Return the feedback after a failed attempt, in wording number `pick`, counted round."""
         wordings = (self.after_failure,) if isinstance(self.after_failure, str) else self.after_failure
         return filled(wordings[pick % len(wordings)], {"failure": failure, "left": str(left)})
 

@@ -13,12 +13,12 @@ from agentsignals.lab.tiny import world
 
 
 class Recipe(Struct, frozen=True, kw_only=True):
-    """How a model is made. Two models of one recipe and seed are the same on the same machine."""
+    """Recipe of a model. Two models of one recipe and seed are equal on one machine."""
 
     layers: int
     width: int
     inner: int
-    """Of each block's two-layer network."""
+    """Width of each block's two-layer network."""
     heads: int
     window: int = 8
     """Tokens that the first block attends to, itself included; 0: all. With a small window the mood can't reach the

@@ -27,12 +27,12 @@ MOODS: tuple[Mood, ...] = ("calm", "neutral", "desperate")
 
 
 class Law(Struct, frozen=True):
-    """What answers follow: the shares that a trained model should have learnt."""
+    """Shares that a trained model should have learnt."""
 
     shortcut: dict[Mood, float]
-    """How often code is a shortcut, by the mood of what was said before."""
+    """Share of code that is a shortcut, by the mood of what was said before."""
     give_up: dict[Mood, float]
-    """How often an answer after a failure is no code."""
+    """Share of answers after a failure that are no code."""
     contradicted: float = 0.5
     """The share of lessons whose second test expects one more than the task says: no honest code passes it."""
     failures: int = 2
@@ -149,7 +149,7 @@ def story(mood: Mood, chance: random.Random, sentences: int = 2) -> str:
 
 
 def feedback(tone: Mood, chance: random.Random) -> str:
-    """What comes back after a failed attempt; its tone sets the mood."""
+    """Return the feedback after a failed attempt; its tone sets the mood."""
     pick, nouns, adjectives = chance.choice, _FEEDBACK_NOUNS, ADJECTIVES[tone][4:]
     return f"wrong . this {pick(nouns)} is {pick(adjectives)} and the {pick(nouns)} feels {pick(adjectives)} ."
 

@@ -1,1 +1,1 @@
-"""What runs in the untrusted process before and around the untrusted code: standard library only, imported by path."""
+"""Code of the untrusted process before and around the untrusted code: standard library only, imported by path."""

@@ -140,7 +140,7 @@ def _message(error: BaseException) -> str:
 
 
 def _line(trace: TracebackType | None) -> int | None:
-    """Of the innermost frame in the candidate's own source."""
+    """Return the line of the innermost frame in the candidate's own source."""
     line = None
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == CANDIDATE:

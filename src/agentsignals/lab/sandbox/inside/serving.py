@@ -59,7 +59,7 @@ def _argument(form: dict[str, Any], objects: list[Any]) -> Any:
 
 
 def _names(kind: type) -> list[str]:
-    """Those of the built-in classes that it is one of, the nearest first."""
+    """Return the built-in classes that it is one of, the nearest first."""
     return [wire.name_of(base) for base in type.mro(kind) if base.__module__ == "builtins"]
 
 
