@@ -4,20 +4,20 @@ read."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from msgspec import Raw, Struct
 
 from agentsignals.changes.hunks import Hunk, changed, created, of_whole_file
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import saw_again
+from agentsignals.formats.documents import Snapshot, largest
 from agentsignals.formats.kimi_cli import PROFILE, place_of
 from agentsignals.formats.profile import WRITE
-from agentsignals.formats.records import decoded, decoder, lines, saw
+from agentsignals.formats.records import Decode, decoded, decoder, lines, saw
 from agentsignals.formats.usage import charge, tokens_of
-from agentsignals.model import MAIN, CallStatus, EventKind, Session, Step, ToolCall, TurnKind, logged_ms
+from agentsignals.model import MAIN, CallStatus, EventKind, Session, Step, ToolCall, TurnKind, logged_seconds
 
 
 class Part(Struct, gc=False, kw_only=True):
@@ -105,73 +105,84 @@ _EXIT = re.compile(r"Command failed with exit code: (-?\d{1,10})")
 _SLASH = re.compile(r"/[a-z][\w:-]{0,60}(?:\s|\Z)")
 _PARTS = frozenset(("text", "think", "image_url", "audio_url", "video_url"))
 _PROMPTS = ("TurnBegin", "SteerInput")
-_IGNORED = frozenset(
-    (
-        *("TurnEnd", "CompactionEnd", "HookTriggered", "MCPLoadingBegin", "MCPLoadingEnd", "MCPStatusSnapshot"),
-        *("ApprovalRequest", "ApprovalRequestResolved", "QuestionRequest", "ToolCallRequest", "HookRequest"),
-    )
-)
+_IGNORED = frozenset((
+    "TurnEnd", "CompactionEnd", "HookTriggered", "MCPLoadingBegin", "MCPLoadingEnd", "MCPStatusSnapshot",
+    "ApprovalRequest", "ApprovalRequestResolved", "QuestionRequest", "ToolCallRequest", "HookRequest",
+))  # fmt: skip
 _EVENTS: dict[str, EventKind] = {
-    "StepInterrupted": "meta",
-    "CompactionBegin": "compaction",
-    "Notification": "notification",
-    "PlanDisplay": "meta",
-    "BtwBegin": "meta",
-    "BtwEnd": "meta",
-}
+    "StepInterrupted": "meta", "CompactionBegin": "compaction", "Notification": "notification", "PlanDisplay": "meta",
+    "BtwBegin": "meta", "BtwEnd": "meta",
+}  # fmt: skip
+R = TypeVar("R")
 
 
-class _Wire(Struct):
-    source: Input
-    session_id: str
-    subagent: str | None
-    rows: list[tuple[int, Record]]
-
-    @property
-    def name(self) -> str:
-        return self.session_id if self.subagent is None else f"{self.session_id}.{self.subagent}"
+def wires(
+    inputs: Iterable[Input],
+    decode: Decode[R],
+    kind: Callable[[R], str],
+    place_of: Callable[[str], tuple[str | None, str | None]],
+) -> Iterator[Snapshot[list[tuple[int, R]]]]:
+    """Yield the records of each wire file. A subagent's file is a session of its own: `<session>.<agent>`."""
+    for source in inputs:
+        rows = list(lines(source.data, source.artifact, decode))
+        for _, record in rows:
+            saw(source.artifact, kind(record))
+        session_id, agent = place_of(source.artifact.path)
+        session_id = session_id or source.session_hint or source.artifact.artifact_id
+        yield Snapshot(source, rows, f"{session_id}.{agent}" if agent is not None else session_id, len(rows))
 
 
 def read(inputs: list[Input]) -> Reading:
     """Read a group of files. Of several copies of a file the longest counts."""
-    longest: dict[str, _Wire] = {}
-    for wire in sorted(map(_wire, inputs), key=lambda w: (-len(w.rows), w.source.artifact.artifact_id)):
-        first = longest.setdefault(wire.name, wire)
-        if first is not wire:
-            wire.source.artifact.note = f"superseded by {first.source.artifact.artifact_id}"
-            saw_again(wire.source.artifact)
-    return Reading([Reader(longest[name], frozenset(longest)).build() for name in sorted(longest)])
+    kept = largest(wires(inputs, decoder(Record).decode, _kind, place_of))
+    names = frozenset(wire.session_id for wire in kept)
+    return Reading([Reader(wire, names).build(wire.document) for wire in kept])
 
 
-def _wire(source: Input) -> _Wire:
-    rows = list(lines(source.data, source.artifact, decoder(Record).decode))
-    for _, record in rows:
-        saw(source.artifact, record.message.type if record.message is not None else record.type or "untyped")
-    session_id, subagent = place_of(source.artifact.path)
-    return _Wire(source, session_id or source.session_hint or source.artifact.artifact_id, subagent, rows)
+def _kind(record: Record) -> str:
+    return record.message.type if record.message is not None else record.type or "untyped"
 
 
-class Reader(Conversation):
+class WireReader(Conversation):
+    """A session of either program: what the person says when refusing a call is a turn."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.steps: dict[str, Step] = {}
+        self.rejected: dict[str, str | None] = {}
+        """Words of the person when refusing a call, by call id; often none."""
+
+    def answer(  # noqa: PLR0913  (what a result can say)
+        self, call_id: str, text: str, failed: bool | None, at: int | None, detail: Any, code: int | None
+    ) -> ToolCall | None:  # fmt: skip
+        status: CallStatus = "rejected" if call_id in self.rejected else "error" if failed else "ok"
+        call = self.result(call_id, text, status, at, detail, code)
+        feedback = self.rejected.pop(call_id, None) if call is not None else None
+        if feedback and self.thread == MAIN and not self.is_subagent:
+            self.builder.turn("rejection_feedback", feedback, at)
+        return call
+
+
+class Reader(WireReader):
     profile = PROFILE
 
-    def __init__(self, wire: _Wire, names: frozenset[str]) -> None:
-        super().__init__(wire.source.session(wire.name, "kimi-cli", PROFILE.agent))
-        self.wire = wire
-        self.is_subagent = wire.subagent is not None
-        self.session.parent_session_id = wire.session_id if self.is_subagent else None
+    def __init__(self, wire: Snapshot[Any], names: frozenset[str]) -> None:
+        super().__init__(wire.source.session(wire.session_id, "kimi-cli", PROFILE.agent))
+        _, subagent = place_of(wire.source.artifact.path)
+        self.is_subagent = subagent is not None
+        self.above = wire.session_id.removesuffix(f".{subagent}")
+        """The session of the main agent."""
+        self.session.parent_session_id = self.above if self.is_subagent else None
         self.names = names
         """All sessions of the group. Events of a subagent that has its own are there."""
-        self.steps: dict[str, Step] = {}
         self.counted: set[str] = set()
         self.approvals: dict[str, str] = {}
         """Call id by approval request."""
-        self.rejected: dict[str, str] = {}
 
-    def build(self) -> Session:
-        for line, record in self.wire.rows:
-            self.builder.line = line
+    def build(self, rows: list[tuple[int, Record]]) -> Session:
+        for self.builder.line, record in rows:
             if record.message is not None:
-                self.take(record.message, _time(record.timestamp))
+                self.take(record.message, logged_seconds(record.timestamp))
         return self.builder.finish()
 
     def take(self, message: Message, at: int | None) -> None:
@@ -181,7 +192,7 @@ class Reader(Conversation):
         elif kind == "SubagentEvent":
             agent = payload.agent_id or payload.parent_tool_call_id or "subagent"
             # A copy of what is in the subagent's file. Older versions have it here alone.
-            if payload.event is not None and f"{self.wire.session_id}.{agent}" not in self.names:
+            if payload.event is not None and f"{self.above}.{agent}" not in self.names:
                 turn, thread = self.builder.turn_index, self.thread
                 self.thread = agent
                 self.take(payload.event, at)
@@ -198,7 +209,7 @@ class Reader(Conversation):
             name, arguments = payload.function.name, payload.function.arguments or "{}"
             self.builder.call(payload.id or "", name, arguments, PROFILE.tool(name), at, step, self.thread)
         elif kind == "ToolResult" and payload.return_value is not None:
-            self.answer(payload.tool_call_id or "", payload.return_value, at)
+            self.returned(payload.tool_call_id or "", payload.return_value, at)
         elif kind == "StatusUpdate":
             self.count(payload, step)
         elif kind == "StepRetry":
@@ -219,7 +230,7 @@ class Reader(Conversation):
 
     def user(self, payload: Payload, at: int | None, queued: bool) -> None:
         parts = payload.user_input or ""
-        text = (parts if isinstance(parts, str) else _text(parts)).strip()
+        text = (parts if isinstance(parts, str) else text_of(parts)).strip()
         if not isinstance(parts, str):
             self.builder.unread((p.type for p in parts), _PARTS, at, self.thread)
         if not text and (self.is_subagent or self.thread != MAIN):
@@ -241,18 +252,14 @@ class Reader(Conversation):
         if any(tokens):
             charge(step, tokens)
 
-    def answer(self, call_id: str, returned: Returned, at: int | None) -> None:
-        output = returned.output if isinstance(returned.output, str) else _text(returned.output or ())
+    def returned(self, call_id: str, returned: Returned, at: int | None) -> None:
+        output = returned.output if isinstance(returned.output, str) else text_of(returned.output or ())
         text = "\n".join(filter(None, (output.rstrip("\n"), returned.message)))
         is_command = self.is_command(call_id)
         exited = _EXIT.match(returned.message or "") if is_command else None
         code = int(exited[1]) if exited else 0 if is_command and returned.is_error is False else None
-        status: CallStatus = "rejected" if call_id in self.rejected else "error" if returned.is_error else "ok"
         diffs = [d for d in returned.display if d.type == "diff" and d.old_text is not None]
-        call = self.result(call_id, text, status, at, diffs, code)
-        feedback = self.rejected.pop(call_id, "") if call is not None else ""
-        if feedback and self.thread == MAIN and not self.is_subagent:
-            self.builder.turn("rejection_feedback", feedback, at)
+        self.answer(call_id, text, returned.is_error, at, diffs, code)
 
     def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
         if not detail or any(diff.is_summary for diff in detail):
@@ -279,11 +286,5 @@ def _hunk(display: Display) -> Hunk | None:
     return changed(display.old_start or 1, display.new_start or 1, marks)
 
 
-def _text(parts: Iterable[Part]) -> str:
+def text_of(parts: Iterable[Part]) -> str:
     return "\n".join(text for p in parts if (text := p.text or p.think))
-
-
-def _time(seconds: object) -> int | None:
-    if isinstance(seconds, int | float) and not isinstance(seconds, bool):
-        return logged_ms(seconds * 1000)
-    return logged_ms(seconds)

@@ -4,26 +4,20 @@ read."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import number
-from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import as_text, saw_again
+from agentsignals.formats.documents import inside, largest
 from agentsignals.formats.head import head_of
+from agentsignals.formats.kimi_cli.reader import Part, WireReader, text_of, wires
 from agentsignals.formats.kimi_code import PROFILE, is_wire, place_of
-from agentsignals.formats.records import decoded, decoder, document, lines, saw
+from agentsignals.formats.records import decoded, decoder, document, saw
 from agentsignals.formats.usage import charge, tokens_of
-from agentsignals.model import ABANDONED, MAIN, REPLAYED, CallStatus, EventKind, Session, Step, logged_ms
-
-
-class Part(Struct, gc=False, kw_only=True):
-    type: str = ""
-    text: str | None = None
-    think: str | None = None
+from agentsignals.model import ABANDONED, MAIN, REPLAYED, EventKind, Session, Step, logged_ms
 
 
 class Origin(Struct, gc=False, kw_only=True):
@@ -135,84 +129,64 @@ _IGNORED = (
 _MAIN_AGENT = "main"
 
 
-class _Wire(Struct):
-    source: Input
-    session_id: str
-    agent: str
-    rows: list[tuple[int, Record]]
-
-    @property
-    def is_copy(self) -> bool:
-        """Return whether it holds only what a fork copied."""
-        return bool(self.rows) and self.rows[-1][1].type == "forked"
-
-    @property
-    def name(self) -> str:
-        return self.session_id if self.agent == _MAIN_AGENT else f"{self.session_id}.{self.agent}"
-
-
 def read(inputs: list[Input]) -> Reading:
     """Read a group of files. Of several copies of an agent's file the longest counts."""
     states: dict[str, State] = {}
-    wires: list[_Wire] = []
+    files: list[Input] = []
     for source in inputs:
         if is_wire(head_of(source.data, source.artifact.path)):
-            wires.append(_wire(source))
+            files.append(source)
         elif (state := document(source.data, source.artifact, decoder(State).decode)) is not None:
             saw(source.artifact, "state")
             states[state.id] = state
-    longest: dict[str, _Wire] = {}
-    for wire in sorted(wires, key=lambda w: (-len(w.rows), w.source.artifact.artifact_id)):
-        first = longest.setdefault(wire.name, wire)
-        if first is not wire:
-            wire.source.artifact.note = f"superseded by {first.source.artifact.artifact_id}"
-            saw_again(wire.source.artifact)
-    sessions = [_read(longest[name], states, longest) for name in sorted(longest)]
-    return Reading([s for s in sessions if s.events or not longest[s.session_id].is_copy])
+    kept = largest(wires(files, decoder(Record).decode, _kind, _agent_of))
+    names = {wire.session_id for wire in kept}
+    sessions: list[Session] = []
+    for wire in kept:
+        _, agent = _agent_of(wire.source.artifact.path)
+        own_id, rows = wire.session_id.removesuffix(f".{agent}"), wire.document
+        state = states.get(own_id, State())
+        session = wire.source.session(wire.session_id, "kimi-code", PROFILE.agent)
+        copied_from = state.forkedFrom
+        if agent is not None:
+            parent = inside(state.agents.get(agent), "parentAgentId")
+            is_nested = isinstance(parent, str) and parent != _MAIN_AGENT
+            session.parent_session_id = f"{own_id}.{parent}" if is_nested else own_id
+            copied_from = f"{copied_from}.{agent}" if copied_from else None
+        else:
+            session.parent_session_id = copied_from
+            session.title = state.title if state.isCustomTitle or not copied_from else None
+        reader = Reader(session)
+        reader.is_subagent = agent is not None
+        reader.builder.where(state.cwd)
+        reader.build(rows, skip_copied=(copied_from or "") in names)
+        if session.events or not (rows and rows[-1][1].type == "forked"):  # else it holds only what a fork copied
+            sessions.append(session)
+    return Reading(sessions)
 
 
-def _wire(source: Input) -> _Wire:
-    rows = list(lines(source.data, source.artifact, decoder(Record).decode))
-    for _, record in rows:
-        saw(source.artifact, record.type if record.event is None else f"{record.type}:{record.event.type}")
-    session_id, agent = place_of(source.artifact.path)
-    return _Wire(source, session_id or source.session_hint or source.artifact.artifact_id, agent, rows)
+def _agent_of(path: str) -> tuple[str | None, str | None]:
+    session_id, agent = place_of(path)
+    return session_id, agent if agent != _MAIN_AGENT else None
 
 
-def _read(wire: _Wire, states: dict[str, State], wires: Mapping[str, _Wire]) -> Session:
-    session = wire.source.session(wire.name, "kimi-code", PROFILE.agent)
-    state = states.get(wire.session_id, State())
-    copied_from = state.forkedFrom
-    if wire.agent != _MAIN_AGENT:
-        agent = state.agents.get(wire.agent)
-        parent = agent.get("parentAgentId") if isinstance(agent, dict) else None
-        is_nested = isinstance(parent, str) and parent != _MAIN_AGENT
-        session.parent_session_id = f"{wire.session_id}.{parent}" if is_nested else wire.session_id
-        copied_from = f"{copied_from}.{wire.agent}" if copied_from else None
-    else:
-        session.parent_session_id = copied_from
-        session.title = state.title if state.isCustomTitle or not copied_from else None
-    reader = Reader(session)
-    reader.is_subagent = wire.agent != _MAIN_AGENT
-    reader.builder.where(state.cwd)
-    return reader.build(wire.rows, skip_copied=(copied_from or "") in wires)
+def _kind(record: Record) -> str:
+    return record.type if record.event is None else f"{record.type}:{record.event.type}"
 
 
-class Reader(Conversation):
+class Reader(WireReader):
     profile = PROFILE
+    model: str | None = None
+    running: Step | None = None
+    stopped = False
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.model: str | None = None
-        self.steps: dict[str, Step] = {}
-        self.running: Step | None = None
         self.uncounted: list[tuple[Usage, int | None]] = []
         """Usage that no step has repeated yet. What is left at the end are calls made for something else."""
         self.prompts: set[str] = set()
-        self.rejected: dict[str, str | None] = {}
-        self.stopped = False
 
-    def build(self, rows: Sequence[tuple[int, Record]], skip_copied: bool) -> Session:
+    def build(self, rows: Sequence[tuple[int, Record]], skip_copied: bool) -> None:
         """`skip_copied`: the session that a fork was copied from is read too."""
         copied = max((n for n, (_, record) in enumerate(rows) if record.type == "forked"), default=-1)
         undone = _undone([record for _, record in rows])
@@ -227,7 +201,7 @@ class Reader(Conversation):
                 self.take(record, logged_ms(record.time))
         for usage, at in self.uncounted:  # what a compaction or a title cost
             _charge(self.builder.step(None, self.model, at, MAIN), usage)
-        return self.builder.finish()
+        self.builder.finish()
 
     def take(self, record: Record, at: int | None) -> None:
         environment = record.environmentDisclosure
@@ -283,11 +257,11 @@ class Reader(Conversation):
             return
         origin, turns = message.origin or Origin(kind="user"), self.session.turns
         # Without ids, equal text is the only sign of a repeated prompt.
-        is_repeated = bool(turns) and message.id is None and turns[-1].text == _text(parts).strip()
+        is_repeated = bool(turns) and message.id is None and turns[-1].text == text_of(parts).strip()
         if origin.kind == "user" and not is_repeated:
             self.user(origin, parts, at)
         elif origin.kind not in ("user", *_COMMANDS):
-            self.event(_KINDS.get(origin.kind, "meta"), _text(parts), at)
+            self.event(_KINDS.get(origin.kind, "meta"), text_of(parts), at)
 
     def user(self, origin: Origin, parts: Sequence[Part], at: int | None, record_type: str = "") -> None:
         bundled = len(origin.skillActivations or ()) if origin.kind == "user" else 0
@@ -321,7 +295,7 @@ class Reader(Conversation):
                 folder=where.cwd if where is not None else None,
             )  # fmt: skip
         elif event.type == "tool.result":
-            self.answer(event, at)
+            self.returned(event, at)
         elif event.type == "step.end":
             if step is not None:
                 step.stop_reason = event.finishReason
@@ -334,22 +308,17 @@ class Reader(Conversation):
         else:
             self.event("unknown", event.type[:80], at, step)
 
-    def answer(self, event: Loop, at: int | None) -> None:
+    def returned(self, event: Loop, at: int | None) -> None:
         call_id, result = event.toolCallId or "", event.result or Result()
-        text = result.output if isinstance(result.output, str) else _text(result.output or ())
-        is_command = self.is_command(call_id)
-        status: CallStatus = "rejected" if call_id in self.rejected else "error" if result.isError else "ok"
-        code = 0 if is_command and status == "ok" else None
-        if is_command and result.isError and (exited := _EXIT.search(text[-200:])):
-            code = int(exited[1])
-        call = self.result(call_id, text, status, at, None, code)
-        if call is None:
-            return
-        ran_ms = number(result.durationMs)
-        call.ran_s = None if ran_ms is None else ran_ms / 1000
-        feedback = self.rejected.pop(call_id, None)
-        if feedback and self.thread == MAIN and not self.is_subagent:
-            self.builder.turn("rejection_feedback", feedback, at)
+        text = result.output if isinstance(result.output, str) else text_of(result.output or ())
+        code = None
+        if self.is_command(call_id):
+            exited = _EXIT.search(text[-200:]) if result.isError else None
+            failed = result.isError or call_id in self.rejected
+            code = int(exited[1]) if exited else None if failed else 0
+        call = self.answer(call_id, text, result.isError, at, None, code)
+        if call is not None and (ran_ms := number(result.durationMs)) is not None:
+            call.ran_s = ran_ms / 1000
 
 
 def _charge(step: Step, usage: Usage) -> None:
@@ -370,7 +339,3 @@ def _undone(rows: Sequence[Record]) -> set[int]:
             del anchors[-min(record.count, len(anchors)) :]
             undone.update(range(first, n))
     return undone
-
-
-def _text(parts: Iterable[Part]) -> str:
-    return "\n".join(text for p in parts if (text := p.text or p.think))
