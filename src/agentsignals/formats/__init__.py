@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Literal, Protocol, get_args
 
-from msgspec import Struct, field, structs
+from msgspec import Raw, Struct, field, structs
 
 from agentsignals.errors import AmbiguousFormat, FormatError, UsageError
 from agentsignals.formats.bounds import VERSION, valid_claim, validate
@@ -20,6 +20,7 @@ from agentsignals.formats.bounds import refuse as refuse
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile
 from agentsignals.formats.records import MAX_DOCUMENT_BYTES as MAX_DOCUMENT_BYTES
+from agentsignals.formats.records import decoded
 from agentsignals.formats.records import skip as skip
 from agentsignals.formats.unknown import UNREAD_VERSION as UNREAD_VERSION
 from agentsignals.formats.unknown import first_fields as first_fields
@@ -106,6 +107,18 @@ class Database(Struct, frozen=True, kw_only=True):
 def plain(value: object) -> object:
     """Return a value of a row, with text decoded."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def rows_of(ask: Ask, table: str, columns: Sequence[str], rest: str, *values: object) -> Iterator[dict[str, object]]:
+    """Yield rows by those columns that the table has. `rest` follows its name. No row if there is no such table."""
+    there = [column for column in columns if column in ask.tables.get(table, ())]
+    rows = ask(f"SELECT {', '.join(there)} FROM {table} {rest}", *values) if there else ()  # noqa: S608
+    yield from (dict(zip(there, map(plain, row), strict=True)) for row in rows)
+
+
+def json_of(value: object) -> Raw | None:
+    """Return a value of a row that is JSON. None for anything else, which a reader counts."""
+    return Raw(value.encode()) if isinstance(value, str) and decoded(value, Any) is not None else None
 
 
 ASKS, ANSWERS = "asks:", "answers:"

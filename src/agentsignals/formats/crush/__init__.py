@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
-from msgspec import Raw, structs
+from msgspec import structs
 
-from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, plain, read_by
+from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, json_of, read_by, rows_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
-from agentsignals.formats.records import decoded
 
 _SESSION = ("id", "parent_session_id", "title", "cost", "created_at", "updated_at")
 _MESSAGE = ("id", "session_id", "role", "parts", "model", "created_at", "updated_at")
@@ -30,19 +28,15 @@ def sessions(ask: Ask) -> Iterator[Held]:
 def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
     """Yield a session with its messages in order."""
     own_id = session_id.decode()
-    described = next(ask(f"SELECT {', '.join(_SESSION)} FROM sessions WHERE id = ?", own_id), None)  # noqa: S608
-    if described is None:
+    facts = next(rows_of(ask, "sessions", _SESSION, "WHERE id = ?", own_id), None)
+    if facts is None:
         return
-    facts = dict(zip(_SESSION, map(plain, described), strict=True))
     (facts["children_cost"],) = next(ask("SELECT sum(cost) FROM sessions WHERE parent_session_id = ?", own_id))
     yield msgspec.json.encode(facts)[:-1] + b',"messages":['
     comma = b""
-    columns = [c for c in (*_MESSAGE, "is_summary_message") if c in ask.tables["messages"]]
-    query = f"SELECT {', '.join(columns)} FROM messages WHERE session_id = ? ORDER BY created_at, rowid"  # noqa: S608
-    for row in ask(query, own_id):
-        message = dict(zip(columns, map(plain, row), strict=True))
-        is_json = isinstance(message["parts"], str) and decoded(message["parts"], Any) is not None
-        message["parts"] = Raw(str(message["parts"]).encode()) if is_json else None  # the reader counts None
+    columns = (*_MESSAGE, "is_summary_message")
+    for message in rows_of(ask, "messages", columns, "WHERE session_id = ? ORDER BY created_at, rowid", own_id):
+        message["parts"] = json_of(message["parts"])
         yield comma + msgspec.json.encode(message)
         comma = b","
     yield b"]}"

@@ -12,7 +12,7 @@ from agentsignals.formats.bounds import amount
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.crush import PROFILE
 from agentsignals.formats.records import decoded
-from agentsignals.model import SESSION_TOTAL, CallStatus, ToolCall, logged_ms
+from agentsignals.model import SESSION_TOTAL, CallStatus, ToolCall, logged_seconds
 
 _DENIED = "User denied permission"
 _EXIT_CODE = re.compile(r"^Exit code (-?\d{1,9})\s*(?:<cwd>[^\n]*</cwd>\s*)?\Z", re.MULTILINE)
@@ -74,14 +74,14 @@ class Reader(DocumentReader[Session, Message]):
     part_types = frozenset(("text", "reasoning", "image_url", "binary", "tool_call", "tool_result", "finish"))
 
     def begin(self) -> None:
-        self.session.title, self.session.started_at = self.document.title, _at(self.document.created_at)
+        self.session.title, self.session.started_at = self.document.title, logged_seconds(self.document.created_at)
         self.session.parent_session_id = self.document.parent_session_id or None
         self.is_subagent = bool(self.document.parent_session_id)
         folder, is_projects, _ = self.source.artifact.path.rpartition(_DATABASE)
         self.builder.where(folder if is_projects else None)
 
     def at(self, message: Message) -> int | None:
-        return _at(message.created_at)
+        return logged_seconds(message.created_at)
 
     def on_user(self, message: Message, at: int | None) -> None:
         texts = [part.data for part in message.parts if part.type == "text" and part.data.text]
@@ -138,10 +138,6 @@ class Reader(DocumentReader[Session, Message]):
             step.stop_reason, step.cost_source = SESSION_TOTAL, "recorded"
             step.cost_usd = round(max(cost - (children or 0), 0), _DOLLAR_DIGITS)
             self.event("meta", "dollars of the session", None, step)
-
-
-def _at(seconds: object) -> int | None:
-    return logged_ms(seconds * 1000 if isinstance(seconds, int | float) and not isinstance(seconds, bool) else seconds)
 
 
 read = Reader.read

@@ -9,16 +9,14 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
-from msgspec import Raw, structs
+from msgspec import structs
 
-from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, plain, read_by
+from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, json_of, plain, read_by, rows_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
-from agentsignals.formats.records import decoded
 from agentsignals.model import from_iso
 
 _SESSION = (
@@ -46,33 +44,20 @@ def sessions(ask: Ask) -> Iterator[Held]:
 def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
     """Yield a session with its messages in order, and its model calls."""
     own_id = session_id.decode()
-    facts = next(_rows(ask, "sessions", (*_SESSION, "parent_session_id"), "id = ?", own_id), None)
+    facts = next(rows_of(ask, "sessions", (*_SESSION, "parent_session_id"), "WHERE id = ?", own_id), None)
     if facts is None:
         return
     yield msgspec.json.encode(facts)[:-1] + b',"conversation":['
     comma = b""
-    for row in _rows(
-        ask, "messages", (*_MESSAGE, "message_id"), "session_id = ? ORDER BY created_timestamp, id", own_id
-    ):
+    in_order = "WHERE session_id = ? ORDER BY created_timestamp, id"
+    for row in rows_of(ask, "messages", (*_MESSAGE, "message_id"), in_order, own_id):
         message = {"id": row.get("message_id"), "role": row["role"], "created": _seconds(row["created_timestamp"])}
-        message |= {"metadata": _raw(row["metadata_json"]), "content": _raw(row["content_json"])}
+        message |= {"metadata": json_of(row["metadata_json"]), "content": json_of(row["content_json"])}
         yield comma + msgspec.json.encode(message)
         comma = b","
-    calls = _rows(ask, "usage_ledger", _CALL, "session_id = ? ORDER BY id", own_id)
+    calls = rows_of(ask, "usage_ledger", _CALL, "WHERE session_id = ? ORDER BY id", own_id)
     ledger = [{**call, "created_timestamp": _seconds(call["created_timestamp"])} for call in calls]
     yield b'],"usage_ledger":' + msgspec.json.encode(ledger) + b"}"
-
-
-def _rows(ask: Ask, table: str, columns: tuple[str, ...], where: str, own_id: str) -> Iterator[dict[str, object]]:
-    """Yield rows with those columns that exist. None if the table does not."""
-    there = [column for column in columns if column in ask.tables.get(table, ())]
-    rows = ask(f"SELECT {', '.join(there)} FROM {table} WHERE {where}", own_id) if there else ()  # noqa: S608
-    yield from (dict(zip(there, map(plain, row), strict=True)) for row in rows)
-
-
-def _raw(value: object) -> Raw | None:
-    is_json = isinstance(value, str) and decoded(value, Any) is not None
-    return Raw(str(value).encode()) if is_json else None  # the reader counts None
 
 
 def _seconds(value: object) -> object:

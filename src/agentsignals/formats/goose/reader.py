@@ -10,32 +10,26 @@ from msgspec import Raw, Struct, field
 from agentsignals.formats import Input
 from agentsignals.formats.bounds import amount, count, whole
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import Snapshot, tally
+from agentsignals.formats.documents import Snapshot, inside, string, tally, texts_of
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.goose import PROFILE, is_of_lines, session_id_of
 from agentsignals.formats.head import head_of
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoded, decoder, lines, saw
 from agentsignals.formats.usage import Tokens, close
-from agentsignals.model import CallStatus, ToolCall, TurnKind, logged_iso, logged_ms
-
-
-class Annotations(Struct, gc=False):
-    audience: list[str] | None = None
-    """Readers of the piece, if not everyone: some results have a version for the agent (`assistant`) and one for the
-    person."""
+from agentsignals.model import CallStatus, ToolCall, TurnKind, logged_iso, logged_seconds
 
 
 class Piece(Struct, gc=False, kw_only=True):
-    """A piece of a result."""
+    """A piece of a result. Some results have a version for the agent (`assistant`) and one for the person."""
 
     type: str = ""
     text: str | None = None
-    annotations: Annotations | None = None
+    annotations: dict[str, Any] | None = None
 
     @property
     def for_agent(self) -> bool:
-        audience = self.annotations.audience if self.annotations is not None else None
+        audience = inside(self.annotations, "audience")
         return not audience or "assistant" in audience
 
 
@@ -89,16 +83,16 @@ class Block(Struct, gc=False, kw_only=True):
     toolResult: Result | None = None
 
 
-class Metadata(Struct, gc=False):
-    userVisible: bool = True
-
-
 class Message(Struct, gc=False, kw_only=True):
     id: str | None = None
     role: str = ""
     created: object = None
     content: list[Block]
-    metadata: Metadata | None = None
+    metadata: dict[str, Any] | None = None
+
+    @property
+    def is_hidden(self) -> bool:
+        return inside(self.metadata, "userVisible") is False
 
 
 class Usage(Struct, gc=False, kw_only=True):
@@ -114,10 +108,6 @@ class Usage(Struct, gc=False, kw_only=True):
     cost: object = None
     cost_source: str | None = None
     is_compaction: object = None
-
-
-class Model(Struct, gc=False):
-    model_name: str | None = None
 
 
 class Session(Document, kw_only=True):
@@ -177,12 +167,13 @@ class Reader(DocumentReader[Session, Message]):
         session.parent_session_id = document.parent_session_id
         self.is_subagent = document.session_type in ("sub_agent", "hidden")
         self.builder.where(document.working_dir)
-        config = decoded(document.model_config_json, Model)
-        self.model = config.model_name if config is not None else None
-        self.compactions = [_at(call.created_timestamp) for call in document.usage_ledger if call.is_compaction]
+        self.model = string(inside(decoded(document.model_config_json, Any), "model_name"))
+        self.compactions = [
+            logged_seconds(call.created_timestamp) for call in document.usage_ledger if call.is_compaction
+        ]
 
     def at(self, message: Message) -> int | None:
-        return _at(message.created)
+        return logged_seconds(message.created)
 
     def types(self, message: Message) -> list[str]:
         return [block.type for block in message.content]
@@ -204,7 +195,7 @@ class Reader(DocumentReader[Session, Message]):
             if block.type == "toolResponse" and block.toolResult is not None:
                 self.answer(block.id or "", block.toolResult, at)
         text = "\n".join(block.text for block in message.content if block.type == "text" and block.text).strip()
-        if text and _is_hidden(message) and not PROFILE.machine_kind(text):
+        if text and message.is_hidden and not PROFILE.machine_kind(text):
             self.event("meta", text, at)
         else:
             kind: TurnKind = "scripted_prompt" if self.document.session_type == "scheduled" else "prompt"
@@ -212,8 +203,8 @@ class Reader(DocumentReader[Session, Message]):
 
     def on_assistant(self, message: Message, at: int | None) -> None:
         blocks = [block for block in message.content if block.type != "systemNotification"]
-        if _is_hidden(message):
-            self.event("meta", "\n".join(block.text for block in message.content if block.text), at)
+        if message.is_hidden:
+            self.event("meta", texts_of(message.content), at)
         elif blocks:
             step = self.builder.step(message.id, self.model, at)
             for block in blocks:
@@ -285,10 +276,6 @@ def _of_lines(source: Input) -> tuple[Session, list[Message | None]]:
     return session, messages
 
 
-def _is_hidden(message: Message) -> bool:
-    return message.metadata is not None and not message.metadata.userVisible
-
-
 def _tokens(call: Usage) -> Tokens:
     """Return the tokens of a call. For most providers the input includes cached tokens. It excludes them where the
     logged total is the sum of all."""
@@ -296,10 +283,6 @@ def _tokens(call: Usage) -> Tokens:
     read, written = count(call.cache_read_tokens) or 0, count(call.cache_write_tokens) or 0
     is_apart = count(call.total_tokens) == fresh + output + read + written or fresh < read + written
     return Tokens(fresh if is_apart else fresh - read - written, output, read, written)
-
-
-def _at(seconds: object) -> int | None:
-    return logged_ms(seconds * 1000 if isinstance(seconds, int | float) and not isinstance(seconds, bool) else seconds)
 
 
 read = Reader.read

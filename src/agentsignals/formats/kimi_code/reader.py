@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import number
-from agentsignals.formats.documents import inside, largest
+from agentsignals.formats.documents import as_text, inside, largest
 from agentsignals.formats.head import head_of
 from agentsignals.formats.kimi_cli.reader import Part, WireReader, text_of, wires
 from agentsignals.formats.kimi_code import PROFILE, is_wire, place_of

@@ -13,14 +13,14 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, number, whole
 from agentsignals.formats.builder import RESULT_CHARS_KEPT
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import each, tally
+from agentsignals.formats.documents import each, inside, string, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.instances import canonical, of_submission, repo_of, root_of, run_of, run_of_model, stem_of
 from agentsignals.formats.mini_swe_agent import PROFILE
 from agentsignals.formats.profile import SHELL
 from agentsignals.formats.records import decoded, decoder
 from agentsignals.formats.usage import charge, tokens_of
-from agentsignals.model import Attempt, CallStatus, Ending, Session, Statement, ToolCall, logged_ms
+from agentsignals.model import Attempt, CallStatus, Ending, Session, ToolCall, logged_ms
 
 
 class Extra(Struct, gc=False, kw_only=True):
@@ -65,24 +65,10 @@ class Message(Struct, kw_only=True):
         return "\n".join(_texts(self.content if self.content is not None else self.output))
 
 
-class ModelStats(Struct, gc=False):
-    instance_cost: object = None
-
-
-class Info(Struct, kw_only=True):
-    """Configuration and end of the attempt."""
-
-    exit_status: object = None
-    submission: object = None
-    result: object = None
-    mini_version: object = None
-    config: object = None
-    model_stats: ModelStats | None = None
-
-
 class Document(Struct):
     messages: list[Raw]
-    info: Info | None = None
+    info: dict[str, Any] | None = None
+    """Configuration and end of the attempt."""
     instance_id: object = None
 
 
@@ -102,15 +88,6 @@ _ENDINGS: dict[str, Ending] = {
 }
 _BROKEN_OFF = ("Error", "Exception", "Timeout", "Interrupt", "Interruption")
 """Suffixes of the exceptions of a provider, an environment, or a person who stopped the run."""
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _inner(of: dict[str, Any], name: str) -> dict[str, Any]:
-    value = of.get(name)
-    return value if isinstance(value, dict) else {}
 
 
 def _texts(value: object, depth: int = 0) -> list[str]:
@@ -155,19 +132,20 @@ class Reader(Conversation):
     profile = PROFILE
 
     def __init__(self, source: Input, document: Document) -> None:
-        self.path, self.info = source.artifact.path, document.info or Info()
-        self.instance = _text(document.instance_id) or stem_of(self.path)
-        self.knobs, cwd = knobs(self.info)
+        self.source, self.info = source, document.info or {}
+        self.instance = string(document.instance_id) or stem_of(source.artifact.path)
+        self.knobs = _knobs(self.info)
         session = Session(
             session_id="",
             context="eval",
             format="mini-swe-agent",
             agent="mini-swe-agent",
             artifact_id=source.artifact.artifact_id,
+            agent_version=string(self.info.get("mini_version")),
+            repo=repo_of(self.instance),
         )
-        session.agent_version, session.repo = _text(self.info.mini_version) or None, repo_of(self.instance)
         super().__init__(session)
-        self.builder.where(cwd)
+        self.builder.where(string(inside(self.info, "config", "environment", "cwd")))
         self.model: str | None = self.knobs.get("model_id")
         self.submitted = ""
         """Output of the command that declared the task done."""
@@ -202,15 +180,24 @@ class Reader(Conversation):
             step.cost_usd, step.cost_source = cost, "recorded"
         charge(step, tokens_of((decoded(extra.response, dict[str, Any]) or {}).get("usage") or None))
         self.open = []
-        if thought := _text(message.reasoning_content):
+        if thought := string(message.reasoning_content):
             builder.event("thinking", thought, at, step)
-        noted, called = _noted(extra.actions), _called(message.tool_calls)
-        for calls, read in ((extra.actions, noted), (message.tool_calls, called)):
-            for _ in range((len(calls) if isinstance(calls, list) else 0) - len(read)):
+        commands: list[tuple[str, str]] = []
+        # The harness notes the commands that it took from the reply. Else function calls have them, or a fence.
+        for calls in (extra.actions, message.tool_calls):
+            logged = calls if isinstance(calls, list) else []
+            read = [found for call in logged if (found := _command(call)) is not None]
+            for _ in range(len(logged) - len(read)):
                 builder.event("unknown", "call without a command", at, step)
-        commands = noted or called
-        if not commands and len(fenced := _fenced(text)) == 1:  # more than one is an error of form: none of them ran
-            commands = [("", fenced[0].strip())]
+            commands = commands or read
+        if not commands:
+            fenced: list[str] = []
+            opens = _FENCE_OPENS.search(text)
+            while opens is not None and (closes := text.find(_FENCE_CLOSES, opens.end() - 1)) >= 0:
+                fenced.append(text[opens.end() : closes])
+                opens = _FENCE_OPENS.search(text, closes + len(_FENCE_CLOSES))
+            if len(fenced) == 1:  # more than one is an error of form: none of them ran
+                commands = [("", fenced[0].strip())]
         if len(commands) == 1:
             text = text.replace(commands[0][1], "").replace("```mswea_bash_command\n\n```", "")
             text = text.replace("```bash\n\n```", "")
@@ -232,7 +219,7 @@ class Reader(Conversation):
                 self.note(text, at)
             return
         self.open.remove(call)
-        exception = _text(message.extra.exception_info) if message.extra is not None else ""
+        exception = (string(message.extra.exception_info) if message.extra is not None else None) or ""
         status: CallStatus = "ok"
         error = None
         if text.startswith("Command not executed. The user rejected"):
@@ -250,7 +237,7 @@ class Reader(Conversation):
 
     def attempt(self, line: int) -> Attempt:
         """Return the treatment, the submission and the end of the attempt."""
-        path, info, session = self.path, self.info, self.session
+        path, info, session = self.source.artifact.path, self.info, self.session
         run = run_of(path)
         # An evaluation names its folders for the model (`provider__name`), else for the run.
         by_model = run is not None and not of_submission(path) and self.model is not None
@@ -265,10 +252,10 @@ class Reader(Conversation):
             ended_at=session.ended_at,
         )
         ended = self.ended or Extra()
-        status = _text(info.exit_status) or _text(ended.exit_status)
-        submission = _text(info.submission) or _text(info.result) or _text(ended.submission)
-        if not submission and not status:
-            submission = self.submitted
+        status = string(info.get("exit_status")) or string(ended.exit_status)
+        submission = string(info.get("submission")) or string(info.get("result")) or string(ended.submission)
+        if submission is None:
+            submission = "" if status else self.submitted
         if status:
             broken_off: Ending = "infrastructure" if status.endswith(_BROKEN_OFF) else "finished"
             part.exit_status, part.ending = status, _ENDINGS.get(status, broken_off)
@@ -277,69 +264,45 @@ class Reader(Conversation):
             part.patch, part.patch_text_bytes = patched_files(submission), len(submission.encode("utf-8", "replace"))
         elif status and not submission.strip():
             part.patch, part.patch_text_bytes = [], 0
-
-        def state(text: str, line: int, fields: list[str]) -> None:
-            part.statements.append(Statement(text=text, artifact_id=session.artifact_id, line=line, fields=fields))
-
         text, fields = f"exit status {status or 'unknown'}", ["exit_status", "timed_out"]
         if part.patch is not None:
             text, fields = f"{text}, submitted {', '.join(f.path for f in part.patch) or 'nothing'}", [*fields, "patch"]
         if status or part.patch is not None:
-            state(text, line, fields)
+            part.statements += self.source.states(text, fields, line)
         configured = ", ".join(f"{k} {v}" for k, v in part.knobs.items())
-        state(f"configured: {configured}", 1, [f"knobs.{k}" for k in part.knobs])
-        if cost := amount(info.model_stats.instance_cost) if info.model_stats is not None else None:
+        part.statements += self.source.states(f"configured: {configured}", [f"knobs.{k}" for k in part.knobs])
+        if cost := amount(inside(info, "model_stats", "instance_cost")):
             part.cost_usd = cost
-            state(f"model stats: cost_usd {cost}", line, ["cost_usd"])
+            part.statements += self.source.states(f"model stats: cost_usd {cost}", ["cost_usd"], line)
         return part
 
 
-def knobs(info: Info) -> tuple[dict[str, Any], str | None]:
-    """Return the configured treatment and the working folder. A limit of 0 means no limit and becomes None."""
-    config = info.config if isinstance(info.config, dict) else {}
-    agent, model, environment = (_inner(config, name) for name in ("agent", "model", "environment"))
+def _knobs(info: dict[str, Any]) -> dict[str, Any]:
+    """Return the configured treatment. A limit of 0 means no limit and becomes None."""
+    agent, model = inside(info, "config", "agent"), inside(info, "config", "model")
     treatment: dict[str, Any] = {"agent_type": "mini-swe-agent"}
-    if name := _text(model.get("model_name")):
+    if name := string(inside(model, "model_name")):
         treatment["model_id"] = name
     for limit in ("step_limit", "cost_limit", "wall_time_limit_seconds"):
-        if number(agent.get(limit)) is not None:
-            treatment["timeout_s" if limit == "wall_time_limit_seconds" else limit] = agent[limit] or None
-    arguments = _inner(model, "model_kwargs")
-    named = ("temperature", "top_p", "seed", "max_tokens")
-    treatment.update({k: arguments[k] for k in named if number(arguments.get(k)) is not None})
-    if isinstance(arguments.get("reasoning_effort"), str):
-        treatment["reasoning_effort"] = arguments["reasoning_effort"]
-    if number(environment.get("timeout")) is not None:
-        treatment["execution_timeout_s"] = environment["timeout"]
-    return treatment, _text(environment.get("cwd")) or None
+        if number(value := inside(agent, limit)) is not None:
+            treatment["timeout_s" if limit == "wall_time_limit_seconds" else limit] = value or None
+    for name in ("temperature", "top_p", "seed", "max_tokens"):
+        if number(value := inside(model, "model_kwargs", name)) is not None:
+            treatment[name] = value
+    if isinstance(effort := inside(model, "model_kwargs", "reasoning_effort"), str):
+        treatment["reasoning_effort"] = effort
+    if number(timeout := inside(info, "config", "environment", "timeout")) is not None:
+        treatment["execution_timeout_s"] = timeout
+    return treatment
 
 
-def _fenced(text: str) -> list[str]:
-    """Return the content of closed fences for commands."""
-    commands: list[str] = []
-    opens = _FENCE_OPENS.search(text)
-    while opens is not None and (closes := text.find(_FENCE_CLOSES, opens.end() - 1)) >= 0:
-        commands.append(text[opens.end() : closes])
-        opens = _FENCE_OPENS.search(text, closes + len(_FENCE_CLOSES))
-    return commands
-
-
-def _noted(actions: object) -> list[tuple[str, str]]:
-    """Return ids and texts of the commands that the harness took from the reply."""
-    objects = [a for a in actions if isinstance(a, dict)] if isinstance(actions, list) else []
-    return [(_text(a.get("tool_call_id")), c) for a in objects if isinstance(c := a.get("command"), str)]
-
-
-def _called(calls: object) -> list[tuple[str, str]]:
-    """Return ids and texts of the commands of function calls."""
-    commands = []
-    for call in calls if isinstance(calls, list) else ():
-        arguments = _inner(call, "function").get("arguments") if isinstance(call, dict) else None
-        if isinstance(arguments, str):
-            arguments = decoded(arguments, Any)
-        if isinstance(arguments, dict) and isinstance(arguments.get("command"), str):
-            commands.append((_text(call.get("id")), arguments["command"]))
-    return commands
+def _command(call: object) -> tuple[str, str] | None:
+    """Return id and text of a command that the harness noted, or that a function call has."""
+    command, call_id = inside(call, "command"), inside(call, "tool_call_id")
+    if command is None:
+        arguments, call_id = inside(call, "function", "arguments"), inside(call, "id")
+        command = inside(decoded(arguments, Any) if isinstance(arguments, str) else arguments, "command")
+    return (string(call_id) or "", command) if isinstance(command, str) else None
 
 
 def _output(message: Message) -> tuple[str, int | None]:

@@ -13,7 +13,7 @@ from agentsignals.changes.hunks import Hunk, trimmed
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, count, whole
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import as_text, each, tally
+from agentsignals.formats.documents import as_text, each, inside, string, tally, texts_of
 from agentsignals.formats.documents import is_list as is_chunk
 from agentsignals.formats.mistral_vibe import MESSAGES, PROFILE
 from agentsignals.formats.records import decoded, decoder, document, lines, saw
@@ -39,10 +39,6 @@ class Replaced(Struct, gc=False):
     blocks: list[Place] = field(default_factory=list)
 
 
-class OutputMeta(Struct, gc=False):
-    replaced: Replaced | None = field(default=None, name="mistralai.vibe.sdk.search_replace")
-
-
 class Structured(Struct, gc=False, kw_only=True):
     """Structured output of a tool, whatever tool it is."""
 
@@ -52,22 +48,17 @@ class Structured(Struct, gc=False, kw_only=True):
     timed_out: object = None
 
 
-class Failure(Struct, gc=False):
-    code: str = ""
-    message: str = ""
-
-
 class Output(Struct, gc=False, kw_only=True):
     content: list[Part] = field(default_factory=list)
     structured_content: Raw = Raw()
-    meta: OutputMeta | None = field(default=None, name="_meta")
+    meta: dict[str, Raw] | None = field(default=None, name="_meta")
 
 
 class State(Struct, gc=False, kw_only=True, rename="camel"):
     status: str = ""
     output: Output | None = None
     output_text: str = ""
-    error: Failure | None = None
+    error: dict[str, Any] | None = None
     reason: str = ""
     approval_source: str | None = None
 
@@ -76,10 +67,6 @@ class Detail(Struct, gc=False, kw_only=True, rename="camel"):
     kind: str = ""
     tool_name: str = ""
     input: Raw = Raw()
-
-
-class Outcome(Struct, gc=False):
-    type: str = ""
 
 
 class Entry(Struct, gc=False, kw_only=True, rename="camel"):
@@ -96,7 +83,7 @@ class Entry(Struct, gc=False, kw_only=True, rename="camel"):
     text: str | None = None
     message: str | None = None
     kind: str | None = None
-    outcome: Outcome | None = None
+    outcome: dict[str, Any] | None = None
     detail: Detail | None = None
     state: State | None = None
 
@@ -108,79 +95,16 @@ class Change(Struct, gc=False):
     entry: Raw = Raw()
 
 
-class Payload(Struct, gc=False):
-    delta: list[Raw] = field(default_factory=list)
-
-
 class Record(Struct, gc=False):
     """A record of the journal."""
 
     type: str = ""
-    payload: Payload | None = None
-
-
-class TokenUsage(Struct, gc=False, rename="camel"):
-    """`input_tokens` includes cached ones."""
-
-    input_tokens: object = None
-    output_tokens: object = None
-    cached_input_tokens: object = None
-
-
-class SessionState(Struct, gc=False, kw_only=True, rename="camel"):
-    token_usage: TokenUsage | None = None
-    parent_session_id: str | None = None
-    title: str | None = None
-
-
-class Snapshot(Struct, gc=False):
-    session: SessionState | None = None
-
-
-class Projection(Struct, gc=False, kw_only=True):
-    """The last state of a session."""
-
-    session_id: str = ""
-    snapshot_sequence: int = 0
-    snapshot: Snapshot | None = None
-
-
-class Environment(Struct, gc=False):
-    working_directory: str | None = None
-
-
-class Config(Struct, gc=False):
-    model_name: str | None = None
-
-
-class Stats(Struct, gc=False, kw_only=True):
-    session_prompt_tokens: object = None
-    session_completion_tokens: object = None
-    session_cost: object = None
-
-
-class Meta(Struct, gc=False, kw_only=True):
-    session_id: str = ""
-    parent_session_id: str | None = None
-    start_time: str | None = None
-    end_time: str | None = None
-    git_branch: str | None = None
-    environment: Environment | None = None
-    origin_directory: str | None = None
-    title: str | None = None
-    config: Config | None = None
-    model: str | None = None
-    stats: Stats | None = None
-
-
-class Function(Struct, gc=False):
-    name: str = ""
-    arguments: object = None
+    payload: dict[str, Raw] | None = None
 
 
 class Call(Struct, gc=False):
     id: str = ""
-    function: Function | None = None
+    function: dict[str, Any] | None = None
 
 
 class Shell(Struct, gc=False, kw_only=True):
@@ -212,141 +136,125 @@ _META = "meta.json"
 _DISCARDED = "discarded"
 
 
-class _Entry(Struct):
-    """The last version of an entry, and its place."""
-
-    entry: Entry
-    artifact_id: str
-    line: int
-
-    @property
-    def version(self) -> tuple[float, int]:
-        at = self.entry.updated_at
-        return (at if isinstance(at, int | float) else 0, len(self.entry.state.status) if self.entry.state else 0)
-
-
 class _Parts(Struct, kw_only=True):
     """The records of one session."""
 
     first: Input
     folder: str | None = None
     """Folder of its `meta.json`."""
-    entries: dict[str, _Entry] = field(default_factory=dict)
+    entries: dict[str, tuple[Entry, str, int]] = field(default_factory=dict)
+    """The last version of each entry, with its file and line."""
     messages: list[tuple[Input, int, Message]] = field(default_factory=list)
-    meta: Meta = field(default_factory=Meta)
-    projection: Projection = field(default_factory=Projection)
+    meta: dict[str, Any] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)
+    """The last state of the session."""
+    n_states: int = 0
+
+    def keep(self, entry: Entry, source: Input, line: int) -> None:
+        earlier = self.entries.get(entry.id)
+        if earlier is None or _version(entry) >= _version(earlier[0]):
+            self.entries[entry.id] = entry, source.artifact.artifact_id, line
+
+
+def _version(entry: Entry) -> tuple[float, int]:
+    return _time(entry.updated_at), len(entry.state.status) if entry.state else 0
+
+
+def _time(at: object) -> float:
+    return at if isinstance(at, int | float) else 0
 
 
 def read(inputs: list[Input]) -> Reading:
     """Read a group of files. Chunks repeat earlier ones: the last version of an entry counts."""
     sessions: dict[str, _Parts] = {}
-    inputs = sorted(inputs, key=lambda i: i.artifact.path)
+
+    def parts_of(session_id: str, source: Input) -> _Parts:
+        return sessions.setdefault(session_id, _Parts(first=source))
+
+    def keep(raws: list[Raw], source: Input, line: int | None) -> list[Entry | None]:
+        """Keep the entries of a chunk, which are numbered, or of a change in that line of the journal."""
+        entries = each(raws, decoder(Entry).decode, source.artifact)
+        for number, entry in enumerate(entries, 1):
+            if entry is not None:
+                parts_of(entry.session_id, source).keep(entry, source, number if line is None else line)
+        return entries
+
+    inputs = sorted(inputs, key=lambda i: (posixpath.basename(i.artifact.path) != _META, i.artifact.path))
     for source in inputs:
-        folder, name = posixpath.split(source.artifact.path)
-        if name == _META and (meta := document(source.data, source.artifact, decoder(Meta).decode)) is not None:
-            saw(source.artifact, "meta")
-            parts = sessions.setdefault(meta.session_id or folder, _Parts(first=source))
-            parts.meta, parts.folder = meta, folder
-    for source in inputs:
-        if posixpath.basename(source.artifact.path) != _META:
-            _take(source, sessions)
+        artifact = source.artifact
+        folder, name = posixpath.split(artifact.path)
+        if name == _META:
+            meta = document(source.data, artifact, decoder(dict[str, Any]).decode)
+            if meta is not None:
+                saw(artifact, "meta")
+                parts = parts_of(string(meta.get("session_id")) or folder, source)
+                parts.meta, parts.folder = meta, folder
+        elif name == MESSAGES:
+            session_id = next((i for i, parts in sessions.items() if parts.folder == folder), None)
+            parts = parts_of(session_id or source.session_hint or artifact.artifact_id, source)
+            for number, message in lines(source.data, artifact, decoder(Message).decode):
+                saw(artifact, f"message.{message.role}"[:80])
+                parts.messages.append((source, number, message))
+        elif is_chunk(source.data):
+            raws = document(source.data, artifact, decoder(list[Raw]).decode)
+            if raws is not None:
+                artifact.records -= 1  # its entries are
+                tally(artifact, "entry", [None if e is None else e.type[:80] for e in keep(raws, source, None)])
+        elif posixpath.basename(folder) == "journal":
+            for number, record in lines(source.data, artifact, decoder(Record).decode):
+                saw(artifact, f"journal.{record.type}"[:80])
+                done: list[str | None] = []
+                delta = decoded((record.payload or {}).get("delta"), list[Raw]) or []
+                for change in each(delta, decoder(Change).decode, artifact):
+                    is_read = change is not None and None not in keep(
+                        [change.entry] if change.entry else [], source, number
+                    )
+                    done.append(change.op[:80] if change is not None and is_read else None)
+                tally(artifact, "change", done)
+        elif (projection := document(source.data, artifact, decoder(dict[str, Any]).decode)) is not None:
+            saw(artifact, "projection")
+            parts = parts_of(string(projection.get("session_id")) or "", source)
+            n_states = whole(projection.get("snapshot_sequence")) or 0
+            if n_states >= parts.n_states:
+                parts.state, parts.n_states = inside(projection, "snapshot", "session") or {}, n_states
     read = [_session(session_id, parts) for session_id, parts in sorted(sessions.items())]
     return Reading([session for session in read if session.events])
 
 
-def _take(source: Input, sessions: dict[str, _Parts]) -> None:
-    folder, name = posixpath.split(source.artifact.path)
-    if name == MESSAGES:
-        session_id = next((i for i, parts in sessions.items() if parts.folder == folder), None)
-        session_id = session_id or source.session_hint or source.artifact.artifact_id
-        parts = sessions.setdefault(session_id, _Parts(first=source))
-        for number, message in lines(source.data, source.artifact, decoder(Message).decode):
-            saw(source.artifact, f"message.{message.role}"[:80])
-            parts.messages.append((source, number, message))
-    elif is_chunk(source.data):
-        raws = document(source.data, source.artifact, decoder(list[Raw]).decode)
-        if raws is not None:
-            source.artifact.records -= 1  # its entries are
-            entries = each(raws, decoder(Entry).decode, source.artifact)
-            tally(source.artifact, "entry", [None if e is None else e.type[:80] for e in entries])
-            for number, entry in enumerate(entries, 1):
-                if entry is not None:
-                    _keep(entry, source, number, sessions)
-    elif posixpath.basename(folder) == "journal":
-        for number, record in lines(source.data, source.artifact, decoder(Record).decode):
-            saw(source.artifact, f"journal.{record.type}"[:80])
-            if record.payload is not None:
-                _change(record.payload.delta, source, number, sessions)
-    else:
-        state = document(source.data, source.artifact, decoder(Projection).decode)
-        if state is not None:
-            saw(source.artifact, "projection")
-            parts = sessions.setdefault(state.session_id, _Parts(first=source))
-            if state.snapshot_sequence >= parts.projection.snapshot_sequence:
-                parts.projection = state
-
-
-def _change(delta: list[Raw], source: Input, number: int, sessions: dict[str, _Parts]) -> None:
-    """Keep the entries that a record of the journal changes. Each change is counted by its operation."""
-    changes = each(delta, decoder(Change).decode, source.artifact)
-    done: list[str | None] = [None if change is None else change.op[:80] for change in changes]
-    for n, change in enumerate(changes):
-        if change is not None and change.entry:
-            (entry,) = each([change.entry], decoder(Entry).decode, source.artifact)
-            if entry is not None:
-                _keep(entry, source, number, sessions)
-            else:
-                done[n] = None
-    tally(source.artifact, "change", done)
-
-
-def _keep(entry: Entry, source: Input, number: int, sessions: dict[str, _Parts]) -> None:
-    parts = sessions.setdefault(entry.session_id, _Parts(first=source))
-    fresh = _Entry(entry, source.artifact.artifact_id, number)
-    earlier = parts.entries.get(entry.id)
-    if earlier is None or fresh.version >= earlier.version:
-        parts.entries[entry.id] = fresh
-
-
 def _session(session_id: str, parts: _Parts) -> Session:
-    meta = parts.meta
-    state = parts.projection.snapshot.session if parts.projection.snapshot is not None else None
+    meta, state = parts.meta, parts.state
     session = parts.first.session(session_id, "mistral-vibe", PROFILE.agent)
-    session.parent_session_id = meta.parent_session_id or (state.parent_session_id if state is not None else None)
-    session.title = meta.title or (state.title if state is not None else None)
-    session.model = meta.model or (meta.config.model_name if meta.config is not None else None)
+    session.parent_session_id = string(meta.get("parent_session_id")) or string(state.get("parentSessionId"))
+    session.title = string(meta.get("title")) or string(state.get("title"))
+    session.model = string(meta.get("model")) or string(inside(meta, "config", "model_name"))
     reader = Reader(session)
     reader.is_subagent = session.parent_session_id is not None
     builder = reader.builder
-    where = meta.environment.working_directory if meta.environment is not None else None
-    builder.where(meta.origin_directory or where, meta.git_branch)  # a session may move
-    for latest in sorted(parts.entries.values(), key=lambda latest: _time(latest.entry.created_at)):
-        builder.artifact_id, builder.line = latest.artifact_id, latest.line
-        if latest.entry.outcome is None or latest.entry.outcome.type != _DISCARDED:
-            reader.entry(latest.entry)
-    for source, number, message in parts.messages if not parts.entries else ():
-        builder.artifact_id, builder.line = source.artifact.artifact_id, number
+    where = string(meta.get("origin_directory")) or string(inside(meta, "environment", "working_directory"))
+    builder.where(where, string(meta.get("git_branch")))  # a session may move
+    for entry, builder.artifact_id, builder.line in sorted(
+        parts.entries.values(), key=lambda e: _time(e[0].created_at)
+    ):
+        if inside(entry.outcome, "type") != _DISCARDED:
+            reader.entry(entry)
+    for source, builder.line, message in parts.messages if not parts.entries else ():
+        builder.artifact_id = source.artifact.artifact_id
         reader.message(message)
     for step in session.steps:
         step.model = session.model
     # Tokens are logged for the session alone. Older versions do not log how many were cached.
-    if state is not None and state.token_usage is not None:
-        tokens = tokens_of(state.token_usage)
-    else:
-        stats = meta.stats or Stats()
-        tokens = Tokens(count(stats.session_prompt_tokens), count(stats.session_completion_tokens))
+    stats = meta.get("stats")
+    prompted, completed = inside(stats, "session_prompt_tokens"), inside(stats, "session_completion_tokens")
+    usage = state.get("tokenUsage")
+    tokens = tokens_of(usage) if isinstance(usage, dict) else Tokens(count(prompted), count(completed))
     if any(tokens):
         step = close(builder, session.model, tokens)
-        if meta.stats is not None and (cost := amount(meta.stats.session_cost)):
+        if cost := amount(inside(stats, "session_cost")):
             step.cost_usd, step.cost_source = cost, "recorded"
-    session.started_at = logged_iso(meta.start_time)
+    session.started_at = logged_iso(string(meta.get("start_time")))
     builder.finish()
-    session.ended_at = session.ended_at or logged_iso(meta.end_time)
+    session.ended_at = session.ended_at or logged_iso(string(meta.get("end_time")))
     return session
-
-
-def _time(at: object) -> float:
-    return at if isinstance(at, int | float) else 0
 
 
 class Reader(Conversation):
@@ -358,7 +266,7 @@ class Reader(Conversation):
     def entry(self, entry: Entry) -> None:
         at = logged_ms(entry.created_at)
         if entry.type == "message":
-            text = _text(entry.content)
+            text = texts_of(entry.content)
             self.builder.unread((part.type for part in entry.content), _PARTS, at)
             if entry.role == "assistant":
                 self.step = self.builder.step(entry.id, None, at)
@@ -396,18 +304,18 @@ class Reader(Conversation):
         structured = decoded(output.structured_content, Structured) or Structured()
         printed = "\n".join(text for text in (structured.stdout, structured.stderr) if text)
         if state.error is not None:
-            text = state.error.message or state.error.code
+            text = string(state.error.get("message")) or string(state.error.get("code")) or ""
         elif printed or structured.stdout is not None:
             text = printed
         else:  # the text of a file that was read is in the structure alone
             raw = bytes(output.structured_content).decode("utf-8", "replace")
-            text = state.output_text or _text(output.content) or raw or state.reason
+            text = state.output_text or texts_of(output.content) or raw or state.reason
         status = _status(state, structured)
         self.result(entry.id, text, status, logged_ms(entry.updated_at), output, whole(structured.returncode))
 
     def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
-        meta = detail.meta if detail is not None else None
-        places = meta.replaced.blocks if meta is not None and meta.replaced is not None else ()
+        meta = (detail.meta if detail is not None else None) or {}
+        places = (decoded(meta.get("mistralai.vibe.sdk.search_replace"), Replaced) or Replaced()).blocks
         if places:
             self.builder.edit(call, None, "modify", [hunk for place in places if (hunk := _hunk(place)) is not None])
         return bool(places)
@@ -430,7 +338,8 @@ class Reader(Conversation):
                 if call.function is None:
                     self.event("unknown", "call without a function", None, step)
                 else:
-                    self.call(call.id, call.function.name, as_text(call.function.arguments), None, step)
+                    name = string(call.function.get("name")) or ""
+                    self.call(call.id, name, as_text(call.function.get("arguments")), None, step)
         elif message.role == "tool":
             returned = _RETURN_CODE.search(text[-400:])
             status: CallStatus = "error" if text.startswith("<tool_error>") else "ok"
@@ -444,14 +353,10 @@ class Reader(Conversation):
             self.event("unknown", f"message of role {message.role}"[:80])
 
 
-def _text(parts: list[Part]) -> str:
-    return "\n".join(part.text for part in parts if part.text)
-
-
 def _status(state: State, structured: Structured) -> CallStatus:
     if state.status == "cancelled":
         return "cancelled"
-    if state.status == "skipped" or (state.error is not None and state.error.code == _DENIED):
+    if state.status == "skipped" or (state.error is not None and state.error.get("code") == _DENIED):
         return "rejected" if state.approval_source in (None, "user") else "error"
     return "error" if state.status == "failed" or structured.timed_out is True else "ok"
 
