@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import posixpath
 import re
+from math import inf
 
 from agentsignals.formats import Card, Claim, Format, Input, Material, Reading, patch, subq_eval_log, swe_bench_text
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import saw, skip
-from agentsignals.model import Attempt, Statement
+from agentsignals.model import Attempt
 
 _FOLDERS = frozenset(("agent", "verifier"))
 _ENDINGS = (".txt", ".log", ".stdout", ".stderr")
@@ -34,51 +35,37 @@ def claims(head: Head) -> Claim | None:
 
 
 def read(inputs: list[Input]) -> Reading:
-    """A part of the trial for each file that says something of it."""
+    """Read a part of the trial from each file that says something of it."""
     reading = Reading()
     for source in inputs:
-        source.artifact.records += 1
-        folder, name = posixpath.split(source.artifact.path)
-        part = Attempt(root=folder, scope="trial", kinds=["attempt_log"])
+        artifact, data = source.artifact, source.data
+        artifact.records += 1
+        part = Attempt(root=source.folder, scope="trial", kinds=["attempt_log"])
+        name = posixpath.basename(artifact.path)
         if name == _REWARD:
-            reward = _number(bytes(source.data[:_MOST_OF_REWARD]).decode("utf-8", "replace").strip())
-            if reward is None:
-                skip(source.artifact, "no_number")
+            try:
+                reward = float(bytes(data[:_MOST_OF_REWARD]).decode("utf-8", "replace").strip())
+            except ValueError:
+                reward = inf
+            if not abs(reward) < inf:
+                skip(artifact, "no_number")
                 continue
-            saw(source.artifact, "reward")
-            part.reward = reward
-            part.statements = [
-                Statement(
-                    text=f"verifier's reward: {reward}",
-                    artifact_id=source.artifact.artifact_id,
-                    line=1,
-                    fields=["reward"],
-                )
-            ]
+            saw(artifact, "reward")
+            part.reward, part.statements = reward, source.states(f"verifier's reward: {reward}", ["reward"])
         elif name == _EXCEPTION:
-            saw(source.artifact, "exception")
+            saw(artifact, "exception")
             # A traceback ends in the name of the exception and its message.
-            start = max(len(source.data) - _END, 0)
-            text = bytes(source.data[start:]).decode("utf-8", "replace")
-            raised = list(_RAISED.finditer(text))
-            if raised:
+            start = max(len(data) - _END, 0)
+            text = bytes(data[start:]).decode("utf-8", "replace")
+            if raised := list(_RAISED.finditer(text)):
                 last = raised[-1]
                 part.exception = last[1].rpartition(".")[2]
                 line = bytes(source.data[:start]).count(b"\n") + text.count("\n", 0, last.start()) + 1
-                message, artifact_id = text[last.start() :].split("\n", 1)[0], source.artifact.artifact_id
-                part.statements = [Statement(text=message, artifact_id=artifact_id, line=line, fields=["exception"])]
+                part.statements = source.states(text[last.start() :].split("\n", 1)[0], ["exception"], line)
         else:
-            saw(source.artifact, "log")
+            saw(artifact, "log")
         reading.attempts.append(part)
     return reading
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if abs(value) < float("inf") else None
 
 
 CARD = Card(

@@ -117,11 +117,7 @@ def _is_bare(record: dict[str, Any]) -> bool:
 
 FORMAT = Format(
     name="cursor-agent",
-    marks=(
-        b'"cursorComposer"',
-        b'"cursorChat"',
-        b'"role"',
-    ),
+    marks=(b'"cursorComposer"', b'"cursorChat"', b'"role"'),
     version=5,
     claims=claims,
     read=read_by("cursor_agent.reader"),

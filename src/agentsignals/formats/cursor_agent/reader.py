@@ -19,13 +19,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import whole
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.cursor_agent import PROFILE, session_of
-from agentsignals.formats.cursor_agent.database import (
-    CHAT_BEGINS,
-    COMPACTED,
-    COMPOSER_BEGINS,
-    model_of,
-    nonempty,
-)
+from agentsignals.formats.cursor_agent.database import CHAT_BEGINS, COMPACTED, COMPOSER_BEGINS, model_of, nonempty
 from agentsignals.formats.documents import as_text, inside, saw_again
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code

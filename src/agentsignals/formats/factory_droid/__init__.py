@@ -49,10 +49,7 @@ def claims(head: Head) -> Claim | None:
 
 CARD = Card(
     material=(Material("real", "2 sessions, both ended by their token limit"),),
-    limits=(
-        "No tokens.",
-        "A session that went well was never seen.",
-    ),
+    limits=("No tokens.", "A session that went well was never seen."),
 )
 FORMAT = Format(
     name="factory-droid",

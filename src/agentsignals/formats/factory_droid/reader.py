@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import by_session, once
+from agentsignals.formats.documents import by_session, once, texts_of
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.factory_droid import PROFILE
 from agentsignals.formats.outcome import exit_code
@@ -63,7 +63,17 @@ _IGNORED = frozenset(("session_start", "session_end", "todo_state"))
 
 
 def read(inputs: list[Input]) -> Reading:
-    return Reading([_read(session_id, files) for session_id, files in sorted(by_session(inputs, _File).items())])
+    """Read a group of files. The snapshots of a session are united by record."""
+    sessions: list[Session] = []
+    for session_id, files in sorted(by_session(inputs, _File).items()):
+        reader = Reader(files[0].source.session(session_id, "factory-droid", PROFILE.agent))
+        for file, reader.builder.line, record in once(files, lambda file: file.records, _key):
+            reader.builder.artifact_id = file.source.artifact.artifact_id
+            reader.take(record)
+        session = reader.builder.finish()
+        session.model = session.model or reader.named_model
+        sessions.append(session)
+    return Reading(sessions)
 
 
 class _File:
@@ -78,16 +88,6 @@ class _File:
         self.session_id = start or source.session_hint or source.artifact.artifact_id
         last = max((r.timestamp for _, r in self.records if r.timestamp), default="")
         self.order = (last, len(self.records), source.artifact.sha256)
-
-
-def _read(session_id: str, files: list[_File]) -> Session:
-    reader = Reader(files[0].source.session(session_id, "factory-droid", PROFILE.agent))
-    for file, number, record in once(files, lambda file: file.records, _key):
-        reader.builder.artifact_id, reader.builder.line = file.source.artifact.artifact_id, number
-        reader.take(record)
-    session = reader.builder.finish()
-    session.model = session.model or reader.named_model
-    return session
 
 
 def _kind(record: Record) -> str:
@@ -146,7 +146,7 @@ class Reader(Conversation):
             return
         blocks = _blocks(message)
         self.builder.unread((block.type for block in blocks), _USER_PARTS, at)
-        text = "\n".join(block.text for block in blocks if block.type == "text" and block.text)
+        text = texts_of(block for block in blocks if block.type == "text")
         if message.role != "user":
             self.event("unknown", _kind(record), at)
         elif message.visibility == "user_only":

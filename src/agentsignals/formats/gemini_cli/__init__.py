@@ -83,14 +83,8 @@ def claims(head: Head) -> Claim | None:
 
 
 CARD = Card(
-    material=(
-        Material("real", "17 sessions in 21 files, as JSON"),
-        Material("fixture", "JSON Lines", ("0.40",)),
-    ),
-    limits=(
-        "The folder is known by a hash alone: neither place nor branch.",
-        "The version is not logged.",
-    ),
+    material=(Material("real", "17 sessions in 21 files, as JSON"), Material("fixture", "JSON Lines", ("0.40",))),
+    limits=("The folder is known by a hash alone: neither place nor branch.", "The version is not logged."),
 )
 FORMAT = Format(
     name="gemini-cli",

@@ -17,7 +17,7 @@ from agentsignals.changes.hunks import Hunk, created, of_whole_file, replaced, r
 from agentsignals.formats import Input
 from agentsignals.formats.bounds import count
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import Snapshot, as_text, each, tally
+from agentsignals.formats.documents import Snapshot, as_text, each, inside, tally
 from agentsignals.formats.gemini_cli import PROFILE
 from agentsignals.formats.head import HEAD_BYTES, MAX_RECORDS, Head
 from agentsignals.formats.outcome import exit_code
@@ -115,11 +115,6 @@ class ResultPart(Struct, gc=False):
     functionResponse: Response | None = None
 
 
-class Answer(Struct, gc=False):
-    output: object = None
-    error: object = None
-
-
 class Arguments(Struct, gc=False, kw_only=True):
     file_path: str | None = None
     absolute_path: str | None = None
@@ -210,18 +205,16 @@ def _result_text(call: ToolCall) -> str:
             texts.append(part if isinstance(part, str) else part.text or "")
         else:
             raw = part.functionResponse.response
-            answer = decoded(raw, Answer) or Answer()
-            output = answer.error if answer.error is not None else answer.output
+            answer = decoded(raw, Any)
+            output = error if (error := inside(answer, "error")) is not None else inside(answer, "output")
             texts.append(as_text(output) if output is not None else bytes(raw).decode("utf-8", "replace"))
     return "\n".join(filter(None, texts))
 
 
-# -- JSON Lines (from 0.40) ------------------------------------------------------------------------------------------
-#
-# A message is written again, whole, when something of it changes: the last version counts, at its first place.
-# `$rewindTo` takes back a message and all after it. `$set` changes the header. Its `messages` are what the model sees
-# from now on, not what was said: after a compression a summary and copies under new ids, before the first prompt the
-# client's own text about the machine.
+# JSON Lines (from 0.40): a message is written again, whole, when something of it changes: the last version counts, at
+# its first place. `$rewindTo` takes back a message and all after it. `$set` changes the header. Its `messages` are what
+# the model sees from now on, not what was said: after a compression a summary and copies under new ids, before the
+# first prompt the client's own text about the machine.
 
 
 def _is_log(data: bytes) -> bool:
@@ -278,8 +271,7 @@ class Log:
         if record is None:
             return "other"
         if isinstance(record, str):
-            at = self.places.get(record)
-            if at is not None:
+            if (at := self.places.get(record)) is not None:
                 self.rewound.update(range(at, len(self.messages)))
             return "$rewindTo"
         if isinstance(record, Message):
@@ -288,15 +280,26 @@ class Log:
             return f"message.{record.type}"
         first = self.header.sessionId is None
         for name in ("sessionId", "projectHash", "startTime", "kind", "summary", "directories"):
-            value = getattr(record, name)
-            if value is not None:
+            if (value := getattr(record, name)) is not None:
                 setattr(self.header, name, value)
-        if record.messages is not None:
-            messages = each(record.messages, decoder(Message).decode, self.artifact)
-            tally(self.artifact, "$set.message", [None for m in messages if m is None])
-            self.replace(number, [m for m in messages if m is not None])
-            return "$set.messages"
-        return "header" if first else "$set"
+        if record.messages is None:
+            return "header" if first else "$set"
+        # What the model sees from now on. Once messages were logged by themselves, only a summary is new. Until then
+        # all of it is: the client's text about the machine, or everything, as some writers log it.
+        by_content = {_content_key(m): n for n, m in enumerate(self.messages) if m is not None}
+        messages = each(record.messages, decoder(Message).decode, self.artifact)
+        tally(self.artifact, "$set.message", [None for m in messages if m is None])
+        for message in messages:
+            if message is None:
+                continue
+            if message.id in self.places:
+                if not self.has_messages:  # else an older output may be blanked in the copy, to save tokens
+                    self.add(number, message)
+            elif (same := by_content.get(_content_key(message))) is not None:
+                self.places[message.id or ""] = same
+            elif not self.has_messages or _text(message.content).lstrip().startswith(_SUMMARY):
+                self.add(number, message)
+        return "$set.messages"
 
     def add(self, number: int, message: Message) -> None:
         at = self.places.get(message.id or "")
@@ -307,23 +310,6 @@ class Log:
         self.messages.append(message)
         self.numbers.append(number)
 
-    def replace(self, number: int, messages: list[Message]) -> None:
-        """Read what the model sees from now on. Once messages were logged by themselves, only a summary is new.
-
-        Until then all of it is: the client's text about the machine, or everything, as some writers log it.
-        """
-        by_content = {_content_key(m): n for n, m in enumerate(self.messages) if m is not None}
-        for message in messages:
-            if message.id in self.places:
-                if not self.has_messages:
-                    self.add(number, message)
-                continue  # an older output may be blanked in the copy, to save tokens
-            same = by_content.get(_content_key(message))
-            if same is not None:
-                self.places[message.id or ""] = same
-            elif not self.has_messages or _text(message.content).lstrip().startswith(_SUMMARY):
-                self.add(number, message)
-
     def chat(self) -> Chat | None:
         header = self.header
         if header.sessionId is None or not self.messages:
@@ -332,26 +318,23 @@ class Log:
         context = next((text for text in texts if text.startswith(_CONTEXT)), "")
         named = _FOLDER.search(context[:HEAD_BYTES])
         listed = header.directories[0] if isinstance(header.directories, list) and header.directories else None
-        for folder in (named.group(1).strip() if named else None, listed):
-            # The header names the folder by SHA-256, or, in newer versions, by a word.
-            is_word = len(header.projectHash or "") != _SHA256_DIGITS
-            hashed = hashlib.sha256(str(folder).encode("utf-8", "replace")).hexdigest()
-            if isinstance(folder, str) and (is_word or hashed == header.projectHash):
-                break
-        else:
-            folder = None
+        # The header names the folder by SHA-256, or, in newer versions, by a word.
+        is_word = len(header.projectHash or "") != _SHA256_DIGITS
+        folders = [f for f in (named.group(1).strip() if named else None, listed) if isinstance(f, str)]
         return Chat(
             id=header.sessionId, projectHash=header.projectHash, startTime=header.startTime, kind=header.kind,
-            summary=header.summary, folder=folder, numbers=self.numbers, rewound=self.rewound,
+            summary=header.summary, numbers=self.numbers, rewound=self.rewound,
+            folder=next((f for f in folders if is_word or _sha256(f) == header.projectHash), None),
         )  # fmt: skip
+
+
+def _sha256(folder: str) -> str:
+    return hashlib.sha256(folder.encode("utf-8", "replace")).hexdigest()
 
 
 def _content_key(message: Message) -> tuple[str, str]:
     calls = ",".join(call.id for call in message.toolCalls or ())
     return message.type, calls or _text(message.content).strip()
-
-
-# -- sessions --------------------------------------------------------------------------------------------------------
 
 
 class Reader(DocumentReader[Chat, Message]):
@@ -430,8 +413,18 @@ class Reader(DocumentReader[Chat, Message]):
             self.prompt(prompt, at, attached=any(p.inlineData or p.fileData for p in _parts(message.content)))
 
     def on_gemini(self, message: Message, at: int | None) -> None:
-        text = _text(message.content)
-        step = self.model_call(message, text, at)
+        text, step = _text(message.content), self.step
+        # A message with nothing but tool calls and no tokens continues the call before it, which a notice cut off.
+        continues = message.tokens is None and not text and message.toolCalls
+        if step is None or not continues or step.turn != self.builder.turn_index:
+            step = self.step = self.builder.step(None, message.model, at, self.thread)
+            step.message_id = message.id
+            if message.tokens is not None:
+                _charge(step, message.tokens)
+            if message.model and message.model != self.model:
+                if self.model is not None:
+                    self.event("model_change", f"{self.model} -> {message.model}", at, step)
+                self.model = message.model
         for thought in message.thoughts or ():
             thinking = ": ".join(filter(None, (thought.subject, thought.description)))
             self.event("thinking", thinking, logged_iso(thought.timestamp), step)
@@ -439,25 +432,6 @@ class Reader(DocumentReader[Chat, Message]):
             self.event("text", text, at, step)
         for call in message.toolCalls or ():
             self.tool_call(call, at, step)
-
-    def model_call(self, message: Message, text: str, at: int | None) -> Step:
-        """Return the model call of a message.
-
-        A message with nothing but tool calls and no tokens continues the call before it, which a notice cut off.
-        """
-        before = self.step
-        continues = message.tokens is None and not text and message.toolCalls
-        if continues and before is not None and before.turn == self.builder.turn_index:
-            return before
-        step = self.step = self.builder.step(None, message.model, at, self.thread)
-        step.message_id = message.id
-        if message.tokens is not None:
-            _charge(step, message.tokens)
-        if message.model and message.model != self.model:
-            if self.model is not None:
-                self.event("model_change", f"{self.model} -> {message.model}", at, step)
-            self.model = message.model
-        return step
 
     def tool_call(self, logged: ToolCall, at: int | None, step: Step) -> None:
         call_id = logged.id
@@ -518,7 +492,7 @@ def _project_folder(chat: Chat, messages: list[Message | None]) -> str | None:
                     if folder in tried:
                         break
                     tried.add(folder)
-                    if hashlib.sha256(folder.encode()).hexdigest() == chat.projectHash:
+                    if _sha256(folder) == chat.projectHash:
                         return folder
     return None
 

@@ -76,10 +76,7 @@ CARD = Card(
 
 FORMAT = Format(
     name="grok-build",
-    marks=(
-        b'"chat_format_version"',
-        b'session/update"',
-    ),
+    marks=(b'"chat_format_version"', b'session/update"'),
     version=1,
     claims=claims,
     read=read_by("grok_build.reader"),

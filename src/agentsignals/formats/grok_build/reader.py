@@ -10,7 +10,7 @@ from agentsignals.changes.hunks import Hunk, created, trimmed
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import whole
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import by_session, once
+from agentsignals.formats.documents import by_session, inside, once, string
 from agentsignals.formats.grok_build import PROFILE
 from agentsignals.formats.records import decoded, decoder, document, lines, saw
 from agentsignals.formats.usage import close, tokens_of
@@ -46,22 +46,10 @@ class Content(Struct, gc=False, kw_only=True, rename="camel"):
     meta: Changed | None = field(default=None, name="_meta")
 
 
-class Tool(Struct, gc=False):
-    name: str = ""
-
-
 class UpdateMeta(Struct, gc=False, kw_only=True):
-    tool: Tool | None = field(default=None, name="x.ai/tool")
+    tool: dict[str, Any] | None = field(default=None, name="x.ai/tool")
     model: str | None = field(default=None, name="modelId")
     prompt: object = field(default=None, name="promptIndex")
-
-
-class Output(Struct, gc=False, kw_only=True):
-    """The raw output of a tool. The exit code of a search is not a command's."""
-
-    type: str = ""
-    exit_code: object = None
-    timed_out: object = None
 
 
 class Usage(Struct, gc=False, kw_only=True, rename="camel"):
@@ -143,28 +131,27 @@ class _File:
             self.records = list(lines(source.data, source.artifact, decoder(Record).decode))
         for _, record in self.records:
             saw(source.artifact, record.params.update.session_update[:80] or "untyped")
-        summary_id = self.summary.info.id if self.summary is not None else ""
-        first = self.records[0][1].params.session_id if self.records else summary_id
-        self.session_id = first or source.session_hint or source.artifact.artifact_id
+        named = self.summary.info.id if self.summary is not None else ""
+        self.session_id = (
+            (self.records[0][1].params.session_id if self.records else named)
+            or source.session_hint
+            or source.artifact.artifact_id
+        )
         self.order = (-len(self.records), source.artifact.path, source.artifact.sha256)
 
 
 def read(inputs: list[Input]) -> Reading:
     """Read a group of files. Those of one session are united by update."""
-    sessions = [_read(session_id, files) for session_id, files in sorted(by_session(inputs, _File).items())]
+    sessions: list[Session] = []
+    for session_id, files in sorted(by_session(inputs, _File).items()):
+        summary = next((file.summary for file in files if file.summary is not None), Summary(info=Info()))
+        reader = Reader(files[0].source.session(session_id, "grok-build", PROFILE.agent), summary)
+        for file, number, record in once(files, lambda file: file.records, _key):
+            reader.place = (file.source.artifact.artifact_id, number)
+            reader.take(record)
+        reader.flush()
+        sessions.append(reader.builder.finish())
     return Reading([session for session in sessions if session.events])
-
-
-def _read(session_id: str, files: list[_File]) -> Session:
-    summary = next((file.summary for file in files if file.summary is not None), Summary(info=Info()))
-    session = files[0].source.session(session_id, "grok-build", PROFILE.agent)
-    session.parent_session_id, session.title = summary.parent_session_id, summary.generated_title
-    reader = Reader(session, summary)
-    for file, number, record in once(files, lambda file: file.records, _key):
-        reader.place = (file.source.artifact.artifact_id, number)
-        reader.take(record)
-    reader.flush()
-    return reader.builder.finish()
 
 
 def _key(record: Record) -> str | None:
@@ -180,6 +167,7 @@ class Reader(Conversation):
 
     def __init__(self, session: Session, summary: Summary) -> None:
         super().__init__(session)
+        session.parent_session_id, session.title = summary.parent_session_id, summary.generated_title
         self.builder.where(summary.info.cwd, summary.head_branch)
         self.is_scripted = summary.session_kind == _HEADLESS
         self.is_subagent = "subagent" in (summary.session_kind or "")
@@ -203,8 +191,7 @@ class Reader(Conversation):
         self.builder.artifact_id, self.builder.line = self.place
         if kind == "tool_call":
             self.step = self.model_call(meta, at)
-            tool = update.meta.tool if update.meta is not None else None
-            name = (tool.name if tool is not None else "") or update.title
+            name = string(inside(update.meta and update.meta.tool, "name")) or update.title
             self.call(update.tool_call_id, name, bytes(update.raw_input), at, self.step)
         elif kind == "tool_call_update":
             self.answer(update, at)
@@ -254,10 +241,12 @@ class Reader(Conversation):
             return  # shown while it runs
         contents: list[Content] = decoded(update.content, list[Content]) or []
         text = "\n".join(c.content.text for c in contents if c.content is not None and c.content.text)
-        output = decoded(update.raw_output, Output) or Output()
-        code = whole(output.exit_code) if output.type == "Bash" else None
+        output = decoded(update.raw_output, Any)
+        code = whole(inside(output, "exit_code")) if inside(output, "type") == "Bash" else None  # a search has one, too
         status: CallStatus = "ok" if update.status == "completed" else "error"
-        status = "cancelled" if update.status == "cancelled" else "error" if output.timed_out is True else status
+        status = (
+            "cancelled" if update.status == "cancelled" else "error" if inside(output, "timed_out") is True else status
+        )
         self.result(update.tool_call_id, text, status, at, [c for c in contents if c.type == "diff"], code)
 
     def edit(self, call: ToolCall, text: str, detail: Any) -> bool:

@@ -40,10 +40,7 @@ PROFILE = Profile(
     machine_written=(("<system>", "meta"), ("<git-context>", "meta")),
     frame=(r"Command failed with exit code: -?\d+\.", r"Command executed successfully\."),
     stopped=(("error", ("Command killed by timeout",)),),
-    failures=(
-        ("edit_mismatch", ("no replacements were made",)),
-        ("not_found", (r"tool `[^`]*` not found",)),
-    ),
+    failures=(("edit_mismatch", ("no replacements were made",)), ("not_found", (r"tool `[^`]*` not found",))),
 )
 
 

@@ -93,10 +93,7 @@ CARD = Card(
 
 FORMAT = Format(
     name="kimi-code",
-    marks=(
-        b'"protocol_version"',
-        b'"agents"',
-    ),
+    marks=(b'"protocol_version"', b'"agents"'),
     version=1,
     claims=claims,
     read=read_by("kimi_code.reader"),

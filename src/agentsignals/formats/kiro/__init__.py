@@ -55,10 +55,7 @@ def _is_pair(entry: object) -> bool:
 
 CARD = Card(
     material=(Material("real", "5 short conversations"),),
-    limits=(
-        "No times and no tokens.",
-        "The program's own database is not read: it is known from documentation alone.",
-    ),
+    limits=("No times and no tokens.", "The program's own database is not read: it is known from documentation alone."),
 )
 FORMAT = Format(
     name="kiro",

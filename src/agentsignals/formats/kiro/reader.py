@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec import Raw, Struct, field
 
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import as_text, each
+from agentsignals.formats.documents import as_text, each, inside, string
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.kiro import PROFILE
 from agentsignals.formats.profile import READ
 from agentsignals.formats.records import decoded, decoder
 from agentsignals.model import Artifact, CallStatus, Step, ToolCall, logged_iso, logged_ms
-
-
-class Prompt(Struct, gc=False):
-    prompt: str | None = None
 
 
 class Result(Struct, gc=False):
@@ -34,23 +32,15 @@ class Results(Struct, gc=False):
 class Content(Struct, gc=False):
     """One of three: a prompt, tool results, or tool requests that the person did not approve."""
 
-    Prompt: Prompt | None = None
+    Prompt: dict[str, Any] | None = None
     ToolUseResults: Results | None = None
     CancelledToolUses: Results | None = None
-
-
-class EnvState(Struct, gc=False):
-    current_working_directory: str | None = None
-
-
-class EnvContext(Struct, gc=False):
-    env_state: EnvState | None = None
 
 
 class User(Struct, gc=False):
     content: Content | None = None
     timestamp: str | None = None
-    env_context: EnvContext | None = None
+    env_context: dict[str, Any] | None = None
     images: list[Raw] | None = None
 
 
@@ -92,33 +82,11 @@ class Pair(Struct, gc=False, array_like=True):
     assistant: Answer | None = None
 
 
-class ModelInfo(Struct, gc=False):
-    model_id: str | None = None
-
-
 class ConversationFile(Document, kw_only=True):
     id: str = field(name="conversation_id", default="")
     messages: list[Raw] = field(name="history", default_factory=list)
-    model_info: ModelInfo | None = None
+    model_info: dict[str, Any] | None = None
     latest_summary: Raw = Raw()
-
-
-class Operation(Struct, gc=False):
-    path: str | None = None
-
-
-class ReadArguments(Struct, gc=False):
-    """The files of an `fs_read`."""
-
-    operations: list[Operation] | None = None
-
-
-class ShellResult(Struct, gc=False):
-    """Result of a shell command. The exit status is a number as text."""
-
-    exit_status: object = None
-    stdout: object = None
-    stderr: object = None
 
 
 class Block(Struct, gc=False):
@@ -155,15 +123,14 @@ class Reader(DocumentReader[ConversationFile, Entry]):
 
     @staticmethod
     def role(message: Entry) -> str:
-        content, answer = message.user.content if message.user is not None else None, message.assistant
-        user = next(
-            (kind for name, kind in _USER_KINDS.items() if content and getattr(content, name) is not None), None
+        content = message.user.content if message.user is not None else None
+        kinds = (
+            next((kind for name, kind in kinds.items() if getattr(part, name, None) is not None), "unknown")
+            if part is not None
+            else "nothing"
+            for part, kinds in ((content, _USER_KINDS), (message.assistant, _AGENT_KINDS))
         )
-        agent = next(
-            (kind for name, kind in _AGENT_KINDS.items() if answer and getattr(answer, name) is not None), None
-        )
-        user = user or ("nothing" if content is None else "unknown")
-        return f"{user}+{agent or ('nothing' if answer is None else 'unknown')}"
+        return "+".join(kinds)
 
     def begin(self) -> None:
         self.open: list[tuple[str, ToolCall]] = []
@@ -174,12 +141,12 @@ class Reader(DocumentReader[ConversationFile, Entry]):
             self.event("compaction", "{}")
 
     def take(self, message: Entry) -> None:
-        meta, info = message.request_metadata or RequestMetadata(), self.document.model_info
+        meta = message.request_metadata or RequestMetadata()
         requested_at, answered_at = logged_ms(meta.request_start_timestamp_ms), logged_ms(meta.stream_end_timestamp_ms)
-        model = meta.model_id or (info.model_id if info is not None else None)
+        model = meta.model_id or string(inside(self.document.model_info, "model_id"))
         if message.user is not None:
-            state = message.user.env_context.env_state if message.user.env_context is not None else None
-            self.builder.where(state.current_working_directory if state is not None else None)
+            folder = inside(message.user.env_context, "env_state", "current_working_directory")
+            self.builder.where(string(folder))
             at = logged_iso(message.user.timestamp)
             self.user(message.user, at if at is not None else requested_at, model)
         if message.assistant is not None:
@@ -191,7 +158,7 @@ class Reader(DocumentReader[ConversationFile, Entry]):
             self.open.clear()  # a turn of tool results, which the collector left out
         elif content.Prompt is not None:
             self.open.clear()
-            text = content.Prompt.prompt or ""
+            text = string(content.Prompt.get("prompt")) or ""
             if text.startswith(_CLIENT_PROMPTS) or PROFILE.machine_kind(text.lstrip()):
                 self.event("meta", text, at)
             else:
@@ -234,9 +201,9 @@ class Reader(DocumentReader[ConversationFile, Entry]):
             call_id = f"{call_id or 'call'}#{len(self.session.tool_calls)}"
         self.call_ids.add(call_id)
         raw = msgspec.json.format(bytes(use.args), indent=-1) if use.args else b"{}"
-        read = decoded(raw, ReadArguments) if tool is READ else None
-        paths = {operation.path for operation in read.operations or ()} if read is not None else set()
-        path = paths.pop() if len(paths) == 1 else None
+        operations = inside(decoded(raw, Any), "operations") if tool is READ else None  # the files of an `fs_read`
+        paths = {inside(o, "path") for o in operations} if isinstance(operations, list) else set()
+        path = string(paths.pop()) if len(paths) == 1 else None
         self.open.append((use.id or "", self.builder.call(call_id, use.name or "", raw, tool, at, step, path=path)))
 
     def tool_result(self, result: Result, status: CallStatus, at: int | None) -> None:
@@ -269,15 +236,16 @@ def _text_and_status(raw: Raw) -> tuple[str, int | None]:
     texts: list[str] = []
     code: int | None = None
     for block in blocks:
-        shell = decoded(block.Json, ShellResult) or ShellResult()
+        shell = decoded(block.Json, Any) if block.Text is None else None
+        status = inside(shell, "exit_status")  # of a command; the number is written as text
         if block.Text is not None:
             texts.append(block.Text)
-        elif shell.exit_status is None:
+        elif status is None:
             texts.append(bytes(block.Json).decode("utf-8", "replace"))
         else:
-            texts += [as_text(t) for t in (shell.stdout, shell.stderr) if t]
+            texts += [as_text(t) for t in (inside(shell, "stdout"), inside(shell, "stderr")) if t]
             try:
-                code = int(shell.exit_status) if isinstance(shell.exit_status, str | int) else None
+                code = int(status) if isinstance(status, str | int) else None
             except ValueError:
                 code = None
     return "\n".join(texts), code

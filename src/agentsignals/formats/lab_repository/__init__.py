@@ -36,10 +36,7 @@ def claims_by(mark: str) -> Callable[[Head], Claim | None]:
     return claims
 
 
-CARD = Card(
-    material=(Material("run", "the lab of this program writes it"),),
-    limits=("Times are not logged.",),
-)
+CARD = Card(material=(Material("run", "the lab of this program writes it"),), limits=("Times are not logged.",))
 FORMAT = Format(
     name="lab-repository",
     marks=(b'"agentsignals_lab_repository"',),

@@ -10,10 +10,7 @@ from agentsignals.formats.lab_repository import claims_by
 
 MARK = "agentsignals_lab"
 
-CARD = Card(
-    material=(Material("run", "the lab of this program writes it"),),
-    limits=("No tools: there are no calls.",),
-)
+CARD = Card(material=(Material("run", "the lab of this program writes it"),), limits=("No tools: there are no calls.",))
 FORMAT = Format(
     name="lab-retry",
     marks=(b'"agentsignals_lab"',),

@@ -82,10 +82,7 @@ CARD = Card(
 )
 FORMAT = Format(
     name="mini-swe-agent",
-    marks=(
-        b'"info"',
-        b'"system"',
-    ),
+    marks=(b'"info"', b'"system"'),
     version=4,
     claims=claims,
     read=read_by("mini_swe_agent.reader"),

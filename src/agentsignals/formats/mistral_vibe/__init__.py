@@ -93,13 +93,7 @@ CARD = Card(
 
 FORMAT = Format(
     name="mistral-vibe",
-    marks=(
-        b'"generationStatus"',
-        b'"recovery_journal_record_version"',
-        b'{"payload":',
-        b'"session_id"',
-        b'"role"',
-    ),
+    marks=(b'"generationStatus"', b'"recovery_journal_record_version"', b'{"payload":', b'"session_id"', b'"role"'),
     version=1,
     claims=claims,
     read=read_by("mistral_vibe.reader"),
