@@ -52,7 +52,7 @@ class TopicPrompts:
             if of_place := names[prompt.place]:
                 words = prompt.text.split()
                 prompt.text = " ".join(word for word in words if not of_place.intersection(words_of(word)))
-        self.prompts = self._capped(self._sized(prompts))
+        self.prompts = self._capped(self._of_fitting_length(prompts))
 
     def _cleaned(self, rows: Sequence[Row], places: dict[str, str]) -> list[Prompt]:
         prompts = []
@@ -68,7 +68,7 @@ class TopicPrompts:
                 prompts.append(Prompt(row, place, plain_prompt(mask(row["text"]))))
         return prompts
 
-    def _sized(self, prompts: list[Prompt]) -> list[Prompt]:
+    def _of_fitting_length(self, prompts: list[Prompt]) -> list[Prompt]:
         by_text: dict[str, Prompt] = {}
         for prompt in prompts:
             if len(prompt.text) < SHORTEST:

@@ -131,22 +131,29 @@ def sections(file: Path) -> dict[str, str]:
 
 def read_queries(module: str, **fragments: str) -> dict[str, dict[str, str]]:
     """The queries of the `.sql` file beside a module, by study (or finding) and name, each on one line. A section is
-    named `study.name`; `fragments` replace their names in braces.
+    named `study.name`; `fragments` replace their names in braces, and so does a section (`{study.name}`).
 
     The file also says what a reader is shown: sections `-- study: …`, `-- finding: …`, `-- table: …` and `-- chart: …`
     hold fields, a line each (`-- title: …`), and a finding the SQL that recomputes its value. `declared` gives them.
     """
     found: dict[str, dict[str, str]] = {}
-    for kind, section, text in _sections(Path(module).with_suffix(".sql")):
+    read = list(_sections(Path(module).with_suffix(".sql")))
+    texts = {name: _COMMENT.sub("", text) for kind, name, text in read if kind == "name"}
+
+    def filled(text: str) -> str:
         for fragment, meant in (_FRAGMENTS | fragments).items():
-            text = text.replace(f"{{{fragment}}}", meant)  # noqa: PLW2901
-        query = _BLANKS.sub("", " ".join(re.sub(r"^--.*", "", text, flags=re.MULTILINE).split()))
+            text = text.replace(f"{{{fragment}}}", meant)
+        return _SECTION_NAME.sub(lambda named: filled(texts[named[1]]), text)
+
+    for kind, section, text in read:
+        whole = filled(text)
+        query = _BLANKS.sub("", " ".join(_COMMENT.sub("", whole).split()))
         if kind == "name":
             study, _, name = section.partition(".")
             found.setdefault(study, {})[name] = query
             continue
         fields: dict[str, Any] = {"name": section} if kind == "study" else {}
-        for key, value in _FIELD.findall(text.replace("\n--   ", " ")):
+        for key, value in _FIELD.findall(whole.replace("\n--   ", " ")):
             match key:
                 case "limit":
                     fields["limits"] = (*fields.get("limits", ()), value)
@@ -175,6 +182,8 @@ def _sections(file: Path) -> Iterator[tuple[str, str, str]]:
 
 _declared: dict[tuple[str, str], dict[str, Any]] = {}
 _SECTION = re.compile(r"^-- (name|study|finding|table|chart): ([\w.]+)\n", re.MULTILINE)
+_COMMENT = re.compile(r"^--.*", re.MULTILINE)
+_SECTION_NAME = re.compile(r"\{(\w+\.\w+)\}")
 _FIELD = re.compile(r"^-- (\w+): (.*)$", re.MULTILINE)
 _BLANKS = re.compile(r"(?<=\() | (?=\))")
 """Left where a bracket is broken into lines."""

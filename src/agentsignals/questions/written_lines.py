@@ -100,12 +100,12 @@ def by_mode(sessions: list[Row], modes: list[Row], places: dict[str, str]) -> Ta
     """Return the paper's Table 3, by mode from both sources."""
     shown: list[list[Any]] = []
     behind = []
-    for road in MODE_SOURCES:
-        mode_of = mode_by_session(modes, road)
-        for mode in MODES_OF_SOURCE[road]:
+    for source in MODE_SOURCES:
+        mode_of = mode_by_session(modes, source)
+        for mode in MODES_OF_SOURCE[source]:
             group = [row for row in sessions if mode_of.get(row["session_id"]) == mode]
             if group:
-                shown.append([f"{NAMES[mode]}, {road}", *_figures(group, places)])
+                shown.append([f"{NAMES[mode]}, {source}", *_figures(group, places)])
                 behind.append(group)
     if sessions:
         shown.insert(0, ["all", *_figures(sessions, places)])

@@ -214,7 +214,6 @@ def queries(rule: OutcomeRule, where: str = ALL) -> dict[str, str]:
         __file__,
         columns=", ".join(f"a.{c}" for c in columns),
         signals=", ".join(f"'{path}'" for path in wanted),
-        chosen=read_queries(__file__)["attempts"]["chosen"],
     )["attempts"]
     return {name: made[name].replace("{where}", where) for name in ("attempts", "values")}
 

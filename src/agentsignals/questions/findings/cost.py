@@ -28,7 +28,15 @@ from agentsignals.questions.ranking import (
 )
 from agentsignals.questions.sql import BOUND, place_by_session, read_queries
 
-_SQL = read_queries(__file__)
+LEAST_PART = 0.05
+"""Share of its session's result cost from which a result is large; smaller ones are filtered in SQL."""
+_SQL = read_queries(
+    __file__,
+    shrunk=str(SHRUNK),
+    lifetime_s=str(LIFETIME_S),
+    long_lifetime_s=str(LONG_LIFETIME_S),
+    least_part=str(LEAST_PART),
+)
 
 COSTLIEST_SHARE, CONCENTRATED, FEWEST_SESSIONS = 0.05, 0.5, 20
 """One session in twenty makes half of the bill. Costs of sessions lean far to the right: of a lognormal with a standard
@@ -154,21 +162,6 @@ class _Cause(NamedTuple):
     rows: str
 
 
-_SIZE = "coalesce(input_tokens, 0) + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0)"
-_LOST = (
-    "SELECT session_id, seq, step, model, least(size, lag(size) OVER w) - coalesce(cache_read_tokens, 0) AS"
-    " lost_tokens,"
-    " cost_usd, epoch(timestamp) - lag(epoch(timestamp)) OVER w AS pause_s,"
-    f" CASE WHEN max(cache_write_1h_tokens) OVER earlier > 0 THEN {LONG_LIFETIME_S} ELSE {LIFETIME_S} END AS lives_s"
-    f" FROM (SELECT *, {_SIZE} AS size FROM steps WHERE thread IN ('main', 'abandoned', 'replayed')"
-    " AND cost_usd > 0 AND stop_reason IS DISTINCT FROM 'session_total' AND input_in_step IS NULL"
-    " AND session_id NOT IN (SELECT session_id FROM sessions WHERE parent_session_id IS NOT NULL))"
-    " WHERE size > 0 WINDOW w AS (PARTITION BY session_id, thread ORDER BY step),"
-    " earlier AS (PARTITION BY session_id, thread ORDER BY step ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    f" QUALIFY size >= {SHRUNK} * lag(size) OVER w"
-    " AND max(coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0)) OVER earlier > 0"
-)
-"""Model calls that were sent again what the call before was sent, and did not read it from the cache there was."""
 _WORTH = "lost_tokens > 1000"
 """Smaller losses are ignored: providers cache a prompt in blocks of hundreds of tokens and leave its end uncached."""
 _CAUSES = (
@@ -178,14 +171,14 @@ _CAUSES = (
         much=0.02,
         do="Come back within five minutes, or begin a new session after a long pause instead of going on in a full"
         " one.",
-        rows=f"SELECT * FROM ({_LOST}) WHERE pause_s > lives_s AND {_WORTH}",
+        rows=f"SELECT * FROM ({_SQL['money_rows']['lost']}) WHERE pause_s > lives_s AND {_WORTH}",
     ),
     _Cause(
         name="missed",
         words="went on context that was sent again past the cache though nobody had paused",
         much=0.02,
         do="Look what changes in the middle of a session: model, tools, instructions, a context edited by the agent.",
-        rows=f"SELECT * FROM ({_LOST}) WHERE coalesce(pause_s, 0) <= lives_s AND {_WORTH}",
+        rows=f"SELECT * FROM ({_SQL['money_rows']['lost']}) WHERE coalesce(pause_s, 0) <= lives_s AND {_WORTH}",
     ),
     _Cause(
         name="compaction",
@@ -256,8 +249,6 @@ LARGEST_SHARE, MOST_RESULTS, FEWEST_RESULTS = 0.01, 20, 100
 """One result in a hundred, and no more than a person can look at; of fewer than a hundred none stands out."""
 BESIDE = 0.1
 """Share of the most expensive result's cost from which other results are counted with it."""
-LEAST_PART = 0.05
-"""Share of its session's result cost from which a result is large; smaller ones are filtered in SQL."""
 
 
 def large_results(inputs: Inputs) -> list[Answer]:

@@ -32,24 +32,17 @@ from agentsignals.stats.intervals import FEWEST_CLUSTERS, wilson
 from agentsignals.stats.validation import HALF, Figure, figures_of, share_text
 from agentsignals.views.working_time import LONGEST_S
 
-_SQL = read_queries(__file__, program=PROGRAM)
-
 FEWEST_EQUAL = 3
 """Equal failing calls, with no success of the same call and no edit between, from which they are a circle: once more is
 a retry."""
-_RUNS = (
-    "WITH again AS (SELECT session_id, seq, thread, name, arguments, status,"
-    " sum(CASE WHEN status = 'error' THEN 0 ELSE 1 END) OVER (PARTITION BY session_id, thread, name, arguments ORDER"
-    " BY seq) AS worked, (SELECT count(*) FROM edits JOIN tool_calls AS made"
-    " USING (session_id, seq) WHERE edits.session_id = calls.session_id AND edits.seq < calls.seq AND"
-    " made.status <> 'error') AS edited FROM tool_calls AS calls"
-    " WHERE purpose IS DISTINCT FROM 'poll' AND class NOT IN ('plan', 'task', 'ask')"
-    " AND (session_id, name, arguments) IN (SELECT (session_id, name, arguments) FROM tool_calls"
-    f" WHERE status = 'error' GROUP BY session_id, name, arguments HAVING count(*) >= {FEWEST_EQUAL})),"
-    " runs AS (SELECT *, count(*) OVER (PARTITION BY session_id, thread, name, arguments, worked, edited)"
-    " AS equal_calls FROM again WHERE status = 'error')"
-    f" SELECT session_id, seq, name, equal_calls FROM runs WHERE equal_calls >= {FEWEST_EQUAL}"
+_LIMITS = " ".join(f"WHEN '{class_}' THEN {seconds}" for class_, seconds in LONGEST_S.items())
+_LONGEST = (
+    "CASE WHEN status = 'rejected' OR purpose = 'plan_handoff' THEN 0"
+    " ELSE coalesce(ran_s, CASE WHEN class IN ('shell', 'test') THEN limit_s END,"
+    f" least(coalesce(limit_s, 1e9), CASE class {_LIMITS} END)) END"
 )
+"""As `views.working_time.longest_s` has it: for how long a call can have run."""
+_SQL = read_queries(__file__, program=PROGRAM, longest=_LONGEST, fewest_equal=str(FEWEST_EQUAL))
 
 
 def circles(inputs: Inputs) -> list[Answer]:
@@ -75,7 +68,7 @@ def circles(inputs: Inputs) -> list[Answer]:
             share=float(share.value or 0.0),
             interval=share.interval,
             n=len(calls),
-            cause=with_source_lines(_RUNS),
+            cause=with_source_lines(_SQL["circles_rows"]["equal_failures"]),
             do="Interrupt at the third equal failure; say in the instructions what to do when that call fails.",
             caveat="A count of this store, no estimate. Other calls may stand between. What changed outside the"
             f" agent's edits (a server that starts) is not seen; {share.note}.",
@@ -226,12 +219,6 @@ FAILURES_FINDING = Question(
 
 # -- Changes that were not tested
 
-_NO_CODE = r"\.(md|mdx|txt|rst|adoc|json|ya?ml|toml|lock|csv|svg|png)$"
-_LAST_EDIT = (
-    "SELECT session_id, max(seq) AS seq FROM edits WHERE thread = 'main'"
-    f" AND NOT regexp_matches(lower(path), '{_NO_CODE}') GROUP BY session_id"
-)
-
 
 def unchecked_edits(inputs: Inputs) -> list[Answer]:
     rows = inputs.rows["changed"]
@@ -252,7 +239,9 @@ def _unchecked_answer(contrast: Contrast, unchecked: set[str], never: set[str], 
         f" changed code ended with the last change untested ({len(of & never):,} never ran a test or build), against"
         f" {rest} in {contrast.matched}.",
         **contrast.more(whole, "sessions", whole),
-        cause=with_source_lines(f"SELECT * FROM ({_LAST_EDIT}) WHERE {sessions_sql(of) if of else 'false'}"),
+        cause=with_source_lines(
+            f"SELECT * FROM ({_SQL['unchecked_rows']['last_edit']}) WHERE {sessions_sql(of) if of else 'false'}"
+        ),
         do=f"Say in the instructions which command checks the work {contrast.where}.",
         caveat="Goes with it, and need not be because of it. A check by a program that is not known as a test or"
         f" build, or by the person, is not seen; {contrast.group.note}.",
@@ -350,18 +339,6 @@ MUCH_TIME = 0.2
 LEAST_TIME = 0.25
 LEAST_HOURS = 1.0
 _MOST_NAMED = 3
-_LIMITS = " ".join(f"WHEN '{class_}' THEN {seconds}" for class_, seconds in LONGEST_S.items())
-_LONGEST = (
-    "CASE WHEN status = 'rejected' OR purpose = 'plan_handoff' THEN 0"
-    " ELSE coalesce(ran_s, CASE WHEN class IN ('shell', 'test') THEN limit_s END,"
-    f" least(coalesce(limit_s, 1e9), CASE class {_LIMITS} END)) END"
-)
-"""As `views.working_time.longest_s` has it: for how long a call can have run."""
-_OPEN = "epoch(ended_at) - epoch(started_at)"
-_WAITS = (
-    f"SELECT session_id, seq, class, {PROGRAM} AS tool, least({_OPEN}, {_LONGEST}) AS ran_s,"
-    f" greatest(0, {_OPEN} - {_LONGEST}) AS waited_s FROM tool_calls WHERE thread = 'main' AND {_OPEN} > 0"
-)
 
 
 def waiting(inputs: Inputs) -> list[Answer]:
@@ -392,7 +369,8 @@ def _for_person(inputs: Inputs, times: dict[str, dict[str, float]], places: dict
             **share_fields(share, MUCH_TIME, LEAST_TIME),
             n=len(times),
             cause=with_source_lines(
-                f"SELECT session_id, seq, class, tool, waited_s FROM ({_WAITS}) WHERE waited_s > 0"
+                f"SELECT session_id, seq, class, tool, waited_s FROM ({_SQL['waiting_rows']['each']})"
+                " WHERE waited_s > 0"
             ),
             do="Allow once for all what you always allow; have yourself called when an agent waits.",
             caveat="No log says when a call was allowed: of what was open for longer than it can have run, the rest is"
@@ -425,7 +403,9 @@ def _for_commands(inputs: Inputs, times: dict[str, dict[str, float]], places: di
                 unit="hours",
                 **share_fields(share, MUCH_TIME, LEAST_TIME),
                 n=len(times),
-                cause=with_source_lines(f"SELECT session_id, seq, ran_s FROM ({_WAITS}) WHERE tool = {sql_text(tool)}"),
+                cause=with_source_lines(
+                    f"SELECT session_id, seq, ran_s FROM ({_SQL['waiting_rows']['each']}) WHERE tool = {sql_text(tool)}"
+                ),
                 do="Have it run faster, in the background, or on less (one test, one package).",
                 caveat=f"A call counts for at most as long as its kind can take; {share.note}.",
                 sessions=top_sessions(hours.items()),

@@ -74,14 +74,7 @@ ORDER BY session_id, path
 
 -- name: waiting.calls
 SELECT tool, session_id, sum(ran_s) FILTER (class NOT IN ('ask', 'task')) AS ran_s, sum(waited_s) AS waited_s
-FROM (
-  SELECT session_id, seq, class, {program} AS tool, least(epoch(ended_at) - epoch(started_at),
-    CASE WHEN status = 'rejected' OR purpose = 'plan_handoff' THEN 0 ELSE coalesce(ran_s, CASE WHEN class IN ('shell', 'test') THEN limit_s END, least(coalesce(limit_s, 1e9), CASE class WHEN 'ask' THEN 0.0 WHEN 'edit' THEN 10.0 WHEN 'plan' THEN 10.0 WHEN 'read' THEN 30.0 WHEN 'search' THEN 30.0 WHEN 'web' THEN 120.0 WHEN 'mcp' THEN 300.0 WHEN 'other' THEN 300.0 WHEN 'shell' THEN 600.0 WHEN 'test' THEN 600.0 WHEN 'task' THEN 1800.0 END)) END)
-    AS ran_s, greatest(0,
-    epoch(ended_at) - epoch(started_at) - CASE WHEN status = 'rejected' OR purpose = 'plan_handoff' THEN 0 ELSE coalesce(ran_s, CASE WHEN class IN ('shell', 'test') THEN limit_s END, least(coalesce(limit_s, 1e9), CASE class WHEN 'ask' THEN 0.0 WHEN 'edit' THEN 10.0 WHEN 'plan' THEN 10.0 WHEN 'read' THEN 30.0 WHEN 'search' THEN 30.0 WHEN 'web' THEN 120.0 WHEN 'mcp' THEN 300.0 WHEN 'other' THEN 300.0 WHEN 'shell' THEN 600.0 WHEN 'test' THEN 600.0 WHEN 'task' THEN 1800.0 END)) END)
-    AS waited_s
-  FROM tool_calls WHERE thread = 'main' AND epoch(ended_at) - epoch(started_at) > 0
-)
+FROM ({waiting_rows.each})
 GROUP BY ALL ORDER BY ALL
 
 -- name: waiting.times
@@ -99,3 +92,29 @@ SELECT session_id, json_extract_string(value, '') AS label, count(*) AS n
 FROM named_signals JOIN sessions USING (session_id)
 WHERE signal = 'chat.pushback_type' AND absent IS NULL AND turn > 0
 GROUP BY ALL ORDER BY ALL
+
+-- name: waiting_rows.each
+SELECT session_id, seq, class, {program} AS tool, least(epoch(ended_at) - epoch(started_at), {longest}) AS ran_s,
+  greatest(0, epoch(ended_at) - epoch(started_at) - {longest}) AS waited_s
+FROM tool_calls
+WHERE thread = 'main' AND epoch(ended_at) - epoch(started_at) > 0
+
+-- name: circles_rows.equal_failures
+WITH again AS (SELECT session_id, seq, thread, name, arguments, status, sum(CASE WHEN status = 'error' THEN 0 ELSE 1
+  END) OVER (PARTITION BY session_id, thread, name, arguments ORDER BY seq) AS worked, (SELECT count(*) FROM edits
+  JOIN tool_calls AS made USING (session_id, seq) WHERE edits.session_id = calls.session_id AND edits.seq <
+  calls.seq AND made.status <> 'error') AS edited FROM tool_calls AS calls WHERE purpose IS DISTINCT FROM 'poll' AND
+  class NOT IN ('plan', 'task', 'ask') AND (session_id, name, arguments) IN (SELECT (session_id, name, arguments)
+  FROM tool_calls WHERE status = 'error' GROUP BY session_id, name, arguments HAVING count(*) >= {fewest_equal})),
+  runs AS (SELECT *, count(*) OVER (PARTITION BY session_id, thread, name, arguments, worked, edited) AS equal_calls
+  FROM again WHERE status = 'error')
+SELECT session_id, seq, name, equal_calls
+FROM runs
+WHERE equal_calls >= {fewest_equal}
+
+-- name: unchecked_rows.last_edit
+SELECT session_id, max(seq) AS seq
+FROM edits
+WHERE thread = 'main' AND NOT regexp_matches(lower(path),
+  '\.(md|mdx|txt|rst|adoc|json|ya?ml|toml|lock|csv|svg|png)$')
+GROUP BY session_id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -46,49 +45,11 @@ _SQL = read_queries(__file__)
 
 _ALL = "all agents"
 _RATIO = "corpus.output_input_token_ratio"
-_EVENTS = "corpus.session_length_events"
 
 
-def _over(path: str) -> str:
-    return f"sum(num) FILTER (signal = '{path}') / nullif(sum(den) FILTER (signal = '{path}'), 0)"
-
-
-def _median(path: str) -> str:
-    return f"median(number) FILTER (signal = '{path}')"
-
-
-_SHORT = "corpus.short_messages"
-_METRICS = {
-    "autonomy calls a prompt:number": _median("corpus.autonomy_ratio"),
-    "errors failed calls:share": _over("user.tool_error_rate"),
-    "recovery made good:share": _over("corpus.error_recovery_rate"),
-    "entropy tool variety, bits:number": _median("corpus.tool_mix_entropy"),
-    "events events a session:number": _median(_EVENTS),
-    "read_first edits of known files:share": _over("corpus.read_before_edit_rate"),
-    "cost cost a session:usd": _median("corpus.session_cost_usd"),
-    "output output/input tokens:share": _over(_RATIO),
-    "short messages ≤20 characters:share": _over(_SHORT),
-    "pushback prompts that object, by words, or follow a cut:share": _over("chat.pushback_rate"),
-}
-"""The columns of the table, each with what makes it."""
-_KEYS = [header.partition(" ")[0] for header in _METRICS]
+_KEYS = ("autonomy", "errors", "recovery", "entropy", "events", "read_first", "cost", "output", "short", "pushback")
 _BOUND = ("cost", "output")
 """Lower bounds where output is."""
-_EACH = [f"{expression} AS {key}" for key, expression in zip(_KEYS, _METRICS.values(), strict=True)]
-_SELECT = ", ".join([f"bool_or({sql.BOUND} IS NOT NULL) AS low", *_EACH])
-_PATHS = sorted(set(re.findall(r"signal = ('[^']+')", _SELECT)))
-_PARTS = (
-    f"SELECT session_id, signal, number, CASE WHEN signal <> '{_SHORT}' THEN detail->>['num', 'den']"
-    " WHEN absent IS NULL THEN value->>['le_20', 'n'] END AS parts"
-    f" FROM {sql.NAMED} WHERE signal IN ({', '.join(_PATHS)})"
-)
-"""The signals of the table, each with what it is a ratio of: JSON is read once a row."""
-_ROWS = (
-    "FROM (SELECT session_id, signal, number, TRY_CAST(parts[1] AS DOUBLE) AS num, TRY_CAST(parts[2] AS DOUBLE) AS den"
-    f" FROM ({_PARTS})) JOIN sessions USING (session_id)"
-)
-
-_BEHIND = f"SELECT DISTINCT session_id {_ROWS} WHERE $agent = $all OR sessions.agent = $agent"
 
 
 def agents_study(inputs: Inputs) -> Outcome:
@@ -113,9 +74,12 @@ def agents_study(inputs: Inputs) -> Outcome:
             for row in agents
             if row["n"]
         ],
-        header=f"agent | n sessions:count | {' | '.join(_METRICS)} | opening most common opening",
         n=max((row["n"] for row in agents), default=0),
-        evidence=[EvidenceQuery(_BEHIND, {"agent": row["agent"], "all": _ALL}) for row in agents if row["n"]],
+        evidence=[
+            EvidenceQuery(_SQL["agents_rows"]["of_agent"], {"agent": row["agent"], "all": _ALL})
+            for row in agents
+            if row["n"]
+        ],
         note="Calls a prompt, variety, events and cost are medians of sessions; the shares are sums over sums. A dash:"
         " no session has a value; >= is a lower bound: of cost and output, for output is logged in mid-stream; of"
         f" prompts that object, for words are a flag and no share ({rules_recall_text()}).",

@@ -19,18 +19,7 @@ SELECT CASE WHEN grouping(sessions.agent) = 1 THEN 'all agents' ELSE sessions.ag
   (signal = 'corpus.short_messages') / nullif(sum(den) FILTER (signal = 'corpus.short_messages'), 0) AS short, sum
   (num) FILTER (signal = 'chat.pushback_rate') / nullif(sum(den) FILTER (signal = 'chat.pushback_rate'), 0) AS
   pushback
-FROM (
-  SELECT session_id, signal, number, TRY_CAST(parts[1] AS DOUBLE) AS num, TRY_CAST(parts[2] AS DOUBLE) AS den
-  FROM (
-    SELECT session_id, signal, number,
-      CASE WHEN signal <> 'corpus.short_messages' THEN detail->>['num', 'den']
-        WHEN absent IS NULL THEN value->>['le_20', 'n'] END AS parts
-    FROM named_signals
-    WHERE signal IN ('chat.pushback_rate', 'corpus.autonomy_ratio', 'corpus.error_recovery_rate',
-      'corpus.output_input_token_ratio', 'corpus.read_before_edit_rate', 'corpus.session_cost_usd',
-      'corpus.session_length_events', 'corpus.short_messages', 'corpus.tool_mix_entropy', 'user.tool_error_rate')
-  )
-)
+FROM ({agents_rows.signals})
 JOIN sessions USING (session_id)
 GROUP BY GROUPING SETS ((), (sessions.agent))
 ORDER BY n DESC, grouping(sessions.agent) DESC, sessions.agent
@@ -49,6 +38,11 @@ GROUP BY ALL ORDER BY ALL
 
 -- table: agents.metrics
 -- title: Behaviour by agent
+-- columns: agent | n sessions:count | autonomy calls a prompt:number | errors failed calls:share |
+--   recovery made good:share | entropy tool variety, bits:number | events events a session:number |
+--   read_first edits of known files:share | cost cost a session:usd | output output/input tokens:share |
+--   short messages ≤20 characters:share | pushback prompts that object, by words, or follow a cut:share |
+--   opening most common opening
 -- of: sessions
 
 -- study: models
@@ -81,8 +75,8 @@ SELECT count(DISTINCT model) FROM steps WHERE thread = 'main' AND model IS NOT N
 -- title: Sessions that name no model with a model call
 -- of: sessions
 -- unit: sessions
-SELECT (SELECT count(*) FROM sessions) - (SELECT count(DISTINCT session_id) FROM steps WHERE thread = 'main' AND model
-IS NOT NULL)
+SELECT (SELECT count(*) FROM sessions) - (SELECT count(DISTINCT session_id) FROM steps WHERE thread = 'main' AND
+  model IS NOT NULL)
 
 -- finding: models.largest_place
 -- title: Sessions that lie in the largest repository or folder
@@ -130,3 +124,21 @@ FROM named_signals WHERE signal = 'corpus.cross_dataset_variance[]' AND absent I
 -- chart: data_sets.spread
 -- title: How much data sets differ
 -- of: data sets
+
+-- name: agents_rows.signals
+-- The signals of the table, each with what it is a ratio of: JSON is read once a row.
+SELECT session_id, signal, number, TRY_CAST(parts[1] AS DOUBLE) AS num, TRY_CAST(parts[2] AS DOUBLE) AS den
+FROM (
+  SELECT session_id, signal, number,
+    CASE WHEN signal <> 'corpus.short_messages' THEN detail->>['num', 'den']
+      WHEN absent IS NULL THEN value->>['le_20', 'n'] END AS parts
+  FROM named_signals
+  WHERE signal IN ('chat.pushback_rate', 'corpus.autonomy_ratio', 'corpus.error_recovery_rate',
+    'corpus.output_input_token_ratio', 'corpus.read_before_edit_rate', 'corpus.session_cost_usd',
+    'corpus.session_length_events', 'corpus.short_messages', 'corpus.tool_mix_entropy', 'user.tool_error_rate')
+)
+
+-- name: agents_rows.of_agent
+SELECT DISTINCT session_id
+FROM ({agents_rows.signals}) JOIN sessions USING (session_id)
+WHERE $agent = $all OR sessions.agent = $agent

@@ -100,7 +100,9 @@ ORDER BY session_id
 -- note: they may still have been going on when the traces were read, or have nothing to judge
 -- unit: sessions
 -- signals: user.session_outcome
-SELECT count(*) FROM signals WHERE signal = 'user.session_outcome' AND absent IS NOT NULL AND absent <> 'none_found'
+SELECT count(*)
+FROM signals
+WHERE signal = 'user.session_outcome' AND absent IS NOT NULL AND absent <> 'none_found'
 
 -- table: outcomes.kinds
 -- title: Outcomes by evidence

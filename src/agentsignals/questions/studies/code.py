@@ -72,18 +72,15 @@ from agentsignals.questions.written_lines import (
 )
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median, quantile
 
-_SQL = read_queries(__file__)
+IDLE_S = 120
+"""A longer gap in which nobody acted is no part of the time a session took (the paper's Equation 7)."""
+_SQL = read_queries(__file__, idle_s=str(IDLE_S))
 
 _READ_FIRST = "corpus.read_before_edit_rate"
 _RATIO = "behavior.edit_to_read_ratio"
 _LINES = "behavior.diff_lines"
 _AGAIN = "user.region_re_edit_count"
 _MOST_FILES = 20
-
-_OF_FILE = (
-    "SELECT session_id, count(DISTINCT seq) AS n FROM edits JOIN sessions USING (session_id)"
-    f" WHERE thread = 'main' AND path = $path AND coalesce({sql.PLACE}, '') = $place GROUP BY session_id"
-)
 
 
 def edits(inputs: Inputs) -> Outcome:
@@ -119,7 +116,10 @@ def edits(inputs: Inputs) -> Outcome:
                 "edits.files",
                 [[path, place.rstrip("/").rsplit("/", 1)[-1], *counts] for (place, path), counts in most],
                 n=sum(counts[0] for counts in merged.values()),
-                evidence=[EvidenceQuery(_OF_FILE, {"place": place, "path": path}) for (place, path), _ in most],
+                evidence=[
+                    EvidenceQuery(_SQL["edits_rows"]["of_file"], {"place": place, "path": path})
+                    for (place, path), _ in most
+                ],
                 note=f"Lines added and removed.{more}",
             )
         ],
@@ -174,8 +174,8 @@ _RECORDED = (
 )
 
 
-def _matches(road: ModeSource, mode: str, rows: list[Row]) -> list[float]:
-    return [float(row[road] == mode) for row in rows]
+def _matches(source: ModeSource, mode: str, rows: list[Row]) -> list[float]:
+    return [float(row[source] == mode) for row in rows]
 
 
 def coding_modes(inputs: Inputs) -> Outcome:
@@ -184,14 +184,14 @@ def coding_modes(inputs: Inputs) -> Outcome:
     if not rows:
         return Outcome(limits=[_NO_MODES])
     shares: dict[ModeSource, dict[str, ClusteredShare]] = {}
-    for road in MODE_SOURCES:
-        classified = [row for row in rows if row[road] is not None]
+    for source in MODE_SOURCES:
+        classified = [row for row in rows if row[source] is not None]
         if classified:
             sample = Sample([row["session_id"] for row in classified], places)
-            modes = [row[road] for row in classified]
-            shares[road] = {mode: sample.among(modes, mode) for mode in MODES_OF_SOURCE[road]}
+            modes = [row[source] for row in classified]
+            shares[source] = {mode: sample.among(modes, mode) for mode in MODES_OF_SOURCE[source]}
     findings = [
-        _coding_modes_finding(road, mode, estimate) for road, of in shares.items() for mode, estimate in of.items()
+        _coding_modes_finding(source, mode, estimate) for source, of in shares.items() for mode, estimate in of.items()
     ]
     # The medians of the bounds. The interval of both is that of the two together: none is narrower than
     # its bounds.
@@ -220,7 +220,7 @@ def coding_modes(inputs: Inputs) -> Outcome:
         *([_RECORDED] if "recorded" in shares else []),
         "Sessions whose work was never committed have no mode.",
     ]
-    estimates = [(f"{NAMES[mode]}{{}} {road}", e) for road, of in shares.items() for mode, e in of.items()]
+    estimates = [(f"{NAMES[mode]}{{}} {source}", e) for source, of in shares.items() for mode, e in of.items()]
     modes_rows = [
         e.mark(f"{name.format(',')} ({e.k:,.0f})", f"{name.format(' as')}: {e.words('sessions')}")
         for name, e in estimates
@@ -229,7 +229,7 @@ def coding_modes(inputs: Inputs) -> Outcome:
         chart(
             "coding_modes.shares", modes_rows, dots(modes_rows, "share of sessions"), n=max(e.n for _, e in estimates)
         ),
-        *_of_road(mode_source(rows), rows, inputs),
+        *_source_charts(mode_source(rows), rows, inputs),
     ]
     # What each recorded mode is by replay.
     both = [row for row in rows if row["recorded"] is not None and row["replayed"] is not None]
@@ -260,12 +260,12 @@ def coding_modes(inputs: Inputs) -> Outcome:
     )
 
 
-def _coding_modes_finding(road: ModeSource, mode: str, estimate: ClusteredShare) -> Finding:
-    is_recorded = road == "recorded"
+def _coding_modes_finding(source: ModeSource, mode: str, estimate: ClusteredShare) -> Finding:
+    is_recorded = source == "recorded"
     return estimate.finding(
         f"coding_modes.{'' if is_recorded else 'replayed.'}{mode}",
-        f"Sessions of mode {NAMES[mode]}, as {road}",
-        _CODING_MODES_OF[road],
+        f"Sessions of mode {NAMES[mode]}, as {source}",
+        _CODING_MODES_OF[source],
         f"SWE-chat, as recorded: {_PUBLISHED[mode]}%" if mode in _PUBLISHED else "",
         unit="share of sessions",
         signals=(SIGNAL, PERCENT) if is_recorded else (),
@@ -287,27 +287,29 @@ def _unknown(rows: list[Row]) -> str:
     return f"{formatted(unknown / lines, 'share')} of lines unknown" if lines else "no line known"
 
 
-def _of_road(road: ModeSource, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
+def _source_charts(source: ModeSource, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
     """Charts of one source: distribution of agent-written lines, and modes over time."""
     started = {row["session_id"]: row["started_at"] for row in inputs.rows["sessions"]}
     timed = [(started.get(row["session_id"]), row["session_id"], row) for row in rows]
-    unknown = f" ({_unknown([row for row in rows if row['lines']])})" if road == "replayed" else ""
+    unknown = f" ({_unknown([row for row in rows if row['lines']])})" if source == "replayed" else ""
     percents = [
-        (at, session_id, row[f"{road}_percent"]) for at, session_id, row in timed if row[f"{road}_percent"] is not None
+        (at, session_id, row[f"{source}_percent"])
+        for at, session_id, row in timed
+        if row[f"{source}_percent"] is not None
     ]
     return [
         histogram_chart(
             [(session_id, percent) for _, session_id, percent in percents],
             _PERCENTS,
             id="coding_modes.percent",
-            title=f"Lines by the agent, of those committed, as {road}{unknown}",
+            title=f"Lines by the agent, of those committed, as {source}{unknown}",
             unit="percent of lines",
         ),
         lines_chart(
-            [part for part in timed if part[2][road] is not None],
-            shares={NAMES[mode]: partial(_matches, road, mode) for mode in MODES_OF_SOURCE[road]},
+            [part for part in timed if part[2][source] is not None],
+            shares={NAMES[mode]: partial(_matches, source, mode) for mode in MODES_OF_SOURCE[source]},
             id="coding_modes.over_time",
-            title=f"Coding modes as {road}, {WINDOW_DAYS} days rolling",
+            title=f"Coding modes as {source}, {WINDOW_DAYS} days rolling",
             unit="share of sessions",
             kind="share",
             of="sessions",
@@ -318,7 +320,7 @@ def _of_road(road: ModeSource, rows: list[Row], inputs: Inputs) -> list[Chart | 
             percents,
             measures={"mean": fmean, "median": median},
             id="coding_modes.percent.over_time",
-            title=f"Lines by the agent, of those committed, as {road}{unknown}, {WINDOW_DAYS} days rolling",
+            title=f"Lines by the agent, of those committed, as {source}{unknown}, {WINDOW_DAYS} days rolling",
             unit="percent of lines",
             kind="number",
             of="sessions",
@@ -455,8 +457,6 @@ SURVIVAL_STUDY = Study(
 # -- Efficiency (SWE-chat, Figures 7 and 29; Equations 4 to 8)
 
 LINES = 100
-IDLE_S = 120
-"""A longer gap in which nobody acted is no part of the time a session took (the paper's Equation 7)."""
 
 
 class Measure(NamedTuple):
@@ -528,17 +528,18 @@ def efficiency(inputs: Inputs) -> Outcome:
     places = inputs.places
     effort = {row["session_id"]: row for row in inputs.rows["effort"]}
     modes = inputs.rows["modes"]
-    by_road = {
-        road: _effort_per_lines(inputs.rows[road], effort, mode_by_session(modes, road)) for road in MODE_SOURCES
+    by_source = {
+        source: _effort_per_lines(inputs.rows[source], effort, mode_by_session(modes, source))
+        for source in MODE_SOURCES
     }
-    roads = [road for road in MODE_SOURCES if any((row["lines"] or 0) > 0 for row in inputs.rows[road])]
-    if not roads:
+    sources = [source for source in MODE_SOURCES if any((row["lines"] or 0) > 0 for row in inputs.rows[source])]
+    if not sources:
         return Outcome(limits=[_NO_COMMITS])
-    road = next((name for name in roads if by_road[name]), roads[0])
-    findings = [_alone(name, inputs.rows[name], places) for name in roads]
-    findings += [_median(measure, road, "", by_road[road], places) for measure in MEASURES]
+    source = next((name for name in sources if by_source[name]), sources[0])
+    findings = [_alone(name, inputs.rows[name], places) for name in sources]
+    findings += [_median(measure, source, "", by_source[source], places) for measure in MEASURES]
     findings += [
-        _median(measure, "recorded", mode, by_road["recorded"], places)
+        _median(measure, "recorded", mode, by_source["recorded"], places)
         for measure in MEASURES
         for mode in measure.medians
     ]
@@ -549,12 +550,12 @@ def efficiency(inputs: Inputs) -> Outcome:
         "Idle time is a gap of over two minutes that no sign of the agent ends; what the agent"
         " itself took leaves out waits for leave.",
     ]
-    if "replayed" not in roads:
+    if "replayed" not in sources:
         limits.append("No repository was attributed: lines and modes are as the collector recorded them.")
     return Outcome(
         [f for f in findings if f.n],
-        [_efficiency_table(name, by_road[name], places) for name in roads],
-        [_efficiency_chart(measure, road, by_road[road], places) for measure in MEASURES],
+        [_efficiency_table(name, by_source[name], places) for name in sources],
+        [_efficiency_chart(measure, source, by_source[source], places) for measure in MEASURES],
         limits,
     )
 
@@ -588,11 +589,11 @@ def _of_mode(measure: Measure, rows: list[Row], mode: str, places: dict[str, str
     return clustered_median(values, places, measure.kind, FEWEST_CLUSTERS), sorted(value for _, value in values)
 
 
-def _alone(road: ModeSource, rows: list[Row], places: dict[str, str]) -> Finding:
+def _alone(source: ModeSource, rows: list[Row], places: dict[str, str]) -> Finding:
     with_lines = [row for row in rows if row["lines"] is not None and row["lines"] > 0]
-    recorded = ", as recorded" if road == "recorded" else ""
+    recorded = ", as recorded" if source == "recorded" else ""
     return share_of(with_lines, places, lambda row: row["is_alone"]).finding(
-        f"efficiency.{road}.alone",
+        f"efficiency.{source}.alone",
         f"Sessions that share none of their commits with another{recorded}",
         "sessions with committed lines",
         "SWE-chat: 48.6% map cleanly, by a rule it does not print",
@@ -600,18 +601,18 @@ def _alone(road: ModeSource, rows: list[Row], places: dict[str, str]) -> Finding
     )
 
 
-def _median(measure: Measure, road: ModeSource, mode: str, rows: list[Row], places: dict[str, str]) -> Finding:
-    published = measure.medians.get(mode) if road == "recorded" else None
-    of_mode = f", {NAMES[mode]} as {road}" if mode else ""
+def _median(measure: Measure, source: ModeSource, mode: str, rows: list[Row], places: dict[str, str]) -> Finding:
+    published = measure.medians.get(mode) if source == "recorded" else None
+    of_mode = f", {NAMES[mode]} as {source}" if mode else ""
     low = measure.key in _BOUND and any(row["low"] for row in rows)
     notes = (
         f"SWE-chat: {formatted(published, measure.kind)}" if published is not None else "",
         "at least: of some sessions output is logged in mid-stream" if low else "",
     )
     return _of_mode(measure, rows, mode, places)[0].finding(
-        ".".join(part for part in ("efficiency", road, measure.key, mode) if part),
+        ".".join(part for part in ("efficiency", source, measure.key, mode) if part),
         f"{measure.title} for {LINES} committed lines, median session{of_mode}",
-        _EFFICIENCY_OF[road],
+        _EFFICIENCY_OF[source],
         "; ".join(note for note in notes if note),
         unit=f"{measure.unit} per {LINES} lines",
         priced=measure.key == "usd",
@@ -619,12 +620,12 @@ def _median(measure: Measure, road: ModeSource, mode: str, rows: list[Row], plac
     )
 
 
-def _efficiency_table(road: ModeSource, rows: list[Row], places: dict[str, str]) -> Table:
+def _efficiency_table(source: ModeSource, rows: list[Row], places: dict[str, str]) -> Table:
     """Median with interval, quartiles and mean of each measure in each mode, beside what the paper prints."""
     shown: list[list[Any]] = []
     behind = []
     for measure in MEASURES:
-        for mode in ("", *MODES_OF_SOURCE[road]):
+        for mode in ("", *MODES_OF_SOURCE[source]):
             typical, values = _of_mode(measure, rows, mode, places)
             if not values:
                 continue
@@ -637,21 +638,21 @@ def _efficiency_table(road: ModeSource, rows: list[Row], places: dict[str, str])
             shown.append([name, NAMES.get(mode, "all"), len(values), *words])
             behind.append(typical.counted)
     return table(
-        f"efficiency.{road}",
+        f"efficiency.{source}",
         shown,
-        title=f"For {LINES} committed lines, by mode as {road}",
-        header=f"measure | mode mode as {road} | n sessions:count | median:figure | ends:figure | q25 25%:figure"
+        title=f"For {LINES} committed lines, by mode as {source}",
+        header=f"measure | mode mode as {source} | n sessions:count | median:figure | ends:figure | q25 25%:figure"
         " | q75 75%:figure | mean:figure | published_median paper's median:figure | published_mean paper's mean:figure",
         n=len(rows),
-        of=_EFFICIENCY_OF[road],
+        of=_EFFICIENCY_OF[source],
         evidence=behind,
         note="The paper's are of its version 1 and its modes as recorded. A mean of ratios is a few sessions'.",
     )
 
 
-def _efficiency_chart(measure: Measure, road: ModeSource, rows: list[Row], places: dict[str, str]) -> Chart | None:
+def _efficiency_chart(measure: Measure, source: ModeSource, rows: list[Row], places: dict[str, str]) -> Chart | None:
     shown: list[Row] = []
-    for mode in ("", *MODES_OF_SOURCE[road]):
+    for mode in ("", *MODES_OF_SOURCE[source]):
         typical, values = _of_mode(measure, rows, mode, places)
         if not values:
             continue
@@ -663,9 +664,9 @@ def _efficiency_chart(measure: Measure, road: ModeSource, rows: list[Row], place
         f"efficiency.{measure.key}",
         shown,
         dots(shown, f"{measure.unit} per {LINES} lines, median", measure.kind),
-        title=f"{measure.title} for {LINES} committed lines, by mode as {road}",
+        title=f"{measure.title} for {LINES} committed lines, by mode as {source}",
         n=len(rows),
-        of=_EFFICIENCY_OF[road],
+        of=_EFFICIENCY_OF[source],
         note=f"sessions in brackets; {INTERVAL_NOTE}",
         fewest=2,
     )

@@ -37,15 +37,17 @@ GROUP BY ALL ORDER BY n DESC, path
 -- finding: edits.by_shell
 -- title: Changes made through the shell
 -- of: file changes
-SELECT avg(CAST(via = 'shell' AS INT)) FROM (SELECT DISTINCT session_id, seq, path, via FROM edits WHERE thread =
-'main')
+SELECT avg(CAST(via = 'shell' AS INT))
+FROM (SELECT DISTINCT session_id, seq, path, via FROM edits WHERE thread = 'main')
 
 -- finding: edits.again
 -- title: Edited places that were edited again by a later call
 -- of: edited places
 -- unit: share of places
 -- signals: user.region_re_edit_count
-SELECT sum(number) / sum(CAST(detail->>'regions' AS DOUBLE)) FROM signals WHERE signal = 'user.region_re_edit_count'
+SELECT sum(number) / sum(CAST(detail->>'regions' AS DOUBLE))
+FROM signals
+WHERE signal = 'user.region_re_edit_count'
 
 -- table: edits.files
 -- title: Most edited files
@@ -151,7 +153,7 @@ WITH wanted AS (
   FROM events WHERE timestamp IS NOT NULL AND session_id IN (SELECT session_id FROM wanted)
 ), lasted AS (
   SELECT session_id,
-    sum(gap) FILTER (gap <= 120 OR kind IN ('text', 'thinking', 'tool_call', 'tool_result')) AS seconds
+    sum(gap) FILTER (gap <= {idle_s} OR kind IN ('text', 'thinking', 'tool_call', 'tool_result')) AS seconds
   FROM gaps
   GROUP BY session_id
 )
@@ -200,3 +202,9 @@ ORDER BY ALL
 -- columns: attribution | by | group | files | lines added lines:count | introduced:count | introduced_rate per 1
 --   000:number | low from:number | high to:number | fixed:count | fixed_rate per 1 000:number
 -- of: commits that added lines
+
+-- name: edits_rows.of_file
+SELECT session_id, count(DISTINCT seq) AS n
+FROM edits JOIN sessions USING (session_id)
+WHERE thread = 'main' AND path = $path AND coalesce(place, '') = $place
+GROUP BY session_id

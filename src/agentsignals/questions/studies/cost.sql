@@ -23,8 +23,9 @@ SELECT sum(cost_usd) FROM sessions
 -- finding: cost.subagents
 -- title: Of the cost, subagents' model calls
 -- of: priced sessions
-SELECT sum(CASE WHEN parent_session_id IS NOT NULL AND n_prompts = 0 THEN cost_usd ELSE subagent_cost_usd END) FROM
-sessions WHERE cost_usd IS NOT NULL
+SELECT sum(CASE WHEN parent_session_id IS NOT NULL AND n_prompts = 0 THEN cost_usd ELSE subagent_cost_usd END)
+FROM sessions
+WHERE cost_usd IS NOT NULL
 
 -- finding: cost.billed
 -- title: Of the cost, as the traces themselves record it

@@ -19,9 +19,10 @@ FROM named_signals WHERE signal = 'corpus.top_duplicate_messages[]' AND absent I
 -- of: messages
 -- note: plan hand-offs and bare attachments are not counted
 -- unit: characters
-SELECT median(length(trim(text, concat(' ', chr(9), chr(10), chr(13))))) FROM turns JOIN sessions USING (session_id)
-WHERE kind NOT IN ('attachment', 'plan_handoff', 'scripted_prompt') AND length(trim(text, concat(' ', chr(9), chr(10),
-chr(13)))) > 0
+SELECT median(length(trim(text, concat(' ', chr(9), chr(10), chr(13)))))
+FROM turns JOIN sessions USING (session_id)
+WHERE kind NOT IN ('attachment', 'plan_handoff', 'scripted_prompt') AND length(trim(text, concat(' ', chr(9),
+  chr(10), chr(13)))) > 0
 
 -- finding: messages.common
 -- title: Most common message
@@ -78,16 +79,20 @@ SELECT avg(number) FROM signals WHERE signal = 'chat.hard_interruption'
 -- title: Messages of at most 20 characters
 -- of: messages
 -- signals: corpus.short_messages
-SELECT sum(CAST(value->>'le_20' AS INT)) / sum(CAST(value->>'n' AS INT)) FROM signals WHERE signal =
-'corpus.short_messages' AND absent IS NULL
+SELECT sum(CAST(value->>'le_20' AS INT)) / sum(CAST(value->>'n' AS INT))
+FROM signals
+WHERE signal = 'corpus.short_messages' AND absent IS NULL
 
 -- finding: people.opening
 -- title: Most common opening
 -- of: first messages
 -- unit: pattern
 -- signals: corpus.first_message_pattern
-SELECT replace(json_extract_string(value, ''), '_', ' ') AS opening FROM signals WHERE signal =
-'corpus.first_message_pattern' AND absent IS NULL GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1
+SELECT replace(json_extract_string(value, ''), '_', ' ') AS opening
+FROM signals
+WHERE signal = 'corpus.first_message_pattern' AND absent IS NULL
+GROUP BY 1
+ORDER BY count(*) DESC, 1 LIMIT 1
 
 -- chart: people.positions
 -- title: When people object or interrupt

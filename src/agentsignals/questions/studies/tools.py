@@ -36,7 +36,11 @@ from agentsignals.questions.tool_kinds import HANDS_IN_PLAN, KIND, PUBLISHED
 from agentsignals.stats.grouping import INSTALL, MISSING, MOST, Groups, grouped
 from agentsignals.stats.intervals import SEED
 
-_SQL = read_queries(__file__, kind=KIND)
+FEWEST_IN_THIRDS = 10
+"""A shorter session has no beginning, middle and end to speak of (as chat.tool_calls_by_position)."""
+FEWEST_STYLED, FEWEST, MOST_PROFILES = 10, 30, 8
+"""Calls of a session that has a style; sessions that are grouped; groups tried."""
+_SQL = read_queries(__file__, kind=KIND, fewest_in_thirds=str(FEWEST_IN_THIRDS), fewest_styled=str(FEWEST_STYLED))
 
 _ENTROPY = "corpus.tool_mix_entropy"
 _MOST_NAMES = 15
@@ -268,8 +272,8 @@ def _tool_positions_chart(name: str, title: str, cut: bool | None, calls: list[R
                 "tip": f"{kind} at call {columns[low]}: {at[low][kind]:,} of {at[low].total():,} calls",
             },
             EvidenceQuery(
-                f"{_OF_CELL} WHERE {direction} BETWEEN $low AND $high AND kind = $kind AND ($cut IS NULL OR cut = $cut)"
-                " GROUP BY session_id",
+                f"{_SQL['positions_rows']['of_cell']} WHERE {direction} BETWEEN $low AND $high AND kind = $kind"
+                " AND ($cut IS NULL OR cut = $cut) GROUP BY session_id",
                 {"low": low, "high": high, "kind": kind, "cut": cut},
             )
             if at[low][kind]
@@ -291,18 +295,6 @@ def _tool_positions_chart(name: str, title: str, cut: bool | None, calls: list[R
     )
 
 
-_CALLS = (
-    "WITH cut AS (SELECT session_id, turn, number > 0 AS cut"
-    f" FROM {sql.NAMED} WHERE signal = '{_CUT}' AND absent IS NULL),"
-    f" placed AS (SELECT session_id, turn, seq, {KIND} AS kind, row_number() OVER down AS forward,"
-    " count(*) OVER (PARTITION BY session_id, turn) - row_number() OVER down + 1 AS back"
-    " FROM tool_calls WHERE thread = 'main' AND turn IS NOT NULL"
-    " WINDOW down AS (PARTITION BY session_id, turn ORDER BY seq, call_id))"
-)
-_OF_CELL = (
-    f"{_CALLS} SELECT session_id, count(*) AS n FROM (SELECT placed.*, coalesce(cut, false) AS cut FROM placed"
-    " LEFT JOIN cut USING (session_id, turn))"
-)
 TOOL_POSITIONS_STUDY = Study(
     **declared("study", "tool_positions"),
     queries=_SQL["tool_positions"],
@@ -313,8 +305,6 @@ TOOL_POSITIONS_STUDY = Study(
 
 # -- Transitions
 
-FEWEST_IN_THIRDS = 10
-"""A shorter session has no beginning, middle and end to speak of (as chat.tool_calls_by_position)."""
 _MOST_PAIRS = 20
 _THIRDS = ("beginning", "middle", "end")
 
@@ -363,7 +353,8 @@ def transitions(inputs: Inputs) -> Outcome:
             n=together.total(),
             of=f"transitions in sessions of at least {FEWEST_IN_THIRDS} calls",
             evidence=[
-                EvidenceQuery(_OF_PAIR, {"class": a, "following": b}) for (a, b), _ in ranked(together)[:_MOST_PAIRS]
+                EvidenceQuery(_SQL["transitions_rows"]["of_pair"], {"class": a, "following": b})
+                for (a, b), _ in ranked(together)[:_MOST_PAIRS]
             ],
         ),
     ]
@@ -396,12 +387,6 @@ def transitions(inputs: Inputs) -> Outcome:
     )
 
 
-_OF_PAIR = (
-    "SELECT session_id, count(*) AS n FROM (SELECT session_id, class, lead(class) OVER down AS following,"
-    " count(*) OVER whole AS calls FROM tool_calls WHERE thread = 'main' WINDOW down AS (PARTITION BY session_id"
-    " ORDER BY seq, call_id), whole AS (PARTITION BY session_id))"
-    f" WHERE class = $class AND following = $following AND calls >= {FEWEST_IN_THIRDS} GROUP BY session_id"
-)
 TRANSITIONS_STUDY = Study(
     **declared("study", "transitions"),
     queries=_SQL["transitions"],
@@ -411,8 +396,6 @@ TRANSITIONS_STUDY = Study(
 
 # -- Working styles (agent-traces)
 
-FEWEST_STYLED, FEWEST, MOST_PROFILES = 10, 30, 8
-"""Calls of a session that has a style; sessions that are grouped; groups tried."""
 WEAK = 0.25
 """Below this mean silhouette nothing much stands apart (Kaufman and Rousseeuw 1990)."""
 

@@ -26,8 +26,8 @@ SELECT avg(CAST(class IN ('shell', 'test') AS INT)) FROM tool_calls WHERE thread
 -- title: Sessions that use an MCP tool
 -- of: sessions with a tool call
 -- unit: share of sessions
-SELECT avg(m) FROM (SELECT max(CAST(class = 'mcp' AS INT)) AS m FROM tool_calls WHERE thread = 'main' GROUP BY
-session_id)
+SELECT avg(m)
+FROM (SELECT max(CAST(class = 'mcp' AS INT)) AS m FROM tool_calls WHERE thread = 'main' GROUP BY session_id)
 
 -- finding: tools.names
 -- title: Different tools by name
@@ -87,29 +87,13 @@ GROUP BY ALL ORDER BY ALL
 --   say so, it counts as finished.
 
 -- name: tool_positions.calls
-WITH cut AS (
-  SELECT session_id, turn, number > 0 AS cut
-  FROM named_signals WHERE signal = 'chat.hard_interruption' AND absent IS NULL
-), placed AS (
-  SELECT session_id, turn, seq, {kind} AS kind, row_number() OVER down AS forward,
-    count(*) OVER (PARTITION BY session_id, turn) - row_number() OVER down + 1 AS back
-  FROM tool_calls WHERE thread = 'main' AND turn IS NOT NULL
-  WINDOW down AS (PARTITION BY session_id, turn ORDER BY seq, call_id)
-)
+{positions_rows.calls}
 SELECT least(forward, 30) AS forward, least(back, 30) AS back, kind, coalesce(cut, false) AS cut, count(*) AS n
 FROM placed LEFT JOIN cut USING (session_id, turn)
 GROUP BY ALL ORDER BY ALL
 
 -- name: tool_positions.turns
-WITH cut AS (
-  SELECT session_id, turn, number > 0 AS cut
-  FROM named_signals WHERE signal = 'chat.hard_interruption' AND absent IS NULL
-), placed AS (
-  SELECT session_id, turn, seq, {kind} AS kind, row_number() OVER down AS forward,
-    count(*) OVER (PARTITION BY session_id, turn) - row_number() OVER down + 1 AS back
-  FROM tool_calls WHERE thread = 'main' AND turn IS NOT NULL
-  WINDOW down AS (PARTITION BY session_id, turn ORDER BY seq, call_id)
-)
+{positions_rows.calls}
 SELECT session_id, first, last, coalesce(cut, false) AS cut, count(*) AS n
 FROM (
   SELECT session_id, turn, max(kind) FILTER (forward = 1) AS first, max(kind) FILTER (back = 1) AS last
@@ -157,27 +141,32 @@ FROM (
   FROM tool_calls WHERE thread = 'main'
   WINDOW down AS (PARTITION BY session_id ORDER BY seq, call_id), whole AS (PARTITION BY session_id)
 )
-WHERE following IS NOT NULL AND calls >= 10
+WHERE following IS NOT NULL AND calls >= {fewest_in_thirds}
 GROUP BY ALL ORDER BY ALL
 
 -- finding: transitions.same
 -- title: Calls followed by one of their class
 -- of: neighbouring calls
-SELECT avg(CAST(class = following AS INT)) FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id
-ORDER BY seq, call_id) AS following FROM tool_calls WHERE thread = 'main') WHERE following IS NOT NULL
+SELECT avg(CAST(class = following AS INT))
+FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id ORDER BY seq, call_id) AS following FROM
+  tool_calls WHERE thread = 'main')
+WHERE following IS NOT NULL
 
 -- finding: transitions.tested
 -- title: Edits followed at once by a test run
 -- of: edits with a call behind them
-SELECT avg(CAST(following = 'test' AS INT)) FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id
-ORDER BY seq, call_id) AS following FROM tool_calls WHERE thread = 'main') WHERE class = 'edit' AND following IS NOT
-NULL
+SELECT avg(CAST(following = 'test' AS INT))
+FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id ORDER BY seq, call_id) AS following FROM
+  tool_calls WHERE thread = 'main')
+WHERE class = 'edit' AND following IS NOT NULL
 
 -- finding: transitions.looked
 -- title: Edits that follow a read or a search at once
 -- of: edits with a call before them
-SELECT avg(CAST(class IN ('read', 'search') AS INT)) FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY
-session_id ORDER BY seq, call_id) AS following FROM tool_calls WHERE thread = 'main') WHERE following = 'edit'
+SELECT avg(CAST(class IN ('read', 'search') AS INT))
+FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id ORDER BY seq, call_id) AS following FROM
+  tool_calls WHERE thread = 'main')
+WHERE following = 'edit'
 
 -- table: transitions.thirds
 -- title: Transitions from the beginning of a session to its end
@@ -208,13 +197,13 @@ WHERE signal = 'corpus.tool_class_mix' AND absent IS NULL ORDER BY session_id
 
 -- finding: tool_profiles.count
 -- title: Working styles by the classes of calls
--- of: sessions of at least 10 calls
+-- of: sessions of at least {fewest_styled} calls
 -- unit: styles
 -- signals: corpus.tool_class_mix
 
 -- finding: tool_profiles.silhouette
 -- title: How far the styles stand apart: mean silhouette
--- of: sessions of at least 10 calls
+-- of: sessions of at least {fewest_styled} calls
 -- unit: of 1
 -- signals: corpus.tool_class_mix
 
@@ -222,10 +211,36 @@ WHERE signal = 'corpus.tool_class_mix' AND absent IS NULL ORDER BY session_id
 -- title: Working styles
 -- columns: style | n sessions:count | share:share | agents | places:count | largest largest place:share | fit
 --   silhouette:number | warning says little because
--- of: sessions of at least 10 calls
+-- of: sessions of at least {fewest_styled} calls
 -- note: Named by the classes of call of which it has most more than sessions have on the whole.
 
 -- chart: tool_profiles.mix
 -- title: What the calls of each style are, in percent
--- of: sessions of at least 10 calls
+-- of: sessions of at least {fewest_styled} calls
 -- note: means of sessions; sessions in brackets
+
+-- name: positions_rows.calls
+WITH cut AS (
+  SELECT session_id, turn, number > 0 AS cut
+  FROM named_signals WHERE signal = 'chat.hard_interruption' AND absent IS NULL
+), placed AS (
+  SELECT session_id, turn, seq, {kind} AS kind, row_number() OVER down AS forward,
+    count(*) OVER (PARTITION BY session_id, turn) - row_number() OVER down + 1 AS back
+  FROM tool_calls WHERE thread = 'main' AND turn IS NOT NULL
+  WINDOW down AS (PARTITION BY session_id, turn ORDER BY seq, call_id)
+)
+
+-- name: positions_rows.of_cell
+{positions_rows.calls}
+SELECT session_id, count(*) AS n
+FROM (SELECT placed.*, coalesce(cut, false) AS cut FROM placed LEFT JOIN cut USING (session_id, turn))
+
+-- name: transitions_rows.of_pair
+SELECT session_id, count(*) AS n
+FROM (
+  SELECT session_id, class, lead(class) OVER down AS following, count(*) OVER whole AS calls
+  FROM tool_calls WHERE thread = 'main'
+  WINDOW down AS (PARTITION BY session_id ORDER BY seq, call_id), whole AS (PARTITION BY session_id)
+)
+WHERE class = $class AND following = $following AND calls >= {fewest_in_thirds}
+GROUP BY session_id

@@ -32,12 +32,17 @@ from agentsignals.questions.estimates import (
     table,
 )
 from agentsignals.questions.formatting import formatted, with_bound
-from agentsignals.questions.label_shares import NONE, PUSHBACK, at_least_text, pushback_finding, rules_recall_text
-from agentsignals.questions.label_shares import PUSHBACK_LABELS as LABELS
+from agentsignals.questions.label_shares import (
+    NONE,
+    PUSHBACK,
+    PUSHBACK_LABELS,
+    at_least_text,
+    pushback_finding,
+    rules_recall_text,
+)
 from agentsignals.questions.question import Chart, Evidence, Inputs, Outcome, Row, Study, Table
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.questions.written_lines import MODE_SOURCES, MODES, MODES_OF_SOURCE, NAMES, mode_by_session
-from agentsignals.questions.written_lines import mode_by_session as modes_of
 from agentsignals.stats.intervals import median, nonzero_sums, quantile
 
 _SQL = read_queries(__file__)
@@ -268,13 +273,13 @@ def friction(inputs: Inputs) -> Outcome:
     modes = inputs.rows["modes"]
     shown: list[list[Any]] = []
     behind = []
-    for road in MODE_SOURCES:
-        mode_of = modes_of(modes, road)
-        for mode in (*MODES_OF_SOURCE[road], None) if mode_of else ():
+    for source in MODE_SOURCES:
+        mode_of = mode_by_session(modes, source)
+        for mode in (*MODES_OF_SOURCE[source], None) if mode_of else ():
             group = [row for row in rows if mode_of.get(row["session_id"]) == mode]
             mode_ends = [row["end"] for row in group]
             if mode_ends:
-                name = f"{NAMES[mode] if mode else 'no mode'}, {road}"
+                name = f"{NAMES[mode] if mode else 'no mode'}, {source}"
                 shown.append(
                     [
                         name,
@@ -312,7 +317,7 @@ def _limit() -> str:
 
 FRICTION_STUDY = Study(
     **declared("study", "friction"),
-    queries={**_SQL["friction"], "labels": LABELS, "modes": MODES},
+    queries={**_SQL["friction"], "labels": PUSHBACK_LABELS, "modes": MODES},
     function=friction,
     context="product",
 )
@@ -502,12 +507,12 @@ def oversight(inputs: Inputs) -> Outcome:
     modes = inputs.rows["modes"]
     shown: list[list[Any]] = []
     behind: list[Evidence] = []
-    for road in MODE_SOURCES:
-        if mode_of := mode_by_session(modes, road):
+    for source in MODE_SOURCES:
+        if mode_of := mode_by_session(modes, source):
             groups = list(map(mode_of.get, turns.sessions))
             figures = turns.figures(groups)
-            held = [mode for mode in MODES_OF_SOURCE[road] if mode in figures]
-            shown += [[f"{NAMES[mode]}, {road}", *figures[mode]] for mode in held]
+            held = [mode for mode in MODES_OF_SOURCE[source] if mode in figures]
+            shown += [[f"{NAMES[mode]}, {source}", *figures[mode]] for mode in held]
             behind += [partial(turns.of, groups, mode) for mode in held]
     n = sum(row[1] for row in shown if "replayed" in row[0]) or len(turns.sessions)
     agent_groups = [row["agent"] for row in rows]

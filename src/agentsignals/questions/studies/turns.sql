@@ -56,7 +56,9 @@ SELECT median(number) FROM signals WHERE signal = 'chat.turn_autonomy_s' AND abs
 -- of: prompts with an answer and a time
 -- unit: share of prompts
 -- signals: chat.turn_autonomy_s
-SELECT avg(CAST(number > 60 AS INT)) FROM signals WHERE signal = 'chat.turn_autonomy_s' AND absent IS NULL
+SELECT avg(CAST(number > 60 AS INT))
+FROM signals
+WHERE signal = 'chat.turn_autonomy_s' AND absent IS NULL
 
 -- study: friction
 -- order: 180
