@@ -12,7 +12,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
 from typing import IO, Any
 
-from agentsignals.cli.grammar import Parser, build_parser, common
+from agentsignals.cli.grammar import EVERY_VERB, Parser, build_parser
 from agentsignals.errors import AgentSignalsError
 from agentsignals.words.text import visible
 
@@ -133,7 +133,8 @@ def _main(arguments: Sequence[str] | None) -> int:
             from agentsignals.cli.analyze import run_start
 
             parser = Parser(prog="agentsignals")
-            common(parser)
+            for argument in EVERY_VERB:
+                argument.add(parser)
             return run_start(parser.parse_args(argv))
         options = build_parser(argv[0]).parse_args(argv)
         module, _, function = options.do.partition(":")
