@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agentsignals.cli.demo_corpus import START_US, Beat, Story, clock, write
 from agentsignals.model import to_iso
+from tests.demo_stories import START_US, Beat, Story, clock, write
 
 CWD = "/home/dev/orchard"
 SESSION = "3b5f8a10-7c11-4d5a-9a61-{:012d}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -22,6 +23,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.ingest.measure import explain
 from agentsignals.signals.catalog import catalogue
 from agentsignals.store import Store
+from tests import demo_stories
 from tests.build import session, user
 from tests.claude import Log
 from tests.questions.stores import store_of
@@ -87,6 +89,10 @@ def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str])
         assert done.value.code == 0
         told = capsys.readouterr().out
         assert "Example: agentsignals " + verb in told and "--json" in told
+
+
+def test_the_demo_is_what_its_generator_makes() -> None:
+    assert gzip.decompress(demo_stories.ARCHIVE.read_bytes()) == gzip.decompress(demo_stories.archived())
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ from agentsignals.store import Store
 from agentsignals.store.index import code_stamp
 from agentsignals.store.query import NAMES
 from tests import long_sessions
+from tests.demo_stories import stories
 
 SMALL_SHARDS = 40_000
 SUMMARY = '{"type":"summary","summary":"a line more","leafUuid":"00000000-0000-4000-8000-000000000000"}\n'
@@ -61,7 +62,7 @@ def test_the_demo_corpus_becomes_sessions_in_every_format(corpus: Path, tmp_path
     assert set(summary.formats) == {"claude-code", "codex", "pi", "gemini-cli"}
     assert summary.skipped == {}
     assert summary.internal_errors == {}
-    prompts = sum(beat.kind == "prompt" for story in demo_corpus.stories() for beat in story.beats)
+    prompts = sum(beat.kind == "prompt" for story in stories() for beat in story.beats)
     assert summary.prompts >= prompts
 
 

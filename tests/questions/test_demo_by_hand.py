@@ -8,14 +8,13 @@ from statistics import median
 
 import pytest
 
-from agentsignals.cli import demo_corpus
-from agentsignals.cli.demo_corpus import Story, usage
 from agentsignals.model.prices import table
 from agentsignals.questions.question import Finding
 from agentsignals.store import Store
+from tests.demo_stories import Story, stories, usage
 from tests.questions.stores import findings, outcome
 
-STORIES = list(demo_corpus.stories())
+STORIES = list(stories())
 CALLS = ("read", "search", "edit", "shell", "reject")
 
 

@@ -1,0 +1,558 @@
+"""Made-up sessions, the same every time: what a person asked and what an agent did, and that in four agents' formats.
+
+`python -m tests.demo_stories` writes the demo's archive from them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import tarfile
+import uuid
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from agentsignals.cli.demo_corpus import SESSIONS
+from agentsignals.model import to_iso
+
+START_US = 1_772_442_000_000_000  # Monday 2026-03-02, 09:00 UTC
+
+Kind = Literal["prompt", "think", "say", "read", "search", "edit", "shell", "reject", "interrupt"]
+
+
+class Beat(Struct, kw_only=True):
+    """One thing that happens, `wait_s` after the one before."""
+
+    kind: Kind
+    wait_s: float
+    text: str = ""
+    path: str = ""
+    command: str = ""
+    old: str = ""
+    new: str = ""
+    start_line: int = 1
+    result: str = ""
+    failed: bool = False
+
+
+class Story(Struct, kw_only=True):
+    """One session, before it is written in an agent's format."""
+
+    number: int
+    session_id: str
+    format: str
+    model: str
+    repo: str
+    cwd: str
+    branch: str
+    start_us: int
+    beats: list[Beat]
+
+
+_REPOS = {
+    "orchard": ("src/orchard/pricing.py", "src/orchard/basket.py", "src/orchard/cli.py", "tests/test_pricing.py"),
+    "lantern": ("app/routes/login.ts", "app/session.ts", "app/components/Header.tsx", "app/session.test.ts"),
+    "gearbox": (
+        "internal/queue/worker.go",
+        "internal/queue/retry.go",
+        "cmd/gearbox/main.go",
+        "internal/queue/retry_test.go",
+    ),
+}
+_TESTS = {"orchard": "python -m pytest tests -q", "lantern": "npm test", "gearbox": "go test ./..."}
+_AGENTS = (
+    ("claude-code", "claude-opus-4-5-20251101"),
+    ("claude-code", "claude-sonnet-4-5-20250929"),
+    ("codex", "gpt-5.1-codex"),
+    ("pi", "claude-sonnet-4-5"),
+    ("gemini-cli", "gemini-2.5-pro"),
+)
+_OPENINGS = (
+    "The total in {path} is off by one cent when a discount applies. Find out why and fix it, with a test.",
+    "Can you add a retry with backoff to {path}? It should give up after five tries.",
+    "{path} crashes with a KeyError on an empty list, please look into it",
+    "Refactor {path} so that the parsing and the writing are two functions.",
+    "fix the login bug",
+    "Please review {path} and tell me what you would simplify.",
+)
+_FOLLOW_UPS = (
+    "no, that's not right: the rounding happens before the tax",
+    "still failing, same error",
+    "great, commit this",
+    "you forgot the second call site",
+    "now update the docs too",
+    "why did you change the signature?",
+    "run the tests again",
+    "yes",
+    "thanks, looks good",
+)
+
+
+def stories() -> Iterator[Story]:
+    """All sessions of the demo."""
+    chance = random.Random(20260302)  # noqa: S311  (made-up data, the same every time)
+    for number in range(SESSIONS):
+        yield _story(number, chance)
+
+
+def _story(number: int, chance: random.Random) -> Story:
+    repo = chance.choice(sorted(_REPOS))
+    format_name, model = _AGENTS[number % len(_AGENTS)]
+    beats: list[Beat] = []
+    for turn in range(chance.choice((1, 1, 2, 3, 3, 4, 6, 9))):
+        path = chance.choice(_REPOS[repo])
+        beats.append(
+            Beat(
+                kind="prompt",
+                wait_s=chance.uniform(20, 400),
+                text=chance.choice(_OPENINGS).format(path=path) if turn == 0 else chance.choice(_FOLLOW_UPS),
+            )
+        )
+        beats += _response(repo, path, turn, chance)
+    start = START_US + number * 86_400_000_000 * 5 // 6 + chance.randrange(6 * 3600) * 1_000_000
+    return Story(
+        number=number,
+        session_id=str(uuid.UUID(int=chance.getrandbits(128), version=4)),
+        format=format_name,
+        model=model,
+        repo=repo,
+        cwd=f"/home/dev/{repo}",
+        branch="main" if chance.random() < 0.6 else f"work/{number}",
+        start_us=start,
+        beats=beats,
+    )
+
+
+def _response(repo: str, path: str, turn: int, chance: random.Random) -> list[Beat]:
+    beats = [
+        Beat(kind="think", wait_s=3, text=f"The request is about {path}. I should read it before I change anything.")
+    ]
+    for other in chance.sample(_REPOS[repo], chance.randint(1, 3)):
+        beats.append(
+            Beat(kind="read", wait_s=2, path=other, result="\n".join(f"{n}\tline {n} of {other}" for n in range(1, 40)))
+        )
+    if chance.random() < 0.5:
+        beats.append(Beat(kind="search", wait_s=2, text="discount", path="", result=f"{path}:12: discount = 0"))
+    if chance.random() < 0.12:
+        beats.append(Beat(kind="interrupt", wait_s=4))
+        return beats
+    for n in range(chance.randint(0, 3)):
+        beats.append(_edit(path, turn, n, chance))
+        if chance.random() < 0.08:
+            beats[-1] = Beat(
+                kind="reject", wait_s=5, text="keep the old name, only change the body", path=path, old="a", new="b"
+            )
+            return beats
+        failed = chance.random() < 0.35
+        output = "2 failed, 31 passed" if failed else "33 passed in 1.20s"
+        beats.append(Beat(kind="shell", wait_s=6, command=_TESTS[repo], result=output, failed=failed))
+    if chance.random() < 0.3:
+        beats.append(
+            Beat(
+                kind="shell",
+                wait_s=2,
+                command='git commit -am "Fix it"',
+                result="[main 1a2b3c4] Fix it\n 1 file changed",
+            )
+        )
+    beats.append(
+        Beat(
+            kind="say",
+            wait_s=3,
+            text=f"I changed {path} and ran the tests. The total is now rounded once, after the tax.",
+        )
+    )
+    return beats
+
+
+def _edit(path: str, turn: int, n: int, chance: random.Random) -> Beat:
+    line = chance.randint(5, 30)
+    old = f"    value_{turn} = compute({line})\n"
+    new = old + f"    value_{turn} = round_once(value_{turn}, {n})\n"
+    failed = chance.random() < 0.06
+    result = "String to replace not found in file." if failed else "The file has been updated."
+    return Beat(kind="edit", wait_s=5, path=path, old=old, new=new, start_line=line, result=result, failed=failed)
+
+
+def clock(story: Story) -> Iterator[tuple[int, Beat]]:
+    """Each beat with its time in microseconds."""
+    at = story.start_us
+    for beat in story.beats:
+        at += int(beat.wait_s * 1_000_000)
+        yield at, beat
+
+
+def usage(number: int) -> dict[str, Any]:
+    """Token counts of the n-th model call of a session: a context that grows, nearly all of it cached."""
+    return {"input": 12, "output": 90 + number % 7 * 35, "cache_read": 14_000 + number * 900, "cache_write": 850}
+
+
+# The demo's sessions as the agents would have written them.
+
+_CLAUDE_TOOLS = {"read": "Read", "edit": "Edit", "reject": "Edit", "search": "Grep", "shell": "Bash"}
+
+
+def _path(story: Story) -> str:
+    suffix = "json" if story.format == "gemini-cli" else "jsonl"
+    return f"{story.format}/{story.number:02d}-{story.session_id[:8]}.{suffix}"
+
+
+def write(story: Story, folder: Path) -> Path:
+    """Write one session file under the folder, in the story's own format."""
+    path = folder / _path(story)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(_WRITERS[story.format](story), encoding="utf-8")
+    return path
+
+
+def _lines(records: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(r) + "\n" for r in records)
+
+
+def _claude(story: Story) -> str:
+    writer = _ClaudeWriter(story)
+    for at, beat in clock(story):
+        writer.beat(at, beat)
+    return _lines(writer.records)
+
+
+class _ClaudeWriter:
+    """The records of one Claude Code session."""
+
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self.records: list[dict[str, Any]] = []
+        self.calls = 0
+
+    def beat(self, at: int, beat: Beat) -> None:
+        if beat.kind == "prompt":
+            self._add("user", at, {"role": "user", "content": beat.text})
+        elif beat.kind == "interrupt":
+            content = [{"type": "text", "text": "[Request interrupted by user]"}]
+            self._add("user", at, {"role": "user", "content": content})
+        elif beat.kind == "think":
+            self._assistant(at, {"type": "thinking", "thinking": beat.text, "signature": "none"})
+        elif beat.kind == "say":
+            self.calls += 1
+            self._assistant(at, {"type": "text", "text": beat.text})
+        else:
+            self._call(at, beat)
+
+    def _call(self, at: int, beat: Beat) -> None:
+        self.calls += 1
+        call_id = f"toolu_{self.story.number:02d}_{self.calls:03d}"
+        use = {"type": "tool_use", "id": call_id, "name": _CLAUDE_TOOLS[beat.kind]}
+        self._assistant(at, {**use, "input": _claude_input(self.story, beat)})
+        text, structured = _claude_result(self.story, beat)
+        failed = beat.failed or beat.kind == "reject"
+        block = {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": failed}
+        self._add("user", at + 800_000, {"role": "user", "content": [block]}, toolUseResult=structured)
+
+    def _assistant(self, at: int, block: dict[str, Any]) -> None:
+        used = usage(self.calls)
+        counts = {
+            "input_tokens": used["input"],
+            "output_tokens": used["output"],
+            "cache_read_input_tokens": used["cache_read"],
+            "cache_creation_input_tokens": used["cache_write"],
+        }
+        message_id = f"msg_{self.story.number:02d}_{self.calls:03d}"
+        facts = {"id": message_id, "model": self.story.model, "role": "assistant"}
+        self._add("assistant", at, {**facts, "content": [block], "usage": counts})
+
+    def _add(self, kind: str, at: int, message: dict[str, Any], **more: Any) -> None:
+        story, records = self.story, self.records
+        records.append(
+            {
+                "type": kind,
+                "uuid": f"{story.session_id[:-4]}{len(records):04d}",
+                "parentUuid": records[-1]["uuid"] if records else None,
+                "sessionId": story.session_id,
+                "timestamp": to_iso(at),
+                "cwd": story.cwd,
+                "gitBranch": story.branch,
+                "version": "2.1.20",
+                "message": message,
+                **more,
+            }
+        )
+
+
+def _claude_input(story: Story, beat: Beat) -> dict[str, Any]:
+    if beat.kind in ("edit", "reject"):
+        return {"file_path": f"{story.cwd}/{beat.path}", "old_string": beat.old, "new_string": beat.new}
+    if beat.kind == "read":
+        return {"file_path": f"{story.cwd}/{beat.path}"}
+    return {"pattern": beat.text} if beat.kind == "search" else {"command": beat.command, "description": "run it"}
+
+
+def _claude_result(story: Story, beat: Beat) -> tuple[str, Any]:
+    if beat.kind == "reject":
+        refusal = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+        return f"{refusal} To tell you how to proceed, the user said:\n{beat.text}", "Error: rejected"
+    if beat.kind == "edit" and not beat.failed:
+        before, after = beat.old.splitlines(), beat.new.splitlines()
+        patch = {
+            "oldStart": beat.start_line,
+            "oldLines": len(before),
+            "newStart": beat.start_line,
+            "newLines": len(after),
+            "lines": [f" {line}" for line in before] + [f"+{line}" for line in after[len(before) :]],
+        }
+        return beat.result, {"filePath": f"{story.cwd}/{beat.path}", "structuredPatch": [patch], "userModified": False}
+    if beat.failed and beat.kind == "shell":
+        return f"Exit code 1\n{beat.result}", f"Error: Exit code 1\n{beat.result}"
+    return beat.result, {"stdout": beat.result, "stderr": "", "interrupted": False}
+
+
+def _codex(story: Story) -> str:
+    records: list[dict[str, Any]] = []
+    total = {
+        "input_tokens": 0,
+        "cached_input_tokens": 0,
+        "output_tokens": 0,
+        "reasoning_output_tokens": 0,
+        "total_tokens": 0,
+    }
+    calls = 0
+
+    def add(at: int, kind: str, payload: dict[str, Any]) -> None:
+        records.append({"timestamp": to_iso(at), "type": kind, "payload": payload})
+
+    def counted(at: int) -> None:
+        used = usage(calls)
+        last = {
+            "input_tokens": used["input"] + used["cache_read"],
+            "cached_input_tokens": used["cache_read"],
+            "output_tokens": used["output"],
+            "reasoning_output_tokens": 0,
+        }
+        last["total_tokens"] = last["input_tokens"] + last["output_tokens"]
+        for name, n in last.items():
+            total[name] += n
+        add(
+            at,
+            "event_msg",
+            {"type": "token_count", "info": {"total_token_usage": dict(total), "last_token_usage": last}},
+        )
+
+    git = {
+        "branch": story.branch,
+        "commit_hash": "0" * 40,
+        "repository_url": f"https://example.org/dev/{story.repo}.git",
+    }
+    meta = {"id": story.session_id, "cwd": story.cwd, "originator": "codex_cli", "cli_version": "0.125.0", "git": git}
+    add(story.start_us, "session_meta", meta)
+    for at, beat in clock(story):
+        if beat.kind == "prompt":
+            add(at, "turn_context", {"model": story.model, "cwd": story.cwd, "approval_policy": "on-request"})
+            add(at, "event_msg", {"type": "user_message", "message": beat.text})
+        elif beat.kind in ("interrupt", "reject"):
+            add(at, "event_msg", {"type": "turn_aborted", "reason": "interrupted"})
+        elif beat.kind == "think":
+            add(at, "response_item", {"type": "reasoning", "summary": [], "content": None, "encrypted_content": "x"})
+        elif beat.kind == "say":
+            calls += 1
+            content = [{"type": "output_text", "text": beat.text}]
+            add(at, "event_msg", {"type": "agent_message", "message": beat.text})
+            add(at, "response_item", {"type": "message", "role": "assistant", "content": content})
+            counted(at)
+        else:
+            calls += 1
+            _codex_call(add, at, story, beat, f"call_{story.number:02d}_{calls:03d}")
+            counted(at + 900_000)
+    return _lines(records)
+
+
+def _codex_call(
+    add: Callable[[int, str, dict[str, Any]], None], at: int, story: Story, beat: Beat, call_id: str
+) -> None:
+    later = at + 800_000
+    if beat.kind == "edit":
+        before, after = beat.old.splitlines(), beat.new.splitlines()
+        body = "\n".join([*(f" {line}" for line in before), *(f"+{line}" for line in after[len(before) :])])
+        patch = f"*** Begin Patch\n*** Update File: {beat.path}\n@@\n{body}\n*** End Patch"
+        call = {
+            "type": "custom_tool_call",
+            "name": "apply_patch",
+            "call_id": call_id,
+            "input": patch,
+            "status": "completed",
+        }
+        add(at, "response_item", call)
+        if beat.failed:
+            output = "apply_patch verification failed: Failed to find expected lines"
+        else:
+            output = json.dumps({"output": "Success. Updated the following files", "metadata": {"exit_code": 0}})
+            diff = f"@@ -{beat.start_line},{len(before)} +{beat.start_line},{len(after)} @@\n{body}\n"
+            change = {f"{story.cwd}/{beat.path}": {"type": "update", "unified_diff": diff, "move_path": None}}
+            add(at, "event_msg", {"type": "patch_apply_end", "call_id": call_id, "success": True, "changes": change})
+        add(later, "response_item", {"type": "custom_tool_call_output", "call_id": call_id, "output": output})
+        return
+    command = {"read": f"sed -n '1,80p' {beat.path}", "search": f"rg {beat.text} src", "shell": beat.command}[beat.kind]
+    arguments = json.dumps({"cmd": command, "workdir": story.cwd})
+    add(
+        at,
+        "response_item",
+        {"type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": call_id},
+    )
+    output = f"Chunk ID: 1\nWall time: 0.8 seconds\nProcess exited with code {int(beat.failed)}\nOutput:\n{beat.result}"
+    add(later, "response_item", {"type": "function_call_output", "call_id": call_id, "output": output})
+
+
+def _pi(story: Story) -> str:
+    records: list[dict[str, Any]] = [
+        {"type": "session", "version": 3, "id": story.session_id, "timestamp": to_iso(story.start_us), "cwd": story.cwd}
+    ]
+    calls = 0
+    tools = {"read": "read", "edit": "edit", "reject": "edit", "search": "grep", "shell": "bash"}
+
+    def add(at: int, message: dict[str, Any]) -> None:
+        parent = records[-1]["id"] if len(records) > 1 else None
+        entry = {"type": "message", "id": f"{len(records):08x}", "parentId": parent, "timestamp": to_iso(at)}
+        records.append({**entry, "message": {**message, "timestamp": at // 1000}})
+
+    def assistant(at: int, block: dict[str, Any], stop: str) -> None:
+        used = usage(calls)
+        total = used["input"] + used["output"] + used["cache_read"] + used["cache_write"]
+        cost = {"input": 0.00004, "output": 0.0021, "cacheRead": 0.0052, "cacheWrite": 0.0032, "total": 0.01054}
+        counts = {
+            "input": used["input"],
+            "output": used["output"],
+            "cacheRead": used["cache_read"],
+            "cacheWrite": used["cache_write"],
+            "totalTokens": total,
+            "cost": cost,
+        }
+        facts = {
+            "api": "anthropic-messages",
+            "provider": "anthropic",
+            "model": story.model,
+            "usage": counts,
+            "stopReason": stop,
+        }
+        add(at, {"role": "assistant", "content": [block], **facts})
+
+    for at, beat in clock(story):
+        if beat.kind == "prompt":
+            add(at, {"role": "user", "content": [{"type": "text", "text": beat.text}]})
+        elif beat.kind == "interrupt":
+            assistant(at, {"type": "text", "text": ""}, "aborted")
+        elif beat.kind in ("think", "say"):
+            calls += 1
+            key = "thinking" if beat.kind == "think" else "text"
+            assistant(at, {"type": key, key: beat.text}, "stop")
+        else:
+            calls += 1
+            call_id = f"call_{calls:03d}"
+            arguments = _pi_arguments(beat)
+            assistant(
+                at, {"type": "toolCall", "id": call_id, "name": tools[beat.kind], "arguments": arguments}, "toolUse"
+            )
+            result = {
+                "toolCallId": call_id,
+                "toolName": tools[beat.kind],
+                "content": [{"type": "text", "text": beat.result}],
+            }
+            add(at + 800_000, {"role": "toolResult", **result, "isError": beat.failed or beat.kind == "reject"})
+    return _lines(records)
+
+
+def _pi_arguments(beat: Beat) -> dict[str, Any]:
+    if beat.kind in ("edit", "reject"):
+        return {"path": beat.path, "edits": [{"oldText": beat.old, "newText": beat.new}]}
+    if beat.kind == "read":
+        return {"path": beat.path}
+    return {"pattern": beat.text} if beat.kind == "search" else {"command": beat.command}
+
+
+def _gemini(story: Story) -> str:
+    messages: list[dict[str, Any]] = []
+    calls = 0
+    names = {
+        "read": "read_file",
+        "edit": "replace",
+        "reject": "replace",
+        "search": "search_file_content",
+        "shell": "run_shell_command",
+    }
+    for at, beat in clock(story):
+        row: dict[str, Any] = {"id": f"m{len(messages)}", "timestamp": to_iso(at)}
+        if beat.kind == "prompt":
+            messages.append({**row, "type": "user", "content": [{"text": beat.text}]})
+            continue
+        if beat.kind == "interrupt":
+            messages.append({**row, "type": "info", "content": "Request cancelled."})
+            continue
+        calls += 1
+        used = usage(calls)
+        tokens = {
+            "input": used["input"] + used["cache_read"],
+            "output": used["output"],
+            "cached": used["cache_read"],
+            "thoughts": 20,
+        }
+        tokens |= {"tool": 0, "total": tokens["input"] + tokens["output"] + 20}
+        row |= {
+            "type": "gemini",
+            "content": beat.text if beat.kind == "say" else "",
+            "tokens": tokens,
+            "model": story.model,
+        }
+        if beat.kind == "think":
+            row["thoughts"] = [{"subject": "Plan", "description": beat.text, "timestamp": to_iso(at)}]
+        elif beat.kind != "say":
+            row["toolCalls"] = [_gemini_call(names[beat.kind], beat, f"{names[beat.kind]}-{calls}", at)]
+        messages.append(row)
+    head = {"sessionId": story.session_id, "projectHash": "0" * 64, "startTime": to_iso(story.start_us)}
+    return json.dumps({**head, "lastUpdated": messages[-1]["timestamp"], "messages": messages}, indent=2)
+
+
+def _gemini_call(name: str, beat: Beat, call_id: str, at: int) -> dict[str, Any]:
+    key = "error" if beat.failed else "output"
+    arguments = (
+        {"file_path": beat.path} if beat.path else {"command": beat.command} if beat.command else {"pattern": beat.text}
+    )
+    if beat.kind in ("edit", "reject"):
+        arguments |= {"old_string": beat.old, "new_string": beat.new}
+    status = "cancelled" if beat.kind == "reject" else "error" if beat.failed else "success"
+    response = {"functionResponse": {"id": call_id, "name": name, "response": {key: beat.result or "cancelled"}}}
+    return {
+        "id": call_id,
+        "name": name,
+        "args": arguments,
+        "result": [response],
+        "status": status,
+        "timestamp": to_iso(at),
+    }
+
+
+_WRITERS: dict[str, Callable[[Story], str]] = {
+    "claude-code": _claude,
+    "codex": _codex,
+    "pi": _pi,
+    "gemini-cli": _gemini,
+}
+
+
+ARCHIVE = Path(__file__).parents[1] / "src/agentsignals/cli/demo_sessions.tar.gz"
+
+
+def archived() -> bytes:
+    """Return the demo's sessions as a tar archive, compressed."""
+    plain = BytesIO()
+    with tarfile.open(fileobj=plain, mode="w") as archive:
+        for path, text in sorted((_path(story), _WRITERS[story.format](story)) for story in stories()):
+            member = tarfile.TarInfo(path)
+            member.size = len(text.encode())
+            archive.addfile(member, BytesIO(text.encode()))
+    return gzip.compress(plain.getvalue(), mtime=0)
+
+
+if __name__ == "__main__":
+    ARCHIVE.write_bytes(archived())
