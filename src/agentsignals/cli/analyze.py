@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -88,19 +89,16 @@ def run_analyze(options: argparse.Namespace) -> int:
         from agentsignals.ui import check_report
 
         check_report(Path(options.report))
-    bar = Bar(options.quiet)
-    names = ("jobs", "engine", "embedder")
-    settings = {name: getattr(options, name) for name in names} | {"force_format": options.format, "progress": bar}
+    settings = {name: getattr(options, name) for name in ("jobs", "engine", "embedder")}
+    settings["force_format"] = options.format
     if options.wait is not None:
         settings["wait_s"] = options.wait
     if options.exclude:
         from agentsignals.sources import read_exclusions
 
         settings["exclude"] = read_exclusions(options.exclude)
-    try:
-        summary, store = pipeline.analyze_into(options.sources, options.store, tell=_tell, **settings)
-    finally:
-        bar.close()
+    with Bar(options.quiet) as bar:
+        summary, store = pipeline.analyze_into(options.sources, options.store, tell=_tell, progress=bar, **settings)
     if options.report:
         from agentsignals.ui import report
 
@@ -120,8 +118,6 @@ def _say(summary: Summary, options: argparse.Namespace, store: Store, folder: Pa
         if options.json:
             print(json_text(summary))
         return
-    from agentsignals.cli.first_findings import findings_of, last_lines
-
     made = findings_of(store, getattr(options, "jobs", None))
     if options.json:
         print(json_text({**msgspec.structs.asdict(summary), "findings": made}))
@@ -142,7 +138,7 @@ def _summary_text(summary: Summary) -> str:
     )
     priced = summary.sessions - summary.unpriced_sessions
     cost = f"{bound}${summary.cost_usd:,.2f} over {priced:,} sessions with a known price"
-    rows = [
+    rows: list[tuple[str, Any]] = [
         ("artifacts", f"{summary.artifacts:,} ({formats}); {summary.parsed:,} read, {summary.unchanged:,} unchanged"),
         ("sessions", figure(summary.sessions) + (f", {summary.attempts:,} attempts" if summary.attempts else "")),
         ("prompts", figure(summary.prompts)),
@@ -153,52 +149,38 @@ def _summary_text(summary: Summary) -> str:
         ("skipped", skipped + (f"; {summary.other_files:,} files that are no traces" if summary.other_files else "")),
         ("store", summary.store),
     ]
-    rows += _met(summary)
-    if summary.silent_sessions:
-        silent = ", ".join(f"{n:,} {name}" for name, n in sorted(summary.silent_sessions.items()))
-        rows.append(("silent", f"{silent}: sessions without a prompt, a call or a token; another agent's, perhaps"))
-    if summary.lower_bounds:
-        rows.append(
-            (
-                "at least",
-                f"{summary.lower_bounds:,} sessions log output in mid-stream; their visible text alone comes to about"
-                f" {summary.visible_output_tokens:,} tokens ({VISIBLE_ERROR})",
-            )
-        )
-    if summary.stored_sessions != summary.sessions:
-        rows.append(("held", f"{summary.stored_sessions:,} sessions in the store, of all sources"))
-    if summary.deleted_files:
-        rows.append(
-            (
-                "deleted",
-                f"{summary.deleted_files:,} files are gone; the store keeps the {summary.deleted_sessions:,} sessions"
-                " that were in no other: agentsignals forget --deleted",
-            )
-        )
-    if summary.repeated:
-        rows.append(("repeated", f"{summary.repeated:,} artifacts hold what another one holds, counted once"))
-    if summary.excluded_sessions or summary.excluded_sources:
-        rows.append(("excluded", f"{summary.excluded_sources:,} sources, {summary.excluded_sessions:,} sessions"))
-    if summary.restored_sessions:
-        rows.append(("restored", f"{summary.restored_sessions:,} sessions of damaged parts were read again"))
-    if summary.lost_sessions:
-        lost = summary.lost_sessions
-        rows.append(
-            ("lost", f"{len(lost):,} sessions whose sources are gone: {', '.join(lost[:5])}{' …' * (len(lost) > 5)}")
-        )
-    if summary.report:
-        rows.append(("report", written_as(summary.report)))
-    return "\n".join(f"{name:10}  {value}" for name, value in rows)
-
-
-def _met(summary: Summary) -> list[tuple[str, str]]:
-    """The first and the last version that was met of each format, what is not read, and what is new in what is."""
+    # The first and the last version of each format, the files that are not read, and new fields in those that are.
     spans = ((name, list(met), sum(met.values())) for name, met in summary.versions.items())
     met_by = (f"{name} {met[0]}{f' to {met[-1]}' if len(met) > 1 else ''} ({n:,} files)" for name, met, n in spans)
-    rows = [("versions", printable(", ".join(met_by)))] if summary.versions else []
+    rows.append(("versions", printable(", ".join(met_by))))
     rows += [("not read", line) for line in _unread(summary)]
-    new = summary.unknown_fields[:_UNREAD_LINES]
-    return rows + [("new fields", f"{drift_line(unknown)}: {NEW_FIELDS}") for unknown in new]
+    rows += [("new fields", f"{drift_line(u)}: {NEW_FIELDS}") for u in summary.unknown_fields[:_UNREAD_LINES]]
+    silent = ", ".join(f"{n:,} {name}" for name, n in sorted(summary.silent_sessions.items()))
+    in_mid_stream = (
+        f"{summary.lower_bounds:,} sessions log output in mid-stream; their visible text alone comes to about"
+        f" {summary.visible_output_tokens:,} tokens ({VISIBLE_ERROR})"
+    )
+    deleted = (
+        f"{summary.deleted_files:,} files are gone; the store keeps the {summary.deleted_sessions:,} sessions that were"
+        " in no other: agentsignals forget --deleted"
+    )
+    excluded = f"{summary.excluded_sources:,} sources, {summary.excluded_sessions:,} sessions"
+    lost = summary.lost_sessions
+    named = f"{', '.join(lost[:5])}{' …' * (len(lost) > 5)}"
+    held = f"{summary.stored_sessions:,} sessions in the store, of all sources"
+    rows += [
+        ("silent", silent and f"{silent}: sessions without a prompt, a call or a token; another agent's, perhaps"),
+        ("at least", in_mid_stream if summary.lower_bounds else ""),
+        ("held", held if summary.stored_sessions != summary.sessions else ""),
+        ("deleted", deleted if summary.deleted_files else ""),
+        ("repeated", summary.repeated and f"{summary.repeated:,} artifacts hold what another one holds, counted once"),
+        ("excluded", excluded if summary.excluded_sessions or summary.excluded_sources else ""),
+        ("restored", summary.restored_sessions
+         and f"{summary.restored_sessions:,} sessions of damaged parts were read again"),
+        ("lost", lost and f"{len(lost):,} sessions whose sources are gone: {named}"),
+        ("report", summary.report and written_as(summary.report)),
+    ]  # fmt: skip
+    return "\n".join(f"{name:10}  {value}" for name, value in rows if value)
 
 
 def _unread(summary: Summary) -> list[str]:
@@ -213,16 +195,13 @@ def _unread(summary: Summary) -> list[str]:
         files = sum(group.files for group in rest)
         lines.append(f"{files:,} of {len(rest):,} more kinds: --json names them, and the page Files of `serve`")
     if not summary.sessions and not summary.unread:
-        lines.append(_why_nothing(summary))
+        if summary.formats:
+            lines.append(f"what was read tells of sessions that are not here: {', '.join(sorted(summary.formats))}")
+        elif summary.other_files:
+            lines.append("no file there begins as a trace does, neither as JSON nor as an archive")
+        else:
+            lines.append("there is no file")
     return lines
-
-
-def _why_nothing(summary: Summary) -> str:
-    if summary.formats:
-        return f"what was read tells of sessions that are not here: {', '.join(sorted(summary.formats))}"
-    if summary.other_files:
-        return "no file there begins as a trace does, neither as JSON nor as an archive"
-    return "there is no file"
 
 
 def _tell(what: str) -> None:
@@ -230,16 +209,12 @@ def _tell(what: str) -> None:
 
 
 def run_measure(options: argparse.Namespace) -> int:
-    bar = Bar(options.quiet)
-    try:
-        wait = {} if options.wait is None else {"wait_s": options.wait}
+    wait = {} if options.wait is None else {"wait_s": options.wait}
+    with Bar(options.quiet) as bar:
         done = pipeline.measure(options.store, bar, embedder=options.embedder, tell=_tell, **wait)
-    finally:
-        bar.close()
     sessions, values, signals = (f"{done[name]:,} {name}" for name in ("sessions", "values", "signals"))
-    print(
-        json_text(done) if options.json else f"{sessions} measured anew: {values} of {signals} are others than before"
-    )
+    text = f"{sessions} measured anew: {values} of {signals} are others than before"
+    print(json_text(done) if options.json else text)
     return 0
 
 
@@ -248,15 +223,12 @@ def run_demo(options: argparse.Namespace) -> int:
     from agentsignals.ui import report
 
     folder = Path(options.folder)
-    bar = Bar(options.quiet)
     sources = demo_corpus.make_corpus(folder / "corpus")
-    place_of_it = options.store or folder / "store"
-    try:
-        summary, store = pipeline.analyze_into([str(sources)], place_of_it, progress=bar)
-    finally:
-        bar.close()
+    place = options.store or folder / "store"
+    with Bar(options.quiet) as bar:
+        summary, store = pipeline.analyze_into([str(sources)], place, progress=bar)
     summary.report = str(report.write(store, folder / "report.html").resolve())
-    _say(summary, options, store, place_of_it)
+    _say(summary, options, store, place)
     return 0
 
 
@@ -272,16 +244,13 @@ def run_start(options: argparse.Namespace) -> int:
     there = found_homes()
     summary = None
     if there:
-        bar = Bar(options.quiet or not sys.stderr.isatty())
-        try:
+        with Bar(options.quiet or not sys.stderr.isatty()) as bar:
             summary = pipeline.analyze(sorted(there), options.store, progress=bar)
-        finally:
-            bar.close()
     store = Store(options.store) if (resolve_folder(options.store) / INDEX_FILE).exists() else None
     if store is None or not store.manifest.sessions:
-        raise SourceError(
-            "No session was found on this machine.", f"{_looked_for()} `{_DEMO}` shows what there would be."
-        )
+        folders = "; ".join(f"{agent}: {', '.join(where)}" for agent, where in homes().items())
+        hint = f"Looked for {folders}. Name a file or folder: `agentsignals analyze FOLDER`."
+        raise SourceError("No session was found on this machine.", f"{hint} `{_DEMO}` shows what there would be.")
     made = findings_of(store)
     if options.json:
         print(json_text({"agents": sorted(there), "store": str(store.folder), "read": summary, "findings": made}))
@@ -290,9 +259,3 @@ def run_start(options: argparse.Namespace) -> int:
     print(printable(f"{read}; store {store.folder}"))
     print(f"\n{last_lines(store, made, options.store, SENTENCES, SENTENCES + LINES)}")
     return 0
-
-
-def _looked_for() -> str:
-    """Every folder in which an agent would keep its sessions."""
-    folders = "; ".join(f"{agent}: {', '.join(where)}" for agent, where in homes().items())
-    return f"Looked for {folders}. Name a file or folder: `agentsignals analyze FOLDER`."

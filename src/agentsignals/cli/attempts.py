@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from msgspec.structs import asdict
 
@@ -12,81 +12,48 @@ import agentsignals
 from agentsignals.cli.output import json_text
 from agentsignals.cli.printing import Printed
 from agentsignals.errors import UsageError
-from agentsignals.questions import audit, failure_map
-from agentsignals.questions.alignment import (
-    BECAUSE,
-    FACTS,
-    MOST_RUNS,
-    OF_TASK,
-    OF_TRIAL,
-    Alignment,
-    Place,
-    Run,
-    Side,
-    Step,
-    align,
-    reference_of,
-)
+from agentsignals.questions import alignment, audit, failure_map
+from agentsignals.questions.alignment import Alignment, Place, Step
 from agentsignals.questions.audit import AuditReport, rate_text
 from agentsignals.questions.compare.attempts import answer_over_attempts
-from agentsignals.questions.drivers import Contrast, Drivers
+from agentsignals.questions.drivers import Drivers
 from agentsignals.questions.drivers.predictors import Models
 from agentsignals.questions.failure_map import FailureMap, class_text, passes_text, share_text
 from agentsignals.redaction import without_keys_in
 from agentsignals.store import Store
 from agentsignals.store.query import ask, connect
 
-Made = TypeVar("Made")
-_Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]
-"""Title, headings, rows."""
+_LISTED = 25
 
 
-def answered(
-    options: argparse.Namespace, make: Callable[[Store, Sequence[str], str], Made], as_text: Callable[..., str]
-) -> int:
-    """Prints what is made of a store, without keys in it; the verb's exit code."""
-
-    made = without_keys_in(make(Store(options.store), options.by, options.where))
+def _answer(options: argparse.Namespace, question: Callable[..., Any], as_text: Callable[..., str]) -> int:
+    """Print an answer over the attempts of a store, without keys in it."""
+    by, where = options.by, options.where
+    made = without_keys_in(answer_over_attempts(Store(options.store), question(by, where), where=where))
     print(json_text(made) if options.json else as_text(made, as_markdown=options.markdown))
     return 0
 
 
 # `failures`: why attempts of eval runs failed, by candidate.
 
-_LISTED, _WIDEST = 25, 70
 _EXAMPLES = 3
 """Examples of each class; --json has all."""
 
 
 def run_failures(options: argparse.Namespace) -> int:
-    return answered(options, failures_of, failures_text)
-
-
-def failures_of(store: Store, by: Sequence[str], where: str) -> FailureMap:
-    """Return the map of a store. StoreError without attempts; UsageError where no attempt has a column of `by`."""
-    made: FailureMap = answer_over_attempts(store, failure_map.question(by, where), where=where)
-    return made
+    return _answer(options, failure_map.question, failures_text)
 
 
 def failures_text(made: FailureMap, *, as_markdown: bool = False) -> str:
-    """The map as tables and sentences."""
-
+    """Return the map as tables and sentences."""
     head = (
         f"{made.failed:,} of {made.first_attempts:,} first attempts failed or were broken off;"
         f" candidates by {', '.join(made.by)}"
     )
-    classes = [(class_text(share.name), share_text(share, made.failed)) for share in made.classes]
-    candidates = [
-        (
-            c.name,
-            c.first_attempts,
-            c.not_judged,
-            c.not_earned,
-            c.failed,
-            ", ".join(f"{class_text(s.name)} {s.n:,}" for s in c.classes),
-        )
-        for c in made.candidates[:_LISTED]
-    ]
+    candidates = []
+    for c in made.candidates[:_LISTED]:
+        classes = ", ".join(f"{class_text(s.name)} {s.n:,}" for s in c.classes)
+        candidates.append((c.name, c.first_attempts, c.not_judged, c.not_earned, c.failed, classes))
     examples = [
         (class_text(entry.name), entry.because, entry.file or "", entry.session_id, entry.seq)
         for share in made.classes
@@ -96,9 +63,10 @@ def failures_text(made: FailureMap, *, as_markdown: bool = False) -> str:
         (class_text(p.verdict), p.because, p.candidate, p.session_id, p.acts[0].get("seq") if p.acts else "")
         for p in made.not_earned[:_LISTED]
     ]
-    answer = Printed(markdown=as_markdown, widest=_WIDEST)
+    answer = Printed(markdown=as_markdown, widest=70)
     answer.lines([head], "")
-    answer.table(("class", "first attempts, share of what failed"), classes)
+    shares = [(class_text(share.name), share_text(share, made.failed)) for share in made.classes]
+    answer.table(("class", "first attempts, share of what failed"), shares)
     names = ("candidate", "first attempts", "not judged", "pass not earned", "failed", "by")
     answer.table(names, candidates, "by candidate")
     answer.table(("class", "because", "where to look", "session", "event"), examples, "examples")
@@ -114,194 +82,145 @@ def failures_text(made: FailureMap, *, as_markdown: bool = False) -> str:
 
 # `audit`: whether passed attempts of eval runs were earned.
 
-_WIDEST_AUDIT = 90
 _VERDICTS = ("derived", "retrieved", "verifier_touched", "cannot_tell")
 
 
 def run_audit(options: argparse.Namespace) -> int:
-    return answered(options, audit_of, audit_text)
-
-
-def audit_of(store: Store, by: Sequence[str], where: str) -> AuditReport:
-    """Return the audit of a store. StoreError without attempts; UsageError where no attempt has a column of `by`."""
-    made: AuditReport = answer_over_attempts(store, audit.question(by, where), where=where)
-    return made
+    return _answer(options, audit.question, audit_text)
 
 
 def audit_text(made: AuditReport, *, as_markdown: bool = False) -> str:
-    """The audit as tables and sentences."""
-
-    n = sum(made.passed.values())
-    head = f"{n:,} first attempts passed: " + ", ".join(
-        f"{made.passed.get(verdict, 0):,} {verdict.replace('_', ' ')}" for verdict in _VERDICTS
-    )
-    whole = [made.everyone, *(made.candidates[:_LISTED] if len(made.candidates) > 1 else [])]
+    """Return the audit as tables and sentences."""
+    counts = ", ".join(f"{made.passed.get(verdict, 0):,} {verdict.replace('_', ' ')}" for verdict in _VERDICTS)
     candidates = [
         (c.name, rate_text(c.resolved), rate_text(c.earned), rate_text(c.earned_at_most),
          *(c.passed.get(v, 0) for v in _VERDICTS[1:]))
-        for c in whole
+        for c in [made.everyone, *(made.candidates[:_LISTED] if len(made.candidates) > 1 else [])]
     ]  # fmt: skip
-    lines: list[tuple[Any, ...]] = [
-        (
-            entry.verdict.replace("_", " "),
-            entry.because,
-            entry.session_id,
-            entry.acts[0].get("seq") if entry.acts else "",
-            entry.acts[0].get("from_seq", "") if entry.acts else "",
-        )
-        for entry in made.listed
-        if entry.verdict != "derived"
-    ]
-    answer = Printed(markdown=as_markdown, widest=_WIDEST_AUDIT)
-    answer.lines([head], "")
+    lines: list[tuple[Any, ...]] = []
+    for entry in made.listed:
+        if entry.verdict != "derived":
+            places = (entry.acts[0].get("seq"), entry.acts[0].get("from_seq", "")) if entry.acts else ("", "")
+            lines.append((entry.verdict.replace("_", " "), entry.because, entry.session_id, *places))
+    answer = Printed(markdown=as_markdown, widest=90)
+    answer.lines([f"{sum(made.passed.values()):,} first attempts passed: {counts}"], "")
     names = ("candidate", "resolved", "earned, at least", "at most", "retrieved", "verifier touched", "cannot tell")
     answer.table(names, candidates, "resolve rate")
     answer.table(("verdict", "because", "session", "event", "shown at"), lines[:_LISTED], "not derived")
     reasons = sorted(made.cannot_tell.items(), key=lambda item: -item[1])[:_LISTED]
     answer.table(("why", "passes"), reasons, "cannot tell, why")
-    answer.lines(
-        [*([f"and {len(lines) - _LISTED} more (--json has all)"] if len(lines) > _LISTED else []), made.caveat]
-    )
+    more = [f"and {len(lines) - _LISTED} more (--json has all)"] if len(lines) > _LISTED else []
+    answer.lines([*more, made.caveat])
     return str(answer)
 
 
 # `align`: runs of one task beside each other, and where they part.
 
-_WIDEST_ALIGN = 90
 _FILES = 5
 
 
 def run_align(options: argparse.Namespace) -> int:
     store = Store(options.store)
-    sessions, facts = _chosen(store, options)
-    made = align(sessions, facts)
-    if options.json:
-        print(json_text(without_keys_in({"alignments": [_plain(alignment) for alignment in made]})))
-        return 0
-    print(_report(made, markdown=options.markdown))
-    return 0
-
-
-def _chosen(store: Store, options: argparse.Namespace) -> tuple[list[Any], dict[str, dict[str, Any]]]:
-    """The sessions, the one that the others are held against first, and what is recorded of each."""
-
-    ways = [bool(options.sessions), options.task is not None, options.trial is not None]
-    if sum(ways) != 1:
+    if (bool(options.sessions), options.task is not None, options.trial is not None).count(True) != 1:
         raise UsageError("Runs are named by their sessions, by --task, or by --trial.", "Give one of these.")
     connection = connect(store)
     if options.sessions:
         ids = [store.resolve(name) for name in options.sessions]
     else:
-        query, name = (OF_TASK, options.task) if options.task is not None else (OF_TRIAL, options.trial)
-        ids = [row["session_id"] for row in ask(connection, query, {"name": name})]
-    ids = list(dict.fromkeys(ids)) if not options.sessions else ids
-    if not 2 <= len(ids) <= MOST_RUNS:
+        of_task = options.task is not None
+        query, name = (alignment.OF_TASK, options.task) if of_task else (alignment.OF_TRIAL, options.trial)
+        ids = list(dict.fromkeys(row["session_id"] for row in ask(connection, query, {"name": name})))
+    if not 2 <= len(ids) <= alignment.MOST_RUNS:
+        came = "One run" if len(ids) == 1 else f"{len(ids)} runs"
         raise UsageError(
-            f"{'One run' if len(ids) == 1 else f'{len(ids)} runs'} with calls came; 2 to {MOST_RUNS} are aligned.",
+            f"{came} with calls came; 2 to {alignment.MOST_RUNS} are aligned.",
             '`agentsignals query "SELECT task_id, count(*) FROM attempts GROUP BY 1"` says what there is.',
         )
-    facts = {row["session_id"]: row for row in ask(connection, FACTS, {"ids": ids})}
+    facts = {row["session_id"]: row for row in ask(connection, alignment.FACTS, {"ids": ids})}
     sessions = [store.session(session_id) for session_id in ids]
-    if options.task is not None:
-        reference = reference_of(sessions, facts)
+    if options.task is not None:  # the one that the others are compared with goes first
+        reference = alignment.reference_of(sessions, facts)
         sessions = [reference, *(s for s in sessions if s is not reference)]
-    return sessions, facts
+    made = alignment.align(sessions, facts)
+    if options.json:
+        print(json_text(without_keys_in({"alignments": [_as_plain(each) for each in made]})))
+    else:
+        print(_alignments_text(made, markdown=options.markdown))
+    return 0
 
 
-def _report(made: Sequence[Alignment], *, markdown: bool) -> str:
-    """The runs, where each parts from the first, and what came then in both."""
-    answer = Printed(markdown=markdown, widest=_WIDEST_ALIGN, cut=True)
-    runs = [made[0].left, *(alignment.right for alignment in made)]
-    answer.table(
-        ("run", "session", "model, or agent", "outcome", "patch", "ended", "calls", "failed"),
-        without_keys_in([_run(n, run) for n, run in enumerate(runs)]),
-    )
-    answer.table(
-        ("run", "same", "alike", "differ at", "stray at", "part at", "because", "sure", "lines changed alike"),
-        [(f"1 × {n}", *_where(alignment)) for n, alignment in enumerate(made, 2)],
-    )
+def _alignments_text(made: Sequence[Alignment], *, markdown: bool) -> str:
+    """Return the runs, where each parts from the first, and what came then in both."""
+    answer = Printed(markdown=markdown, widest=90, cut=True)
+    runs: list[tuple[Any, ...]] = []
+    for run in [made[0].left, *(each.right for each in made)]:
+        attempt = "" if run.attempt_index is None else f", attempt {run.attempt_index + 1}"
+        who = f"{run.model or run.agent}{attempt}"
+        runs.append((len(runs) + 1, run.session_id, who, run.outcome, run.patch, run.ended, run.calls, run.failed))
+    names: tuple[str, ...] = ("run", "session", "model, or agent", "outcome", "patch", "ended", "calls", "failed")
+    answer.table(names, without_keys_in(runs))
+
+    def at(place: Place | None) -> str:
+        return "never" if place is None else f"{place.left}, {place.right}"
+
+    rows = []
+    for n, each in enumerate(made, 2):
+        apart, parting = each.divergence, each.divergence.parts
+        shared = "" if apart.changes_shared is None else f"{apart.changes_shared:.0%}"
+        basis, sure = ("", "") if parting is None else (parting.basis, "yes" if parting.sure else "no")
+        places = (at(apart.differs), at(apart.strays), at(None if parting is None else parting.place))
+        rows.append((f"1 × {n}", each.same, each.alike, *places, basis, sure, shared))
+    names = ("run", "same", "alike", "differ at", "stray at", "part at", "because", "sure", "lines changed alike")
+    answer.table(names, rows)
     explained = (
         "Calls of the first and of the other, counted from 1. Differ: the first that is not the same. Stray: the first"
         " step that the other never takes. Part: they do not come together again."
     )
     answer.lines([explained], "")
-    for n, alignment in enumerate(made, 2):
-        parting = alignment.divergence.parts
+    for n, each in enumerate(made, 2):
+        parting = each.divergence.parts
         if parting is None:
             continue
         place = parting.place
-        parted = f"they part at call {place.left} of 1 and {place.right} of {n}; {_because(alignment)}."
+        parted = f"they part at call {place.left} of 1 and {place.right} of {n}; {_because(each)}."
         answer.lines([f"1 × {n}: {parted}"], "## ")
-        for which, at, side in ((1, place.left, parting.left), (n, place.right, parting.right)):
-            answer.lines([f"{which} then: {_rest(side)}"], "")
-            names = ("call", "event", "tool", "about", "status")
-            answer.table(names, without_keys_in([_step(at + k, step) for k, step in enumerate(side.next)]))
-    if together := [str(n) for n, alignment in enumerate(made, 2) if alignment.divergence.parts is None]:
+        for which, start, side in ((1, place.left, parting.left), (n, place.right, parting.right)):
+            files = ", ".join(without_keys_in(side.only[:_FILES])) + (" …" if len(side.only) > _FILES else "")
+            rest = f"{side.steps:,} calls, {side.failed:,} failed" + (f"; only here: {files}" if files else "")
+            answer.lines([f"{which} then: {rest if side.steps else 'had ended'}"], "")
+            steps = [(start + k, s.seq, s.tool, s.about, s.error or s.status) for k, s in enumerate(side.next)]
+            answer.table(("call", "event", "tool", "about", "status"), without_keys_in(steps))
+    if together := [str(n) for n, each in enumerate(made, 2) if each.divergence.parts is None]:
         answer.lines([f"1 × {', '.join(together)}: no step after which one goes where the other never goes."], "## ")
     return str(answer)
 
 
-def _because(alignment: Alignment) -> str:
-    parting = alignment.divergence.parts
+def _because(each: Alignment) -> str:
+    parting = each.divergence.parts
     if parting is None:
         return ""
-    return BECAUSE[parting.basis] + (f" (not sure: {parting.unsure})" if parting.unsure else "")
+    return alignment.BECAUSE[parting.basis] + (f" (not sure: {parting.unsure})" if parting.unsure else "")
 
 
-def _rest(side: Side) -> str:
-    if not side.steps:
-        return "had ended"
-    files = ", ".join(without_keys_in(side.only[:_FILES])) + (" …" if len(side.only) > _FILES else "")
-    return f"{side.steps:,} calls, {side.failed:,} failed" + (f"; only here: {files}" if files else "")
+def _as_plain(each: Alignment) -> dict[str, Any]:
+    """Return an alignment for a machine: steps as a reader sees them, without what they are compared by."""
 
+    def step(shown: Step | None) -> dict[str, Any] | None:
+        names = ("seq", "kind", "tool", "about", "status", "error")
+        return None if shown is None else {name: getattr(shown, name) for name in names}
 
-def _run(n: int, run: Run) -> tuple[Any, ...]:
-    who = run.model or run.agent
-    attempt = "" if run.attempt_index is None else f", attempt {run.attempt_index + 1}"
-    return n + 1, run.session_id, f"{who}{attempt}", run.outcome, run.patch, run.ended, run.calls, run.failed
-
-
-def _where(alignment: Alignment) -> tuple[Any, ...]:
-    apart = alignment.divergence
-    parting = apart.parts
-    shared = "" if apart.changes_shared is None else f"{apart.changes_shared:.0%}"
-    places = (apart.differs, apart.strays, None if parting is None else parting.place)
-    basis, sure = ("", "") if parting is None else (parting.basis, "yes" if parting.sure else "no")
-    return alignment.same, alignment.alike, *map(_place, places), basis, sure, shared
-
-
-def _place(place: Place | None) -> str:
-    return "never" if place is None else f"{place.left}, {place.right}"
-
-
-def _step(call: int, step: Step) -> tuple[Any, ...]:
-    return call, step.seq, step.tool, step.about, step.error or step.status
-
-
-def _plain(alignment: Alignment) -> dict[str, Any]:
-    """An alignment for a machine: steps as a reader sees them, without what they are compared by."""
-
-    made = asdict(alignment)
-    made["rows"] = [{"how": row.how, "left": _shown(row.left), "right": _shown(row.right)} for row in alignment.rows]
-    apart = asdict(alignment.divergence)
-    if (parting := alignment.divergence.parts) is not None:
-        sides = {"left": parting.left, "right": parting.right}
-        apart["parts"] = asdict(parting) | {"because": _because(alignment)}
-        apart["parts"] |= {
-            name: asdict(side) | {"next": [_shown(s) for s in side.next]} for name, side in sides.items()
-        }
+    made, apart, parting = asdict(each), asdict(each.divergence), each.divergence.parts
+    made["rows"] = [{"how": row.how, "left": step(row.left), "right": step(row.right)} for row in each.rows]
+    if parting is not None:
+        apart["parts"] = asdict(parting) | {"because": _because(each)}
+        for name, side in (("left", parting.left), ("right", parting.right)):
+            apart["parts"][name] = asdict(side) | {"next": [step(s) for s in side.next]}
     return made | {"divergence": apart}
-
-
-def _shown(step: Step | None) -> dict[str, Any] | None:
-    names = ("seq", "kind", "tool", "about", "status", "error")
-    return None if step is None else {name: getattr(step, name) for name in names}
 
 
 # `drivers`: which signals go with success within task and treatment.
 
 _LISTED_DRIVERS, _REASONS, _WORTH, _ALL = 40, 6, 12, 1000
-_NOT_ASKED = "not asked"
 
 
 def run_drivers(options: argparse.Namespace) -> int:
@@ -324,8 +243,7 @@ def run_drivers(options: argparse.Namespace) -> int:
 
 
 def drivers_text(made: Drivers, *, markdown: bool = False) -> str:
-    """The answer, what it rests on, and what speaks against it, as a terminal's text or as Markdown."""
-
+    """Return the answer, what it rests on, and what speaks against it, as a terminal's text or as Markdown."""
     head = [
         f"outcome: {made.outcome}; treatments by {', '.join(made.by)}",
         f"asked: {made.attempts:,} first attempts ({made.solved:,} solved) at {made.tasks:,} tasks under"
@@ -336,78 +254,66 @@ def drivers_text(made: Drivers, *, markdown: bool = False) -> str:
     if made.left_out:
         reasons = "; ".join(f"{n:,} {reason}" for reason, n in list(made.left_out.items())[:_REASONS])
         head.append(f"left out: {sum(made.left_out.values()):,} attempts ({reasons})")
-    foot = [f"mind: {warning}" for warning in made.warnings]
-    few = sum(c.p is None for c in made.contrasts)
-    if few:
-        foot.append(f"of {few:,} signals fewer than six tasks have pairs: not shown, but in --json")
-    if made.without_models:
-        foot.insert(0, f"no models: {made.without_models}")
     answer = Printed(markdown=markdown, widest=70)
     if markdown:
         answer.lines(["What goes with success"], "# ")
     answer.lines(made.answer)
     answer.lines(head)
-    for title, names, cells in _tables(made):
-        widest = _ALL if title == _NOT_ASKED else None
-        answer.table(names, cells, title.capitalize() if markdown else title, "## ", widest)
+
+    def add(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]], widest: int | None = None) -> None:
+        answer.table(names, rows, title.capitalize() if markdown else title, "## ", widest)
+
+    contrasts: list[tuple[Any, ...]] = []
+    for c in [c for c in made.contrasts if c.p is not None][:_LISTED_DRIVERS]:
+        near = "".join(f"{name} (the same); " for name in c.same_as)
+        near += ", ".join(f"{name} ({rho:+.2f})" for name, rho in c.moves_with.items())
+        share, q = "–" if c.superiority is None else f"{c.superiority:.0%}", "–" if c.q is None else f"{c.q:.2g}"
+        medians = ("–" if m is None else f"{m:.4g}" for m in (c.solved_median, c.failed_median))
+        pairs = f"{c.solved:,} and {c.failed:,}"
+        contrasts.append((c.signal, share, _ends(c.low, c.high, ".0%"), q, c.tasks, pairs, *medians, c.absent, near))
+    names = ("signal", "solved had more", "95%", "q", "tasks", "pairs of", "median solved", "failed", "absent",
+             "moves with")  # fmt: skip
+    add("signals at solved and failed attempts that share so much: correlations", names, contrasts)
+    copies = [(c.signal, f"{c.auc:.3f}", c.how, c.n) for c in made.near_copies]
+    add("set aside: tells the outcome almost by itself (--keep lets it in)", ("signal", "AUC", "how", "n"), copies)
+    if made.models is not None:
+        _add_models(add, made.models)
+    because: dict[str, list[str]] = {}
+    for entry in made.excluded:
+        because.setdefault(entry.because, []).append(entry.signal)
+    add("not asked", ("because it", "signals"), [(why, ", ".join(paths)) for why, paths in because.items()], _ALL)
+    foot = [f"no models: {made.without_models}"] if made.without_models else []
+    foot += [f"mind: {warning}" for warning in made.warnings]
+    if few := sum(c.p is None for c in made.contrasts):
+        foot.append(f"of {few:,} signals fewer than six tasks have pairs: not shown, but in --json")
     answer.lines(foot)
     return str(answer)
 
 
-def _tables(made: Drivers) -> Iterator[_Table]:
-    tested = [c for c in made.contrasts if c.p is not None]
-    if tested:
-        names = ("signal", "solved had more", "95%", "q", "tasks", "pairs of", "median solved", "failed", "absent")
-        title = "signals at solved and failed attempts that share so much: correlations"
-        yield title, (*names, "moves with"), [_contrast(c) for c in tested[:_LISTED_DRIVERS]]
-    if made.near_copies:
-        rows = [(c.signal, f"{c.auc:.3f}", c.how, c.n) for c in made.near_copies]
-        title = "set aside: tells the outcome almost by itself (--keep lets it in)"
-        yield title, ("signal", "AUC", "how", "n"), rows
-    if made.models is not None:
-        yield from _models(made.models)
-    if made.excluded:
-        because: dict[str, list[str]] = {}
-        for entry in made.excluded:
-            because.setdefault(entry.because, []).append(entry.signal)
-        yield _NOT_ASKED, ("because it", "signals"), [(why, ", ".join(paths)) for why, paths in because.items()]
+def _add_models(add: Callable[..., None], models: Models) -> None:
+    def signed(value: float | None, form: str) -> str:
+        return "" if value is None else f"{value:{form}}"
 
-
-def _contrast(c: Contrast) -> tuple[Any, ...]:
-    near = ", ".join(f"{name} ({rho:+.2f})" for name, rho in c.moves_with.items())
-    same = "".join(f"{name} (the same); " for name in c.same_as)
-    share = "–" if c.superiority is None else f"{c.superiority:.0%}"
-    q = "–" if c.q is None else f"{c.q:.2g}"
-    medians = tuple("–" if m is None else f"{m:.4g}" for m in (c.solved_median, c.failed_median))
-    pairs = f"{c.solved:,} and {c.failed:,}"
-    return c.signal, share, _ends(c.low, c.high, ".0%"), q, c.tasks, pairs, *medians, c.absent, f"{same}{near}"
+    scores = [
+        (s.features, s.model, f"{s.brier:.4f}", signed(s.auc, ".3f"), signed(s.gain, "+.4f"),
+         _ends(s.low, s.high, "+.4f"))
+        for s in models.scores
+    ]  # fmt: skip
+    title = (
+        f"foretold of tasks that the model had not seen: {models.attempts:,} attempts, {models.tasks:,} tasks,"
+        f" {models.folds} folds of tasks, {models.repeats} times; gain over {models.best_baseline}"
+    )
+    add(title, ("by", "model", "Brier", "AUC", "gain", "95%"), scores)
+    worth = [("all of them", models.jointly)] if models.jointly else []
+    worth += [(", ".join(i.signals), i) for i in models.importance]
+    rows = [(name, i.model, f"{i.value:+.4f}", _ends(i.low, i.high, "+.4f")) for name, i in worth[:_WORTH]]
+    names = ("signals", "model", "rise of Brier", "95%")
+    add("what foretelling loses where values are dealt out anew", names, rows)
+    reliability = [
+        (f"{r.foretold:.0%}", f"{r.solved:.0%}", _ends(r.low, r.high, ".0%"), r.n) for r in models.reliability
+    ]
+    add("calibration of baselines and signals, logistic", ("foretold", "solved", "95%", "n"), reliability)
 
 
 def _ends(low: float | None, high: float | None, form: str) -> str:
     return "" if low is None or high is None else f"{low:{form}} to {high:{form}}"
-
-
-def _signed(value: float | None, form: str = "+.4f") -> str:
-    return "" if value is None else f"{value:{form}}"
-
-
-def _models(models: Models) -> Iterator[_Table]:
-    scores = [
-        (s.features, s.model, f"{s.brier:.4f}", _signed(s.auc, ".3f"), _signed(s.gain), _ends(s.low, s.high, "+.4f"))
-        for s in models.scores
-    ]
-    title = f"foretold of tasks that the model had not seen: {models.attempts:,} attempts, {models.tasks:,} tasks," + (
-        f" {models.folds} folds of tasks, {models.repeats} times; gain over {models.best_baseline}"
-    )
-    yield (title, ("by", "model", "Brier", "AUC", "gain", "95%"), scores)
-    worth = [("all of them", models.jointly)] if models.jointly else []
-    worth += [(", ".join(i.signals), i) for i in models.importance]
-    rows = [(name, i.model, f"{i.value:+.4f}", _ends(i.low, i.high, "+.4f")) for name, i in worth]
-    names = ("signals", "model", "rise of Brier", "95%")
-    if rows:
-        yield ("what foretelling loses where values are dealt out anew", names, rows[:_WORTH])
-    yield (
-        "calibration of baselines and signals, logistic",
-        ("foretold", "solved", "95%", "n"),
-        [(f"{r.foretold:.0%}", f"{r.solved:.0%}", _ends(r.low, r.high, ".0%"), r.n) for r in models.reliability],
-    )

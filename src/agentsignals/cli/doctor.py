@@ -9,23 +9,20 @@ import re
 import sys
 from collections.abc import Iterable
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, field
 
 from agentsignals import __version__
 from agentsignals.cli.analyze import NEW_FIELDS, SKIP_ADVICE, drift_line
-from agentsignals.cli.output import MEND, json_text, printable, table
-from agentsignals.errors import AgentSignalsError, StoreError
+from agentsignals.cli.output import MEND, counted, fields, json_text, printable, table
+from agentsignals.errors import AgentSignalsError, StoreError, UsageError
 from agentsignals.formats import homes, unread_homes
 from agentsignals.ingest.pipeline import AgentHome, agent_homes
 from agentsignals.ingest.plan import unknown_fields_by_version
 from agentsignals.model import prices
 from agentsignals.sources.local import existing_paths
 from agentsignals.store import Store, local_folder
-
-if TYPE_CHECKING:
-    from agentsignals.formats import Format
 
 
 class Check(Struct):
@@ -46,8 +43,21 @@ DAMAGED = ("store", "damaged", "lost")
 
 
 def checks(store_folder: str | None, *, repair: bool = False) -> list[Check]:
-    """Every check, in order. `repair`: the store is mended first."""
-    return [*_program(), *_added(), *_agents(), *(_repaired(store_folder) if repair else []), *_store(store_folder)]
+    """Return every check, in order. `repair`: the store is mended first."""
+    needed = ", ".join(f"{name} {metadata.version(name)}" for name in ("msgspec", "pyarrow", "duckdb"))
+    made = [
+        Check("agentsignals", "ok", f"{__version__} on Python {platform.python_version()} ({sys.platform})"),
+        Check("libraries", "ok", needed),
+        Check("price table", "ok", f"version {prices.VERSION}, of {prices.DATE}"),
+    ]
+    for name, (package, without) in EXTRAS.items():
+        try:
+            made.append(Check(name, "ok", f"{package} {metadata.version(package)}"))
+        except metadata.PackageNotFoundError:
+            advice = f"pip install 'agentsignals[{name}]'"
+            made.append(Check(name, "missing", f"no {package}: {without}", advice))
+    made.append(_others(metadata.requires("agentsignals") or []))
+    return [*made, *_added(), *_agents(), *(_repaired(store_folder) if repair else []), *_store(store_folder)]
 
 
 EXTRAS = {
@@ -59,46 +69,17 @@ _OF_EXTRA = re.compile(r"([\w.-]+).*\bextra == ['\"]([\w-]+)['\"]")
 _OF_DEVELOPERS = re.compile(r"dev|docs|.*-dev")
 
 
-def _program() -> list[Check]:
-    needed = {n: metadata.version(n) for n in ("msgspec", "pyarrow", "duckdb")}
-    versions = ", ".join(f"{n} {v}" for n, v in needed.items())
-    return [
-        Check("agentsignals", "ok", f"{__version__} on Python {platform.python_version()} ({sys.platform})"),
-        Check("libraries", "ok", versions),
-        Check("price table", "ok", f"version {prices.VERSION}, of {prices.DATE}"),
-        *(_extra(name, *of) for name, of in EXTRAS.items()),
-        _others(metadata.requires("agentsignals") or []),
-    ]
-
-
-def _extra(name: str, package: str, without: str) -> Check:
-    try:
-        return Check(name, "ok", f"{package} {metadata.version(package)}")
-    except metadata.PackageNotFoundError:
-        return Check(name, "missing", f"no {package}: {without}", f"pip install 'agentsignals[{name}]'")
-
-
 def _others(requirements: Iterable[str]) -> Check:
     """Check the other extras: `requirements` is what the package says it needs."""
     packages: dict[str, list[str]] = {}
-    for package, name in filter(None, map(_of_extra, requirements)):
-        packages.setdefault(name, []).append(package)
-    there = [name for name, needed in packages.items() if all(map(_is_installed, needed))]
+    for match in filter(None, map(_OF_EXTRA.match, requirements)):
+        if match[2] not in EXTRAS and not _OF_DEVELOPERS.fullmatch(match[2]):
+            packages.setdefault(match[2], []).append(match[1])
+    there = [name for name, needed in packages.items() if all(any(metadata.distributions(name=n)) for n in needed)]
     rest = [name for name in packages if name not in there]
     installed, missing = (", ".join(sorted(names)) or "none" for names in (there, rest))
     advice = "pip install 'agentsignals[NAME]'" if rest else ""
     return Check("other extras", "ok", f"installed: {installed}; not: {missing}", advice)
-
-
-def _of_extra(requirement: str) -> tuple[str, str] | None:
-    match = _OF_EXTRA.match(requirement)
-    if match is None or match[2] in EXTRAS or _OF_DEVELOPERS.fullmatch(match[2]):
-        return None
-    return match[1], match[2]
-
-
-def _is_installed(package: str) -> bool:
-    return any(metadata.distributions(name=package))
 
 
 def _added() -> list[Check]:
@@ -148,9 +129,8 @@ def _home(home: AgentHome) -> Check:
     sessions = ", ".join(
         f"{n:,} sessions" if name == home.agent else f"{n:,} {name}" for name, n in home.sessions.items()
     )
-    left = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in home.left.items())
     size = f"{home.bytes / 1e6:,.1f} MB" if home.bytes >= 1e6 else f"{home.bytes / 1e3:,.1f} kB"
-    inside = "; ".join(filter(None, [sessions, f"{home.files:,} files, {size}", left]))
+    inside = "; ".join(filter(None, [sessions, f"{home.files:,} files, {size}", counted(home.left)]))
     finding = f"{home.path}: {inside if home.files else 'nothing in it'}"
     if not home.is_read:
         return Check(home.agent, "not read", finding, SKIP_ADVICE["agent_not_read"], home)
@@ -241,61 +221,53 @@ COLLECT_SESSIONS = (
 # `formats`: what is read, what each format rests on and can't say, and which versions the store has met.
 
 
+_VERSIONS = 3
+"""Versions of a format in the table: those of most sessions."""
+
+
 def run_formats(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text, table
     from agentsignals.formats import by_name, formats
     from agentsignals.ingest.maintenance import agent_versions
 
     met = agent_versions(options.store)
     chosen = [by_name(options.name)] if options.name else list(formats().values())
-    rows = [_described(f, met.get(f.name, {})) for f in chosen]
+    rows = []
+    for f in chosen:
+        card = f.card
+        row = {
+            "name": f.name,
+            "parser": f.version,
+            "homes": list(f.profile.homes) if f.profile is not None and f.is_own else [],
+            "rests_on": card.rests_on if card is not None else "unknown",
+            "material": list(card.material) if card is not None else [],
+            "limits": list(card.limits) if card is not None else [],
+            "met": met.get(f.name, {}),
+        }
+        rows.append(row)
     if options.json:
         print(json_text(rows[0] if options.name else rows))
     elif options.name:
-        print(_lines(rows[0]))
+        lines = [("format", f"{row['name']}, parser {row['parser']}")]
+        lines += [("home", home) for home in row["homes"]]
+        lines += [(lot.kind, str(lot)) for lot in row["material"]]
+        lines += [("mind", limit) for limit in row["limits"]]
+        lines += [("store", f"{n:,} sessions of {version or 'no version said'}") for version, n in row["met"].items()]
+        print(fields(lines))
     else:
-        shown = [(r["name"], r["rests_on"], _few(r["met"]), " ".join(r["limits"])) for r in rows]
+        shown = []
+        for row in rows:
+            named = [f"{version or 'none said'} ({n:,})" for version, n in row["met"].items()]
+            few = [*named[:_VERSIONS], *([f"{len(named) - _VERSIONS} more"] if len(named) > _VERSIONS else [])]
+            shown.append((row["name"], row["rests_on"], ", ".join(few), " ".join(row["limits"])))
         print(table(("format", "rests on", "versions in the store", "mind"), shown, 70))
         print(printable(f"{len(rows)} formats; `agentsignals formats NAME` shows one whole"))
     return 0
-
-
-def _described(made: Format, met: dict[str, int]) -> dict[str, Any]:
-    card = made.card
-    return {
-        "name": made.name,
-        "parser": made.version,
-        "homes": list(made.profile.homes) if made.profile is not None and made.is_own else [],
-        "rests_on": card.rests_on if card is not None else "unknown",
-        "material": list(card.material) if card is not None else [],
-        "limits": list(card.limits) if card is not None else [],
-        "met": met,
-    }
-
-
-def _lines(row: dict[str, Any]) -> str:
-    """A format's card, a line a fact."""
-
-    lines = [("format", f"{row['name']}, parser {row['parser']}")]
-    lines += [("home", home) for home in row["homes"]]
-    lines += [(lot.kind, str(lot)) for lot in row["material"]]
-    lines += [("mind", limit) for limit in row["limits"]]
-    lines += [("store", f"{n:,} sessions of {version or 'no version said'}") for version, n in row["met"].items()]
-    return "\n".join(printable(f"{name:10}  {value}") for name, value in lines)
-
-
-def _few(met: dict[str, int], most: int = 3) -> str:
-    """The versions of most sessions."""
-    named = [f"{version or 'none said'} ({n:,})" for version, n in list(met.items())[:most]]
-    return ", ".join([*named, *([f"{len(met) - most} more"] if len(met) > most else [])])
 
 
 # `forget`: sessions that the store is to hold no longer.
 
 
 def run_forget(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text
-    from agentsignals.errors import UsageError
     from agentsignals.ingest.maintenance import forget
 
     if not options.sessions and not options.deleted:
@@ -316,11 +288,6 @@ def run_doctor(options: argparse.Namespace) -> int:
     if options.json:
         print(json_text(checked, with_damage=False))
     else:
-        print(
-            table(
-                ("check", "status", "found", "what to do"),
-                [(c.name, c.status, c.finding, c.advice) for c in checked],
-                90,
-            )
-        )
+        rows = [(c.name, c.status, c.finding, c.advice) for c in checked]
+        print(table(("check", "status", "found", "what to do"), rows, 90))
     return 1 if any(c.name in DAMAGED and c.status == "problem" for c in checked) else 0

@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agentsignals.cli.output import MAX_CELL, is_cut, json_text, printable, table, write_csv, written_as
-from agentsignals.errors import QueryError, StoreError
+from agentsignals.cli.output import MAX_CELL, Bar, is_cut, json_text, printable, table, write_csv, written_as
+from agentsignals.errors import QueryError, StoreError, UsageError
 from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
 from agentsignals.model.prices import CostLine
 from agentsignals.questions.formatting import AT_LEAST, formatted
-from agentsignals.store import Store
-from agentsignals.store import resolve_folder as place
+from agentsignals.store import Store, resolve_folder
+from agentsignals.store.query import rows, stream
 from agentsignals.store.tables import totals
 from agentsignals.ui.page import short_ids
 from agentsignals.views.calls import call_summary
 
 if TYPE_CHECKING:
     from agentsignals.questions.ranking import Answer, Findings
-    from agentsignals.store import Store
-    from agentsignals.store.fulltext import Hit, Results, SessionHits
+    from agentsignals.store.fulltext import Results
 
 
 _SAID_CHARS = 400
@@ -34,19 +33,6 @@ _QUIET = frozenset(("thinking", "meta", "tool_result"))
 def timeline(session: Session, everything: bool = False) -> str:
     """Header, then what happened in order; with `everything` also thinking, results, subagents and side notes."""
     calls = {c.seq: c for c in session.tool_calls}
-    lines = [*_header(session), ""]
-    for event in session.events:
-        if is_shown(event, everything):
-            lines.append(_line(event, calls.get(event.seq), session))
-    return "\n".join(lines)
-
-
-def is_shown(event: Event, everything: bool) -> bool:
-    """Return whether an event has a line."""
-    return everything or (event.thread == MAIN and event.kind not in _QUIET)
-
-
-def _header(session: Session) -> list[str]:
     sums = totals(session)
     bound = AT_LEAST if sums["visible_output_tokens"] is not None else ""
     tokens = [(sums[f"{kind}_tokens"], kind.replace("_", " ")) for kind in ("input", "output", "cache_read")]
@@ -64,7 +50,14 @@ def _header(session: Session) -> list[str]:
         "tokens": ", ".join(f"{bound if kind == 'output' else ''}{n:,} {kind}" for n, kind in tokens if n is not None),
         "cost": "" if sums["cost_usd"] is None else f"{bound}{formatted(sums['cost_usd'], 'usd')}",
     }
-    return [f"{name:8} {printable(str(value))}" for name, value in facts.items() if value]
+    lines = [f"{name:8} {printable(str(value))}" for name, value in facts.items() if value]
+    shown = (event for event in session.events if is_shown(event, everything))
+    return "\n".join([*lines, "", *(_line(event, calls.get(event.seq), session) for event in shown)])
+
+
+def is_shown(event: Event, everything: bool) -> bool:
+    """Return whether an event has a line."""
+    return everything or (event.thread == MAIN and event.kind not in _QUIET)
 
 
 def _line(event: Event, call: ToolCall | None, session: Session) -> str:
@@ -72,7 +65,9 @@ def _line(event: Event, call: ToolCall | None, session: Session) -> str:
     place = "" if event.thread == MAIN else f"[{event.thread}] "
     if call is not None:
         summary = call_summary(call.class_, call.path, call.command, call.arguments)
-        text = f"{call.name} {summary}{_lines(call, session)}".strip()
+        hunks = [e for e in session.edits if e.seq == call.seq and e.added is not None and e.removed is not None]
+        added, removed = sum(e.added or 0 for e in hunks), sum(e.removed or 0 for e in hunks)
+        text = f"{call.name} {summary}{f' +{added} -{removed}' if hunks else ''}".strip()
         mark = {"ok": "", "none": " (no result)"}.get(call.status, f" ({call.error_class or call.status})")
         return f"{event.seq:5} {clock}   {place}→ {_cut(text, 120)}{mark}"
     if event.kind == "human_turn" and event.turn is not None:
@@ -80,13 +75,6 @@ def _line(event: Event, call: ToolCall | None, session: Session) -> str:
         return f"\n{event.seq:5} {clock} turn {event.turn + 1} ({kind})\n      {_cut(event.text or '', _SAID_CHARS)}"
     text = _cut(event.text or "", _SAID_CHARS if event.kind == "text" else 120)
     return f"{event.seq:5} {clock}   {place}{event.kind}: {text}"
-
-
-def _lines(call: ToolCall, session: Session) -> str:
-    """Count the lines a call added and removed, where the log says so."""
-    hunks = [e for e in session.edits if e.seq == call.seq and e.added is not None and e.removed is not None]
-    added, removed = sum(e.added or 0 for e in hunks), sum(e.removed or 0 for e in hunks)
-    return f" +{added} -{removed}" if hunks else ""
 
 
 def _cut(text: str, n: int) -> str:
@@ -104,13 +92,14 @@ _LONGEST = 300
 """Characters of a first prompt."""
 
 
+_SHOWN = ("session", "began", "last active", "agent", "model", "prompts", "calls", "edits", "output", "cost", "where",
+          "title, or first prompt")  # fmt: skip
+
+
 def run_sessions(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text, table
-    from agentsignals.errors import UsageError
+    from agentsignals.questions.ranking import sessions_sql
     from agentsignals.sources.local import deleted_files
-    from agentsignals.store import Store
     from agentsignals.store.index import local_files, sessions_only_in
-    from agentsignals.store.query import rows
 
     if options.limit < 0:
         raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 0 or more.")
@@ -124,7 +113,11 @@ def run_sessions(options: argparse.Namespace) -> int:
     query = f"SELECT {_COLUMNS}, count(*) OVER () AS total FROM sessions WHERE {condition} ORDER BY {order}, session_id"  # noqa: S608  (the person's own SQL)
     values = None if behind is None else [list(behind.parts)]
     names, counted = rows(store, f"{query} LIMIT {options.limit:d}", values=values)
-    prompts = _first_prompts(store, [row[0] for row in counted])
+    prompts = {}
+    if counted:
+        among = sessions_sql([row[0] for row in counted])
+        beginning = f"SELECT session_id, left(text, {_LONGEST}) FROM turns WHERE turn = 0 AND {among}"  # noqa: S608  (quoted by `sessions_sql`)
+        prompts = dict(rows(store, beginning)[1])
     listed = [dict(zip(names[:-1], row, strict=False)) | {"first_prompt": prompts.get(row[0])} for row in counted]
     if behind is not None:
         listed = [{"counts": behind.words(session["session_id"])} | session for session in listed]
@@ -133,7 +126,22 @@ def run_sessions(options: argparse.Namespace) -> int:
         return 0
     beginnings = short_ids(store.manifest.sessions)
     first = () if behind is None else ("counts",)
-    cells = [(*(session[name] for name in first), *_cells(session, beginnings)) for session in listed]
+    cells = []
+    for session in listed:
+        # Output and cost are lower bounds where the log has output in mid-stream only.
+        bound = "" if session["visible_output_tokens"] is None else AT_LEAST
+        output, cost = session["output_tokens"], session["cost_usd"]
+        row = (
+            *(session[name] for name in first),
+            beginnings.get(session["session_id"], session["session_id"]),
+            *(at and f"{at:%Y-%m-%d %H:%M}" for at in (session["started_at"], session["ended_at"])),
+            *(session[name] for name in ("agent", "model", "n_prompts", "n_tool_calls", "n_edits")),
+            None if output is None else f"{bound}{output}",
+            None if cost is None else f"{bound}{formatted(cost, 'usd')}",
+            session["repo"] or session["cwd"],
+            " ".join((session["title"] or session["first_prompt"] or "").split()),
+        )
+        cells.append(row)
     print(table((*first, *_SHOWN), cells) if behind is None or not behind.closed else behind.closed)
     total = counted[0][-1] if counted else 0
     if len(listed) < total:
@@ -145,44 +153,6 @@ def run_sessions(options: argparse.Namespace) -> int:
     return 0
 
 
-_SHOWN = ("session", "began", "last active", "agent", "model", "prompts", "calls", "edits", "output", "cost", "where",
-          "title, or first prompt")  # fmt: skip
-
-
-def _cells(session: dict[str, Any], beginnings: dict[str, str]) -> tuple[Any, ...]:
-    """A session as the table shows it: its output and cost as lower bounds where they are."""
-    from agentsignals.questions.formatting import AT_LEAST, formatted
-
-    bound = "" if session["visible_output_tokens"] is None else AT_LEAST
-    output, cost = session["output_tokens"], session["cost_usd"]
-    began, last = session["started_at"], session["ended_at"]
-    return (
-        beginnings.get(session["session_id"], session["session_id"]),
-        None if began is None else f"{began:%Y-%m-%d %H:%M}",
-        None if last is None else f"{last:%Y-%m-%d %H:%M}",
-        session["agent"],
-        session["model"],
-        session["n_prompts"],
-        session["n_tool_calls"],
-        session["n_edits"],
-        None if output is None else f"{bound}{output}",
-        None if cost is None else f"{bound}{formatted(cost, 'usd')}",
-        session["repo"] or session["cwd"],
-        " ".join((session["title"] or session["first_prompt"] or "").split()),
-    )
-
-
-def _first_prompts(store: Store, ids: list[str]) -> dict[str, str]:
-    """Return the first prompt of each session."""
-    from agentsignals.questions.ranking import sessions_sql
-    from agentsignals.store.query import rows
-
-    if not ids:
-        return {}
-    beginning = f"SELECT session_id, left(text, {_LONGEST}) FROM turns WHERE turn = 0 AND {sessions_sql(ids)}"  # noqa: S608  (quoted by among)
-    return dict(rows(store, beginning)[1])
-
-
 # `search`: the sessions in which something was said, asked for, run or answered.
 
 _LONGEST_SEARCH = 110
@@ -190,38 +160,37 @@ _LONGEST_SEARCH = 110
 
 
 def run_search(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import Bar, json_text
-    from agentsignals.store import Store
     from agentsignals.store.fulltext import search
 
-    bar = Bar(options.quiet)
-    try:
-        results = search(
-            Store(options.store),
-            _typed(options.words),
-            kinds=options.kind,
-            order=options.order,
-            limit=options.limit,
-            most_hits=options.hits,
-            progress=bar,
-        )
-    finally:
-        bar.close()
-    print(json_text(results) if options.json else _text(results))
+    # One argument is the question as it stands; of several those with spaces were quoted as phrases.
+    words = options.words
+    if len(words) > 1:
+        words = [f'"{w}"' if " " in w.strip() and not {'"', ":"} & set(w) else w for w in words]
+    how = {"kinds": options.kind, "order": options.order, "limit": options.limit, "most_hits": options.hits}
+    with Bar(options.quiet) as bar:
+        results = search(Store(options.store), " ".join(words), progress=bar, **how)
+    print(json_text(results) if options.json else _found_text(results))
     return 0
 
 
-def _typed(words: list[str]) -> str:
-    """The question: as it stands where it is one argument; of several those with spaces were quoted as phrases."""
-    if len(words) == 1:
-        return words[0]
-    return " ".join(f'"{word}"' if " " in word.strip() and not {'"', ":"} & set(word) else word for word in words)
-
-
-def _text(results: Results) -> str:
-    from agentsignals.cli.output import printable
-
-    lines = [line for session in results.sessions for line in _lines_search(session)]
+def _found_text(results: Results) -> str:
+    lines = []
+    for session in results.sessions:
+        when = session.ended_at or session.started_at
+        day = f"{when:%Y-%m-%d %H:%M}" if when else "no time"
+        facts = [session.session_id, day, session.agent or "", session.place or "", _times(session.n, "passage")]
+        lines.append("  ".join(fact for fact in facts if fact))
+        if about := " ".join((session.title or session.prompt or "").split())[:_LONGEST_SEARCH]:
+            lines.append(f"  {about}")
+        for hit in session.hits:
+            # The excerpt with its matches between signs that texts seldom have.
+            made, at = "", 0
+            for start, end in hit.marks:
+                made += f"{hit.text[at:start]}»{hit.text[start:end]}«"
+                at = end
+            what = f"{hit.kind} {hit.tool}" if hit.tool else hit.kind
+            lines.append(f"  {hit.seq:>5} {what}: {made}{hit.text[at:]}")
+        lines.append("")
     bound = "at least " if results.is_lower_bound else ""
     n = len(results.sessions)
     shown = f"; the first {n:,} are shown, --limit {results.n_sessions} shows all" if n < results.n_sessions else ""
@@ -229,25 +198,6 @@ def _text(results: Results) -> str:
     if results.by_kind:
         lines.append(f"by kind: {', '.join(f'{kind} {n:,}' for kind, n in results.by_kind.items())}")
     return "\n".join(printable(line) for line in [*lines, *results.notes])
-
-
-def _lines_search(session: SessionHits) -> list[str]:
-    when = session.ended_at or session.started_at
-    day = f"{when:%Y-%m-%d %H:%M}" if when else "no time"
-    facts = [session.session_id, day, session.agent or "", session.place or "", _times(session.n, "passage")]
-    about = " ".join((session.title or session.prompt or "").split())[:_LONGEST_SEARCH]
-    lines = ["  ".join(fact for fact in facts if fact), *([f"  {about}"] if about else [])]
-    return [*lines, *(_line_search(hit) for hit in session.hits), ""]
-
-
-def _line_search(hit: Hit) -> str:
-    what = f"{hit.kind} {hit.tool}" if hit.tool else hit.kind
-    # The excerpt with its matches between signs that texts seldom have.
-    made, at = "", 0
-    for start, end in hit.marks:
-        made += f"{hit.text[at:start]}»{hit.text[start:end]}«"
-        at = end
-    return f"  {hit.seq:>5} {what}: {made}{hit.text[at:]}"
 
 
 def _times(n: int, noun: str) -> str:
@@ -262,28 +212,24 @@ _MOST_ROWS = 10_000
 
 
 def run_findings(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text
-    from agentsignals.errors import UsageError
     from agentsignals.questions import findings
     from agentsignals.questions.ranking import Bounds
-    from agentsignals.store import Store
 
-    chosen = {"effect": options.effect, "sureness": options.sureness, "false_discoveries": options.rate}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
+    bounds = {"effect": options.effect, "sureness": options.sureness, "false_discoveries": options.rate}
+    chosen = {name: value for name, value in bounds.items() if value is not None}
     if any(not 0 <= value <= 1 for value in chosen.values()):
         raise UsageError("A bound is a share.", "Give a number from 0 to 1.")
     store = Store(options.store)
     if options.id is not None:
         return _evidence(store, options)
     made = findings.findings(store, options.context, Bounds(**chosen))
-    print(json_text(made) if options.json else text(made))
+    print(json_text(made) if options.json else _findings_text(made))
     return 0
 
 
-def text(made: Findings) -> str:
-    """The list as lines: what was looked at, the sentences, how sure."""
+def _findings_text(made: Findings) -> str:
+    """Return the list as lines: what was looked at, the sentences, how sure."""
     from agentsignals.cli.first_findings import OF
-    from agentsignals.cli.output import printable
 
     n = sum(made.looked_at.values())
     lines = [f"{made.sessions:,} {OF[made.context]}{f'; {made.bill}' if made.bill else ''}"]
@@ -309,10 +255,8 @@ def _below(answer: Answer) -> list[str]:
 
 
 def _evidence(store: Store, options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text, printable, table
     from agentsignals.questions import findings
     from agentsignals.redaction import without_keys_in
-    from agentsignals.store.query import rows
 
     answer = findings.answer(store, options.id, options.context)
     names, evidence = rows(store, f"SELECT * FROM ({answer.cause}) LIMIT {_MOST_ROWS}", options.context)  # noqa: S608  (ours, its values quoted)
@@ -337,31 +281,25 @@ MOST_ROWS = 1_000_000
 def run_inventory(options: argparse.Namespace) -> int:
     from agentsignals.signals.catalog import caption, inventory
 
-    rows = inventory(options.text, options.context, options.high_value, options.status, _with_values(options))
-    if options.json:
-        print(json_text(rows))
-        return 0
-    shown = [(r["path"], r["context"], r["level"], r["type"], r["unit"], r["status"], r["basis"],
-              caption(r["path"]).removeprefix(r["basis"] + ", "), r["description"]) for r in rows]  # fmt: skip
-    print(table(("path", "context", "level", "type", "unit", "status", "basis", "validation", "meaning"), shown, 70))
-    print(f"{len(rows)} signals")
-    return 0
-
-
-def _with_values(options: argparse.Namespace) -> set[str]:
-    """The signals that the store has values of; none where there is no store, or, with a warning, none to be read."""
-    from agentsignals.store.query import rows
-
+    measured: set[str] = set()
     try:
-        store = Store(options.store)
-    except StoreError as problem:
-        root = place(options.store)
+        asked = rows(Store(options.store), "SELECT DISTINCT signal FROM signals WHERE absent IS NULL")
+        measured = {path for (path,) in asked[1]}
+    except StoreError as problem:  # no store, or one that can't be read
+        root = resolve_folder(options.store)
         if root.is_dir() and any(root.iterdir()):
             import logging
 
             logging.getLogger("agentsignals.store").warning("%s %s", problem.message, problem.hint)
-        return set()
-    return {path for (path,) in rows(store, "SELECT DISTINCT signal FROM signals WHERE absent IS NULL")[1]}
+    listed = inventory(options.text, options.context, options.high_value, options.status, measured)
+    if options.json:
+        print(json_text(listed))
+        return 0
+    shown = [(r["path"], r["context"], r["level"], r["type"], r["unit"], r["status"], r["basis"],
+              caption(r["path"]).removeprefix(r["basis"] + ", "), r["description"]) for r in listed]  # fmt: skip
+    print(table(("path", "context", "level", "type", "unit", "status", "basis", "validation", "meaning"), shown, 70))
+    print(f"{len(listed)} signals")
+    return 0
 
 
 def run_show(options: argparse.Namespace) -> int:
@@ -376,18 +314,15 @@ def run_show(options: argparse.Namespace) -> int:
 
 def run_explain(options: argparse.Namespace) -> int:
     from agentsignals.ingest.measure import explain
-    from agentsignals.questions.formatting import AT_LEAST
     from agentsignals.views.session import EXCERPT_CHARS
 
     explanation = explain(Store(options.store), options.session, options.signal)
     if options.json:
         print(json_text(explanation))
         return 0
-    text = (
-        f"absent: {explanation.absent['reason']} {explanation.absent['detail']}".rstrip()
-        if explanation.absent
-        else json_text(explanation.value)
-    )
+    text = json_text(explanation.value)
+    if explanation.absent:
+        text = f"absent: {explanation.absent['reason']} {explanation.absent['detail']}".rstrip()
     bound = AT_LEAST if explanation.detail.get("at_least") else ""
     print(f"{explanation.signal} = {bound}{printable(text) if len(text) < 2000 else printable(text[:2000]) + '…'}")
     print(f"session    {printable(explanation.session)}")
@@ -398,8 +333,8 @@ def run_explain(options: argparse.Namespace) -> int:
         print(f"detail     {printable(msgspec.json.encode(explanation.detail).decode())}")
     if explanation.bill:
         print(_bill(explanation.bill) + "\n")
-    rows = [(i.role, i.seq, i.line, i.artifact, i.excerpt) for i in explanation.evidence]
-    print(table(("role", "seq", "line", "artifact", "excerpt"), rows, EXCERPT_CHARS))
+    evidence = [(i.role, i.seq, i.line, i.artifact, i.excerpt) for i in explanation.evidence]
+    print(table(("role", "seq", "line", "artifact", "excerpt"), evidence, EXCERPT_CHARS))
     for name, path in sorted(explanation.artifacts.items()):
         print(f"artifact   {name} = {printable(path)}")
     return 0
@@ -408,7 +343,6 @@ def run_explain(options: argparse.Namespace) -> int:
 def _bill(lines: list[CostLine]) -> str:
     """Return the usage and cost of a session line by line, and which lines add up to the value."""
     from agentsignals.model.prices import exact_digits, total_line
-    from agentsignals.questions.formatting import AT_LEAST
 
     def cells(line: CostLine, what: str) -> tuple[Any, ...]:
         bound = AT_LEAST if line.at_least else ""
@@ -416,14 +350,12 @@ def _bill(lines: list[CostLine]) -> str:
         price = exact_digits(line.usd_each_million)
         return what, line.whose, line.model, line.kind, line.calls or None, f"{bound}{line.amount}", price, usd
 
-    rows = [cells(line, "in the value" if line.counts else "beside") for line in lines]
-    rows.append(cells(total_line(lines), "sum"))
-    return table(("bill", "whose", "model", "kind", "calls", "tokens", "USD a million", "USD"), rows)
+    listed = [cells(line, "in the value" if line.counts else "beside") for line in lines]
+    listed.append(cells(total_line(lines), "sum"))
+    return table(("bill", "whose", "model", "kind", "calls", "tokens", "USD a million", "USD"), listed)
 
 
 def run_query(options: argparse.Namespace) -> int:
-    from agentsignals.store.query import stream
-
     store = Store(options.store)
     if "findings" in options.sql.lower():
         from agentsignals.questions import findings

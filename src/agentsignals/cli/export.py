@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals import export
-from agentsignals.cli.output import Bar, json_text, printable, table
+from agentsignals.cli.output import Bar, fields, json_text, printable, table
 from agentsignals.errors import UsageError
 from agentsignals.export import Exported, cannot_write
 from agentsignals.export.team import Team, encode, team
@@ -17,10 +17,9 @@ from agentsignals.redaction import Redactor
 from agentsignals.store import Store, disk
 from agentsignals.store.pseudonym_key import pseudonym_key
 from agentsignals.store.query import rows
-from agentsignals.ui import sharing as shared_session
-from agentsignals.ui import sharing as team_page
+from agentsignals.ui import sharing
 from agentsignals.ui.raw_record import pictures_of
-from agentsignals.ui.sharing import Shared, free_path
+from agentsignals.ui.sharing import Shared
 from agentsignals.ui.snapshot import Snapshot
 
 
@@ -40,8 +39,7 @@ def run_export(options: argparse.Namespace) -> int:
     ids = [str(row[0]) for row in matching]
     masks = options.redact if options.redact is not None else isinstance(writer, export.WholeWriter) and writer.redacts
     redactor = Redactor(pseudonym_key()) if masks else None
-    bar = Bar(options.quiet)
-    try:
+    with Bar(options.quiet) as bar:
         if isinstance(writer, export.WholeWriter):
             choice = export.Choice(
                 redactor=redactor,
@@ -54,10 +52,13 @@ def run_export(options: argparse.Namespace) -> int:
             )
             done = writer.write(store, ids, Path(options.output), choice)
         else:
-            sessions = _counted(store.read(set(ids)), len(ids), bar)
-            done = export.write(sessions, writer, Path(options.output), redactor)
-    finally:
-        bar.close()
+
+            def counted() -> Iterator[Session]:
+                for n, session in enumerate(store.read(set(ids))):
+                    bar("writing", n, len(ids))
+                    yield session
+
+            done = export.write(counted(), writer, Path(options.output), redactor)
     print(json_text(done) if options.json else _text(done))
     return 0
 
@@ -78,12 +79,6 @@ def _text(done: Exported) -> str:
     return "\n".join(lines)
 
 
-def _counted(sessions: Iterator[Session], total: int, bar: Bar) -> Iterator[Session]:
-    for n, session in enumerate(sessions):
-        bar("writing", n, total)
-        yield session
-
-
 # `share`: one session as one file to hand on; or a team's figures, without any text.
 
 
@@ -95,62 +90,59 @@ def run_share(options: argparse.Namespace) -> int:
             "For example: share SESSION --out session.html",
         )
     if options.session:
-        done = _session(options)
-        print(json_text(done) if options.json else _text_share(done))
-    else:
-        made, path = _team(options)
-        print(json_text(made.proof) if options.json else _proof(made, path, wrote=options.team))
+        path = sharing.free_path(options.out, ".html")
+        store = Store(options.store)
+        session = store.session(options.session)
+        pictures = pictures_of(Snapshot(store), session) if options.pictures else None
+        done = sharing.write(session, path, Redactor(pseudonym_key()), pictures=pictures)
+        print(json_text(done) if options.json else _shared_text(done))
+        return 0
+    if options.team:
+        path = sharing.free_path(options.out, ".html", ".json")
+        store = Store(options.store)
+
+        def objects(query: str) -> list[dict[str, Any]]:
+            names, values = rows(store, query)
+            return [dict(zip(names, row, strict=True)) for row in values]
+
+        made = team(objects)
+        try:
+            disk.write_atomically(path, encode(made) if path.suffix.lower() == ".json" else sharing.document(made))
+        except OSError as problem:
+            raise cannot_write(path, problem) from problem
+    path = path if options.team else Path(options.check)
+    checked = sharing.checked(path)  # as it lies on the disk
+    print(json_text(checked.proof) if options.json else _proof_text(checked, path, wrote=options.team))
     return 0
 
 
-def _session(options: argparse.Namespace) -> Shared:
-    path = shared_session.free_path(options.out, ".html")
-    store = Store(options.store)
-    session = store.session(options.session)
-    pictures = pictures_of(Snapshot(store), session) if options.pictures else None
-    return shared_session.write(session, path, Redactor(pseudonym_key()), pictures=pictures)
-
-
-def _team(options: argparse.Namespace) -> tuple[Team, Path]:
-    """Return the team that was written, or that the checked file holds. A written file is checked as it lies on the
-    disk."""
-
-    if options.check is not None:
-        return team_page.checked(Path(options.check)), Path(options.check)
-    path = free_path(options.out, ".html", ".json")
-    store = Store(options.store)
-    made = team(lambda query: _rows(store, query))
-    try:
-        disk.write_atomically(path, encode(made) if path.suffix.lower() == ".json" else team_page.document(made))
-    except OSError as problem:
-        raise cannot_write(path, problem) from problem
-    return team_page.checked(path), path
-
-
-def _rows(store: Store, query: str) -> list[dict[str, Any]]:
-    names, values = rows(store, query)
-    return [dict(zip(names, row, strict=True)) for row in values]
-
-
-def _text_share(done: Shared) -> str:
+def _shared_text(done: Shared) -> str:
     counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(done.masked.items()))
-    rows = [
-        ("written", f"{done.entries:,} entries, {done.bytes / 1e6:.1f} MB, to {done.file}"),
-        ("masked", counts or "nothing that looks like a secret"),
-        ("left out", done.left_out and f"{done.left_out:,} entries at its end, for which there was no room"),
-        ("pictures", done.pictures and f"{done.pictures:,}, not masked: nothing looks into them"),
-        ("left out", done.pictures_left_out and f"{done.pictures_left_out:,} pictures, for which there was no room"),
-        ("mind", "patterns know the shapes of secrets, not their meaning: look through it before you hand it on"),
-    ]
-    return "\n".join(f"{name:10}  {value}" for name, value in rows if value)
+    return fields(
+        [
+            ("written", f"{done.entries:,} entries, {done.bytes / 1e6:.1f} MB, to {done.file}"),
+            ("masked", counts or "nothing that looks like a secret"),
+            ("left out", done.left_out and f"{done.left_out:,} entries at its end, for which there was no room"),
+            ("pictures", done.pictures and f"{done.pictures:,}, not masked: nothing looks into them"),
+            (
+                "left out",
+                done.pictures_left_out and f"{done.pictures_left_out:,} pictures, for which there was no room",
+            ),
+            ("mind", "patterns know the shapes of secrets, not their meaning: look through it before you hand it on"),
+        ]
+    )
 
 
-def _proof(made: Team, path: Path, *, wrote: bool) -> str:
+def _proof_text(made: Team, path: Path, *, wrote: bool) -> str:
     proof = made.proof
-    rows = [
-        ("written" if wrote else "checked", f"{len(made.cells):,} groups, {len(made.spreads):,} distributions: {path}"),
-        ("no text", f"{proof.strings:,} strings, each of the {proof.words:,} words of {proof.vocabulary[:16]}…"),
-        ("numbers", f"{proof.numbers:,}, counts or of four digits"),
-        ("left out", f"{proof.cells_left_out:,} groups of a week with fewer than {made.fewest} sessions"),
-    ]
-    return "\n".join(f"{name:10}  {value}" for name, value in rows)
+    return fields(
+        [
+            (
+                "written" if wrote else "checked",
+                f"{len(made.cells):,} groups, {len(made.spreads):,} distributions: {path}",
+            ),
+            ("no text", f"{proof.strings:,} strings, each of the {proof.words:,} words of {proof.vocabulary[:16]}…"),
+            ("numbers", f"{proof.numbers:,}, counts or of four digits"),
+            ("left out", f"{proof.cells_left_out:,} groups of a week with fewer than {made.fewest} sessions"),
+        ]
+    )

@@ -15,20 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agentsignals.cli.output import printable, table
+from agentsignals.cli.output import Bar, json_text, printable, table
 from agentsignals.errors import LabError, UsageError
 from agentsignals.lab.comparing import OUTCOMES, conditions_of, episodes_of, rate
 from agentsignals.questions.formatting import formatted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from agentsignals.lab.rescored import RescoredAnswers
     from agentsignals.lab.residual.interface import ResidualModel
     from agentsignals.lab.retry.retry_runs import Ran
     from agentsignals.lab.runs import Run
     from agentsignals.questions.question import Outcome
-    from agentsignals.ui.document import Document, Section
+    from agentsignals.ui.document import Document
 
 
 _SHOWN = 44
@@ -125,17 +123,9 @@ def plain(outcome: Outcome) -> dict[str, Any]:
 def text_of_tables(outcome: Outcome) -> str:
     """Tables under their titles."""
     lines: list[str] = []
-    for outcome_table in outcome.tables:
-        rows = [
-            [formatted(v, c.kind) for v, c in zip(row, outcome_table.columns, strict=True)]
-            for row in outcome_table.rows
-        ]
-        lines += [
-            outcome_table.title,
-            table([c.label for c in outcome_table.columns], rows, _SHOWN),
-            outcome_table.note,
-            "",
-        ]
+    for t in outcome.tables:
+        rows = [[formatted(v, c.kind) for v, c in zip(row, t.columns, strict=True)] for row in t.rows]
+        lines += [t.title, table([c.label for c in t.columns], rows, _SHOWN), t.note, ""]
     return "\n".join([*lines, *(printable(limit) for limit in outcome.limits or ())]).rstrip()
 
 
@@ -174,55 +164,46 @@ def write_pages(made: Document, paths: Sequence[Path]) -> list[Path]:
 def document(run: Run) -> Document:
     """The run's report before it has a form."""
     from agentsignals.lab.outline import sections
-    from agentsignals.ui.document import Section
 
-    chapters = [
-        Section(
-            study=p.name,
-            title=p.title,
-            question=p.question,
-            context="eval",
-            findings=p.outcome.findings,
-            tables=p.outcome.tables,
-            charts=list(filter(None, p.outcome.charts)),
-            limits=list(p.outcome.limits or ()),
-        )
-        for p in sections(run)
-    ]
     name = run.manifest.model.get("name") or "a model"
-    return _made(chapters, f"{run.config.experiment.replace('_', ' ').capitalize()} of {name}")
+    about = f"{run.config.experiment.replace('_', ' ').capitalize()} of {name}"
+    return _document([(p.name, p.title, p.question, p.outcome) for p in sections(run)], about)
 
 
 def audited(folder: Path, progress: Callable[[str, int, int | None], None]) -> Document:
     """Return the audit of published runs. LabError when the folder holds none."""
     from agentsignals.lab.evaluation.audit import Audit
     from agentsignals.lab.evaluation.audited import findings
-    from agentsignals.ui.document import Section
 
     answers = count(1)
     audit = Audit(folder, on_answer=lambda: progress("answers", next(answers), None))
     result = findings(audit)
-    section = Section(
-        study="audit",
-        title="What the audit found",
-        question="Which published numbers are of the models, and which of their evaluator, sampling or geometry?",
-        context="eval",
-        findings=result.findings,
-        tables=result.tables,
-        charts=list(filter(None, result.charts)),
-        limits=list(result.limits or ()),
-    )
-    return _made([section], "The published runs, read again")
+    question = "Which published numbers are of the models, and which of their evaluator, sampling or geometry?"
+    chapters = [("audit", "What the audit found", question, result)]
+    return _document(chapters, "The published runs, read again")
 
 
-def _made(sections: list[Section], about: str) -> Document:
-    from agentsignals.ui.document import FORM, Document
+def _document(chapters: list[tuple[str, str, str, Outcome]], about: str) -> Document:
+    """Return the document of chapters, each a name, title, question and answer."""
+    from agentsignals.ui.document import FORM, Document, Section
 
-    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    sections = [
+        Section(
+            study=name,
+            title=title,
+            question=question,
+            context="eval",
+            findings=outcome.findings,
+            tables=outcome.tables,
+            charts=list(filter(None, outcome.charts)),
+            limits=list(outcome.limits or ()),
+        )
+        for name, title, question, outcome in chapters
+    ]
     return Document(
         form=FORM,
         agentsignals=version("agentsignals"),
-        made_at=now,
+        made_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         sessions=1,
         schema=0,
         prices=(),
@@ -236,13 +217,9 @@ def _made(sections: list[Section], about: str) -> Document:
 def rendered(made: Document, form: str) -> str:
     if form == ".json":
         return msgspec.json.format(msgspec.json.encode(made)).decode()
-    if form == ".md":
-        from agentsignals.ui.report import render as as_markdown
+    from agentsignals.ui.report import render, render_page
 
-        return as_markdown(made, {})
-    from agentsignals.ui.report import render_page as as_page
-
-    return as_page(made, {})
+    return render(made, {}) if form == ".md" else render_page(made, {})
 
 
 # `lab`: retry loops and experiments on a model, their reports, runs held against each other, answers scored again.
@@ -265,12 +242,11 @@ def run_lab(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    _tell(options, inventory(options.tasks), text_of_inventory)
+    _print(options, inventory(options.tasks), text_of_inventory)
     return 0
 
 
 def _agent(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import Bar
     from agentsignals.lab import run_setup
     from agentsignals.lab.retry.retry_runs import run_loop
 
@@ -281,33 +257,7 @@ def _agent(options: argparse.Namespace) -> int:
         raise UsageError("--server came without --server-model.", "Name the model as that server does.")
     if options.server is not None and options.directions is not None:
         raise UsageError("A server can't be looked into.", "--directions need --model.")
-    asked = _asked(options)
-    run_setup.checked(asked)  # before a model is loaded, which takes a while
-    if options.server is not None:
-        writer, card = run_setup.served(options.server, options.server_model, _say, options.calls)
-    else:
-        writer = model = run_setup.loaded(options.model, _loading(options))
-        card = run_setup.card_of(model)
-    begun = run_setup.begin(Path(options.out), asked, card)
-    for name, n in begun.left_out.items():
-        _say(f"{name}: {n} tasks can't be asked and are left out; `lab list --tasks {name}` tells why")
-    bar = Bar(options.quiet)
-    with begun.run:
-        into = run_setup.steered(model, begun, asked.directions) if model is not None and asked.directions else None
-        try:
-            ran = run_loop(
-                begun.run, writer, begun.plan, begun.conditions, begun.tasks, begun.samples, into, progress=bar
-            )
-        finally:
-            bar.close()
-    _tell(options, ended(begun.run, ran), text_of_ended)
-    return 0
-
-
-def _asked(options: argparse.Namespace) -> Any:
-    from agentsignals.lab.run_setup import Asked
-
-    return Asked(
+    asked = run_setup.Asked(
         tasks=options.tasks,
         variants=tuple(options.variants.split(",")),
         conditions=Path(options.conditions) if options.conditions else None,
@@ -321,6 +271,20 @@ def _asked(options: argparse.Namespace) -> Any:
         allow_weak=options.allow_weak_sandbox,
         wording=options.wording,
     )
+    run_setup.checked(asked)  # before a model is loaded, which takes a while
+    if options.server is not None:
+        writer, card = run_setup.served(options.server, options.server_model, _say, options.calls)
+    else:
+        writer = model = run_setup.loaded(options.model, _loading(options))
+        card = run_setup.card_of(model)
+    begun = run_setup.begin(Path(options.out), asked, card)
+    for name, n in begun.left_out.items():
+        _say(f"{name}: {n} tasks can't be asked and are left out; `lab list --tasks {name}` tells why")
+    with begun.run, Bar(options.quiet) as bar:
+        into = run_setup.steered(model, begun, asked.directions) if model is not None and asked.directions else None
+        ran = run_loop(begun.run, writer, begun.plan, begun.conditions, begun.tasks, begun.samples, into, progress=bar)
+    _print(options, ended(begun.run, ran), text_of_ended)
+    return 0
 
 
 def _loading(options: argparse.Namespace) -> Any:
@@ -339,7 +303,6 @@ def _loading(options: argparse.Namespace) -> Any:
 def _run(options: argparse.Namespace) -> int:
     from msgspec import to_builtins
 
-    from agentsignals.cli.output import Bar
     from agentsignals.lab import experiment_setup, experiments, run_setup
     from agentsignals.lab.runs import Config
 
@@ -351,14 +314,10 @@ def _run(options: argparse.Namespace) -> int:
     model = run_setup.loaded(options.model, _loading(options))
     asked = Config(options.experiment, to_builtins(config))
     begun = experiment_setup.begin_experiment(Path(options.out), asked, model, options.seed, files)
-    bar = Bar(options.quiet)
-    with begun:
-        try:
-            chosen.run(begun, model, config, lambda done, of: bar(options.experiment, done, of))
-        finally:
-            bar.close()
+    with begun, Bar(options.quiet) as bar:
+        chosen.run(begun, model, config, lambda done, of: bar(options.experiment, done, of))
     result = {"run": str(begun.folder), "experiment": options.experiment}
-    _tell(options, result, lambda t: f"run     {t['run']}\nnext    agentsignals lab report {t['run']}")
+    _print(options, result, lambda t: f"run     {t['run']}\nnext    agentsignals lab report {t['run']}")
     return 0
 
 
@@ -370,7 +329,7 @@ def _report(options: argparse.Namespace) -> int:
     if odd := [path for path in outputs if path.suffix.lower() not in (".html", ".md", ".json")]:
         raise UsageError(f"The report {odd[0].name!r} has another ending.", "It is written as .html, .md or .json.")
     written = write_report(run, outputs)
-    _tell(options, {"written": [str(path) for path in written]}, lambda t: "\n".join(t["written"]))
+    _print(options, {"written": [str(path) for path in written]}, lambda t: "\n".join(t["written"]))
     return 0
 
 
@@ -379,45 +338,34 @@ def _compare(options: argparse.Namespace) -> int:
     from agentsignals.lab.runs import Run
 
     comparison = compared(Run.read(Path(options.one)), Run.read(Path(options.other)))
-    _tell(options, plain(comparison), lambda _: text_of_tables(comparison))
+    _print(options, plain(comparison), lambda _: text_of_tables(comparison))
     return 0
 
 
 def _rescore(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import Bar
     from agentsignals.lab.evaluation.case_runs import Confinement
     from agentsignals.lab.rescored import rescored
 
-    bar = Bar(options.quiet)
     inside = Confinement(tier=options.tier, allow_weak=options.allow_weak_sandbox)
-    try:
+    with Bar(options.quiet) as bar:
         result = rescored(Path(options.folder), options.evaluator, inside, bar)
-    finally:
-        bar.close()
-    _tell(options, result, text_of_rescored)
+    _print(options, result, text_of_rescored)
     return 0
 
 
 def _audit(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import Bar
-
-    bar = Bar(options.quiet)
-    try:
+    with Bar(options.quiet) as bar:
         audit = audited(Path(options.folder), bar)
-    finally:
-        bar.close()
     write_pages(audit, [Path(path) for path in options.out])
     print(rendered(audit, ".json" if options.json else ".md"))
     return 0
 
 
-def _tell(options: argparse.Namespace, result: Any, text: Callable[[Any], str]) -> None:
-    from agentsignals.cli.output import json_text
+def _print(options: argparse.Namespace, result: Any, text: Callable[[Any], str]) -> None:
 
     print(json_text(result) if options.json else text(result))
 
 
 def _say(what: str) -> None:
-    from agentsignals.cli.output import printable
 
     print(f"agentsignals: {printable(what)}", file=sys.stderr)

@@ -17,19 +17,19 @@ import msgspec
 
 import agentsignals
 from agentsignals import __version__
-from agentsignals.cli.attempts import audit_of, audit_text, failures_of, failures_text
+from agentsignals.cli.attempts import audit_text, failures_text
 from agentsignals.cli.compare import comparison_text
 from agentsignals.cli.explore import is_shown, timeline
 from agentsignals.cli.output import json_text
 from agentsignals.errors import AgentSignalsError, QueryError, UsageError
 from agentsignals.ingest.measure import explain
-from agentsignals.model import Event, Session, ToolCall
-from agentsignals.questions import findings
+from agentsignals.model import Session
+from agentsignals.questions import audit, failure_map, findings
+from agentsignals.questions.compare.attempts import answer_over_attempts
 from agentsignals.questions.compare.gate import gate
 from agentsignals.redaction import Redactor, redacted_part
 from agentsignals.signals.catalog import inventory
 from agentsignals.store import Store, fulltext, tables
-from agentsignals.store.fulltext import SessionHits
 from agentsignals.store.pseudonym_key import pseudonym_key
 from agentsignals.store.query import Connection, column_names, execute, with_connection
 from agentsignals.words.text import visible
@@ -123,7 +123,6 @@ class Tools:
     def overview(self) -> str:
         """What the store holds: sessions by context (product: people's work; eval: attempts of eval runs) and agent,
         and the tables that `query` reads. Ask this first."""
-
         names, held = self._rows(_OVERVIEW, _MOST_ROWS)
         return self._fenced(
             _dicts(names, held),
@@ -133,7 +132,6 @@ class Tools:
     def findings(self, context: str | None = None, finding: str | None = None) -> str:
         """The few sentences that matter, ranked, each with how sure it is and what to do. context: product or eval.
         finding: the id of one, for the events, files and lines that it rests on."""
-
         with self._one_at_a_time:
             store = self._store()
             if finding is None:
@@ -157,7 +155,6 @@ class Tools:
     def show(self, session: str, start: int = 0, limit: int = 60, everything: bool = False) -> str:
         """A session as a timeline of numbered events, from event `start` on. everything: also thinking, results and
         subagents. `event` gives one event whole."""
-
         with self._one_at_a_time:
             held = self._session(session)
         wanted = [e for e in held.events if e.seq >= start and is_shown(e, everything)]
@@ -172,9 +169,10 @@ class Tools:
                     self._mask.text(t[:MOST_CHARS]) if t else t for t in (call.command, call.path)
                 )
         held.events = shown
-        text = "\n".join(self._mask.plain(line) for line in timeline(held, True).split("\n"))
         more = len(wanted) - len(shown)
-        return fenced(text, f"{more:,} more events: start={wanted[len(shown)].seq}." if more else "")
+        return self._masked(
+            timeline(held, True), f"{more:,} more events: start={wanted[len(shown)].seq}." if more else ""
+        )
 
     def event(self, session: str, seq: int, start: int = 0) -> str:
         """One event whole, by its number in `show`: its text, and of a tool call the arguments and the result. start:
@@ -184,19 +182,22 @@ class Tools:
         here = next((e for e in held.events if e.seq == seq), None)
         if here is None:
             raise UsageError(f"No event {seq} in this session.", f"It has 0 to {len(held.events) - 1}.")
-        parts = _parts(held, here)
+        call = next((c for c in held.tool_calls if c.seq == here.seq), None)
+        told, parts = here, [here.kind, here.text or ""]
+        if call is not None:
+            told = here if call.result_seq is None else held.events[call.result_seq]
+            result = told.text if call.result_seq is not None else None
+            parts = [f"call of {call.name}, {call.status}", call.arguments, "result:", result or "none"]
         text = "\n".join(self._mask.text(part) for part in parts)
         end = start + MOST_CHARS
         notes = [f"{len(text) - end:,} more characters: start={end}."] if len(text) > end else []
-        result = _result(held, here)
-        if result.text is not None and result.n_chars > len(result.text):
-            notes.append(f"The store keeps {len(result.text):,} of {result.n_chars:,} characters.")
+        if told.text is not None and told.n_chars > len(told.text):
+            notes.append(f"The store keeps {len(told.text):,} of {told.n_chars:,} characters.")
         return fenced(text[start:end], "\n".join(notes))
 
     def explain(self, session: str, signal: str) -> str:
         """One value of a session with the events, lines and rule that made it. signal: a path from `signals`, or
         sessions.cost_usd, sessions.output_tokens … for a bill line by line."""
-
         with self._one_at_a_time:
             store = self._store()
             made = explain(store, self._id(store, session), signal)
@@ -210,7 +211,6 @@ class Tools:
     def signals(self, text: str = "") -> str:
         """The catalogue of signals: path, level, type, unit, meaning. text: words to find in name, path or meaning. The
         values are in the table `signals`, one row a session and signal."""
-
         keys = ("path", "context", "level", "type", "unit", "description")
         return self._fenced([{key: row[key] for key in keys} for row in inventory(text)])
 
@@ -227,31 +227,31 @@ class Tools:
     def search(self, words: str, limit: int = 10) -> str:
         """The sessions in which one passage holds all of these words. "several words" in quotes, -without, and kind:
         (prompt, reply, command, path, result, thinking), tool:, agent:, repo:, session:, context: narrow it."""
-
         with self._one_at_a_time:
             made = fulltext.search(self._store(), words, limit=_up_to(limit, _MOST_SESSIONS))
-        hits = [
-            {"session": s.session_id, "agent": s.agent, "n": s.n, "passages": self._passages(s)} for s in made.sessions
-        ]
+        hits = []
+        for s in made.sessions:
+            passages = [
+                {"seq": h.seq, "kind": h.kind, "tool": h.tool, "text": self._mask.excerpt(h.text)} for h in s.hits
+            ]
+            hits.append({"session": s.session_id, "agent": s.agent, "n": s.n, "passages": passages})
         counts = {"sessions": made.n_sessions, "passages": made.n_passages, "at_least": made.is_lower_bound}
         return self._fenced({**counts, "hits": hits, "notes": made.notes})
 
     def failures(self, by: list[str] | None = None, where: str = "true") -> str:
         """Why attempts of eval runs failed: a class for each, by candidate (by: model, agent, run, a knob), with the
         event and file that show it. `explain(session, "verification.failure_class")` has the rest."""
-
         with self._one_at_a_time:
-            made = failures_of(self._store(), by or [], where)
-        return fenced("\n".join(self._mask.plain(line) for line in failures_text(made).split("\n")))
+            made = answer_over_attempts(self._store(), failure_map.question(by or [], where), where=where)
+        return self._masked(failures_text(made))
 
     def audit(self, by: list[str] | None = None, where: str = "true") -> str:
         """Whether passed attempts of eval runs were earned, by candidate (by: model, agent, run, a knob): derived,
         retrieved, verifier touched or cannot tell, with the event that shows it, and the resolve rate before and after.
         `explain(session, "verification.pass_audit")` has the rest."""
-
         with self._one_at_a_time:
-            made = audit_of(self._store(), by or [], where)
-        return fenced("\n".join(self._mask.plain(line) for line in audit_text(made).split("\n")))
+            made = answer_over_attempts(self._store(), audit.question(by or [], where), where=where)
+        return self._masked(audit_text(made))
 
     def compare(  # noqa: PLR0913  (the options of the verb)
         self,
@@ -266,7 +266,6 @@ class Tools:
         """Candidates of eval runs (by: model, agent, run, a knob) against a baseline, within matched tasks: what can be
         concluded, with intervals, power and what speaks against it. fail_if: conditions of a gate, as
         "solve_rate < baseline - 0.05" or "worse". regression_weight: what a regression counts, a gain counting 1."""
-
         with self._one_at_a_time:
             made = agentsignals.compare(
                 self._store(),
@@ -277,23 +276,15 @@ class Tools:
                 anyway=anyway,
                 regression_weight=regression_weight,
             )
-        text = comparison_text(made, gate(made, fail_if, baseline=baseline) if fail_if else None)
-        return fenced("\n".join(self._mask.plain(line) for line in text.split("\n")))
-
-    def _passages(self, session: SessionHits) -> list[dict[str, Any]]:
-        keys = ("seq", "kind", "tool")
-        return [
-            {**{key: getattr(hit, key) for key in keys}, "text": self._mask.excerpt(hit.text)} for hit in session.hits
-        ]
+        return self._masked(comparison_text(made, gate(made, fail_if, baseline=baseline) if fail_if else None))
 
     def _store(self) -> Store:
         return Store(self._folder)
 
     def _id(self, store: Store, asked: str) -> str:
         """The id behind the one that was shown: a name in it was masked."""
-        return (
-            next((i for i in store.manifest.sessions if self._mask.plain(i) == asked), asked) if "[" in asked else asked
-        )
+        masked = "[" in asked
+        return next((i for i in store.manifest.sessions if masked and self._mask.plain(i) == asked), asked)
 
     def _session(self, asked: str) -> Session:
         store = self._store()
@@ -301,7 +292,6 @@ class Tools:
 
     def _rows(self, sql: str, most: int, context: str | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
         """The first rows of a query. QueryError where it takes longer than may be waited for."""
-
         late: list[bool] = []
 
         def take(connection: Connection) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -330,24 +320,8 @@ class Tools:
     def _fenced(self, value: Any, after: str = "") -> str:
         return fenced(json_text(self._mask.value(value)), after)
 
-
-def _call(session: Session, event: Event) -> ToolCall | None:
-    return next((c for c in session.tool_calls if c.seq == event.seq), None)
-
-
-def _result(session: Session, event: Event) -> Event:
-    """Return the result of an event that is a call; otherwise the event."""
-    call = _call(session, event)
-    return event if call is None or call.result_seq is None else session.events[call.result_seq]
-
-
-def _parts(session: Session, event: Event) -> list[str]:
-    """Return the texts of an event: a call has its arguments and its result."""
-    call = _call(session, event)
-    if call is None:
-        return [event.kind, event.text or ""]
-    result = _result(session, event).text if call.result_seq is not None else None
-    return [f"call of {call.name}, {call.status}", call.arguments, "result:", result or "none"]
+    def _masked(self, text: str, after: str = "") -> str:
+        return fenced("\n".join(self._mask.plain(line) for line in text.split("\n")), after)
 
 
 def _up_to(limit: int, most: int) -> int:
@@ -381,12 +355,7 @@ def run_mcp(options: argparse.Namespace) -> int:
         return 0
 
     Store(options.store)  # a wrong folder is said at once
-    _serve(Tools(options.store, Redactor(pseudonym_key()) if options.redact else None), skill)
-    return 0
-
-
-def _serve(tools: Tools, skill: str) -> None:
-    """Answers until stdin ends. The only place that loads the SDK. UsageError where it is not installed."""
+    tools = Tools(options.store, Redactor(pseudonym_key()) if options.redact else None)
     try:
         from mcp.server import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError
@@ -411,4 +380,5 @@ def _serve(tools: Tools, skill: str) -> None:
         reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
         server.add_tool(in_words(tool), name=name, annotations=reads, structured_output=False)
     server.resource("agentsignals://skill", name="skill", mime_type="text/markdown")(lambda: skill)
-    server.run("stdio")
+    server.run("stdio")  # until stdin ends
+    return 0

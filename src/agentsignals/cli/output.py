@@ -6,7 +6,7 @@ import csv
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
@@ -85,17 +85,26 @@ def write_csv(out: IO[str], names: Sequence[str], rows: Iterable[Sequence[Any]])
     """Writes rows as CSV with a header, one at a time. No cell is one that a spreadsheet would run."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([inert(name) for name in names])
-    writer.writerows([_csv_cell(value) for value in row] for row in rows)
-
-
-def _csv_cell(value: Any) -> str:
-    text = "" if value is None else str(value)
-    return text if isinstance(value, int | float | Decimal) or _is_number(text) else inert(text)
+    for row in rows:
+        texts = ["" if value is None else str(value) for value in row]
+        numeric = [isinstance(v, int | float | Decimal) or _is_number(t) for v, t in zip(row, texts, strict=True)]
+        writer.writerow([t if is_number else inert(t) for t, is_number in zip(texts, numeric, strict=True)])
 
 
 def printable(text: str) -> str:
     """Trace text on one line: without what a terminal obeys, and without what would begin a line of its own."""
     return "".join(c if c.isprintable() else " " for c in text)
+
+
+def fields(rows: Iterable[tuple[str, Any]], gap: str = "  ") -> str:
+    """Return one line for each name and its value; without the rows that have no value."""
+    return "\n".join(f"{name + gap:12}{printable(str(value))}" for name, value in rows if value)
+
+
+def counted(counts: Mapping[str, int], *, most_first: bool = False) -> str:
+    """Return counts in a row, as `3 bad json, 1 empty file`; empty where there is none."""
+    ordered = sorted(counts.items(), key=lambda pair: -pair[1]) if most_first else counts.items()
+    return ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in ordered)
 
 
 def figure(value: float | None) -> str:
@@ -134,7 +143,10 @@ def _is_number(text: str) -> bool:
 
 
 class Bar:
-    """Progress on stderr: a live bar on a terminal, a line every few seconds elsewhere, nothing when quiet."""
+    """Progress on stderr: a live bar on a terminal, a line every few seconds elsewhere, nothing when quiet.
+
+    As a context manager it is closed at the end.
+    """
 
     EVERY_S = 5.0
 
@@ -155,6 +167,12 @@ class Bar:
             of = f" of {_amount(stage, total)}" if total else ""
             more = f"; {printable(detail)}" if detail else ""
             print(f"{stage}: {_amount(stage, done)}{of}{more}", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         if self._bar is not None:

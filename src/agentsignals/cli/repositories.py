@@ -4,45 +4,29 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from agentsignals.cli.output import Bar, figure, json_text, printable, table
+from agentsignals.cli.output import Bar, fields, figure, json_text, printable, table
 from agentsignals.cli.printing import Printed
 from agentsignals.errors import UsageError
-from agentsignals.ingest import collection as several
-from agentsignals.ingest.collection import (
-    Collection,
-    Filters,
-    RepositoryResults,
-    attribute_repository,
-    collect,
-    import_sarif,
-    repository_receipt,
-    repository_rules,
-    scan_repositories,
-    scan_repository,
-    witness_repository,
-)
+from agentsignals.ingest import collection as ingest
+from agentsignals.ingest.collection import Collection, Filters, RepositoryResults
 from agentsignals.ingest.repository_addresses import discover, named_repositories
-from agentsignals.questions.written_lines import Rate
 from agentsignals.redaction import without_keys_in
 from agentsignals.repositories.attribute import Attribution
-from agentsignals.repositories.commit_figures import Share
-from agentsignals.repositories.receipt import CheckRun, Place, Receipt
+from agentsignals.repositories.receipt import Place, Receipt
 from agentsignals.repositories.rule_report import RuleRow, RulesReport
 from agentsignals.repositories.sarif import Imported
-from agentsignals.repositories.scan import OfLanguage, Scan
+from agentsignals.repositories.scan import Scan
 from agentsignals.repositories.scanners import scanner
 from agentsignals.repositories.witness_comparison import Compared, Witnessed
 from agentsignals.sources import hub, read_exclusions
-from agentsignals.sources.hub import DataSet
 
 
-def shown(results: RepositoryResults[Any], text: Callable[[Any], str], *, as_json: bool) -> int:
-    """Prints what came of each repository; the exit code is 1 where none was done."""
-
+def _shown(results: RepositoryResults[Any], text: Callable[[Any], str], *, as_json: bool) -> int:
+    """Print the result of each repository; the exit code is 1 where none was done."""
     if as_json:
         print(json_text(results))
     else:
@@ -57,80 +41,66 @@ def shown(results: RepositoryResults[Any], text: Callable[[Any], str], *, as_jso
 def run_attribute(options: argparse.Namespace) -> int:
     how = {"afresh": options.afresh, "jobs": options.jobs, "engine": options.engine}
     if len(options.repositories) == 1:
-        result = attribute_repository(options.repositories[0], options.store, **how)
-        print(json_text(result) if options.json else _text(result))
+        result = ingest.attribute_repository(options.repositories[0], options.store, **how)
+        print(json_text(result) if options.json else _attribution(result))
         return 0
-    bar = Bar(options.quiet)
-    try:
-        _, results = several.attribute_repositories(options.repositories, options.store, progress=bar, **how)
-    finally:
-        bar.close()
-    return shown(results, _text, as_json=options.json)
+    with Bar(options.quiet) as bar:
+        _, results = ingest.attribute_repositories(options.repositories, options.store, progress=bar, **how)
+    return _shown(results, _attribution, as_json=options.json)
 
 
-def _text(result: Attribution) -> str:
-    record, survived = result.agreement_with_record, result.survival
+def _attribution(result: Attribution) -> str:
+    share, record, survived = result.share, result.agreement_with_record, result.survival
+
+    def points(value: float | None, unit: str = " points") -> str:
+        return "unknown" if value is None else f"{value:.1f}{unit}"
+
+    def part(value: float | None) -> str:
+        return "an unknown share" if value is None else f"{100 * value:.1f} %"
+
+    # The agents' share of the lines that somebody wrote, as bounds: never one number that leaves out the unknown.
+    bounds = "no line has an author"
+    if share.low is not None and share.high is not None:
+        unknown = f"{100 * share.unknown / share.n:.1f} % unknown"
+        bounds = f"{100 * share.low:.1f} to {100 * share.high:.1f} % of {share.n:,} authored lines; {unknown}"
+    if share.likely is None:
+        estimate = "none: no line is seen to be an agent's or a person's"
+    elif not share.unknown:
+        estimate = f"{100 * share.likely:.1f} %: no line is unknown"
+    else:
+        error = "no comparable commit here tells how far off it is"
+        if record.unknown_mae is not None:
+            error = f"{record.unknown_mae:.1f} points off the record on {record.unknown_n:,} such commits here"
+        estimate = f"{100 * share.likely:.1f} % with an unknown line counted for half; {error}"
     missing = f", {result.sessions_missing:,} missing" if result.sessions_missing else ""
-    linked = f"{result.checkpoints_linked:,} of {result.checkpoints:,} linked to commits"
+    reasons = ", ".join(f"{n:,} {reason}" for reason, n in result.unlinked.items())
+    lines = ", ".join(f"{n:,} {tag}" for tag, n in sorted(result.lines.items(), key=lambda pair: -pair[1]))
+    modes = [
+        f"{basis}: {', '.join(f'{n:,} {mode}' for mode, n in counts.items()) or 'none'}"
+        for basis, counts in result.modes.items()
+    ]
+    eventual, alive = survived.eventual, survived.alive_at_head
     rows = [
-        ("repository", printable(result.repo) + (" (unchanged since the last time)" if result.unchanged else "")),
-        ("checkpoints", linked + _reasons(result.unlinked)),
+        ("repository", result.repo + (" (unchanged since the last time)" if result.unchanged else "")),
+        ("checkpoints", f"{result.checkpoints_linked:,} of {result.checkpoints:,} linked to commits"
+                        f"{f' ({reasons})' if reasons else ''}"),
         ("commits", f"{result.commits:,} attributed of {result.commits_seen:,}"),
         ("sessions", f"{result.sessions:,}{missing}"),
-        ("agent's", _bounds(result.share)),
-        ("estimate", _estimate(result)),
-        ("lines", ", ".join(f"{n:,} {tag}" for tag, n in sorted(result.lines.items(), key=lambda p: -p[1])) or "none"),
-        ("modes", "; ".join(f"{basis}: {_counts(modes)}" for basis, modes in result.modes.items())),
-        ("record", f"mean difference {_number(record.mae, ' points')} on {record.n:,} comparable commits,"
+        ("agent's", bounds),
+        ("estimate", estimate),
+        ("lines", lines or "none"),
+        ("modes", "; ".join(modes)),
+        ("record", f"mean difference {points(record.mae)} on {record.n:,} comparable commits,"
                    f" {record.within_interval:,} of them within the replay's bounds"
-                   f" ({_number(record.unknown_mae, '')} on {record.unknown_n:,} that have unknown lines)"),
-        ("", f"on all {record.all_rows:,} with a record {_number(record.all_mae, ' points')}; by the recorded lines, of"
-             f" what was committed, {_number(record.lines_mae, ' points')} on {record.lines_n:,}"),
+                   f" ({points(record.unknown_mae, '')} on {record.unknown_n:,} that have unknown lines)"),
+        ("", f"on all {record.all_rows:,} with a record {points(record.all_mae)}; by the recorded lines, of"
+             f" what was committed, {points(record.lines_mae)} on {record.lines_n:,}"),
         *(("" if n else "apart by", f"{count:,} {cause}") for n, (cause, count) in enumerate(record.causes.items())),
-        ("written", f"{figure(survived.eventual.produced)} lines, {_share(survived.eventual.efficiency)} reached a"
-                    f" commit (Eq 2), {_share(survived.eventual.survival)} of those left standing (Eq 3)"),
-        ("alive today", f"{_share(survived.alive_at_head.agent_rate)} of agents' committed lines,"
-                        f" {_share(survived.alive_at_head.other_rate)} of others"),
+        ("written", f"{figure(eventual.produced)} lines, {part(eventual.efficiency)} reached a commit (Eq 2),"
+                    f" {part(eventual.survival)} of those left standing (Eq 3)"),
+        ("alive today", f"{part(alive.agent_rate)} of agents' committed lines, {part(alive.other_rate)} of others"),
     ]  # fmt: skip
-    return "\n".join(f"{name:<12}{text}" for name, text in rows)
-
-
-def _reasons(unlinked: dict[str, int]) -> str:
-    return f" ({', '.join(f'{n:,} {reason}' for reason, n in unlinked.items())})" if unlinked else ""
-
-
-def _counts(modes: dict[str, int]) -> str:
-    return ", ".join(f"{n:,} {mode}" for mode, n in modes.items()) or "none"
-
-
-def _bounds(share: Share) -> str:
-    """The agents' share of the lines that somebody wrote, as bounds: never one number that leaves out the unknown."""
-    if share.low is None or share.high is None:
-        return "no line has an author"
-    unknown = f"{100 * share.unknown / share.n:.1f} % unknown"
-    return f"{100 * share.low:.1f} to {100 * share.high:.1f} % of {share.n:,} authored lines; {unknown}"
-
-
-def _estimate(result: Attribution) -> str:
-    share, record = result.share, result.agreement_with_record
-    if share.likely is None:
-        return "none: no line is seen to be an agent's or a person's"
-    if not share.unknown:
-        return f"{100 * share.likely:.1f} %: no line is unknown"
-    error = (
-        f"{record.unknown_mae:.1f} points off the record on {record.unknown_n:,} such commits here"
-        if record.unknown_mae is not None
-        else "no comparable commit here tells how far off it is"
-    )
-    return f"{100 * share.likely:.1f} % with an unknown line counted for half; {error}"
-
-
-def _number(value: float | None, unit: str) -> str:
-    return "unknown" if value is None else f"{value:.1f}{unit}"
-
-
-def _share(value: float | None) -> str:
-    return "an unknown share" if value is None else f"{100 * value:.1f} %"
+    return "\n".join(f"{name:<12}{printable(text)}" for name, text in rows)
 
 
 # `collect`: repositories with checkpoints, brought into the store and kept up to date.
@@ -148,20 +118,14 @@ def run_collect(options: argparse.Namespace) -> int:
         options.min_linked,
         not options.no_machine_prompts,
     )
-    bar = Bar(options.quiet)
-    try:
-        collection = collect(options.repositories, options.store, filters, jobs=options.jobs, progress=bar)
-    finally:
-        bar.close()
-    print(json_text(collection) if options.json else _text_collect(collection))
-    return (
-        1
-        if collection.repositories and all(repository.status == "failed" for repository in collection.repositories)
-        else 0
-    )
+    with Bar(options.quiet) as bar:
+        collection = ingest.collect(options.repositories, options.store, filters, jobs=options.jobs, progress=bar)
+    print(json_text(collection) if options.json else _collection(collection))
+    repositories = collection.repositories
+    return 1 if repositories and all(repository.status == "failed" for repository in repositories) else 0
 
 
-def _text_collect(collection: Collection) -> str:
+def _collection(collection: Collection) -> str:
     names = ("repository", "status", "checkpoints", "new", "commits", "new", "linked", "sessions", "why")
     rows = [
         (o.repo, o.status, o.checkpoints, o.new_checkpoints, o.commits, o.new_commits, o.linked, o.sessions, o.reason)
@@ -193,72 +157,80 @@ def run_scan(options: argparse.Namespace) -> int:
             raise UsageError("A scanner and a scanner's report came.", "Give --scanner or --sarif.")
         if len(options.repositories) > 1:
             raise UsageError("A scanner's report is of one repository.", "Name one with --sarif.")
-        taken = import_sarif(options.repositories[0], Path(options.sarif), options.store, jobs=options.jobs)
-        print(json_text(taken) if options.json else _text_of_report(taken))
+        taken = ingest.import_sarif(options.repositories[0], Path(options.sarif), options.store, jobs=options.jobs)
+        print(json_text(taken) if options.json else _imported(taken))
         return 0
     chosen = scanner(options.scanner or "rules", options.config)
-    bar = Bar(options.quiet)
-    how = {"afresh": options.afresh, "jobs": options.jobs, "engine": options.engine, "progress": bar}
-    try:
-        if len(options.repositories) > 1:
-            results = scan_repositories(options.repositories, chosen, options.store, **how)
+    several = len(options.repositories) > 1
+    with Bar(options.quiet) as bar:
+        how = {"afresh": options.afresh, "jobs": options.jobs, "engine": options.engine, "progress": bar}
+        if several:
+            results = ingest.scan_repositories(options.repositories, chosen, options.store, **how)
         else:
-            summary = scan_repository(options.repositories[0], chosen, options.store, **how)
-    finally:
-        bar.close()
-    if len(options.repositories) > 1:
-        return shown(results, _text_scan, as_json=options.json)
-    print(json_text(summary) if options.json else _text_scan(summary))
+            summary = ingest.scan_repository(options.repositories[0], chosen, options.store, **how)
+    if several:
+        return _shown(results, _scan, as_json=options.json)
+    print(json_text(summary) if options.json else _scan(summary))
     return 0
 
 
-def _text_scan(summary: Scan) -> str:
+def _scan(summary: Scan) -> str:
     new = "nothing new to scan" if summary.unchanged else f"{summary.scanned:,} scanned now"
     left_out = f"; {summary.commits_left_out:,} commits left out: files of theirs are missing"
-    rows = [
-        ("repository", printable(summary.repo)),
-        ("scanner", f"{summary.scanner} {printable(summary.scanner_version)}"),
-        ("scanned", f"{summary.files:,} files as {summary.commits:,} linked commits changed them; {new}"),
-        ("skipped", _counts_scan(summary.skipped) + (left_out if summary.commits_left_out else "")),
-        ("findings", f"{summary.introduced:,} introduced, {summary.fixed:,} fixed, {summary.moved:,} moved"),
-        ("on lines of", _counts_scan(summary.owners) + " (by the replay)"),
-        ("rules", _counts_scan(summary.rules)),
-        ("weaknesses", _counts_scan(summary.cwes)),
+    head = fields(
+        [
+            ("repository", summary.repo),
+            ("scanner", f"{summary.scanner} {summary.scanner_version}"),
+            ("scanned", f"{summary.files:,} files as {summary.commits:,} linked commits changed them; {new}"),
+            ("skipped", _first(summary.skipped) + (left_out if summary.commits_left_out else "")),
+            ("findings", f"{summary.introduced:,} introduced, {summary.fixed:,} fixed, {summary.moved:,} moved"),
+            ("on lines of", _first(summary.owners) + " (by the replay)"),
+            ("rules", _first(summary.rules)),
+            ("weaknesses", _first(summary.cwes)),
+        ],
+        " ",
+    )
+    languages = [
+        (
+            s.language,
+            s.files,
+            s.introduced,
+            *((s.planted.recall, s.planted.precision) if s.planted else ("unknown",) * 2),
+        )
+        for s in summary.languages
     ]
-    heads = ("attribution", "by", "group", "files", "lines", "introduced", "per 1 000", "95 % interval", "fixed")
-    shown = [_line(rate) for rate in summary.rates]
-    notes = "Findings of a static scanner are not confirmed weaknesses. Rates of different rule sets don't compare."
+    rates = [
+        (
+            *(r.attribution, r.by, r.group, r.files, r.lines, r.introduced),
+            "" if r.introduced_rate is None else f"{r.introduced_rate:.2f}",
+            "" if r.introduced_low is None else f"{r.introduced_low:.2f} to {r.introduced_high:.2f}",
+            r.fixed,
+        )
+        for r in summary.rates
+    ]
     planted = ("language", "files", "introduced", "recall on planted code", "precision on planted code")
-    languages = table(planted, [_language_line(entry) for entry in summary.languages])
-    head = "\n".join(f"{n:<12}{text}" for n, text in rows)
-    return f"{head}\n\n{languages}\n{summary.recall_caveat}\n\n{table(heads, shown)}\n{notes}"
+    names = ("attribution", "by", "group", "files", "lines", "introduced", "per 1 000", "95 % interval", "fixed")
+    notes = "Findings of a static scanner are not confirmed weaknesses. Rates of different rule sets don't compare."
+    return f"{head}\n\n{table(planted, languages)}\n{summary.recall_caveat}\n\n{table(names, rates)}\n{notes}"
 
 
-def _language_line(entry: OfLanguage) -> tuple[object, ...]:
-    measured = ("unknown", "unknown") if entry.planted is None else (entry.planted.recall, entry.planted.precision)
-    return (entry.language, entry.files, entry.introduced, *measured)
+def _imported(report: Imported) -> str:
+    return fields(
+        [
+            ("repository", report.repo),
+            ("findings", f"{report.findings:,} present ({_first(report.scanners)})"),
+            ("on lines of", _first(report.owners) + " (by the replay)"),
+            ("skipped", _first(report.skipped)),
+        ],
+        " ",
+    )
 
 
-def _line(rate: Rate) -> tuple[object, ...]:
-    interval = "" if rate.introduced_low is None else f"{rate.introduced_low:.2f} to {rate.introduced_high:.2f}"
-    per = "" if rate.introduced_rate is None else f"{rate.introduced_rate:.2f}"
-    return (rate.attribution, rate.by, rate.group, rate.files, rate.lines, rate.introduced, per, interval, rate.fixed)
-
-
-def _text_of_report(report: Imported) -> str:
-    rows = [
-        ("repository", printable(report.repo)),
-        ("findings", f"{report.findings:,} present ({_counts_scan(report.scanners)})"),
-        ("on lines of", _counts_scan(report.owners) + " (by the replay)"),
-        ("skipped", _counts_scan(report.skipped)),
-    ]
-    return "\n".join(f"{name:<12}{text}" for name, text in rows)
-
-
-def _counts_scan(counted: dict[str, int]) -> str:
-    counts = [f"{n:,} {printable(name)}" for name, n in counted.items()]
-    more = f", {len(counts) - _SHOWN} more" if len(counts) > _SHOWN else ""
-    return (", ".join(counts[:_SHOWN]) or "none") + more
+def _first(counts: dict[str, int]) -> str:
+    """Return the first counts, and how many more there are."""
+    listed = [f"{n:,} {name}" for name, n in counts.items()]
+    more = f", {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+    return (", ".join(listed[:_SHOWN]) or "none") + more
 
 
 # `discover`: where traces could be read from, before anything of them is fetched.
@@ -277,26 +249,25 @@ def run_discover(options: argparse.Namespace) -> int:
         raise UsageError("--untagged alone would list the whole Hub.", "Add --search, --owner or --tag.")
     left_out = read_exclusions(options.exclude) if options.exclude else frozenset()
     tags = [*([] if options.untagged else [hub.TRACES]), *options.tag]
-    listed = hub.with_agents_and_duplicates(hub.search_datasets(tags, options.search, options.owner))
-    wanted = [d for d in listed if _is_wanted(d, options)]
+    wanted = []
+    for found in hub.with_agents_and_duplicates(hub.search_datasets(tags, options.search, options.owner)):
+        licences = [licence.strip().lower() for licence in (found.licence or "none").split(",")]
+        has_licence = options.license is None or options.license.lower() in licences
+        has_agent = options.harness is None or options.harness.lower() in found.harnesses
+        if has_licence and has_agent and not (options.distinct and found.duplicate_of):
+            wanted.append(found)
     kept = [d for d in wanted if d.name not in left_out][: options.limit]
     if not options.quiet and len(wanted) > len(kept) and left_out:
         print(f"discover: {sum(d.name in left_out for d in wanted):,} left out by {options.exclude}", file=sys.stderr)
     if options.json:
         print(json_text(kept))
         return 0
-    rows = [
-        (
-            d.name,
-            hub.count_traces(d),
-            d.bytes,
-            d.licence or "none stated",
-            ", ".join(d.harnesses),
-            d.downloads,
-            _remark(d),
-        )
-        for d in kept
-    ]
+    rows = []
+    for d in kept:
+        remarks = [f"files of {d.duplicate_of}"] * bool(d.duplicate_of) + ["gated"] * bool(d.gated)
+        licence = d.licence or "none stated"
+        harnesses = ", ".join(d.harnesses)
+        rows.append((d.name, hub.count_traces(d), d.bytes, licence, harnesses, d.downloads, "; ".join(remarks)))
     print(table(("data set", "trace files", "bytes", "licence", "harnesses", "downloads", "remark"), rows, 70))
     again = sum(d.duplicate_of is not None for d in kept)
     unlicensed = sum(d.licence is None for d in kept)
@@ -309,73 +280,76 @@ def run_discover(options: argparse.Namespace) -> int:
 def _repositories(options: argparse.Namespace) -> int:
     if not options.names:
         raise UsageError("No repository is named.", "Name a folder of clones, a list, or a saved search result.")
-    data_sets = discover(options.names)
+    found = discover(options.names)
     if options.json:
-        print(json_text(data_sets))
+        print(json_text(found))
         return 0
     names = ("repository", "checkpoints in", "commits", "naming one", "remark")
-    rows = [
-        (
-            d.place,
-            ", ".join(f"{n:,} {kind} refs" for kind, n in d.layouts.items()),
-            d.commits,
-            d.naming,
-            d.trouble or ("fork" if d.is_fork else None if d.is_here else "not fetched"),
-        )
-        for d in data_sets
-    ]
+    rows = []
+    for d in found:
+        layouts = ", ".join(f"{n:,} {kind} refs" for kind, n in d.layouts.items())
+        remark = d.trouble or ("fork" if d.is_fork else None if d.is_here else "not fetched")
+        rows.append((d.place, layouts, d.commits, d.naming, remark))
     print(table(names, rows, 70))
-    holding = [d for d in data_sets if d.layouts or not d.is_here]
-    print(f"{len(data_sets):,} repositories, {sum(bool(d.layouts) for d in data_sets):,} of them hold checkpoints")
-    if holding:
+    print(f"{len(found):,} repositories, {sum(bool(d.layouts) for d in found):,} of them hold checkpoints")
+    if any(d.layouts or not d.is_here for d in found):
         print(f"bring them in with: agentsignals collect {' '.join(printable(name) for name in options.names)}")
     return 0
 
 
-def _is_wanted(data_set: DataSet, options: argparse.Namespace) -> bool:
-    if options.license is not None:
-        stated = [s.strip().lower() for s in (data_set.licence or "none").split(",")]
-        if options.license.lower() not in stated:
-            return False
-    if options.harness is not None and options.harness.lower() not in data_set.harnesses:
-        return False
-    return not (options.distinct and data_set.duplicate_of)
-
-
-def _remark(data_set: DataSet) -> str:
-    remarks = [f"files of {data_set.duplicate_of}"] if data_set.duplicate_of else []
-    return "; ".join([*remarks, *(["gated"] if data_set.gated else [])])
-
-
 # `receipt`: what an agent did for a commit, a branch or a pull request, on one page for its review.
 
-_WIDEST = 70
+_RESULTS = {"hidden": "ran; its line does not tell how it ended", "unknown": "ran; the log does not say how it ended"}
+_KINDS = {"test": "test", "build": "build, linter or type checker"}
 
 
 def run_receipt(options: argparse.Namespace) -> int:
-    made = without_keys_in(repository_receipt(options.repository, options.revision, options.store, jobs=options.jobs))
-    print(json_text(made) if options.json else _page(made, options.markdown))
+    receipt = ingest.repository_receipt(options.repository, options.revision, options.store, jobs=options.jobs)
+    made = without_keys_in(receipt)
+    print(json_text(made) if options.json else _receipt(made, options.markdown))
     return 0
 
 
-_Table = tuple[str, Sequence[str], list[Sequence[Any]]]
-
-
-def _page(made: Receipt, as_markdown: bool) -> str:
+def _receipt(made: Receipt, as_markdown: bool) -> str:
     named = [f"{sha[:10]} {made.subjects.get(sha, '')}" for sha in made.commits[:5]]
     more = [f"and {len(made.commits) - 5} more commits"] if len(made.commits) > 5 else []
-    answer = Printed(markdown=as_markdown, widest=_WIDEST, cut=True)
+    answer = Printed(markdown=as_markdown, widest=70, cut=True)
     answer.lines(["What the transcripts show of:"], "## ")
     answer.lines([*named, *more])
-    answer.lines(_says(made))
-    for title, names, rows in _tables(made):
-        answer.table(names, rows, title)
+    answer.lines(_receipt_sentences(made))
+
+    def at(place: Place) -> str:
+        return f"{place.session_id[:13]} {place.seq}"
+
+    checks = []
+    for c in made.checks:
+        changes = f"{c.edits_after} {'change' if c.edits_after == 1 else 'changes'}"
+        since = f"{changes}: {', '.join(c.files_after[:3])}{', …' if len(c.files_after) > 3 else ''}"
+        result = _RESULTS.get(c.result, c.result) + (" (of a part)" if c.is_part else "")
+        checks.append((c.name, c.runs, result, since if c.edits_after else "nothing", at(c.place)))
+    names: tuple[str, ...] = ("check", "runs", "the last", "changed since", "session and event")
+    answer.table(names, checks, "Checks before the commit")
+    failed = [(f.command, f.error_class or "", at(f.place)) for f in made.failed]
+    answer.table(("command", "why", "session and event"), failed, "Failed, and not seen to succeed since")
+    answer.table(("file", "lines"), list(made.owners.files_unknown.items()), "Lines nobody knows")
+    for title, paths, n in (
+        ("Committed, and changed by no call", made.committed_not_changed, made.committed_not_changed_n),
+        ("Changed, and not committed", made.changed_not_committed, made.changed_not_committed_n),
+        ("Read, and not changed", made.read_not_changed, made.read_not_changed_n),
+    ):
+        rest = [(f"and {n - len(paths)} more",)] if n > len(paths) else []
+        answer.table(("file",), [*((path,) for path in paths), *rest], title)
+    names = ("session", "agent", "model", "prompts", "interrupts", "refused calls", "USD")
+    sessions = [
+        (s.session_id, s.agent, s.model or "", s.prompts, s.interrupts, s.refused, s.cost_usd) for s in made.sessions
+    ]
+    answer.table(names, sessions, "Sessions")
     return str(answer)
 
 
-def _says(made: Receipt) -> Iterator[str]:
+def _receipt_sentences(made: Receipt) -> Iterator[str]:
     o = made.owners
-    n = o.agent + o.person + o.unknown
+    n, n_sessions, missing = o.agent + o.person + o.unknown, len(made.sessions), len(made.sessions_missing)
     if not made.sessions:
         yield "No transcript is at hand for these commits: nothing can be said of how they were made."
     if made.attributed < len(made.commits):
@@ -388,12 +362,28 @@ def _says(made: Receipt) -> Iterator[str]:
         )
     if o.nobody:
         yield f"{o.nobody:,} more were moved, were there before, or are generated."
-    if made.sessions_missing:
-        yield f"{len(made.sessions_missing)} sessions had a part whose transcripts are not here."
+    if missing:
+        yield f"{missing} sessions had a part whose transcripts are not here."
     if made.sessions:
-        yield from _checked(made)
-    if made.sessions:
-        yield _cost(made)
+        if made.kinds_not_run:
+            yield "No transcript shows a run of a " + ", nor of a ".join(_KINDS[k] for k in made.kinds_not_run) + "."
+        if stale := [run.name for run in made.checks if run.edits_after]:
+            yield f"Not run since the last change: {', '.join(stale)}."
+        if failed := [run.name for run in made.checks if run.result == "failed"]:
+            yield f"Failed when last run: {', '.join(failed)}."
+        if made.not_run:
+            yield f"Run by other sessions of this repository, not by these: {', '.join(made.not_run[:8])}."
+        if made.cost_usd is None:
+            yield "What the sessions cost is not known: model calls that used tokens have no price."
+        else:
+            whose = "The sessions"
+            if made.sessions_priced != n_sessions:
+                whose = f"{made.sessions_priced} of {n_sessions} sessions, the others without a price,"
+            least = " at least" if any(s.cost_at_least for s in made.sessions if s.cost_usd is not None) else ""
+            shared = sum(s.other_commits > 0 for s in made.sessions)
+            rest = f"; {shared} of them also made other commits" if shared else ""
+            rest += f"; {missing} whose transcripts are not here cost more" if missing else ""
+            yield f"{whose} cost{least} {made.cost_usd:,.2f} USD as a whole{rest}."
     if made.weaknesses is None:
         yield "No scan has looked at these commits (`agentsignals scan` reads those of sessions, in its languages)."
     else:
@@ -401,87 +391,9 @@ def _says(made: Receipt) -> Iterator[str]:
         yield f"A scan{part} found {len(made.weaknesses):,} weaknesses introduced."
 
 
-def _cost(made: Receipt) -> str:
-    n, missing = len(made.sessions), len(made.sessions_missing)
-    if made.cost_usd is None:
-        return "What the sessions cost is not known: model calls that used tokens have no price."
-    whose = (
-        "The sessions"
-        if made.sessions_priced == n
-        else f"{made.sessions_priced} of {n} sessions, the others without a price,"
-    )
-    least = " at least" if any(s.cost_at_least for s in made.sessions if s.cost_usd is not None) else ""
-    shared = sum(s.other_commits > 0 for s in made.sessions)
-    rest = f"; {shared} of them also made other commits" if shared else ""
-    rest += f"; {missing} whose transcripts are not here cost more" if missing else ""
-    return f"{whose} cost{least} {made.cost_usd:,.2f} USD as a whole{rest}."
-
-
-def _checked(made: Receipt) -> Iterator[str]:
-    if made.kinds_not_run:
-        words = {"test": "test", "build": "build, linter or type checker"}
-        yield "No transcript shows a run of a " + ", nor of a ".join(words[k] for k in made.kinds_not_run) + "."
-    stale = [run.name for run in made.checks if run.edits_after]
-    if stale:
-        yield f"Not run since the last change: {', '.join(stale)}."
-    failed = [run.name for run in made.checks if run.result == "failed"]
-    if failed:
-        yield f"Failed when last run: {', '.join(failed)}."
-    if made.not_run:
-        yield f"Run by other sessions of this repository, not by these: {', '.join(made.not_run[:8])}."
-
-
-_RESULTS = {"hidden": "ran; its line does not tell how it ended", "unknown": "ran; the log does not say how it ended"}
-
-
-def _tables(made: Receipt) -> list[_Table]:
-    checks: list[Sequence[Any]] = [
-        (
-            c.name,
-            c.runs,
-            (_RESULTS.get(c.result, c.result) + (" (of a part)" if c.is_part else "")),
-            _since(c),
-            _at(c.place),
-        )
-        for c in made.checks
-    ]
-    sessions: list[Sequence[Any]] = [
-        (s.session_id, s.agent, s.model or "", s.prompts, s.interrupts, s.refused, s.cost_usd) for s in made.sessions
-    ]
-    return [
-        ("Checks before the commit", ("check", "runs", "the last", "changed since", "session and event"), checks),
-        (
-            "Failed, and not seen to succeed since",
-            ("command", "why", "session and event"),
-            [(f.command, f.error_class or "", _at(f.place)) for f in made.failed],
-        ),
-        ("Lines nobody knows", ("file", "lines"), list(made.owners.files_unknown.items())),
-        _files("Committed, and changed by no call", made.committed_not_changed, made.committed_not_changed_n),
-        _files("Changed, and not committed", made.changed_not_committed, made.changed_not_committed_n),
-        _files("Read, and not changed", made.read_not_changed, made.read_not_changed_n),
-        ("Sessions", ("session", "agent", "model", "prompts", "interrupts", "refused calls", "USD"), sessions),
-    ]
-
-
-def _files(title: str, paths: list[str], n: int) -> _Table:
-    rest = [(f"and {n - len(paths)} more",)] if n > len(paths) else []
-    return title, ("file",), [*((path,) for path in paths), *rest]
-
-
-def _since(check: CheckRun) -> str:
-    if not check.edits_after:
-        return "nothing"
-    files = ", ".join(check.files_after[:3]) + (", …" if len(check.files_after) > 3 else "")
-    return f"{check.edits_after} {'change' if check.edits_after == 1 else 'changes'}: {files}"
-
-
-def _at(place: Place) -> str:
-    return f"{place.session_id[:13]} {place.seq}"
-
-
 # `rules`: the mechanical rules of instruction files, whether sessions kept them, what their introduction changed.
 
-_LISTED, _OF_ONE, _WIDEST_RULES = 25, 5, 90
+_LISTED, _OF_ONE = 25, 5
 
 
 def run_rules(options: argparse.Namespace) -> int:
@@ -489,118 +401,101 @@ def run_rules(options: argparse.Namespace) -> int:
         raise UsageError(
             "--file is a file of a repository.", "Name the repository, too: `agentsignals rules . --file …`."
         )
-    made = without_keys_in(repository_rules(options.repository, options.store, file=options.file, jobs=options.jobs))
+    report = ingest.repository_rules(options.repository, options.store, file=options.file, jobs=options.jobs)
+    made = without_keys_in(report)
     print(json_text(made) if options.json else rules_text(made, as_markdown=options.markdown))
     return 0
 
 
-_Table_rules = tuple[str, Sequence[str], list[tuple[Any, ...]]]
-
-
 def rules_text(made: RulesReport, *, as_markdown: bool = False) -> str:
-    """The report as tables and sentences."""
+    """Return the report as tables and sentences."""
 
-    answer = Printed(markdown=as_markdown, widest=_WIDEST_RULES, cut=True)
-    answer.lines(_head(made), "")
-    for title, names, rows in _tables_rules(made):
-        answer.table(names, rows, title)
-    answer.lines([*_meanwhile(made), *made.cautions])
-    return str(answer)
+    def name(row: RuleRow) -> str:
+        return f"{row.place}: {row.file}:{row.line}" if row.place is not None else f"{row.file}:{row.line}"
 
-
-def _head(made: RulesReport) -> Iterator[str]:
+    answer = Printed(markdown=as_markdown, widest=90, cut=True)
     where = made.repo or "What the store's traces show"
     n, others = len(made.rules), sum(file["not_mechanical"] for file in made.files.values())
-    yield f"{where}: {made.sessions:,} sessions, {len(made.files):,} instruction files, {n:,} mechanical rules."
+    head = [f"{where}: {made.sessions:,} sessions, {len(made.files):,} instruction files, {n:,} mechanical rules."]
     if others:
-        yield f"{others:,} other sentences ask what commands, edits and commits can't show; they are not judged."
-    if not made.files:
-        yield (
-            "No instruction file is in its history, or in a trace."
-            if made.repo
-            else ("No trace holds the text of an instruction file: name a repository.")
-        )
-
-
-def _tables_rules(made: RulesReport) -> Iterator[_Table_rules]:
-    yield (
-        "rules",
+        head.append(f"{others:,} other sentences ask what commands, edits and commits can't show; they are not judged.")
+    if not made.files and made.repo:
+        head.append("No instruction file is in its history, or in a trace.")
+    elif not made.files:
+        head.append("No trace holds the text of an instruction file: name a repository.")
+    answer.lines(head, "")
+    listed = made.rules[:_LISTED]
+    answer.table(
         ("rule", "says", "in force", "always kept", "broken", "no occasion", "cannot tell", "times kept",
          "times broken"),
-        [(_name(r), r.text, r.exposed, r.kept, r.broken, r.no_occasion, sum(r.cannot_tell.values()), r.occasions_kept,
-          r.occasions_broken) for r in made.rules[:_LISTED]],
+        [(name(r), r.text, r.exposed, r.kept, r.broken, r.no_occasion, sum(r.cannot_tell.values()), r.occasions_kept,
+          r.occasions_broken) for r in listed],
+        "rules",
     )  # fmt: skip
     broken = [
-        (_name(row), session.session_id, mark.seq, mark.line, f"{mark.because}: {mark.text}")
+        (name(row), session.session_id, mark.seq, mark.line, f"{mark.because}: {mark.text}")
         for row in made.rules
         for session in [s for s in row.sessions if s.exposure == "exposed" and s.verdict == "broken"][:_OF_ONE]
         for mark in session.marks[:1]
     ]
-    yield "broken, the first time in a session", ("rule", "session", "event", "line", "what"), broken[:_LISTED]
-    yield (
-        "cannot tell, and not in force",
-        ("rule", "why", "sessions"),
-        [(_name(r), why, n) for r in made.rules for why, n in (*r.cannot_tell.items(), *r.not_exposed.items())][
-            :_LISTED
-        ],
-    )
-    yield (
-        "kept before and after a rule came (shares of its occasions, a session a value)",
-        ("rule", "since", "before", "after", "change beside the trend", "said"),
-        [_effect(r) for r in made.rules[:_LISTED]],
-    )
-
-
-def _effect(row: RuleRow) -> tuple[Any, ...]:
-    change, effect = row.effect.change, row.effect
-    judged = f"{effect.verdict.replace('_', ' ')}: {effect.because}"
-    if change is None or change.level is None or change.level_interval is None:
-        n = (f"n = {change.n_before}", f"n = {change.n_after}") if change is not None else ("", "")
-        return _name(row), (row.since or "")[:10], *n, "", judged
-    low, high = change.level_interval
-    return (
-        _name(row), (row.since or "")[:10], f"{change.before:.0%} (n = {change.n_before})",
-        f"{change.after:.0%} (n = {change.n_after})", f"{change.level:+.0%} [{low:+.0%}, {high:+.0%}]", judged,
-    )  # fmt: skip
-
-
-def _meanwhile(made: RulesReport) -> Iterator[str]:
-    for row in made.rules:
-        change = row.effect.change
-        if row.effect.meanwhile and change is not None and change.level is not None:
-            yield f"{_name(row)}: meanwhile {'; '.join(row.effect.meanwhile)}"
-
-
-def _name(row: RuleRow) -> str:
-    return f"{row.place}: {row.file}:{row.line}" if row.place is not None else f"{row.file}:{row.line}"
+    names: tuple[str, ...] = ("rule", "session", "event", "line", "what")
+    answer.table(names, broken[:_LISTED], "broken, the first time in a session")
+    untold = [(name(r), why, n) for r in made.rules for why, n in (*r.cannot_tell.items(), *r.not_exposed.items())]
+    answer.table(("rule", "why", "sessions"), untold[:_LISTED], "cannot tell, and not in force")
+    effects = []
+    for row in listed:
+        change, said = row.effect.change, f"{row.effect.verdict.replace('_', ' ')}: {row.effect.because}"
+        before = after = level = ""
+        if change is not None:
+            before, after = f"n = {change.n_before}", f"n = {change.n_after}"
+            if change.level is not None and change.level_interval is not None:
+                before, after = f"{change.before:.0%} ({before})", f"{change.after:.0%} ({after})"
+                level = f"{change.level:+.0%} [{change.level_interval[0]:+.0%}, {change.level_interval[1]:+.0%}]"
+        effects.append((name(row), (row.since or "")[:10], before, after, level, said))
+    names = ("rule", "since", "before", "after", "change beside the trend", "said")
+    answer.table(names, effects, "kept before and after a rule came (shares of its occasions, a session a value)")
+    meanwhile = [
+        f"{name(row)}: meanwhile {'; '.join(row.effect.meanwhile)}"
+        for row in made.rules
+        if row.effect.meanwhile and row.effect.change is not None and row.effect.change.level is not None
+    ]
+    answer.lines([*meanwhile, *made.cautions])
+    return str(answer)
 
 
 # `witness`: what others recorded of a repository's lines, beside our replay.
 
-_LISTED_WITNESS = 3
+_EXAMPLES = 3
 """Examples of a reason."""
 
 
 def run_witness(options: argparse.Namespace) -> int:
-    result = without_keys_in(witness_repository(options.repository, options.store, jobs=options.jobs))
-    print(json_text(result) if options.json else _report(result, options.markdown))
+    witnessed = ingest.witness_repository(options.repository, options.store, jobs=options.jobs)
+    result = without_keys_in(witnessed)
+    print(json_text(result) if options.json else _witnessed(result, options.markdown))
     return 0
 
 
-def _report(result: Witnessed, as_markdown: bool) -> str:
+def _witnessed(result: Witnessed, as_markdown: bool) -> str:
     answer = Printed(markdown=as_markdown)
     answer.lines([f"{result.repo}: {result.commits:,} commits, {result.commits_replayed:,} of them replayed"], "")
     if not result.witnesses:
         answer.lines(["Nobody else left a record: no notes of git-ai, no Agent Trace file."], "")
-    for compared in result.witnesses:
-        answer.lines([f"{compared.witness}: {compared.describes}"], "## ")
-        answer.lines(_sentences(compared))
-        for title, names, rows in _tables_witness(compared):
-            answer.table(names, rows, title)
+    for c in result.witnesses:
+        answer.lines([f"{c.witness}: {c.describes}"], "## ")
+        answer.lines(_witness_sentences(c))
+        columns = list(dict.fromkeys(owner for counts in c.owners.values() for owner in counts))
+        owners = [(ours, *(n.get(o, 0) for o in columns)) for ours, n in c.owners.items()]
+        answer.table(("", *columns), owners, "lines by owner: the replay's down, the witness's across")
+        reasons = []
+        for reason, n in c.reasons.items():
+            lines = [line for line in c.examples if line.reason == reason][:_EXAMPLES]
+            reasons.append((reason, n, "; ".join(f"{e.commit_sha[:8]} {e.path}:{e.line}" for e in lines)))
+        answer.table(("reason", "lines", "for example"), reasons, "why they differ")
     return str(answer)
 
 
-def _sentences(c: Compared) -> Iterator[str]:
+def _witness_sentences(c: Compared) -> Iterator[str]:
     versions = ", ".join(f"{version} {n:,}" for version, n in list(c.versions.items())[:5])
     yield (
         f"{c.records:,} records; they speak of {c.commits:,} commits ({versions}): no branch leads to"
@@ -615,11 +510,9 @@ def _sentences(c: Compared) -> Iterator[str]:
             " whose it is."
         )
     else:
-        interval = (
-            f", {100 * c.low:.1f} to {100 * c.high:.1f} %"
-            if c.low is not None and c.high is not None
-            else (", no interval from so few commits")
-        )
+        interval = ", no interval from so few commits"
+        if c.low is not None and c.high is not None:
+            interval = f", {100 * c.low:.1f} to {100 * c.high:.1f} %"
         yield (
             f"{c.commits_both:,} commits in common with {c.lines:,} lines; of {c.compared:,} both say whose they are,"
             f" and agree on {100 * c.share:.1f} %{interval}. Where one says nothing nothing is compared: see the tables"
@@ -634,16 +527,3 @@ def _sentences(c: Compared) -> Iterator[str]:
         )
     if c.commits_not_here:
         yield f"{c.commits_not_here:,} commits with a record are not in this clone: nothing of them comes back"
-
-
-def _tables_witness(c: Compared) -> list[_Table]:
-    columns = list(dict.fromkeys(owner for counts in c.owners.values() for owner in counts))
-    owners: list[Sequence[Any]] = [(ours, *(n.get(o, 0) for o in columns)) for ours, n in c.owners.items()]
-    reasons: list[Sequence[Any]] = []
-    for reason, n in c.reasons.items():
-        lines = [line for line in c.examples if line.reason == reason][:_LISTED_WITNESS]
-        reasons.append((reason, n, "; ".join(f"{e.commit_sha[:8]} {e.path}:{e.line}" for e in lines)))
-    return [
-        ("lines by owner: the replay's down, the witness's across", ("", *columns), owners),
-        ("why they differ", ("reason", "lines", "for example"), reasons),
-    ]
