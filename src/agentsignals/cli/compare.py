@@ -1,5 +1,4 @@
-"""A gate's outcome as JUnit XML: a test case for each condition and candidate, as CI systems show them
-(https://github.com/testmoapp/junitxml)."""
+"""The verb `compare`: candidates of eval runs as tables and sentences, and a gate's outcome as JUnit XML."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ import agentsignals
 from agentsignals.cli.output import json_text, printable, table
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.questions.compare import MEASURES, Candidate, Comparison, Estimate, Pair
-from agentsignals.questions.compare.gate import Check, Gate, gate, parse_condition
+from agentsignals.questions.compare.gate import Gate, gate, parse_condition
 from agentsignals.questions.compare.pairs import gap_text, weight_text, without_tasks
 from agentsignals.questions.formatting import formatted, signed
 from agentsignals.redaction import without_keys_in
@@ -28,36 +27,34 @@ from agentsignals.words.text import visible
 _RESULTS = {"met": "failure", "cannot tell": "error"}
 
 
-def write(path: Path, checked: Gate) -> None:
-    """Writes the file. A condition that is met is a failure, one that can't be told an error: neither is a pass.
-    ExportError where the file can't be written."""
+def _write_junit(path: Path, checked: Gate) -> None:
+    """Write a test case for each condition and candidate (https://github.com/testmoapp/junitxml).
+
+    A condition that is met is a failure, one that can't be told an error: neither is a pass. ExportError where the file
+    can't be written.
+    """
+
+    def attribute(text: str) -> str:  # names come out of traces: without what XML has no way to say, and escaped
+        return html.escape(printable(text))
+
     verdicts = Counter(check.verdict for check in checked.checks)
     counts = f'tests="{len(checked.checks)}" failures="{verdicts["met"]}" errors="{verdicts["cannot tell"]}"'
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f"<testsuites {counts}>",
         f'<testsuite name="agentsignals compare" {counts} skipped="0">',
-        *(_case(check) for check in checked.checks),
-        "</testsuite>",
-        "</testsuites>",
     ]
+    for check in checked.checks:
+        because, result = attribute(check.because), _RESULTS.get(check.verdict)
+        inside = f"<system-out>{because}</system-out>"
+        if result:
+            inside = f'<{result} message="{check.verdict}: {because}"/>'
+        candidate, name = attribute(check.candidate or "no candidate"), attribute(f"not ({check.condition})")
+        lines.append(f'<testcase classname="{candidate}" name="{name}">{inside}</testcase>')
     try:
-        disk.write_atomically(path, "\n".join([*lines, ""]).encode())
+        disk.write_atomically(path, "\n".join([*lines, "</testsuite>", "</testsuites>", ""]).encode())
     except OSError as problem:
         raise ExportError(f"{path} can't be written: {problem.strerror or problem}.", "Name another file.") from problem
-
-
-def _case(check: Check) -> str:
-    because = _attribute(check.because)
-    result = _RESULTS.get(check.verdict)
-    inside = f'<{result} message="{check.verdict}: {because}"/>' if result else f"<system-out>{because}</system-out>"
-    name = _attribute(f"not ({check.condition})")
-    return f'<testcase classname="{_attribute(check.candidate or "no candidate")}" name="{name}">{inside}</testcase>'
-
-
-def _attribute(text: str) -> str:
-    """Names come out of traces: without what XML has no way to say, and escaped."""
-    return html.escape(printable(text))
 
 
 # A comparison in words: the same parts as aligned text and as Markdown.
@@ -69,6 +66,8 @@ _NAMED = 12
 _WIDEST, _REASONS = 70, 3
 _ALWAYS = 3
 """Columns of the table of power that are shown although they may be empty."""
+_VERDICTS = ("met", "cannot tell", "not met")
+"""Verdicts of a gate, those that matter most first."""
 
 Row = tuple[Any, ...]
 
@@ -85,7 +84,7 @@ class Part(NamedTuple):
 
 
 def comparison_text(comparison: Comparison, checked: Gate | None = None) -> str:
-    """The comparison as tables and sentences, and what came of the gate."""
+    """Return the comparison as tables and sentences, and what came of the gate."""
     parts = []
     for part in _parts(comparison, checked):
         lines = [part.title] if part.title else []
@@ -111,6 +110,7 @@ def comparison_markdown(comparison: Comparison, checked: Gate | None = None) -> 
 
 def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
     yes = comparison.yes_or_no
+    rate = "share" if yes else "mean"
     shown, pairs = comparison.candidates[:_LISTED], comparison.pairs[:_LISTED]
     yield Part("", lines=list(_head(comparison)))
     if comparison.conclusions:
@@ -122,7 +122,18 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
         if comparison.unlike:
             lines.append("These candidates are not alike (see above): what tells them apart may be that.")
         yield Part(f"what can be concluded, against {printable(comparison.baseline or '')}", lines=lines, before="  ")
-    yield _candidates(shown, yes)
+
+    rows: list[Row] = []
+    for c in shown:
+        bounds = ""  # what missing outcomes allow; none where none is missing
+        if c.bounds is not None and c.bounds.worst != c.bounds.best:
+            bounds = f"{_figure(c.bounds.worst, True)} to {_figure(c.bounds.best, True)}"
+        rows.append((c.name, c.attempts, c.tasks, c.first.n, sum(c.absent.values()), sum(c.infrastructure.values()),
+                     *_estimate(c.first, yes), c.first.method, bounds))  # fmt: skip
+    names: tuple[str, ...] = ("candidate", "attempts", "tasks", "known", "not judged", "infrastructure", rate, "95%",
+                              "interval", "worst to best")  # fmt: skip
+    yield Part("candidates, first attempts", names, rows)
+
     if any(candidate.retries for candidate in shown):
         yield _retries(shown, yes)
     matched = [pair for pair in pairs if pair.paired.tasks]
@@ -135,18 +146,36 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
         yield _took_within(matched, comparison)
     if comparison.silent.tasks:
         yield Part("tasks that tell the candidates not apart", lines=list(_silent(comparison)), before="  ")
+
     alone = [pair for pair in pairs if pair.unpaired.candidate.n and pair.unpaired.baseline.n]
     if alone:
-        yield _unpaired(alone, yes)
-    yield _took(shown, list(_without(comparison)))
+        rows = []
+        for pair in alone:
+            u = pair.unpaired
+            sides = (x for side in (u.candidate, u.baseline) for x in (side.n, _figure(side.value, yes)))
+            rows.append((pair.candidate, *sides, gap_text(u.value, yes), _ends(u.low, u.high, yes)))
+        names = ("candidate", "its own n", "its own", "baseline's n", "baseline's", "difference", "95%")
+        yield Part("first attempts at tasks that only one of the two has: not the same tasks", names, rows)
+
+    yield _took(shown, comparison)
     if yes:
-        yield _per_solved(shown)
+        rows = []
+        for candidate in shown:
+            cells = (
+                f"{formatted(p.value, MEASURES[name][1], p.at_least)}{f' (n {p.n:,})' if 0 < p.n < p.of else ''}"
+                for name, p in candidate.per_solved.items()
+            )
+            rows.append((candidate.name, *cells))
+        names = ("candidate", *(name.replace("_", " ") for name in shown[0].per_solved))
+        yield Part("for each one solved, with what the failed ones took", names, rows)
     if len(comparison.candidates) > _LISTED:
         yield Part("", lines=[f"and {len(comparison.candidates) - _LISTED} more candidates (--json has all)"])
     if comparison.warnings:
         yield Part("", lines=comparison.warnings, before="mind: ")
     if checked is not None:
-        yield _gate(checked)
+        checks = sorted(checked.checks, key=lambda check: _VERDICTS.index(check.verdict))
+        lines = [f"  {check.verdict:11}  {check.condition}  {check.candidate}: {check.because}" for check in checks]
+        yield Part(f"gate        {checked.ending.upper()}, decided by {checked.decided_by}", lines=lines)
 
 
 def _head(comparison: Comparison) -> Iterator[str]:
@@ -170,36 +199,19 @@ def _head(comparison: Comparison) -> Iterator[str]:
         yield f"left out    {comparison.unrecorded:,} attempts that do not record who was tried"
 
 
-def _candidates(shown: Sequence[Candidate], yes: bool) -> Part:
-    rows = [
-        (c.name, c.attempts, c.tasks, c.first.n, sum(c.absent.values()), sum(c.infrastructure.values()),
-         *_estimate(c.first, yes), c.first.method, _bounds(c))
-        for c in shown
-    ]  # fmt: skip
-    names = ("candidate", "attempts", "tasks", "known", "not judged", "infrastructure", _rate(yes), "95%",
-             "interval", "worst to best")  # fmt: skip
-    return Part("candidates, first attempts", names, rows)
-
-
-def _bounds(candidate: Candidate) -> str:
-    """Return the bounds that missing outcomes allow; empty where none is missing."""
-    bounds = candidate.bounds
-    return "" if bounds is None or bounds.worst == bounds.best else f"{_share(bounds.worst)} to {_share(bounds.best)}"
-
-
 def _retries(shown: Sequence[Candidate], yes: bool) -> Part:
     rows = []
     for candidate in shown:
         if not candidate.retries:
             continue
-        within = ", ".join(f"{w.attempts}: {_share(w.solved.value)}" for w in candidate.within)
+        within = ", ".join(f"{w.attempts}: {_figure(w.solved.value, True)}" for w in candidate.within)
         recovery = candidate.recovery
         recovered = ""
         if recovery is not None:
             of = f"{recovery.failed:,} failed, {recovery.retried:,} retried"
-            recovered = f"{_share(recovery.solved.value)}{_spread(recovery.solved, True)} of {of}"
+            recovered = f"{' '.join(filter(None, _estimate(recovery.solved, True)))} of {of}"
         rows.append((candidate.name, candidate.retries, *_estimate(candidate.retry, yes), within, recovered))
-    names = ("candidate", "retries", _rate(yes), "95%", "solved within", "recovered")
+    names = ("candidate", "retries", "share" if yes else "mean", "95%", "solved within", "recovered")
     return Part("retries, apart: only what failed is tried again", names, rows)
 
 
@@ -208,27 +220,32 @@ def _paired(pairs: Sequence[Pair], comparison: Comparison) -> Part:
     rows = []
     for pair in pairs:
         p, w = pair.paired, pair.weighed
-        even = (
-            ""
-            if w is None or not p.gained + p.lost
-            else f"{weight_text(w.break_even)}{_between(weight_text(w.low), weight_text(w.high), w.low)}"
-        )
+        even = ""
+        if w is not None and p.gained + p.lost:
+            even = f"{weight_text(w.break_even)}{_between(weight_text(w.low), weight_text(w.high), w.low)}"
         row = (pair.candidate, p.tasks, gap_text(p.value, yes), _ends(p.low, p.high, yes), p.gained, p.lost, p.p,
                pair.p_adjusted, p.test, even)  # fmt: skip
         rows.append((*row, w.p if w else None, pair.weighed_p_adjusted) if weighted else row)
     up_down = ("better", "worse") if comparison.more_is_better else ("higher", "lower")
     able = sum(pair.p_adjusted is not None for pair in comparison.pairs)
-    names = ("candidate", "tasks", "difference", "95%", *up_down, "p", "adjusted", "test", "break-even")
+    names: tuple[str, ...] = (
+        "candidate",
+        "tasks",
+        "difference",
+        "95%",
+        *up_down,
+        "p",
+        "adjusted",
+        "test",
+        "break-even",
+    )
     lines = [
         f"  adjusted: Holm's, of the {able:,} with six tasks or more in common with the baseline. break-even: gains for"
         " each regression, with its 95% interval: the candidate is better unless a regression costs more."
     ]
-    return Part(
-        "against the baseline, first attempts within matched tasks",
-        (*names, "weighted p", "adjusted") if weighted else names,
-        rows,
-        lines,
-    )
+    if weighted:
+        names = (*names, "weighted p", "adjusted")
+    return Part("against the baseline, first attempts within matched tasks", names, rows, lines)
 
 
 def _power(pairs: Sequence[Pair], yes: bool) -> Part:
@@ -238,11 +255,9 @@ def _power(pairs: Sequence[Pair], yes: bool) -> Part:
         if power is None:
             continue
         split = "none can" if power.must_agree is None else f"{power.must_agree} of {power.changed}"
-        if power.method != "exact McNemar":
-            split = ""
-        shows = gap_text(power.detectable, yes, signed=False) + _between(
-            gap_text(power.low, yes, signed=False), gap_text(power.high, yes, signed=False), power.low
-        )
+        split = split if power.method == "exact McNemar" else ""
+        shows, low, high = (gap_text(gap, yes, signed=False) for gap in (power.detectable, power.low, power.high))
+        shows += _between(low, high, power.low)
         rows.append((pair.candidate, pair.paired.tasks, power.changed, split, shows, power.tasks_needed,
                      power.attempts_needed, power.tasks_for_telling))  # fmt: skip
     names = ("candidate", "tasks", "changed", "needed one way", "shown 4 times in 5", "tasks for the difference seen",
@@ -254,12 +269,8 @@ def _power(pairs: Sequence[Pair], yes: bool) -> Part:
         " shown 4 times in 5: the smallest difference that so many tasks show, where as many change as did here (in"
         " brackets: as many as its 95% interval allows)."
     ]
-    return Part(
-        "what so many tasks can show",
-        tuple(names[n] for n in kept),
-        [tuple(row[n] for n in kept) for row in rows],
-        lines,
-    )
+    shown, cells = tuple(names[n] for n in kept), [tuple(row[n] for n in kept) for row in rows]
+    return Part("what so many tasks can show", shown, cells, lines)
 
 
 def _took_within(pairs: Sequence[Pair], comparison: Comparison) -> Part:
@@ -270,17 +281,8 @@ def _took_within(pairs: Sequence[Pair], comparison: Comparison) -> Part:
             kind = MEASURES[name][1]
             if t.p is not None:
                 ends = "" if t.low is None else f"{signed(t.low, kind)} to {signed(t.high, kind)}"
-                row = (
-                    pair.candidate,
-                    name.replace("_", " "),
-                    t.tasks,
-                    signed(t.value, kind),
-                    ends,
-                    t.more,
-                    t.less,
-                    t.p,
-                )
-                rows.append((*row, t.p_adjusted))
+                rows.append((pair.candidate, name.replace("_", " "), t.tasks, signed(t.value, kind), ends, t.more,
+                             t.less, t.p, t.p_adjusted))  # fmt: skip
     names = ("candidate", "measure", "tasks", "median difference", "95%", "more", "less", "p", "adjusted")
     lines = [
         f"  p: sign test. adjusted: Holm's, over all {family:,} of candidates and measures with six tasks or more."
@@ -302,18 +304,16 @@ def _silent(comparison: Comparison) -> Iterator[str]:
             yield f"{word}, {len(tasks):,}: {', '.join(tasks[:_NAMED])}{more}"
 
 
-def _unpaired(pairs: Sequence[Pair], yes: bool) -> Part:
-    rows = []
-    for pair in pairs:
-        u = pair.unpaired
-        sides = [(side.n, _figure(side.value, yes)) for side in (u.candidate, u.baseline)]
-        rows.append((pair.candidate, *sides[0], *sides[1], gap_text(u.value, yes), _ends(u.low, u.high, yes)))
-    names = ("candidate", "its own n", "its own", "baseline's n", "baseline's", "difference", "95%")
-    return Part("first attempts at tasks that only one of the two has: not the same tasks", names, rows)
-
-
-def _took(shown: Sequence[Candidate], lines: Sequence[str]) -> Part:
-    rows = []
+def _took(shown: Sequence[Candidate], comparison: Comparison) -> Part:
+    """Return what first attempts took; for each measure how many lack it, and mostly why."""
+    rows, lines = [], []
+    for name in MEASURES:
+        absent: Counter[str] = Counter()
+        for candidate in comparison.candidates:
+            absent.update(candidate.took[name].absent)
+        if absent:
+            reasons = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in absent.most_common(_REASONS))
+            lines.append(f"no {name.replace('_', ' ')}: {absent.total():,} first attempts ({reasons})")
     for candidate in shown:
         cells = []
         for name, (_, kind) in MEASURES.items():
@@ -326,39 +326,6 @@ def _took(shown: Sequence[Candidate], lines: Sequence[str]) -> Part:
     return Part("what first attempts took: median, 95% interval", names, rows, lines)
 
 
-def _without(comparison: Comparison) -> Iterator[str]:
-    """Say for each measure how many first attempts lack it, and mostly why."""
-    for name in MEASURES:
-        absent: Counter[str] = Counter()
-        for candidate in comparison.candidates:
-            absent.update(candidate.took[name].absent)
-        if absent:
-            reasons = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in absent.most_common(_REASONS))
-            yield f"no {name.replace('_', ' ')}: {absent.total():,} first attempts ({reasons})"
-
-
-def _per_solved(shown: Sequence[Candidate]) -> Part:
-    rows = []
-    for candidate in shown:
-        cells = (
-            f"{formatted(p.value, MEASURES[name][1], p.at_least)}{f' (n {p.n:,})' if 0 < p.n < p.of else ''}"
-            for name, p in candidate.per_solved.items()
-        )
-        rows.append((candidate.name, *cells))
-    names = ("candidate", *(name.replace("_", " ") for name in shown[0].per_solved))
-    return Part("for each one solved, with what the failed ones took", names, rows)
-
-
-def _gate(checked: Gate) -> Part:
-    """Return the verdicts of the gate, those that matter most first."""
-    order = ("met", "cannot tell", "not met")
-    lines = [
-        f"  {check.verdict:11}  {check.condition}  {check.candidate}: {check.because}"
-        for check in sorted(checked.checks, key=lambda check: order.index(check.verdict))
-    ]
-    return Part(f"gate        {checked.ending.upper()}, decided by {checked.decided_by}", lines=lines)
-
-
 def _ends(low: float | None, high: float | None, yes: bool) -> str:
     return "" if low is None or high is None else f"{gap_text(low, yes)} to {gap_text(high, yes)}"
 
@@ -367,22 +334,11 @@ def _between(low: str, high: str, there: float | None) -> str:
     return "" if there is None or low == high else f" [{low}, {high}]"
 
 
-def _rate(yes: bool) -> str:
-    return "share" if yes else "mean"
-
-
 def _estimate(estimate: Estimate, yes: bool) -> tuple[str, str]:
-    return _figure(estimate.value, yes), _spread(estimate, yes).strip()
-
-
-def _spread(estimate: Estimate, yes: bool) -> str:
-    if estimate.low is None or estimate.high is None:
-        return ""
-    return f" [{_figure(estimate.low, yes)}, {_figure(estimate.high, yes)}]"
-
-
-def _share(value: float | None) -> str:
-    return _figure(value, True)
+    """Return an estimate and its interval in brackets, which may be empty."""
+    low, high = estimate.low, estimate.high
+    spread = "" if low is None or high is None else f"[{_figure(low, yes)}, {_figure(high, yes)}]"
+    return _figure(estimate.value, yes), spread
 
 
 def _figure(value: float | None, yes: bool) -> str:
@@ -416,7 +372,7 @@ def run_compare(options: argparse.Namespace) -> int:
     checked = without_keys_in(gate(comparison, options.fail_if, baseline=options.baseline, by_value=by_value))
     comparison = without_keys_in(comparison)
     if options.junit:
-        write(options.junit, checked)
+        _write_junit(options.junit, checked)
     if options.json:
         outcome = {**asdict(checked), "exit_code": checked.exit_code}
         print(json_text({**asdict(comparison), "gate": outcome}))
