@@ -234,7 +234,7 @@ def run_formats(options: argparse.Namespace) -> int:
     rows = []
     for f in chosen:
         card = f.card
-        row = {
+        row: dict[str, Any] = {
             "name": f.name,
             "parser": f.version,
             "homes": list(f.profile.homes) if f.profile is not None and f.is_own else [],

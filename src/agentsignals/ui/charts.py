@@ -104,20 +104,16 @@ def _from_cache() -> str:
         script = kept.read_text("utf-8")
         if script.startswith(_LICENCE) and not _ENDS_SCRIPT.search(script):
             return script
-    script = _packed()
+    import vl_convert  # noqa: PLC0415
+
+    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", _VEGA_LITE))
+    if _ENDS_SCRIPT.search(bundle):
+        raise AssertionError("this release of Vega would end the script element it is put in")
+    script = f"{_LICENCE}\n{bundle}"
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         disk.write_atomically(kept, script.encode())
     return script
-
-
-def _packed() -> str:
-    import vl_convert  # noqa: PLC0415
-
-    script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", _VEGA_LITE))
-    if _ENDS_SCRIPT.search(script):
-        raise AssertionError("this release of Vega would end the script element it is put in")
-    return f"{_LICENCE}\n{script}"
 
 
 def data(charts: Iterable[Chart]) -> str:
@@ -148,12 +144,11 @@ def interactive(spec: dict[str, Any]) -> dict[str, Any]:
     units = [{**unit, "encoding": {**unit.get("encoding", {}), **(_FADED if picks else {})}} for unit in layers]
     units[0]["params"] = [_PICK] if picks else []
     whole = {**spec, "layer": units} if "layer" in spec else units[0]
-    return _zoomable(whole, units[0], span) if span else whole
-
-
-def _zoomable(whole: dict[str, Any], first: dict[str, Any], span: list[str]) -> dict[str, Any]:
-    """The span becomes the selection's first value: a scale with a domain of its own would not follow the hand."""
-    first["params"].append({**_ZOOM, "value": {"x": [datetime.fromisoformat(day).timestamp() * 1000 for day in span]}})
+    if not span:
+        return whole
+    # The span becomes the selection's first value: a scale with a domain of its own would not follow the hand.
+    days = [datetime.fromisoformat(day).timestamp() * 1000 for day in span]
+    units[0]["params"].append({**_ZOOM, "value": {"x": days}})
     x = whole["encoding"]["x"]
     free = {**x, "scale": {key: value for key, value in x["scale"].items() if key != "domain"}}
     return {**whole, "encoding": {**whole["encoding"], "x": free}}
@@ -256,9 +251,13 @@ def strip(  # noqa: PLR0913  (what is drawn is named at the call)
 ) -> BarChart | None:
     """The chart; None where there is nothing to show. `written`: a value of the axis in words; `whole`: counts, whose
     axis has no halves; `edges`: words between the bars, and at both ends, instead of below each."""
-    highest = max((_height(point) for point in points), default=0.0)
     if not any(point.parts for point in points):
         return None
+    highest = 0.0
+    for point in points:
+        total = sum(part.value for part in point.parts)
+        is_seen = point.interval is not None and point.n >= _FEWEST_SEEN
+        highest = max(highest, total, point.interval[1] if point.interval and is_seen else total)
     ticks = axis(highest, whole=whole)
     scale = (HEIGHT - _TOP - _BOTTOM) / ticks[-1]
     step = (WIDTH - _LEFT - _RIGHT) / len(points)
@@ -269,7 +268,7 @@ def strip(  # noqa: PLR0913  (what is drawn is named at the call)
         unit=unit,
         note=note,
         bars=bars,
-        across=_edges(edges, step) if edges else _across([point.name for point in points], step),
+        across=_across(edges or [point.name for point in points], step, between=bool(edges)),
         up=up,
         dots=dots,
         legend=[*legend],
@@ -294,11 +293,6 @@ def axis(highest: float, *, whole: bool = False) -> list[float]:
     return [float(f"{step * n:.12g}") for n in range(count + 1)]
 
 
-def _height(point: Point) -> float:
-    total = sum(part.value for part in point.parts)
-    return max(total, point.interval[1]) if point.interval and point.n >= _FEWEST_SEEN else total
-
-
 def _y(value: float, scale: float) -> float:
     return HEIGHT - _BOTTOM - value * scale
 
@@ -318,22 +312,14 @@ def _bar(point: Point, x: float, step: float, scale: float, dots: bool) -> Bar:
     return Bar(x=x + gap, width=step - 2 * gap, rectangles=rectangles, line=line, label=point.label, link=point.link)
 
 
-def _across(names: Sequence[str], step: float) -> list[Tick]:
-    """The first, the last and what fits between, each below its own bar."""
+def _across(names: Sequence[str], step: float, *, between: bool) -> list[Tick]:
+    """The first, the last and what fits between, each below its own bar, or `between` two bars."""
     last = len(names) - 1
-    places = _spaced(last)
-    anchors = {0: "start", last: "end"}
+    places = sorted({0, last, *((last // 3, last - last // 3) if last >= 9 else ())})
+    if between:
+        return [Tick(_LEFT + n * step, names[n], "end" if n == last else "middle") for n in places]
     middles = {n: _LEFT + (n + 0.5) * step for n in places}
     if step > _WIDEST:
         return [Tick(middles[n], names[n]) for n in places]
-    ends = {0: _LEFT, last: WIDTH - _RIGHT}
+    ends, anchors = {0: _LEFT, last: WIDTH - _RIGHT}, {0: "start", last: "end"}
     return [Tick(ends.get(n, middles[n]), names[n], anchors.get(n, "middle")) for n in places]
-
-
-def _edges(names: Sequence[str], step: float) -> list[Tick]:
-    last = len(names) - 1
-    return [Tick(_LEFT + n * step, names[n], "end" if n == last else "middle") for n in _spaced(last)]
-
-
-def _spaced(last: int) -> list[int]:
-    return sorted({0, last, *((last // 3, last - last // 3) if last >= 9 else ())})

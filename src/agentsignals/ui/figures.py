@@ -145,10 +145,8 @@ def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Mapping[str
     total = _cost(rows).usd
     is_eval = filter_.words["context"] == "eval"
     made = []
-    for name, of_it in sorted(
-        by_name.items(), key=lambda item: (-(_cost(item[1]).usd or 0), -len(item[1]), item[0] or "")
-    ):
-        cost = _cost(of_it)
+    order = [(_cost(of_it), name, of_it) for name, of_it in by_name.items()]
+    for cost, name, of_it in sorted(order, key=lambda item: (-(item[0].usd or 0), -len(item[2]), item[1] or "")):
         judged = [row for row in of_it if row["outcome"] in ("solved", "failed")]
         solved = [(row["session_id"], float(row["outcome"] == "solved"), 1.0) for row in judged]
         made.append(
@@ -191,11 +189,8 @@ def _pairs(snapshot: Snapshot, filter_: Filter, sessions: Mapping[str, Row], pla
 def _most_expensive(snapshot: Snapshot, rows: Sequence[Row]) -> list[Row]:
     dear = sorted((r for r in rows if r["cost_usd"]), key=lambda r: (-r["cost_usd"], r["session_id"]))[:MOST_EXPENSIVE]
     ids = [row["session_id"] for row in dear]
-    prompts = (
-        {row["session_id"]: row["prompt"] for row in snapshot.rows(sql("sessions.first_prompts"), {"ids": ids})}
-        if ids
-        else {}
-    )
+    asked = snapshot.rows(sql("sessions.first_prompts"), {"ids": ids}) if ids else []
+    prompts = {row["session_id"]: row["prompt"] for row in asked}
     return [{**row, "prompt": prompts.get(row["session_id"])} for row in dear]
 
 
@@ -203,13 +198,12 @@ def _files(snapshot: Snapshot, filter_: Filter) -> list[Row]:
     rows = snapshot.rows(
         sql("figures.edited_files", sessions=filter_.sessions), {**filter_.where.values, "most": MOST_FILES}
     )
-    return [{**row, "link": _of_file(filter_, row)} for row in rows]
-
-
-def _of_file(filter_: Filter, row: Row) -> str:
-    path = row["path"] if row["path"].startswith("/") else f"./{row['path']}"
-    narrow = filter_._replace(words={**filter_.words, "file": path})
-    return narrow.narrowed("/sessions", "repo", row["repo"])
+    made = []
+    for row in rows:
+        path = row["path"] if row["path"].startswith("/") else f"./{row['path']}"
+        narrow = filter_._replace(words={**filter_.words, "file": path})
+        made.append({**row, "link": narrow.narrowed("/sessions", "repo", row["repo"])})
+    return made
 
 
 # -- over time ---------------------------------------------------------------------------------------------------------
@@ -268,7 +262,34 @@ def _strips(periods: Sequence[dict[str, Any]], filter_: Filter) -> list[BarChart
         written=lambda value: formatted(value, "count"),
         whole=True,
     )
-    made = (_costs(periods, per), sessions, _failures(periods), _outcomes(periods, filter_, noun, per))
+    costs = strip(
+        [
+            _point(
+                s,
+                s["cost"].usd,
+                f"{s['cost'].written} over {s['cost'].priced} of {times(s['sessions'], 'session')} with a cost",
+            )
+            for s in periods
+        ],
+        title="Cost",
+        unit=f"USD {per}",
+        written=lambda value: f"${value:,.0f}" if value >= 1 or not value else f"${value:g}",
+        note="at least" if any(s["cost"].is_bound for s in periods) else "",
+    )
+    failures = strip(
+        [
+            _point(s, s["failed"].value, f"{_written(s['failed'])} of calls failed")._replace(
+                interval=s["failed"].interval, n=s["failed"].n
+            )
+            for s in periods
+        ],
+        title="Tool calls that failed",
+        unit="share of answered calls",
+        written=lambda value: f"{100 * value:g}%",
+        note="lines: 95% intervals",
+        dots=True,
+    )
+    made = (costs, sessions, failures, _outcomes(periods, filter_, noun, per))
     return [chart for chart in made if chart]
 
 
@@ -276,41 +297,6 @@ def _point(period: dict[str, Any], value: float | None, label: str) -> Point:
     parts = () if value is None else (Part(value),)
     return Point(
         name=f"{period['start']:%Y-%m-%d}", parts=parts, label=f"{period['name']}: {label}", link=period["link"]
-    )
-
-
-def _costs(periods: Sequence[dict[str, Any]], per: str) -> BarChart | None:
-    points = [
-        _point(
-            s,
-            s["cost"].usd,
-            f"{s['cost'].written} over {s['cost'].priced} of {times(s['sessions'], 'session')} with a cost",
-        )
-        for s in periods
-    ]
-    return strip(
-        points,
-        title="Cost",
-        unit=f"USD {per}",
-        written=lambda value: f"${value:,.0f}" if value >= 1 or not value else f"${value:g}",
-        note="at least" if any(s["cost"].is_bound for s in periods) else "",
-    )
-
-
-def _failures(periods: Sequence[dict[str, Any]]) -> BarChart | None:
-    points = [
-        _point(s, s["failed"].value, f"{_written(s['failed'])} of calls failed")._replace(
-            interval=s["failed"].interval, n=s["failed"].n
-        )
-        for s in periods
-    ]
-    return strip(
-        points,
-        title="Tool calls that failed",
-        unit="share of answered calls",
-        written=lambda value: f"{100 * value:g}%",
-        note="lines: 95% intervals",
-        dots=True,
     )
 
 
@@ -343,11 +329,9 @@ def _written(share: ClusteredShare) -> str:
     """A share with its numbers and interval: `5.0% (112 of 2,255; 3.1% to 7.9%)`."""
     if share.value is None:
         return formatted(None, "share")
-    ends = (
-        f"; {formatted(share.interval[0], 'share')} to {formatted(share.interval[1], 'share')}"
-        if share.interval
-        else ""
-    )
+    ends = ""
+    if share.interval:
+        ends = f"; {formatted(share.interval[0], 'share')} to {formatted(share.interval[1], 'share')}"
     return f"{formatted(share.value, 'share')} ({formatted(share.k, 'count')} of {formatted(share.n, 'count')}{ends})"
 
 
@@ -409,19 +393,15 @@ def _made(snapshot: Snapshot, context: str, filter_: Filter | None) -> dict[str,
     enums = [signal.path for signal in catalogue().values() if signal.type == "enum"]
     for row in snapshot.rows(sql("signals.labels", chosen=of_sessions), {**values, "enums": enums}, context):
         labels.setdefault(row["signal"], {})[row["label"]] = row["n"]
-    counted = snapshot.rows(sql("signals.quantiles", chosen=of_sessions), values, context)
-    return {
-        path: Spread(row, _bars(row, binned.get(path, {})), absent.get(path, {}), labels.get(path, {}))
-        for row in counted
-        for path in (row["signal"],)
-    }
-
-
-def _bars(row: dict[str, Any], counted: dict[int, int]) -> list[Bar]:
-    if not counted:
-        return []
-    low, step, most = row["low"], (row["high"] - row["low"]) / BINS, max(counted.values())
-    return [Bar(low + n * step, low + (n + 1) * step, counted.get(n, 0), counted.get(n, 0) / most) for n in range(BINS)]
+    made = {}
+    for row in snapshot.rows(sql("signals.quantiles", chosen=of_sessions), values, context):
+        path, bars = row["signal"], []
+        if counted := binned.get(path):
+            low, step, most = row["low"], (row["high"] - row["low"]) / BINS, max(counted.values())
+            ns = [counted.get(n, 0) for n in range(BINS)]
+            bars = [Bar(low + at * step, low + (at + 1) * step, n, n / most) for at, n in enumerate(ns)]
+        made[path] = Spread(row, bars, absent.get(path, {}), labels.get(path, {}))
+    return made
 
 
 def histogram(snapshot: Snapshot, context: str, filter_: Filter, signal: Signal, spread: Spread) -> BarChart | None:
@@ -466,7 +446,11 @@ def histogram(snapshot: Snapshot, context: str, filter_: Filter, signal: Signal,
 
 def edges(low: float, high: float, *, whole: bool = False) -> list[float]:
     """Round edges of about twenty bars, the first no higher than `low`, the last no lower than `high`."""
-    step = _step((high - low) / BINS) if high - low > _LEAST else 0.0
+    step = 0.0
+    if high - low > _LEAST:  # the least of 1, 2, 5, 10, … that is no less than a twentieth
+        size = (high - low) / BINS
+        base = 10.0 ** floor(log10(size))
+        step = next(base * k for k in (1, 2, 5, 10) if base * k >= size * (1 - 1e-9))
     if whole:
         step = max(step, 1.0)
     first = floor(low / step) * step if step else low
@@ -484,9 +468,3 @@ def edges(low: float, high: float, *, whole: bool = False) -> list[float]:
 
 def _exactly(value: float) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else repr(value)
-
-
-def _step(size: float) -> float:
-    """The least of 1, 2, 5, 10, … that is no less."""
-    base = 10.0 ** floor(log10(size))
-    return next(base * k for k in (1, 2, 5, 10) if base * k >= size * (1 - 1e-9))

@@ -14,10 +14,9 @@ from typing import Any
 import msgspec
 
 from agentsignals.errors import BaselineError, StoreError
-from agentsignals.questions import baseline
+from agentsignals.questions import baseline as baselines
 from agentsignals.questions.formatting import MISSING, formatted, without_bound
-from agentsignals.questions.question import Column, Finding, Study, Table, mark_names, row_names
-from agentsignals.questions.ranking import Findings
+from agentsignals.questions.question import Kind, mark_names, row_names
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store, disk
 from agentsignals.ui import check_report
@@ -39,61 +38,45 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
     if not document.sessions:
         parts.append(f"**{phrases.EMPTY}** Begin with `{phrases.FIRST_STEP}`.")
     if document.findings is not None:
-        parts += _findings(document.findings, short_ids)
+        parts += ["## What stands out", escaped(phrases.looked_at(document.findings))]
+        for at, made in enumerate(document.findings.answers):
+            ids = ", ".join(code(short_ids.get(name, name)) for name in made.sessions)
+            below = [made.do, f"{phrases.sure_of(made)}. {made.caveat}"]
+            lines = [f"{at + 1}. **{escaped(made.sentence)}**", *(f"   {escaped(line)}" for line in below if line)]
+            parts.append("\n".join([*lines, f"   {ids + ' · ' if ids else ''}{code(made.again)}"]))
+        if not document.findings.answers:
+            parts.append("Nothing stands out from the other sessions here.")
+
+    def cell(value: Any, kind: Kind) -> str:
+        if value is None:
+            return MISSING
+        if kind in ("session", "code"):
+            return code(short_ids.get(value, value) if kind == "session" else str(value))
+        return escaped(formatted(value, kind))
+
+    commands = []
     for section in document.sections:
-        parts += _section(section, short_ids)
+        parts += [f"## {section.title}", f"*{section.question}*"]
+        rows = []
+        for f in section.findings:
+            value, n = f"{phrases.value_of(f)} {phrases.unit_of(f)}".rstrip(), f"{f.n:,} {f.of}"
+            rows.append([*map(escaped, (f.title, value, phrases.interval_of(f), n, phrases.note_of(f)))])
+            commands.append([f"`{f.id}`", code(f.command), escaped(phrases.versions_of(f))])
+        if rows:
+            heads = ["finding", "value", "95% interval", "n", "note"]
+            parts.append(table_of(heads, ["---", "---:", "---", "---", "---"], rows))
+        if section.tables:
+            parts += [f"`{path}` in tables: {escaped(caption)}" for path, caption in section.validation.items()]
+        for table in section.tables:
+            align = ["---:" if phrases.is_figure(column.kind) else "---" for column in table.columns]
+            cells = [[cell(v, c.kind) for v, c in zip(row, table.columns, strict=True)] for row in table.rows]
+            told_n = f"n = {table.n:,} {table.of}." + (f" {escaped(table.note)}" if table.note else "")
+            parts += [f"### {table.title}", told_n, table_of([c.label for c in table.columns], align, cells)]
     limits = phrases.limits_of(document)
     if limits:
         parts += ["## What can't be concluded", "\n".join(f"- {escaped(limit)}" for limit in limits)]
-    commands = [
-        [f"`{f.id}`", code(f.command), escaped(phrases.versions_of(f))] for s in document.sections for f in s.findings
-    ]
     parts += ["## Every number, made again", table_of(["finding", "command", "versions"], ["---"] * 3, commands)]
     return visible("\n\n".join(parts)) + "\n"
-
-
-def _findings(findings: Findings, short_ids: Mapping[str, str]) -> list[str]:
-    parts = ["## What stands out", escaped(phrases.looked_at(findings))]
-    for at, made in enumerate(findings.answers):
-        ids = ", ".join(code(short_ids.get(name, name)) for name in made.sessions)
-        below = [made.do, f"{phrases.sure_of(made)}. {made.caveat}"]
-        lines = [f"{at + 1}. **{escaped(made.sentence)}**", *(f"   {escaped(line)}" for line in below if line)]
-        parts.append("\n".join([*lines, f"   {ids + ' · ' if ids else ''}{code(made.again)}"]))
-    return parts if findings.answers else [*parts, "Nothing stands out from the other sessions here."]
-
-
-def _section(section: Section, short_ids: Mapping[str, str]) -> list[str]:
-    rows = [_finding(finding) for finding in section.findings]
-    parts = [f"## {section.title}", f"*{section.question}*"]
-    if rows:
-        heads = ["finding", "value", "95% interval", "n", "note"]
-        parts.append(table_of(heads, ["---", "---:", "---", "---", "---"], rows))
-    if section.tables:
-        parts += [f"`{path}` in tables: {escaped(caption)}" for path, caption in section.validation.items()]
-    for table in section.tables:
-        parts += _table(table, short_ids)
-    return parts
-
-
-def _finding(finding: Finding) -> list[str]:
-    value = f"{phrases.value_of(finding)} {phrases.unit_of(finding)}".rstrip()
-    n = f"{finding.n:,} {finding.of}"
-    return [escaped(text) for text in (finding.title, value, phrases.interval_of(finding), n, phrases.note_of(finding))]
-
-
-def _table(table: Table, short_ids: Mapping[str, str]) -> list[str]:
-    align = ["---:" if phrases.is_figure(column.kind) else "---" for column in table.columns]
-    rows = [[_cell(v, c, short_ids) for v, c in zip(row, table.columns, strict=True)] for row in table.rows]
-    told_n = f"n = {table.n:,} {table.of}." + (f" {escaped(table.note)}" if table.note else "")
-    return [f"### {table.title}", told_n, table_of([c.label for c in table.columns], align, rows)]
-
-
-def _cell(value: Any, column: Column, short_ids: Mapping[str, str]) -> str:
-    if value is None:
-        return MISSING
-    if column.kind == "session":
-        return code(short_ids.get(value, value))
-    return code(str(value)) if column.kind == "code" else escaped(formatted(value, column.kind))
 
 
 # The report as one JSON document: findings, tables as rows of objects, charts as Vega-Lite specifications.
@@ -138,6 +121,13 @@ def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
     by_id = {chart.id: chart for section in same for chart in section.charts}
     head = [by_id[name] for name in HEAD if name in by_id][:_CHARTS] if document.findings else []
     above = {chart.id for chart in head}
+    # Nothing is loaded, and only our own style and scripts, named by their hashes, are applied. The one image is a
+    # chart on its way to being saved as PNG.
+    hashes = " ".join(f"'{content_hash(script)}'" for script in scripts)
+    policy = (
+        f"default-src 'none'; style-src '{content_hash(style)}'; script-src {hashes}; img-src blob:; base-uri 'none';"
+        " form-action 'none'"
+    )
     places = {session.session_id: f"#session-{n + 1}" for n, session in enumerate(document.named)}
     return (
         environment()
@@ -154,12 +144,12 @@ def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
             headlines=[] if document.findings else [f for s in document.sections for f in s.findings if f.headline],
             formatted=formatted,
             short_ids=short_ids,
-            sort_key=_sort_key,
+            sort_key=sort_key,
             undrawn=UNDRAWN if charts and not drawn else "",
             style=style,
             charts=drawn,
             scripts=scripts,
-            policy=_policy(style, scripts),
+            policy=policy,
             **_MOST,
         )
     )
@@ -187,17 +177,8 @@ def _key(document: Document, section: Section, figure: str) -> str:
     return shlex.quote(key_of(section.study, figure, "" if one_context else section.context))
 
 
-def _policy(style: str, scripts: Sequence[str]) -> str:
-    """Nothing is loaded, and only our own style and scripts, named by their hashes, are applied. The one image is a
-    chart on its way to being saved as PNG."""
-    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
-    return (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src {hashes}; img-src blob:; base-uri 'none';"
-        " form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
+def content_hash(text: str) -> str:
+    """Return the hash by which a page's policy lets a style or a script inside it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
@@ -206,7 +187,7 @@ def _asset(name: str) -> str:
     return files("agentsignals.ui").joinpath("static", name).read_text("utf-8")
 
 
-def _sort_key(value: Any) -> str:
+def sort_key(value: Any) -> str:
     """Return the value a column is sorted by, not the words it is shown in."""
     return "" if value is None else str(without_bound(value))
 
@@ -233,11 +214,22 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
     """
     check_report(path, studies)
     form = path.suffix.lower()
-    first = [_against(baseline)] if baseline else []
+    first = []
+    if baseline:
+        try:
+            held = baseline.read_bytes()
+        except OSError as problem:
+            why = f"The baseline {baseline} can't be read: {problem.strerror}."
+            raise BaselineError(why, "Name a file.") from problem
+        first = [baselines.against(baselines.decode(held, baseline.name), str(baseline))]
     if form == ".html" and store.manifest.sessions and can_draw():
         packing()
     made = document(store, studies, context, labeller, first)
-    text = _text(made, form, store)
+    if form == ".json":
+        text = render_data(made)
+    else:
+        ids = short_ids(store.manifest.sessions)
+        text = render(made, ids) if form == ".md" else render_page(made, ids)
     try:
         disk.write_atomically(path, text.encode())
     except OSError as problem:
@@ -250,18 +242,3 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
 def without_charts(path: str) -> str:
     """Say what to install where the charts of a report are words; empty where they are drawn, or it has none."""
     return UNDRAWN if path.lower().endswith(".html") and not can_draw() else ""
-
-
-def _against(file: Path) -> Study:
-    try:
-        data = file.read_bytes()
-    except OSError as problem:
-        raise BaselineError(f"The baseline {file} can't be read: {problem.strerror}.", "Name a file.") from problem
-    return baseline.against(baseline.decode(data, file.name), str(file))
-
-
-def _text(made: Document, form: str, store: Store) -> str:
-    if form == ".json":
-        return render_data(made)
-    ids = short_ids(store.manifest.sessions)
-    return render(made, ids) if form == ".md" else render_page(made, ids)

@@ -11,7 +11,7 @@ import math
 import re
 from base64 import b64encode
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from hashlib import sha256
 from itertools import groupby
@@ -23,7 +23,7 @@ from msgspec.structs import asdict
 
 from agentsignals.errors import ExportError, SourceError
 from agentsignals.export import cannot_write, refuse_secrets, verify_export
-from agentsignals.export.team import Cell, Spread, Team, check, encode
+from agentsignals.export.team import Cell, Team, check, encode
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, Event, Session, ToolCall, to_iso
 from agentsignals.redaction import Redactor, texts_in, with_texts
 from agentsignals.redaction.guard import Guard
@@ -98,7 +98,22 @@ def write(
     done = Shared(file=str(path), bytes=0, masked=dict(redactor.counts), entries=n_entries, left_out=left_out)
     if pictures is not None:
         done.pictures, done.pictures_left_out = len(pictures.each), pictures.left_out
-    document = html(_page(masked, blocks, done, pictures), "")
+    asked = [turn for turn in masked.turns if turn.text.strip()]
+    prompt = next((turn.text for turn in asked if turn.kind in ("prompt", "queued_prompt")), "")
+    filled = {
+        "session": masked,
+        "blocks": blocks,
+        "turns": [(turn.turn, words.cut(turn.text, 90)) for turn in asked],
+        "masked": sorted(done.masked.items()),
+        "left_out": done.left_out,
+        "pictures": pictures,
+        **style(),
+        "began": (to_iso(masked.started_at) or "")[:16].replace("T", " "),
+        "failed": sum(call.status == "error" for call in masked.tool_calls),
+        "counts": Counter(call.class_ for call in masked.tool_calls),
+    }
+    title = words.cut(masked.title or prompt or "A session", 140)
+    document = html(Page("shared_session.html.j2", title, filled), "")
     draft = path.with_name(f".{path.name}.tmp")
     try:
         draft.write_text(document, "utf-8", "replace")
@@ -130,24 +145,6 @@ def _masked(session: Session, redactor: Redactor) -> Session:
     return again
 
 
-def _page(session: Session, blocks: list[Block], done: Shared, pictures: Pictures | None) -> Page:
-    asked = [turn for turn in session.turns if turn.text.strip()]
-    prompt = next((turn.text for turn in asked if turn.kind in ("prompt", "queued_prompt")), "")
-    filled = {
-        "session": session,
-        "blocks": blocks,
-        "turns": [(turn.turn, words.cut(turn.text, 90)) for turn in asked],
-        "masked": sorted(done.masked.items()),
-        "left_out": done.left_out,
-        "pictures": pictures,
-        **style(),
-        "began": (to_iso(session.started_at) or "")[:16].replace("T", " "),
-        "failed": sum(call.status == "error" for call in session.tool_calls),
-        "counts": Counter(call.class_ for call in session.tool_calls),
-    }
-    return Page("shared_session.html.j2", words.cut(session.title or prompt or "A session", 140), filled)
-
-
 @cache
 def style() -> dict[str, str]:
     """Our styles in one, as a file has them inside, and their hash, by which its policy lets them."""
@@ -158,14 +155,27 @@ def style() -> dict[str, str]:
 
 def _within(session: Session, room: int) -> tuple[list[Block], int, int]:
     """The session's entries as far as there is room, by thread; how many, and how many are left out."""
+    calls = {call.seq: call for call in session.tool_calls}
+    edits: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for edit in session.edits:
+        edits[edit.seq].append(asdict(edit))
+    results = {call.result_seq for call in session.tool_calls if call.result_seq is not None}
     kept, left_out = list[tuple[str, Entry]](), 0
-    for thread, make in _entries(session):
-        entry = make() if room >= 0 else None  # nothing after it either: a conversation with holes would mislead
-        room -= _size(entry) if entry is not None else 0
-        if entry is None or room < 0:
+    for event in session.events:
+        if event.seq in results:
+            continue
+        if room < 0:  # nothing after it either: a conversation with holes would mislead
+            left_out += 1
+            continue
+        call = calls.get(event.seq)
+        entry = _entry(event) if call is None else _of_call(session, event, call, edits[event.seq])
+        result = 0 if entry.result is None else len(entry.result.text)
+        changed = sum(80 + sum(60 + len(line.text) for line in change.lines) for change in entry.changes)
+        room -= 400 + 2 * (len(entry.text) + result + len(entry.about) + changed)
+        if room < 0:
             left_out += 1
         else:
-            kept.append((thread, entry))
+            kept.append((event.thread, entry))
     blocks = []
     for thread, of_thread in groupby(kept, key=lambda pair: pair[0]):
         name = "" if thread == MAIN else _THREADS.get(thread, f"subagent {thread}")
@@ -173,44 +183,12 @@ def _within(session: Session, room: int) -> tuple[list[Block], int, int]:
     return blocks, len(kept), left_out
 
 
-def _size(entry: Entry) -> int:
-    result = 0 if entry.result is None else len(entry.result.text)
-    return 400 + 2 * (len(entry.text) + result + len(entry.about) + sum(map(_change_size, entry.changes)))
-
-
-def _change_size(change: Change) -> int:
-    return 80 + sum(60 + len(line.text) for line in change.lines)
-
-
-def _entries(session: Session) -> Iterator[tuple[str, Callable[[], Entry]]]:
-    """Each entry's thread, and what renders it."""
-    calls = {call.seq: call for call in session.tool_calls}
-    edits: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for edit in session.edits:
-        edits[edit.seq].append(asdict(edit))
-    results = {call.result_seq for call in session.tool_calls if call.result_seq is not None}
-    for event in session.events:
-        if event.seq in results:
-            continue
-        call = calls.get(event.seq)
-        of_call = partial(_of_call, session, event, call, edits[event.seq]) if call is not None else None
-        yield event.thread, of_call or partial(_entry, event)
-
-
 def _entry(event: Event) -> Entry:
-    text, cut_chars = _bounded(event)
-    is_prose = event.kind == "text" or (event.kind == "human_turn" and _IS_MARKDOWN.search(text) is not None)
-    shown = rendered(text) if is_prose else coloured(text)
-    turn = event.turn if event.kind == "human_turn" else None
-    return Entry(
-        seq=event.seq,
-        kind=event.kind,
-        clock=_clock(event),
-        text=shown,
-        is_prose=is_prose,
-        cut_chars=cut_chars,
-        turn=turn,
-    )
+    is_person = event.kind == "human_turn"
+    is_prose = event.kind == "text" or (is_person and _IS_MARKDOWN.search(event.text or "") is not None)
+    entry = _bounded(event, rendered if is_prose else coloured)
+    entry.is_prose, entry.turn = is_prose, event.turn if is_person else None
+    return entry
 
 
 def _of_call(session: Session, event: Event, call: ToolCall, edits: list[dict[str, Any]]) -> Entry:
@@ -218,22 +196,17 @@ def _of_call(session: Session, event: Event, call: ToolCall, edits: list[dict[st
     entry.changes = changes(texts_of(asdict(call), edits), edits)
     entry.about = call_summary(call.class_, call.path, call.command, call.arguments)[:MOST_CHARS]
     if call.result_seq is not None and 0 <= call.result_seq < len(session.events):
-        result = session.events[call.result_seq]
-        text, cut_chars = _bounded(result)
         path = (call.path or "") if call.class_ == "read" else ""
-        entry.result = Entry(
-            seq=result.seq,
-            kind=result.kind,
-            clock=_clock(result),
-            text=file_text(text, path) if path else coloured(text),
-            cut_chars=cut_chars,
-        )
+        entry.result = _bounded(session.events[call.result_seq], partial(file_text, path=path) if path else coloured)
     return entry
 
 
-def _bounded(event: Event) -> tuple[str, int]:
+def _bounded(event: Event, render: Callable[[str], Markup]) -> Entry:
+    """Return an event with the beginning of its text."""
     text = event.text or ""
-    return text[:MOST_CHARS], max(event.n_chars, len(text)) - min(len(text), MOST_CHARS)
+    cut_chars = max(event.n_chars, len(text)) - min(len(text), MOST_CHARS)
+    shown = render(text[:MOST_CHARS])
+    return Entry(seq=event.seq, kind=event.kind, clock=_clock(event), text=shown, cut_chars=cut_chars)
 
 
 def _clock(event: Event) -> str:
@@ -264,7 +237,9 @@ def document(made: Team) -> bytes:
         "data": encode(made).decode(),
         "weeks": _together(made.cells, lambda cell: (cell.context, cell.week)),
         "models": _together(made.cells, lambda cell: (cell.context, cell.agent, cell.model)),
-        "spreads": [(key, list(rows)) for key, rows in groupby(made.spreads, key=_whose)],
+        "spreads": [
+            (key, list(rows)) for key, rows in groupby(made.spreads, key=lambda spread: (spread.context, spread.agent))
+        ],
         "signals": signals,
         **style(),
     }
@@ -290,10 +265,6 @@ def checked(path: Path) -> Team:
             "Check it with the version that made it, or make it again.",
         )
     return made
-
-
-def _whose(spread: Spread) -> tuple[str, str]:
-    return spread.context, spread.agent
 
 
 def _together(cells: Sequence[Cell], key: Callable[[Cell], tuple[str, ...]]) -> list[dict[str, Any]]:

@@ -146,20 +146,18 @@ def by_turn(snapshot: Snapshot, session_id: str, signal: Signal, n_events: int) 
     rows = snapshot.rows_of(session_id, sql("trajectory.values_by_turn"), {"signal": signal.path})
     for row in rows:
         row["value"] = words.worth(row["value"], row["number"], signal.type, signal.unit, bool(row["at_least"]))
-    is_number = signal.type in ("int", "float")
     counted = Counter(row["value"] for row in rows)
-    lines = [_numbers(rows, n_events)] if is_number else []
-    for value, n in [] if is_number else counted.most_common(MOST_LINES):
-        marks = _marks_by_turn([(row["seq"], 1.0) for row in rows if row["value"] == value], n_events)
-        lines.append(Line(name=value, note=words.times(n, "turn"), marks=marks, height=20))
+    lines = []
+    if signal.type in ("int", "float"):
+        numbers = [(row["seq"], row["number"]) for row in rows if row["number"] is not None]
+        largest = max(rows, key=lambda row: row["number"] or 0)
+        note = f"up to {largest['value']}, {words.times(len(numbers), 'turn')}"
+        lines = [Line(name="", note=note, marks=_marks_by_turn(numbers, n_events), height=HEIGHT)]
+    else:
+        for value, n in counted.most_common(MOST_LINES):
+            marks = _marks_by_turn([(row["seq"], 1.0) for row in rows if row["value"] == value], n_events)
+            lines.append(Line(name=value, note=words.times(n, "turn"), marks=marks, height=20))
     return ByTurn(signal=signal, lines=lines, rows=rows[:MOST_ROWS], n=len(rows), n_words=len(counted))
-
-
-def _numbers(rows: list[dict[str, Any]], n_events: int) -> Line:
-    numbers = [(row["seq"], row["number"]) for row in rows if row["number"] is not None]
-    largest = max(rows, key=lambda row: row["number"] or 0)
-    note = f"up to {largest['value']}, {words.times(len(numbers), 'turn')}"
-    return Line(name="", note=note, marks=_marks_by_turn(numbers, n_events), height=HEIGHT)
 
 
 def _marks_by_turn(values: list[tuple[int, float]], n_events: int) -> list[Mark]:
@@ -219,7 +217,7 @@ class Unusual(Struct):
 
 def place(snapshot: Snapshot, context: str, signal: str, number: float | None) -> Place | None:
     """Return the rank of a number among a signal's numbers; None where there is no number, or too few."""
-    numbers, at_least = _numbers_unusual(snapshot, context).get(signal, (array("d"), False))
+    numbers, at_least = _numbers_of_signals(snapshot, context).get(signal, (array("d"), False))
     if number is None or len(numbers) < LEAST_SESSIONS:
         return None
     below = bisect_left(numbers, number)
@@ -241,13 +239,12 @@ def unusual(snapshot: Snapshot, context: str, values: list[dict[str, Any]]) -> U
     return Unusual(shown, len(placed), len(far))
 
 
-def _numbers_unusual(snapshot: Snapshot, context: str) -> dict[str, tuple[array[float], bool]]:
+def _numbers_of_signals(snapshot: Snapshot, context: str) -> dict[str, tuple[array[float], bool]]:
     """The numbers of each signal in order, and whether some are lower bounds."""
     seen = context if snapshot.contexts - {context} else ""
-    made: dict[str, tuple[array[float], bool]] = snapshot.kept(("numbers", seen), lambda: _asked(snapshot, seen))
-    return made
 
+    def asked() -> dict[str, tuple[array[float], bool]]:
+        rows = snapshot.rows(sql("signals.numbers"), None, seen)
+        return {row["signal"]: (array("d", row["numbers"]), row["at_least"]) for row in rows}
 
-def _asked(snapshot: Snapshot, context: str) -> dict[str, tuple[array[float], bool]]:
-    rows = snapshot.rows(sql("signals.numbers"), None, context)
-    return {row["signal"]: (array("d", row["numbers"]), row["at_least"]) for row in rows}
+    return snapshot.kept(("numbers", seen), asked)
