@@ -1,4 +1,4 @@
-"""docs/adding.md to the letter: a toy of each kind is one file in this package, or in somebody else's, and works."""
+"""The pages docs/adding/*.md to the letter: a toy of each kind is one file in this package, or in somebody else's, and works."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from agentsignals.model.registry import Registry
 from tests.quick import some
 
 PACKAGE = Path(agentsignals.__file__).parent
-PAGE = (Path(__file__).parents[1] / "docs" / "adding.md").read_text("utf-8")
-TOYS = dict(re.findall(r"^```python\n# src/(\S+)\n(.*?)^```$", PAGE, re.M | re.S))
-"""The page's blocks by the path that their first line names."""
-ENTRY_POINTS = tomllib.loads("".join(re.findall(r"^```toml\n(.*?)^```$", PAGE, re.M | re.S)))["project"]["entry-points"]
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = "".join(page.read_text("utf-8") for page in [DOCS / "adding.md", *sorted((DOCS / "adding").glob("*.md"))])
+TOYS = dict(re.findall(r"^```python\n# src/(\S+)\n(.*?)^```$", PAGES, re.M | re.S))
+"""The pages' blocks by the path that their first line names."""
+ENTRY_POINTS = tomllib.loads("".join(re.findall(r"^```toml\n(.*?)^```$", PAGES, re.M | re.S)))["project"]["entry-points"]
 FOLDERS = {
     "agentsignals.formats": "agentsignals/formats/",
     "agentsignals.signals": "agentsignals/signals/",
@@ -35,7 +36,11 @@ FOLDERS = {
     "agentsignals.labellers": "agentsignals/labels/labellers/",
     "agentsignals.engines": "agentsignals/ingest/engine/",
 }
-TRACE = [{"toy": "t1", "person": "Go on!"}, {"toy": "t1", "agent": "Done."}, {"toy": "t1", "person": "Well, =1+1"}]
+MESSAGES = [
+    {"role": "user", "text": "Go on!"},
+    {"role": "toy", "text": "Done."},
+    {"role": "user", "text": "Well, =1+1"},
+]
 PROGRAM = """
 import json, sys
 from agentsignals.cli import main
@@ -72,7 +77,7 @@ def ran(*on_path: Path, lines: list[list[str]], cwd: Path) -> subprocess.Complet
     return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd, timeout=300, check=False)
 
 
-def test_the_page_has_one_toy_of_each_kind() -> None:
+def test_the_pages_have_one_toy_of_each_kind() -> None:
     assert len(TOYS) == len(FOLDERS) and set(ENTRY_POINTS) == set(FOLDERS)
     assert all(toy_of(group) and len(ENTRY_POINTS[group]) == 1 for group in FOLDERS)
 
@@ -93,9 +98,9 @@ def test_a_toy_of_each_kind_is_one_file_and_works(place: str, tmp_path: Path) ->
         modules = {target.partition(":")[0]: toy_of(group) for target, group in targets.items()}
         installed(site, "toys", ENTRY_POINTS, modules)
         on_path = [site, PACKAGE.parent]
-    (tmp_path / "trace.jsonl").write_text("".join(json.dumps(line) + "\n" for line in TRACE))
+    (tmp_path / "trace.json").write_text(json.dumps({"kind": "toy", "id": "t1", "messages": MESSAGES}))
     lines = [
-        ["analyze", "toy:trace.jsonl", "--engine", "in_turn"],
+        ["analyze", "toy:trace.json", "--engine", "in_turn"],
         ["label", "sentiment", "--by", "optimist"],
         ["report", "--study", "exclamations", "-o", "r.json"],
         ["findings", "--sureness", "0"],
@@ -108,7 +113,7 @@ def test_a_toy_of_each_kind_is_one_file_and_works(place: str, tmp_path: Path) ->
     assert done.returncode == 0 and done.stderr == "", done.stderr
     out = done.stdout.splitlines()
     assert [line for line in out if line.startswith("exit")] == ["exit 0"] * len(lines), done.stdout
-    assert {"toy-agent,toy:trace.jsonl", "1", "optimist,POSITIVE"} <= set(out)
+    assert {"toy-agent,toy:trace.json", "1", "optimist,POSITIVE"} <= set(out)
     assert "1. You exclaim in 1 of 1 sessions." in out
     (section,) = json.loads((tmp_path / "r.json").read_text())["sections"]
     assert [(f["value"], f["n"]) for f in section["findings"]] == [(1.0, 1)]

@@ -1,7 +1,7 @@
 """Formats: what the bytes of a file mean. A format recognises content and turns it into sessions.
 
 It knows no source and no store. To add one: a module or folder with a `PROFILE` of the agent and a
-`FORMAT = Format(...)`, and samples in `tests/formats/<name>/` (docs/adding.md).
+`FORMAT = Format(...)`, and samples in `tests/formats/<name>/` (docs/adding/format.md).
 """
 
 from __future__ import annotations

@@ -156,5 +156,5 @@ class DocumentReader(Conversation, Generic[D, M]):
         return None
 
     def types(self, message: Any) -> Iterable[str]:
-        """Types of the parts of a message."""
-        return [part.type for part in message.parts]
+        """Types of the parts of a message. None by default for messages that are one text."""
+        return [part.type for part in getattr(message, "parts", ())]
