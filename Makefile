@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 LAB_VENV := .venv-lab
 ENGINES_VENV := .venv-engines
 LAB_TESTS := tests/lab tests/sandbox
+NOT_THE_LAB := $(addprefix --ignore=,$(LAB_TESTS))
 ENGINES_TESTS := tests/ingest/test_engine.py tests/ingest/test_engine_repositories.py tests/sources/test_s3.py tests/store/test_remote.py
 CODE := src tests docs benchmarks
 
@@ -26,10 +27,10 @@ COMPILE := .venv-tools/bin/uv pip compile --no-config --quiet --universal --pyth
 
 help:
 	@echo "make demo     a small sample corpus, analysed; writes demo/report.html"
-	@echo "make test     the tests, but for those that take seconds each"
-	@echo "make test-slow those"
+	@echo "make test     the tests of all but the lab, without those that take seconds each"
+	@echo "make test-slow those that take seconds each"
 	@echo "make test-nightly of the slow ones, those that ask the same of more cases"
-	@echo "make test-lab the lab's tests and others that need torch: into .venv-lab, 7 GB with what torch brings"
+	@echo "make test-lab the tests of the lab and its sandbox, with torch: into .venv-lab, 7 GB"
 	@echo "make test-engines the tests of Ray and of object stores: into .venv-engines, 1 GB"
 	@echo "make fuzz     damaged files of every format, read and checked; MINUTES=600 for a night"
 	@echo "make check    format, lint, types, generated pages, tests"
@@ -48,17 +49,17 @@ demo: $(VENV)/.core
 
 # Three processes for two cores: a third of the tests wait for a disk or a program.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(NOT_THE_LAB) $(ARGS)
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow and not nightly" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow and not nightly" $(NOT_THE_LAB) $(ARGS)
 
 test-nightly: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist worksteal -m nightly $(ARGS)
 
 # A thread a process: pytest has a process a core already.
 test-lab: $(LAB_VENV)/.lab
-	AGENTSIGNALS_LAB=1 OMP_NUM_THREADS=1 $(LAB_VENV)/bin/python -m pytest -n auto --dist worksteal $(ARGS) $(LAB_TESTS)
+	OMP_NUM_THREADS=1 $(LAB_VENV)/bin/python -m pytest -n auto --dist worksteal $(ARGS) $(LAB_TESTS)
 
 # One process: Ray's cluster is the machine's.
 test-engines: $(ENGINES_VENV)/.engines

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -78,12 +77,6 @@ def test_an_answer_of_endless_lines_ends() -> None:
     many = "def f(x):\n" + "    x = (\n" * 20_000
     assert extract_legacy(many, "f", "legacy-last")[1] is False
     assert extract_legacy(many, "f", "legacy-first")[1] is False
-
-
-def skip_where_light() -> None:
-    """Running all published answers again takes a minute: `make test` leaves it to `make test-lab`."""
-    if "AGENTSIGNALS_LAB" not in os.environ:
-        pytest.skip("runs every published answer again: make test-lab")
 
 
 def made(folder: Path, answers: list[str], verdicts: list[str] | None = None) -> Path:
@@ -190,7 +183,6 @@ def test_first_attempts_are_counted_by_what_their_code_asks_of_its_input(tmp_pat
 
 @pytest.fixture(scope="module")
 def audit() -> Audit:
-    skip_where_light()
     if not CORPUS.is_dir():
         pytest.skip("the result files of the emotion lab are not here")
     return Audit(CORPUS)
