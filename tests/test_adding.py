@@ -1,4 +1,4 @@
-"""The pages docs/adding/*.md to the letter: a toy of each kind is one file in this package, or in somebody else's, and works."""
+"""The pages of docs/adding to the letter: a toy of each kind is one file, here or in another package, and works."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = "".join(page.read_text("utf-8") for page in [DOCS / "adding.md", *sorted((DOCS / "adding").glob("*.md"))])
 TOYS = dict(re.findall(r"^```python\n# src/(\S+)\n(.*?)^```$", PAGES, re.M | re.S))
 """The pages' blocks by the path that their first line names."""
-ENTRY_POINTS = tomllib.loads("".join(re.findall(r"^```toml\n(.*?)^```$", PAGES, re.M | re.S)))["project"]["entry-points"]
+PROJECT = tomllib.loads("".join(re.findall(r"^```toml\n(.*?)^```$", PAGES, re.M | re.S)))["project"]
+ENTRY_POINTS = PROJECT["entry-points"]
 FOLDERS = {
     "agentsignals.formats": "agentsignals/formats/",
     "agentsignals.signals": "agentsignals/signals/",

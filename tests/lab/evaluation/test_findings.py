@@ -13,7 +13,7 @@ from agentsignals.lab.evaluation.audited import findings
 from agentsignals.lab.evaluation.published import Run
 from agentsignals.lab.evaluation.published_states import Stored, alike, negative_without_prompt, rise
 from agentsignals.questions.question import Outcome, Table
-from tests.lab.evaluation.test_legacy import CORPUS, GUARDED, made, skip_where_light
+from tests.lab.evaluation.test_legacy import CORPUS, GUARDED, made
 
 EMOTIONS = ("calm", "patient", "confident", "frustrated", "desperate", "stuck", "stressed")
 
@@ -79,7 +79,6 @@ def test_a_rise_along_what_all_share_is_no_rise_of_any(tmp_path: Path) -> None:
 
 @pytest.mark.corpus
 def test_the_7b_table_is_printed_beside_the_published_one() -> None:
-    skip_where_light()
     if not CORPUS.is_dir():
         pytest.skip("the result files of the emotion lab are not here")
     outcome = findings(Audit(CORPUS))
