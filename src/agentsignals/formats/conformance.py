@@ -1,7 +1,7 @@
 """Check a format over its samples: `python -m agentsignals.formats.conformance NAME SAMPLES`.
 
-For authors of formats, here or in a package of their own (docs/adding/format.md#test). A sample is a file, or a folder of
-files that belong together. Goldens (`*.expected.json`) are left out.
+For authors of formats, here or in a package of their own (docs/adding/format.md#test). A sample is a file, or a
+folder of files that belong together. Goldens (`*.expected.json`) are left out.
 """
 
 from __future__ import annotations
