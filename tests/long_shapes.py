@@ -45,6 +45,9 @@ class _Lines:
         self.add("user", message={"role": "user", "content": [_result(call_id, result, failed)]}, **beside, **more)
 
 
+Shape = Callable[[_Lines, int], None]
+
+
 def _use(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
     return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
@@ -62,9 +65,10 @@ def _patch(path: str, *hunks: tuple[int, list[str]]) -> dict[str, Any]:
     return {"filePath": path, "structuredPatch": patches}
 
 
-def _edited(lines: _Lines, path: str, n: int, at: int) -> None:
-    arguments = {"file_path": path, "old_string": f"value {n}", "new_string": f"value {n}\nmore {n}"}
-    lines.call("Edit", arguments, beside=_patch(path, (at, [f" value {n}", f"+more {n}"])))
+def _replaced_everywhere(lines: _Lines, hunks: list[tuple[int, list[str]]]) -> None:
+    lines.prompt("change src/a.py")
+    arguments = {"file_path": f"{CWD}/src/a.py", "old_string": "value", "new_string": "other", "replace_all": True}
+    lines.call("Edit", arguments, beside=_patch(f"{CWD}/src/a.py", *hunks))
 
 
 def _turns(lines: _Lines, n: int) -> None:
@@ -86,60 +90,6 @@ def _interrupts(lines: _Lines, n: int) -> None:
         lines.prompt("[Request interrupted by user]")
 
 
-def _rejected(lines: _Lines, n: int) -> None:
-    lines.prompt("please do")
-    for i in range(n):
-        lines.call(
-            "Edit",
-            {"file_path": f"{CWD}/a.py", "old_string": f"a{i}", "new_string": "b"},
-            "The user doesn't want to proceed with this tool use. The tool use was rejected",
-            failed=True,
-        )
-
-
-def _one_file_read(lines: _Lines, n: int) -> None:
-    lines.prompt("look at it")
-    for i in range(n):
-        lines.call("Read", {"file_path": f"{CWD}/src/a.py", "offset": i, "limit": 5}, f"{i}\tvalue_{i} = 1\n")
-
-
-def _one_file_edited(lines: _Lines, n: int) -> None:
-    lines.prompt("change src/a.py")
-    for i in range(n):
-        _edited(lines, f"{CWD}/src/a.py", i, 1 + 10 * (i * 7_919 % n))
-
-
-def _one_line_edited(lines: _Lines, n: int) -> None:
-    lines.prompt("change src/a.py")
-    for i in range(n):
-        _edited(lines, f"{CWD}/src/a.py", i, 3)
-
-
-def _edits_without_patches(lines: _Lines, n: int) -> None:
-    lines.prompt("change src/a.py")
-    for i in range(n):
-        lines.call("Edit", {"file_path": f"{CWD}/src/a.py", "old_string": f"v{i}", "new_string": f"v{i}\nw{i}"})
-
-
-def _edits_failing(lines: _Lines, n: int) -> None:
-    lines.prompt("change src/a.py")
-    for _ in range(n):
-        arguments = {"file_path": f"{CWD}/src/a.py", "old_string": "value", "new_string": "other"}
-        lines.call("Edit", arguments, "String to replace not found in file.", failed=True)
-
-
-def _one_file_written(lines: _Lines, n: int) -> None:
-    lines.prompt("write src/a.py")
-    for i in range(n):
-        lines.call("Write", {"file_path": f"{CWD}/src/a.py", "content": f"value = {i}\n"})
-
-
-def _files_written(lines: _Lines, n: int) -> None:
-    lines.prompt("write them")
-    for i in range(n):
-        lines.call("Write", {"file_path": f"{CWD}/src/part_{i}.py", "content": f"value = {i}\n"})
-
-
 def _edits_of_one_call(lines: _Lines, n: int) -> None:
     lines.prompt("change src/a.py")
     edits = [{"old_string": f"value {i}", "new_string": f"value {i}\nmore"} for i in range(n)]
@@ -147,10 +97,7 @@ def _edits_of_one_call(lines: _Lines, n: int) -> None:
 
 
 def _hunks_of_one_edit(lines: _Lines, n: int) -> None:
-    lines.prompt("change src/a.py")
-    hunks = [(1 + 10 * i, [f" value {i}", f"+more {i}"]) for i in range(n)]
-    arguments = {"file_path": f"{CWD}/src/a.py", "old_string": "value", "new_string": "other", "replace_all": True}
-    lines.call("Edit", arguments, beside=_patch(f"{CWD}/src/a.py", *hunks))
+    _replaced_everywhere(lines, [(1 + 10 * i, [f" value {i}", f"+more {i}"]) for i in range(n)])
 
 
 def _one_large_edit(lines: _Lines, n: int) -> None:
@@ -158,25 +105,6 @@ def _one_large_edit(lines: _Lines, n: int) -> None:
     old = "\n".join(f"value_{i} = {i % 17}" for i in range(n))
     new = "\n".join(f"value_{i} = {i % 19}" for i in range(n))
     lines.call("Edit", {"file_path": f"{CWD}/src/a.py", "old_string": old, "new_string": new})
-
-
-def _same_failure(lines: _Lines, n: int) -> None:
-    lines.prompt("make the tests pass")
-    for _ in range(n):
-        lines.call("Bash", {"command": "python -m pytest tests/test_a.py -q"}, "Exit code 1\n2 failed", failed=True)
-
-
-def _other_failures(lines: _Lines, n: int) -> None:
-    lines.prompt("make the tests pass")
-    for i in range(n):
-        output = f"Exit code 1\nFAILED tests/test_{i}.py::test_{_WORDS[i % 12]}_{i}\nE   KeyError: 'name_{i}'"
-        lines.call("Bash", {"command": f"python -m pytest tests/test_{i}.py -q"}, output, failed=True)
-
-
-def _searches(lines: _Lines, n: int) -> None:
-    lines.prompt("find it")
-    for i in range(n):
-        lines.call("Grep", {"pattern": f"word_{i}", "path": "src"}, f"src/part_{i}.py:12: word_{i}")
 
 
 def _calls_at_once(lines: _Lines, n: int) -> None:
@@ -189,13 +117,6 @@ def _calls_without_results(lines: _Lines, n: int) -> None:
     lines.prompt("read them all")
     for i in range(n):
         lines.say(_use(f"p{i}", "Read", {"file_path": f"{CWD}/src/part_{i}.py"}))
-
-
-def _commits(lines: _Lines, n: int) -> None:
-    lines.prompt("commit each")
-    for i in range(n):
-        command = f"git add -A && git commit -m 'number {i}'"
-        lines.call("Bash", {"command": command}, f"[main {i:07x}] number {i}\n 1 file changed, 1 insertion(+)")
 
 
 def _compactions(lines: _Lines, n: int) -> None:
@@ -279,12 +200,6 @@ def _one_word(lines: _Lines, n: int) -> None:
         lines.call("Bash", {"command": f"echo {text}"}, text, failed=True)
 
 
-def _folders(lines: _Lines, n: int) -> None:
-    lines.prompt("go")
-    for i in range(n):
-        lines.call("Bash", {"command": f"cd part_{i % 9} && python -m pytest && cd .."}, "1 passed")
-
-
 def _branches(lines: _Lines, n: int) -> None:
     """A history that went back again and again to its first prompt."""
     lines.prompt("begin")
@@ -293,19 +208,8 @@ def _branches(lines: _Lines, n: int) -> None:
         lines.say(_text("tried"))
 
 
-def _one_line_replaced(lines: _Lines, n: int) -> None:
-    lines.prompt("change src/a.py")
-    for i in range(n):
-        arguments = {"file_path": f"{CWD}/src/a.py", "old_string": f"value {i}", "new_string": f"value {i + 1}"}
-        hunk = (3, [f"-value {i}", f"+value {i + 1}"])
-        lines.call("Edit", arguments, beside=_patch(f"{CWD}/src/a.py", hunk))
-
-
 def _hunks_of_one_place(lines: _Lines, n: int) -> None:
-    lines.prompt("change src/a.py")
-    hunks = [(1, [" value", f"+more {i}"]) for i in range(n)]
-    arguments = {"file_path": f"{CWD}/src/a.py", "old_string": "value", "new_string": "other", "replace_all": True}
-    lines.call("Edit", arguments, beside=_patch(f"{CWD}/src/a.py", *hunks))
+    _replaced_everywhere(lines, [(1, [" value", f"+more {i}"]) for i in range(n)])
 
 
 def _interrupts_alone(lines: _Lines, n: int) -> None:
@@ -340,50 +244,70 @@ def _tags_left_open(lines: _Lines, n: int) -> None:
         lines.prompt(f"look {tag * n}")
 
 
-SHAPES: dict[str, Callable[[_Lines, int], None]] = {
-    function.__name__.removeprefix("_"): function
-    for function in (
-        _turns,
-        _same_prompt,
-        _interrupts,
-        _rejected,
-        _one_file_read,
-        _one_file_edited,
-        _one_line_edited,
-        _edits_without_patches,
-        _edits_failing,
-        _one_file_written,
-        _files_written,
-        _edits_of_one_call,
-        _hunks_of_one_edit,
-        _one_large_edit,
-        _same_failure,
-        _other_failures,
-        _searches,
-        _calls_at_once,
-        _calls_without_results,
-        _commits,
-        _compactions,
-        _subagents,
-        _plans,
-        _one_large_plan,
-        _queued,
-        _one_long_prompt,
-        _one_long_answer,
-        _one_long_result,
-        _one_long_command,
-        _one_word,
-        _folders,
-        _branches,
-        _one_line_replaced,
-        _hunks_of_one_place,
-        _interrupts_alone,
-        _summaries,
-        _results_before_calls,
-        _queue_full,
-        _tags_left_open,
-    )
-}
+A = f"{CWD}/src/a.py"
+_REJECTED = "The user doesn't want to proceed with this tool use. The tool use was rejected"
+_NOT_FOUND = "String to replace not found in file."
+Arguments = Callable[[int, int], dict[str, Any]]
+
+
+def _edits(arguments: Arguments, hunk: Callable[[int, int], tuple[int, list[str]]]) -> Shape:
+    """One file is edited in every step, each time with a patch of one hunk."""
+
+    def shape(lines: _Lines, n: int) -> None:
+        lines.prompt("change src/a.py")
+        for i in range(n):
+            lines.call("Edit", {"file_path": A, **arguments(i, n)}, beside=_patch(A, hunk(i, n)))
+
+    return shape
+
+
+def _calls(
+    prompt: str, name: str, arguments: Callable[[int], dict[str, Any]], result: Any = "done", failed: bool = False
+) -> Shape:
+    """One tool is called in every step; `result` is its text, or makes it of the step's number."""
+
+    def shape(lines: _Lines, n: int) -> None:
+        lines.prompt(prompt)
+        for i in range(n):
+            lines.call(name, arguments(i), result(i) if callable(result) else result, failed=failed)
+
+    return shape
+
+
+def _grows(i: int, _: int) -> dict[str, Any]:
+    return {"old_string": f"value {i}", "new_string": f"value {i}\nmore {i}"}
+
+
+_TESTS = "make the tests pass"
+SHAPES: dict[str, Shape] = {
+    **{f.__name__[1:]: f for f in list(globals().values()) if getattr(f, "__annotations__", {}).get("n") == "int"
+       and list(f.__annotations__) == ["lines", "n", "return"]},
+    "rejected": _calls("please do", "Edit", lambda i: {"file_path": f"{CWD}/a.py", "old_string": f"a{i}",
+                       "new_string": "b"}, _REJECTED, failed=True),
+    "one_file_read": _calls("look at it", "Read", lambda i: {"file_path": A, "offset": i, "limit": 5},
+                            lambda i: f"{i}\tvalue_{i} = 1\n"),
+    "one_file_edited": _edits(_grows, lambda i, n: (1 + 10 * (i * 7_919 % n), [f" value {i}", f"+more {i}"])),
+    "one_line_edited": _edits(_grows, lambda i, _: (3, [f" value {i}", f"+more {i}"])),
+    "one_line_replaced": _edits(lambda i, _: {"old_string": f"value {i}", "new_string": f"value {i + 1}"},
+                                lambda i, _: (3, [f"-value {i}", f"+value {i + 1}"])),
+    "edits_without_patches": _calls("change src/a.py", "Edit", lambda i: {"file_path": A, "old_string": f"v{i}",
+                                    "new_string": f"v{i}\nw{i}"}),
+    "edits_failing": _calls("change src/a.py", "Edit", lambda _: {"file_path": A, "old_string": "value",
+                            "new_string": "other"}, _NOT_FOUND, failed=True),
+    "one_file_written": _calls("write src/a.py", "Write", lambda i: {"file_path": A, "content": f"value = {i}\n"}),
+    "files_written": _calls("write them", "Write", lambda i: {"file_path": f"{CWD}/src/part_{i}.py",
+                            "content": f"value = {i}\n"}),
+    "same_failure": _calls(_TESTS, "Bash", lambda _: {"command": "python -m pytest tests/test_a.py -q"},
+                           "Exit code 1\n2 failed", failed=True),
+    "other_failures": _calls(_TESTS, "Bash", lambda i: {"command": f"python -m pytest tests/test_{i}.py -q"},
+        lambda i: f"Exit code 1\nFAILED tests/test_{i}.py::test_{_WORDS[i % 12]}_{i}\nE   KeyError: 'name_{i}'",
+        failed=True),
+    "searches": _calls("find it", "Grep", lambda i: {"pattern": f"word_{i}", "path": "src"},
+                       lambda i: f"src/part_{i}.py:12: word_{i}"),
+    "commits": _calls("commit each", "Bash", lambda i: {"command": f"git add -A && git commit -m 'number {i}'"},
+                      lambda i: f"[main {i:07x}] number {i}\n 1 file changed, 1 insertion(+)"),
+    "folders": _calls("go", "Bash", lambda i: {"command": f"cd part_{i % 9} && python -m pytest && cd .."}, "1 passed"),
+}  # fmt: skip
 
 
 def make(shape: str, steps: int, folder: Path) -> Path:

@@ -14,7 +14,6 @@ import pytest
 
 from agentsignals.embedding import _STOP
 from agentsignals.formats import Input
-from agentsignals.formats.claude_code import FORMAT
 from agentsignals.formats.claude_code.reader import read
 from agentsignals.model import Absent, Artifact, Session, from_iso
 from agentsignals.signals.catalog import measure, plain
@@ -39,21 +38,31 @@ def transcripts(start: int = 0, step: int = 9) -> list[Path]:
     return sorted(CORPUS.glob("*/*/transcript.jsonl"))[start::step]
 
 
-def raw(path: Path) -> list[dict[str, Any]]:
-    """The assistant records of the main thread, each once."""
+def main_thread(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The records of the main thread, each once, with the number of its line."""
     seen: set[str] = set()
-    kept = []
-    for line in path.read_text("utf-8", "replace").splitlines():
+    for number, line in enumerate(path.read_text("utf-8", "replace").split("\n"), 1):
         try:
             record = json.loads(line)
         except ValueError:
             continue
-        if record.get("type") != "assistant" or record.get("isSidechain") or record.get("uuid") in seen:
-            continue
-        if record["message"].get("model") != "<synthetic>" and not record.get("isApiErrorMessage"):
-            seen.add(record["uuid"])
-            kept.append(record)
-    return kept
+        if not record.get("isSidechain") and isinstance(record.get("message"), dict) and record.get("uuid") not in seen:
+            seen.add(record.get("uuid"))
+            yield number, record
+
+
+def of_model(path: Path) -> list[dict[str, Any]]:
+    """The records of the main thread that a model made."""
+    made = (record for _, record in main_thread(path) if record.get("type") == "assistant")
+    return [r for r in made if r["message"].get("model") != "<synthetic>" and not r.get("isApiErrorMessage")]
+
+
+def measured(path: Path) -> tuple[Session, dict[str, Any]]:
+    """The session of a transcript, and its results by path."""
+    data = path.read_bytes()
+    artifact = Artifact(artifact_id="a", source="s", path=str(path), format="claude-code", sha256="", bytes=len(data))
+    (session, *_) = read([Input(data, artifact)]).sessions
+    return session, {r.signal.path: r for r in measure(SessionView(session))}
 
 
 def counted(records: list[dict[str, Any]]) -> dict[str, Any]:
@@ -81,19 +90,8 @@ def counted(records: list[dict[str, Any]]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", transcripts(), ids=lambda p: f"{p.parts[-3]}/{p.parts[-2]}")
 def test_counts_of_a_real_session_are_those_of_its_raw_lines(path: Path) -> None:
-    data = path.read_bytes()
-    session = read(
-        [
-            Input(
-                data,
-                Artifact(
-                    artifact_id="a", source="test", path=str(path), format="claude-code", sha256="", bytes=len(data)
-                ),
-            )
-        ]
-    ).sessions[0]
-    found = {r.signal.path: r.value for r in measure(SessionView(session))}
-    records = raw(path)
+    found = {name: result.value for name, result in measured(path)[1].items()}
+    records = of_model(path)
     assert {key: found[key] for key in counted(records)} == counted(records)
     stamps = [from_iso(r["timestamp"]) or 0 for r in records]
     if stamps:
@@ -109,20 +107,10 @@ PERSON_OR_SIBLING = ("The user doesn't want to ", "<tool_use_error>Sibling tool 
 
 
 def blocks(path: Path) -> list[dict[str, Any]]:
-    """Tool uses and results of the main thread in file order, each once."""
-    seen: set[str] = set()
-    found = []
-    for line in path.read_text("utf-8", "replace").splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        content = (record.get("message") or {}).get("content")
-        if record.get("isSidechain") or not isinstance(content, list) or record.get("uuid") in seen:
-            continue
-        seen.add(record.get("uuid"))
-        found += [b for b in content if b.get("type") in ("tool_use", "tool_result")]
-    return found
+    """Tool uses and results of the main thread in file order."""
+    contents = (record["message"].get("content") for _, record in main_thread(path))
+    said = (block for content in contents if isinstance(content, list) for block in content)
+    return [block for block in said if block.get("type") in ("tool_use", "tool_result")]
 
 
 def text(block: dict[str, Any]) -> str:
@@ -160,11 +148,7 @@ def failures(found: list[dict[str, Any]]) -> tuple[int, int]:
 
 @pytest.mark.parametrize("path", transcripts(4), ids=lambda p: f"{p.parts[-3]}/{p.parts[-2]}")
 def test_figures_agree_with_the_raw_lines(path: Path) -> None:
-    artifact = Artifact(
-        artifact_id="a", source="s", path=str(path), format="claude-code", sha256="", bytes=path.stat().st_size
-    )
-    (session,) = read([Input(path.read_bytes(), artifact)]).sessions
-    results = {r.signal.path: r for r in measure(SessionView(session))}
+    session, results = measured(path)
     found = blocks(path)
     waits = {str(call.call_id) for call in session.tool_calls if call.purpose == "poll"}
     for name, numerator, (num, den) in (
@@ -186,13 +170,9 @@ def test_figures_agree_with_the_raw_lines(path: Path) -> None:
 def written(path: Path) -> dict[int, str]:
     """The agent's visible text of every line of the file, by its number."""
     found: dict[int, str] = {}
-    for number, line in enumerate(path.read_text("utf-8", "replace").split("\n"), 1):
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        content = (record.get("message") or {}).get("content") if isinstance(record, dict) else None
-        if record.get("type") == "assistant" and not record.get("isSidechain") and isinstance(content, list):
+    for number, record in main_thread(path):
+        content = record["message"].get("content")
+        if record.get("type") == "assistant" and isinstance(content, list):
             texts = [b["text"] for b in content if b.get("type") == "text"]
             if texts:
                 found[number] = "\n".join(texts)
@@ -234,11 +214,7 @@ def answers(session: Session, path: Path) -> list[str]:
 
 @pytest.mark.parametrize("path", transcripts(3, 11), ids=lambda p: f"{p.parts[-3]}/{p.parts[-2]}")
 def test_distances_agree_with_the_raw_lines(path: Path) -> None:
-    artifact = Artifact(
-        artifact_id="a", source="s", path=str(path), format="claude-code", sha256="", bytes=path.stat().st_size
-    )
-    (session,) = read([Input(path.read_bytes(), artifact)]).sessions
-    results: dict[str, Any] = {r.signal.path: r for r in measure(SessionView(session))}
+    session, results = measured(path)
     curve, coherence = results["dynamics.cp_curve[]"], results["dynamics.intent_coherence_curve[]"]
     if isinstance(curve.value, Absent):
         assert len(session.turns) < 2 or curve.value.detail == "no_request"
@@ -264,22 +240,6 @@ def assert_near(ours: float | None, theirs: float | None) -> None:
 PERSON = "The user doesn't want to "
 
 
-def messages(path: Path) -> list[dict[str, Any]]:
-    """Main-thread records in file order, each once."""
-    seen: set[str] = set()
-    found = []
-    for line in path.read_text("utf-8", "replace").splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if record.get("isSidechain") or not isinstance(record.get("message"), dict) or record.get("uuid") in seen:
-            continue
-        seen.add(record.get("uuid"))
-        found.append(record)
-    return found
-
-
 def raw_of_structure(path: Path) -> dict[str, Any]:
     """Result sizes, errors by tool and changes of model, straight from the lines."""
     names: dict[str, str] = {}
@@ -287,7 +247,7 @@ def raw_of_structure(path: Path) -> dict[str, Any]:
     sizes: list[int] = []
     errors: Counter[str] = Counter()
     models: list[str] = []
-    for record in messages(path):
+    for _, record in main_thread(path):
         content = record["message"].get("content")
         model = record["message"].get("model")
         if record.get("type") == "assistant" and model and model[0] != "<" and model not in models[-1:]:
@@ -307,9 +267,7 @@ def raw_of_structure(path: Path) -> dict[str, Any]:
 
 
 def computed(path: Path) -> dict[str, Any]:
-    artifact = Artifact(artifact_id="a", source="test", path=str(path), format="claude-code", sha256="", bytes=0)
-    sessions = read([Input(path.read_bytes(), artifact)]).sessions
-    found = {r.signal.path: plain(r.value) for r in measure(SessionView(sessions[0])) if r.turn is None}
+    found = {name: plain(result.value) for name, result in measured(path)[1].items() if result.turn is None}
     errors: Counter[str] = Counter()
     for row in found["user.tool_errors_by_type[]"]:
         errors[row["tool"]] += row["n"]
@@ -338,21 +296,6 @@ SEED_HEDGES = re.compile(r"\bi think\b|\bmight be\b|\bprobably\b|\bi'm not sure\
 CAPITALS = re.compile(r"\b[A-Z]{3,}\b")
 
 
-def messages_of_words(path: Path) -> Iterator[str]:
-    """The visible texts of the main thread, each record once."""
-    seen: set[str] = set()
-    for line in path.read_text("utf-8", "replace").split("\n"):
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if record.get("type") != "assistant" or record.get("isSidechain") or record["uuid"] in seen:
-            continue
-        seen.add(record["uuid"])
-        if record["message"].get("model") != "<synthetic>" and not record.get("isApiErrorMessage"):
-            yield from (b["text"] for b in record["message"]["content"] if b["type"] == "text")
-
-
 def without_code(text: str) -> str:
     """Line by line: a fence switches code on and off."""
     kept, code = [], False
@@ -366,19 +309,8 @@ def without_code(text: str) -> str:
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*/*/transcript.jsonl"))[::5], ids=lambda p: p.parts[-2])
 def test_hedges_tokens_and_markers_are_those_of_the_raw_lines(path: Path) -> None:
-    data = path.read_bytes()
-    session = FORMAT.read(
-        [
-            Input(
-                data,
-                Artifact(
-                    artifact_id="a", source="test", path=str(path), format="claude-code", sha256="", bytes=len(data)
-                ),
-            )
-        ]
-    ).sessions[0]
-    found = {r.signal.path: r for r in measure(SessionView(session))}
-    raw = list(messages_of_words(path))
+    found = measured(path)[1]
+    raw = [b["text"] for record in of_model(path) for b in record["message"]["content"] if b["type"] == "text"]
     said = [without_code(text) for text in raw]
     rate, marked = found["user.agent_hedging_rate"], found["loop.marker_score"]
     tokens = sum(len(re.findall(r"\w+|[^\w\s]", text)) for text in said)
