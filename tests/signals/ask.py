@@ -61,8 +61,9 @@ class Case(NamedTuple):
         return self.name
 
     def check(self) -> None:
-        told = detail(self.one, self.path)
-        assert (value(self.one, self.path), told) == (self.value, self.detail)
+        found, told = value(self.one, self.path), detail(self.one, self.path)
+        assert (found, told) == (self.value, self.detail)
+        assert isinstance(found, bool) or not isinstance(self.value, bool)
         assert {name: told.get(name) for name in self.some} == self.some
         shown = {role: lines(self.one, self.path, role) for role in ("support", "counter", "denominator")}
         assert shown == {"support": self.support, "counter": self.counter, "denominator": self.denominator}

@@ -19,33 +19,6 @@ LISTING = call("Bash", command="ls src")
 
 
 @pytest.mark.parametrize(
-    ("parts", "expected", "same_dir"),
-    [
-        ([call("Read", path="src/a.py"), EDIT], True, True),
-        ([call("Read", path="src/b.py"), EDIT], False, True),
-        ([call("Read", path="README.md"), EDIT], False, False),
-        (
-            [LISTING, call("Grep", path="src"), call("Bash", command="git log"), call("Read", path="src/a.py"), EDIT],
-            True,
-            True,
-        ),
-        ([call("Read", path="gone.py", status="error"), call("Read", path="src/a.py"), EDIT], False, False),
-        ([call("Grep", path="src/a.py"), EDIT], True, True),
-        ([EDIT], True, True),
-        ([call("Read", path="/home/me/shot.png"), call("Read", path="src/a.py"), EDIT], True, True),
-        ([call("Read", path="src/b.py", thread="agent-1"), EDIT], True, True),
-        ([call("Read", path="src"), EDIT], True, True),
-        ([call("Read", path="lib"), call("Read", path="lib/b.py"), EDIT], False, False),
-        ([call("Read", path="sr"), EDIT], False, False),
-    ],
-)
-def test_the_first_file_looked_at_is_one_that_changes(parts: list[Part], expected: bool, same_dir: bool) -> None:
-    one = view(user("go"), *parts, cwd="/home/me/app")
-    assert value(one, PATH) is expected
-    assert detail(one, PATH)["same_dir"] is same_dir
-
-
-@pytest.mark.parametrize(
     ("parts", "why"),
     [
         ([call("Read", path="a.py")], "no_edit"),
@@ -146,23 +119,6 @@ def test_an_outcome_is_told_by_its_words_and_a_question_asks_for_half_of_one(tex
     assert parts_of(text)[2] == expected
 
 
-@pytest.mark.parametrize(
-    ("parts", "reason"),
-    [
-        ([], ("not_applicable", "no_turns")),
-        ([user("deploy", "slash_command")], ("not_applicable", "slash_command")),
-        ([user("# Plan", "plan_handoff")], ("not_applicable", "plan_handoff")),
-        ([user("", "attachment")], ("not_applicable", "attachment")),
-        ([user("")], ("not_applicable", "attachment_only")),
-        ([user("hello claude!")], ("not_applicable", "greeting")),
-        ([user("Kannst du bitte die Tests noch einmal laufen lassen?")], ("not_computable", "language: de")),
-        ([user("テストを修正してください")], ("not_computable", "language")),
-    ],
-)
-def test_what_is_no_prompt_in_english_is_not_called_vague(parts: list[Part], reason: tuple[str, str]) -> None:
-    assert absent(view(*parts), VAGUE) == reason
-
-
 def languages(*turns: tuple[str, TurnKind]) -> list[str]:
     found = measure(view(*(user(text, kind) for text, kind in turns)))
     return [v.detail if isinstance(v := r.value, Absent) else v for r in found if r.signal.path == LANGUAGE]
@@ -208,22 +164,6 @@ def test_drift_is_what_was_changed_over_what_of_it_was_named(said: str, touched:
     assert detail(one, DRIFT)["method"] == "mention"
 
 
-@pytest.mark.parametrize(
-    ("said", "detail_"),
-    [
-        ("fix it", "no_reference"),
-        ("fix the main module", "no_reference"),
-        ("fix other.py", "zero_denominator"),
-        ("fix data.py", "zero_denominator"),
-    ],
-)
-def test_without_a_named_file_drift_is_unknown(said: str, detail_: str) -> None:
-    assert absent(view(user(said), *edits("src/main.py", "a.py"), cwd="/home/me/app"), DRIFT) == (
-        "not_computable",
-        detail_,
-    )
-
-
 def test_any_turn_may_name_a_file_and_edits_are_the_evidence() -> None:
     one: SessionView = view(user("fix it"), *edits("a.py", "b.py"), user("and b.py"), say("ok"), cwd="/home/me/app")
     assert value(one, DRIFT) == 2.0
@@ -248,15 +188,6 @@ def scope_edits(*paths: str) -> list[Part]:
 
 
 SPREAD = scope_edits("x/1.py", "y/2.py", "y/3.py")
-
-
-@pytest.mark.parametrize("path", ["package-lock.json", "dist/a.js", "api_pb2.py", "yarn.lock", "scratch.py", "a.snap"])
-def test_generated_lock_and_scratch_files_are_nobodys_wish(path: str) -> None:
-    assert value(view(user("fix a.py"), *scope_edits("a.py", path)), FILES) == {
-        "n": 0,
-        "touched": 1,
-        "first_turn": None,
-    }
 
 
 def test_without_changes_or_named_files_nothing_is_known_of_the_request() -> None:
@@ -304,45 +235,6 @@ NONE = Absent("none_found", "x")
 
 def turns(n: int) -> list[Part]:
     return [part for k in range(n) for part in (user(f"step {k}"), say("ok"))]
-
-
-CASES = (
-    Case("the first substantive call and the edits are the evidence",
-         view(user("go"), LISTING, call("Read", path="src/b.py"), EDIT), PATH,
-         detail={"file": "src/b.py", "class": "read", "same_dir": True}, support=[3], denominator=[4]),
-    Case("files that no turn names are counted with the first turn that changed one",
-         view(user("fix a.py in lib/"), *scope_edits("src/a.py", "lib/x.py"), user("go on"), *scope_edits("src/b.py",
-         "c.py", "c.py")), FILES, {"n": 2, "touched": 4, "first_turn": 1}, support=[5, 6, 7], counter=[2, 3]),
-    Case("when all files are named there is no first turn", view(user("fix a.py"), *scope_edits("src/a.py")), FILES,
-         {"n": 0, "touched": 1, "first_turn": None}),
-    Case("a later response that spreads into new folders unasked conflates",
-         view(user("fix it"), *scope_edits("src/a.py"), user("ok"), *SPREAD), CONFLATION, 1,
-         {"method": "files", "files": 3, "confidence": "low"}, support=[3, 4, 5, 6]),
-    Case("an objection is no new task however long",
-         view(user("fix it"), *scope_edits("src/a.py"), user("no, that is not what I asked for, use the other one"),
-         *SPREAD), CONFLATION, 1),
-    Case("one turn cannot conflate", view(user("fix it"), *SPREAD), CONFLATION, Absent("not_applicable", "one_turn")),
-    Case("one turn cannot conflate", view(*SPREAD), CONFLATION, Absent("not_applicable", "no_turn")),
-    Case("actions outside what was named or changed first are counted by call",
-         view(user("fix it"), *scope_edits("src/a.py", "src/b.py"), user("go on, also lib/"), *scope_edits("src/c.py",
-         "lib/d.py", "web/e.ts", "web/e.ts")), ACTIONS, pytest.approx(2 / 6),
-         {"num": 2, "den": 6, "method": "fallback", "confidence": "low"}, support=[7, 8]),
-    Case("tests beside what is in scope and calls through the shell are in scope too",
-         view(user("fix it"), *scope_edits("src/a.py"), user("ok"), *scope_edits("src/__tests__/a.test.py"),
-         call("Bash", command="sed -i s/a/b/ src/z.py"), call("Bash", command="ls web")), ACTIONS,
-         some={"num": 0, "den": 3}),
-    Case("a session of one turn is all in scope", view(user("fix it"), *SPREAD), ACTIONS, 0.0),
-    Case("corrections and pushback are told by turn",
-         view(user("go"), say("a"), NO, say("b"), user("it still doesn't work"), event("interrupt"), user("ok")),
-         OBJECTIONS, {"corrections": [1], "pushback": [1, 2, 3]}, support=[3, 5, 7, 3]),
-    Case("a last response that was cut counts behind the last turn", view(user("go"), say("a"), event("interrupt")),
-         OBJECTIONS, {"corrections": [], "pushback": [1]}),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_case(case: Case) -> None:
-    case.check()
 
 
 def test_without_turns_or_in_another_language_nobody_knows_who_objected() -> None:
@@ -491,3 +383,84 @@ def test_it_can_be_told_from_the_values_alone() -> None:
     found = explain(declared, view(), {**CALM, **corrected(1)})[0]
     assert not isinstance(found, Measured | Absent)
     assert found == "agent_misunderstood"
+
+
+CASES = (
+    Case("the first substantive call and the edits are the evidence",
+         view(user("go"), LISTING, call("Read", path="src/b.py"), EDIT), PATH,
+         detail={"file": "src/b.py", "class": "read", "same_dir": True}, support=[3], denominator=[4]),
+    Case("files that no turn names are counted with the first turn that changed one",
+         view(user("fix a.py in lib/"), *scope_edits("src/a.py", "lib/x.py"), user("go on"), *scope_edits("src/b.py",
+         "c.py", "c.py")), FILES, {"n": 2, "touched": 4, "first_turn": 1}, support=[5, 6, 7], counter=[2, 3]),
+    Case("when all files are named there is no first turn", view(user("fix a.py"), *scope_edits("src/a.py")), FILES,
+         {"n": 0, "touched": 1, "first_turn": None}),
+    Case("a later response that spreads into new folders unasked conflates",
+         view(user("fix it"), *scope_edits("src/a.py"), user("ok"), *SPREAD), CONFLATION, 1,
+         {"method": "files", "files": 3, "confidence": "low"}, support=[3, 4, 5, 6]),
+    Case("an objection is no new task however long",
+         view(user("fix it"), *scope_edits("src/a.py"), user("no, that is not what I asked for, use the other one"),
+         *SPREAD), CONFLATION, 1),
+    Case("one turn cannot conflate", view(user("fix it"), *SPREAD), CONFLATION, Absent("not_applicable", "one_turn")),
+    Case("one turn cannot conflate", view(*SPREAD), CONFLATION, Absent("not_applicable", "no_turn")),
+    Case("actions outside what was named or changed first are counted by call",
+         view(user("fix it"), *scope_edits("src/a.py", "src/b.py"), user("go on, also lib/"), *scope_edits("src/c.py",
+         "lib/d.py", "web/e.ts", "web/e.ts")), ACTIONS, pytest.approx(2 / 6),
+         {"num": 2, "den": 6, "method": "fallback", "confidence": "low"}, support=[7, 8]),
+    Case("tests beside what is in scope and calls through the shell are in scope too",
+         view(user("fix it"), *scope_edits("src/a.py"), user("ok"), *scope_edits("src/__tests__/a.test.py"),
+         call("Bash", command="sed -i s/a/b/ src/z.py"), call("Bash", command="ls web")), ACTIONS,
+         some={"num": 0, "den": 3}),
+    Case("a session of one turn is all in scope", view(user("fix it"), *SPREAD), ACTIONS, 0.0),
+    Case("corrections and pushback are told by turn",
+         view(user("go"), say("a"), NO, say("b"), user("it still doesn't work"), event("interrupt"), user("ok")),
+         OBJECTIONS, {"corrections": [1], "pushback": [1, 2, 3]}, support=[3, 5, 7, 3]),
+    Case("a last response that was cut counts behind the last turn", view(user("go"), say("a"), event("interrupt")),
+         OBJECTIONS, {"corrections": [], "pushback": [1]}),
+    *(Case("the first file looked at is one that changes", view(user("go"), *parts, cwd="/home/me/app"), PATH, expected,
+           some={"same_dir": same_dir})
+      for parts, expected, same_dir in [
+        ([call("Read", path="src/a.py"), EDIT], True, True),
+        ([call("Read", path="src/b.py"), EDIT], False, True),
+        ([call("Read", path="README.md"), EDIT], False, False),
+        (
+            [LISTING, call("Grep", path="src"), call("Bash", command="git log"), call("Read", path="src/a.py"), EDIT],
+            True,
+            True,
+        ),
+        ([call("Read", path="gone.py", status="error"), call("Read", path="src/a.py"), EDIT], False, False),
+        ([call("Grep", path="src/a.py"), EDIT], True, True),
+        ([EDIT], True, True),
+        ([call("Read", path="/home/me/shot.png"), call("Read", path="src/a.py"), EDIT], True, True),
+        ([call("Read", path="src/b.py", thread="agent-1"), EDIT], True, True),
+        ([call("Read", path="src"), EDIT], True, True),
+        ([call("Read", path="lib"), call("Read", path="lib/b.py"), EDIT], False, False),
+        ([call("Read", path="sr"), EDIT], False, False),
+      ]),
+    *(Case("what is no prompt in english is not called vague", view(*parts), VAGUE, Absent(*reason))
+      for parts, reason in [
+        ([], ("not_applicable", "no_turns")),
+        ([user("deploy", "slash_command")], ("not_applicable", "slash_command")),
+        ([user("# Plan", "plan_handoff")], ("not_applicable", "plan_handoff")),
+        ([user("", "attachment")], ("not_applicable", "attachment")),
+        ([user("")], ("not_applicable", "attachment_only")),
+        ([user("hello claude!")], ("not_applicable", "greeting")),
+        ([user("Kannst du bitte die Tests noch einmal laufen lassen?")], ("not_computable", "language: de")),
+        ([user("テストを修正してください")], ("not_computable", "language")),
+      ]),
+    *(Case("without a named file drift is unknown", view(user(said), *edits("src/main.py", "a.py"), cwd="/home/me/app"),
+           DRIFT, Absent("not_computable", detail_))
+      for said, detail_ in [
+        ("fix it", "no_reference"),
+        ("fix the main module", "no_reference"),
+        ("fix other.py", "zero_denominator"),
+        ("fix data.py", "zero_denominator"),
+      ]),
+    *(Case("generated lock and scratch files are nobodys wish", view(user("fix a.py"), *scope_edits("a.py", path)),
+           FILES, {"n": 0, "touched": 1, "first_turn": None})
+      for path in ["package-lock.json", "dist/a.js", "api_pb2.py", "yarn.lock", "scratch.py", "a.snap"]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()

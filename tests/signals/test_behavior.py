@@ -21,24 +21,6 @@ def bash(command: str, **more: Any) -> Part:
     return call("Bash", command=command, **more)
 
 
-@pytest.mark.parametrize(
-    ("parts", "expected", "mixed"),
-    [
-        ([bash("sed -i s/a/b/ a.py")], True, False),
-        ([bash("cat > notes.md <<'EOF'\nhello\nEOF")], True, False),
-        ([bash("sed -i s/a/b/ a.py"), EDITED], False, True),
-        ([EDITED], False, False),
-        ([READ], False, False),
-        ([bash("sed -i s/a/b/ a.py", status="error")], False, False),
-        ([bash("echo x > /tmp/scratch.txt")], False, False),
-    ],
-)
-def test_bash_mediated_edits_is_the_pure_case(parts: list[Part], expected: bool, mixed: bool) -> None:
-    one = view(user("go"), *parts, cwd=REPO)
-    assert value(one, "behavior.bash_mediated_edits") is expected
-    assert detail(one, "behavior.bash_mediated_edits")["mixed"] is mixed
-
-
 def test_diff_lines_adds_up_every_edit_of_the_repository() -> None:
     one = view(
         user("go"),
@@ -140,40 +122,6 @@ WRONG = call("Edit", path="src/b.py")
 SCRATCH = call("Write", path="repro.py", creates=True)
 
 
-@pytest.mark.parametrize(
-    ("parts", "expected", "file", "kind"),
-    [
-        ([READ_CALL, RIGHT], True, "src/a.py", "hit_first"),
-        ([READ_CALL, WRONG, RIGHT], False, "src/b.py", "hit_late"),
-        ([READ_CALL, WRONG], False, "src/b.py", "wrong_file"),
-        ([RIGHT], True, "src/a.py", "blind_edit"),
-        ([READ_CALL, SCRATCH, RIGHT], True, "src/a.py", "hit_first"),
-        ([READ_CALL, SCRATCH, call("Edit", path="repro.py"), RIGHT], True, "src/a.py", "hit_first"),
-        ([READ_CALL, SCRATCH], False, None, "wrong_file"),
-        ([READ_CALL, call("Edit", path="src/b.py", status="error"), RIGHT], True, "src/a.py", "hit_first"),
-        ([READ_CALL, call("Write", path="/root/notes.md"), RIGHT], True, "src/a.py", "hit_first"),
-        (
-            [READ_CALL, call("Bash", command="sed -i s/x/y/ src/a.py"), WRONG],
-            True,
-            "src/a.py",
-            "hit_first",
-        ),
-    ],
-)
-def test_the_first_change_of_a_file_that_was_there_decides(
-    parts: list[Part], expected: bool, file: str | None, kind: str
-) -> None:
-    one = ran(*parts, gold_patch=GOLD)
-    assert value(one, HIT) is expected
-    assert detail(one, HIT) == {"method": "edit_order", "file": file, "localization_class": kind}
-
-
-@pytest.mark.parametrize("path", ["src/old.py", "src/new.py"])
-def test_both_names_of_a_renamed_file_are_right(path: str) -> None:
-    gold = [patched("src/new.py", "rename", old_path="src/old.py")]
-    assert value(ran(READ_CALL, call("Edit", path=path), gold_patch=gold), HIT) is True
-
-
 def test_absolute_paths_match_where_nobody_knows_the_folder_of_the_repository() -> None:
     assert value(ran(call("Edit", path="/testbed/src/a.py"), cwd=None, gold_patch=GOLD), HIT) is True
     assert value(ran(call("Edit", path="/testbed/other_src/a.py"), cwd=None, gold_patch=GOLD), HIT) is False
@@ -218,17 +166,10 @@ def test_the_controllers_words_are_copied_and_the_one_of_this_attempt_is_named()
     assert (detail(first, MODE), detail(second, MODE)) == ({"mode": "broad"}, {"mode": "narrowed"})
 
 
-@pytest.mark.parametrize(
-    ("parts", "kind"),
-    [
-        ([READ_CALL], "no_edit"),
-        ([READ_CALL, RIGHT], "hit_first"),
-        ([READ_CALL, WRONG], "wrong_file"),
-    ],
-)
-def test_with_a_gold_patch_the_projects_own_class_stands_beside(parts: list[Part], kind: str) -> None:
-    one = ran(*parts, gold_patch=GOLD, localization={"attempt1Mode": "broad"})
-    assert detail(one, MODE) == {"mode": "broad", "localization_class": kind}
+def test_the_projects_own_class_needs_a_gold_patch_and_a_transcript() -> None:
+    words = {"attempt1Mode": "broad"}
+    for one in (unseen(gold_patch=GOLD, localization=words), ran(RIGHT, localization=words)):
+        assert detail(one, MODE) == {"mode": "broad"}
 
 
 CASES = (
@@ -286,15 +227,51 @@ CASES = (
     Case("without an edit or a gold patch it says so", ran(RIGHT), HIT, Absent("missing_artifact", "gold_patch")),
     Case("without the controller its words are a missing artifact", ran(RIGHT, gold_patch=GOLD), MODE,
          Absent("missing_artifact", "harbor_result")),
+    *(Case("bash mediated edits is the pure case", view(user("go"), *parts, cwd=REPO), "behavior.bash_mediated_edits",
+           expected, some={"mixed": mixed})
+      for parts, expected, mixed in [
+        ([bash("sed -i s/a/b/ a.py")], True, False),
+        ([bash("cat > notes.md <<'EOF'\nhello\nEOF")], True, False),
+        ([bash("sed -i s/a/b/ a.py"), EDITED], False, True),
+        ([EDITED], False, False),
+        ([READ], False, False),
+        ([bash("sed -i s/a/b/ a.py", status="error")], False, False),
+        ([bash("echo x > /tmp/scratch.txt")], False, False),
+      ]),
+    *(Case("the first change of a file that was there decides", ran(*parts, gold_patch=GOLD), HIT, expected,
+           {"method": "edit_order", "file": file, "localization_class": kind})
+      for parts, expected, file, kind in [
+        ([READ_CALL, RIGHT], True, "src/a.py", "hit_first"),
+        ([READ_CALL, WRONG, RIGHT], False, "src/b.py", "hit_late"),
+        ([READ_CALL, WRONG], False, "src/b.py", "wrong_file"),
+        ([RIGHT], True, "src/a.py", "blind_edit"),
+        ([READ_CALL, SCRATCH, RIGHT], True, "src/a.py", "hit_first"),
+        ([READ_CALL, SCRATCH, call("Edit", path="repro.py"), RIGHT], True, "src/a.py", "hit_first"),
+        ([READ_CALL, SCRATCH], False, None, "wrong_file"),
+        ([READ_CALL, call("Edit", path="src/b.py", status="error"), RIGHT], True, "src/a.py", "hit_first"),
+        ([READ_CALL, call("Write", path="/root/notes.md"), RIGHT], True, "src/a.py", "hit_first"),
+        (
+            [READ_CALL, call("Bash", command="sed -i s/x/y/ src/a.py"), WRONG],
+            True,
+            "src/a.py",
+            "hit_first",
+        ),
+      ]),
+    *(Case("both names of a renamed file are right",
+           ran(READ_CALL, call("Edit", path=path), gold_patch=[patched("src/new.py", "rename", old_path="src/old.py")]),
+           HIT, True)
+      for path in ["src/old.py", "src/new.py"]),
+    *(Case("with a gold patch the projects own class stands beside",
+           ran(*parts, gold_patch=GOLD, localization={"attempt1Mode": "broad"}), MODE,
+           detail={"mode": "broad", "localization_class": kind})
+      for parts, kind in [
+        ([READ_CALL], "no_edit"),
+        ([READ_CALL, RIGHT], "hit_first"),
+        ([READ_CALL, WRONG], "wrong_file"),
+      ]),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_case(case: Case) -> None:
     case.check()
-
-
-def test_the_projects_own_class_needs_a_gold_patch_and_a_transcript() -> None:
-    words = {"attempt1Mode": "broad"}
-    for one in (unseen(gold_patch=GOLD, localization=words), ran(RIGHT, localization=words)):
-        assert detail(one, MODE) == {"mode": "broad"}

@@ -21,22 +21,6 @@ TYPES, POSITIONS, SHARES = (
 )
 
 
-@pytest.mark.parametrize(
-    ("path", "extension"),
-    [
-        ("Makefile", "(none)"),
-        (".gitignore", "(none)"),
-        ("..x", "(none)"),
-        ("a.tar.gz", "gz"),
-        ("v1.2/notes", "(none)"),
-        (".eslintrc.json", "json"),
-        ("odd.", "(none)"),
-    ],
-)
-def test_the_extension_is_behind_the_last_dot_that_the_name_does_not_begin_with(path: str, extension: str) -> None:
-    assert value(view(user("go"), call("Read", path=path)), TYPES) == {extension: 1}
-
-
 def test_each_call_falls_into_its_tenth_of_the_session() -> None:
     reads, edits = [call("Read", path="a.py")] * 15, [call("Edit", path="a.py")] * 5
     one = view(user("go"), *reads, *edits)
@@ -157,36 +141,6 @@ def whole(lines_added: int, removed: int | None = 0) -> Hunk:
     )
 
 
-@pytest.mark.parametrize(
-    ("parts", "num", "den"),
-    [
-        ([edit(hunk(1, 10, 0))], 0, 10),
-        ([edit(hunk(1, 10, 0)), edit(hunk(3, 0, 4))], 4, 10),
-        ([edit(hunk(1, 10, 0)), edit(hunk(3, 2, 4))], 4, 12),
-        ([edit(hunk(1, 10, 0)), edit(hunk(50, 0, 4))], 0, 10),
-        ([edit(hunk(1, 10, 0)), edit(hunk(9, 0, 4))], 2, 10),
-        # A hunk above moves the lines below it along.
-        ([edit(hunk(20, 5, 0)), edit(hunk(1, 10, 0)), edit(hunk(30, 0, 5))], 5, 15),
-        ([edit(hunk(20, 5, 0)), edit(hunk(1, 10, 0)), edit(hunk(20, 0, 5))], 0, 15),
-        ([edit(hunk(20, 5, 0)), edit(hunk(1, 0, 10)), edit(hunk(10, 0, 5))], 5, 5),
-        # Two hunks of one call: the second's old place is from before the call.
-        ([edit(hunk(20, 5, 0)), edit(hunk(1, 10, 0), hunk(20, 0, 5, 30))], 5, 15),
-        # A line put into the middle does not make the lines around it lost.
-        ([edit(hunk(1, 10, 0)), edit(hunk(5, 1, 0)), edit(hunk(1, 0, 11))], 11, 11),
-        # A line of the agent, replaced by the agent, is its line again.
-        ([edit(hunk(1, 1, 1)), edit(hunk(1, 1, 1)), edit(hunk(1, 1, 1))], 2, 3),
-        # Another file is another matter.
-        ([edit(hunk(1, 5, 0)), edit(hunk(1, 0, 5), path="b.py")], 0, 5),
-    ],
-)
-def test_lines_the_agent_added_and_removed_again_are_followed_by_their_place(
-    parts: list[Part], num: float, den: int
-) -> None:
-    one = view(user("go"), *parts)
-    assert (detail(one, PATH)["num"], detail(one, PATH)["den"]) == (num, den)
-    assert value(one, PATH) == pytest.approx(num / den)
-
-
 def test_a_change_through_the_shell_ends_the_following_of_that_file() -> None:
     one = view(user("go"), edit(hunk(1, 5, 0)), call("Bash", command="sed -i s/a/b/ a.py"), edit(hunk(1, 0, 5)))
     found = detail(one, PATH)
@@ -227,47 +181,6 @@ def test_many_edits_of_one_file_are_followed_in_reasonable_time() -> None:
 
 INTERRUPT = event("interrupt", "[Request interrupted by user]")
 READ = call("Read", path="a.py")
-
-
-CASES = (
-    Case("extensions are counted in lower case over reads edits and searches of a file",
-         view(user("go"), call("Read", path="src/a.PY"), call("Read", path="src/a.PY"), call("Edit", path="src/a.py"),
-         call("Grep", path="docs/x.md", pattern="y"), call("Grep", path="docs", pattern="y"), call("Bash",
-         command="make"), call("Read", path="b.py", thread="agent-1")), TYPES, {"py": 3, "md": 1},
-         support=[2, 3, 4, 5]),
-    Case("a session that touched no file has no types", view(user("go"), call("Bash", command="make")), TYPES, {}),
-    Case("nine calls are too few and ten are one for each tenth", view(user("go"), *[call("Read", path="a.py")] * 9),
-         POSITIONS, Absent("not_applicable", "under_10_calls")),
-    Case("nine calls are too few and ten are one for each tenth", view(user("go"), *[call("Read", path="a.py")] * 10),
-         POSITIONS, {"read": [1] * 10}),
-    Case("calls that do not divide by ten fall into the tenth they begin in",
-         view(user("go"), *[call("Read", path="a.py")] * 13), POSITIONS, {"read": [2, 1, 1, 2, 1, 1, 2, 1, 1, 1]}),
-    Case("a hunk of two changes loses no more than it removed",
-         view(user("go"), edit(hunk(1, 10, 0)), edit(Hunk(start_line=1, end_line=10, added=1, removed=1,
-         old_start=1))), PATH, some={"num": 1}),
-    Case("a file written anew loses what it held and a deleted file everything",
-         view(user("go"), call("Write", path="a.py", hunks=[whole(10)], creates=True), edit(whole(4, 10))), PATH,
-         some={"num": 10, "den": 14}),
-    Case("a file written anew loses what it held and a deleted file everything",
-         view(user("go"), edit(hunk(1, 5, 0)), call("Bash", command="rm a.py")), PATH, support=[3],
-         some={"num": 5, "den": 5}),
-    Case("a rewrite that does not say what it removed is followed anew",
-         view(user("go"), edit(hunk(1, 5, 0)), edit(whole(8, None)), edit(hunk(1, 0, 8))), PATH,
-         some={"num": 8, "den": 13, "unfollowed_lines": 5}),
-    Case("resetting the whole tree is not counted as removing lines",
-         view(user("go"), edit(hunk(1, 5, 0)), call("Bash", command="git restore ."), edit(hunk(1, 0, 5))), PATH,
-         some={"num": 0, "unfollowed_lines": 5}),
-    Case("evidence names the edits that removed lines and those that added",
-         view(user("go"), edit(hunk(1, 10, 0)), edit(hunk(40, 0, 1)), edit(hunk(2, 0, 2))), PATH, support=[4],
-         denominator=[2]),
-    Case("turns per session is the number of prompts", view(user("a"), say("b"), user("c")), "chat.turns_per_session",
-         2),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_case(case: Case) -> None:
-    case.check()
 
 
 def test_calls_belong_to_the_prompt_before_them() -> None:
@@ -346,11 +259,6 @@ def test_pushback_rate_unites_words_and_brakes() -> None:
     assert lines(one, "chat.pushback_rate") == [4, 8]
 
 
-@pytest.mark.parametrize(("parts", "rate"), [([user("stop")], 0.0), ([user("a"), INTERRUPT], 1.0)])
-def test_one_turn_objects_only_by_the_brake(parts: list[Part], rate: float) -> None:
-    assert value(view(*parts), "chat.pushback_rate") == rate
-
-
 def checkpoint(lines: int | None, total: int | None, percent: float | None = None) -> Checkpoint:
     return Checkpoint(checkpoint_id="c", agent_lines=lines, total_committed=total, agent_percentage=percent)
 
@@ -382,3 +290,78 @@ def test_without_attribution_nobody_knows_whose_lines_they_are() -> None:
     assert absent(view(user("go")), MODE) == ("dependency_null", "chat.agent_percentage")
     nothing = view(user("go"), checkpoints=[checkpoint(0, 0, 0.0)])
     assert absent(nothing, PERCENT) == ("not_computable", "zero_denominator")
+
+
+CASES = (
+    Case("extensions are counted in lower case over reads edits and searches of a file",
+         view(user("go"), call("Read", path="src/a.PY"), call("Read", path="src/a.PY"), call("Edit", path="src/a.py"),
+         call("Grep", path="docs/x.md", pattern="y"), call("Grep", path="docs", pattern="y"), call("Bash",
+         command="make"), call("Read", path="b.py", thread="agent-1")), TYPES, {"py": 3, "md": 1},
+         support=[2, 3, 4, 5]),
+    Case("a session that touched no file has no types", view(user("go"), call("Bash", command="make")), TYPES, {}),
+    Case("nine calls are too few and ten are one for each tenth", view(user("go"), *[call("Read", path="a.py")] * 9),
+         POSITIONS, Absent("not_applicable", "under_10_calls")),
+    Case("nine calls are too few and ten are one for each tenth", view(user("go"), *[call("Read", path="a.py")] * 10),
+         POSITIONS, {"read": [1] * 10}),
+    Case("calls that do not divide by ten fall into the tenth they begin in",
+         view(user("go"), *[call("Read", path="a.py")] * 13), POSITIONS, {"read": [2, 1, 1, 2, 1, 1, 2, 1, 1, 1]}),
+    Case("a hunk of two changes loses no more than it removed",
+         view(user("go"), edit(hunk(1, 10, 0)), edit(Hunk(start_line=1, end_line=10, added=1, removed=1,
+         old_start=1))), PATH, some={"num": 1}),
+    Case("a file written anew loses what it held and a deleted file everything",
+         view(user("go"), call("Write", path="a.py", hunks=[whole(10)], creates=True), edit(whole(4, 10))), PATH,
+         some={"num": 10, "den": 14}),
+    Case("a file written anew loses what it held and a deleted file everything",
+         view(user("go"), edit(hunk(1, 5, 0)), call("Bash", command="rm a.py")), PATH, support=[3],
+         some={"num": 5, "den": 5}),
+    Case("a rewrite that does not say what it removed is followed anew",
+         view(user("go"), edit(hunk(1, 5, 0)), edit(whole(8, None)), edit(hunk(1, 0, 8))), PATH,
+         some={"num": 8, "den": 13, "unfollowed_lines": 5}),
+    Case("resetting the whole tree is not counted as removing lines",
+         view(user("go"), edit(hunk(1, 5, 0)), call("Bash", command="git restore ."), edit(hunk(1, 0, 5))), PATH,
+         some={"num": 0, "unfollowed_lines": 5}),
+    Case("evidence names the edits that removed lines and those that added",
+         view(user("go"), edit(hunk(1, 10, 0)), edit(hunk(40, 0, 1)), edit(hunk(2, 0, 2))), PATH, support=[4],
+         denominator=[2]),
+    Case("turns per session is the number of prompts", view(user("a"), say("b"), user("c")), "chat.turns_per_session",
+         2),
+    *(Case("the extension is behind the last dot that the name does not begin with",
+           view(user("go"), call("Read", path=path)), TYPES, {extension: 1})
+      for path, extension in [
+        ("Makefile", "(none)"),
+        (".gitignore", "(none)"),
+        ("..x", "(none)"),
+        ("a.tar.gz", "gz"),
+        ("v1.2/notes", "(none)"),
+        (".eslintrc.json", "json"),
+        ("odd.", "(none)"),
+      ]),
+    *(Case("lines the agent added and removed again are followed by their place", view(user("go"), *parts), PATH,
+           pytest.approx(num / den), some={"num": num, "den": den})
+      for parts, num, den in [
+        ([edit(hunk(1, 10, 0))], 0, 10),
+        ([edit(hunk(1, 10, 0)), edit(hunk(3, 0, 4))], 4, 10),
+        ([edit(hunk(1, 10, 0)), edit(hunk(3, 2, 4))], 4, 12),
+        ([edit(hunk(1, 10, 0)), edit(hunk(50, 0, 4))], 0, 10),
+        ([edit(hunk(1, 10, 0)), edit(hunk(9, 0, 4))], 2, 10),
+        # A hunk above moves the lines below it along.
+        ([edit(hunk(20, 5, 0)), edit(hunk(1, 10, 0)), edit(hunk(30, 0, 5))], 5, 15),
+        ([edit(hunk(20, 5, 0)), edit(hunk(1, 10, 0)), edit(hunk(20, 0, 5))], 0, 15),
+        ([edit(hunk(20, 5, 0)), edit(hunk(1, 0, 10)), edit(hunk(10, 0, 5))], 5, 5),
+        # Two hunks of one call: the second's old place is from before the call.
+        ([edit(hunk(20, 5, 0)), edit(hunk(1, 10, 0), hunk(20, 0, 5, 30))], 5, 15),
+        # A line put into the middle does not make the lines around it lost.
+        ([edit(hunk(1, 10, 0)), edit(hunk(5, 1, 0)), edit(hunk(1, 0, 11))], 11, 11),
+        # A line of the agent, replaced by the agent, is its line again.
+        ([edit(hunk(1, 1, 1)), edit(hunk(1, 1, 1)), edit(hunk(1, 1, 1))], 2, 3),
+        # Another file is another matter.
+        ([edit(hunk(1, 5, 0)), edit(hunk(1, 0, 5), path="b.py")], 0, 5),
+      ]),
+    *(Case("one turn objects only by the brake", view(*parts), "chat.pushback_rate", rate)
+      for parts, rate in [([user("stop")], 0.0), ([user("a"), INTERRUPT], 1.0)]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()

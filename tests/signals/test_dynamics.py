@@ -92,28 +92,6 @@ TEST, EDIT = bash("pytest -q"), call("Edit", path="a.py", old_string="a", new_st
 FAILED_EDIT = call("Edit", path="b.py", status="error", result="x", old_string="a", new_string="b")
 
 
-@pytest.mark.parametrize(
-    ("parts", "stale"),
-    [
-        ([TEST], 1),
-        ([TEST, TEST, TEST], 3),
-        ([TEST, EDIT, TEST, TEST], 2),
-        ([TEST, FAILED_EDIT, TEST], 2),
-        ([TEST, bash("sleep 9"), bash("sleep 9")], 1),
-        ([EDIT, EDIT], 1),
-        ([FAILED_EDIT, FAILED_EDIT, FAILED_EDIT], 3),
-        ([bash("git status"), bash("git status"), bash("git status")], 1),
-        ([bash("cd app && git diff"), bash("cd app && git diff")], 1),
-        ([bash("ls"), bash("ls"), bash("lsblk"), bash("lsblk")], 2),
-        ([bash("git stash"), bash("git stash")], 1),
-        ([bash("echo x > a.txt; make", status="error")] * 3, 3),
-        ([TEST, bash("echo x > a.txt; make", status="error"), TEST], 2),
-    ],
-)
-def test_a_repeat_is_stale_until_something_is_edited(parts: list[Part], stale: int) -> None:
-    assert detail(view(user("go"), *parts), REPEATS)["stale_max"] == stale
-
-
 def test_many_calls_of_one_tool_cost_no_quadratic_time() -> None:
     from agentsignals.signals.dynamics import _repeated  # noqa: PLC0415  (its cost is what is tested)
 
@@ -196,25 +174,6 @@ def words(n: int) -> str:
     return " ".join(["word"] * n)
 
 
-@pytest.mark.parametrize(
-    ("lengths", "slope", "norm"),
-    [
-        ([5, 5, 5], 0.0, 0.0),
-        ([2, 4, 6], 2.0, 1.0),
-        ([6, 4, 2], -2.0, -1.0),
-        ([1, 2, 6], 2.5, 5 / 3),
-        ([0, 0, 0], 0.0, None),
-    ],
-)
-def test_the_slope_is_the_least_squares_line_through_the_lengths(
-    lengths: list[int], slope: float, norm: float | None
-) -> None:
-    one = view(*[part for n in lengths for part in (user(words(n)), say("ok"))])
-    assert value(one, PATH) == pytest.approx(slope)
-    assert detail(one, PATH) == {"n": 3, "norm": norm if norm is None else pytest.approx(norm)}
-    assert lines(one, PATH) == [1, 3, 5]
-
-
 def test_a_fourth_turn_allows_to_leave_the_first_out() -> None:
     one = view(*[user(words(n)) for n in (100, 2, 4, 6)])
     assert value(one, PATH) < 0
@@ -249,11 +208,6 @@ def test_what_the_plan_names_and_nothing_touches_is_counted() -> None:
     assert evidence(one, INACTION).rules == ["untouched: b.py"]
 
 
-@pytest.mark.parametrize("secret", ["jo.doe@example.org", "C:\\Users\\jo.doe\\x", "ghp" + "_a1B2c3D4e5F6g7H8i9J0k1L2"])
-def test_parts_of_what_is_masked_are_nothing_to_change(secret: str) -> None:
-    assert detail(view(user("go"), todo(f"Change b.py, see {secret}", "Do it")), INACTION)["untouched"] == ["b.py"]
-
-
 @pytest.mark.parametrize(
     ("step", "items"),
     [
@@ -272,14 +226,6 @@ def test_files_calls_and_identifiers_are_items_each_once(step: str, items: int) 
         assert absent(one, INACTION) == ("not_applicable", "no_plan_items")
 
 
-@pytest.mark.parametrize("verb", ["Read", "check", "**Look** at", "First, review", "Investigate", "Analyse", "Run"])
-def test_steps_that_only_look_plan_no_change(verb: str) -> None:
-    assert absent(view(user("go"), todo(f"{verb} a.py", "Do it")), INACTION) == (
-        "not_applicable",
-        "no_plan_items",
-    )
-
-
 @pytest.mark.parametrize(
     "later",
     [
@@ -292,20 +238,6 @@ def test_steps_that_only_look_plan_no_change(verb: str) -> None:
 )
 def test_an_item_is_touched_by_an_edit_a_shell_write_or_a_test(later: Part) -> None:
     assert value(view(user("go"), todo("Change a.py", "Do it"), later), INACTION) == 0.0
-
-
-@pytest.mark.parametrize(
-    "later",
-    [
-        call("Read", path="a.py"),
-        call("Bash", command="cat a.py"),
-        edit("aa.py"),
-        edit("b.py", new_string="a.python, x_a.py"),
-        edit("a.py", status="rejected"),
-    ],
-)
-def test_reading_it_changing_another_or_being_refused_touches_nothing(later: Part) -> None:
-    assert value(view(user("go"), todo("Change a.py", "Do it"), later), INACTION) == 1.0
 
 
 @pytest.mark.parametrize("step", ["a_" * 30_000, "aB" * 30_000, "a/" * 30_000, "a." * 30_000, "a" * 60_000 + "("])
@@ -627,11 +559,6 @@ def test_what_asks_for_nothing_is_no_anchor() -> None:
     assert absent(view(*talk("hello", "Hi!", "yes", "Fine.")), CURVE) == ("not_applicable", "no_request")
 
 
-@pytest.mark.parametrize("path", [CURVE, MOST, ONSET, COHERENCE])
-def test_one_turn_has_no_course(path: str) -> None:
-    assert absent(view(*talk(CLIENT, ABOUT_CLIENT)), path) == ("not_applicable", "one_turn")
-
-
 @pytest.mark.parametrize("path", [CURVE, MOST, ONSET, COHERENCE, CLOSE])
 def test_without_an_embedder_it_is_said(path: str) -> None:
     two = view(*talk(CLIENT, ABOUT_CLIENT, INVOICE, ABOUT_INVOICE))
@@ -657,6 +584,28 @@ def test_code_links_and_thinking_are_no_part_of_the_talk() -> None:
 def test_a_long_paste_does_not_push_the_answer_out() -> None:
     pasted = view(*talk(CLIENT, ABOUT_CLIENT, "invoice " * 9000, ABOUT_CLIENT))
     assert detail(pasted, CURVE)["raw"][1] < 1
+
+
+def test_every_value_names_its_embedder_and_scale() -> None:
+    two = view(*talk(CLIENT, ABOUT_CLIENT, INVOICE, ABOUT_INVOICE))
+    by_words = {r.signal.path: r for r in measure(two)}
+    by_chars = {r.signal.path: r for r in measure(two, {"vectors": counting_vectors("chars")})}
+    for path in (CURVE, COHERENCE, CLOSE):
+        assert by_words[path].detail["embedder"] == "words-1"
+        assert by_chars[path].detail["embedder"] == "chars-1"
+        assert by_chars[path].detail["calibration"] != by_words[path].detail["calibration"]
+    assert by_words[CURVE].detail["raw"] != by_chars[CURVE].detail["raw"]
+
+
+def test_explaining_shows_what_was_compared() -> None:
+    two = view(*talk(CLIENT, ABOUT_CLIENT, INVOICE, ABOUT_INVOICE))
+    shown = evidence(two, CURVE)
+    assert [(i.role, i.line) for i in shown.items] == [("support", 1), ("denominator", 3)]
+    assert "turn 1: CP" in shown.items[1].excerpt
+    assert "0.56" in shown.rules[0]
+    chars = {"vectors": counting_vectors("chars")}
+    _, told, _ = explain(signal_of(CURVE), two, {**values(two, chars), **chars})
+    assert told["embedder"] == "chars-1"
 
 
 CASES = (
@@ -723,31 +672,52 @@ CASES = (
     Case("the close is compared with the request", view(user(CLIENT)), CLOSE, Absent("not_applicable", "no_answer")),
     Case("the close is compared with the request", view(user(CLIENT), say("…")), CLOSE,
          Absent("not_computable", "no_words")),
+    *(Case("a repeat is stale until something is edited", view(user("go"), *parts), REPEATS, some={"stale_max": stale})
+      for parts, stale in [
+        ([TEST], 1),
+        ([TEST, TEST, TEST], 3),
+        ([TEST, EDIT, TEST, TEST], 2),
+        ([TEST, FAILED_EDIT, TEST], 2),
+        ([TEST, bash("sleep 9"), bash("sleep 9")], 1),
+        ([EDIT, EDIT], 1),
+        ([FAILED_EDIT, FAILED_EDIT, FAILED_EDIT], 3),
+        ([bash("git status"), bash("git status"), bash("git status")], 1),
+        ([bash("cd app && git diff"), bash("cd app && git diff")], 1),
+        ([bash("ls"), bash("ls"), bash("lsblk"), bash("lsblk")], 2),
+        ([bash("git stash"), bash("git stash")], 1),
+        ([bash("echo x > a.txt; make", status="error")] * 3, 3),
+        ([TEST, bash("echo x > a.txt; make", status="error"), TEST], 2),
+      ]),
+    *(Case("the slope is the least squares line through the lengths",
+           view(*[part for n in lengths for part in (user(words(n)), say("ok"))]), PATH, pytest.approx(slope),
+           {"n": 3, "norm": norm if norm is None else pytest.approx(norm)}, support=[1, 3, 5])
+      for lengths, slope, norm in [
+        ([5, 5, 5], 0.0, 0.0),
+        ([2, 4, 6], 2.0, 1.0),
+        ([6, 4, 2], -2.0, -1.0),
+        ([1, 2, 6], 2.5, 5 / 3),
+        ([0, 0, 0], 0.0, None),
+      ]),
+    *(Case("parts of what is masked are nothing to change",
+           view(user("go"), todo(f"Change b.py, see {secret}", "Do it")), INACTION, some={"untouched": ["b.py"]})
+      for secret in ["jo.doe@example.org", "C:\\Users\\jo.doe\\x", "ghp" + "_a1B2c3D4e5F6g7H8i9J0k1L2"]),
+    *(Case("steps that only look plan no change", view(user("go"), todo(f"{verb} a.py", "Do it")), INACTION,
+           Absent("not_applicable", "no_plan_items"))
+      for verb in ["Read", "check", "**Look** at", "First, review", "Investigate", "Analyse", "Run"]),
+    *(Case("reading it changing another or being refused touches nothing",
+           view(user("go"), todo("Change a.py", "Do it"), later), INACTION, 1.0)
+      for later in [
+        call("Read", path="a.py"),
+        call("Bash", command="cat a.py"),
+        edit("aa.py"),
+        edit("b.py", new_string="a.python, x_a.py"),
+        edit("a.py", status="rejected"),
+      ]),
+    *(Case("one turn has no course", view(*talk(CLIENT, ABOUT_CLIENT)), path, Absent("not_applicable", "one_turn"))
+      for path in [CURVE, MOST, ONSET, COHERENCE]),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_case(case: Case) -> None:
     case.check()
-
-
-def test_every_value_names_its_embedder_and_scale() -> None:
-    two = view(*talk(CLIENT, ABOUT_CLIENT, INVOICE, ABOUT_INVOICE))
-    by_words = {r.signal.path: r for r in measure(two)}
-    by_chars = {r.signal.path: r for r in measure(two, {"vectors": counting_vectors("chars")})}
-    for path in (CURVE, COHERENCE, CLOSE):
-        assert by_words[path].detail["embedder"] == "words-1"
-        assert by_chars[path].detail["embedder"] == "chars-1"
-        assert by_chars[path].detail["calibration"] != by_words[path].detail["calibration"]
-    assert by_words[CURVE].detail["raw"] != by_chars[CURVE].detail["raw"]
-
-
-def test_explaining_shows_what_was_compared() -> None:
-    two = view(*talk(CLIENT, ABOUT_CLIENT, INVOICE, ABOUT_INVOICE))
-    shown = evidence(two, CURVE)
-    assert [(i.role, i.line) for i in shown.items] == [("support", 1), ("denominator", 3)]
-    assert "turn 1: CP" in shown.items[1].excerpt
-    assert "0.56" in shown.rules[0]
-    chars = {"vectors": counting_vectors("chars")}
-    _, told, _ = explain(signal_of(CURVE), two, {**values(two, chars), **chars})
-    assert told["embedder"] == "chars-1"

@@ -9,7 +9,7 @@ import pytest
 from agentsignals.changes.hunks import Hunk
 from agentsignals.model import Absent, HarnessSummary, Statement
 from agentsignals.signals.catalog import INTERNAL_ERROR, measure
-from tests.build import START, Part, call, say, user, view
+from tests.build import START, call, say, user, view
 from tests.signals.ask import Case, absent, detail, evidence, value
 from tests.signals.attempts import patched, ran, trial, unseen
 
@@ -28,19 +28,6 @@ def test_the_harness_count_wins_and_the_transcripts_stands_beside(path: str, tol
     assert value(one, path) == told
     assert detail(one, path) == {"method": "harness", "jsonl_count": seen, "conflict": True}
     assert [i.excerpt for i in evidence(one, path).items] == ["summary is said here"]
-
-
-@pytest.mark.parametrize(("path", "told"), [(TURNS, 9), (CALLS, 8), (EDITS, 7)])
-def test_the_harness_count_stands_alone_without_a_transcript(path: str, told: int) -> None:
-    assert (value(unseen(summary=COUNTED), path), detail(unseen(summary=COUNTED), path)) == (
-        told,
-        {"method": "harness"},
-    )
-
-
-@pytest.mark.parametrize("path", [TURNS, CALLS, EDITS, TOUCHED, DIFF])
-def test_without_summary_patch_or_transcript_stdout_is_missing(path: str) -> None:
-    assert absent(unseen(reward=1.0), path) == ("missing_artifact", "stdout")
 
 
 def test_without_a_summary_the_transcript_counts_as_in_a_product_session() -> None:
@@ -78,20 +65,6 @@ def test_a_summary_and_a_patch_that_differ_are_a_conflict() -> None:
     assert "conflict" not in detail(unseen(summary=COUNTED, patch=[patched("a.py"), patched("b.py")]), TOUCHED)
 
 
-@pytest.mark.parametrize(
-    ("one", "expected"),
-    [
-        (unseen(summary=HarnessSummary(edit_calls=0, touched_files=[("a.py", 1)])), True),
-        (unseen(summary=HarnessSummary(edit_calls=1, touched_files=[("a.py", 1)])), False),
-        (unseen(summary=HarnessSummary(edit_calls=0, touched_files=[])), False),
-        (ran(SCRIPT, patch=[patched("a.py")]), True),
-        (ran(EDIT, SCRIPT, patch=[patched("a.py")]), False),
-    ],
-)
-def test_files_that_differ_without_edit_calls_were_changed_through_the_shell(one: Any, expected: bool) -> None:
-    assert value(one, BASH) is expected
-
-
 def test_without_a_transcript_nobody_knows_the_shell_writes() -> None:
     one = unseen(summary=HarnessSummary(edit_calls=0, touched_files=[("a.py", 1)]))
     assert detail(one, BASH) == {"shell_write_calls": None, "mixed": None}
@@ -120,32 +93,6 @@ def test_without_a_duration_the_transcript_tells_and_the_verifiers_time_does_not
     assert absent(unseen(wall_time_s=float("nan")), WALL) == ("missing_field", "duration")
 
 
-@pytest.mark.parametrize(
-    ("facts", "expected", "more"),
-    [
-        ({"timed_out": True}, True, {}),
-        ({"timed_out": False, "wall_time_s": 9.0, "knobs": {"timeout_s": 5}}, False, {}),
-        ({"wall_time_s": 5.0, "knobs": {"timeout_s": 5}}, True, {"method": "inferred"}),
-        ({"wall_time_s": 9.0, "agent_time_s": 5.5, "knobs": {"timeout_s": 5}}, True, {"method": "inferred"}),
-    ],
-)
-def test_an_attempt_timed_out(facts: dict[str, Any], expected: bool, more: dict[str, Any]) -> None:
-    assert (value(unseen(**facts), TIMED_OUT), detail(unseen(**facts), TIMED_OUT)) == (expected, more)
-
-
-@pytest.mark.parametrize(
-    "facts",
-    [
-        {},
-        {"wall_time_s": 4.0, "knobs": {"timeout_s": 5}},
-        {"wall_time_s": 9.0},
-        {"wall_time_s": 9.0, "agent_time_s": 4.0, "knobs": {"timeout_s": 5}},
-    ],
-)
-def test_a_time_out_that_nobody_tells_is_a_missing_field(facts: dict[str, Any]) -> None:
-    assert absent(unseen(**facts), TIMED_OUT) == ("missing_field", "timed_out")
-
-
 def test_attempts_are_counted_from_0_and_modes_are_of_their_attempts() -> None:
     words = {"trialRecoveryMode": "retry_wider", "finalFailureMode": "wrong_file"}
     first, last = trial({"localization": words, "reward": 0.0}, {"localization": words, "reward": 0.0})
@@ -156,27 +103,7 @@ def test_attempts_are_counted_from_0_and_modes_are_of_their_attempts() -> None:
     assert value(last, "infra.final_failure_mode") == "wrong_file"
 
 
-@pytest.mark.parametrize(
-    ("facts", "expected"),
-    [
-        ({"reward": 1.0}, ("not_applicable", "solved")),
-        ({"reward": 1.0, "localization": {}}, ("not_applicable", "solved")),
-        ({"reward": 0.0}, ("missing_artifact", "harbor_result")),
-        ({"reward": 0.0, "localization": {}}, ("missing_field", "finalFailureMode")),
-        ({"reward": 0.0, "localization": {"finalFailureMode": 5}}, ("missing_field", "finalFailureMode")),
-    ],
-)
-def test_a_final_failure_that_is_not_told(facts: dict[str, Any], expected: tuple[str, str]) -> None:
-    assert absent(unseen(**facts), "infra.final_failure_mode") == expected
-
-
 PRICED = {"input_tokens": 10, "output_tokens": 5, "cost_usd": 0.5}
-
-
-@pytest.mark.parametrize("parts", [[], [say("a")]])
-def test_the_harness_tells_the_cost_that_the_trace_does_not(parts: list[Part]) -> None:
-    one = ran(*parts, cost_usd=0.9) if parts else unseen(cost_usd=0.9)
-    assert (value(one, COST), detail(one, COST)) == (0.9, {"method": "harness"})
 
 
 def test_a_cost_of_0_for_tokens_used_is_no_price() -> None:
@@ -197,26 +124,6 @@ def test_tokens_are_the_harnesss_as_cost_is_where_the_trace_tells_none() -> None
     assert absent(unseen(output_tokens=20), "tokens.input_tokens_total") == ("missing_artifact", "session_jsonl")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "reasoning.has_reasoning_blocks",
-        "reasoning.reasoning_tokens_total",
-        "behavior.tool_sequence[]",
-        "behavior.files_searched_before_edit",
-        "behavior.files_read_before_edit",
-        "behavior.edit_to_read_ratio",
-        "tokens.cache_read_tokens",
-        "tokens.cache_write_tokens",
-        "tokens.context_growth_curve[]",
-        "tokens.cache_read_ratio",
-    ],
-)
-def test_what_only_the_transcript_tells_waits_for_it(path: str) -> None:
-    one = unseen(summary=COUNTED, reward=1.0, input_tokens=5, output_tokens=5, kinds=["stdout", "result_json"])
-    assert absent(one, path) == ("missing_artifact", "session_jsonl")
-
-
 PHASES, TRANSITIONS = "reasoning.plannotator_phases[]", "reasoning.phase_transitions[]"
 
 
@@ -229,31 +136,6 @@ def test_phases_on_stdout_are_known_without_a_transcript() -> None:
     one = unseen(kinds=["stdout"], statements=said)
     assert [(row["phase"], row["line_no"]) for row in value(one, PHASES)] == [("explore", 1), ("implement", 2)]
     assert (value(one, TRANSITIONS), detail(one, TRANSITIONS)) == (["explore", "implement"], {"method": "plannotator"})
-
-
-CASES = (
-    Case("counts that agree are no conflict", ran(EDIT, summary=HarnessSummary(tool_calls=1)), CALLS,
-         detail={"method": "harness", "jsonl_count": 1, "conflict": False}),
-    Case("zero is a count", unseen(summary=HarnessSummary(turns=0, touched_files=[])), TURNS, 0),
-    Case("zero is a count", unseen(summary=HarnessSummary(touched_files=[])), TOUCHED, []),
-    Case("zero is a count", unseen(summary=HarnessSummary(touched_files=[])), DIFF, 0),
-    Case("zero is a count", unseen(patch=[]), TOUCHED, []),
-    Case("a final failure of a solved trial contradicts it",
-         unseen(reward=1.0, localization={"finalFailureMode": "stuck"}), "infra.final_failure_mode", "stuck",
-         {"inconsistent": True}),
-    Case("a cost is the sessions own and the harness stands beside", ran(say("a", **PRICED), cost_usd=0.9), COST, 0.5,
-         some={"harness": 0.9}),
-    Case("stdout without phases is no missing stdout", unseen(kinds=["stdout"]), PHASES, [], {"instrumented": False}),
-    Case("stdout without phases is no missing stdout", unseen(reward=1.0), PHASES,
-         Absent("missing_artifact", "stdout")),
-    Case("stdout without phases is no missing stdout", unseen(kinds=["stdout"]), TRANSITIONS,
-         Absent("missing_artifact", "no_phases_and_no_calls")),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_case(case: Case) -> None:
-    case.check()
 
 
 def test_an_eval_session_of_which_no_harness_tells_has_a_reason_for_each_eval_signal() -> None:
@@ -276,3 +158,83 @@ def test_two_places_that_differ_are_a_conflict() -> None:
     one.session.attempt.conflicts = ["timed_out", "wall_time_s", "reward"]
     for path in (TIMED_OUT, WALL, "verification.reward"):
         assert detail(one, path)["conflict"] is True
+
+
+CASES = (
+    Case("counts that agree are no conflict", ran(EDIT, summary=HarnessSummary(tool_calls=1)), CALLS,
+         detail={"method": "harness", "jsonl_count": 1, "conflict": False}),
+    Case("zero is a count", unseen(summary=HarnessSummary(turns=0, touched_files=[])), TURNS, 0),
+    Case("zero is a count", unseen(summary=HarnessSummary(touched_files=[])), TOUCHED, []),
+    Case("zero is a count", unseen(summary=HarnessSummary(touched_files=[])), DIFF, 0),
+    Case("zero is a count", unseen(patch=[]), TOUCHED, []),
+    Case("a final failure of a solved trial contradicts it",
+         unseen(reward=1.0, localization={"finalFailureMode": "stuck"}), "infra.final_failure_mode", "stuck",
+         {"inconsistent": True}),
+    Case("a cost is the sessions own and the harness stands beside", ran(say("a", **PRICED), cost_usd=0.9), COST, 0.5,
+         some={"harness": 0.9}),
+    Case("stdout without phases is no missing stdout", unseen(kinds=["stdout"]), PHASES, [], {"instrumented": False}),
+    Case("stdout without phases is no missing stdout", unseen(reward=1.0), PHASES,
+         Absent("missing_artifact", "stdout")),
+    Case("stdout without phases is no missing stdout", unseen(kinds=["stdout"]), TRANSITIONS,
+         Absent("missing_artifact", "no_phases_and_no_calls")),
+    *(Case("the harness count stands alone without a transcript", unseen(summary=COUNTED), path, told,
+           {"method": "harness"})
+      for path, told in [(TURNS, 9), (CALLS, 8), (EDITS, 7)]),
+    *(Case("without summary patch or transcript stdout is missing", unseen(reward=1.0), path,
+           Absent("missing_artifact", "stdout"))
+      for path in [TURNS, CALLS, EDITS, TOUCHED, DIFF]),
+    *(Case("files that differ without edit calls were changed through the shell", one, BASH, expected)
+      for one, expected in [
+        (unseen(summary=HarnessSummary(edit_calls=0, touched_files=[("a.py", 1)])), True),
+        (unseen(summary=HarnessSummary(edit_calls=1, touched_files=[("a.py", 1)])), False),
+        (unseen(summary=HarnessSummary(edit_calls=0, touched_files=[])), False),
+        (ran(SCRIPT, patch=[patched("a.py")]), True),
+        (ran(EDIT, SCRIPT, patch=[patched("a.py")]), False),
+      ]),
+    *(Case("an attempt timed out", unseen(**facts), TIMED_OUT, expected, more)
+      for facts, expected, more in [
+        ({"timed_out": True}, True, {}),
+        ({"timed_out": False, "wall_time_s": 9.0, "knobs": {"timeout_s": 5}}, False, {}),
+        ({"wall_time_s": 5.0, "knobs": {"timeout_s": 5}}, True, {"method": "inferred"}),
+        ({"wall_time_s": 9.0, "agent_time_s": 5.5, "knobs": {"timeout_s": 5}}, True, {"method": "inferred"}),
+      ]),
+    *(Case("a time out that nobody tells is a missing field", unseen(**facts), TIMED_OUT,
+           Absent("missing_field", "timed_out"))
+      for facts in [
+        {},
+        {"wall_time_s": 4.0, "knobs": {"timeout_s": 5}},
+        {"wall_time_s": 9.0},
+        {"wall_time_s": 9.0, "agent_time_s": 4.0, "knobs": {"timeout_s": 5}},
+      ]),
+    *(Case("a final failure that is not told", unseen(**facts), "infra.final_failure_mode", Absent(*expected))
+      for facts, expected in [
+        ({"reward": 1.0}, ("not_applicable", "solved")),
+        ({"reward": 1.0, "localization": {}}, ("not_applicable", "solved")),
+        ({"reward": 0.0}, ("missing_artifact", "harbor_result")),
+        ({"reward": 0.0, "localization": {}}, ("missing_field", "finalFailureMode")),
+        ({"reward": 0.0, "localization": {"finalFailureMode": 5}}, ("missing_field", "finalFailureMode")),
+      ]),
+    *(Case("the harness tells the cost that the trace does not",
+           ran(*parts, cost_usd=0.9) if parts else unseen(cost_usd=0.9), COST, 0.9, {"method": "harness"})
+      for parts in [[], [say("a")]]),
+    *(Case("what only the transcript tells waits for it",
+           unseen(summary=COUNTED, reward=1.0, input_tokens=5, output_tokens=5, kinds=["stdout", "result_json"]), path,
+           Absent("missing_artifact", "session_jsonl"))
+      for path in [
+        "reasoning.has_reasoning_blocks",
+        "reasoning.reasoning_tokens_total",
+        "behavior.tool_sequence[]",
+        "behavior.files_searched_before_edit",
+        "behavior.files_read_before_edit",
+        "behavior.edit_to_read_ratio",
+        "tokens.cache_read_tokens",
+        "tokens.cache_write_tokens",
+        "tokens.context_growth_curve[]",
+        "tokens.cache_read_ratio",
+      ]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()

@@ -16,7 +16,7 @@ from agentsignals.signals.catalog import by_path
 from agentsignals.signals.loop import error_kind
 from agentsignals.views.session import SessionView
 from tests.build import say, think, user, view
-from tests.signals.ask import absent, detail, evidence, lines, value, values_over_sessions
+from tests.signals.ask import Case, absent, detail, evidence, lines, value, values_over_sessions
 from tests.signals.attempts import trial, unseen
 
 RUNS = Path(__file__).parents[3] / "shared" / "corpus" / "emotion-runs"
@@ -97,21 +97,6 @@ def test_every_published_error_has_a_kind() -> None:
     for name in ("NameError", "ImportError", "AttributeError"):
         assert kinds[f"exception:{name}"] == starts[name] > 0
     assert sum(kinds.values()) == sum(not row["visible_pass"] for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("facts", "why"),
-    [
-        ({"rewards": {"visible": 1.0}, "kinds": ["attempt_log"]}, ("not_applicable", "passed")),
-        ({"reward": 0.0}, ("missing_artifact", "attempt_log")),
-        ({"kinds": ["attempt_log"]}, ("missing_artifact", "attempt_log")),
-        ({"verification": Verification(message="KeyError('x')")}, ("missing_artifact", "attempt_log")),
-        ({"kinds": ["attempt_log"], "verification": Verification()}, ("missing_field", "error")),
-        ({"kinds": ["attempt_log"], "verification": Verification(message="odd")}, ("not_computable", "unknown_error")),
-    ],
-)
-def test_without_an_error_it_says_why(facts: dict[str, Any], why: tuple[str, str]) -> None:
-    assert absent(unseen(**facts), ERROR) == why
 
 
 def test_the_error_of_a_failed_attempt_and_its_condition() -> None:
@@ -387,3 +372,21 @@ def _agrees(row: dict[str, str], text: str) -> int:
     assert {name: found[name] for name in COLUMNS} == {name: int(row[column]) for name, column in COLUMNS.items()}
     assert value(one, PATH) == int(row["aggregate_marker_score"])
     return 1
+
+
+CASES = (
+    *(Case("without an error it says why", unseen(**facts), ERROR, Absent(*why))
+      for facts, why in [
+        ({"rewards": {"visible": 1.0}, "kinds": ["attempt_log"]}, ("not_applicable", "passed")),
+        ({"reward": 0.0}, ("missing_artifact", "attempt_log")),
+        ({"kinds": ["attempt_log"]}, ("missing_artifact", "attempt_log")),
+        ({"verification": Verification(message="KeyError('x')")}, ("missing_artifact", "attempt_log")),
+        ({"kinds": ["attempt_log"], "verification": Verification()}, ("missing_field", "error")),
+        ({"kinds": ["attempt_log"], "verification": Verification(message="odd")}, ("not_computable", "unknown_error")),
+      ]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()

@@ -58,35 +58,6 @@ def test_the_public_extensions_state_is_a_phase_too(text: str, raw: str, phase: 
     assert (row["phase_raw"], row["phase"], row["source"]) == (raw, phase, "custom_message")
 
 
-@pytest.mark.parametrize("text", ["plan", "", '{"savedState":1}', "[1]", '{"phase":3}'])
-def test_what_announces_no_phase_is_none(text: str) -> None:
-    assert absent(view(user("go"), event("phase", text)), PHASES) == ("missing_artifact", "stdout")
-
-
-@pytest.mark.parametrize(
-    ("parts", "expected"),
-    [
-        ([READ_B, READ_A, EDIT_A, TEST], ["explore", "localize", "implement", "verify"]),
-        ([TEST, READ_A, EDIT_A], ["explore", "localize", "implement"]),
-        ([READ_A, EDIT_A, BUILD, READ_B, TEST], ["localize", "implement", "verify"]),
-        ([STATUS, READ_A, STATUS, EDIT_A], ["localize", "implement"]),
-        ([READ_A, READ_B, EDIT_A], ["localize", "implement"]),
-        ([READ_A, call("Grep", path="src"), call("Grep", path="src"), EDIT_A], ["localize", "explore", "implement"]),
-        ([EDIT_A, READ_B, EDIT_A], ["implement"]),
-        ([EDIT_A, READ_B, READ_B, EDIT_A], ["implement", "explore", "implement"]),
-        ([EDIT_A, TEST, EDIT_A], ["implement", "verify", "implement"]),
-        ([READ_B, call("Edit", path="a.py", status="error"), TEST], ["explore", "implement", "explore"]),
-        ([call("Bash", command="sed -i s/a/b/ a.py"), TEST], ["implement", "verify"]),
-        ([READ_B, call("apply_patch"), call("Edit")], ["explore", "implement"]),
-        ([READ_B], ["explore"]),
-        ([STATUS], []),
-    ],
-)
-def test_phases_are_guessed_from_the_calls(parts: list[Part], expected: list[str]) -> None:
-    one = view(user("go"), *parts)
-    assert value(one, TRANSITIONS) == expected
-
-
 def test_guessed_phases_count_their_calls_and_name_where_each_begins() -> None:
     one = view(user("go"), READ_B, READ_A, EDIT_A, STATUS, TEST)
     assert detail(one, TRANSITIONS) == {
@@ -120,48 +91,6 @@ def test_a_format_that_never_records_thinking_leaves_it_unknown(path: str) -> No
     assert absent(of_format("kiro", user("go"), say("done")), path)[0] == "missing_field"
 
 
-@pytest.mark.parametrize(
-    ("parts", "tokens", "redacted"),
-    [
-        ([think("x" * 9), think("")], 3, 1),
-        ([say("<think>abcdefgh</think>and the answer")], 2, 0),
-        ([say("done")], 0, 0),
-    ],
-)
-def test_reasoning_is_estimated_from_its_text(parts: list[Part], tokens: int, redacted: int) -> None:
-    one = view(user("go"), *parts)
-    assert (value(one, TOKENS), detail(one, TOKENS)) == (tokens, {"method": "chars4", "redacted_blocks": redacted})
-
-
-CASES = (
-    Case("no phase events are an empty list only where they would have been seen", view(user("go")), PHASES,
-         Absent("missing_artifact", "stdout")),
-    Case("no phase events are an empty list only where they would have been seen", of_format("pi", user("go")), PHASES,
-         [], {"instrumented": False}),
-    Case("announced phases collapse and the calls are not asked",
-         view(user("go"), announced("explore"), announced("explore"), EDIT_A, announced("ponder"),
-         announced("implement")), TRANSITIONS, ["explore", "implement"], {"method": "plannotator"}),
-    Case("an extension that stayed idle leaves the calls to tell",
-         of_format("pi", user("go"), event("phase", '{"phase":"idle"}'), EDIT_A), TRANSITIONS, ["implement"],
-         some={"method": "heuristic"}),
-    Case("a plan written outside the repository is no implementation",
-         view(user("go"), READ_B, call("Write", path="/home/me/.claude/plans/p.md", creates=True), TEST, EDIT_A,
-         cwd="/home/me/app"), TRANSITIONS, ["explore", "implement"]),
-    Case("without phases and calls there is nothing to tell from", view(user("go"), say("hello")), TRANSITIONS,
-         Absent("missing_artifact", "no_phases_and_no_calls")),
-    Case("reported reasoning tokens win over the estimate",
-         view(user("go"), think("x" * 400), say("a", reasoning_tokens=30), say("b", reasoning_tokens=12)), TOKENS, 42,
-         {"method": "usage"}, support=[3, 4]),
-    Case("thinking of which no text was kept is unknown and not zero", view(user("go"), think(""), think("")), TOKENS,
-         Absent("missing_field", "all_blocks_redacted")),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_case(case: Case) -> None:
-    case.check()
-
-
 # reasoning.plan_steps_detected: plans in text, as to-dos, or shown for approval, before the first change.
 
 PATH = "reasoning.plan_steps_detected"
@@ -193,9 +122,61 @@ def test_the_most_steps_of_any_plan_count(parts: list[Part], steps: int, first: 
     assert bool(lines(one, PATH)) == bool(steps)
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
+def test_reading_the_plan_out_of_long_text_is_linear() -> None:
+    for text in ("1. " * 20_000, "\n- " * 20_000, "\n" + " " * 60_000, "\n```" * 15_000, "\n- **" * 12_000):
+        assert value(view(user("go"), say(text)), PATH) >= 0
+
+
+CASES = (
+    Case("no phase events are an empty list only where they would have been seen", view(user("go")), PHASES,
+         Absent("missing_artifact", "stdout")),
+    Case("no phase events are an empty list only where they would have been seen", of_format("pi", user("go")), PHASES,
+         [], {"instrumented": False}),
+    Case("announced phases collapse and the calls are not asked",
+         view(user("go"), announced("explore"), announced("explore"), EDIT_A, announced("ponder"),
+         announced("implement")), TRANSITIONS, ["explore", "implement"], {"method": "plannotator"}),
+    Case("an extension that stayed idle leaves the calls to tell",
+         of_format("pi", user("go"), event("phase", '{"phase":"idle"}'), EDIT_A), TRANSITIONS, ["implement"],
+         some={"method": "heuristic"}),
+    Case("a plan written outside the repository is no implementation",
+         view(user("go"), READ_B, call("Write", path="/home/me/.claude/plans/p.md", creates=True), TEST, EDIT_A,
+         cwd="/home/me/app"), TRANSITIONS, ["explore", "implement"]),
+    Case("without phases and calls there is nothing to tell from", view(user("go"), say("hello")), TRANSITIONS,
+         Absent("missing_artifact", "no_phases_and_no_calls")),
+    Case("reported reasoning tokens win over the estimate",
+         view(user("go"), think("x" * 400), say("a", reasoning_tokens=30), say("b", reasoning_tokens=12)), TOKENS, 42,
+         {"method": "usage"}, support=[3, 4]),
+    Case("thinking of which no text was kept is unknown and not zero", view(user("go"), think(""), think("")), TOKENS,
+         Absent("missing_field", "all_blocks_redacted")),
+    *(Case("what announces no phase is none", view(user("go"), event("phase", text)), PHASES,
+           Absent("missing_artifact", "stdout"))
+      for text in ["plan", "", '{"savedState":1}', "[1]", '{"phase":3}']),
+    *(Case("phases are guessed from the calls", view(user("go"), *parts), TRANSITIONS, expected)
+      for parts, expected in [
+        ([READ_B, READ_A, EDIT_A, TEST], ["explore", "localize", "implement", "verify"]),
+        ([TEST, READ_A, EDIT_A], ["explore", "localize", "implement"]),
+        ([READ_A, EDIT_A, BUILD, READ_B, TEST], ["localize", "implement", "verify"]),
+        ([STATUS, READ_A, STATUS, EDIT_A], ["localize", "implement"]),
+        ([READ_A, READ_B, EDIT_A], ["localize", "implement"]),
+        ([READ_A, call("Grep", path="src"), call("Grep", path="src"), EDIT_A], ["localize", "explore", "implement"]),
+        ([EDIT_A, READ_B, EDIT_A], ["implement"]),
+        ([EDIT_A, READ_B, READ_B, EDIT_A], ["implement", "explore", "implement"]),
+        ([EDIT_A, TEST, EDIT_A], ["implement", "verify", "implement"]),
+        ([READ_B, call("Edit", path="a.py", status="error"), TEST], ["explore", "implement", "explore"]),
+        ([call("Bash", command="sed -i s/a/b/ a.py"), TEST], ["implement", "verify"]),
+        ([READ_B, call("apply_patch"), call("Edit")], ["explore", "implement"]),
+        ([READ_B], ["explore"]),
+        ([STATUS], []),
+      ]),
+    *(Case("reasoning is estimated from its text", view(user("go"), *parts), TOKENS, tokens,
+           {"method": "chars4", "redacted_blocks": redacted})
+      for parts, tokens, redacted in [
+        ([think("x" * 9), think("")], 3, 1),
+        ([say("<think>abcdefgh</think>and the answer")], 2, 0),
+        ([say("done")], 0, 0),
+      ]),
+    *(Case("findings code later turns and what follows a change are no plan", view(user("go"), *parts), PATH, 0)
+      for parts in [
         [],
         [say("I will add a lock.")],
         [say("Findings:\n1. The lock is stale\n2. Tests are slow\n3. Add nothing")],
@@ -210,12 +191,10 @@ def test_the_most_steps_of_any_plan_count(parts: list[Part], steps: int, first: 
         [call("TodoWrite", todos="")],
         [call("TodoWrite", todos=7)],
         [call("ExitPlanMode", plan="Just do it.")],
-    ],
-)
-def test_findings_code_later_turns_and_what_follows_a_change_are_no_plan(parts: list[Part]) -> None:
-    assert value(view(user("go"), *parts), PATH) == 0
+      ]),
+)  # fmt: skip
 
 
-def test_reading_the_plan_out_of_long_text_is_linear() -> None:
-    for text in ("1. " * 20_000, "\n- " * 20_000, "\n" + " " * 60_000, "\n```" * 15_000, "\n- **" * 12_000):
-        assert value(view(user("go"), say(text)), PATH) >= 0
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()

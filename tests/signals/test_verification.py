@@ -17,7 +17,7 @@ from agentsignals.signals.catalog import by_path
 from agentsignals.views.failure import CLASSES, RULES, failure_of
 from agentsignals.views.session import SessionView
 from tests.build import call, say
-from tests.signals.ask import absent, detail, evidence, lines, value
+from tests.signals.ask import Case, absent, detail, evidence, lines, value
 from tests.signals.attempts import graded, patched, ran, unseen
 
 PATCH: dict[str, Any] = {"patch": [patched("a.py")]}
@@ -65,108 +65,6 @@ PRESENT = "verification.patch_present"
 REPORTED = [patched("a.py")]
 
 
-@pytest.mark.parametrize(
-    ("facts", "expected", "more"),
-    [
-        ({"reward": 1.0}, 1.0, {}),
-        ({"reward": 0.0}, 0.0, {}),
-        ({"reward": 0.4417}, 0.4417, {"non_binary": True}),
-        ({"reward": 1.0, "rewards": {"a": 1.0}}, 1.0, {}),
-        ({"reward": 1.0, "rewards": {"a": 1.0, "b": 0.0}}, 1.0, {"rewards": {"a": 1.0, "b": 0.0}}),
-        ({"reward": 1.0, "verification": graded(fixed=1, broken=1)}, 1.0, {"inconsistent": True}),
-        ({"reward": 0.0, "verification": graded(fixed=1)}, 0.0, {"inconsistent": True}),
-        ({"reward": 1.0, "verification": graded(fixed=1)}, 1.0, {}),
-    ],
-)
-def test_a_reward_is_copied_and_never_computed(facts: dict[str, Any], expected: float, more: dict[str, Any]) -> None:
-    one = unseen(patch=REPORTED, **facts)
-    assert (value(one, REWARD), detail(one, REWARD)) == (expected, more)
-
-
-@pytest.mark.parametrize(
-    ("facts", "why"),
-    [
-        ({"patch": REPORTED}, ("missing_artifact", "result_json")),
-        ({"kinds": ["stdout"]}, ("missing_artifact", "result_json")),
-        ({"kinds": ["result_json"]}, ("missing_field", "reward")),
-        ({"kinds": ["verifier_report"], "verification": graded(fixed=1)}, ("missing_field", "reward")),
-        ({"reward": float("nan")}, ("missing_field", "reward")),
-    ],
-)
-def test_without_a_reward_it_says_what_is_missing(facts: dict[str, Any], why: tuple[str, str]) -> None:
-    assert absent(unseen(**facts), REWARD) == why
-
-
-@pytest.mark.parametrize(
-    ("facts", "label", "more"),
-    [
-        ({"reward": 1.0, "verification": graded(fixed=2, kept=9)}, "correct_patch", {"rule": 4, "method": "counts"}),
-        ({"reward": 0.0, "verification": graded(fixed=1, unfixed=1)}, "partial_patch", {"rule": 5, "method": "counts"}),
-        ({"reward": 0.0, "verification": graded(fixed=1, broken=2)}, "partial_patch", {"rule": 5, "method": "counts"}),
-        (
-            {"reward": 0.0, "verification": graded(unfixed=1, broken=1)},
-            "regressive_patch",
-            {"rule": 6, "method": "counts"},
-        ),
-        (
-            {"reward": 0.0, "verification": graded(unfixed=1, kept=5)},
-            "no_effect_patch",
-            {"rule": 7, "method": "counts"},
-        ),
-        (
-            {"reward": 1.0, "verification": graded(unfixed=2)},
-            "unverifiable",
-            {"rule": 8, "method": "counts", "inconsistent": True},
-        ),
-        ({"reward": 1.0}, "correct_patch", {"rule": 3, "method": "reward_only"}),
-        ({"verification": graded(fixed=1)}, "correct_patch", {"rule": 4, "method": "reward_from_counts"}),
-        (
-            {"reward": 0.0, "verification": Verification(patch_applies=False)},
-            "unverifiable",
-            {"rule": 2, "method": "gate"},
-        ),
-        (
-            {"reward": 0.0, "verification": Verification(status="crashed")},
-            "unverifiable",
-            {"rule": 2, "method": "gate"},
-        ),
-        (
-            {"reward": 0.0, "verification": graded(layout="B", left=3)},
-            "no_effect_patch",
-            {"rule": 7, "method": "counts", "targets": "assumed"},
-        ),
-        (
-            {"reward": 1.0, "verification": graded(layout="B", fixed=2, left=3)},
-            "correct_patch",
-            {"rule": 4, "method": "counts", "targets": "assumed"},
-        ),
-    ],
-)
-def test_what_became_of_the_patch(facts: dict[str, Any], label: str, more: dict[str, Any]) -> None:
-    one = unseen(patch=REPORTED, **facts)
-    assert (value(one, LABEL), detail(one, LABEL)) == (label, more)
-
-
-@pytest.mark.parametrize(
-    ("facts", "why"),
-    [
-        ({"patch": [], "reward": 0.0, "verification": graded(unfixed=1)}, ("not_applicable", "no_patch")),
-        ({"patch": REPORTED, "reward": 0.0}, ("missing_artifact", "verifier_report")),
-        ({"patch": REPORTED}, ("missing_artifact", "verifier_report")),
-        (
-            {"patch": REPORTED, "verification": Verification(fixed=["a"])},
-            ("missing_artifact", "verifier_report"),
-        ),
-        (
-            {"patch": REPORTED, "verification": graded(fixed=1, broken=None)},
-            ("missing_artifact", "verifier_report"),
-        ),
-    ],
-)
-def test_an_attempt_without_label_says_why(facts: dict[str, Any], why: tuple[str, str]) -> None:
-    assert absent(unseen(**facts), LABEL) == why
-
-
 def test_an_agent_that_ran_out_of_time_is_graded_all_the_same() -> None:
     assert (
         value(unseen(patch=REPORTED, timed_out=True, reward=1.0, verification=graded(fixed=1)), LABEL)
@@ -178,23 +76,6 @@ def test_the_label_shows_the_report_and_its_rule() -> None:
     found = evidence(unseen(patch=REPORTED, reward=0.0, verification=graded(unfixed=1)), LABEL)
     assert [i.excerpt.split()[0] for i in found.items if i.role == "support"] == ["verification", "reward", "patch"]
     assert found.rules == ["rule 7: no target fixed, nothing broken, reward not 1"]
-
-
-@pytest.mark.parametrize(
-    ("facts", "expected", "method"),
-    [
-        ({"patch": REPORTED}, True, "patch"),
-        ({"patch": []}, False, "patch"),
-        ({"patch_text_bytes": 0}, False, "patch"),
-        ({"patch_text_bytes": 9}, True, "patch"),
-        ({"summary": HarnessSummary(touched_files=[("a.py", 2)])}, True, "harness"),
-        ({"summary": HarnessSummary(touched_files=[])}, False, "harness"),
-        ({"patch": [], "summary": HarnessSummary(touched_files=[("a.py", 2)])}, True, "harness"),
-    ],
-)
-def test_a_patch_is_there_when_anything_shows_one(facts: dict[str, Any], expected: bool, method: str) -> None:
-    one = unseen(**facts)
-    assert (value(one, PRESENT), detail(one, PRESENT)) == (expected, {"method": method})
 
 
 def test_without_patch_or_list_of_files_the_log_of_edits_tells() -> None:
@@ -361,11 +242,6 @@ EDIT = call("Edit", path="src/a.py")
 )  # fmt: skip
 def test_the_first_rule_that_holds_names_the_class(view: SessionView, expected: str, because: str) -> None:
     assert (value(view, CLASS), because in detail(view, CLASS)["because"]) == (expected, True), detail(view, CLASS)
-
-
-@pytest.mark.parametrize("facts", [{"reward": 1.0}, {}, {"verification": graded(status="crashed"), "reward": 0.0}])
-def test_what_did_not_fail_has_no_class(facts: dict[str, Any]) -> None:
-    assert absent(unseen(**facts), CLASS) == ("not_applicable", "not_failed")
 
 
 def test_the_first_tests_are_named_the_end_of_long_names() -> None:
@@ -642,3 +518,100 @@ def test_a_report_by_transition_has_targets_among_the_tests_that_fail_still(
 def test_half_the_counts_are_no_counts(counts: Any) -> None:
     assert told(judged(facts_of(True, True, "ok", 0.0, counts))) == "missing_artifact:verifier_report"
     assert told(judged(facts_of(True, True, "ok", 1.0, counts))) == "correct_patch"
+
+
+CASES = (
+    *(Case("a reward is copied and never computed", unseen(patch=REPORTED, **facts), REWARD, expected, more)
+      for facts, expected, more in [
+        ({"reward": 1.0}, 1.0, {}),
+        ({"reward": 0.0}, 0.0, {}),
+        ({"reward": 0.4417}, 0.4417, {"non_binary": True}),
+        ({"reward": 1.0, "rewards": {"a": 1.0}}, 1.0, {}),
+        ({"reward": 1.0, "rewards": {"a": 1.0, "b": 0.0}}, 1.0, {"rewards": {"a": 1.0, "b": 0.0}}),
+        ({"reward": 1.0, "verification": graded(fixed=1, broken=1)}, 1.0, {"inconsistent": True}),
+        ({"reward": 0.0, "verification": graded(fixed=1)}, 0.0, {"inconsistent": True}),
+        ({"reward": 1.0, "verification": graded(fixed=1)}, 1.0, {}),
+      ]),
+    *(Case("without a reward it says what is missing", unseen(**facts), REWARD, Absent(*why))
+      for facts, why in [
+        ({"patch": REPORTED}, ("missing_artifact", "result_json")),
+        ({"kinds": ["stdout"]}, ("missing_artifact", "result_json")),
+        ({"kinds": ["result_json"]}, ("missing_field", "reward")),
+        ({"kinds": ["verifier_report"], "verification": graded(fixed=1)}, ("missing_field", "reward")),
+        ({"reward": float("nan")}, ("missing_field", "reward")),
+      ]),
+    *(Case("what became of the patch", unseen(patch=REPORTED, **facts), LABEL, label, more)
+      for facts, label, more in [
+        ({"reward": 1.0, "verification": graded(fixed=2, kept=9)}, "correct_patch", {"rule": 4, "method": "counts"}),
+        ({"reward": 0.0, "verification": graded(fixed=1, unfixed=1)}, "partial_patch", {"rule": 5, "method": "counts"}),
+        ({"reward": 0.0, "verification": graded(fixed=1, broken=2)}, "partial_patch", {"rule": 5, "method": "counts"}),
+        (
+            {"reward": 0.0, "verification": graded(unfixed=1, broken=1)},
+            "regressive_patch",
+            {"rule": 6, "method": "counts"},
+        ),
+        (
+            {"reward": 0.0, "verification": graded(unfixed=1, kept=5)},
+            "no_effect_patch",
+            {"rule": 7, "method": "counts"},
+        ),
+        (
+            {"reward": 1.0, "verification": graded(unfixed=2)},
+            "unverifiable",
+            {"rule": 8, "method": "counts", "inconsistent": True},
+        ),
+        ({"reward": 1.0}, "correct_patch", {"rule": 3, "method": "reward_only"}),
+        ({"verification": graded(fixed=1)}, "correct_patch", {"rule": 4, "method": "reward_from_counts"}),
+        (
+            {"reward": 0.0, "verification": Verification(patch_applies=False)},
+            "unverifiable",
+            {"rule": 2, "method": "gate"},
+        ),
+        (
+            {"reward": 0.0, "verification": Verification(status="crashed")},
+            "unverifiable",
+            {"rule": 2, "method": "gate"},
+        ),
+        (
+            {"reward": 0.0, "verification": graded(layout="B", left=3)},
+            "no_effect_patch",
+            {"rule": 7, "method": "counts", "targets": "assumed"},
+        ),
+        (
+            {"reward": 1.0, "verification": graded(layout="B", fixed=2, left=3)},
+            "correct_patch",
+            {"rule": 4, "method": "counts", "targets": "assumed"},
+        ),
+      ]),
+    *(Case("an attempt without label says why", unseen(**facts), LABEL, Absent(*why))
+      for facts, why in [
+        ({"patch": [], "reward": 0.0, "verification": graded(unfixed=1)}, ("not_applicable", "no_patch")),
+        ({"patch": REPORTED, "reward": 0.0}, ("missing_artifact", "verifier_report")),
+        ({"patch": REPORTED}, ("missing_artifact", "verifier_report")),
+        (
+            {"patch": REPORTED, "verification": Verification(fixed=["a"])},
+            ("missing_artifact", "verifier_report"),
+        ),
+        (
+            {"patch": REPORTED, "verification": graded(fixed=1, broken=None)},
+            ("missing_artifact", "verifier_report"),
+        ),
+      ]),
+    *(Case("a patch is there when anything shows one", unseen(**facts), PRESENT, expected, {"method": method})
+      for facts, expected, method in [
+        ({"patch": REPORTED}, True, "patch"),
+        ({"patch": []}, False, "patch"),
+        ({"patch_text_bytes": 0}, False, "patch"),
+        ({"patch_text_bytes": 9}, True, "patch"),
+        ({"summary": HarnessSummary(touched_files=[("a.py", 2)])}, True, "harness"),
+        ({"summary": HarnessSummary(touched_files=[])}, False, "harness"),
+        ({"patch": [], "summary": HarnessSummary(touched_files=[("a.py", 2)])}, True, "harness"),
+      ]),
+    *(Case("what did not fail has no class", unseen(**facts), CLASS, Absent("not_applicable", "not_failed"))
+      for facts in [{"reward": 1.0}, {}, {"verification": graded(status="crashed"), "reward": 0.0}]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()

@@ -24,53 +24,6 @@ EDIT = call("Edit", path="a.py")
 READ = call("Read", path="a.py")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Should I proceed with the refactor?",
-        "Do you want me to update the docs too?",
-        "Would you like me to commit this?",
-        "Want me to fix it (e.g. with a lock)?",
-        "Does that look right?",
-        "Ready to implement?",
-        "**Shall we go on?**",
-        "All good. OK to continue?",
-        "Which file? No matter. Should I delete it?",
-    ],
-)
-def test_a_request_for_leave_counts(text: str) -> None:
-    assert value(view(user("go"), say(text)), CONFIRM) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "preferences"),
-    [
-        ("You should use X.", 0),
-        ("What is the error?", 0),
-        ("I should check the tests.", 0),
-        ("Should be fine.", 0),
-        ("`Should I proceed?`", 0),
-        ("```\nShould I proceed?\n```", 0),
-        ('It prints "Do you want me to continue?" and stops.', 0),
-        ("> Should I proceed?\n\nNo.", 0),
-        ("See https://example.org/?want me to=1", 0),
-        ("Open /search?&should i?= there.", 0),
-        ("| Should I? |\n|---|", 0),
-        ("Let me confirm that (does it relocate?)", 0),
-        ("Which option do you prefer?", 1),
-        ("Which one should I fix?", 1),
-        ("What would you like the message to be?", 1),
-        ("Could you share the log?", 1),
-        ("What would you like to do next?", 0),
-        ("Anything else you'd like me to do?", 0),
-    ],
-)
-def test_other_questions_ask_for_no_leave(text: str, preferences: int) -> None:
-    one = view(user("go"), say(text))
-    assert value(one, CONFIRM) == 0
-    assert detail(one, CONFIRM)["preference_questions"] == preferences
-
-
 def test_a_message_asks_for_leave_once_and_tools_count_too() -> None:
     one = view(
         user("go"),
@@ -103,25 +56,6 @@ def test_clarification_is_sought_before_anything_is_done(parts: list[Part], how:
     assert value(one, SOUGHT) is True
     assert detail(one, SOUGHT) == {"how": how, "strict": strict}
     assert lines(one, SOUGHT) != []
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        [say("Fixed.")],
-        [EDIT, say("Which parser is meant?")],
-        [call("Bash", command="make"), say("Which parser is meant?")],
-        [READ, call("AskUserQuestion", questions=[]), EDIT],
-        [say("It parses files. Want me to fix it?")],
-        [say("It parses files. Anything else?")],
-        [say("Which parser is meant?"), say("The first, I see.")],
-        [say("Which parser? " + "I ask because both exist. " * 20)],
-        [say("`which?`")],
-        [say("Fixed."), user("and?"), say("Which one is meant?")],
-    ],
-)
-def test_an_offer_or_a_question_afterwards_seeks_no_clarification(parts: list[Part]) -> None:
-    assert value(view(user("fix the parser"), *parts), SOUGHT) is False
 
 
 def test_an_agent_that_speaks_another_language_can_not_be_understood() -> None:
@@ -317,33 +251,6 @@ def test_where_thinking_is_never_recorded_self_corrections_are_unknown() -> None
     assert absent(one, CORRECTIONS) == ("missing_field", "format_records_no_thinking")
 
 
-CASES = (
-    Case("without questions nothing is requested", view(user("go"), say("Done.")), CONFIRM, 0),
-    Case("without questions nothing is requested", view(user("go")), CONFIRM, 0),
-    Case("without a response nobody could ask", view(user("go")), SOUGHT, Absent("not_applicable", "no_response")),
-    Case("without a response nobody could ask", view(user("go"), user("now"), say("Done.")), SOUGHT,
-         Absent("not_applicable", "no_response")),
-    Case("the curve has the rate of each response and null where nothing was said",
-         view(user("go"), say("Probably so."), call("Read", path="a.py"), user("more"), user("and?"),
-         say("word " * 30)), CURVE, [pytest.approx(100 / 3), None, 0.0], {"low_n": [0]}),
-    Case("hedges do not reach from one message into the next", view(user("go"), say("Then I"), say("think not")), RATE,
-         0.0),
-    Case("self corrections are told apart by thinking and text and count once a sentence",
-         view(user("go"), think("Wait, no, actually, that's wrong. Actually, it is fine."), say("I was wrong."),
-         say("Done.")), CORRECTIONS, 3, {"thinking": 2, "text": 1, "seed_literal": 2}, support=[2, 2, 3]),
-    Case("no agent text has no self corrections", view(user("go")), CORRECTIONS, 0),
-    Case("assumptions are looked for in the first thinking block only",
-         view(user("go"), say("Presumably."), think("I'll assume yes."), think("I'll assume no."), user("x"),
-         think("Assuming.")), ASSUMED, 1, {"block": "thinking", "seed_literal": 1}, support=[3]),
-    Case("an agent that said nothing assumed nothing", view(user("go")), ASSUMED, 0, {"empty": True}),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_case(case: Case) -> None:
-    case.check()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
@@ -396,3 +303,78 @@ def test_phrases_of_one_message_are_those_it_has_alone(texts: list[str], phrases
 def test_what_is_assumed_is_told_from_the_first_message_alone() -> None:
     prose = view(say("Done."), say("I'll assume that it is meant.")).prose
     assert [len(agent_lexicon.assumptions(prose, event)) for event in prose.events] == [0, 1]
+
+
+CASES = (
+    Case("without questions nothing is requested", view(user("go"), say("Done.")), CONFIRM, 0),
+    Case("without questions nothing is requested", view(user("go")), CONFIRM, 0),
+    Case("without a response nobody could ask", view(user("go")), SOUGHT, Absent("not_applicable", "no_response")),
+    Case("without a response nobody could ask", view(user("go"), user("now"), say("Done.")), SOUGHT,
+         Absent("not_applicable", "no_response")),
+    Case("the curve has the rate of each response and null where nothing was said",
+         view(user("go"), say("Probably so."), call("Read", path="a.py"), user("more"), user("and?"),
+         say("word " * 30)), CURVE, [pytest.approx(100 / 3), None, 0.0], {"low_n": [0]}),
+    Case("hedges do not reach from one message into the next", view(user("go"), say("Then I"), say("think not")), RATE,
+         0.0),
+    Case("self corrections are told apart by thinking and text and count once a sentence",
+         view(user("go"), think("Wait, no, actually, that's wrong. Actually, it is fine."), say("I was wrong."),
+         say("Done.")), CORRECTIONS, 3, {"thinking": 2, "text": 1, "seed_literal": 2}, support=[2, 2, 3]),
+    Case("no agent text has no self corrections", view(user("go")), CORRECTIONS, 0),
+    Case("assumptions are looked for in the first thinking block only",
+         view(user("go"), say("Presumably."), think("I'll assume yes."), think("I'll assume no."), user("x"),
+         think("Assuming.")), ASSUMED, 1, {"block": "thinking", "seed_literal": 1}, support=[3]),
+    Case("an agent that said nothing assumed nothing", view(user("go")), ASSUMED, 0, {"empty": True}),
+    *(Case("a request for leave counts", view(user("go"), say(text)), CONFIRM, 1)
+      for text in [
+        "Should I proceed with the refactor?",
+        "Do you want me to update the docs too?",
+        "Would you like me to commit this?",
+        "Want me to fix it (e.g. with a lock)?",
+        "Does that look right?",
+        "Ready to implement?",
+        "**Shall we go on?**",
+        "All good. OK to continue?",
+        "Which file? No matter. Should I delete it?",
+      ]),
+    *(Case("other questions ask for no leave", view(user("go"), say(text)), CONFIRM, 0,
+           some={"preference_questions": preferences})
+      for text, preferences in [
+        ("You should use X.", 0),
+        ("What is the error?", 0),
+        ("I should check the tests.", 0),
+        ("Should be fine.", 0),
+        ("`Should I proceed?`", 0),
+        ("```\nShould I proceed?\n```", 0),
+        ('It prints "Do you want me to continue?" and stops.', 0),
+        ("> Should I proceed?\n\nNo.", 0),
+        ("See https://example.org/?want me to=1", 0),
+        ("Open /search?&should i?= there.", 0),
+        ("| Should I? |\n|---|", 0),
+        ("Let me confirm that (does it relocate?)", 0),
+        ("Which option do you prefer?", 1),
+        ("Which one should I fix?", 1),
+        ("What would you like the message to be?", 1),
+        ("Could you share the log?", 1),
+        ("What would you like to do next?", 0),
+        ("Anything else you'd like me to do?", 0),
+      ]),
+    *(Case("an offer or a question afterwards seeks no clarification", view(user("fix the parser"), *parts), SOUGHT,
+           False)
+      for parts in [
+        [say("Fixed.")],
+        [EDIT, say("Which parser is meant?")],
+        [call("Bash", command="make"), say("Which parser is meant?")],
+        [READ, call("AskUserQuestion", questions=[]), EDIT],
+        [say("It parses files. Want me to fix it?")],
+        [say("It parses files. Anything else?")],
+        [say("Which parser is meant?"), say("The first, I see.")],
+        [say("Which parser? " + "I ask because both exist. " * 20)],
+        [say("`which?`")],
+        [say("Fixed."), user("and?"), say("Which one is meant?")],
+      ]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()

@@ -43,27 +43,6 @@ def test_error_rate_without_results_has_nothing_to_go_on() -> None:
     assert absent(view(user("go")), "corpus.error_rate")[0] == "dependency_null"
 
 
-@pytest.mark.parametrize(
-    ("names", "bits", "norm"),
-    [
-        (["Read"] * 5, 0.0, 0.0),
-        (["Read", "Bash"], 1.0, 1.0),
-        (["Read", "Read", "Bash", "Edit"], 1.5, 1.5 / 1.584962500721156),
-    ],
-)
-def test_tool_mix_entropy_is_in_bits_and_normed_by_the_number_of_tools(
-    names: list[str], bits: float, norm: float
-) -> None:
-    one = view(user("go"), *(call(name) for name in names), SUBAGENT)
-    assert value(one, "corpus.tool_mix_entropy") == pytest.approx(bits)
-    assert detail(one, "corpus.tool_mix_entropy")["norm"] == pytest.approx(norm)
-
-
-@pytest.mark.parametrize("path", ["corpus.tool_mix_entropy", "corpus.tool_class_mix"])
-def test_without_calls_there_is_no_mix(path: str) -> None:
-    assert absent(view(user("go"), say("hello")), path) == ("not_applicable", "no_calls")
-
-
 @pytest.mark.parametrize(("lengths", "median"), [([3], 3.0), ([1, 2, 10], 2.0), ([10, 1, 4, 2], 3.0)])
 def test_the_median_of_an_even_number_is_between_the_two_in_the_middle(lengths: list[int], median: float) -> None:
     found = over_sessions("corpus.median_session_length_events", session_length_events=lengths)
@@ -76,12 +55,6 @@ def test_no_sessions_have_no_median() -> None:
 
 def priced(cost: float | None, thread: str = "main", tokens: int = 5) -> Part:
     return say("x", input_tokens=tokens, output_tokens=tokens, cost_usd=cost, thread=thread)
-
-
-@pytest.mark.parametrize("usage", [{"output_tokens": 5}, {"input_tokens": 5}, {"cache_read_tokens": 5}])
-def test_a_sessions_cost_is_unknown_when_a_subagents_is(usage: dict[str, int]) -> None:
-    one = view(user("go"), priced(1.5), say("x", thread="agent-1", **usage))
-    assert absent(one, "corpus.session_cost_usd") == ("dependency_null", "tokens.cost_usd")
 
 
 def test_cost_per_session_is_the_mean_of_the_known_costs_and_tells_how_many_are_not() -> None:
@@ -148,11 +121,6 @@ def test_an_edit_is_careful_when_the_agent_knew_the_file(parts: list[Part], num:
     assert (found["num"], found["den"]) == (num, den)
 
 
-@pytest.mark.parametrize("parts", [[READ], [CREATE], [call("Edit", path="a.py", status="rejected")]])
-def test_without_an_attempt_on_an_existing_file_the_rate_does_not_apply(parts: list[Part]) -> None:
-    assert absent(view(user("go"), *parts), CARE) == ("not_applicable", "no_edit")
-
-
 FAILED = call("Edit", path="a.py", status="error", result="String to replace not found")
 
 
@@ -179,68 +147,6 @@ def test_an_error_is_made_good_by_the_same_tool_on_the_same_target_soon(
 ) -> None:
     found = detail(view(user("go"), *parts), RECOVERY)
     assert (found["num"], found["den"], found["episodes"]) == (num, den, episodes)
-
-
-CASES = (
-    Case("autonomy is calls for each human turn", view(user("go"), READ, READ, READ, user("more"), READ, SUBAGENT),
-         "corpus.autonomy_ratio", 2.0, {"num": 4, "den": 2, "with_subagents": 2.5}, support=[2, 3, 4, 6],
-         denominator=[1, 5]),
-    Case("tools of one class add nothing to the entropy of classes",
-         view(user("go"), call("mcp__a__x"), call("mcp__b__y")), "corpus.tool_mix_entropy", 1.0,
-         some={"class_entropy": 0.0}),
-    Case("the class mix has shares that sum to one",
-         view(user("go"), READ, READ, call("Bash", command="pytest"), call("Bash", command="git log"), SUBAGENT),
-         "corpus.tool_class_mix", {"read": 0.5, "test": 0.25, "vcs": 0.25}, {"n": 4}, support=[2, 3, 4, 5]),
-    Case("session length counts what says something and leaves subagents out",
-         view(user("go"), think("hm"), say("a"), READ, event("meta"), event("interrupt"), event("compaction"),
-         event("unknown"), event("notification"), SUBAGENT), "corpus.session_length_events", 7, {"subagent_events": 2},
-         support=[1, 2, 3, 4, 4, 6, 7]),
-    Case("a sessions cost includes its subagents",
-         view(user("go"), priced(1.5), priced(0.5, "agent-1"), priced(None, "agent-1", 0)), "corpus.session_cost_usd",
-         2.0, support=[2, 3], some={"subagent": 0.5}),
-    Case("a sessions cost is unknown when the main threads is", view(user("go"), priced(None)),
-         "corpus.session_cost_usd", Absent("dependency_null", "tokens.cost_usd")),
-    Case("output is compared with all input cached or not",
-         view(user("go"), say("a", **{"input_tokens": 10, "output_tokens": 30, "cache_read_tokens": 80,
-         "cache_write_tokens": 10, "stop_reason": "x"}), say("b", **{"input_tokens": 10, "output_tokens": 30,
-         "cache_read_tokens": 80, "cache_write_tokens": 10, "stop_reason": "x"})), RATIO, 0.3,
-         {"num": 60, "den": 200, "literal": 3.0}, support=[2, 3]),
-    Case("output counted in mid stream brings an estimate",
-         view(user("go"), say("x" * 40, input_tokens=0, output_tokens=1, cache_read_tokens=100)), RATIO,
-         detail={"num": 1, "den": 100, "literal": None, **{"confidence": "low", "at_least": True, "estimated": 0.1}}),
-    Case("the token ratio needs usage and something to divide by", view(user("go"), say("a")), RATIO,
-         Absent("missing_field", "usage")),
-    Case("the token ratio needs usage and something to divide by", view(user("go"), say("a", output_tokens=3)), RATIO,
-         Absent("missing_field", "usage")),
-    Case("the token ratio needs usage and something to divide by",
-         view(user("go"), say("a", input_tokens=0, output_tokens=0)), RATIO,
-         Absent("not_computable", "zero_denominator")),
-    Case("short messages are counted by characters of the stripped text",
-         view(*(user(text) for text in ["x" * 19, f"  {'x' * 20}\n", "x" * 21, "é" * 20, "   "]), user("yes",
-         "plan_handoff"), user("", "attachment")), "corpus.short_messages", {"le_20": 3, "lt_20": 1, "n": 4},
-         support=[1, 2, 4], denominator=[1, 2, 3, 4]),
-    Case("a session in which nothing was typed has no short messages", view(user("plan", "plan_handoff")),
-         "corpus.short_messages", Absent("not_applicable", "no_messages")),
-    Case("careful and blind edits are both shown", view(user("go"), READ, EDIT, call("Edit", path="b.py"), BLOCKED),
-         CARE, pytest.approx(2 / 3), support=[3, 5], counter=[4], some={"blocked": 1}),
-    Case("what was read before a compaction still counts and is told",
-         view(user("go"), READ, event("compaction", "{}"), EDIT, EDIT), CARE, 1.0, some={"lost_by_compaction": 1}),
-    Case("recovered errors are the evidence out of all errors", view(user("go"), FAILED, EDIT, bash("make", ok=False)),
-         RECOVERY, 0.5, support=[2], denominator=[2, 4]),
-    Case("without errors recovery does not apply", view(user("go"), READ), RECOVERY,
-         Absent("not_applicable", "no_errors")),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_case(case: Case) -> None:
-    case.check()
-
-
-@pytest.mark.parametrize(("later", "num"), [(COMMANDS_LOOKED_AT - 1, 1), (COMMANDS_LOOKED_AT, 0)])
-def test_a_command_that_read_several_files_is_remembered_for_so_many_more(later: int, num: int) -> None:
-    session = view(user("go"), bash("cat b.py a.py"), *[bash("cat c.py d.py")] * later, EDIT)
-    assert detail(session, CARE)["num"] == num
 
 
 # corpus.cross_dataset_variance[] and the figures of sessions it is made of.
@@ -443,8 +349,105 @@ FIRST_MESSAGE = "corpus.first_message_pattern"
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+    ("kind", "expected"),
+    [("plan_handoff", "plan_handoff"), ("slash_command", "slash_command"), ("attachment", "attachment_only"),
+     ("queued_prompt", "bug_report"), ("rejection_feedback", "bug_report")],
+)  # fmt: skip
+def test_the_kind_of_the_turn_comes_before_its_words(kind: TurnKind, expected: str) -> None:
+    assert value(view(user("the build is broken", kind)), FIRST_MESSAGE) == expected
+
+
+def test_words_far_down_a_long_message_do_not_count() -> None:
+    assert value(view(user("the header is blue. " + "and wide, " * 45 + "with an error")), FIRST_MESSAGE) == "statement"
+    assert value(view(user("the header is blue. " + "and wide, " * 20 + "after review")), FIRST_MESSAGE) == "statement"
+
+
+def test_only_the_first_message_is_looked_at() -> None:
+    one = view(user("Add a flag"), call("Read", path="a.py"), user("it crashes"))
+    assert value(one, FIRST_MESSAGE) == "task_imperative"
+    assert 1 in lines(one, FIRST_MESSAGE) and 3 not in lines(one, FIRST_MESSAGE)
+
+
+def test_the_words_that_matched_are_shown() -> None:
+    found = evidence(view(user("Could you look at the flaky test?")), FIRST_MESSAGE)
+    assert any("bug_report: “flaky”" in i.excerpt for i in found.items)
+
+
+def test_no_human_turn_has_no_pattern_and_another_alphabet_no_english_words() -> None:
+    assert absent(view(call("Read", path="a.py")), FIRST_MESSAGE) == ("not_applicable", "no_turns")
+    assert absent(view(user("исправь ошибку")), FIRST_MESSAGE) == ("not_computable", "language")
+
+
+CASES = (
+    Case("autonomy is calls for each human turn", view(user("go"), READ, READ, READ, user("more"), READ, SUBAGENT),
+         "corpus.autonomy_ratio", 2.0, {"num": 4, "den": 2, "with_subagents": 2.5}, support=[2, 3, 4, 6],
+         denominator=[1, 5]),
+    Case("tools of one class add nothing to the entropy of classes",
+         view(user("go"), call("mcp__a__x"), call("mcp__b__y")), "corpus.tool_mix_entropy", 1.0,
+         some={"class_entropy": 0.0}),
+    Case("the class mix has shares that sum to one",
+         view(user("go"), READ, READ, call("Bash", command="pytest"), call("Bash", command="git log"), SUBAGENT),
+         "corpus.tool_class_mix", {"read": 0.5, "test": 0.25, "vcs": 0.25}, {"n": 4}, support=[2, 3, 4, 5]),
+    Case("session length counts what says something and leaves subagents out",
+         view(user("go"), think("hm"), say("a"), READ, event("meta"), event("interrupt"), event("compaction"),
+         event("unknown"), event("notification"), SUBAGENT), "corpus.session_length_events", 7, {"subagent_events": 2},
+         support=[1, 2, 3, 4, 4, 6, 7]),
+    Case("a sessions cost includes its subagents",
+         view(user("go"), priced(1.5), priced(0.5, "agent-1"), priced(None, "agent-1", 0)), "corpus.session_cost_usd",
+         2.0, support=[2, 3], some={"subagent": 0.5}),
+    Case("a sessions cost is unknown when the main threads is", view(user("go"), priced(None)),
+         "corpus.session_cost_usd", Absent("dependency_null", "tokens.cost_usd")),
+    Case("output is compared with all input cached or not",
+         view(user("go"), say("a", **{"input_tokens": 10, "output_tokens": 30, "cache_read_tokens": 80,
+         "cache_write_tokens": 10, "stop_reason": "x"}), say("b", **{"input_tokens": 10, "output_tokens": 30,
+         "cache_read_tokens": 80, "cache_write_tokens": 10, "stop_reason": "x"})), RATIO, 0.3,
+         {"num": 60, "den": 200, "literal": 3.0}, support=[2, 3]),
+    Case("output counted in mid stream brings an estimate",
+         view(user("go"), say("x" * 40, input_tokens=0, output_tokens=1, cache_read_tokens=100)), RATIO,
+         detail={"num": 1, "den": 100, "literal": None, **{"confidence": "low", "at_least": True, "estimated": 0.1}}),
+    Case("the token ratio needs usage and something to divide by", view(user("go"), say("a")), RATIO,
+         Absent("missing_field", "usage")),
+    Case("the token ratio needs usage and something to divide by", view(user("go"), say("a", output_tokens=3)), RATIO,
+         Absent("missing_field", "usage")),
+    Case("the token ratio needs usage and something to divide by",
+         view(user("go"), say("a", input_tokens=0, output_tokens=0)), RATIO,
+         Absent("not_computable", "zero_denominator")),
+    Case("short messages are counted by characters of the stripped text",
+         view(*(user(text) for text in ["x" * 19, f"  {'x' * 20}\n", "x" * 21, "é" * 20, "   "]), user("yes",
+         "plan_handoff"), user("", "attachment")), "corpus.short_messages", {"le_20": 3, "lt_20": 1, "n": 4},
+         support=[1, 2, 4], denominator=[1, 2, 3, 4]),
+    Case("a session in which nothing was typed has no short messages", view(user("plan", "plan_handoff")),
+         "corpus.short_messages", Absent("not_applicable", "no_messages")),
+    Case("careful and blind edits are both shown", view(user("go"), READ, EDIT, call("Edit", path="b.py"), BLOCKED),
+         CARE, pytest.approx(2 / 3), support=[3, 5], counter=[4], some={"blocked": 1}),
+    Case("what was read before a compaction still counts and is told",
+         view(user("go"), READ, event("compaction", "{}"), EDIT, EDIT), CARE, 1.0, some={"lost_by_compaction": 1}),
+    Case("recovered errors are the evidence out of all errors", view(user("go"), FAILED, EDIT, bash("make", ok=False)),
+         RECOVERY, 0.5, support=[2], denominator=[2, 4]),
+    Case("without errors recovery does not apply", view(user("go"), READ), RECOVERY,
+         Absent("not_applicable", "no_errors")),
+    *(Case("tool mix entropy is in bits and normed by the number of tools",
+           view(user("go"), *(call(name) for name in names), SUBAGENT), "corpus.tool_mix_entropy", pytest.approx(bits),
+           some={"norm": pytest.approx(norm)})
+      for names, bits, norm in [
+        (["Read"] * 5, 0.0, 0.0),
+        (["Read", "Bash"], 1.0, 1.0),
+        (["Read", "Read", "Bash", "Edit"], 1.5, 1.5 / 1.584962500721156),
+      ]),
+    *(Case("without calls there is no mix", view(user("go"), say("hello")), path, Absent("not_applicable", "no_calls"))
+      for path in ["corpus.tool_mix_entropy", "corpus.tool_class_mix"]),
+    *(Case("a sessions cost is unknown when a subagents is",
+           view(user("go"), priced(1.5), say("x", thread="agent-1", **usage)), "corpus.session_cost_usd",
+           Absent("dependency_null", "tokens.cost_usd"))
+      for usage in [{"output_tokens": 5}, {"input_tokens": 5}, {"cache_read_tokens": 5}]),
+    *(Case("without an attempt on an existing file the rate does not apply", view(user("go"), *parts), CARE,
+           Absent("not_applicable", "no_edit"))
+      for parts in [[READ], [CREATE], [call("Edit", path="a.py", status="rejected")]]),
+    *(Case("a command that read several files is remembered for so many more",
+           view(user("go"), bash("cat b.py a.py"), *[bash("cat c.py d.py")] * later, EDIT), CARE, some={"num": num})
+      for later, num in [(COMMANDS_LOOKED_AT - 1, 1), (COMMANDS_LOOKED_AT, 0)]),
+    *(Case("the first rule that fits names the message", view(user(text)), FIRST_MESSAGE, expected)
+      for text, expected in [
         ("Hi!", "greeting"),
         ("hello there", "greeting"),
         ("hello, fix the parser", "task_imperative"),
@@ -485,37 +488,10 @@ FIRST_MESSAGE = "corpus.first_message_pattern"
         ("Low Severity\nThe name is never checked", "paste_only"),
         ("Add this:\n```\nerror: x\n```", "task_imperative"),
         ("   ", "attachment_only"),
-    ],
-)
-def test_the_first_rule_that_fits_names_the_message(text: str, expected: str) -> None:
-    assert value(view(user(text)), FIRST_MESSAGE) == expected
-
-
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [("plan_handoff", "plan_handoff"), ("slash_command", "slash_command"), ("attachment", "attachment_only"),
-     ("queued_prompt", "bug_report"), ("rejection_feedback", "bug_report")],
+      ]),
 )  # fmt: skip
-def test_the_kind_of_the_turn_comes_before_its_words(kind: TurnKind, expected: str) -> None:
-    assert value(view(user("the build is broken", kind)), FIRST_MESSAGE) == expected
 
 
-def test_words_far_down_a_long_message_do_not_count() -> None:
-    assert value(view(user("the header is blue. " + "and wide, " * 45 + "with an error")), FIRST_MESSAGE) == "statement"
-    assert value(view(user("the header is blue. " + "and wide, " * 20 + "after review")), FIRST_MESSAGE) == "statement"
-
-
-def test_only_the_first_message_is_looked_at() -> None:
-    one = view(user("Add a flag"), call("Read", path="a.py"), user("it crashes"))
-    assert value(one, FIRST_MESSAGE) == "task_imperative"
-    assert 1 in lines(one, FIRST_MESSAGE) and 3 not in lines(one, FIRST_MESSAGE)
-
-
-def test_the_words_that_matched_are_shown() -> None:
-    found = evidence(view(user("Could you look at the flaky test?")), FIRST_MESSAGE)
-    assert any("bug_report: “flaky”" in i.excerpt for i in found.items)
-
-
-def test_no_human_turn_has_no_pattern_and_another_alphabet_no_english_words() -> None:
-    assert absent(view(call("Read", path="a.py")), FIRST_MESSAGE) == ("not_applicable", "no_turns")
-    assert absent(view(user("исправь ошибку")), FIRST_MESSAGE) == ("not_computable", "language")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()

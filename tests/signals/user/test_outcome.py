@@ -12,7 +12,7 @@ from agentsignals.signals.catalog import by_path, catalogue, explain, measure
 from agentsignals.views.history import History
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, event, say, user, view
-from tests.signals.ask import absent, detail, evidence, lines, value
+from tests.signals.ask import Case, absent, detail, evidence, lines, value
 
 APPLIED, REVERTED, CLOSING = "user.output_applied", "user.changes_reverted", "user.closing_reaction"
 EDIT = call("Edit", path="a.py")
@@ -26,37 +26,6 @@ def bash(command: str, result: str = "ok", **more: Any) -> Part:
 
 REFUSED = bash("rm -r x", "no", status="rejected")
 COMMIT = bash("git add -A && git commit -m 'x'", "[main 1a2b3c4] x\n 1 file changed")
-
-
-@pytest.mark.parametrize(
-    "printed",
-    [
-        "[main 1a2b3c4] x",
-        "[main (root-commit) 1a2b3c4] x",
-        "[detached HEAD 1a2b3c4d5e] x",
-        "hook ok\n[feat/a-b 1a2b3c4] x",
-    ],
-)
-def test_a_commit_after_the_last_edit_applies_the_output(printed: str) -> None:
-    one = view(user("go"), EDIT, bash("git commit -am x", printed))
-    assert value(one, APPLIED) is True
-    assert detail(one, APPLIED) == {"method": "transcript", "commits": 1, "commits_after_last_edit": 1}
-    assert lines(one, APPLIED) == [3]
-    assert lines(one, APPLIED, "denominator") == [2]
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        bash("git commit -m x", "nothing to commit, working tree clean"),
-        bash("git log --grep commit", "commit 1a2b3c4d5e6f\nAuthor: x"),
-        bash("cat notes.md", "[main 1a2b3c4] x"),
-        call("Bash", command="git commit -m x", result=None),
-        call("Bash", command="git commit -m x", result="[main 1a2b3c4] x", thread="agent-1"),
-    ],
-)
-def test_what_printed_no_branch_and_sha_is_no_commit(other: Part) -> None:
-    assert absent(view(user("go"), EDIT, other), APPLIED) == ("missing_artifact", "git")
 
 
 def test_a_commit_before_the_last_edit_is_weak_evidence_against() -> None:
@@ -93,18 +62,6 @@ def test_recorded_attribution_comes_first(recorded: list[Checkpoint], applied: b
     assert value(one, APPLIED) is applied
     assert detail(one, APPLIED)["method"] == "attribution"
     assert "attribution" in evidence(one, APPLIED).rules[0]
-
-
-@pytest.mark.parametrize(
-    "recorded",
-    [
-        [Checkpoint(checkpoint_id="c")],
-        [Checkpoint(checkpoint_id="c", files_touched=["elsewhere.py"])],
-        [Checkpoint(checkpoint_id="c", agent_lines=0, total_committed=0, agent_percentage=0.0)],
-    ],
-)
-def test_attribution_of_nothing_leaves_it_to_the_transcript(recorded: list[Checkpoint]) -> None:
-    assert detail(view(user("go"), EDIT, COMMIT, checkpoints=recorded), APPLIED)["method"] == "transcript"
 
 
 def test_a_commit_that_a_collector_linked_counts_where_no_lines_were_counted() -> None:
@@ -197,28 +154,6 @@ def test_a_revert_of_the_whole_tree(parts: list[Part], reverted: bool) -> None:
     assert detail(one, REVERTED) == {"method": "transcript", "commands": 1}
     assert bool(lines(one, REVERTED)) is reverted
     assert bool(lines(one, REVERTED, "counter")) is not reverted
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        say("done"),
-        bash("git checkout main"),
-        bash("git checkout ./a.py"),
-        bash("git checkout -b fix.it"),
-        bash("git restore --staged ."),
-        bash("git reset --soft HEAD~1"),
-        bash("git stash list"),
-        bash("git stash push -m x -- a.py"),
-        bash("git commit -m 'then git checkout . again'"),
-        bash('grep -rn "git reset --hard" docs'),
-        bash("git checkout .", status="error"),
-        bash("git checkout .", status="rejected"),
-        bash("git checkout .", thread="agent-1"),
-    ],
-)
-def test_without_a_revert_command_nobody_saw_the_tree(other: Part) -> None:
-    assert absent(view(user("go"), EDIT, other), REVERTED) == ("missing_artifact", "git_or_snapshots")
 
 
 @pytest.mark.parametrize(
@@ -472,3 +407,54 @@ def test_a_session_that_ends_with_an_approved_plan_goes_on_elsewhere(after: Any,
     }
     results = {r.signal.path: r.value for r in measure(one, known, past)}
     assert results["user.session_outcome"] == expected
+
+
+CASES = (
+    *(Case("a commit after the last edit applies the output", view(user("go"), EDIT, bash("git commit -am x", printed)),
+           APPLIED, True, {"method": "transcript", "commits": 1, "commits_after_last_edit": 1}, support=[3],
+           denominator=[2])
+      for printed in [
+        "[main 1a2b3c4] x",
+        "[main (root-commit) 1a2b3c4] x",
+        "[detached HEAD 1a2b3c4d5e] x",
+        "hook ok\n[feat/a-b 1a2b3c4] x",
+      ]),
+    *(Case("what printed no branch and sha is no commit", view(user("go"), EDIT, other), APPLIED,
+           Absent("missing_artifact", "git"))
+      for other in [
+        bash("git commit -m x", "nothing to commit, working tree clean"),
+        bash("git log --grep commit", "commit 1a2b3c4d5e6f\nAuthor: x"),
+        bash("cat notes.md", "[main 1a2b3c4] x"),
+        call("Bash", command="git commit -m x", result=None),
+        call("Bash", command="git commit -m x", result="[main 1a2b3c4] x", thread="agent-1"),
+      ]),
+    *(Case("attribution of nothing leaves it to the transcript", view(user("go"), EDIT, COMMIT, checkpoints=recorded),
+           APPLIED, some={"method": "transcript"})
+      for recorded in [
+        [Checkpoint(checkpoint_id="c")],
+        [Checkpoint(checkpoint_id="c", files_touched=["elsewhere.py"])],
+        [Checkpoint(checkpoint_id="c", agent_lines=0, total_committed=0, agent_percentage=0.0)],
+      ]),
+    *(Case("without a revert command nobody saw the tree", view(user("go"), EDIT, other), REVERTED,
+           Absent("missing_artifact", "git_or_snapshots"))
+      for other in [
+        say("done"),
+        bash("git checkout main"),
+        bash("git checkout ./a.py"),
+        bash("git checkout -b fix.it"),
+        bash("git restore --staged ."),
+        bash("git reset --soft HEAD~1"),
+        bash("git stash list"),
+        bash("git stash push -m x -- a.py"),
+        bash("git commit -m 'then git checkout . again'"),
+        bash('grep -rn "git reset --hard" docs'),
+        bash("git checkout .", status="error"),
+        bash("git checkout .", status="rejected"),
+        bash("git checkout .", thread="agent-1"),
+      ]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()

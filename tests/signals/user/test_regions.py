@@ -93,16 +93,6 @@ def test_bringing_back_what_was_removed_is_oscillation() -> None:
     assert value(view(user("go"), there, onward), TREND) == ["unchanged"]
 
 
-@pytest.mark.parametrize(
-    ("between", "label"), [(LOOKED_BACK_CALLS - 2, "oscillating"), (LOOKED_BACK_CALLS, "expanding")]
-)
-def test_what_was_removed_hundreds_of_edits_ago_is_not_brought_back(between: int, label: str) -> None:
-    there = edit(hunk(10, 1, 1), old="total = sum(x)", new="total = 0000")
-    others = [edit(hunk(10, 1, 1), old=f"total = {n:04}", new=f"total = {n + 1:04}") for n in range(between)]
-    back = edit(hunk(10, 3, 1), old=f"total = {between:04}", new="total = sum(x)\n\n\n")
-    assert value(view(user("go"), there, *others, back), TREND) == [label]
-
-
 def applied(*lines: str) -> Part:
     """A command that applies a diff of line 10 of a file."""
     diff = "\n".join(("--- a/a.py", "+++ b/a.py", "@@ -10 +10 @@", *lines))
@@ -127,44 +117,11 @@ def test_of_a_command_that_changes_several_files_each_region_has_its_own_lines()
 
 
 @pytest.mark.parametrize(
-    ("command", "again"), [("sed -i 's/x/y/g' a.py", 1), ("sed -i 's/x.*/y/' a.py", 0), ("make > a.py", 0)]
-)
-def test_a_command_that_moves_no_line_leaves_regions_where_they_are(command: str, again: int) -> None:
-    one = view(user("go"), edit(hunk(10, 2, 2)), call("Bash", command=command), edit(hunk(11, 1, 1)))
-    assert value(one, COUNT) == again
-
-
-@pytest.mark.parametrize(
     ("sizes", "rel"),
     [([2, 4], 0.6667), ([4, 2], -0.6667), ([3, 3, 3], 0.0), ([1, 2, 3], 1.0), ([0, 0], 0.0), ([5], 0.0)],
 )
 def test_the_trend_is_the_slope_over_the_whole_series_as_a_share_of_its_mean(sizes: list[int], rel: float) -> None:
     assert trend(sizes) == rel
-
-
-CASES = (
-    Case("each changed place is a record in order of time",
-         view(user("go"), edit(hunk(5, 2, 1), hunk(40, 0, 3, 41)), user("more"), edit(hunk(6, 1, 1))), HISTORY,
-         [{"file": "a.py", "start_line": start, "end_line": end, "turn_index": turn,
-         "timestamp": f"2026-01-01T00:00:0{second}.000Z", "added": added, "removed": removed, "event_id": event,
-         "region_id": region} for start, end, turn, second, added, removed, event, region in [(5, 6, 0, 1, 2, 1, 1,
-         "r0"), (41, 41, 0, 1, 0, 3, 1, "r1"), (6, 6, 1, 3, 1, 1, 4, "r0")]], {"regions": 2}, support=[2, 2, 4]),
-    Case("an edit near an earlier one edits that region again",
-         view(user("go"), edit(hunk(10, 2, 2)), edit(hunk(14, 1, 1))), COUNT, 1, support=[2, 3]),
-    Case("an edit near an earlier one edits that region again",
-         view(user("go"), edit(hunk(10, 2, 2)), edit(hunk(15, 1, 1))), COUNT, 0, {"regions": 2, "lines_unknown": 0}),
-    Case("an edit near an earlier one edits that region again",
-         view(user("go"), edit(hunk(10, 2, 2)), edit(hunk(15, 1, 1))), TREND, []),
-    Case("readding without taking away what came since is no oscillation",
-         view(user("go"), edit(hunk(10, 1, 1), old="check(user)", new="pass  # later"), edit(hunk(11, 1, 1),
-         old="unrelated = 1", new="check(user)")), TREND, ["unchanged"]),
-    Case("editing nothing but text of the answer leaves no region", view(user("go"), say("done")), HISTORY, []),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_case(case: Case) -> None:
-    case.check()
 
 
 # user.prior_sessions_same_region, and the prints of lines it compares.
@@ -385,3 +342,36 @@ def test_the_value_names_the_sessions_and_their_files() -> None:
     found, detail, why = explain(by_path(PATH), one, values(one), history)
     assert (found, detail) == (1, {"method": "content", "sessions": ["before"]})
     assert any("session before changed a.py" in rule for rule in why.rules)
+
+
+CASES = (
+    Case("each changed place is a record in order of time",
+         view(user("go"), edit(hunk(5, 2, 1), hunk(40, 0, 3, 41)), user("more"), edit(hunk(6, 1, 1))), HISTORY,
+         [{"file": "a.py", "start_line": start, "end_line": end, "turn_index": turn,
+         "timestamp": f"2026-01-01T00:00:0{second}.000Z", "added": added, "removed": removed, "event_id": event,
+         "region_id": region} for start, end, turn, second, added, removed, event, region in [(5, 6, 0, 1, 2, 1, 1,
+         "r0"), (41, 41, 0, 1, 0, 3, 1, "r1"), (6, 6, 1, 3, 1, 1, 4, "r0")]], {"regions": 2}, support=[2, 2, 4]),
+    Case("an edit near an earlier one edits that region again",
+         view(user("go"), edit(hunk(10, 2, 2)), edit(hunk(14, 1, 1))), COUNT, 1, support=[2, 3]),
+    Case("an edit near an earlier one edits that region again",
+         view(user("go"), edit(hunk(10, 2, 2)), edit(hunk(15, 1, 1))), COUNT, 0, {"regions": 2, "lines_unknown": 0}),
+    Case("an edit near an earlier one edits that region again",
+         view(user("go"), edit(hunk(10, 2, 2)), edit(hunk(15, 1, 1))), TREND, []),
+    Case("readding without taking away what came since is no oscillation",
+         view(user("go"), edit(hunk(10, 1, 1), old="check(user)", new="pass  # later"), edit(hunk(11, 1, 1),
+         old="unrelated = 1", new="check(user)")), TREND, ["unchanged"]),
+    Case("editing nothing but text of the answer leaves no region", view(user("go"), say("done")), HISTORY, []),
+    *(Case("what was removed hundreds of edits ago is not brought back",
+           view(user("go"), edit(hunk(10, 1, 1), old="total = sum(x)", new="total = 0000"), *[edit(hunk(10, 1, 1),
+           old=f"total = {n:04}", new=f"total = {n + 1:04}") for n in range(between)], edit(hunk(10, 3, 1),
+           old=f"total = {between:04}", new="total = sum(x)\n\n\n")), TREND, [label])
+      for between, label in [(LOOKED_BACK_CALLS - 2, "oscillating"), (LOOKED_BACK_CALLS, "expanding")]),
+    *(Case("a command that moves no line leaves regions where they are",
+           view(user("go"), edit(hunk(10, 2, 2)), call("Bash", command=command), edit(hunk(11, 1, 1))), COUNT, again)
+      for command, again in [("sed -i 's/x/y/g' a.py", 1), ("sed -i 's/x.*/y/' a.py", 0), ("make > a.py", 0)]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case(case: Case) -> None:
+    case.check()

@@ -57,35 +57,6 @@ def test_a_refusal_is_no_error_and_an_unanswered_call_is_no_result() -> None:
 USAGE = {"input_tokens": 5, "cache_read_tokens": 40_000, "cache_write_tokens": 2_000}
 
 
-@pytest.mark.parametrize(
-    ("logged", "before", "trigger", "kind"),
-    [
-        ('{"trigger":"auto","preTokens":167361}', 167_361, "auto", "full"),
-        ('{"tokensBefore":90000,"firstKeptEntryId":"x"}', 90_000, None, "full"),
-        ('{"kind":"micro"}', None, None, "micro"),
-        ("{}", None, None, "full"),
-        ("This session is being continued from a previous conversation", None, None, "full"),
-        ('{"preTokens":"12"}', 12, None, "full"),
-    ],
-)
-def test_a_compaction_tells_the_context_before_and_after(
-    logged: str, before: int | None, trigger: str | None, kind: str
-) -> None:
-    one = view(user("go"), say("a"), event("compaction", logged), say("b", **USAGE))
-    assert value(one, "user.compaction_events[]") == [
-        {
-            "turn_index": 0,
-            "step_index": 0,
-            "tokens_before": before,
-            "tokens_after": 42_005,
-            "trigger": trigger,
-            "kind": kind,
-            "timestamp": "2026-01-01T00:00:02.000Z",
-        }
-    ]
-    assert lines(one, "user.compaction_events[]") == [3]
-
-
 def test_the_summary_behind_a_boundary_is_not_a_second_compaction() -> None:
     boundary = event("compaction", '{"trigger":"manual","preTokens":9}')
     summary = event("compaction", "This session is being continued from a previous conversation")
@@ -97,18 +68,6 @@ def test_the_summary_behind_a_boundary_is_not_a_second_compaction() -> None:
 
 
 EDIT = call("Edit", path="a.py")
-
-
-@pytest.mark.parametrize(
-    ("parts", "why"),
-    [
-        ([user("go"), say("no idea")], ("not_applicable", "no_edit")),
-        ([timeless("go"), EDIT], ("missing_field", "timestamp")),
-        ([EDIT], ("missing_field", "timestamp")),
-    ],
-)
-def test_without_an_edit_or_a_clock_there_is_no_time_to_it(parts: list[Part], why: tuple[str, str]) -> None:
-    assert absent(view(*parts), "user.time_to_first_edit_s") == why
 
 
 def test_a_pause_of_ten_minutes_within_a_response_is_told() -> None:
@@ -222,6 +181,19 @@ def test_there_and_back_without_a_message_are_two_changes() -> None:
     assert [(r["from_model"], r["to_model"]) for r in value(one, PATH)] == [("a", "b"), ("b", "a")]
 
 
+def test_messages_a_program_made_up_and_subagents_are_no_change() -> None:
+    one = view(user("go"), say("x", model="a"), say("", model="<synthetic>"), say("s", model="b", thread="agent-1"))
+    assert value(one, PATH) == []
+    ended = view(user("go"), say("x", model="a"), event("model_change", "a -> <synthetic>"), say("y", model="a"))
+    assert value(ended, PATH) == []
+
+
+def test_a_trace_that_names_no_model_cannot_tell() -> None:
+    made = session(user("go"), say("x"))
+    made.steps[0].model = None
+    assert absent(SessionView(made), PATH) == ("missing_field", "model")
+
+
 CASES = (
     Case("every kind of human turn counts and nothing else does",
          view(user("go"), say("hm"), event("interrupt", "[Request interrupted by user]"), event("compaction", "{}"),
@@ -285,22 +257,27 @@ CASES = (
          [change(None, "b", 0, 1, True)]),
     Case("the same model chosen again is no change",
          view(user("go"), say("x", model="a"), event("model_change", "b -> a"), say("y", model="a")), PATH, []),
+    *(Case("a compaction tells the context before and after",
+           view(user("go"), say("a"), event("compaction", logged), say("b", **USAGE)), "user.compaction_events[]",
+           [{"turn_index": 0, "step_index": 0, "tokens_before": before, "tokens_after": 42_005, "trigger": trigger,
+           "kind": kind, "timestamp": "2026-01-01T00:00:02.000Z"}], support=[3])
+      for logged, before, trigger, kind in [
+        ('{"trigger":"auto","preTokens":167361}', 167_361, "auto", "full"),
+        ('{"tokensBefore":90000,"firstKeptEntryId":"x"}', 90_000, None, "full"),
+        ('{"kind":"micro"}', None, None, "micro"),
+        ("{}", None, None, "full"),
+        ("This session is being continued from a previous conversation", None, None, "full"),
+        ('{"preTokens":"12"}', 12, None, "full"),
+      ]),
+    *(Case("without an edit or a clock there is no time to it", view(*parts), "user.time_to_first_edit_s", Absent(*why))
+      for parts, why in [
+        ([user("go"), say("no idea")], ("not_applicable", "no_edit")),
+        ([timeless("go"), EDIT], ("missing_field", "timestamp")),
+        ([EDIT], ("missing_field", "timestamp")),
+      ]),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_case(case: Case) -> None:
     case.check()
-
-
-def test_messages_a_program_made_up_and_subagents_are_no_change() -> None:
-    one = view(user("go"), say("x", model="a"), say("", model="<synthetic>"), say("s", model="b", thread="agent-1"))
-    assert value(one, PATH) == []
-    ended = view(user("go"), say("x", model="a"), event("model_change", "a -> <synthetic>"), say("y", model="a"))
-    assert value(ended, PATH) == []
-
-
-def test_a_trace_that_names_no_model_cannot_tell() -> None:
-    made = session(user("go"), say("x"))
-    made.steps[0].model = None
-    assert absent(SessionView(made), PATH) == ("missing_field", "model")
