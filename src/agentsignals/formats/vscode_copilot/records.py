@@ -97,6 +97,10 @@ class Item(Struct, gc=False, kw_only=True):
     uri: Uri | None = None
     edits: Raw = Raw()
 
+    @property
+    def particulars(self) -> Particulars:
+        return decoded(self.toolSpecificData, Particulars) or Particulars()
+
 
 class Asked(Struct, gc=False):
     """A call that the model asked for. `arguments` is JSON in a text."""
@@ -232,9 +236,8 @@ class Request(Struct, gc=False, kw_only=True):
     def output_tokens(self) -> int | None:
         """Tokens of the last call's answer. Each call replaces what the one before it reported."""
         usage = self.result.usage if self.result is not None else None
-        figures = (
-            usage.completionTokens if usage is not None else None, self.completionTokens, self.metadata.outputTokens
-        )  # fmt: skip
+        reported = usage.completionTokens if usage is not None else None
+        figures = (reported, self.completionTokens, self.metadata.outputTokens)
         return count(next((n for n in figures if n is not None), None)) or None
 
     @property
@@ -271,11 +274,6 @@ class Chat(Struct, kw_only=True):
     customTitle: object = None
     repoData: object = None
     requests: list[Raw] = field(default_factory=list)
-
-
-def particulars(item: Item) -> Particulars:
-    """Return the details of a call that the panel shows."""
-    return decoded(item.toolSpecificData, Particulars) or Particulars()
 
 
 def words(value: object) -> str:
@@ -350,8 +348,7 @@ def replay(source: Input) -> Replayed:
     """
     replayed = Replayed(numbers=[])
     for line, entry in lines(source.data, source.artifact, decoder(Entry).decode):
-        reason = apply(replayed, entry, line)
-        if reason is not None:
+        if (reason := apply(replayed, entry, line)) is not None:
             skip(source.artifact, reason)
         else:
             saw(source.artifact, f"log.{_KINDS[entry.kind]}")
