@@ -6,7 +6,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -15,11 +15,9 @@ from agentsignals.changes.hunks import Hunk, count_lines, created, inserted, rep
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.outcome import error_class
 from agentsignals.formats.profile import Tool
-from agentsignals.formats.records import UNREADABLE, Decode
+from agentsignals.formats.records import decoded
 from agentsignals.formats.swe_agent import PROFILE
 from agentsignals.model import CallStatus, ShellKind, ToolCall, ToolClass
-
-T = TypeVar("T")
 
 
 class Step(Struct, gc=False, kw_only=True):
@@ -126,38 +124,20 @@ class Attempted(Struct):
     info: Raw = Raw()
 
 
-decode = msgspec.json.Decoder(Document).decode
-decode_attempted = msgspec.json.Decoder(Attempted).decode
-decode_step = msgspec.json.Decoder(Step).decode
-decode_message = msgspec.json.Decoder(Message).decode
-_decode_messages = msgspec.json.Decoder(list[Message]).decode
-_decode_state = msgspec.json.Decoder(State).decode
-_decode_info = msgspec.json.Decoder(Info).decode
-_decode_text = msgspec.json.Decoder(str).decode
-_decode_any = msgspec.json.Decoder().decode
-
-
 def state_of(step: Step) -> State:
     """The state after a step; nothing is known when it can't be read."""
-    return (
-        _state(step.state) or _state((_or_none(step.state, _decode_text) or "").encode("utf-8", "replace")) or State()
-    )
-
-
-def info_of(raw: Raw) -> Info:
-    return _or_none(raw, _decode_info) or Info()
+    return decoded(step.state, State) or decoded(decoded(step.state, str), State) or State()
 
 
 def prompt_of(step: Step) -> list[Message]:
     """The messages that a model call was given."""
-    return _or_none(step.query or step.messages, _decode_messages) or []
+    return decoded(step.query or step.messages, list[Message]) or []
 
 
 def config_of(raw: Raw) -> dict[str, Any]:
     """The run's configuration: an object, or one as a JSON string."""
-    config = _or_none(raw, _decode_any)
-    if isinstance(config, str):
-        config = _or_none(config.encode("utf-8", "replace"), _decode_any)
+    config = decoded(raw, Any)
+    config = decoded(config, Any) if isinstance(config, str) else config
     return config if isinstance(config, dict) else {}
 
 
@@ -175,19 +155,6 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _state(raw: Raw | bytes) -> State | None:
-    return _or_none(raw, _decode_state)
-
-
-def _or_none(raw: Raw | bytes, decode: Decode[T]) -> T | None:
-    if not raw:
-        return None
-    try:
-        return decode(memoryview(raw))
-    except UNREADABLE:
-        return None
-
-
 # Models with function calling name a tool and its arguments. Others write a command line: a tool's if it begins with
 # the tool's name, else the shell's.
 
@@ -197,7 +164,9 @@ _POSITIONAL: dict[str, tuple[str, ...]] = {
     "open": ("path", "line_number"),
     "goto": ("line_number",),
     "create": ("filename",),
+    "edit": ("search", "replace", "replace-all"),
     "insert": ("text", "line"),
+    "str_replace_editor": ("command", "path"),
     "find_file": ("file_name", "dir"),
     "search_dir": ("search_term", "dir"),
     "search_file": ("search_term", "file"),
@@ -247,11 +216,7 @@ def called(call: Call) -> Action | None:
     if function is None or not isinstance(function.name, str):
         return None
     arguments = function.arguments if isinstance(function.arguments, str) else _dumped(function.arguments or {})
-    try:
-        decoded = msgspec.json.decode(arguments)
-    except UNREADABLE:
-        decoded = None
-    return Action(function.name, decoded if isinstance(decoded, dict) else {}, arguments)
+    return Action(function.name, decoded(arguments, dict[str, Any]) or {}, arguments)
 
 
 def written(line: str) -> Action:
@@ -260,35 +225,21 @@ def written(line: str) -> Action:
     if verb not in PROFILE.tools or verb == "bash":
         arguments: dict[str, Any] = {"command": line}
         return Action("bash", arguments, _dumped(arguments))
-    arguments = _edit(line) if verb == "edit" else _options(verb, line)
-    return Action(verb, arguments, _dumped(arguments))
-
-
-def _edit(line: str) -> dict[str, Any]:
-    """`edit 3:5` or `edit` with the new text below, up to `end_of_edit`; or `edit 'old' 'new' [all]`."""
     first, _, below = line.partition("\n")
-    text = below.removesuffix("\n").removesuffix(_END_OF_EDIT)
-    at = _RANGE.match(line)
-    if at:
-        return {"start_line": int(at[1]), "end_line": int(at[2]), "replacement_text": text}
-    if first.strip() == "edit":
-        return {"replacement_text": text}
+    at = _RANGE.match(line) if verb == "edit" else None
+    if at or first.strip() == "edit":  # `edit 3:5` or `edit` with the new text below, up to `end_of_edit`
+        arguments = {"start_line": int(at[1]), "end_line": int(at[2])} if at else {}
+        arguments["replacement_text"] = below.removesuffix("\n").removesuffix(_END_OF_EDIT)
+        return Action(verb, arguments, _dumped(arguments))
     words = _words(line)[1:]
-    return dict(zip(("search", "replace", "replace-all"), words, strict=False))
-
-
-def _options(verb: str, line: str) -> dict[str, Any]:
-    words = _words(line)[1:]
-    if verb != "str_replace_editor":
-        return dict(zip(_POSITIONAL.get(verb, ("argument",)), words, strict=False))
-    options: dict[str, Any] = dict(zip(("command", "path"), words, strict=False))
-    key = ""
-    for word in words[2:]:
-        if word.startswith("--"):
-            key = word[2:]
-        elif key:
-            options[key] = f"{options[key]} {word}" if key in options else word
-    return options
+    arguments, key = dict(zip(_POSITIONAL.get(verb, ("argument",)), words, strict=False)), ""
+    if verb == "str_replace_editor":
+        for word in words[2:]:
+            if word.startswith("--"):
+                key = word[2:]
+            elif key:
+                arguments[key] = f"{arguments[key]} {word}" if key in arguments else word
+    return Action(verb, arguments, _dumped(arguments))
 
 
 def _words(line: str) -> list[str]:
@@ -328,25 +279,16 @@ def failure(text: str, command: str, class_: ToolClass, kind: ShellKind | None) 
         return "compile_error"
     if class_ == "test" and _TESTS_FAILED.search(text[-_LAST:]):
         return "test_failed"
-    if _SHELL_SAYS.match(text.lstrip()) or _ends_raised(text) or _says_one_line(text, command):
+    end = text[-_END:].rstrip()
+    has_trace = "Traceback (most recent call last)" in end or "SyntaxError" in end
+    raised = has_trace and _RAISED.match(end.rpartition("\n")[2])
+    # `grep: unmatched (`, `cat: x: No such file or directory`: nothing was found or read besides.
+    line = text.strip()
+    program, _, rest = line.partition(": ") if "\n" not in line and len(line) <= _LAST else ("", "", "")
+    says_one_line = rest and program.isidentifier() and program in command.split()
+    if _SHELL_SAYS.match(text.lstrip()) or raised or says_one_line:
         return error_class(f"Exit code 1\n{text}", class_, kind)
     return None
-
-
-def _ends_raised(text: str) -> bool:
-    end = text[-_END:].rstrip()
-    if "Traceback (most recent call last)" not in end and "SyntaxError" not in end:
-        return False
-    return _RAISED.match(end.rpartition("\n")[2]) is not None
-
-
-def _says_one_line(text: str, command: str) -> bool:
-    """`grep: unmatched (`, `cat: x: No such file or directory`: nothing was found or read besides."""
-    line = text.strip()
-    if not line or "\n" in line or len(line) > _LAST:
-        return False
-    program, colon, rest = line.partition(": ")
-    return bool(colon and rest) and program.isidentifier() and program in command.split()
 
 
 _EDITOR_DID = (
@@ -367,30 +309,20 @@ def outcome(action: Action, call: ToolCall, observation: str) -> tuple[CallStatu
     """Status, and the class of the error."""
     if action.name == "bash":
         error = failure(observation, call.command or "", call.class_, call.shell_kind)
-    else:
-        opening = observation.lstrip()[:_FIRST]
-        error = _editor_error(opening) if action.name == "str_replace_editor" else _tool_error(opening, call)
-    return ("error", error) if error else ("ok", None)
-
-
-def _tool_error(text: str, call: ToolCall) -> str | None:
-    if text.startswith(_NOT_SAVED):
-        return "lint_failed"
-    if _says_not_there(text):
-        return "not_found"
-    return error_class(text, call.class_, call.shell_kind) if text.startswith(_TOOL_REFUSED) else None
-
-
-def _editor_error(text: str) -> str | None:
-    if text.startswith(_EDITOR_DID) and not _says_not_there(text):
-        return None
-    return error_class(text, "edit", None)
-
-
-def _says_not_there(text: str) -> bool:
-    """`File a.py not found`, `Directory src does not exist`: one line, and nothing below it."""
-    first, _, rest = text.partition("\n")
-    return not rest.strip() and first.rstrip(". ").endswith(_NOT_THERE)
+        return ("error", error) if error else ("ok", None)
+    opening = observation.lstrip()[:_FIRST]
+    # `File a.py not found`, `Directory src does not exist`: one line, and nothing below it.
+    first, _, rest = opening.partition("\n")
+    is_not_there = not rest.strip() and first.rstrip(". ").endswith(_NOT_THERE)
+    if action.name == "str_replace_editor":
+        is_done = opening.startswith(_EDITOR_DID) and not is_not_there
+        return ("ok", None) if is_done else ("error", error_class(opening, "edit", None))
+    if opening.startswith(_NOT_SAVED):
+        return "error", "lint_failed"
+    if is_not_there:
+        return "error", "not_found"
+    is_refused = opening.startswith(_TOOL_REFUSED)
+    return ("error", error_class(opening, call.class_, call.shell_kind)) if is_refused else ("ok", None)
 
 
 # The arguments of an edit say what was written; the answer shows the place with line numbers.
@@ -427,106 +359,76 @@ def record(builder: SessionBuilder, call: ToolCall, action: Action, observation:
     before, after = window.saw(observation)
     if call.class_ != "edit" or call.status != "ok":
         return
-    if action.name == "str_replace_editor":
-        # The commands of `str_replace_editor`.
-        command, new = action.text("command"), action.text("new_str")
-        if command == "create":
-            builder.edit(call, None, "create", [created(action.text("file_text"))])
-        elif command == "str_replace":
-            builder.edit(call, None, "modify", [_placed(action.text("old_str"), new, observation)])
-        elif command == "insert":
-            line = action.number("insert_line")
-            n = max(new.count("\n") + 1, 1)
-            start = None if line is None else line + 1
-            hunk = (
-                Hunk(added=n, removed=0)
-                if start is None
-                else Hunk(start_line=start, end_line=start + n - 1, added=n, removed=0, old_start=start)
-            )
-            builder.edit(call, None, "modify", [hunk])
-        else:  # undo_edit: what it brings back is not told
-            builder.edit(call, None, "modify", [])
-    elif action.name == "create":
-        builder.edit(call, None, "create", [created("")])
+    command = action.text("command") if action.name == "str_replace_editor" else action.name
+    hunks: list[Hunk] = []
+    if command == "create":
+        hunks = [created("" if action.name == "create" else action.text("file_text"))]
+    elif command == "str_replace":
+        hunks = [_placed(action.text("old_str"), action.text("new_str"), observation)]
     elif action.name == "insert":
-        text = action.text("text")
-        builder.edit(call, None, "modify", [_inserted(text, observation)])
-    elif "search" in action.options:
-        builder.edit(call, None, "modify", [_placed(action.text("search"), action.text("replace"), observation)])
+        start = _place(action.text("text"), observation)
+        hunks = [inserted(action.text("text"), start - 1 if start is not None else None)]
+    elif command == "insert":
+        line, n = action.number("insert_line"), action.text("new_str").count("\n") + 1
+        hunks = [_hunk(n, 0, line + 1 if line is not None else None)]
+    elif action.name != "str_replace_editor" and "search" in action.options:
+        hunks = [_placed(action.text("search"), action.text("replace"), observation)]
     elif action.name == "edit":
-        grown = after - before if before is not None and after is not None else None
-        builder.edit(call, None, "modify", [_of_range(action, grown, observation)])
-    else:
-        builder.edit(call, None, "modify", [])
+        # `edit 3:5`. The end may lie behind the last line: how much the file grew says how many lines went.
+        start, end = action.number("start_line"), action.number("end_line")
+        added = count_lines(action.text("replacement_text"))
+        removed = None if start is None or end is None else max(end - start + 1, 0)
+        if before is not None and after is not None and added - (after - before) >= 0:
+            removed = added - (after - before)
+        if start is None:
+            start = _place(action.text("replacement_text"), observation)
+        hunks = [_hunk(added, removed, start)]
+    # Else it is undo_edit: what it brings back is not told.
+    builder.edit(call, None, "create" if command == "create" else "modify", hunks)
 
 
-def _of_range(action: Action, grown: int | None, observation: str) -> Hunk:
-    """`edit 3:5`. The end may lie behind the last line: how much the file grew says how many lines went."""
-    text = action.text("replacement_text")
-    added = count_lines(text)
-    start, end = action.number("start_line"), action.number("end_line")
-    removed = None if start is None or end is None else max(end - start + 1, 0)
-    if grown is not None and added - grown >= 0:
-        removed = added - grown
-    if start is None:
-        start = _place(text.removesuffix("\n"), observation) if text.strip() else None
+def _hunk(added: int, removed: int | None, start: int | None) -> Hunk:
     if start is None:
         return Hunk(added=added, removed=removed)
     return Hunk(start_line=start, end_line=start + max(added, 1) - 1, added=added, removed=removed, old_start=start)
 
 
-def _inserted(text: str, observation: str) -> Hunk:
-    start = _place(text.removesuffix("\n"), observation) if text.strip() else None
-    return inserted(text, start - 1 if start is not None else None)
-
-
 def _placed(old: str, new: str, observation: str) -> Hunk:
     """A replaced text, at the place where the answer shows the new one; sizes only when that can't be told."""
     hunk = replaced(old, new)
-    start = _place(new, observation) if new.strip() else None
+    start = _place(new, observation, whole_lines=False)
     if start is None or not (hunk.added or hunk.removed):
         return hunk
     before, after = old.split("\n"), new.split("\n")
     same = 0
     while same < min(len(before), len(after)) and before[same] == after[same]:
         same += 1
-    first = start + same
-    return Hunk(
-        start_line=first,
-        end_line=first + max(hunk.added or 0, 1) - 1,
-        added=hunk.added,
-        removed=hunk.removed,
-        old_start=first,
-    )
+    return _hunk(hunk.added or 0, hunk.removed, start + same)
 
 
-def _place(text: str, observation: str) -> int | None:
-    """The line at which the numbered lines of an answer show a text; None when they show it nowhere, or twice."""
-    wanted = [line.expandtabs().rstrip() for line in text.split("\n")]
-    shown = _numbered(observation) if len(wanted) <= _WANTED_LINES else []
-    if len(wanted) > len(shown):
+def _place(text: str, observation: str, whole_lines: bool = True) -> int | None:
+    """The line at which the numbered lines of an answer show a text; None when they show it nowhere, or twice.
+
+    It may begin and end in the middle of a line. Of `whole_lines` the last line break is no line.
+    """
+    if not text.strip():
         return None
-    line_number: int | None = None
-    for n in range(len(shown) - len(wanted) + 1):
-        if _shows(shown, n, wanted):
-            if line_number is not None:
-                return None
-            line_number = shown[n][0]
-    return line_number
-
-
-def _shows(shown: list[tuple[int, str]], n: int, wanted: list[str]) -> bool:
-    """Return whether a text begins at a shown line. It may begin and end in the middle of one."""
-    last = len(wanted) - 1
-    if last == 0:
-        return wanted[0] in shown[n][1]
-    return (
-        shown[n][1].endswith(wanted[0])
-        and shown[n + last][1].startswith(wanted[last])
-        and all(shown[n + k][1] == wanted[k] for k in range(1, last))
-    )
-
-
-def _numbered(observation: str) -> list[tuple[int, str]]:
-    lines = (_NUMBERED.match(line) for line in observation[:_SHOWN_CHARS].split("\n"))
-    return [(int(m[1]), m[2].expandtabs().rstrip()) for m in lines if m][:_SHOWN_LINES]
+    wanted = [line.expandtabs().rstrip() for line in (text.removesuffix("\n") if whole_lines else text).split("\n")]
+    if len(wanted) > _WANTED_LINES:
+        return None
+    matches = (_NUMBERED.match(line) for line in observation[:_SHOWN_CHARS].split("\n"))
+    shown = [(int(m[1]), m[2].expandtabs().rstrip()) for m in matches if m][:_SHOWN_LINES]
+    last, found = len(wanted) - 1, None
+    for n in range(len(shown) - last):
+        if last == 0:
+            is_here = wanted[0] in shown[n][1]
+        else:
+            is_here = (
+                shown[n][1].endswith(wanted[0])
+                and shown[n + last][1].startswith(wanted[last])
+                and all(shown[n + k][1] == wanted[k] for k in range(1, last))
+            )
+        if is_here and found is not None:
+            return None
+        found = shown[n][0] if is_here else found
+    return found
