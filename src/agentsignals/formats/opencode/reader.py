@@ -199,13 +199,45 @@ class _Folder(Struct):
     parts: dict[str, dict[str, Part]] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
 
+    def add(self, source: Input, ids: Ids) -> None:
+        self.inputs.append(source)
+        self.places[ids.id] = source.artifact.artifact_id
+        if ids.id.startswith("ses_"):
+            kind = "session"
+            self.info = document(source.data, source.artifact, decoder(SessionInfo).decode)
+        elif ids.id.startswith("msg_"):
+            kind = f"message.{ids.role}"
+            if (message := document(source.data, source.artifact, decoder(MessageInfo).decode)) is not None:
+                self.messages[ids.id] = message
+        else:
+            kind = f"part.{ids.type}"
+            if (part := document(source.data, source.artifact, decoder(Part).decode)) is not None:
+                self.parts.setdefault(ids.messageID, {})[ids.id] = part
+        if not source.artifact.skipped:
+            saw(source.artifact, kind)
+
+    def snapshot(self, session_id: str) -> _Snapshot:
+        """Return the session: messages by their creation time, parts by their ids."""
+        began = {id_: (info.time and logged_ms(info.time.created)) or 0 for id_, info in self.messages.items()}
+        messages: list[Message | None] = []
+        for message_id in sorted(self.messages, key=lambda id_: (began[id_], id_)):
+            parts = self.parts.get(message_id, {})
+            messages.append(Message(self.messages[message_id], [parts[part_id] for part_id in sorted(parts)]))
+        export = Export(info=self.info or SessionInfo(id=session_id), places=self.places)
+        first = next((i for i in self.inputs if i.artifact.artifact_id == self.places.get(session_id)), self.inputs[0])
+        return Snapshot(first, (export, messages), session_id, _size(messages))
+
 
 def read(inputs: list[Input]) -> Reading:
     """Read a group of files. Of several copies of a session the fullest counts."""
-    stored = [(source, ids) for source in inputs if (ids := ids_of(source.data)) is not None]
-    exports = [source for source in inputs if all(source is not s for s, _ in stored)] if stored else inputs
-    folders = _folders(stored)
-    from_folders = [_of_folder(session_id, folder) for session_id, folder in folders.items()]
+    folders: dict[str, _Folder] = {}
+    exports: list[Input] = []
+    for source in inputs:
+        if (ids := ids_of(source.data)) is not None:
+            folders.setdefault(ids.session_id or "", _Folder()).add(source, ids)
+        else:
+            exports.append(source)
+    from_folders = [folder.snapshot(session_id) for session_id, folder in folders.items()]
     used = largest([*Reader.snapshots(exports), *from_folders])
     for snapshot in from_folders:
         if all(snapshot is not u for u in used):
@@ -215,47 +247,8 @@ def read(inputs: list[Input]) -> Reading:
     return Reading([Reader(snapshot).build() for snapshot in used])
 
 
-def _folders(files: Iterable[tuple[Input, Ids]]) -> dict[str, _Folder]:
-    folders: dict[str, _Folder] = {}
-    for source, ids in files:
-        folder = folders.setdefault(ids.session_id or "", _Folder())
-        folder.inputs.append(source)
-        folder.places[ids.id] = source.artifact.artifact_id
-        if ids.id.startswith("ses_"):
-            kind = "session"
-            folder.info = document(source.data, source.artifact, decoder(SessionInfo).decode)
-        elif ids.id.startswith("msg_"):
-            kind = f"message.{ids.role}"
-            if (message := document(source.data, source.artifact, decoder(MessageInfo).decode)) is not None:
-                folder.messages[ids.id] = message
-        else:
-            kind = f"part.{ids.type}"
-            if (part := document(source.data, source.artifact, decoder(Part).decode)) is not None:
-                folder.parts.setdefault(ids.messageID, {})[ids.id] = part
-        if not source.artifact.skipped:
-            saw(source.artifact, kind)
-    return folders
-
-
-def _of_folder(session_id: str, folder: _Folder) -> _Snapshot:
-    """Return a folder as a session: messages by their creation time, parts by their ids."""
-    began = {id_: (info.time and logged_ms(info.time.created)) or 0 for id_, info in folder.messages.items()}
-    messages: list[Message | None] = []
-    for message_id in sorted(folder.messages, key=lambda id_: (began[id_], id_)):
-        parts = folder.parts.get(message_id, {})
-        messages.append(Message(folder.messages[message_id], [parts[part_id] for part_id in sorted(parts)]))
-    export = Export(info=folder.info or SessionInfo(id=session_id), places=folder.places)
-    first = next((i for i in folder.inputs if i.artifact.artifact_id == folder.places.get(session_id)), None)
-    return Snapshot(first or folder.inputs[0], (export, messages), session_id, _size(messages))
-
-
 def _size(messages: list[Message | None]) -> int:
     return len(messages) + sum([len(m.parts) for m in messages if m is not None])
-
-
-def _message(data: memoryview | bytes, artifact: Artifact) -> Message:
-    message = decoder(RawMessage).decode(data)
-    return Message(message.info, each(message.parts, decoder(Part).decode, artifact))
 
 
 class Reader(DocumentReader[Export, Message]):
@@ -279,8 +272,12 @@ class Reader(DocumentReader[Export, Message]):
 
     @classmethod
     def _decode(cls, data: memoryview | bytes, artifact: Artifact) -> tuple[Export, list[Message | None]]:
+        def message(raw: memoryview | bytes) -> Message:
+            whole = decoder(RawMessage).decode(raw)
+            return Message(whole.info, each(whole.parts, decoder(Part).decode, artifact))
+
         export = decoder(Export).decode(data)
-        return export, each(export.messages, partial(_message, artifact=artifact), artifact)
+        return export, each(export.messages, message, artifact)
 
     def begin(self) -> None:
         info, session = self.document.info, self.session
@@ -343,7 +340,13 @@ class Reader(DocumentReader[Export, Message]):
         self.agent = info.agent or self.agent
         parts = [p for p in message.parts if p is not None]
         typed = [p for p in parts if _is_typed(p) and p.text]
-        text = "\n".join(_unquoted((p.text or "").strip()) for p in typed).strip()
+        words: list[str] = []
+        for part in typed:
+            word = (part.text or "").strip()
+            inner = word[1:-1]  # undo the quotes that `opencode run` puts around arguments with blanks
+            is_quoted = word[:1] == word[-1:] == '"' and " " in inner and inner[-1:] != "\\"
+            words.append(inner.replace('\\"', '"') if is_quoted and '"' not in inner.replace('\\"', "") else word)
+        text = "\n".join(words).strip()
         if typed:
             self.place(typed[0].id)
         if not self.is_subagent:
@@ -397,7 +400,10 @@ class Reader(DocumentReader[Export, Message]):
                     self.event("command_output", as_text(part.state.output), at)
             return
         self.just_compacted = bytes(info.summary) == b"true" and not info.error
-        step = self.model_call(info, at) if _is_model_call(message) else None
+        # By a tool run and nothing else the client runs a subagent for a command: that is no call of the model.
+        is_run = bool(message.parts) and all(p is not None and p.type == "tool" for p in message.parts)
+        used = info.tokens is not None and any((info.tokens.input, info.tokens.output, info.tokens.reasoning))
+        step = self.model_call(info, at) if info.error or not is_run or used else None
         if step is not None and not self.just_compacted and step.model and step.model != self.model:
             if self.model is not None:
                 self.event("model_change", f"{self.model} -> {step.model}", step.timestamp, step)
@@ -471,15 +477,10 @@ class Reader(DocumentReader[Export, Message]):
             call_id = f"{call_id or 'call'}#{len(self.session.tool_calls)}"
         else:
             self.call_ids.add(call_id)
+        arguments = msgspec.json.format(bytes(state.input), indent=-1) if state.input else b"{}"
+        path = paths.pop().strip() if len(paths) == 1 else None
         call = self.builder.call(
-            call_id,
-            name,
-            msgspec.json.format(bytes(state.input), indent=-1) if state.input else b"{}",
-            tool,
-            began if began is not None else at,
-            step,
-            path=paths.pop().strip() if len(paths) == 1 else None,
-            folder=args.workdir,
+            call_id, name, arguments, tool, began if began is not None else at, step, path=path, folder=args.workdir
         )
         if state.status not in ("completed", "error"):
             return
@@ -488,7 +489,13 @@ class Reader(DocumentReader[Export, Message]):
         if call.shell_kind is not None or call.class_ == "edit" or state.status == "error":
             metadata = decoded(state.metadata, Metadata) or metadata
         text = as_text(state.output if state.status == "completed" else state.error)
-        status = _status("error" if is_invalid else state.status, text, metadata)
+        # `completed` tells no exit code, `error` mixes failures and refusals.
+        head = text[:_ERROR_HEAD]
+        status: CallStatus = "ok" if state.status == "completed" and not is_invalid else "error"
+        if status == "error" and (_REFUSED in head or _DISMISSED in head):
+            status = "rejected"
+        elif status == "error" and (metadata.interrupted is True or head.removeprefix("Error: ") in _ABORTED_TOOL):
+            status = "cancelled"
         self.builder.result(call_id, text, status, ended, call.thread, whole(metadata.exit))
         if status == "rejected":
             feedback = text.partition(_FEEDBACK)[2].strip()
@@ -512,40 +519,33 @@ class Reader(DocumentReader[Export, Message]):
 
     def edits(self, call: ToolCall, metadata: Metadata, args: Arguments) -> None:
         if metadata.files:
-            files = decoded(metadata.files, list[PatchedFile])
-            if files is None:
+            patched = decoded(metadata.files, list[PatchedFile])
+            if patched is None:
                 self.builder.edit(call, None, "modify", [])
-            for file in files or ():
+            for file in patched or ():
                 op = _OPS.get(file.type, "modify")
                 hunks = unified(file.diff or file.patch or "")
                 if op == "rename":
                     self.builder.edit(call, file.filePath, "delete", [])
                 path = file.movePath or file.filePath if op == "rename" else file.filePath
                 self.builder.edit(call, path, op, of_whole_file(hunks) if op in ("create", "delete") else hunks)
+        elif call.name == "write" and metadata.exists is False:  # it logs no diff
+            self.builder.edit(call, None, "create", [created(args.content or "")])
         elif call.name == "write":
-            # It logs no diff: a new file is known line by line, an overwritten one only as replaced whole.
-            content = args.content or ""
-            whole_file = Hunk(start_line=1, end_line=max(count_lines(content), 1), whole_file=True)
-            is_new = metadata.exists is False
-            self.builder.edit(
-                call, None, "create" if is_new else "modify", [created(content) if is_new else whole_file]
-            )
+            last = max(count_lines(args.content or ""), 1)
+            self.builder.edit(call, None, "modify", [Hunk(start_line=1, end_line=last, whole_file=True)])
         else:
-            for changed_path, diff in _diffs(metadata):
+            # The path, if the call names none, and the diff of each file. A `multiedit` logs the diff of each of its
+            # edits. An early `patch` logs one text, each file after `Index: `.
+            results = (decoded(metadata.results, list[Metadata]) or []) if metadata.results else [metadata]
+            diffs: list[tuple[str | None, str]] = [(None, r.diff) for r in results if isinstance(r.diff, str)]
+            if len(diffs) == 1 and "\nIndex: " in diffs[0][1]:
+                files = [f for f in f"\n{diffs[0][1]}".split("\nIndex: ") if f.strip()]
+                diffs = [(f.split("\n", 1)[0].strip(), f) for f in files]
+            for changed_path, diff in diffs or [(None, "")]:
                 hunks = unified(diff)
                 op = "create" if "\n@@ -0,0 " in diff else "delete" if " +0,0 @@" in diff else "modify"
                 self.builder.edit(call, changed_path, op, hunks if op == "modify" else of_whole_file(hunks))
-
-
-def _status(status: str, text: str, metadata: Metadata) -> CallStatus:
-    """Return the status of a run. `completed` tells no exit code, `error` mixes failures and refusals."""
-    head = text[:_ERROR_HEAD]
-    if status == "completed":
-        return "ok"
-    if _REFUSED in head or _DISMISSED in head:
-        return "rejected"
-    is_aborted = metadata.interrupted is True or head.removeprefix("Error: ") in _ABORTED_TOOL
-    return "cancelled" if is_aborted else "error"
 
 
 def _failure(raw: Raw) -> tuple[str, str]:
@@ -554,19 +554,6 @@ def _failure(raw: Raw) -> tuple[str, str]:
     if error is None:
         return "", bytes(raw).decode("utf-8", "replace")
     return error.name, str(error.data.message or "") if error.data is not None else ""
-
-
-def _diffs(metadata: Metadata) -> list[tuple[str | None, str]]:
-    """Return the path (if the call names none) and the diff of each file of an edit; one empty diff if none is logged.
-
-    A `multiedit` logs the diff of each of its edits. An early `patch` logs one text, each file after `Index: `.
-    """
-    results = (decoded(metadata.results, list[Metadata]) or []) if metadata.results else [metadata]
-    diffs = [r.diff for r in results if isinstance(r.diff, str)]
-    if len(diffs) == 1 and diffs[0].count("\nIndex: ") > 0:
-        files = [f for f in f"\n{diffs[0]}".split("\nIndex: ") if f.strip()]
-        return [(f.split("\n", 1)[0].strip(), f) for f in files]
-    return [(None, d) for d in diffs] or [(None, "")]
 
 
 def _charge(step: Step, tokens: Tokens, reasoning_apart: bool) -> None:
@@ -589,22 +576,6 @@ def _charge(step: Step, tokens: Tokens, reasoning_apart: bool) -> None:
     is_apart = reasoning_apart if total not in (inside, inside + reasoning) else total != inside
     if is_apart or reasoning > output:
         step.output_tokens = output + reasoning
-
-
-def _is_model_call(message: Message) -> bool:
-    """Return False for a message by which the client runs a subagent for a command: a tool run and nothing else."""
-    if message.info.error or not message.parts or any(p is None or p.type != "tool" for p in message.parts):
-        return True
-    tokens = message.info.tokens
-    return tokens is not None and any((tokens.input, tokens.output, tokens.reasoning))
-
-
-def _unquoted(text: str) -> str:
-    """Undo the quotes that `opencode run` puts around arguments with blanks."""
-    inner = text[1:-1]
-    if text[:1] != '"' or text[-1:] != '"' or " " not in inner or '"' in inner.replace('\\"', "") or inner[-1:] == "\\":
-        return text
-    return inner.replace('\\"', '"')
 
 
 def _is_typed(part: Part) -> bool:
