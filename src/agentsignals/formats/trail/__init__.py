@@ -31,30 +31,22 @@ def claims(head: Head) -> Claim | None:
     """`trace_id` with a tree of `spans`; or lists of `errors` and `scores`, as TRAIL's annotators gave them."""
     document = head.document
     trace_id = document.get("trace_id")
-    if isinstance(trace_id, str) and trace_id and _is_trace(document.get("spans"), head):
+    spans = document.get("spans")
+    are_spans = isinstance(spans, list) and all(isinstance(span, dict) and "span_id" in span for span in spans[:1])
+    is_trace = _SPAN.search(head.text) is not None if spans is CUT else are_spans
+    if isinstance(trace_id, str) and trace_id and is_trace:
         return Claim(keys=[f"trace:{trace_id}"])
-    if _is_annotation(document, head):
-        return Claim(keys=[f"trace:{trace_id_of(trace_id, head.path)}"])
-    return None
+    errors, scores = document.get("errors"), document.get("scores")
+    if not isinstance(errors, list) or not (scores is CUT or isinstance(scores, list)):
+        return None
+    is_marked = any(isinstance(error, dict) and len(_ERROR_KEYS & error.keys()) > 1 for error in errors[:1])
+    is_annotation = is_marked or _SCORE.search(head.text) is not None
+    return Claim(keys=[f"trace:{trace_id_of(trace_id, head.path)}"]) if is_annotation else None
 
 
 def trace_id_of(stated_id: object, path: str) -> str:
     """The trace an annotation file is about; one that does not say is named for it."""
     return stated_id if isinstance(stated_id, str) and stated_id else posixpath.basename(path).partition(".")[0]
-
-
-def _is_trace(spans: object, head: Head) -> bool:
-    if spans is CUT:
-        return _SPAN.search(head.text) is not None
-    return isinstance(spans, list) and all(isinstance(s, dict) and "span_id" in s for s in spans[:1])
-
-
-def _is_annotation(document: dict[str, object], head: Head) -> bool:
-    errors, scores = document.get("errors"), document.get("scores")
-    if not isinstance(errors, list) or not (scores is CUT or isinstance(scores, list)):
-        return False
-    marked = any(isinstance(e, dict) and len(_ERROR_KEYS & e.keys()) > 1 for e in errors[:1])
-    return marked or _SCORE.search(head.text) is not None
 
 
 CARD = Card(

@@ -16,22 +16,12 @@ from agentsignals.changes.patches import looks_like_diff, patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import IMPOSSIBLE, count
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import each
+from agentsignals.formats.documents import as_text, each
 from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.records import UNREADABLE, decoded, document, saw, skip
+from agentsignals.formats.records import decoded, decoder, document, saw, skip
 from agentsignals.formats.trail import INTERPRETER, PROFILE, trace_id_of
-from agentsignals.model import (
-    MAIN,
-    Artifact,
-    Attempt,
-    CallStatus,
-    Event,
-    Label,
-    Session,
-    Statement,
-    ToolCall,
-    logged_iso,
-)
+from agentsignals.formats.usage import Tokens, charge
+from agentsignals.model import MAIN, Artifact, Attempt, CallStatus, Event, Label, Session, ToolCall, logged_iso
 
 DEEPEST = 64
 """Spans within spans that are read one by one, when they can't be read in one go."""
@@ -81,10 +71,7 @@ class Span(Struct, kw_only=True):
 
     def text(self, name: str) -> str:
         """An attribute as text; nothing when there is none."""
-        value = value_of(self.span_attributes.get(name))
-        if isinstance(value, str):
-            return value
-        return "" if value is None else json.dumps(value, ensure_ascii=False)
+        return as_text(decoded(self.span_attributes.get(name), Any))
 
     def count(self, name: str) -> int | None:
         """An attribute that is a number, or a number written as text."""
@@ -152,62 +139,30 @@ class Annotations(Struct):
     scores: list[Raw] = []
 
 
-_trace = msgspec.json.Decoder(Trace).decode
-_loose_trace = msgspec.json.Decoder(LooseTrace).decode
-_span = msgspec.json.Decoder(Span).decode
-_loose_span = msgspec.json.Decoder(LooseSpan).decode
-_any = msgspec.json.Decoder().decode
-_error = msgspec.json.Decoder(Error).decode
-_scores = msgspec.json.Decoder(dict[str, Any]).decode
-decode_annotations = msgspec.json.Decoder(Annotations).decode
-
-
-class Skipped(Struct):
-    """Counts of spans and marks that could not be read."""
-
-    spans: int = 0
-
-
-def decode_trace(data: memoryview | bytes, artifact: Artifact) -> tuple[Trace, Skipped]:
-    """A trace; when a span in it is odd, without that span."""
-    skipped = Skipped()
+def decode_trace(data: memoryview | bytes, artifact: Artifact) -> Trace:
+    """A trace; when a span in it is odd, without that span, which is counted."""
     try:
-        return _trace(data), skipped
+        return decoder(Trace).decode(data)
     except msgspec.ValidationError:
-        loose = _loose_trace(data)
-        return Trace(loose.trace_id, _spans(loose.spans, skipped, 0, artifact)), skipped
+        loose = decoder(LooseTrace).decode(data)
+        return Trace(loose.trace_id, _spans(loose.spans, 0, artifact))
 
 
-def _spans(raws: list[Raw], skipped: Skipped, depth: int, artifact: Artifact) -> list[Span]:
+def _spans(raws: list[Raw], depth: int, artifact: Artifact) -> list[Span]:
     spans: list[Span] = []
     for raw in raws:
-        span = each([raw], _span, artifact)[0]
+        (span,) = each([raw], decoder(Span).decode, artifact)
         if span is None:
-            loose = each([raw], _loose_span, artifact)[0]
+            (loose,) = each([raw], decoder(LooseSpan).decode, artifact)
             if loose is None or depth >= DEEPEST:
-                skipped.spans += 1
+                artifact.records += 1
+                skip(artifact, "bad_shape")
                 continue
-            within = _spans(list(loose.child_spans or ()), skipped, depth + 1, artifact)
             values = {name: getattr(loose, name) for name in Span.__struct_fields__}
+            within = _spans(list(loose.child_spans or ()), depth + 1, artifact)
             span = Span(**{**values, "child_spans": within})
         spans.append(span)
     return spans
-
-
-def errors_of(annotations: Annotations, artifact: Artifact) -> list[Error | None]:
-    return each(annotations.errors, _error, artifact)
-
-
-def scores_of(annotations: Annotations, artifact: Artifact) -> list[dict[str, Any] | None]:
-    return each(annotations.scores, _scores, artifact)
-
-
-def value_of(raw: Raw | None) -> Any:
-    """A JSON value; None for none."""
-    try:
-        return _any(raw) if raw else None
-    except UNREADABLE:
-        return None
 
 
 def duration_us(text: str | None) -> int | None:
@@ -241,30 +196,19 @@ def labels(
         seq = seqs.get(error.location or "")
         if seq is not None:
             seq = min(seq, len(events) - 1) if events else None  # a last span may leave no event
-        detail = {
-            "category": error.category,
-            "location": error.location,
-            "impact": error.impact,
-            "evidence": error.evidence,
-        }
+        detail = {name: getattr(error, name) for name in ("category", "location", "impact", "evidence")}
         yield Label(
-            task=ERROR,
-            labeller=LABELLER,
-            turn=events[seq].turn if seq is not None else None,
-            value=category_of(error.category),
-            reason=error.description,
-            seq=seq,
-            detail=json.dumps(detail, ensure_ascii=False),
-        )
+            task=ERROR, labeller=LABELLER, turn=events[seq].turn if seq is not None else None, seq=seq,
+            value=category_of(error.category), reason=error.description, detail=json.dumps(detail, ensure_ascii=False),
+        )  # fmt: skip
     for entry in scores:
         for key, task in _SCORES.items():
             value = entry.get(key)
             if isinstance(value, int | float) and not isinstance(value, bool):
                 reason = entry.get(f"{key.removesuffix('_score')}_reasoning")
-                told_why = reason if isinstance(reason, str) else None
-                yield Label(
-                    task=task, labeller=LABELLER, turn=None, value=f"{value:g}", reason=told_why, number=float(value)
-                )
+                label = Label(task=task, labeller=LABELLER, turn=None, value=f"{value:g}", number=float(value))
+                label.reason = reason if isinstance(reason, str) else None
+                yield label
 
 
 def category_of(raw: str) -> str:
@@ -280,6 +224,12 @@ def category_of(raw: str) -> str:
 # output is the result. Every model call repeats the conversation so far, so only its beginning is read from there.
 
 _CODE = re.compile(r"```(?:py|python)?[ \t]*\n(.*?)(?:\n```|\Z)|<code>\s*(.*?)(?:</code>|\Z)", re.DOTALL)
+
+
+_TOKENS = (
+    "prompt", "completion", "prompt_details.cache_read", "prompt_details.cache_write", "completion_details.reasoning"
+)  # fmt: skip
+"""Figures of a model call. Those of the prompt include the cached ones (OpenInference's convention)."""
 
 
 class _Open(Struct, kw_only=True):
@@ -403,14 +353,9 @@ class Reader(Conversation):
         if not answers:
             return
         step = self.builder.step(span.span_id or None, span.text("llm.model_name") or None, span.ended, self.thread)
-        # Prompt tokens include the cached ones (OpenInference's convention).
-        prompt = span.count("llm.token_count.prompt")
-        read = span.count("llm.token_count.prompt_details.cache_read")
-        write = span.count("llm.token_count.prompt_details.cache_write")
-        step.input_tokens = None if prompt is None else max(prompt - (read or 0) - (write or 0), 0)
-        step.output_tokens = span.count("llm.token_count.completion")
-        step.cache_read_tokens, step.cache_write_tokens = read, write
-        step.reasoning_tokens = span.count("llm.token_count.completion_details.reasoning")
+        prompt, output, read, write, reasoning = (span.count(f"llm.token_count.{name}") for name in _TOKENS)
+        fresh = None if prompt is None else max(prompt - (read or 0) - (write or 0), 0)
+        charge(step, Tokens(fresh, output, read, write, reasoning))
         for place in answers:
             text = _words(span, lists, f"{place}.message")
             if text:
@@ -464,21 +409,16 @@ def read(inputs: list[Input]) -> Reading:
         if b'"spans"' not in source.data[:65536]:
             _annotations(source, marks)
         elif (found := read_document(source, partial(decode_trace, artifact=source.artifact), "spans")) is not None:
-            trace, skipped = found
-            for _ in range(skipped.spans):
-                source.artifact.records += 1
-                skip(source.artifact, "bad_shape")
-            trace.trace_id = trace.trace_id or source.artifact.artifact_id
-            if traces.setdefault(trace.trace_id, (source, trace))[1] is not trace:
-                source.artifact.note = f"a copy of {traces[trace.trace_id][0].artifact.path}, which counts"
+            found.trace_id = found.trace_id or source.artifact.artifact_id
+            if traces.setdefault(found.trace_id, (source, found))[1] is not found:
+                source.artifact.note = f"a copy of {traces[found.trace_id][0].artifact.path}, which counts"
     for trace_id, (source, trace) in sorted(traces.items()):
         of_trace, artifact = marks.pop(trace_id, _Marks()), source.artifact
-        session = Session(
-            session_id=trace_id, context="eval", format="trail", agent="", artifact_id=artifact.artifact_id
-        )
+        artifact_id = artifact.artifact_id
+        session = Session(session_id=trace_id, context="eval", format="trail", agent="", artifact_id=artifact_id)
         reader = Reader(session, artifact)
         reader.build(trace)
-        part = _attempt(trace, reader)
+        part = _attempt(source, trace, reader)
         session.agent = str(part.observed.get("agent_type") or "smolagents")
         session.labels = list(labels(of_trace.errors, of_trace.scores, reader.seqs, session.events))
         lost = sum(e.location not in reader.seqs for e in of_trace.errors)
@@ -493,16 +433,17 @@ def read(inputs: list[Input]) -> Reading:
 
 
 def _annotations(source: Input, marks: dict[str, _Marks]) -> None:
-    annotations = document(source.data, source.artifact, decode_annotations)
+    annotations = document(source.data, source.artifact, decoder(Annotations).decode)
     if annotations is None:
         return
     saw(source.artifact, "annotations")
     of_trace = marks.setdefault(trace_id_of(annotations.trace_id, source.artifact.path), _Marks())
     repeated = bool(of_trace.sources)
     of_trace.sources.append(source)
+    scores = each(annotations.scores, decoder(dict[str, Any]).decode, source.artifact)
     groups: tuple[tuple[str, list[Any], list[Any]], ...] = (
-        ("error", of_trace.errors, errors_of(annotations, source.artifact)),
-        ("scores", of_trace.scores, scores_of(annotations, source.artifact)),
+        ("error", of_trace.errors, each(annotations.errors, decoder(Error).decode, source.artifact)),
+        ("scores", of_trace.scores, scores),
     )
     for kind, kept, found in groups:
         for mark in found:
@@ -514,17 +455,13 @@ def _annotations(source: Input, marks: dict[str, _Marks]) -> None:
                 kept.extend([] if repeated else [mark])
 
 
-def _attempt(trace: Trace, reader: Reader) -> Attempt:
+def _attempt(source: Input, trace: Trace, reader: Reader) -> Attempt:
     """Return the attempt as the spans around the agent describe it: task, gold patch, answer, duration, end."""
     session = reader.session
     agent = reader.agents[0] if reader.agents else None
     root = trace.spans[0] if len(trace.spans) == 1 else None
     part = Attempt(root=f"trail:{trace.trace_id}", trial_id=trace.trace_id)
     part.session_artifact, part.session_id = session.artifact_id, session.session_id
-
-    def state(text: str, *fields: str) -> None:
-        part.statements.append(Statement(text=text, artifact_id=session.artifact_id, line=1, fields=list(fields)))
-
     spans = [span for span in (agent, *trace.spans) if span is not None]
     observed = {
         "model_id": session.model,
@@ -546,29 +483,26 @@ def _attempt(trace: Trace, reader: Reader) -> Attempt:
             part.gold_patch = patched_files(gold)
             part.kinds.append("gold_patch")
             files = ", ".join(f.path for f in part.gold_patch)
-            state(f"task {named}, gold patch of {files}", "task_id", "gold_patch")
+            part.statements += source.states(f"task {named}, gold patch of {files}", ("task_id", "gold_patch"))
     answer = agent.text("output.value") if agent is not None else ""
     if looks_like_diff(answer):
         part.patch, part.patch_text_bytes = patched_files(answer), len(answer.encode("utf-8", "replace"))
         part.kinds.append("patch")
-        state(f"answer: {answer[:_SHOWN_CHARS]}", "patch")
+        part.statements += source.states(f"answer: {answer[:_SHOWN_CHARS]}", ["patch"])
     failure = next((f for span in (agent, root) if span is not None and (f := span.failure) is not None), None)
     if failure is not None:
         part.exit_status, part.exception = "error", failure[0].rpartition(".")[2] or None
-        state(f"ended with {failure[0]}: {failure[1][:_SHOWN_CHARS]}", "exit_status", "exception")
+        text = f"ended with {failure[0]}: {failure[1][:_SHOWN_CHARS]}"
+        part.statements += source.states(text, ("exit_status", "exception"))
     else:
         part.exit_status = "completed" if answer else None
-    outer = root or agent
-    if outer is not None:
-        part.wall_time_s = _seconds(outer)
+    if (outer := root or agent) is not None:
+        took = duration_us(outer.duration)
+        part.wall_time_s = None if took is None else took / 1_000_000
         part.started_at, part.ended_at = outer.began, outer.ended
     if agent is not None:
-        part.agent_time_s = _seconds(agent)
+        took = duration_us(agent.duration)
+        part.agent_time_s = None if took is None else took / 1_000_000
         part.input_tokens = agent.count("llm.token_count.prompt")
         part.output_tokens = agent.count("llm.token_count.completion")
     return part
-
-
-def _seconds(span: Span) -> float | None:
-    took = duration_us(span.duration)
-    return None if took is None else took / 1_000_000
