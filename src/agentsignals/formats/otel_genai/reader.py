@@ -187,9 +187,9 @@ class Spoken(Struct):
 
 def spoken(facts: dict[str, Any], events: list[Event]) -> Spoken:
     """Return the messages of a model call, from its attributes, else its events, else numbered attributes."""
-    details = [e for e in events if (e.name or e.eventName) == "gen_ai.client.inference.operation.details"]
-    for event in details:
-        facts = {**attributes(event.attributes), **facts}
+    for event in events:
+        if (event.name or event.eventName) == "gen_ai.client.inference.operation.details":
+            facts = {**attributes(event.attributes), **facts}
     exchange = Spoken()
     for instruction in _list(facts.get("gen_ai.system_instructions")):
         exchange.asked += _message({"role": "system", "parts": [instruction]})
@@ -197,8 +197,22 @@ def spoken(facts: dict[str, Any], events: list[Event]) -> Spoken:
         exchange.asked += _message(asked)
     for reply in _list(facts.get("gen_ai.output.messages")):
         exchange.replies += _message(reply)
-    if not exchange.asked and not exchange.replies:
-        _of_events(events, exchange)
+    for event in () if exchange.asked or exchange.replies else events:
+        told, body = attributes(event.attributes), plain(event.body)
+        name = event.name or event.eventName or told.get("event.name")
+        merged = {**told, **body} if isinstance(body, dict) else told
+        if name == "gen_ai.content.prompt":
+            for message in _list(told.get("gen_ai.prompt")):
+                exchange.asked += _message(message)
+        elif name == "gen_ai.content.completion":
+            for message in _list(told.get("gen_ai.completion")):
+                exchange.replies += _message(message)
+        elif name == "gen_ai.choice":
+            inner = _json(merged.get("message"))
+            of = inner if isinstance(inner, dict) else {"content": inner} if isinstance(inner, str) else merged
+            exchange.replies += _message({"role": "assistant", "finish_reason": merged.get("finish_reason"), **of})
+        elif isinstance(name, str) and name in _ROLES:
+            exchange.asked += _message({**merged, "role": _ROLES[name]})
     if not exchange.asked and not exchange.replies:
         exchange.asked = list(_numbered(facts, "gen_ai.prompt"))
         exchange.replies = list(_numbered(facts, "gen_ai.completion"))
@@ -215,26 +229,6 @@ def as_text(value: object) -> str:
         return ""
 
 
-def _of_events(events: list[Event], exchange: Spoken) -> None:
-    for event in events:
-        facts = attributes(event.attributes)
-        name = event.name or event.eventName or facts.get("event.name")
-        body = plain(event.body)
-        merged = {**facts, **body} if isinstance(body, dict) else facts
-        if name == "gen_ai.content.prompt":
-            for message in _list(facts.get("gen_ai.prompt")):
-                exchange.asked += _message(message)
-        elif name == "gen_ai.content.completion":
-            for message in _list(facts.get("gen_ai.completion")):
-                exchange.replies += _message(message)
-        elif name == "gen_ai.choice":
-            inner = _json(merged.get("message"))
-            of = inner if isinstance(inner, dict) else {"content": inner} if isinstance(inner, str) else merged
-            exchange.replies += _message({"role": "assistant", "finish_reason": merged.get("finish_reason"), **of})
-        elif isinstance(name, str) and name in _ROLES:
-            exchange.asked += _message({**merged, "role": _ROLES[name]})
-
-
 def _message(raw: object) -> list[Message]:
     """Read a message of either shape: `parts`, or `content` and `tool_calls`."""
     if not isinstance(raw, dict):
@@ -243,17 +237,13 @@ def _message(raw: object) -> list[Message]:
     made = Message(role=role if isinstance(role, str) else "assistant")
     made.finish_reason = reason if isinstance(reason, str) else None
     texts: list[str] = []
-    for part in _list(raw.get("parts")):
-        _part(part, made, texts)
-    # Content as a list of parts where it is one written as JSON.
+    # Content may be a list of parts, also one written as JSON.
     value = raw.get("content")
-    decoded = _json(value) if isinstance(value, str) and value.startswith("[{") else value
-    content = decoded if isinstance(decoded, list) else value
-    if isinstance(content, list):
-        for part in content:
-            _part(part, made, texts)
-    elif content is not None:
-        texts.append(as_text(content))
+    content = _json(value) if isinstance(value, str) and value.startswith("[{") else value
+    for part in (*_list(raw.get("parts")), *(content if isinstance(content, list) else ())):
+        _part(part, made, texts)
+    if not isinstance(content, list) and value is not None:
+        texts.append(as_text(value))
     made.text = "\n".join(t for t in texts if t)
     for call in _list(raw.get("tool_calls")):
         made.calls += _call(call)
@@ -332,6 +322,7 @@ _USAGE = (
     ("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens"),
 )
 """Names of the figures of `Tokens`, in its order."""
+_MODEL_CALLS = ("chat", "text_completion", "generate_content", "completion")
 _TIER = ("openai.response.service_tier", "gen_ai.openai.response.service_tier")
 
 
@@ -364,17 +355,6 @@ class Moment(Struct, kw_only=True):
         return (status.message if status is not None else None) or as_text(self.facts.get("error.type"))
 
 
-class _Above(Struct, frozen=True):
-    """The span that encloses another."""
-
-    thread: str = MAIN
-    agent: bool = False
-    model: bool = False
-
-
-_TOP = _Above()
-
-
 class Reader(Conversation):
     """Reads the spans of one conversation. A message counts when it first appears: later model calls repeat it."""
 
@@ -382,7 +362,8 @@ class Reader(Conversation):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.enclosing: dict[tuple[str, str], _Above] = {}
+        self.enclosing: dict[tuple[str, str], tuple[str, bool, bool]] = {}
+        """The thread of each span, and whether it is or lies in one of an agent, of a model."""
         self.seen: set[tuple[object, ...]] = set()
         self.open: dict[str, list[str]] = {}
         """Calls by tool that may wait for a span. Some have their result already."""
@@ -392,12 +373,12 @@ class Reader(Conversation):
         for moment in moments:
             self.builder.artifact_id, self.builder.line = moment.artifact_id, moment.line
             span, is_agent = moment.span, moment.kind == "agent"
-            above = self.enclosing.get((span.traceId, span.parentSpanId or ""), _TOP)
-            self.thread = span.spanId if is_agent and above.agent else above.thread
-            self.enclosing[span.traceId, span.spanId] = _Above(
-                self.thread, above.agent or is_agent, above.model or moment.kind == "model"
-            )
-            if moment.kind == "model" and not above.model:  # a call told by two instrumentations is one
+            above = self.enclosing.get((span.traceId, span.parentSpanId or ""), (MAIN, False, False))
+            thread, in_agent, in_model = above
+            self.thread = span.spanId if is_agent and in_agent else thread
+            within = (self.thread, in_agent or is_agent, in_model or moment.kind == "model")
+            self.enclosing[span.traceId, span.spanId] = within
+            if moment.kind == "model" and not in_model:  # a call told by two instrumentations is one
                 self.model_call(moment)
             elif moment.kind == "tool":
                 self.tool_span(moment)
@@ -444,9 +425,12 @@ class Reader(Conversation):
         model = facts.get("gen_ai.response.model") or facts.get("gen_ai.request.model")
         step = self.builder.step(None, as_text(model) or None, moment.ended, self.thread)
         step.message_id = as_text(facts.get("gen_ai.response.id")) or None
-        tokens = Tokens(
-            *(next((n for k in names if (n := _tokens(facts.get(k))) is not None), None) for names in _USAGE)
-        )
+        figures: list[int | None] = []
+        for names in _USAGE:
+            logged = next((value for name in names if (value := facts.get(name)) is not None), None)
+            number = as_int(logged)
+            figures.append(count(logged if number is None else number))
+        tokens = Tokens(*figures)
         cached = (tokens.cache_read or 0) + (tokens.cache_write or 0)
         if tokens.input is not None and cached <= tokens.input:
             # The conventions say that input tokens SHOULD include cached ones; not where more were cached.
@@ -496,11 +480,6 @@ class Reader(Conversation):
             record_arguments(self.builder, call)
 
 
-def _tokens(value: object) -> int | None:
-    n = as_int(value)
-    return count(value if n is None else n)
-
-
 class _Seen(Struct):
     """Spans and logs of the files, by trace and span."""
 
@@ -522,19 +501,22 @@ class _Seen(Struct):
                 self.logs.setdefault(record.traceId or "", {}).setdefault(record.spanId or "", []).append(record)
             else:
                 facts = attributes(record.attributes)
-                kind = _kind(facts)
+                operation = facts.get("gen_ai.operation.name")
+                if operation in ("invoke_agent", "invoke_workflow"):
+                    kind = "agent"
+                elif operation == "execute_tool" or (operation is None and "gen_ai.tool.name" in facts):
+                    kind = "tool"
+                else:
+                    is_model = operation in _MODEL_CALLS or (operation is None and "gen_ai.request.model" in facts)
+                    kind = "model" if is_model else "other"
                 moments = self.moments.setdefault(record.traceId, {})
                 saw(artifact, "repeated_span" if record.spanId in moments else f"span.{kind}")
                 if record.spanId not in moments:
                     moments[record.spanId] = Moment(
-                        span=record,
-                        kind=kind,
-                        facts=facts,
+                        span=record, kind=kind, facts=facts, artifact_id=artifact.artifact_id,
                         resource=attributes(resource.attributes) if resource is not None else {},
-                        artifact_id=artifact.artifact_id,
-                        line=ordinal if number is None else number,
-                        events=list(record.events or ()),
-                    )
+                        line=ordinal if number is None else number, events=list(record.events or ()),
+                    )  # fmt: skip
 
     def take(self, name: str, traces: Iterable[str]) -> list[Session]:
         """Remove these traces and return their session; none if no span is of a model, a tool or an agent."""
@@ -556,12 +538,9 @@ class _Seen(Struct):
         agent = next((m for m in moments if m.kind == "agent"), first)
         named = agent.facts.get("gen_ai.agent.name") or agent.resource.get("service.name")
         version = agent.facts.get("gen_ai.agent.version") or agent.resource.get("service.version")
+        agent_name = named if isinstance(named, str) else "unknown"
         session = Session(
-            session_id=name,
-            context="product",
-            format="otel-genai",
-            agent=named if isinstance(named, str) else "unknown",
-            artifact_id=first.artifact_id,
+            session_id=name, context="product", format="otel-genai", agent=agent_name, artifact_id=first.artifact_id
         )
         session.agent_version = version if isinstance(version, str) else None
         session = Reader(session).build(moments)
@@ -573,7 +552,7 @@ class _Seen(Struct):
 def read(inputs: list[Input]) -> Reading:
     """Read all files of a group. A span that occurs in several files counts once."""
     seen = _Seen()
-    for source in _in_order(inputs):
+    for source in sorted(inputs, key=lambda i: i.artifact.artifact_id):
         for number, export in _exports(source, source.artifact):
             seen.add(source.artifact, number, export)
     spans = ((trace, m.facts.get(_CONVERSATION)) for trace, of_trace in seen.moments.items() for m in of_trace.values())
@@ -583,7 +562,7 @@ def read(inputs: list[Input]) -> Reading:
 
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
     """Yield the same sessions, each when the last of its batches is read. A first pass finds that batch."""
-    inputs = _in_order(inputs)
+    inputs = sorted(inputs, key=lambda i: i.artifact.artifact_id)
     last: dict[str, tuple[int, int]] = {}
     spans: list[tuple[str, Any]] = []
     for n, source in enumerate(inputs):
@@ -604,10 +583,6 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
             seen.add(source.artifact, number, export)
             for name in ends.get((n, at), ()):
                 yield Reading(seen.take(name, groups[name]))
-
-
-def _in_order(inputs: list[Input]) -> list[Input]:
-    return sorted(inputs, key=lambda i: i.artifact.artifact_id)
 
 
 def _conversations(spans: Iterable[tuple[str, Any]]) -> dict[str, list[str]]:
@@ -639,13 +614,3 @@ def _raws(export: Export) -> Iterator[tuple[Resource | None, Raw, bool]]:
             for scope in scopes or ():
                 yield from ((batch.resource, raw, True) for raw in scope.spans or ())
                 yield from ((batch.resource, raw, False) for raw in scope.logRecords or ())
-
-
-def _kind(facts: dict[str, Any]) -> str:
-    operation = facts.get("gen_ai.operation.name")
-    if operation in ("invoke_agent", "invoke_workflow"):
-        return "agent"
-    if operation == "execute_tool" or (operation is None and "gen_ai.tool.name" in facts):
-        return "tool"
-    is_model = operation in ("chat", "text_completion", "generate_content", "completion")
-    return "model" if is_model or (operation is None and "gen_ai.request.model" in facts) else "other"
