@@ -6,6 +6,7 @@ Annotations are no strings here: the decoder would evaluate each, which takes lo
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from msgspec import Raw, Struct
 
 from agentsignals.changes.hunks import Hunk, changed, marks_of, unified
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.bounds import amount, count, whole
+from agentsignals.formats.bounds import amount, whole
 from agentsignals.formats.builder import RESULT_CHARS_KEPT
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import by_session, once
@@ -22,6 +23,7 @@ from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.pi import OPENCLAW, PROFILE, session_of
 from agentsignals.formats.records import all_lines, decoded, decoder, saw
+from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import (
     ABANDONED,
     MAIN,
@@ -207,7 +209,12 @@ class _Tree:
     """One session: the entries of all its files, each once."""
 
     def __init__(self, files: list[_File]) -> None:
-        self.files = _used_files(files)
+        # All files with ids are used, else the largest. The others say so.
+        self.files = [f for f in files if f.has_ids] or [max(files, key=lambda f: (len(f.entries), f.order))]
+        for file in files:
+            if file not in self.files:
+                file.artifact.note = f"an earlier copy of {self.files[-1].artifact.path}, which counts"
+                saw(file.artifact, "repeated", len(file.entries))
         self.header = next((f.header for f in self.files if f.header is not None), None)
         self.session_id = files[0].session_id
         header = self.header or Entry()
@@ -233,8 +240,10 @@ class _Tree:
         reader = self.reader()
         builder = reader.builder
         own: list[_Key] = []
-        rows = zip(self.entries, self.stamps, _threads(self.entries), self.copied, self.places, strict=True)
-        for entry, at, thread, copy, (artifact, number) in rows:
+        live = _live(self.entries)
+        rows = zip(self.entries, self.stamps, self.copied, self.places, strict=True)
+        for n, (entry, at, copy, (artifact, number)) in enumerate(rows):
+            thread = MAIN if entry.id is None or n in live else ABANDONED  # without ids (v1) it is one conversation
             builder.artifact_id, builder.line = artifact.artifact_id, number
             if not copy:
                 reader.take(entry, at, thread)
@@ -270,24 +279,6 @@ class _Tree:
         return reader
 
 
-def _used_files(files: list[_File]) -> list[_File]:
-    """Return the files whose entries are used: all that have ids, else the largest. Note it in the others."""
-    with_ids = [f for f in files if f.has_ids]
-    used = with_ids or [max(files, key=lambda f: (len(f.entries), f.order))]
-    for file in files:
-        if file not in used:
-            file.artifact.note = f"an earlier copy of {used[-1].artifact.path}, which counts"
-            for _ in file.entries:
-                saw(file.artifact, "repeated")
-    return used
-
-
-def _threads(entries: Sequence[Entry]) -> list[str]:
-    """Return `main` or `abandoned` for each entry. Entries without ids (v1) are one conversation."""
-    live = _live(entries)
-    return [MAIN if entry.id is None or n in live else ABANDONED for n, entry in enumerate(entries)]
-
-
 def _copy_key(entry: Entry) -> _Key:
     """Return a key that an entry shares with its copies. Ids would not do: a v1 file has none until Pi rewrites it."""
     message = entry.message or Message()
@@ -298,34 +289,20 @@ def _copy_key(entry: Entry) -> _Key:
 def _live(entries: Sequence[Entry]) -> set[int]:
     """Return the positions on the paths to the root from the last entry, and from the last that says something.
 
-    They differ when an extension noted its state on an older branch after the end of the conversation.
+    They differ when an extension noted its state on an older branch after the end of the conversation. A lost parent (a
+    skipped line) is taken to be the entry before: one bad line must not abandon everything before it.
     """
     position = {entry.id: n for n, entry in enumerate(entries) if entry.id is not None}
     live: set[int] = set()
-    spoken_leaf = next((n for n in range(len(entries) - 1, -1, -1) if entries[n].type in _CONVERSATION), None)
+    spoken_leaf = next((n for n in range(len(entries) - 1, -1, -1) if entries[n].type in _CONVERSATION), -1)
     for leaf in (spoken_leaf, len(entries) - 1):
-        if leaf is not None and leaf >= 0:
-            for n in _path(entries, position, leaf):
-                if n in live:
-                    break
-                live.add(n)
+        n = leaf
+        while n >= 0 and n not in live:
+            live.add(n)
+            entry = entries[n]
+            is_root = entry.parentId is None and entry.id is not None
+            n = -1 if is_root else position.get(entry.parentId or "", n - 1)
     return live
-
-
-def _path(entries: Sequence[Entry], position: dict[str, int], leaf: int) -> Iterator[int]:
-    """Yield positions from an entry to its root.
-
-    A lost parent (a skipped line) is taken to be the entry before: one bad line must not abandon everything before it.
-    """
-    n = leaf
-    for _ in range(len(entries)):
-        yield n
-        entry = entries[n]
-        if entry.parentId is None and entry.id is not None:
-            return
-        n = position.get(entry.parentId or "", n - 1)
-        if n < 0:
-            return
 
 
 class Reader(Conversation):
@@ -475,7 +452,12 @@ class Reader(Conversation):
             body, _, rest = text.partition("</skill>")
             self.event("meta", f"{body}</skill>", at)
             kind, text = "slash_command", f"/skill:{skill.group(1)} {rest.strip()}".strip()
-        files, text = _attached_files(text)
+        end = 0  # of the files that the prompt begins with (`pi @file`)
+        while text.startswith('<file name="', end) and (stop := text.find("</file>", end)) >= 0:
+            end = stop + len("</file>")
+            while end < len(text) and text[end].isspace():
+                end += 1
+        files, text = text[:end].rstrip(), text[end:]
         if files:
             self.event("meta", files, at)
         if text or files or any(block.type == "image" for block in _blocks(message.content)):
@@ -493,33 +475,12 @@ def _charge(step: Step, usage: Usage) -> None:
 
     A cost of zero with tokens is a provider without prices, not a free call.
     """
-    fresh, output = count(usage.input), count(usage.output)
-    read, written = count(usage.cacheRead), count(usage.cacheWrite)
-    if not (fresh or output or read or written):
-        return
-    step.input_tokens, step.output_tokens, step.cache_read_tokens, step.cache_write_tokens = (
-        fresh,
-        output,
-        read,
-        written,
-    )
-    step.reasoning_tokens = count(usage.reasoning if usage.reasoning is not None else usage.reasoningTokens)
-    total = usage.cost.total if usage.cost is not None else None
-    if total:
-        step.cost_usd, step.cost_source = amount(total), "recorded"
-
-
-def _attached_files(text: str) -> tuple[str, str]:
-    """Split the files that a prompt began with (`pi @file`) from its text."""
-    end = 0
-    while text.startswith('<file name="', end):
-        stop = text.find("</file>", end)
-        if stop < 0:
-            break
-        end = stop + len("</file>")
-        while end < len(text) and text[end].isspace():
-            end += 1
-    return text[:end].rstrip(), text[end:]
+    tokens = tokens_of(usage, "apart")
+    if any(tokens[:4]):
+        charge(step, tokens)
+        total = usage.cost.total if usage.cost is not None else None
+        if total:
+            step.cost_usd, step.cost_source = amount(total), "recorded"
 
 
 def _numbered_hunks(diff: str) -> Iterator[Hunk]:
@@ -528,8 +489,11 @@ def _numbered_hunks(diff: str) -> Iterator[Hunk]:
     A `+` line has its new number, a `-` line its old one; the number in the other file follows from the lines added and
     removed so far. Context lines are only counted: the first versions number them wrongly after a gap.
     """
+    lines = diff.split("\n")
+    gaps = [n for n, line in enumerate(lines) if not line or line[1:].lstrip(" ").startswith("...")]
     shift = 0
-    for run in _runs(diff.split("\n")):
+    for begin, end in pairwise((-1, *gaps, len(lines))):
+        run = lines[begin + 1 : end]
         marks = marks_of(run)
         n, numbered = next(((n, m) for n, line in enumerate(run) if (m := _NUMBERED.match(line))), (0, None))
         if numbered is not None:
@@ -538,12 +502,3 @@ def _numbered_hunks(diff: str) -> Iterator[Hunk]:
             if (hunk := changed(*starts, marks)) is not None:
                 yield hunk
         shift += marks.count("+") - marks.count("-")
-
-
-def _runs(lines: list[str]) -> Iterator[list[str]]:
-    begin = 0
-    for n, line in enumerate(lines):
-        if not line or ("..." in line and line[1:].lstrip(" ").startswith("...")):
-            yield lines[begin:n]
-            begin = n + 1
-    yield lines[begin:]
