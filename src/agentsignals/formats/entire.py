@@ -7,17 +7,15 @@ They give checkpoints and no sessions. The transcript itself is the agent's own 
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from agentsignals.formats import Card, Claim, Format, Input, Material, Reading
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import decoded, document, lines, saw
 from agentsignals.model import Checkpoint, logged_iso
 
-_Kind = Literal["session", "checkpoint", "task", "compact"]
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}-(?=.)")
 
 
@@ -75,18 +73,12 @@ _compact = msgspec.json.Decoder(Compact).decode
 def claims(head: Head) -> Claim | None:
     """Claim documents that name a checkpoint, and lines with the version of Entire's command."""
     keys = head.document.keys()
-    kind: _Kind
-    if _is_compact(head.data):
-        kind = "compact"
-    elif {"checkpoint_id", "session_id"} <= keys:
-        kind = "session"
-    elif {"checkpoint_id", "sessions", "strategy"} <= keys:
-        kind = "checkpoint"
-    elif {"session_id", "tool_use_id", "checkpoint_uuid"} <= keys:
-        kind = "task"
-    else:
+    is_compact = _is_compact(head.data)
+    of_session = {"checkpoint_id", "session_id"} <= keys
+    of_checkpoint = not of_session and {"checkpoint_id", "sessions", "strategy"} <= keys
+    if not (is_compact or of_session or of_checkpoint or {"session_id", "tool_use_id", "checkpoint_uuid"} <= keys):
         return None
-    session_id = head.document.get("session_id") if kind in ("session", "task") else None
+    session_id = None if is_compact or of_checkpoint else head.document.get("session_id")
     named = session_id if isinstance(session_id, str) else ""
     return Claim(keys=[f"session:{_without_date(named)}"] if named else [], beside=True)
 
@@ -102,66 +94,41 @@ def read(inputs: list[Input]) -> Reading:
         metadata = document(source.data, source.artifact, _metadata)
         if metadata is None:
             continue
-        kind = _kind_of(metadata)
-        saw(source.artifact, f"entire.{kind or 'unknown'}")
+        kind = "unknown"
+        if metadata.checkpoint_id is not None and metadata.session_id is not None:
+            kind = "session"
+        elif metadata.checkpoint_id is not None and bytes(metadata.sessions) and metadata.strategy is not None:
+            kind = "checkpoint"
+        elif metadata.session_id and metadata.tool_use_id and metadata.checkpoint_uuid:
+            kind = "task"
+        saw(source.artifact, f"entire.{kind}")
         if kind == "session" and metadata.session_id and metadata.checkpoint_id:
             checkpoints = by_session.setdefault(_without_date(metadata.session_id), {})
             usage, lines_of = metadata.token_usage or Usage(), metadata.initial_attribution or Attribution()
             start = metadata.checkpoint_transcript_start
+            counted = {name: getattr(lines_of, name) for name in Attribution.__struct_fields__}
             checkpoint = Checkpoint(
-                checkpoint_id=metadata.checkpoint_id,
-                created_at=logged_iso(metadata.created_at),
-                branch=metadata.branch or None,
-                agent_lines=lines_of.agent_lines,
-                human_added=lines_of.human_added,
-                human_modified=lines_of.human_modified,
-                human_removed=lines_of.human_removed,
-                total_committed=lines_of.total_committed,
-                agent_percentage=lines_of.agent_percentage,
-                files_touched=metadata.files_touched,
+                checkpoint_id=metadata.checkpoint_id, created_at=logged_iso(metadata.created_at), **counted,
+                branch=metadata.branch or None, files_touched=metadata.files_touched,
                 transcript_start=start if start is not None else metadata.transcript_lines_at_start,
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                cache_read_tokens=usage.cache_read_tokens,
-                cache_write_tokens=usage.cache_creation_tokens,
-                api_calls=usage.api_call_count,
-            )
-            checkpoints[checkpoint.checkpoint_id] = _united(checkpoints.get(checkpoint.checkpoint_id), checkpoint)
+                input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, api_calls=usage.api_call_count,
+                cache_read_tokens=usage.cache_read_tokens, cache_write_tokens=usage.cache_creation_tokens,
+            )  # fmt: skip
+            if (earlier := checkpoints.get(checkpoint.checkpoint_id)) is not None:
+                # Two copies of a record (two refs of one checkpoint): the earlier one, completed by the later.
+                first, second = sorted((earlier, checkpoint), key=_when)
+                absent = {f: getattr(second, f) for f in Checkpoint.__struct_fields__ if getattr(first, f) is None}
+                checkpoint = structs.replace(first, **absent)
+            checkpoints[checkpoint.checkpoint_id] = checkpoint
     return Reading(
         checkpoints={session_id: sorted(rows.values(), key=_when) for session_id, rows in by_session.items()}
     )
 
 
-def _kind_of(metadata: Metadata) -> _Kind | None:
-    """Return the kind of a document that was read whole."""
-    if metadata.checkpoint_id is not None and metadata.session_id is not None:
-        return "session"
-    if metadata.checkpoint_id is not None and bytes(metadata.sessions) and metadata.strategy is not None:
-        return "checkpoint"
-    return "task" if metadata.session_id and metadata.tool_use_id and metadata.checkpoint_uuid else None
-
-
 def _is_compact(data: bytes) -> bool:
     end = data.find(b"\n")
     first = decoded(data[: end if end >= 0 else len(data)], Compact)
-    return (
-        first is not None
-        and first.v is not None
-        and first.agent is not None
-        and first.cli_version is not None
-        and bool(first.type)
-    )
-
-
-def _united(earlier: Checkpoint | None, other: Checkpoint) -> Checkpoint:
-    """Unite two copies of a record (two refs of one checkpoint): the earlier one, completed by the later."""
-    if earlier is None:
-        return other
-    first, second = sorted((earlier, other), key=_when)
-    pairs: list[tuple[str, Any, Any]] = [
-        (f, getattr(first, f), getattr(second, f)) for f in Checkpoint.__struct_fields__
-    ]
-    return Checkpoint(**{name: a if a is not None else b for name, a, b in pairs})
+    return first is not None and bool(first.type) and None not in (first.v, first.agent, first.cli_version)
 
 
 def _when(row: Checkpoint) -> tuple[int, str]:

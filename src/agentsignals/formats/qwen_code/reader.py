@@ -14,7 +14,7 @@ from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import SHELL
 from agentsignals.formats.qwen_code import PROFILE
 from agentsignals.formats.records import decoded, decoder, lines, saw
-from agentsignals.model import ABANDONED, MAIN, REPLAYED, Session, Step, ToolCall, logged_iso
+from agentsignals.model import ABANDONED, MAIN, REPLAYED, Step, ToolCall, logged_iso
 
 
 class Call(Struct, gc=False):
@@ -128,12 +128,9 @@ class UiEvent(Struct, gc=False, kw_only=True):
     @property
     def usage(self) -> Usage:
         return Usage(
-            promptTokenCount=self.input_token_count,
-            candidatesTokenCount=self.output_token_count,
-            thoughtsTokenCount=self.thoughts_token_count,
-            cachedContentTokenCount=self.cached_content_token_count,
-            totalTokenCount=self.total_token_count,
-        )
+            self.input_token_count, self.output_token_count, self.thoughts_token_count, self.cached_content_token_count,
+            self.total_token_count,
+        )  # fmt: skip
 
 
 class Payload(Struct, gc=False, kw_only=True):
@@ -155,7 +152,14 @@ _ABORTED = "Request was aborted."
 
 def read(inputs: list[Input]) -> Reading:
     """Read a group of files. Those of one session are united by record id."""
-    return Reading([_read(session_id, files) for session_id, files in sorted(by_session(inputs, _File).items())])
+    reading = Reading()
+    for session_id, files in sorted(by_session(inputs, _File).items()):
+        reader = Reader(files[0].source.session(session_id, "qwen-code", PROFILE.agent))
+        for file, number, record in once(files, lambda file: file.records, lambda record: record.uuid):
+            reader.builder.artifact_id, reader.builder.line = file.source.artifact.artifact_id, number
+            reader.take(record, is_live=not record.uuid or record.uuid in file.live)
+        reading.sessions.append(reader.builder.finish())
+    return reading
 
 
 class _File:
@@ -170,28 +174,15 @@ class _File:
         self.session_id = first or source.session_hint or source.artifact.artifact_id
         last = max((r.timestamp for _, r in self.records if r.timestamp), default="")
         self.order = (all(r.agentId for _, r in self.records), last, len(self.records), source.artifact.sha256)
-        self.live = _live([record for _, record in self.records])
-
-
-def _live(records: list[Record]) -> frozenset[str]:
-    """Return the ids on the path from the last record to the first. A rewind leaves abandoned records off that path."""
-    chain = [r for r in records if r.uuid and not r.agentId]
-    place = {r.uuid: n for n, r in enumerate(chain)}
-    live: set[str] = set()
-    at = len(chain) - 1
-    while at >= 0 and (name := chain[at].uuid or "") not in live:
-        live.add(name)
-        parent = chain[at].parentUuid
-        at = -1 if parent is None else place.get(parent, at - 1)  # a lost line does not abandon what was before it
-    return frozenset(live)
-
-
-def _read(session_id: str, files: list[_File]) -> Session:
-    reader = Reader(files[0].source.session(session_id, "qwen-code", PROFILE.agent))
-    for file, number, record in once(files, lambda file: file.records, lambda record: record.uuid):
-        reader.builder.artifact_id, reader.builder.line = file.source.artifact.artifact_id, number
-        reader.take(record, is_live=not record.uuid or record.uuid in file.live)
-    return reader.builder.finish()
+        self.live: set[str] = set()
+        """Ids on the path from the last record to the first. A rewind leaves abandoned records off that path."""
+        chain = [r for _, r in self.records if r.uuid and not r.agentId]
+        place = {r.uuid: n for n, r in enumerate(chain)}
+        at = len(chain) - 1
+        while at >= 0 and (name := chain[at].uuid or "") not in self.live:
+            self.live.add(name)
+            parent = chain[at].parentUuid
+            at = -1 if parent is None else place.get(parent, at - 1)  # a lost line abandons nothing before it
 
 
 class Reader(Conversation):

@@ -28,15 +28,29 @@ def claims(head: Head) -> Claim | None:
     """
     if b'"conversations"' not in head.data:
         return None
-    rows = head.records or head.items or [head.document]
-    first = rows[0] if rows else {}
+    first = (head.records or head.items or [head.document])[0]
     if "conversations" in first:
-        if any(k in first for k in _OTHERS) or not _is_conversation(first["conversations"], head):
-            return None
         conversation = first["conversations"]
+        if conversation is CUT:
+            is_one = _ROW.search(head.data) is not None
+        else:
+            is_one = (
+                isinstance(conversation, list)
+                and bool(conversation)
+                and all(
+                    isinstance(message, dict) and "from" in message and "value" in message
+                    for message in conversation[:2]
+                )
+            )
+        if not is_one or any(name in first for name in _OTHERS):
+            return None
         return Claim(keys=[] if conversation is CUT else [f"session:{name_of(first.get('id'), conversation)}"])
-    wrapped = first.get("rows", CUT if not first else None)
-    return Claim(keys=[]) if (wrapped is CUT or _holds_rows(wrapped)) and _is_cut_list(head) else None
+    # A list, or its wrapper, whose first row is longer than the window.
+    rows = first.get("rows", CUT if not first else None)
+    begin = rows[0] if isinstance(rows, list) and rows else None
+    holds_rows = rows is CUT or (isinstance(begin, dict) and isinstance(begin.get("row"), dict))
+    is_list = _LIST.match(head.data.lstrip(b"\xef\xbb\xbf \t\r\n")) and _ROW.search(head.data)
+    return Claim(keys=[]) if holds_rows and is_list else None
 
 
 def name_of(row_id: object, conversation: list[dict[str, Any]]) -> str:
@@ -48,25 +62,6 @@ def name_of(row_id: object, conversation: list[dict[str, Any]]) -> str:
     digest = hashlib.blake2b(msgspec.json.encode(messages), digest_size=_DIGEST_BYTES).hexdigest()
     named = isinstance(row_id, str | int) and not isinstance(row_id, bool) and row_id != ""
     return f"{row_id}-{digest}" if named else digest
-
-
-def _is_conversation(value: Any, head: Head) -> bool:
-    if value is CUT:
-        return _ROW.search(head.data) is not None
-    if not isinstance(value, list) or not value:
-        return False
-    return all(isinstance(message, dict) and "from" in message and "value" in message for message in value[:2])
-
-
-def _holds_rows(value: Any) -> bool:
-    first = value[0] if isinstance(value, list) and value else None
-    return isinstance(first, dict) and isinstance(first.get("row"), dict)
-
-
-def _is_cut_list(head: Head) -> bool:
-    """A list, or its wrapper, whose first row is longer than the window."""
-    start = head.data.lstrip(b"\xef\xbb\xbf \t\r\n")
-    return _LIST.match(start) is not None and _ROW.search(head.data) is not None
 
 
 CARD = Card(

@@ -11,6 +11,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -102,20 +103,16 @@ def results_of(value: str) -> list[Answered]:
 def call_of(value: Any) -> Called | None:
     """Return the call in an object, whose arguments may be an object or JSON. None if it is no call."""
     if isinstance(value, str):
-        value = _object(value)
+        try:
+            value = _decoder.decode(value)
+        except (ValueError, RecursionError):
+            return None
     if not isinstance(value, dict) or not isinstance(value.get("name"), str) or not value["name"]:
         return None
     arguments = value.get("arguments", value.get("parameters", {}))
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False, default=str)
     return Called(value["name"], arguments)
-
-
-def _object(text: str) -> Any:
-    try:
-        return _decoder.decode(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _payload(value: str, at: int, closing: str) -> tuple[Any, int]:
@@ -129,19 +126,14 @@ def _payload(value: str, at: int, closing: str) -> tuple[Any, int]:
     try:
         payload, end = _decoder.raw_decode(value, at)
     except (ValueError, RecursionError):
-        return _python(value, at, closing)
+        stop = value.find(closing, at, at + _PYTHON_CHARS)
+        if stop < 0 or value[at : at + 2] != "{'" or value.find(_CALL, at, stop) >= 0:
+            return None, -1
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+            return ast.literal_eval(value[at:stop].strip()), stop + len(closing)
+        return None, -1
     end = _skip(value, end)
     return (payload, end + len(closing)) if value.startswith(closing, end) else (None, -1)
-
-
-def _python(value: str, at: int, closing: str) -> tuple[Any, int]:
-    stop = value.find(closing, at, at + _PYTHON_CHARS)
-    if stop < 0 or value[at : at + 2] != "{'" or value.find(_CALL, at, stop) >= 0:
-        return None, -1
-    try:
-        return ast.literal_eval(value[at:stop].strip()), stop + len(closing)
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        return None, -1
 
 
 def _skip(value: str, at: int) -> int:
@@ -258,14 +250,7 @@ class Reader(Conversation):
 
     def __init__(self, name: str, row: Row, source: Input, number: int) -> None:
         hermes = any(getattr(row, key) is not None and getattr(row, key) != Raw() for key in _OF_HERMES)
-        session = Session(
-            session_id=name,
-            context="product",
-            format="sharegpt",
-            agent="hermes" if hermes else "unknown",
-            artifact_id=source.artifact.artifact_id,
-        )
-        session.repo = source.repo_hint
+        session = source.session(name, "sharegpt", "hermes" if hermes else "unknown")
         session.model = row.model if isinstance(row.model, str) else None
         super().__init__(session)
         self.row = row
@@ -301,7 +286,9 @@ class Reader(Conversation):
             self.step = None
         elif role in _CALLS:
             # A message that is a call, or a list of calls; anything else is text of the agent.
-            value = _json(text)
+            value = None
+            with suppress(ValueError, RecursionError):
+                value = json.loads(text)
             calls = [c for v in (value if isinstance(value, list) else [value]) if (c := call_of(v)) is not None]
             if calls:
                 self.step = self.step or self.builder.step(None, self.session.model, None)
@@ -344,13 +331,6 @@ class Reader(Conversation):
         call = self.builder.result(mine[0] if mine else "", _as_text(content), status, exit_code=code)
         if call is not None and status == "ok" and call.class_ == "edit":
             record_arguments(self.builder, call)
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _as_text(value: object) -> str:

@@ -141,15 +141,8 @@ class Reader(Conversation):
 
     def __init__(self, snapshot: Snapshot[File]) -> None:
         file, header = snapshot.document, snapshot.document.header
-        session = Session(
-            session_id=snapshot.session_id,
-            context="product",
-            format="sts",
-            agent=header.harness or "unknown",
-            artifact_id=snapshot.source.artifact.artifact_id,
-        )
-        session.title, session.repo = header.name, snapshot.source.repo_hint
-        super().__init__(session)
+        super().__init__(snapshot.source.session(snapshot.session_id, "sts", header.harness or "unknown"))
+        self.session.title = header.name
         self.builder.where(header.cwd)
         self.file, self.messages = file, [message for _, message in file.messages]
         self.used: dict[int, Used] = {}

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from msgspec import structs
 
@@ -40,12 +39,22 @@ CARD = Card(
     ),
 )
 
+_WORDS = {"user_input": "user_response", "planner_response": "response"}
 _PLACE = re.compile(r"/\.windsurf/transcripts/([\w-]{8,})\.jsonl\Z")
 
 
 def claims(head: Head) -> Claim | None:
     """Recognize steps with their content under the name of their type. One must be a message of person or agent."""
-    if not head.records or not all(_is_step(r) for r in head.records) or not any(map(_says, head.records)):
+    for record in head.records:
+        kind = record.get("type")
+        if (
+            not isinstance(kind, str)
+            or not isinstance(record.get("status"), str)
+            or not isinstance(record.get(kind), dict)
+        ):
+            return None
+    words = ((record[kind], _WORDS[kind]) for record in head.records if (kind := record["type"]) in _WORDS)
+    if not any(isinstance(body.get(name), str) for body, name in words):
         return None
     session_id = session_of(head.path)
     return Claim(keys=[f"session:{session_id}"] if session_id else [], beside=not session_id)
@@ -55,16 +64,6 @@ def session_of(path: str) -> str | None:
     """Return the session that a transcript's path names."""
     place = _PLACE.search(path)
     return place[1] if place else None
-
-
-def _is_step(record: dict[str, Any]) -> bool:
-    kind = record.get("type")
-    return isinstance(kind, str) and isinstance(record.get("status"), str) and isinstance(record.get(kind), dict)
-
-
-def _says(record: dict[str, Any]) -> bool:
-    words = {"user_input": "user_response", "planner_response": "response"}.get(record["type"])
-    return words is not None and isinstance(record[record["type"]].get(words), str)
 
 
 FORMAT = Format(

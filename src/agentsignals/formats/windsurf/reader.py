@@ -10,9 +10,10 @@ from agentsignals.changes.hunks import between, created
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import whole
 from agentsignals.formats.conversation import Conversation
+from agentsignals.formats.documents import string
 from agentsignals.formats.records import decoder, lines, saw
 from agentsignals.formats.windsurf import PROFILE, session_of
-from agentsignals.model import CallStatus, Session, Step, ToolCall
+from agentsignals.model import CallStatus, Step, ToolCall
 
 _RESULT_FIELDS = ("content", "output", "total_results", "exit_code", "user_rejected", "acknowledgement_type")
 """Fields of a step that are no arguments of its tool."""
@@ -27,27 +28,26 @@ def read(inputs: list[Input]) -> Reading:
     for source in inputs:
         session_id = source.session_hint or session_of(source.artifact.path) or source.artifact.artifact_id
         copies.setdefault(session_id, []).append(source)
-    return Reading([_read(session_id, copies[session_id]) for session_id in sorted(copies)])
-
-
-def _read(session_id: str, copies: list[Input]) -> Session:
-    largest = max(copies, key=lambda i: (len(i.data), i.artifact.sha256))
-    for source in copies:
-        records = list(lines(source.data, source.artifact, decoder(_Record).decode))
-        for _, record in records:
-            saw(source.artifact, _kind(record)[:80] or "untyped")
-        if source is largest:
-            steps = records
-        else:
-            source.artifact.note = f"an earlier copy of {largest.artifact.path}, which counts"
-            saw(source.artifact, "repeated", len(records))
-    reader = Reader(largest.session(session_id, "windsurf", PROFILE.agent))
-    folders = (_string(_body(record), "cwd") for _, record in steps)
-    reader.builder.where(next(filter(None, folders), None))
-    for number, record in steps:
-        reader.builder.line = number
-        reader.take(record)
-    return reader.builder.finish()
+    reading = Reading()
+    for session_id in sorted(copies):
+        largest = max(copies[session_id], key=lambda i: (len(i.data), i.artifact.sha256))
+        for source in copies[session_id]:
+            records = list(lines(source.data, source.artifact, decoder(_Record).decode))
+            for _, record in records:
+                saw(source.artifact, _kind(record)[:80] or "untyped")
+            if source is largest:
+                steps = records
+            else:
+                source.artifact.note = f"an earlier copy of {largest.artifact.path}, which counts"
+                saw(source.artifact, "repeated", len(records))
+        reader = Reader(largest.session(session_id, "windsurf", PROFILE.agent))
+        folders = (string(_body(record).get("cwd")) for _, record in steps)
+        reader.builder.where(next(filter(None, folders), None))
+        for number, record in steps:
+            reader.builder.line = number
+            reader.take(record)
+        reading.sessions.append(reader.builder.finish())
+    return reading
 
 
 class Reader(Conversation):
@@ -60,11 +60,11 @@ class Reader(Conversation):
         kind, body = _kind(record), _body(record)
         if kind == "user_input":
             self.step = None
-            if text := (_string(body, "user_response") or "").strip():
+            if text := (string(body.get("user_response")) or "").strip():
                 self.builder.turn("prompt", text)
         elif kind == "planner_response":
             self.step = self.builder.step(None, None)
-            self.event("text", _string(body, "response") or "", None, self.step)
+            self.event("text", string(body.get("response")) or "", None, self.step)
         elif PROFILE.tool(kind) is None:
             self.event("unknown", kind[:80] or "step without a type")
         else:
@@ -72,16 +72,21 @@ class Reader(Conversation):
             arguments = {name: _plain(value) for name, value in body.items() if name not in _RESULT_FIELDS}
             call = self.builder.call(
                 f"#{len(self.session.tool_calls)}", kind, msgspec.json.encode(arguments), PROFILE.tool(kind), None,
-                self.step, folder=_string(body, "cwd"),
+                self.step, folder=string(body.get("cwd")),
             )  # fmt: skip
-            text = _string(body, "output") or _string(body, "content") or ""
-            status = _status(body, record.get("status"))
+            text = string(body.get("output")) or string(body.get("content")) or ""
+            ended = record.get("status")
+            status: CallStatus = "unknown"
+            if body.get("user_rejected") is True or body.get("acknowledgement_type") == _REFUSED:
+                status = "rejected"
+            elif ended in ("done", "error"):
+                status = "ok" if ended == "done" else "error"
             self.result(call.call_id, text, status, None, body, whole(body.get("exit_code")))
 
     def edit(self, call: ToolCall, text: str, detail: _Record) -> bool:
         """Both texts are whole. An empty one is left out."""
         if call.status == "ok":
-            before, after = _string(detail, "original_content"), _string(detail, "new_content")
+            before, after = string(detail.get("original_content")), string(detail.get("new_content"))
             if before is None and after is not None:
                 self.builder.edit(call, None, "create", [created(after)])
             else:
@@ -89,14 +94,8 @@ class Reader(Conversation):
         return True
 
 
-def _status(body: _Record, status: object) -> CallStatus:
-    if body.get("user_rejected") is True or body.get("acknowledgement_type") == _REFUSED:
-        return "rejected"
-    return "ok" if status == "done" else "error" if status == "error" else "unknown"
-
-
 def _kind(record: _Record) -> str:
-    return _string(record, "type") or ""
+    return string(record.get("type")) or ""
 
 
 def _body(record: _Record) -> _Record:
@@ -107,8 +106,3 @@ def _body(record: _Record) -> _Record:
 def _plain(value: Any) -> Any:
     """Return the path of a `file:` URL."""
     return value.removeprefix("file://") if isinstance(value, str) and value.startswith("file:///") else value
-
-
-def _string(fields: _Record, name: str) -> str | None:
-    value = fields.get(name)
-    return value or None if isinstance(value, str) else None

@@ -74,15 +74,8 @@ _ROLES = structs.replace(tools.EDIT_ROLES, replace=(*tools.EDIT_ROLES.replace, (
 PROFILE = Profile(
     agent="zed",
     instructions_perhaps=(  # the first that is there: https://zed.dev/docs/ai/rules
-        ".rules",
-        ".cursorrules",
-        ".windsurfrules",
-        ".clinerules",
-        ".github/copilot-instructions.md",
-        "AGENT.md",
-        "AGENTS.md",
-        "CLAUDE.md",
-        "GEMINI.md",
+        *(".rules", ".cursorrules", ".windsurfrules", ".clinerules", ".github/copilot-instructions.md"),
+        *("AGENT.md", "AGENTS.md", "CLAUDE.md", "GEMINI.md"),
     ),
     homes=(
         "~/.local/share/zed/threads/threads.db",

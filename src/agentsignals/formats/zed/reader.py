@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, field
 from agentsignals.changes.hunks import Hunk, between, created, unified
 from agentsignals.formats import Input
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import Snapshot, as_text, each
+from agentsignals.formats.documents import Snapshot, as_text, each, inside, string
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.records import decoded, decoder, skip
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of, tokens_of_steps
@@ -134,8 +134,11 @@ class Reader(DocumentReader[Thread, Message]):
 
     @classmethod
     def _decode(cls, data: memoryview | bytes, artifact: Artifact) -> tuple[Thread, list[Message | None]]:
+        def message(raw: memoryview | bytes) -> Message:
+            return Message(Resume=True) if bytes(raw) == b'"Resume"' else decoder(Message).decode(raw)
+
         thread = decoder(Thread).decode(data)
-        return thread, each(thread.messages, _message, artifact)
+        return thread, each(thread.messages, message, artifact)
 
     @staticmethod
     def role(message: Message) -> str:
@@ -143,21 +146,21 @@ class Reader(DocumentReader[Thread, Message]):
 
     def begin(self) -> None:
         thread, session, row = self.document, self.session, self.document.zedThread
-        trees = _inside(thread.initial_project_snapshot, "worktree_snapshots")
+        trees = inside(thread.initial_project_snapshot, "worktree_snapshots")
         trees = trees if isinstance(trees, list) else []
         folders = [folder for folder in (row.get("folder_paths") or "").split("\n") if folder]
-        self.folders = folders or [path for tree in trees if (path := _string(_inside(tree, "worktree_path")))]
-        session.title = thread.title or _string(thread.summary) or row.get("summary")
-        parent = _inside(thread.subagent_context, "parent_thread_id")
-        session.parent_session_id = row.get("parent_id") or _string(parent)
+        self.folders = folders or [path for tree in trees if (path := string(inside(tree, "worktree_path")))]
+        session.title = thread.title or string(thread.summary) or row.get("summary")
+        parent = inside(thread.subagent_context, "parent_thread_id")
+        session.parent_session_id = row.get("parent_id") or string(parent)
         self.is_subagent = bool(session.parent_session_id)
-        began = _string(_inside(thread.initial_project_snapshot, "timestamp"))
+        began = string(inside(thread.initial_project_snapshot, "timestamp"))
         session.started_at = logged_iso(began or row.get("created_at"))
         session.ended_at = logged_iso(row.get("updated_at"))
-        self.model = _string(_inside(thread.model, "model"))
+        self.model = string(inside(thread.model, "model"))
         self.touched: set[str] = set()
-        branch = _inside(trees[0], "git_state", "current_branch") if trees else None
-        self.builder.where(self.folders[0] if self.folders else None, _string(branch))
+        branch = inside(trees[0], "git_state", "current_branch") if trees else None
+        self.builder.where(self.folders[0] if self.folders else None, string(branch))
 
     def end(self) -> None:
         self.charge_last()
@@ -225,23 +228,18 @@ class Reader(DocumentReader[Thread, Message]):
     def charge_last(self) -> None:
         """Set the tokens of the last model call before a prompt: the map of usage has one entry for each prompt."""
         if self.step is not None:
-            _charge(self.step, _inside(self.document.request_token_usage, self.prompt_id or ""))
+            _charge(self.step, inside(self.document.request_token_usage, self.prompt_id or ""))
         self.step = None
 
     def tool_use(self, tool: ToolUse, result: ToolResult | None, step: Step) -> None:
         arguments, kind = decoded(bytes(tool.input), Any), PROFILE.tool(tool.name)
-        path = next((p for key in (kind.path if kind else ()) if (p := _string(_inside(arguments, key)))), None)
-        about, folder = _string(_inside(arguments, "source_path")) or path, _string(_inside(arguments, "cd"))
+        path = next((p for key in (kind.path if kind else ()) if (p := string(inside(arguments, key)))), None)
+        about, folder = string(inside(arguments, "source_path")) or path, string(inside(arguments, "cd"))
         call = self.builder.call(
-            tool.id or f"#{len(self.session.tool_calls)}",
-            tool.name,
-            bytes(tool.input) or b"{}",
-            kind,
-            None,
-            step,
+            tool.id or f"#{len(self.session.tool_calls)}", tool.name, bytes(tool.input) or b"{}", kind, None, step,
             path=self.full_path(about) if about else None,
             folder=self.full_path(folder) if folder and folder != "." else None,
-        )
+        )  # fmt: skip
         if result is None:
             return
         text = _content(result.content)
@@ -256,8 +254,8 @@ class Reader(DocumentReader[Thread, Message]):
 
     def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
         output, arguments = detail
-        diff, old, new = (_inside(output, name) for name in ("diff", "old_text", "new_text"))
-        target = _string(_inside(arguments, "destination_path"))
+        diff, old, new = (inside(output, name) for name in ("diff", "old_text", "new_text"))
+        target = string(inside(arguments, "destination_path"))
         if call.name in ("delete_path", "move_path"):
             self.builder.edit(call, None, "delete", [Hunk(added=0, whole_file=True)])
         if target is not None:
@@ -281,10 +279,6 @@ class Reader(DocumentReader[Thread, Message]):
         return posixpath.join(posixpath.dirname(folder.rstrip("/")), path) if folder else path
 
 
-def _message(data: memoryview | bytes) -> Message:
-    return Message(Resume=True) if bytes(data) == b'"Resume"' else decoder(Message).decode(data)
-
-
 def _tokens(usage: object) -> Tokens:
     """Return logged tokens. A missing figure is 0; where all are, nothing was counted."""
     tokens = tokens_of(usage if isinstance(usage, dict) else None, "apart")
@@ -303,7 +297,7 @@ def _mention(block: Block) -> str:
         return ""
     uri = block.Mention.get("uri")
     about = next(iter(uri.values()), None) if isinstance(uri, dict) else uri
-    named = [_inside(about, name) for name in ("name", "abs_path", "path", "url")]
+    named = [inside(about, name) for name in ("name", "abs_path", "path", "url")]
     return "@" + posixpath.basename(next((text for text in named if isinstance(text, str)), "")).strip()
 
 
@@ -317,16 +311,6 @@ def _content(value: object) -> str:
             return "(an image)"
         return fields["text"] if isinstance(fields.get("text"), str) else as_text(value)
     return as_text(value)
-
-
-def _inside(value: object, *names: str) -> Any:
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
-
-
-def _string(value: object) -> str | None:
-    return value or None if isinstance(value, str) else None
 
 
 read = Reader.read
