@@ -224,6 +224,7 @@ CARD = Card(
 )
 FORMAT = Format(
     name="opencode",
+    marks=(b'"info"', b"ses_"),
     version=5,
     claims=claims,
     read=read_by("opencode.reader"),

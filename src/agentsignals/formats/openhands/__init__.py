@@ -127,6 +127,7 @@ CARD = Card(
 
 FORMAT = Format(
     name="openhands",
+    marks=(b'"execution_status"', b'"agent"', b'"source"'),
     version=1,
     claims=claims,
     read=read_by("openhands.reader"),

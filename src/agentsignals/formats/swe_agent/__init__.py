@@ -88,5 +88,11 @@ CARD = Card(
     limits=("No times at all.", "Cost is 0 for models that it has no price of: absent here."),
 )
 FORMAT = Format(
-    name="swe-agent", version=4, claims=claims, read=read_by("swe_agent.reader"), profile=PROFILE, card=CARD
+    name="swe-agent",
+    marks=(b'"trajectory"', b'"attempts"', b'"history"'),
+    version=4,
+    claims=claims,
+    read=read_by("swe_agent.reader"),
+    profile=PROFILE,
+    card=CARD,
 )
