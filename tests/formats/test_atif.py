@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input
 from agentsignals.formats.atif import FORMAT
 from agentsignals.formats.head import Head
-from agentsignals.model import MAIN, Artifact, Attempt, Session
-from tests.atif_steps import agent, call, document, reading, run, seen, told, used, user
+from agentsignals.model import MAIN, Attempt, Session
+from tests.atif_steps import agent, call, document, reading, run, seen, used, user
 
 # -- what is recognised ---------------------------------------------------------------------------------------------
 
@@ -67,25 +66,7 @@ def test_cached_tokens_are_no_input_tokens(metrics: dict[str, Any], expected: tu
     assert (*row, step.reasoning_tokens) == expected
 
 
-def test_a_cost_is_the_recorded_one_and_a_missing_one_is_missing() -> None:
-    steps = run(agent("a", metrics={"cost_usd": 0.25}), agent("b", metrics={"prompt_tokens": 1})).steps
-    assert [(s.cost_usd, s.cost_source) for s in steps] == [(0.25, "recorded"), (None, None)]
-
-
 # -- who speaks -----------------------------------------------------------------------------------------------------
-
-
-def test_the_task_is_a_turn_and_the_system_speaks_beside() -> None:
-    session = run({"source": "system", "message": "rules " * 900}, user("fix it"), agent("yes"), user("and that"))
-    assert [(t.kind, t.text) for t in session.turns] == [("prompt", "fix it"), ("prompt", "and that")]
-    rules = session.events[0]
-    assert (rules.kind, rules.turn, rules.n_chars) == ("meta", None, 5400)
-    assert len(rules.text or "") < 2000
-
-
-def test_parts_of_a_message_are_text_and_images_are_told() -> None:
-    parts = [{"type": "text", "text": "see"}, {"type": "image", "source": {"path": "a.png"}}, {"type": "text"}, 7]
-    assert run(user(parts)).turns[0].text == "see\n[image]\n[text]\n7"
 
 
 @pytest.mark.parametrize("message", ["", None, [], [{"type": "image"}], [{"type": "text", "text": " "}]])
@@ -93,53 +74,7 @@ def test_a_message_without_words_is_an_attachment(message: Any) -> None:
     assert [t.kind for t in run(user(message)).turns] == ["attachment"]
 
 
-def test_a_step_without_a_model_call_is_none() -> None:
-    session = run(agent("of a script", llm_call_count=0, tool_calls=[call("c1")]), agent("of a model"))
-    assert len(session.steps) == 1
-    assert [c.step for c in session.tool_calls] == [None]
-
-
 # -- calls and results ----------------------------------------------------------------------------------------------
-
-
-def test_results_go_to_the_calls_they_name_in_any_order() -> None:
-    step = agent(
-        tool_calls=[call("a", command="ls"), call("b", command="pwd")], observation=seen(("b", "2"), ("a", "1"))
-    )
-    session = run(step)
-    assert [session.events[c.result_seq or 0].text for c in session.tool_calls] == ["1", "2"]
-
-
-def test_a_call_that_a_later_step_tells_again_is_one_call() -> None:
-    again = [call("c1", command="ls")]
-    session = run(agent("I look", tool_calls=again), agent(tool_calls=again, observation=seen(("c1", "a.py"))))
-    assert [(c.call_id, c.status) for c in session.tool_calls] == [("c1", "ok")]
-    assert len(session.steps) == 1
-
-
-def test_an_id_used_twice_is_two_calls() -> None:
-    steps = [agent(tool_calls=[call("c1", command=c)], observation=seen(("c1", c))) for c in ("ls", "pwd")]
-    session = run(*steps)
-    assert [session.events[c.result_seq or 0].text for c in session.tool_calls] == ["ls", "pwd"]
-    assert len({c.call_id for c in session.tool_calls}) == 2
-
-
-def test_one_look_at_the_terminal_answers_all_that_was_typed_before_it() -> None:
-    typed = [call(None, "bash_command", keystrokes=k) for k in ("cd src\n", "cat > a.py <<E\nx\nE\n", "pytest\n")]
-    session = run(agent(tool_calls=typed, observation=seen((None, "exit status: 1\n1 passed"))))
-    assert [(c.status, c.result_tokens, c.exit_code) for c in session.tool_calls] == [
-        ("unknown", 0, None), ("unknown", 0, None), ("unknown", 6, None),
-    ]  # fmt: skip
-    assert [c.class_ for c in session.tool_calls] == ["shell", "shell", "test"]
-    assert [e.path for e in session.edits] == ["a.py"]
-
-
-def test_nobody_types_that_the_task_is_done() -> None:
-    asked = [call("a", "bash_command", keystrokes="make\n"), call("b", "bash_command", keystrokes="C-c")]
-    done = call("c", "mark_task_complete")
-    session = run(agent(tool_calls=[*asked, done], observation=seen((None, "made"))))
-    assert [session.events[c.result_seq or 0].text for c in session.tool_calls] == ["", "made", ""]
-    assert [c.status for c in session.tool_calls] == ["unknown", "unknown", "ok"]
 
 
 @pytest.mark.parametrize(
@@ -151,13 +86,6 @@ def test_what_could_not_be_parsed_was_not_typed(answer: str, n_calls: int) -> No
     assert len(session.tool_calls) == n_calls
     assert [step.input_tokens for step in session.steps] == [10]
     assert session.events[-1].kind == ("tool_result" if n_calls else "harness")
-
-
-def test_results_without_a_name_follow_the_order_of_the_calls() -> None:
-    calls = [call(None, command="a"), call(None, command="b")]
-    session = run(agent(tool_calls=calls, observation=seen((None, "1"), (None, "2"), (None, "3"))))
-    assert [session.events[c.result_seq or 0].text for c in session.tool_calls] == ["1", "2"]
-    assert told(session)[-1] == ("tool_result", "3")
 
 
 @pytest.mark.parametrize(
@@ -176,11 +104,6 @@ def test_the_exit_code_stands_in_the_text(name: str, text: str, status: str, cod
     step = agent(tool_calls=[call("a", name, command="make", path="a")], observation=seen(("a", text)))
     (made,) = run(step).tool_calls
     assert (made.status, made.exit_code) == (status, code)
-
-
-def test_what_a_result_calls_an_error_is_one() -> None:
-    found = {"results": [{"source_call_id": "a", "content": "odd", "extra": {"is_error": True}}]}
-    assert run(agent(tool_calls=[call("a", "Read", file_path="x")], observation=found)).tool_calls[0].status == "error"
 
 
 @pytest.mark.parametrize(
@@ -202,30 +125,7 @@ def test_edit_tools_say_in_their_arguments_what_they_changed(
     assert failed.edits == []
 
 
-def test_a_file_that_was_read_before_is_rewritten_and_not_created() -> None:
-    steps = [
-        agent(tool_calls=[call("a", "Read", file_path="/app/a.py")], observation=seen(("a", "1"))),
-        agent(tool_calls=[call("b", "Write", file_path="/app/a.py", content="2\n")], observation=seen(("b", "ok"))),
-    ]
-    assert [e.op for e in run(*steps).edits] == ["modify"]
-
-
 # -- actions inside the message -------------------------------------------------------------------------------------
-
-
-def test_functions_in_a_message_are_calls() -> None:
-    message = (
-        "I write it.\n<function=execute_bash>\n<parameter=command>\necho '</parameter>' > a.txt\n</parameter>\n"
-        "<parameter=security_risk>LOW</parameter>\n</function>\nThen I stop.\n<function=finish>\n</function>"
-    )
-    session = run(agent(message, observation=seen((None, "ok"), (None, ""))))
-    assert [(c.name, c.class_) for c in session.tool_calls] == [("execute_bash", "shell"), ("finish", "other")]
-    assert json.loads(session.tool_calls[0].arguments) == {
-        "command": "echo '</parameter>' > a.txt\n",
-        "security_risk": "LOW",
-    }
-    assert told(session)[0] == ("text", "I write it.\nThen I stop.")
-    assert [e.path for e in session.edits] == ["a.txt"]
 
 
 @pytest.mark.parametrize(
@@ -246,16 +146,6 @@ def test_half_an_action_is_text_or_as_much_of_a_call_as_there_is(message: str, n
     assert [c.name for c in session.tool_calls] == names
 
 
-def test_an_example_in_the_task_is_no_action() -> None:
-    session = run(user("<function=execute_bash><parameter=command>ls</parameter></function>"))
-    assert (session.tool_calls, len(session.turns)) == ([], 1)
-
-
-def test_a_message_beside_real_calls_is_only_text() -> None:
-    session = run(agent("<function=a></function>", tool_calls=[call("c", "Read", file_path="x")]))
-    assert [c.name for c in session.tool_calls] == ["Read"]
-
-
 def test_hostile_messages_take_linear_time() -> None:
     for message in ("<function=" * 60_000, "<parameter=" * 60_000, "<function=a>" + "<parameter=p>" * 60_000):
         run(agent(message))
@@ -264,38 +154,12 @@ def test_hostile_messages_take_linear_time() -> None:
 # -- what surrounds it ----------------------------------------------------------------------------------------------
 
 
-def test_a_compaction_is_an_event() -> None:
-    step = {"source": "system", "message": "cut", "extra": {"context_management": {"type": "compaction"}}}
-    assert told(run(step)) == [("compaction", "{}"), ("meta", "cut")]
-
-
 def test_what_a_compaction_hands_on_is_no_prompt() -> None:
     step = {"source": "system", "message": "cut", "extra": {"context_management": {"type": "compaction"}}}
     steps = (user("mend it"), step, user("You go on with: …"), agent("on it"), user("and test it"))
     session = run(*steps, agent={"name": "terminus-2", "version": "2.0.0"})
     assert [turn.text for turn in session.turns] == ["mend it", "and test it"]
     assert len(run(*steps).turns) == 3, "of others nobody knows that they do"
-
-
-def test_the_agent_and_its_model_are_observed_and_never_configured() -> None:
-    steps = [agent("a", model_name="large", reasoning_effort="high")]
-    (part,) = reading({"/r/t.json": document(*steps, agent={"name": "x", "model_name": "acme/large"})}).attempts
-    assert part.knobs == {}
-    assert part.observed == {"agent_type": "x", "model_id": "acme/large", "reasoning_effort": "high"}
-
-
-def test_a_model_with_its_provider_is_the_one_the_steps_name_without() -> None:
-    head = {"name": "x", "model_name": "acme/large"}
-    session = run(agent("a", model_name="large"), agent("b", model_name="other"), agent("c"), agent=head)
-    assert [s.model for s in session.steps] == ["acme/large", "other", "acme/large"]
-
-
-def test_one_odd_step_costs_only_itself() -> None:
-    data = json.dumps(document(agent("a"), {"source": "agent", "tool_calls": 5}, 7, agent("b"))).encode()
-    artifact = Artifact(artifact_id="a", source="t", path="/r/t.json", format="atif", sha256="", bytes=len(data))
-    (session,) = FORMAT.read([Input(data, artifact)]).sessions
-    assert [e.text for e in session.events] == ["a", "b"]
-    assert (artifact.records, artifact.skipped_reasons) == (5, {"bad_shape": 2})
 
 
 ODD: list[Any] = [None, 7, -1.5, True, "x", [], {}, [None], {"a": 1}, 10**30, [[{}]]]

@@ -17,7 +17,7 @@ from agentsignals.formats import claude_code
 from agentsignals.formats.claude_code import PROFILE
 from agentsignals.formats.head import Head
 from agentsignals.model import MAIN, Edit, Session, Step
-from tests.claude import SESSION, Log, given, kinds, micros, read, session, turns
+from tests.claude import SESSION, Log, given, read, session
 
 FILES = Path(__file__).parent / "claude-code"
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "claude-code"
@@ -64,133 +64,7 @@ def tokens(step: Step) -> tuple[int | None, ...]:
 # -- steps -----------------------------------------------------------------------------------------------------------
 
 
-def test_usage_repeated_on_every_line_of_a_message_counts_once_at_its_most() -> None:
-    log = Log()
-    for output in (4, 31, 12):
-        log.say("x", usage=(3, output, 900, 40))
-    assert [tokens(s) for s in session(log).steps] == [(3, 31, 900, 40)]
-
-
-def test_lines_of_two_messages_that_interleave_are_two_steps() -> None:
-    log = Log()
-    for message_id, output in (("msg_a", 5), ("msg_b", 7), ("msg_a", 9)):
-        log.say(message_id, message_id=message_id, usage=(1, output, 0, 0))
-    found = session(log)
-    assert [(s.message_id, s.output_tokens) for s in found.steps] == [("msg_a", 9), ("msg_b", 7)]
-    assert [e.step for e in found.events] == [0, 1, 0]
-
-
-def test_usage_that_is_not_told_is_absent_not_zero() -> None:
-    log = Log()
-    log.record("assistant", message={"id": "m", "model": "x", "content": [text("hi")], "usage": {"output_tokens": 0}})
-    assert [tokens(s) for s in session(log).steps] == [(None, 0, None, None)]
-
-
-def test_messages_whose_ids_a_redactor_overwrote_are_not_one_message() -> None:
-    log = Log()
-    for n in range(2):
-        log.say(str(n), message_id="REDACTED", uuid="REDACTED")
-    assert len(session(log).steps) == 2
-
-
-def test_a_message_of_the_program_itself_is_no_step() -> None:
-    log = Log()
-    log.say("API Error: 500 …", model="<synthetic>", isApiErrorMessage=True)
-    log.say("No response requested.", model="<synthetic>", isApiErrorMessage=False)
-    log.record("system", subtype="api_error", error={"status": 529, "error": {"error": {"message": "Overloaded"}}})
-    found = session(log)
-    assert found.steps == []
-    assert [(e.kind, e.text) for e in found.events] == [
-        ("api_error", "API Error: 500 …"),
-        ("meta", "No response requested."),
-        ("api_error", "529 Overloaded"),
-    ]
-
-
-def test_a_change_of_model_is_an_event_and_each_turn_has_its_model() -> None:
-    log = Log()
-    for n, model in enumerate(("claude-opus-4-6", "claude-opus-4-6", "claude-haiku-4-5")):
-        log.user(f"prompt {n}")
-        log.say("ok", message_id=f"m{n}", model=model)
-    found = session(log)
-    assert [e.text for e in found.events if e.kind == "model_change"] == ["claude-opus-4-6 -> claude-haiku-4-5"]
-    assert [t.model for t in found.turns] == ["claude-opus-4-6", "claude-opus-4-6", "claude-haiku-4-5"]
-    assert found.model == "claude-opus-4-6"
-
-
-def test_thinking_without_words_and_blocks_of_other_kinds_are_kept() -> None:
-    log = Log()
-    others = ("redacted_thinking", "fallback", "hologram")
-    log.assistant({"type": "thinking", "thinking": "", "signature": "x"}, *({"type": t} for t in others))
-    log.assistant({"type": "server_tool_use", "id": "s1", "name": "WebSearch", "input": {"query": "x"}})
-    log.assistant({"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"type": "web_search_result"}]})
-    found = session(log)
-    assert kinds(log) == ["thinking", "thinking", "meta", "unknown", "tool_call", "tool_result"]
-    assert found.events[3].text == "block hologram"
-    assert [(c.class_, c.status) for c in found.tool_calls] == [("web", "ok")]
-
-
-def test_a_recorded_cost_is_kept() -> None:
-    log = Log(version="1.0.24")
-    log.say("x", costUSD=0.25)
-    assert [(s.cost_usd, s.cost_source) for s in session(log).steps] == [(0.25, "recorded")]
-
-
 # -- records ---------------------------------------------------------------------------------------------------------
-
-
-def test_two_objects_torn_into_one_line_are_both_read() -> None:
-    log = Log()
-    log.user("one")
-    log.say("two")
-    log.lines[-2:] = ["".join(log.lines[-2:])]
-    log.user("three")
-    assert [(e.text, e.line) for e in session(log).events] == [("one", 1), ("two", 1), ("three", 2)]
-
-
-def test_two_objects_and_their_newlines_in_the_wrong_order_keep_their_line() -> None:
-    log = Log()
-    for said in ("one", "two"):
-        log.user(said)
-    log.lines[-2:] = ["".join(log.lines[-2:]), ""]
-    log.user("three")
-    assert [(e.text, e.line) for e in session(log).events] == [("one", 1), ("two", 1), ("three", 3)]
-
-
-def test_damage_costs_the_damaged_record_and_is_counted() -> None:
-    log = Log()
-    log.user("one")
-    log.raw('{"type":"user","message":{"role"')
-    log.raw("")
-    log.user("lone SURROGATE")
-    log.lines[-1] = log.lines[-1].replace("SURROGATE", "\\ud83d half")
-    log.record("user", message={"content": 7})
-    log.say("two")
-    data = log.data()[:-9]
-    one = given(data)
-    (found,) = claude_code.FORMAT.read([one]).sessions
-    assert [t.text for t in found.turns] == ["one", "lone ? half"]
-    assert one.artifact.skipped_reasons == {"bad_json": 1, "bad_shape": 1, "cut_line": 1, "unsound_text": 1}
-    assert one.artifact.records == 5
-
-
-def test_a_record_of_a_kind_that_is_not_known_is_kept_and_named() -> None:
-    log = Log()
-    log.record("hologram", content=[1, {"x": 2}])
-    log.record("hologram", message="of another shape", data=7)
-    log.record("system", subtype="tea_time")
-    log.record("attachment", attachment={"type": "postcard"})
-    log.record("system", subtype="turn_duration", durationMs=4)
-    one = given(log.data())
-    (found,) = claude_code.FORMAT.read([one]).sessions
-    assert [(e.kind, e.text) for e in found.events] == [
-        ("unknown", "hologram"),
-        ("unknown", "hologram of unknown shape"),
-        ("unknown", "system.tea_time"),
-        ("unknown", "attachment.postcard"),
-    ]
-    assert one.artifact.record_kinds["system.turn_duration"] == 1
-    assert one.artifact.skipped == 0
 
 
 VALUES = st.one_of(
@@ -224,27 +98,6 @@ def test_a_value_of_any_other_kind_anywhere_is_survived(line: str, value: Any, r
     claude_code.FORMAT.read([one])
     kinds_counted = sum(n for kind, n in one.artifact.record_kinds.items() if kind != "repeated")
     assert kinds_counted + one.artifact.skipped == one.artifact.records == 1
-
-
-def test_times_that_go_backwards_leave_the_order_of_the_file() -> None:
-    log = Log()
-    log.user("one", timestamp="2026-03-02T09:00:05.000Z")
-    log.say("two", timestamp="2026-03-02T09:00:01.500Z")
-    found = session(log)
-    assert [e.text for e in found.events] == ["one", "two"]
-    assert (found.started_at, found.ended_at) == (micros(1.5), micros(5))
-
-
-def test_a_session_takes_its_first_facts_and_paths_of_all_its_folders() -> None:
-    log = Log(cwd="/work/shop/web")
-    log.ran("Read", file_path="/work/shop/web/a.ts")
-    log.base["cwd"] = "/work/shop"
-    log.base["version"] = "2.1.21"
-    log.ran("Read", file_path="/work/shop/.claude/worktrees/fix/b.py")
-    log.ran("Read", file_path="/etc/hosts")
-    found = session(log)
-    assert [c.path for c in found.tool_calls] == ["web/a.ts", "b.py", "/etc/hosts"]
-    assert (found.cwd, found.branch, found.agent_version) == ("/work/shop/web", "main", "2.1.20")
 
 
 # -- recognising -----------------------------------------------------------------------------------------------------
@@ -328,48 +181,11 @@ def lines(edits: list[Edit]) -> list[tuple[int | None, ...]]:
     return [(e.start_line, e.end_line, e.added, e.removed, e.old_start) for e in edits]
 
 
-def test_context_lines_are_trimmed_off_a_hunk() -> None:
-    edits = edit_of({"filePath": FILE, "structuredPatch": [patch(10, 10, " a", " b", "-c", "+C", "+D", " e")]})
-    assert lines(edits) == [(12, 13, 2, 1, 12)]
-    assert (edits[0].path, edits[0].op, edits[0].via, edits[0].whole_file) == ("cart.py", "modify", "edit_tool", False)
-
-
-def test_a_hunk_that_only_deletes_has_the_line_after_it() -> None:
-    assert lines(edit_of({"structuredPatch": [patch(4, 4, " a", "-b", "-c", " d")]})) == [(5, 5, 0, 2, 5)]
-
-
-def test_context_inside_a_hunk_is_part_of_its_range() -> None:
-    assert lines(edit_of({"structuredPatch": [patch(1, 1, "+a", " b", "-c", "+d")]})) == [(1, 3, 2, 1, 1)]
-
-
-def test_the_missing_newline_mark_is_no_line() -> None:
-    hunk = patch(7, 7, " a", "-b", "\\ No newline at end of file", "+b", "+c")
-    assert lines(edit_of({"structuredPatch": [hunk]})) == [(8, 9, 2, 1, 8)]
-
-
-def test_each_hunk_of_a_call_is_an_edit_of_its_own() -> None:
-    edits = edit_of({"structuredPatch": [patch(1, 1, "-a", "+b", "+c"), patch(20, 21, " x", "-y", "+z")]}, "MultiEdit")
-    assert lines(edits) == [(1, 2, 2, 1, 1), (22, 22, 1, 1, 21)]
-    assert [e.hunk for e in edits] == [0, 1]
-
-
-def test_a_new_file_is_created_whole() -> None:
-    edits = edit_of(
-        {"type": "create", "filePath": FILE, "content": "a\nb\nc", "structuredPatch": []}, "Write", content="a\nb\nc"
-    )
-    assert lines(edits) == [(1, 3, 3, 0, 1)]
-    assert (edits[0].op, edits[0].whole_file) == ("create", True)
-
-
 @pytest.mark.parametrize(("changed", "whole"), [(5, True), (4, False)])
 def test_a_rewrite_of_most_lines_is_one_of_the_whole_file(changed: int, whole: bool) -> None:
     hunk = patch(1, 1, *(f"-{n}" for n in range(changed)), *(f"+{n}" for n in range(changed)))
     told = {"type": "update", "filePath": FILE, "content": "x\n" * 5, "structuredPatch": [hunk]}
     assert [e.whole_file for e in edit_of(told, "Write", content="x\n" * 5)] == [whole]
-
-
-def test_writing_what_is_there_already_changes_nothing() -> None:
-    assert edit_of({"type": "update", "content": "x\n", "structuredPatch": []}, "Write", content="x\n") == []
 
 
 def test_a_huge_original_and_odd_neighbours_are_not_read() -> None:
@@ -394,19 +210,6 @@ def test_an_edit_that_failed_changed_nothing(text: str, error: bool) -> None:
     log = Log()
     log.ran("Edit", text, error, {"structuredPatch": [patch(1, 1, "+a")]}, file_path=FILE)
     assert session(log).edits == []
-
-
-def test_files_that_the_shell_writes_are_edits_where_the_command_ran() -> None:
-    log = Log()
-    log.user("go")
-    log.base["cwd"] = "/work/shop/web"
-    log.ran("Bash", "", command="sed -i 's/a/b/' ../cart.py && git checkout -- app.ts && rm /etc/x")
-    log.ran("Bash", "Exit code 1\nno", True, command="rm gone.py")
-    assert [(e.path, e.op, e.via, e.whole_file) for e in session(log).edits] == [
-        ("cart.py", "modify", "shell", False),
-        ("web/app.ts", "modify", "shell", True),
-        ("/etc/x", "delete", "shell", True),
-    ]
 
 
 Ended = tuple[str, str | None, int | None]
@@ -452,40 +255,6 @@ def test_a_result_tells_how_the_call_ended(name: str, text: Any, error: Any, end
     assert (call.status, call.error_class, call.exit_code) == ended
 
 
-def test_result_texts_are_joined_and_sized() -> None:
-    log = Log()
-    log.ran("mcp__db__query", [{"type": "text", "text": "abcd"}, {"type": "text", "text": "efgh"}])
-    found = session(log)
-    assert found.events[-1].text == "abcd\nefgh"
-    assert found.tool_calls[0].result_tokens == 3
-
-
-def test_a_result_written_before_its_call_is_still_its_result() -> None:
-    log = Log()
-    log.result("early", "toolu_9")
-    log.call("Bash", "toolu_9", command="ls")
-    log.result("nobody's", "toolu_lost")
-    found = session(log)
-    assert [(e.kind, e.line) for e in found.events] == [("tool_call", 2), ("tool_result", 1), ("tool_result", 3)]
-    assert (found.tool_calls[0].status, found.tool_calls[0].result_seq) == ("ok", 1)
-
-
-def test_a_call_without_a_result_has_no_status() -> None:
-    log = Log()
-    log.call("Bash", command="sleep 9")
-    (call,) = session(log).tool_calls
-    assert (call.status, call.result_seq, call.ended_at) == ("none", None, None)
-
-
-def test_one_structured_result_for_two_results_is_given_to_neither() -> None:
-    log = Log()
-    for n in ("a", "b"):
-        log.call("Edit", n, file_path=f"/work/shop/{n}.py", old_string="x", new_string="y")
-    both = [{"tool_use_id": n, "type": "tool_result", "content": "ok"} for n in ("a", "b")]
-    log.user(both, toolUseResult={"filePath": "/work/shop/a.py", "structuredPatch": [patch(5, 5, "-x", "+y")]})
-    assert [(e.path, e.start_line, e.added) for e in session(log).edits] == [("a.py", None, 1), ("b.py", None, 1)]
-
-
 CLASSES = {
     "read": "Read NotebookRead",
     "search": "Grep Glob LS LSP",
@@ -505,34 +274,6 @@ def test_a_tool_of_the_program_has_its_class(class_: str, name: str) -> None:
     known = PROFILE.tool(name)
     assert known is not None
     assert known.class_ == class_
-
-
-def test_an_unknown_tool_is_other_and_keeps_its_path() -> None:
-    log = Log()
-    log.ran("Teleport", file_path=FILE)
-    (call,) = session(log).tool_calls
-    assert (call.class_, call.path, PROFILE.tool("Teleport")) == ("other", "cart.py", None)
-
-
-def test_windows_paths_and_power_shell_are_understood() -> None:
-    log = Log(cwd="D:\\work\\shop")
-    log.ran("PowerShell", "x", command="Get-Content -Path .\\src\\cart.cs -TotalCount 20")
-    log.ran(
-        "Edit", told={"filePath": "D:\\work\\shop\\src\\cart.cs", "structuredPatch": [patch(1, 1, "+a")]}, file_path="x"
-    )
-    found = session(log)
-    assert [(c.class_, c.shell_kind) for c in found.tool_calls] == [("read", "read"), ("edit", None)]
-    assert found.tool_calls[0].path == "src/cart.cs"
-    assert [e.path for e in found.edits] == ["src/cart.cs"]
-
-
-def test_a_tool_class_follows_the_command() -> None:
-    log = Log()
-    for command in ("go test ./...", "cat a.py", "rg x", "git status", "go vet ./...", "echo x > a", "./run"):
-        log.ran("Bash", command=command)
-    calls = session(log).tool_calls
-    assert [c.class_ for c in calls] == ["test", "read", "search", "shell", "shell", "shell", "shell"]
-    assert [c.shell_kind for c in calls] == ["test", "read", "search", "vcs", "build", "write", "run"]
 
 
 @pytest.mark.parametrize("content", [7, ["a"], {"a": 1}])
@@ -578,18 +319,6 @@ def with_subagent(log: Log) -> Log:
     return log
 
 
-def test_an_embedded_subagent_is_a_thread_of_its_own() -> None:
-    found = session(with_subagent(Log()))
-    assert [(c.name, c.thread, c.status, c.turn) for c in found.tool_calls] == [
-        ("Task", MAIN, "ok", 0),
-        ("Grep", "a1b2", "ok", 0),
-    ]
-    assert [(s.thread, s.output_tokens) for s in found.steps] == [(MAIN, 10), ("a1b2", 60)]
-    assert [e.thread for e in found.events if e.kind == "meta"] == ["a1b2"]
-    assert [t.text for t in found.turns] == ["look around"]
-    assert found.model == "claude-opus-4-6"
-
-
 def agent_file(after: float) -> Log:
     log = Log(name="agent")
     log.wait(after)
@@ -622,20 +351,6 @@ def test_a_subagent_told_of_twice_counts_once() -> None:
     found = session(parent, agent_file(3))
     assert [c.name for c in found.tool_calls] == ["Task", "Grep"]
     assert sum(s.output_tokens or 0 for s in found.steps if s.thread == "a1b2") == 60
-
-
-def test_sidechain_records_in_the_main_file_are_no_turns() -> None:
-    log = Log(version="1.0.43")
-    log.user("look around")
-    log.user("Explore the code.", isSidechain=True)
-    log.say("I see.", isSidechain="True", message_id="m2")
-    log.say("Done.", isSidechain="False", message_id="m3")
-    assert turns(log) == [("prompt", "look around")]
-    assert [(e.kind, e.thread) for e in session(log).events[1:]] == [
-        ("meta", "sidechain"),
-        ("text", "sidechain"),
-        ("text", MAIN),
-    ]
 
 
 # -- families --------------------------------------------------------------------------------------------------------
@@ -733,21 +448,6 @@ def test_a_file_that_holds_two_sessions_is_of_the_one_its_name_says() -> None:
     assert [s.session_id for s in read(log).sessions] == [OTHER]
     (named,) = claude_code.FORMAT.read([given(log.data(), hint=SESSION)]).sessions
     assert named.session_id == SESSION
-
-
-def test_a_file_without_an_event_is_no_session() -> None:
-    log = Log()
-    log.side("summary", summary="Cart", leafUuid="x")
-    log.side("file-history-snapshot", messageId="m", snapshot={})
-    assert read(log).sessions == []
-
-
-def test_the_title_a_person_gave_stands_over_others() -> None:
-    log = Log()
-    log.side("custom-title", customTitle="Mine", sessionId=SESSION)
-    log.side("ai-title", aiTitle="Guess", sessionId=SESSION)
-    log.user("go")
-    assert session(log).title == "Mine"
 
 
 def test_a_summary_is_the_title_only_of_the_session_it_is_about() -> None:

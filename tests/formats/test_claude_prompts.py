@@ -128,53 +128,6 @@ def test_what_the_program_writes_is_no_turn(content: Any, facts: dict[str, Any],
     assert kinds(log) == [kind]
 
 
-def test_a_custom_command_the_program_answers_itself_was_not_said_to_the_agent() -> None:
-    log = Log()
-    log.user("<command-name>/nope</command-name>\n<command-args>x</command-args>")
-    log.user("<local-command-stderr>Error: unknown</local-command-stderr>")
-    assert kinds(log) == ["meta", "command_output"]
-
-
-def test_a_custom_command_with_its_expansion_is_a_turn() -> None:
-    log = Log()
-    log.user("<command-name>/pr</command-name>")
-    log.user([text("Write a title.")], isMeta=True)
-    assert kinds(log) == ["human_turn", "meta"]
-
-
-def test_a_compaction_is_one_event_and_its_summary_no_turn() -> None:
-    log = Log()
-    log.user("go")
-    log.record(
-        "system", subtype="compact_boundary", compactMetadata={"trigger": "auto", "preTokens": 9}, content="Compacted"
-    )
-    log.user("This session is being continued from a previous conversation …", isCompactSummary=True)
-    log.record("system", subtype="microcompact_boundary", microcompactMetadata={"tokensSaved": 5}, content="x")
-    events = session(log).events
-    assert [(e.kind, e.text) for e in events if e.kind == "compaction"] == [
-        ("compaction", '{"trigger":"auto","preTokens":9}'),
-        ("compaction", '{"tokensSaved":5,"kind":"micro"}'),
-    ]
-    assert [t[1] for t in turns(log)] == ["go"]
-
-
-def test_an_old_summary_without_its_boundary_is_the_compaction() -> None:
-    log = Log()
-    log.user("go")
-    log.say("on it")
-    log.user("This session is being continued from a previous conversation that ran out of context.")
-    assert kinds(log) == ["human_turn", "text", "compaction", "meta"]
-
-
-def test_the_same_words_within_a_minute_are_said_once() -> None:
-    log = Log()
-    log.user("go")
-    log.user([text("[Request interrupted by user]")])
-    log.user("go")
-    assert turns(log) == [("prompt", "go")]
-    assert kinds(log) == ["meta", "interrupt", "human_turn"]
-
-
 @pytest.mark.parametrize("between", ["a minute", "an answer"])
 def test_the_same_words_later_are_said_again(between: str) -> None:
     log = Log()
@@ -219,183 +172,11 @@ def test_a_bare_refusal_and_its_marker_are_one_interruption(result: str) -> None
     assert turns(log) == []
 
 
-def test_calls_refused_together_are_one_interruption() -> None:
-    log = Log()
-    for n in ("a", "b"):
-        log.call("Edit", n, file_path="/work/shop/a.py")
-    for n in ("a", "b"):
-        log.result(STOP, n, error=True)
-    assert kinds(log).count("interrupt") == 1
-    assert [c.status for c in session(log).tool_calls] == ["rejected", "rejected"]
-
-
-def test_two_interruptions_with_work_between_are_two() -> None:
-    log = Log()
-    for _ in range(2):
-        log.say("working")
-        log.user([text("[Request interrupted by user]")])
-    assert kinds(log).count("interrupt") == 2
-
-
-def test_a_quoted_refusal_in_a_good_result_is_no_refusal() -> None:
-    log = Log()
-    log.ran("Read", SAID + "no", error=False, file_path="/work/shop/log.txt")
-    assert turns(log) == []
-    assert session(log).tool_calls[0].status == "ok"
-
-
-def test_text_beside_a_result_is_the_persons_unless_the_program_put_it_there() -> None:
-    log = Log()
-    for said in ("also check b.py", "Tool loaded.", "[Request interrupted by user for tool use]"):
-        log.call("Read", said, file_path="/work/shop/a.py")
-        result = {"tool_use_id": said, "type": "tool_result", "content": "ok"}
-        log.user([result, text(said)])
-    assert turns(log) == [("prompt", "also check b.py")]
-    assert [k for k in kinds(log) if k in ("meta", "interrupt")] == ["meta", "interrupt"]
-
-
 def working() -> Log:
     log = Log()
     log.user("go")
     log.say("working")
     return log
-
-
-def attached(log: Log, text: str, **facts: str) -> None:
-    log.record("attachment", attachment={"type": "queued_command", "prompt": text, **facts})
-
-
-def test_a_removed_message_reached_the_running_turn() -> None:
-    log = working()
-    log.queue("enqueue", "stop at the tests")
-    log.say("still working")
-    log.queue("remove")
-    assert turns(log)[1:] == [("queued_prompt", "stop at the tests")]
-    assert [e.line for e in session(log).events if e.kind == "human_turn"] == [1, 5]
-
-
-def test_a_dequeued_message_comes_as_a_record_of_its_own() -> None:
-    log = working()
-    log.queue("enqueue", "now commit")
-    log.queue("dequeue")
-    log.user("now commit")
-    assert turns(log)[1:] == [("prompt", "now commit")]
-
-
-def test_a_message_pulled_back_into_the_editor_was_not_said() -> None:
-    log = working()
-    log.queue("enqueue", "amend it")
-    log.queue("popAll", "amend it")
-    log.queue("enqueue", "squash it")
-    log.queue("remove")
-    assert turns(log)[1:] == [("queued_prompt", "squash it")]
-
-
-def test_messages_are_removed_in_the_order_they_were_typed() -> None:
-    log = working()
-    for text in ("first", "second"):
-        log.queue("enqueue", text)
-    log.queue("remove")
-    log.queue("remove")
-    assert turns(log)[1:] == [("queued_prompt", "first"), ("queued_prompt", "second")]
-
-
-def test_two_removals_in_the_same_millisecond_are_two_messages() -> None:
-    log = working()
-    log.queue("enqueue", "wait until the")
-    log.queue("enqueue", "end")
-    log.queue("remove")
-    log.lines.append(log.lines[-1])
-    assert [t for _, t in turns(log)[1:]] == ["wait until the", "end"]
-
-
-def test_an_attachment_says_again_what_was_removed() -> None:
-    log = working()
-    log.queue("enqueue", "squash it")
-    log.queue("remove")
-    log.record("progress", data={"type": "hook_progress"})
-    attached(log, "squash it", commandMode="prompt")
-    assert turns(log)[1:] == [("queued_prompt", "squash it")]
-
-
-def test_an_attachment_before_its_removal_is_said_once_too() -> None:
-    log = working()
-    log.queue("enqueue", "squash it")
-    attached(log, "squash it", commandMode="prompt")
-    log.queue("remove")
-    assert turns(log)[1:] == [("queued_prompt", "squash it")]
-
-
-def test_an_attachment_alone_is_a_turn() -> None:
-    log = working()
-    attached(log, "use tabs", commandMode="prompt")
-    assert turns(log)[1:] == [("queued_prompt", "use tabs")]
-
-
-def test_the_same_message_typed_and_sent_twice_is_said_twice() -> None:
-    log = working()
-    for _ in range(2):
-        log.queue("enqueue", "go on")
-        log.queue("remove")
-        attached(log, "go on", commandMode="prompt")
-        log.say("going on")
-    assert turns(log)[1:] == [("queued_prompt", "go on")] * 2
-
-
-def test_notices_of_background_tasks_are_no_turns_and_told_once() -> None:
-    notice = "<task-notification>\n<task-id>b1</task-id>\n</task-notification>"
-    log = working()
-    log.queue("enqueue", notice)
-    log.queue("remove")
-    attached(log, notice, commandMode="task-notification")
-    attached(log, "b2 is done", commandMode="task-notification")
-    assert turns(log)[1:] == []
-    assert kinds(log)[2:] == ["notification", "notification"]
-
-
-def test_a_waiting_notice_does_not_stand_before_the_persons_message() -> None:
-    log = working()
-    log.queue("enqueue", '{"task_id":"a1","description":"explore","task_type":"local_agent"}')
-    log.queue("enqueue", "only the frontend")
-    log.queue("remove")
-    assert turns(log)[1:] == [("queued_prompt", "only the frontend")]
-
-
-def test_a_dequeue_without_content_took_the_message_whose_record_follows() -> None:
-    log = working()
-    log.queue("enqueue", "first")
-    log.queue("enqueue", "second")
-    log.queue("dequeue")
-    log.user("second")
-    log.queue("remove")
-    assert turns(log)[1:] == [("prompt", "second"), ("queued_prompt", "first")]
-
-
-def test_a_queued_command_of_the_program_is_no_turn_but_a_path_is_one() -> None:
-    log = working()
-    for text in ("/model", "/compact now", "/work/shop/a.py is wrong"):
-        log.queue("enqueue", text)
-        log.queue("remove")
-    assert turns(log)[1:] == [("queued_prompt", "/work/shop/a.py is wrong")]
-    assert kinds(log)[2:] == ["meta", "meta", "human_turn"]
-
-
-def test_a_message_that_still_waits_at_the_end_is_kept_but_no_turn() -> None:
-    log = working()
-    log.queue("enqueue", "and push")
-    log.say("done")
-    assert turns(log)[1:] == []
-    last = session(log).events[-1]
-    assert (last.kind, last.text, last.line) == ("meta", "queued, never sent: and push", 3)
-
-
-def test_operations_without_a_message_are_harmless() -> None:
-    log = Log()
-    for operation in ("dequeue", "remove", "popAll", "shuffle"):
-        log.queue(operation)
-    log.queue("enqueue")
-    log.user("go")
-    assert turns(log) == [("prompt", "go")]
 
 
 NEXT = "6f1d2c3b-0000-4000-8000-000000000002"
@@ -603,17 +384,6 @@ def test_who_asked(facts: dict[str, Any], kind: str) -> None:
     assert turns(log) == [(kind, "run the tests")]
 
 
-def test_what_a_script_says_later_is_a_scripts_too() -> None:
-    log = Log()
-    log.user("run the tests", **AGENT)
-    log.say("at it")
-    log.queue("enqueue", "all of them")
-    log.queue("remove")
-    log.user("<command-name>/review</command-name>\n<command-args>it</command-args>", **AGENT)
-    assert [kind for kind, _ in turns(log)] == ["scripted_prompt"] * 3
-    assert not any(turn.is_prompt for turn in session(log).turns)
-
-
 @pytest.mark.parametrize(
     ("states", "closing"),
     [
@@ -647,17 +417,6 @@ def test_a_forks_totals_go_on_from_the_others() -> None:
     fork.side("cost-state", sessionId=fork.session, modelUsage={OPUS: used(6, 20, 1800, 80)})
     assert [[s.output_tokens for s in made.steps] for made in read(first, fork).sessions] == [[10], [10]]
     assert [[s.output_tokens for s in made.steps] for made in read(fork).sessions] == [[10, 10]]
-
-
-def test_a_subagent_of_which_the_totals_are_logged_is_not_counted_beside_them() -> None:
-    log = Log()
-    log.user("hello", **AGENT)
-    told = {"agentId": "a1", "status": "completed", "totalToolUseCount": 4, "totalTokens": 900, "totalDurationMs": 5}
-    log.ran("Task", "done", told=told, prompt="look")
-    log.side("cost-state", sessionId=SESSION, modelUsage={OPUS: used(3, 10, 900, 40), HAIKU: used(800, 100, 0, 0)})
-    _, of_agent, closing = session(log).steps
-    assert (of_agent.summed_calls, of_agent.summed_tokens, of_agent.unpriced) == (4, None, None)
-    assert of(closing)[:3] == (HAIKU, 800, 100)
 
 
 @pytest.mark.skipif(not NATIVE.is_dir(), reason="no corpus at ../shared/corpus/native/claude-agent-sdk")

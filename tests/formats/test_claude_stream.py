@@ -11,7 +11,7 @@ import pytest
 from agentsignals.formats import Input
 from agentsignals.formats.claude_stream import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import MAIN, Artifact, Session, prices
+from agentsignals.model import Artifact, Session, prices
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from agentsignals.views.usage import is_lower_bound
@@ -56,10 +56,6 @@ def text(words: str) -> Row:
     return {"type": "text", "text": words}
 
 
-def use(call_id: str, name: str = "Bash", **arguments: Any) -> Row:
-    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
-
-
 def result(**facts: Any) -> Row:
     told = {"type": "result", "subtype": "success", "is_error": False, "num_turns": 1, "result": "ok", "uuid": "r"}
     return {**told, "session_id": SESSION, **facts}
@@ -80,13 +76,6 @@ def given(*rows: Row | str, name: str = "a") -> Input:
 def read(*rows: Row | str) -> Session:
     (session,) = FORMAT.read([given(*rows)]).sessions
     return session
-
-
-def test_a_start_says_who_and_where_and_is_no_event() -> None:
-    session = read(INIT, assistant("a", text("hi")))
-    assert (session.format, session.agent, session.agent_version) == ("claude-stream", "claude-code", "2.1.59")
-    assert (session.model, session.cwd, session.session_id, session.context) == (OPUS, "/srv/shop", SESSION, "product")
-    assert [e.kind for e in session.events] == ["text"]
 
 
 def test_partial_messages_and_other_chatter_leave_nothing() -> None:
@@ -126,70 +115,6 @@ def test_totals_are_charged_as_the_calls_were_served(speeds: tuple[str | None, .
     prices.apply(session)
     # Under the price of today, long prompts included; opus 4.6 in fast mode costs six times as much.
     assert sum(s.cost_usd or 0 for s in session.steps) == pytest.approx(usd)
-
-
-def test_a_subagent_whose_records_are_in_the_stream_counts_once() -> None:
-    totals = {"agentId": "abc", "totalToolUseCount": 1, "totalTokens": 777}
-    session = read(
-        INIT,
-        assistant("a", use("t1", "Task", prompt="look"), use("t2", "Task", prompt="look")),
-        assistant("b", use("t3", command="ls"), id_="m2", parent_tool_use_id="t1"),
-        user("c", [{"type": "tool_result", "tool_use_id": "t3", "content": "x"}], parent_tool_use_id="t1"),
-        user("d", [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}], tool_use_result=totals),
-        user("e", [{"type": "tool_result", "tool_use_id": "t2", "content": "ok"}], tool_use_result={
-            **totals, "agentId": "def", "totalToolUseCount": 9}),
-    )  # fmt: skip
-    assert [s.summed_calls for s in session.steps if s.summed_calls is not None] == [9]
-    assert [c.call_id for c in session.tool_calls if c.thread != MAIN] == ["t3"]
-
-
-def test_what_calls_do_not_account_for_closes_the_run() -> None:
-    """The usage of a message is printed when it begins: its output is still to come."""
-    session = read(
-        INIT,
-        assistant("a", text("x"), id_="m1", used=usage(3, 2, 900, 40)),
-        assistant("b", use("t1"), id_="m1", used=usage(3, 2, 900, 40)),
-        assistant("c", text("y"), id_="m2", used=usage(1, 1, 940, 10)),
-        result(usage=usage(4, 107, 1840, 50), total_cost_usd=0.03),
-    )
-    assert [(s.output_tokens, s.stop_reason) for s in session.steps] == [(2, None), (1, None), (104, "session_total")]
-    assert sum(s.input_tokens or 0 for s in session.steps) == 4
-    assert sum(s.cache_read_tokens or 0 for s in session.steps) == 1840
-    assert sum(s.cache_write_tokens or 0 for s in session.steps) == 50
-    assert sum(s.cost_usd or 0 for s in session.steps) == pytest.approx(0.03)
-
-
-def test_models_that_no_message_is_by_are_counted_with_their_cost() -> None:
-    session = read(
-        INIT,
-        assistant("a", text("x"), used=usage(5, 9)),
-        result(modelUsage=by_model(opus=(5, 9, 0.02), haiku=(319, 32, 0.001)), total_cost_usd=0.021),
-    )
-    prices.apply(session)
-    assert [(s.model, s.output_tokens, s.cost_usd) for s in session.steps] == [
-        (OPUS, 9, 0.0), (OPUS, 0, 0.02), (HAIKU, 32, 0.001),
-    ]  # fmt: skip
-    assert {s.cost_source for s in session.steps} == {"recorded"}
-
-
-def test_a_long_context_is_no_other_model() -> None:
-    long = {f"{OPUS}[1m]": {"inputTokens": 5, "outputTokens": 9, "costUSD": 0}}
-    assert [
-        s.model for s in read(INIT, assistant("a", text("x"), used=usage(5, 9)), result(modelUsage=long)).steps
-    ] == [OPUS]
-
-
-def test_totals_that_go_on_growing_are_counted_by_what_they_grew() -> None:
-    session = read(
-        INIT,
-        assistant("a", text("x"), id_="m1", used=usage(5, 1)),
-        result(uuid="r1", modelUsage=by_model(opus=(5, 10, 0.1))),
-        assistant("b", text("y"), id_="m2", used=usage(7, 1)),
-        result(uuid="r2", modelUsage=by_model(opus=(12, 30, 0.3))),
-    )
-    assert sum(s.output_tokens or 0 for s in session.steps) == 30
-    assert sum(s.input_tokens or 0 for s in session.steps) == 12
-    assert sum(s.cost_usd or 0 for s in session.steps) == pytest.approx(0.3)
 
 
 def test_runs_printed_into_one_file_are_a_session_each() -> None:
@@ -260,48 +185,6 @@ def test_a_success_may_be_an_error(facts: Row, errors: list[str]) -> None:
     assert [e.text for e in session.events if e.kind == "api_error"] == errors
     (told,) = [e.text for e in session.events if e.kind == "meta"]
     assert json.loads(told or "")["is_error"] is facts["is_error"]
-
-
-def test_a_denied_call_failed_for_want_of_permission() -> None:
-    refusal = {"type": "tool_result", "tool_use_id": "t1", "content": "No.", "is_error": True}
-    denied = [{"tool_name": "Bash", "tool_use_id": "t1", "tool_input": {}}]
-    (call,) = read(INIT, assistant("a", use("t1")), user("b", [refusal]), result(permission_denials=denied)).tool_calls
-    assert (call.status, call.error_class) == ("error", "permission")
-
-
-def test_a_subagent_is_a_thread_named_by_the_call_that_started_it() -> None:
-    session = read(
-        INIT,
-        assistant("a", use("t1", "Task", prompt="look"), id_="m1"),
-        user("b", [text("look")], parent_tool_use_id="t1"),
-        assistant("c", text("found"), id_="m2", parent_tool_use_id="t1"),
-    )
-    assert session.turns == []
-    assert [(e.kind, e.thread) for e in session.events] == [("tool_call", MAIN), ("meta", "t1"), ("text", "t1")]
-
-
-def test_replayed_prompts_are_turns_and_synthetic_ones_are_not() -> None:
-    session = read(INIT, user("a", "fix it", isReplay=True), user("b", [text("Skill body")], isSynthetic=True))
-    assert [t.text for t in session.turns] == ["fix it"]
-
-
-def test_edits_come_from_the_structured_result() -> None:
-    patch = {
-        "filePath": "/srv/shop/a.py",
-        "structuredPatch": [{"oldStart": 3, "newStart": 3, "lines": ["-a", "+b", "+c"]}],
-    }
-    answer = {"type": "tool_result", "tool_use_id": "t1", "content": "updated"}
-    rows = (
-        assistant("a", use("t1", "Edit", file_path="/srv/shop/a.py")), user("b", [answer], tool_use_result=patch),
-    )  # fmt: skip
-    (edit,) = read(INIT, *rows).edits
-    assert (edit.path, edit.start_line, edit.end_line, edit.added, edit.removed) == ("a.py", 3, 4, 2, 1)
-
-
-def test_a_compaction_says_how_long_the_context_was() -> None:
-    mark = {"type": "system", "subtype": "compact_boundary", "session_id": SESSION, "uuid": "c"}
-    (event,) = read(INIT, {**mark, "compact_metadata": {"trigger": "auto", "pre_tokens": 9}}).events
-    assert (event.kind, json.loads(event.text or "")) == ("compaction", {"trigger": "auto", "preTokens": 9})
 
 
 def test_a_list_of_records_is_read_like_lines() -> None:

@@ -49,51 +49,6 @@ def read(*rows: Row | str) -> Session:
     return session
 
 
-def tokens(session: Session) -> list[tuple[int | None, int | None, int | None]]:
-    return [(s.input_tokens, s.output_tokens, s.cache_read_tokens) for s in session.steps]
-
-
-def test_cached_tokens_are_no_input_and_reasoning_is_output() -> None:
-    (step,) = read(said(), used(100, 30, cached=60, reasoning_output_tokens=20)).steps
-    assert (step.input_tokens, step.cache_read_tokens, step.output_tokens, step.reasoning_tokens) == (40, 60, 30, 20)
-
-
-def test_the_usage_of_a_turn_is_what_the_threads_total_grew_by() -> None:
-    """Public probes of one thread: input 16 504, 85 681, 103 779 and output 20, 40, 45 after its three turns."""
-    session = read(said(), used(16504, 20), TURN, said(), used(85681, 40), TURN, said(), used(103779, 45))
-    assert tokens(session) == [(16504, 20, None), (69177, 20, None), (18098, 5, None)]
-
-
-def test_a_total_that_has_fallen_is_a_new_count() -> None:
-    session = read(said(), used(900, 40), TURN, said(), used(300, 60))
-    assert tokens(session) == [(900, 40, None), (300, 60, None)]
-
-
-def test_a_turn_of_several_calls_has_a_closing_step() -> None:
-    session = read(ran(), said(), used(100, 10))
-    assert [(s.input_tokens, s.stop_reason) for s in session.steps] == [
-        (None, None),
-        (None, None),
-        (100, "session_total"),
-    ]
-
-
-def test_a_turn_that_was_not_counted_is_not_zero() -> None:
-    assert tokens(read(said())) == [(None, None, None)]
-
-
-def test_a_model_call_ends_where_results_do() -> None:
-    session = read(
-        item("completed", "reasoning", "item_0", text="think"),
-        item("started", "command_execution", "item_1", command="a", status="in_progress"),
-        item("started", "command_execution", "item_2", command="b", status="in_progress"),
-        ran("a", id_="item_1"), ran("b", id_="item_2"), said(),
-    )  # fmt: skip
-    assert [(e.kind, e.step) for e in session.events] == [
-        ("thinking", 0), ("tool_call", 0), ("tool_call", 0), ("tool_result", 0), ("tool_result", 0), ("text", 1),
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("facts", "status", "error"),
     [
@@ -112,14 +67,6 @@ def test_what_became_of_a_command(facts: Row, status: str, error: str | None) ->
         error,
         facts.get("exit_code", 0) if status != "none" else None,
     )
-
-
-def test_a_call_that_began_and_ended_is_one() -> None:
-    begun = item("started", "command_execution", command="ls", status="in_progress")
-    (call,) = read(
-        begun, item("updated", "command_execution", command="ls", status="in_progress"), ran("ls", "a")
-    ).tool_calls
-    assert (call.status, call.class_, call.result_tokens) == ("ok", "search", 1)
 
 
 @pytest.mark.parametrize(
@@ -152,50 +99,6 @@ def test_mcp_calls_carry_their_server_and_answer(facts: Row, status: str, text: 
     (call,) = session.tool_calls
     assert (call.name, call.class_, call.status, call.arguments) == ("mcp__docs__find", "mcp", status, '{"q": 1}')
     assert [e.text for e in session.events if e.kind == "tool_result"] == [text]
-
-
-def test_each_update_of_the_task_list_is_a_call_and_its_end_is_none() -> None:
-    session = read(
-        item("started", "todo_list", items=[{"text": "a", "completed": False}]),
-        item("updated", "todo_list", items=[{"text": "a", "completed": True}]),
-        item("completed", "todo_list", items=[{"text": "a", "completed": True}]),
-    )
-    assert [(c.class_, c.status, json.loads(c.arguments)["items"][0]["completed"]) for c in session.tool_calls] == [
-        ("plan", "ok", False), ("plan", "ok", True),
-    ]  # fmt: skip
-
-
-def test_an_error_that_ends_a_turn_is_said_once() -> None:
-    session = read({"type": "error", "message": "401"}, {"type": "turn.failed", "error": {"message": "401"}})
-    assert [(e.kind, e.text) for e in session.events] == [("api_error", "401")]
-
-
-def test_a_resumed_thread_goes_on_in_another_file_and_numbers_its_items_anew() -> None:
-    first = given(START, TURN, ran("ls", "a"), used(100, 10), name="z")
-    second = given(START, TURN, ran("pwd", "b"), used(250, 30), name="a")
-    (session,) = FORMAT.read([second, first]).sessions
-    assert [(c.call_id, c.command, c.status) for c in session.tool_calls] == [
-        ("item_0", "ls", "ok"),
-        ("item_0#2", "pwd", "ok"),
-    ]
-    assert [s.input_tokens for s in session.steps] == [100, 150]
-
-
-def test_a_file_may_hold_several_threads() -> None:
-    other = {**START, "thread_id": "t-2"}
-    sessions = FORMAT.read([given(START, TURN, said("a"), other, TURN, said("b"))]).sessions
-    assert [(s.session_id, s.events[0].text) for s in sessions] == [(THREAD, "a"), ("t-2", "b")]
-
-
-def test_lines_of_other_programs_and_unknown_records_cost_nobody() -> None:
-    file = given(START, "Reading prompt from stdin...", item("completed", "hologram"), {"type": "x.y"}, said("done"))
-    (session,) = FORMAT.read([file]).sessions
-    assert [(e.kind, e.text) for e in session.events] == [
-        ("unknown", "item hologram"),
-        ("unknown", "x.y"),
-        ("text", "done"),
-    ]
-    assert file.artifact.skipped_reasons == {"bad_json": 1}
 
 
 def test_a_rollout_of_the_same_thread_is_believed(tmp_path: Path) -> None:
