@@ -506,10 +506,6 @@ class Reader:
     def _by_shape(self) -> dict[type, Callable[..., None]]:
         """Return what to do with a record, by its shape."""
         calls, event = self.calls, self._event
-        hosted = {
-            records.LocalShellCall: "local_shell", records.WebSearchCall: "web_search",
-            records.ToolSearchCall: "tool_search", records.ImageGenerationCall: "image_generation",
-        }  # fmt: skip
         return {
             SessionMeta: self._resumed,
             records.TurnContext: self._context,
@@ -518,9 +514,11 @@ class Reader:
             records.Reasoning: self._thinking,
             records.FunctionCall: calls.function,
             records.CustomCall: calls.custom,
-            **{shape: partial(calls.hosted, name) for shape, name in hosted.items()},
-            records.FunctionOutput: calls.output,
-            records.CustomOutput: calls.output,
+            **{
+                shape: partial(calls.hosted, records.tag_of(shape).removesuffix("_call"))
+                for shape in records.HOSTED_CALLS
+            },
+            **dict.fromkeys(records.OUTPUTS, calls.output),
             records.ToolsFound: calls.tools_found,
             records.PatchEnd: calls.patch_end,
             records.McpEnd: calls.mcp_end,
@@ -528,14 +526,11 @@ class Reader:
             TokenCount: lambda body, at: self.models.count(body.info, at) if body.info is not None else None,
             UserMessage: self._prompt,
             records.AgentMessage: self._agent_text,
-            records.TaskStarted: self._started,
-            records.TurnStarted: self._started,
-            records.TaskComplete: self._ended,
-            records.TurnComplete: self._ended,
+            **dict.fromkeys(records.STARTED, self._started),
+            **dict.fromkeys(records.ENDED, self._ended),
             records.TurnAborted: self._aborted,
             records.ContextCompacted: self._compacted,
-            records.Error: lambda body, at: event("api_error", body.message, at),
-            records.StreamError: lambda body, at: event("api_error", body.message, at),
+            **dict.fromkeys(records.ERRORS, lambda body, at: event("api_error", body.message, at)),
             records.Warned: lambda body, at: event("notification", body.message, at),
             records.Renamed: self._renamed,
             records.RolledBack: lambda body, at: event("meta", f"rolled back {body.num_turns} turns", at),

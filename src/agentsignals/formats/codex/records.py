@@ -63,6 +63,17 @@ class Typed(Struct, gc=False, tag_field="type"):
     """A payload with a type of its own."""
 
 
+def _kinds(base: type[Struct], *types: str) -> tuple[type[Struct], ...]:
+    """Return a struct for each of these types, all with the fields of `base`."""
+    return tuple(
+        msgspec.defstruct(f"{base.__name__}_{type_}", [], bases=(base,), tag=type_, gc=False) for type_ in types
+    )
+
+
+def tag_of(shape: type[Struct]) -> str:
+    return str(shape.__struct_config__.tag)
+
+
 class Message(Typed, tag="message"):
     role: str = ""
     content: list[Part] | str | None = None
@@ -102,16 +113,7 @@ class HostedCall(Typed):
     action: Raw = Raw()
 
 
-class LocalShellCall(HostedCall, tag="local_shell_call"): ...
-
-
-class WebSearchCall(HostedCall, tag="web_search_call"): ...
-
-
-class ToolSearchCall(HostedCall, tag="tool_search_call"): ...
-
-
-class ImageGenerationCall(HostedCall, tag="image_generation_call"): ...
+HOSTED_CALLS = _kinds(HostedCall, "local_shell_call", "web_search_call", "tool_search_call", "image_generation_call")
 
 
 class Metadata(Struct, gc=False):
@@ -133,10 +135,7 @@ class Output(Typed):
     output: str | list[Part] | Wrapped | None = None
 
 
-class FunctionOutput(Output, tag="function_call_output"): ...
-
-
-class CustomOutput(Output, tag="custom_tool_call_output"): ...
+OUTPUTS = _kinds(Output, "function_call_output", "custom_tool_call_output")
 
 
 class ToolsFound(Typed, tag="tool_search_output"):
@@ -206,16 +205,7 @@ class Task(Typed):
     reason: str | None = None
 
 
-class TaskStarted(Task, tag="task_started"): ...
-
-
-class TurnStarted(Task, tag="turn_started"): ...
-
-
-class TaskComplete(Task, tag="task_complete"): ...
-
-
-class TurnComplete(Task, tag="turn_complete"): ...
+STARTED, ENDED = _kinds(Task, "task_started", "turn_started"), _kinds(Task, "task_complete", "turn_complete")
 
 
 class TurnAborted(Task, tag="turn_aborted"): ...
@@ -232,10 +222,7 @@ class Notice(Typed):
     message: str = ""
 
 
-class Error(Notice, tag="error"): ...
-
-
-class StreamError(Notice, tag="stream_error"): ...
+ERRORS = _kinds(Notice, "error", "stream_error")
 
 
 class Warned(Notice, tag="warning"): ...
@@ -286,31 +273,21 @@ def text_of(parts: list[Part] | str | None) -> str:
 # -- decoding a line in one go into the struct of its kind
 
 
-_ITEMS: tuple[type[Struct], ...] = (
-    Message, Reasoning, FunctionCall, CustomCall, LocalShellCall, WebSearchCall, ToolSearchCall, ImageGenerationCall,
-    FunctionOutput, CustomOutput, ToolsFound,
+_items: tuple[type[Struct], ...] = (
+    Message, Reasoning, FunctionCall, CustomCall, *HOSTED_CALLS, *OUTPUTS, ToolsFound,
+    *_kinds(Quiet, "ghost_snapshot", "compaction", "context_compaction"),
 )  # fmt: skip
-_EVENTS: tuple[type[Struct], ...] = (
-    TokenCount, UserMessage, PatchEnd, ExecEnd, McpEnd, TaskStarted, TurnStarted, TaskComplete, TurnComplete,
-    TurnAborted, AgentMessage, ContextCompacted, Error, StreamError, Warned, Renamed, RolledBack, ItemCompleted,
+_events: tuple[type[Struct], ...] = (
+    TokenCount, UserMessage, PatchEnd, ExecEnd, McpEnd, *STARTED, *ENDED, TurnAborted, AgentMessage, ContextCompacted,
+    *ERRORS, Warned, Renamed, RolledBack, ItemCompleted,
+    *_kinds(
+        Quiet, "agent_reasoning", "agent_reasoning_raw_content", "agent_reasoning_section_break", "background_event",
+        "deprecation_notice", "exec_command_begin", "image_generation_end", "mcp_startup_complete",
+        "mcp_startup_update", "mcp_tool_call_begin", "patch_apply_begin", "plan_update", "session_configured",
+        "shutdown_complete", "sub_agent_activity", "thread_goal_updated", "thread_settings_applied", "turn_diff",
+        "view_image_tool_call", "web_search_begin", "web_search_end",
+    ),
 )  # fmt: skip
-
-
-_QUIET_ITEMS = ("ghost_snapshot", "compaction", "context_compaction")
-_QUIET_EVENTS = (
-    "agent_reasoning", "agent_reasoning_raw_content", "agent_reasoning_section_break", "background_event",
-    "deprecation_notice", "exec_command_begin", "image_generation_end", "mcp_startup_complete", "mcp_startup_update",
-    "mcp_tool_call_begin", "patch_apply_begin", "plan_update", "session_configured", "shutdown_complete",
-    "sub_agent_activity", "thread_goal_updated", "thread_settings_applied", "turn_diff", "view_image_tool_call",
-    "web_search_begin", "web_search_end",
-)  # fmt: skip
-
-
-def _quiet(names: tuple[str, ...]) -> tuple[type[Struct], ...]:
-    return tuple(msgspec.defstruct(f"Quiet_{name}", [], bases=(Quiet,), tag=name, gc=False) for name in names)
-
-
-_items, _events = _ITEMS + _quiet(_QUIET_ITEMS), _EVENTS + _quiet(_QUIET_EVENTS)
 
 
 class Record(Struct, gc=False, tag_field="type"):
@@ -368,8 +345,8 @@ _KINDS: dict[type[Struct], str] = {
     TurnContext: "turn_context",
     Compacted: "compacted",
     Quiet: "world_state",
-    **{shape: f"response_item.{shape.__struct_config__.tag}" for shape in _items},
-    **{shape: f"event_msg.{shape.__struct_config__.tag}" for shape in _events},
+    **{shape: f"response_item.{tag_of(shape)}" for shape in _items},
+    **{shape: f"event_msg.{tag_of(shape)}" for shape in _events},
 }
 _READ_KINDS = frozenset(_KINDS.values())
 
