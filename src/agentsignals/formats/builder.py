@@ -199,27 +199,19 @@ def of_call(call: ToolCall, writes: Iterable[Write]) -> list[Edit]:
     edits: list[Edit] = []
     for write in writes:
         for hunk in _hunks(write):
-            edits.append(
-                Edit(
-                    seq=call.seq,
-                    turn=call.turn,
-                    thread=call.thread,
-                    call_id=call.call_id,
-                    path=write.path,
-                    op=write.op,
-                    via="shell",
-                    hunk=len(edits),
-                    start_line=hunk.start_line,
-                    end_line=hunk.end_line,
-                    added=hunk.added,
-                    removed=hunk.removed,
-                    old_start=hunk.old_start,
-                    whole_file=hunk.whole_file,
-                    origin=write.origin,
-                    source=write.source,
-                )
-            )
+            edit = _edit(call, write.path, write.op, len(edits), hunk)
+            edit.origin, edit.source = write.origin, write.source
+            edits.append(edit)
     return edits
+
+
+def _edit(call: ToolCall, path: str, op: EditOp, n: int, hunk: Hunk) -> Edit:
+    return Edit(
+        seq=call.seq, turn=call.turn, thread=call.thread, call_id=call.call_id, path=path, op=op,
+        via="edit_tool" if call.shell_kind is None else "shell", hunk=n, start_line=hunk.start_line,
+        end_line=hunk.end_line, added=hunk.added, removed=hunk.removed, old_start=hunk.old_start,
+        whole_file=hunk.whole_file,
+    )  # fmt: skip
 
 
 def _hunks(write: Write) -> list[Hunk]:
@@ -292,19 +284,10 @@ class SessionBuilder:
         if n_chars is None:
             n_chars = 0 if text is None else len(text)
         events = self.session.events
-        index = None if step is None else step.step
         event = Event(
-            seq=len(events),
-            turn=self.turn_index,
-            step=index,
-            thread=thread,
-            kind=kind,
-            text=text,
-            n_chars=n_chars,
-            timestamp=at,
-            artifact_id=self.artifact_id,
-            line=self.line,
-        )
+            seq=len(events), turn=self.turn_index, step=None if step is None else step.step, thread=thread, kind=kind,
+            text=text, n_chars=n_chars, timestamp=at, artifact_id=self.artifact_id, line=self.line,
+        )  # fmt: skip
         events.append(event)
         return event
 
@@ -348,14 +331,9 @@ class SessionBuilder:
             turns.pop()
             self.session.events[last.seq].kind = "meta"
         turn = Turn(
-            turn=len(turns),
-            kind=kind,
-            text=text,
-            n_tokens=count_tokens(text),
-            timestamp=at,
-            model=model,
+            turn=len(turns), kind=kind, text=text, n_tokens=count_tokens(text), timestamp=at, model=model,
             seq=len(self.session.events),
-        )
+        )  # fmt: skip
         self.turn_index = turn.turn
         turns.append(turn)
         self.event("human_turn", text, at)
@@ -370,14 +348,9 @@ class SessionBuilder:
                 return begun
         steps = self.session.steps
         step = Step(
-            step=len(steps),
-            turn=self.turn_index,
-            thread=thread,
-            seq=len(self.session.events),
-            message_id=message_id,
-            model=model,
-            timestamp=at,
-        )
+            step=len(steps), turn=self.turn_index, thread=thread, seq=len(self.session.events), message_id=message_id,
+            model=model, timestamp=at,
+        )  # fmt: skip
         steps.append(step)
         if message_id is not None:
             self._steps[key] = step
@@ -407,22 +380,13 @@ class SessionBuilder:
         if folder:
             self._folders[event.seq] = folder
         call = ToolCall(
-            seq=event.seq,
-            turn=self.turn_index,
-            step=event.step,
-            thread=thread,
-            call_id=call_id,
-            name=name,
-            class_=what.class_,
-            shell_kind=what.shell_kind,
+            seq=event.seq, turn=self.turn_index, step=event.step, thread=thread, call_id=call_id, name=name,
+            class_=what.class_, shell_kind=what.shell_kind, command=what.command, started_at=at, limit_s=what.limit_s,
             path=self._paths.clean(about, folder) if about else None,
-            command=what.command,
             arguments=arguments if isinstance(arguments, str) else arguments.decode("utf-8", "replace"),
-            started_at=at,
             purpose=what.tool.purpose,
             argument_roles=encode_roles(what.tool.roles) if what.tool.roles is not None else None,
-            limit_s=what.limit_s,
-        )
+        )  # fmt: skip
         self.session.tool_calls.append(call)
         self._calls.setdefault(call_id, []).append(call)
         if what.does is not None and (what.does.writes or what.does.runs):
@@ -486,24 +450,7 @@ class SessionBuilder:
         if not cleaned:
             return
         for n, hunk in enumerate(hunks or [Hunk()]):
-            self.session.edits.append(
-                Edit(
-                    seq=call.seq,
-                    turn=call.turn,
-                    thread=call.thread,
-                    call_id=call.call_id,
-                    path=cleaned,
-                    op=op,
-                    via="edit_tool" if call.shell_kind is None else "shell",
-                    hunk=n,
-                    start_line=hunk.start_line,
-                    end_line=hunk.end_line,
-                    added=hunk.added,
-                    removed=hunk.removed,
-                    old_start=hunk.old_start,
-                    whole_file=hunk.whole_file,
-                )
-            )
+            self.session.edits.append(_edit(call, cleaned, op, n, hunk))
 
     def unread(self, types: Iterable[str], read: frozenset[str], at: int | None, thread: str = MAIN) -> None:
         """Add an `unknown` event for each block of a message whose type is not one that the format reads."""

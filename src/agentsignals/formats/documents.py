@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input
-from agentsignals.formats.head import HEAD_BYTES
+from agentsignals.formats.head import HEAD_BYTES, after_space
 from agentsignals.formats.records import MAX_DOCUMENT_BYTES, UNREADABLE, Decode, Lenient, document, repaired, saw
 from agentsignals.model import Artifact
 
@@ -21,7 +21,6 @@ REDACTED = "REDACTED"
 """A collector writes this over an id that it took for a secret (design/formats.md#entire). It is not unique."""
 
 _LIST = re.compile(rb"[\xef\xbb\xbf\s]{0,64}\[\s{0,64}\{")
-_SPACE = re.compile(r"[\s\ufeff]*")
 
 
 class Snapshot(Struct, Generic[T]):
@@ -137,41 +136,36 @@ def texts_of(content: Any) -> str:
 def _salvaged(text: str, key: str, lenient: Lenient) -> dict[str, Any] | None:
     """Make a whole document of what a broken one still says. None if its list `key` holds nothing."""
     kept: dict[str, Any] = {}
-    at = _after_space(text, 0)
+    at = after_space(text, 0)
     if text[at : at + 1] == "[":
         kept[key] = list(_items(text, at + 1, lenient))
         return kept if kept[key] else None
     if text[at : at + 1] != "{":
         return None
-    at = _after_space(text, at + 1)
+    at = after_space(text, at + 1)
     try:
         while text[at : at + 1] == '"' and key not in kept:
             name, at = lenient.value(text, at)
-            at = _after_space(text, _after_space(text, at) + 1)  # over the colon
+            at = after_space(text, after_space(text, at) + 1)  # over the colon
             if name == key and text[at : at + 1] == "[":
                 kept[key] = list(_items(text, at + 1, lenient))
             else:
                 kept[name], at = lenient.value(text, at)
-                at = _after_space(text, _after_space(text, at) + 1)  # over the comma
+                at = after_space(text, after_space(text, at) + 1)  # over the comma
     except (ValueError, RecursionError):
         pass
     return kept if kept.get(key) else None
 
 
 def _items(text: str, at: int, lenient: Lenient) -> Iterator[Any]:
-    at = _after_space(text, at)
+    at = after_space(text, at)
     while at < len(text) and text[at] != "]":
         try:
             item, at = lenient.value(text, at)
         except (ValueError, RecursionError):
             return
         yield item
-        at = _after_space(text, _after_space(text, at) + 1)
-
-
-def _after_space(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
+        at = after_space(text, after_space(text, at) + 1)
 
 
 class File(Protocol):

@@ -75,20 +75,20 @@ class Head:
 
     def _leading_keys(self) -> dict[str, Any]:
         text = self.text
-        at = _space(text, 0)
+        at = after_space(text, 0)
         keys: dict[str, Any] = {}
         if text[at : at + 1] != "{":
             return keys
-        at = _space(text, at + 1)
+        at = after_space(text, at + 1)
         while text[at : at + 1] == '"':
             try:
                 key, at = Lenient().value(text, at)
             except _UNREADABLE:
                 break
-            at = _space(text, at)
+            at = after_space(text, at)
             if text[at : at + 1] != ":":
                 break
-            at = _space(text, at + 1)
+            at = after_space(text, at + 1)
             if not self.complete and text[at : at + 1] == "[":
                 keys[key] = CUT  # a list in a longer file: too much to decode for what follows it
                 break
@@ -97,10 +97,10 @@ class Head:
             except _UNREADABLE:
                 keys[key] = CUT
                 break
-            at = _space(text, at)
+            at = after_space(text, at)
             if text[at : at + 1] != ",":
                 break
-            at = _space(text, at + 1)
+            at = after_space(text, at + 1)
         return keys
 
     @once
@@ -110,14 +110,14 @@ class Head:
             return []
         text = self.text
         objects: list[dict[str, Any]] = []
-        at = _space(text, _space(text, 0) + 1)
+        at = after_space(text, after_space(text, 0) + 1)
         while text[at : at + 1] == "{" and len(objects) < MAX_RECORDS:
             try:
                 value, at = Lenient().value(text, at)
             except _UNREADABLE:
                 break
             objects.append(value)
-            at = _space(text, _space(text, at) + 1)  # over the comma
+            at = after_space(text, after_space(text, at) + 1)  # over the comma
         return objects
 
     @once
@@ -166,6 +166,6 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _space(text: str, at: int) -> int:
+def after_space(text: str, at: int) -> int:
     match = _SPACE.match(text, at)
     return match.end() if match else at

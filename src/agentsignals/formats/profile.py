@@ -145,21 +145,13 @@ def _arguments(tool: Tool) -> _Arguments:
     )
 
 
-class _CommandReader(Struct, frozen=True, gc=False):
-    """The functions of `shell` that read a command line."""
-
-    parse: Callable[[str], Command]
-    is_polling: Callable[[str], bool]
-    is_log: Callable[[str], bool]
-
-
 @cache  # an import costs 1 µs a call, also when all is loaded
-def _command_reader() -> _CommandReader:
-    """Load `shell` with the first call that needs it."""
+def _command_reader() -> tuple[Callable[[str], Command], Callable[[str], bool], Callable[[str], bool]]:
+    """Return the functions of `shell` that read a command line. It is loaded with the first call that needs them."""
     from agentsignals.shell import parse  # noqa: PLC0415  (patterns that a run with nothing to read is without)
     from agentsignals.shell.outputs import is_log, is_polling  # noqa: PLC0415  (as above)
 
-    return _CommandReader(parse, is_polling, is_log)
+    return parse, is_polling, is_log
 
 
 def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
@@ -179,13 +171,13 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
     command = _first_text(values, where.command) if tool.command else None
     limit = _limit(values, where.limits) if tool.limits else None
     if command is None and path is not None and tool.class_ == "read" and tool.purpose is None:
-        tool = tool.to("poll") if _command_reader().is_log(path) else tool
+        tool = tool.to("poll") if _command_reader()[2](path) else tool
     if command is None or tool.class_ != "shell":
         return Described(tool=tool, class_=tool.class_, path=path, command=command, limit_s=limit)
-    reader = _command_reader()
-    does = reader.parse(command)
+    parse, is_polling, _ = _command_reader()
+    does = parse(command)
     return Described(
-        tool=tool if tool.purpose is not None or not reader.is_polling(command) else tool.to("poll"),
+        tool=tool if tool.purpose is not None or not is_polling(command) else tool.to("poll"),
         class_=SHELL_CLASS.get(does.kind, "shell"),
         shell_kind=does.kind,
         path=does.path,

@@ -20,7 +20,7 @@ Reason = Literal["agent_not_read", "not_sessions", "other_export"]
 its sessions hold too. `other_export`: another tool's export of conversations."""
 
 
-class UnreadFile(Struct, frozen=True, kw_only=True):
+class UnreadFile(Struct, frozen=True):
     """Known files that are not read."""
 
     name: str
@@ -78,10 +78,8 @@ def _has(record: dict[str, Any], **types: type) -> bool:
 
 
 def _agent_trace(head: Head) -> bool:
-    record = head.document
-    files = record.get("files")
-    return _has(record, version=str, id=str, timestamp=str, files=list) and any(
-        isinstance(file, dict) and _has(file, path=str, conversations=list) for file in files or ()
+    return _has(head.document, version=str, id=str, timestamp=str, files=list) and any(
+        isinstance(file, dict) and _has(file, path=str, conversations=list) for file in head.document["files"]
     )
 
 
@@ -121,15 +119,15 @@ def _first_item(head: Head) -> dict[str, Any]:
 
 UNREAD_FILES = (
     UnreadFile(
-        name="windsurf",
-        what="conversations that it encrypts; the transcripts that its hook writes are read",
-        reason="agent_not_read",
+        "windsurf",
+        "conversations that it encrypts; the transcripts that its hook writes are read",
+        "agent_not_read",
         homes=("~/.codeium/windsurf/cascade",),
     ),
     UnreadFile(
-        name="kiro",
-        what="database of the command line, whose conversations are read from exports alone",
-        reason="agent_not_read",
+        "kiro",
+        "database of the command line, whose conversations are read from exports alone",
+        "agent_not_read",
         tables=frozenset(("conversations", "auth_kv")),
         homes=(
             "~/.local/share/kiro-cli/data.sqlite3",
@@ -139,76 +137,74 @@ UNREAD_FILES = (
         ),
     ),
     UnreadFile(
-        name="antigravity",
-        what="conversations",
-        reason="agent_not_read",
+        "antigravity",
+        "conversations",
+        "agent_not_read",
         homes=("~/.gemini/antigravity/conversations",),
     ),
-    UnreadFile(name="gptme", what="logs", reason="agent_not_read", homes=("~/.local/share/gptme/logs",)),
-    UnreadFile(name="iflow", what="sessions", reason="agent_not_read", homes=("~/.iflow/projects",)),
+    UnreadFile("gptme", "logs", "agent_not_read", homes=("~/.local/share/gptme/logs",)),
+    UnreadFile("iflow", "sessions", "agent_not_read", homes=("~/.iflow/projects",)),
     UnreadFile(
-        name="aider",
-        what="chat history, which says no results and no times of its calls",
-        reason="agent_not_read",
+        "aider",
+        "chat history, which says no results and no times of its calls",
+        "agent_not_read",
         looks=lambda head: head.data.lstrip().startswith(b"# aider chat started at "),
         of_json=False,
     ),
     UnreadFile(
-        name="git-ai",
-        what="note on a commit: who wrote its lines, no session",
-        reason="agent_not_read",
+        "git-ai",
+        "note on a commit: who wrote its lines, no session",
+        "agent_not_read",
         looks=lambda head: b'"authorship/' in head.data and b"\n---\n" in head.data,
         of_json=False,
     ),
+    UnreadFile("Agent Trace", "record of who wrote lines, no session", "agent_not_read", looks=_agent_trace),
     UnreadFile(
-        name="Agent Trace", what="record of who wrote lines, no session", reason="agent_not_read", looks=_agent_trace
-    ),
-    UnreadFile(
-        name="claude-code",
-        what="list of what was typed, which its sessions hold too",
-        reason="not_sessions",
+        "claude-code",
+        "list of what was typed, which its sessions hold too",
+        "not_sessions",
         looks=lambda head: _has(head.document, display=str, pastedContents=dict),
     ),
     UnreadFile(
-        name="codex",
-        what="list of what was typed, which its sessions hold too",
-        reason="not_sessions",
+        "codex",
+        "list of what was typed, which its sessions hold too",
+        "not_sessions",
         looks=lambda head: head.document.keys() == {"session_id", "ts", "text"},
     ),
     UnreadFile(
-        name="grok-build",
-        what="what its model was sent; the log that is read is updates.jsonl beside it",
-        reason="not_sessions",
+        "grok-build",
+        "what its model was sent; the log that is read is updates.jsonl beside it",
+        "not_sessions",
         looks=_sent_by_grok,
     ),
     UnreadFile(
-        name="cursor-agent",
-        what="facts about a chat of the command line, beside the database that holds it",
-        reason="not_sessions",
+        "cursor-agent",
+        "facts about a chat of the command line, beside the database that holds it",
+        "not_sessions",
         looks=lambda head: _has(head.document, createdAtMs=int, hasConversation=bool),
     ),
     UnreadFile(
-        name="mistral-vibe",
-        what="its runtime's own state, beside the history of a session",
-        reason="not_sessions",
+        "mistral-vibe",
+        "its runtime's own state, beside the history of a session",
+        "not_sessions",
         looks=_beside_vibe,
     ),
     UnreadFile(
-        name="ChatGPT",
-        what="export of chats",
-        reason="other_export",
+        "ChatGPT",
+        "export of chats",
+        "other_export",
         looks=lambda head: _has(_first_item(head), mapping=dict, current_node=str),
     ),
     UnreadFile(
-        name="claude.ai",
-        what="export of chats",
-        reason="other_export",
+        "claude.ai",
+        "export of chats",
+        "other_export",
         looks=lambda head: _has(_first_item(head), uuid=str, chat_messages=list),
     ),
     UnreadFile(
-        name="chat messages",
-        what="as models are trained on, without an agent's calls and times",
-        reason="other_export",
+        "chat messages",
+        "as models are trained on, without an agent's calls and times",
+        "other_export",
         looks=_chat_messages,
     ),
 )
