@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentsignals.formats.amp import FORMAT
-from agentsignals.model import MAIN, REPLAYED, Session, ToolCall
+from agentsignals.model import Session, ToolCall
 from tests.formats.reading import format_of, read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "amp"
@@ -22,10 +22,6 @@ def read(document: dict[str, Any]) -> Session:
 
 def thread(*messages: dict[str, Any], **more: Any) -> Session:
     return read({"v": 1, "id": ID, "created": 1_780_000_000_000, "messages": list(messages), **more})
-
-
-def typed(text: str) -> dict[str, Any]:
-    return {"role": "user", "messageId": 0, "content": [{"type": "text", "text": text}], "meta": {"sentAt": 10**12}}
 
 
 def asked(**usage: Any) -> dict[str, Any]:
@@ -95,36 +91,6 @@ def test_a_search_without_a_hit_says_so_in_a_list(result: list[str]) -> None:
     message = asked()
     message["content"][0]["name"] = "glob"
     assert call_of(thread(message, came(status="done", result=result))).outcome == "nothing_found"
-
-
-def test_feedback_to_a_refused_call_is_the_persons_word() -> None:
-    message = "This tool call was rejected by the user with feedback: not on Fridays"
-    made = thread(typed("go"), asked(), came(status="error", error={"message": message}))
-    assert call_of(made).status == "rejected"
-    assert [(t.kind, t.text) for t in made.turns] == [("prompt", "go"), ("rejection_feedback", "not on Fridays")]
-
-
-def test_a_subagent_works_on_a_thread_of_its_own_and_its_tokens_are_not_zero() -> None:
-    use = {"tool_name": "Bash", "status": "done", "input": {"cmd": "ls"}, "result": {"output": "x", "exitCode": 1}}
-    progress = [{"message": "I look.", "tool_uses": [use]}]
-    debug = {"inferences": [{"usage": {"inputTokens": 0, "outputTokens": 0}}]}
-    made = thread(typed("go"), asked(), came(status="done", result="seen", progress=progress, **{"~debug": debug}))
-    inner = next(call for call in made.tool_calls if call.call_id != "c")
-    assert (inner.thread, inner.turn, inner.exit_code, call_of(made).thread) == ("c", None, 1, MAIN)
-    assert [(s.thread, s.output_tokens) for s in made.steps] == [(MAIN, None), ("c", None)]
-    assert made.turns[0].text == "go"
-
-
-def test_a_fork_begins_with_copies() -> None:
-    kin = [{"threadID": "T-0", "type": "fork", "role": "child"}, {"threadID": "T-8", "type": "fork", "role": "parent"}]
-    made = thread(typed("old"), asked(outputTokens=1), typed("new"), forkPointIndex=1, relationships=kin)
-    assert (made.parent_session_id, [t.text for t in made.turns]) == ("T-0", ["new"])
-    assert [s.thread for s in made.steps] == [REPLAYED]
-
-
-def test_a_subagents_thread_has_no_person() -> None:
-    made = thread(typed("Find the callers"), mainThreadID="T-0")
-    assert (made.parent_session_id, made.turns) == ("T-0", [])
 
 
 @pytest.mark.parametrize(("n_calls", "expected"), [(1, 1_780_000_001_000_000), (2, None)])

@@ -12,7 +12,7 @@ from agentsignals.changes.hunks import edit_texts
 from agentsignals.formats.cline import FORMAT, PROFILE
 from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.ingest import pipeline
-from agentsignals.model import SESSION_TOTAL, Session, encode_roles
+from agentsignals.model import Session, encode_roles
 from tests.formats.reading import format_of, given, read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "cline-cli"
@@ -98,20 +98,6 @@ def test_cached_tokens_are_input_of_some_providers(provider: str | None, fresh: 
     assert (step.input_tokens, step.output_tokens, step.cache_read_tokens, step.cost_usd) == (fresh, 40, 64, None)
 
 
-def test_a_request_that_was_broken_off_has_no_tokens_and_is_no_turn() -> None:
-    row = request(1, tokensIn=0, tokensOut=0, cost=0, cancelReason="user_cancelled")
-    session = task(
-        [say("task", "fix it"), row, say("text", "I beg", 2, partial=True), say("user_feedback", "go on", 9)]
-    )
-    assert [s.input_tokens for s in session.steps] == [None]
-    assert [e.kind for e in session.events] == ["human_turn", "text", "interrupt", "human_turn"]
-
-
-def test_what_was_removed_is_paid_for_and_no_answer() -> None:
-    session = task([say("task", "fix it"), say("deleted_api_reqs", json.dumps({"tokensIn": 9, "tokensOut": 3}), 1)])
-    assert [(s.input_tokens, s.stop_reason) for s in session.steps] == [(9, SESSION_TOTAL)]
-
-
 @pytest.mark.parametrize(
     ("result", "status", "code"),
     [
@@ -139,25 +125,6 @@ def test_how_a_command_ended_stands_in_its_result(result: str, status: str, code
     assert (call.command, call.status, call.exit_code) == ("x", status, code)
 
 
-def test_a_call_stands_on_the_page_and_in_the_history_and_counts_once() -> None:
-    rows = [say("task", "fix it"), request(1), say("text", "Both.", 2), say("command", "a", 3), say("tool", "{}", 4)]
-    calls = [{"type": "tool_use", "id": f"t{n}", "name": n, "input": {}} for n in ("execute_command", "read_file")]
-    back = [{"type": "tool_result", "tool_use_id": f"t{n}", "content": n} for n in ("read_file", "execute_command")]
-    history = [{"role": "assistant", "content": calls}, {"role": "user", "content": back}]
-    session = task(rows, history)
-    results = {e.seq: e.text for e in session.events}
-    assert [(c.name, results[c.result_seq or 0]) for c in session.tool_calls] == [
-        ("execute_command", "execute_command"),
-        ("read_file", "read_file"),
-    ]
-
-
-def test_a_text_that_a_call_follows_at_once_is_in_the_history_alone() -> None:
-    rows = [say("task", "go"), request(1), request(3), say("text", "Second.", 4)]
-    session = task(rows, [model("First.\n" + run("a"), 2), user("[x] Result:\nA"), model("Second.\n" + run("b"), 4)])
-    assert [e.text for e in session.events if e.kind == "text"] == ["First.", "Second."]
-
-
 @pytest.mark.parametrize("timed", [True, False])
 def test_answers_go_to_their_requests(timed: bool) -> None:
     """The history may lack the last ones, and has nothing of a request that was broken off."""
@@ -165,36 +132,6 @@ def test_answers_go_to_their_requests(timed: bool) -> None:
     history = [model(run("a"), 2 if timed else None), user("[x] Result:\nA"), model(run("b"), 6 if timed else None)]
     session = task(rows, history)
     assert [(c.command, c.step) for c in session.tool_calls] == [("a", 0), ("b", 2)]
-
-
-def test_the_history_alone_makes_a_session() -> None:
-    history = [
-        user("<task>\nfix it\n</task>"),
-        model("Doing.\n" + run("a")),
-        user("[x] Result:\nA", "<feedback>\nno\n</feedback>"),
-        model("Done."),
-    ]
-    (session,) = read({"api_conversation_history.json": history})
-    assert [t.text for t in session.turns] == ["fix it", "no"]
-    assert [e.text for e in session.events if e.kind == "text"] == ["Doing.", "Done."]
-
-
-def test_words_of_the_person_are_those_of_no_parent() -> None:
-    item = {
-        "id": "sub",
-        "parentTaskId": "p",
-        "number": 1,
-        "ts": T,
-        "task": "x",
-        "tokensIn": 1,
-        "tokensOut": 1,
-        "totalCost": 0,
-    }
-    session = task(
-        [say("text", "do a part"), request(1), say("user_feedback", "faster", 2)], **{"history_item.json": item}
-    )
-    assert (session.session_id, session.parent_session_id) == ("sub", "p")
-    assert [t.text for t in session.turns] == ["faster"]
 
 
 def test_of_two_copies_of_a_task_the_fuller_one_counts() -> None:
