@@ -6,27 +6,9 @@ from __future__ import annotations
 import re
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    ASK,
-    EDIT,
-    FIND,
-    HAND_IN,
-    MCP,
-    PLAN,
-    PLAN_MODE,
-    READ,
-    SEARCH,
-    SHELL,
-    SKILL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    Tool,
-    named,
-)
+from agentsignals.formats.profile import Profile, Tool, named
 
 _OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 
@@ -50,32 +32,32 @@ PROFILE = Profile(
     aliases=("claude_code", "claudecode"),
     homes=("~/.claude/projects", "~/.config/claude/projects", "$CLAUDE_CONFIG_DIR/projects"),
     tools=named(
-        (READ, "Read NotebookRead"),
-        (SEARCH, "Grep"),
-        (FIND, "Glob LS"),
+        (tools.READ, "Read NotebookRead"),
+        (tools.SEARCH, "Grep"),
+        (tools.FIND, "Glob LS"),
         (Tool(class_="search", path=("filePath", "path")), "LSP"),
-        (EDIT, "Edit MultiEdit NotebookEdit"),
-        (WRITE, "Write"),
-        (SHELL.within("timeout", 0.001), "Bash PowerShell"),
-        (SHELL.within("timeout_ms", 0.001), "Monitor"),
-        (PLAN, "TodoWrite TodoRead TaskUpdate TaskList TaskGet"),
-        (PLAN.to("add_task"), "TaskCreate"),
-        (PLAN_MODE, "EnterPlanMode"),
-        (HAND_IN, "ExitPlanMode exit_plan_mode"),
-        (TASK, "Task Agent Workflow SlashCommand SendMessage TeamCreate TeamDelete AgentOutput"),
-        (TASK, "TaskStop KillShell KillBash"),
-        (TASK.to("poll").within("timeout", 0.001), "TaskOutput"),
-        (TASK.to("poll"), "AgentOutputTool BashOutput"),
-        (ASIDE.to("poll"), "Sleep"),
-        (SKILL, "Skill"),
-        (WEB, "WebFetch WebSearch"),
-        (ASK, "AskUserQuestion"),
-        (MCP, "ListMcpResourcesTool ReadMcpResourceTool"),
-        (ASIDE.to("tool_search"), "ToolSearch"),
-        (ASIDE, "StructuredOutput ScheduleWakeup RemoteTrigger PushNotification"),
-        (ASIDE, "EnterWorktree ExitWorktree CronCreate CronDelete CronList Config"),
+        (tools.EDIT, "Edit MultiEdit NotebookEdit"),
+        (tools.WRITE, "Write"),
+        (tools.SHELL.within("timeout", 0.001), "Bash PowerShell"),
+        (tools.SHELL.within("timeout_ms", 0.001), "Monitor"),
+        (tools.PLAN, "TodoWrite TodoRead TaskUpdate TaskList TaskGet"),
+        (tools.PLAN.to("add_task"), "TaskCreate"),
+        (tools.PLAN_MODE, "EnterPlanMode"),
+        (tools.HAND_IN, "ExitPlanMode exit_plan_mode"),
+        (tools.TASK, "Task Agent Workflow SlashCommand SendMessage TeamCreate TeamDelete AgentOutput"),
+        (tools.TASK, "TaskStop KillShell KillBash"),
+        (tools.TASK.to("poll").within("timeout", 0.001), "TaskOutput"),
+        (tools.TASK.to("poll"), "AgentOutputTool BashOutput"),
+        (tools.ASIDE.to("poll"), "Sleep"),
+        (tools.SKILL, "Skill"),
+        (tools.WEB, "WebFetch WebSearch"),
+        (tools.ASK, "AskUserQuestion"),
+        (tools.MCP, "ListMcpResourcesTool ReadMcpResourceTool"),
+        (tools.ASIDE.to("tool_search"), "ToolSearch"),
+        (tools.ASIDE, "StructuredOutput ScheduleWakeup RemoteTrigger PushNotification"),
+        (tools.ASIDE, "EnterWorktree ExitWorktree CronCreate CronDelete CronList Config"),
     ),
-    tools_like={"mcp__*": MCP},
+    tools_like={"mcp__*": tools.MCP},
     conventions=("usage_logged_midway",),
     machine_written=(
         ("<local-command-caveat>", "meta"),
@@ -101,18 +83,12 @@ PROFILE = Profile(
     nothing_found=("No files found", "No matches found", "No symbols found"),
     failures=(
         ("not_read_first", ("has not been read yet",)),
-        (
-            "edit_mismatch",
-            (
-                "string to replace not found",
-                "no changes to make",
-                "has been modified since read",
-                "file has been unexpectedly modified",
-                "matches of the string to replace",
-            ),
-        ),
+        ("edit_mismatch", (
+            "string to replace not found", "no changes to make", "has been modified since read",
+            "file has been unexpectedly modified", "matches of the string to replace",
+        )),
     ),
-)
+)  # fmt: skip
 
 
 _FIRST_TYPES = (

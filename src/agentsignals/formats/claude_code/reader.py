@@ -18,19 +18,7 @@ from agentsignals.formats import ANSWERS, ASKS, Input, Reading
 from agentsignals.formats.bounds import amount, count, number, refuse
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.claude_code import DRIVEN_BY, PROFILE, records
-from agentsignals.formats.claude_code.records import (
-    Attachment,
-    Block,
-    File,
-    Line,
-    Message,
-    Structured,
-    as_text,
-    is_true,
-    key_without_id,
-    text_of,
-    thread_of,
-)
+from agentsignals.formats.claude_code.records import as_text, is_true, key_without_id, text_of, thread_of
 from agentsignals.formats.documents import REDACTED
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
@@ -68,7 +56,9 @@ BUILTIN_COMMANDS = frozenset(
 # -- whose words a text is (design/formats.md#claude-code-human-words: 94 % of `user` records hold no words of a perso
 
 
-def user_record(builder: SessionBuilder, line: Line, message: Message, at: int | None, after: Sequence[Line]) -> str:
+def user_record(
+    builder: SessionBuilder, line: records.Line, message: records.Message, at: int | None, after: Sequence[records.Line]
+) -> str:
     """Add a `user` record without tool results: a human turn, or one of the many things that are none.
 
     `after` are the records that follow it. Return the text as it was found.
@@ -94,7 +84,7 @@ def user_record(builder: SessionBuilder, line: Line, message: Message, at: int |
     return text
 
 
-def _prompt(builder: SessionBuilder, line: Line, message: Message, text: str, at: int | None) -> None:
+def _prompt(builder: SessionBuilder, line: records.Line, message: records.Message, text: str, at: int | None) -> None:
     origin = line.origin.get("kind") if isinstance(line.origin, dict) else None
     if origin not in (None, "human") or line.prompt_source == "system":
         builder.event("notification", text, at)
@@ -114,12 +104,12 @@ def _prompt(builder: SessionBuilder, line: Line, message: Message, text: str, at
         builder.event("meta", text, at)
 
 
-def _is_scripted(line: Line) -> bool:
+def _is_scripted(line: records.Line) -> bool:
     """Return whether a program that drives the agent sent it. Neither the source nor the entry point alone says so."""
     return line.prompt_source == "sdk" and line.entrypoint in DRIVEN_BY
 
 
-def _is_answered_by_program(after: Sequence[Line]) -> bool:
+def _is_answered_by_program(after: Sequence[records.Line]) -> bool:
     for line in after:
         if line.type == "user" and line.message is not None:
             return text_of(line.message).startswith(_OUTPUT)
@@ -172,7 +162,7 @@ class Queue:
         elif operation == "remove":
             self._deliver((self._next(text) or (text, 0))[0], self._removed, self._attached, at)
 
-    def attachment(self, attached: Attachment, line: Line, at: int | None) -> None:
+    def attachment(self, attached: records.Attachment, line: records.Line, at: int | None) -> None:
         """Take a `queued_command`: a message that reached the running turn, as newer versions log it."""
         origin = line.origin.get("kind") if isinstance(line.origin, dict) else None
         text = as_text(attached.prompt)
@@ -262,7 +252,9 @@ class EndedAgent(NamedTuple):
     tokens: object
 
 
-def answer(builder: SessionBuilder, block: Block, structured: Structured | None, at: int | None, thread: str) -> None:
+def answer(
+    builder: SessionBuilder, block: records.Block, structured: records.Structured | None, at: int | None, thread: str
+) -> None:
     """Add a `tool_result` block. `structured` is the record's `toolUseResult`."""
     text = result_text(block)
     status, error = outcome(text, is_true(block.is_error))
@@ -289,7 +281,7 @@ def answer(builder: SessionBuilder, block: Block, structured: Structured | None,
         _edits(builder, call, structured)
 
 
-def result_text(block: Block) -> str:
+def result_text(block: records.Block) -> str:
     """Return the text of a result: a string, or its text parts."""
     content = block.content
     if isinstance(content, str):
@@ -311,7 +303,7 @@ def outcome(text: str, failed: bool) -> tuple[CallStatus, str | None]:
     return "error", "permission" if text.startswith(_DENIED) else None
 
 
-def _edits(builder: SessionBuilder, call: ToolCall, structured: Structured | None) -> None:
+def _edits(builder: SessionBuilder, call: ToolCall, structured: records.Structured | None) -> None:
     """Record the changed lines from the patch of the structured result; without one, from the call's arguments."""
     path: Any = structured.file_path if structured is not None else None
     kind = structured.type if structured is not None else None
@@ -497,9 +489,9 @@ class Seen(Struct, frozen=True, gc=False):
     """A record that was read, and the session that holds it."""
 
     session_id: str
-    line: Line
+    line: records.Line
 
-    def is_copied_by(self, line: Line, session_id: str) -> bool:
+    def is_copied_by(self, line: records.Line, session_id: str) -> bool:
         """Return whether a record of the same id is this one again.
 
         In the same session it always is: a snapshot may be masked or cut. A fork copies a record as it is. A record of
@@ -519,7 +511,7 @@ class SessionReader:
     profile = PROFILE
     """Other agents that write the same records have tools of their own."""
 
-    def __init__(self, first: File, seen: dict[str, Seen], agents: set[str]) -> None:
+    def __init__(self, first: records.File, seen: dict[str, Seen], agents: set[str]) -> None:
         session = first.source.session(first.session_id, "claude-code", "claude-code")
         self.session = session
         self.artifact = first.source.artifact
@@ -527,8 +519,8 @@ class SessionReader:
         self.queue = Queue(self.builder)
         self.seen = seen
         self.agents = agents
-        self.lines: list[Line] = []
-        self.early: dict[str, tuple[int, Block, Line]] = {}
+        self.lines: list[records.Line] = []
+        self.early: dict[str, tuple[int, records.Block, records.Line]] = {}
         self.cwd: str | None = None
         self.model: str | None = None
         self.custom_title: str | None = None
@@ -536,7 +528,7 @@ class SessionReader:
         self.ended_agents: list[EndedAgent] = []
         self.used = Raw()
 
-    def take(self, file: File) -> None:
+    def take(self, file: records.File) -> None:
         """Add the records of a file that no earlier file held."""
         builder, artifact = self.builder, file.source.artifact
         builder.artifact_id = artifact.artifact_id
@@ -611,7 +603,7 @@ class SessionReader:
             step.stop_reason, step.summed_calls, step.summed_tokens = SESSION_TOTAL, calls, tokens
             step.unpriced = "subagents of which only totals are logged"
 
-    def _record(self, line: Line, n: int) -> None:
+    def _record(self, line: records.Line, n: int) -> None:
         kind = line.type
         if kind == "progress" and (line.data is None or line.data.message is None):
             return
@@ -635,7 +627,7 @@ class SessionReader:
         elif kind not in records.QUIET:
             self._about(line, kind)
 
-    def _about(self, line: Line, kind: str) -> None:
+    def _about(self, line: records.Line, kind: str) -> None:
         """Take a record about the session as a whole, or of a kind that is not known."""
         if kind == "custom-title":
             self.custom_title = line.custom_title or self.custom_title
@@ -648,12 +640,12 @@ class SessionReader:
         else:
             self.builder.event("unknown", kind or "untyped", logged_iso(line.timestamp))
 
-    def _assistant(self, message: Message, line: Line, thread: str) -> None:
+    def _assistant(self, message: records.Message, line: records.Line, thread: str) -> None:
         builder = self.builder
         at = logged_iso(line.timestamp)
         if message.model == "<synthetic>" or line.is_api_error_message:
-            text = records.text_of(message)
-            failed = records.is_true(line.is_api_error_message) or text.startswith("API Error")
+            text = text_of(message)
+            failed = is_true(line.is_api_error_message) or text.startswith("API Error")
             builder.event("api_error" if failed else "meta", text, at, None, thread)
             return
         step = builder.step(records.identity(message.id), message.model, at, thread)
@@ -686,7 +678,7 @@ class SessionReader:
             else:
                 self._other_block(block, at, step, thread)
 
-    def _other_block(self, block: Block, at: int | None, step: Step, thread: str) -> None:
+    def _other_block(self, block: records.Block, at: int | None, step: Step, thread: str) -> None:
         """Add a block that a server-side tool or a refusal adds to a message."""
         builder = self.builder
         if block.type.endswith("tool_use"):
@@ -701,7 +693,7 @@ class SessionReader:
         else:
             builder.event("unknown", f"block {block.type}", at, step, thread)
 
-    def _user(self, line: Line, message: Message, thread: str, n: int | None = None) -> None:
+    def _user(self, line: records.Line, message: records.Message, thread: str, n: int | None = None) -> None:
         at = logged_iso(line.timestamp)
         content = message.content
         if isinstance(content, list):
@@ -716,9 +708,11 @@ class SessionReader:
             prompt = user_record(self.builder, line, message, at, after)
             self.queue.user_record(prompt)
         else:
-            self.builder.event("meta", records.text_of(message), at, None, thread)
+            self.builder.event("meta", text_of(message), at, None, thread)
 
-    def _results(self, content: list[Block], line: Line, at: int | None, thread: str, n: int | None) -> None:
+    def _results(
+        self, content: list[records.Block], line: records.Line, at: int | None, thread: str, n: int | None
+    ) -> None:
         # With several results in a record it is not said which one the structured result is of.
         alone = len(content) == 1 or sum(block.type == "tool_result" for block in content) == 1
         structured, called_after = _structured(line) if alone else None, None
@@ -750,11 +744,11 @@ class SessionReader:
         near = (line.message for line in self.lines[n + 1 : n + 1 + _NEAR] if line.type == "assistant")
         return {b.id for message in near if message is not None for b in records.blocks(message)}
 
-    def _progress(self, line: Line) -> None:
+    def _progress(self, line: records.Line) -> None:
         """Take a record of a subagent's conversation, unless the subagent has a file of its own."""
         data = line.data
         inner = data.message if data is not None else None
-        if data is None or not isinstance(inner, Line) or inner.message is None:
+        if data is None or not isinstance(inner, records.Line) or inner.message is None:
             return
         thread = data.agent_id or "subagent"
         key = records.identity(inner.uuid)
@@ -768,9 +762,9 @@ class SessionReader:
         elif inner.type == "user":
             self._user(inner, inner.message, thread)
 
-    def _system(self, line: Line) -> None:
+    def _system(self, line: records.Line) -> None:
         at = logged_iso(line.timestamp)
-        kind, text = line.subtype or "", records.as_text(line.content)
+        kind, text = line.subtype or "", as_text(line.content)
         if kind == "compact_boundary":
             self.builder.event("compaction", _facts(line.compact_metadata), at)
         elif kind == "microcompact_boundary":
@@ -779,14 +773,14 @@ class SessionReader:
             self.builder.event("api_error", records.error_text(line.error) or text, at)
         elif kind == "local_command":
             self.builder.event("command_output" if text.startswith(_OUTPUT) else "meta", text, at)
-        elif kind == "stop_hook_summary" and records.is_true(line.prevented_continuation):
+        elif kind == "stop_hook_summary" and is_true(line.prevented_continuation):
             self.builder.event("hook_block", line.stop_reason or text, at)
         elif kind in records.SYSTEM_NOTES:
             self.builder.event("meta", text, at)
         elif kind not in records.QUIET_SYSTEM:
             self.builder.event("unknown", f"system.{kind}", at)
 
-    def _attachment(self, line: Line) -> None:
+    def _attachment(self, line: records.Line) -> None:
         attached = line.attachment
         if attached is None or attached.type in records.QUIET_ATTACHMENTS:
             return
@@ -801,9 +795,9 @@ class SessionReader:
             self.builder.event("unknown", f"attachment.{attached.type}", at)
 
 
-def _structured(line: Line) -> Structured | None:
+def _structured(line: records.Line) -> records.Structured | None:
     result = line.tool_use_result
-    return result if type(result) is Structured else None
+    return result if type(result) is records.Structured else None
 
 
 def _facts(metadata: object, **more: str) -> str:
@@ -813,10 +807,10 @@ def _facts(metadata: object, **more: str) -> str:
 
 def read(inputs: list[Input]) -> Reading:
     """Read files that belong together. Snapshots of a session are united by record id; forks count no record twice."""
-    files: list[File] = []
+    files: list[records.File] = []
     for source in inputs:
         if not source.artifact.path.endswith(".meta.json"):
-            files += File(source).parts()
+            files += records.File(source).parts()
         elif document(source.data, source.artifact, decoder(dict[str, object]).decode) is not None:
             saw(source.artifact, "subagent-meta")  # a note on a subagent, which says nothing that its call does not
     ends: dict[str, str] = {}

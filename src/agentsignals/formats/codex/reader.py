@@ -17,18 +17,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import number
 from agentsignals.formats.builder import SessionBuilder, repo_name
 from agentsignals.formats.codex import PATCH, PROFILE, records
-from agentsignals.formats.codex.records import (
-    PARTS,
-    Message,
-    Record,
-    SessionMeta,
-    TokenCount,
-    Usage,
-    UserMessage,
-    Wrapped,
-    kinds_of,
-    text_of,
-)
+from agentsignals.formats.codex.records import PARTS, kinds_of, text_of
 from agentsignals.formats.documents import by_session
 from agentsignals.formats.edits import first_file, record_deletion, record_modification, record_patch
 from agentsignals.formats.profile import Tool, tagged
@@ -87,9 +76,9 @@ def patch_of(arguments: Arguments) -> str | None:
     return arguments.input
 
 
-def read_result(output: str | list[records.Part] | Wrapped | None, failed: bool) -> Result:
+def read_result(output: str | list[records.Part] | records.Wrapped | None, failed: bool) -> Result:
     """Read a tool's output. `failed`: another record has said that the call failed."""
-    if isinstance(output, Wrapped):
+    if isinstance(output, records.Wrapped):
         return _unwrapped(output)
     text = output if isinstance(output, str) else text_of(output)
     if text.startswith(_HEADED):
@@ -105,7 +94,9 @@ def read_result(output: str | list[records.Part] | Wrapped | None, failed: bool)
         if running:
             return Result(text, running=running[1], ran_s=ran_s)
         return Result(text, "error" if failed else "ok", ran_s=ran_s)
-    if text.startswith('{"output":') and (wrapped := decoded(text, Wrapped)) is not None:  # else a tool's own JSON
+    if (
+        text.startswith('{"output":') and (wrapped := decoded(text, records.Wrapped)) is not None
+    ):  # else a tool's own JSON
         return _unwrapped(wrapped)
     status: CallStatus = "error" if failed or text.startswith(_FAILED) else "ok"
     if not failed and text.startswith("aborted"):
@@ -115,7 +106,7 @@ def read_result(output: str | list[records.Part] | Wrapped | None, failed: bool)
     return Result(text, status)
 
 
-def _unwrapped(wrapped: Wrapped) -> Result:
+def _unwrapped(wrapped: records.Wrapped) -> Result:
     text = wrapped.output if wrapped.output is not None else wrapped.content or ""
     if wrapped.metadata is not None and wrapped.metadata.exit_code is not None:
         return _with_code(text, wrapped.metadata.exit_code, number(wrapped.metadata.duration_seconds))
@@ -143,7 +134,7 @@ class ModelCalls:
         self._builder = builder
         self._inherits = inherits
         self._metered = metered
-        self._total: Usage | None = None
+        self._total: records.Usage | None = None
         self._open: Step | None = None
         self._answered = False
         self._unmetered: Step | None = None
@@ -183,7 +174,7 @@ class ModelCalls:
             return
         before = self._total
         if before is None:
-            before = _minus(total, last) if self._inherits and last is not None else Usage()
+            before = _minus(total, last) if self._inherits and last is not None else records.Usage()
         grown = _minus(total, before)
         if not any(astuple(grown)):
             return
@@ -209,12 +200,12 @@ class ModelCalls:
         return step
 
 
-def _minus(a: Usage, b: Usage) -> Usage:
+def _minus(a: records.Usage, b: records.Usage) -> records.Usage:
     pairs = zip(astuple(a), astuple(b), strict=True)
-    return Usage(*(now if now is None or then is None else now - then for now, then in pairs))
+    return records.Usage(*(now if now is None or then is None else now - then for now, then in pairs))
 
 
-def _has_negative(usage: Usage) -> bool:
+def _has_negative(usage: records.Usage) -> bool:
     return any(n is not None and n < 0 for n in astuple(usage))
 
 
@@ -261,13 +252,13 @@ class UserRecords:
     def task_ended(self) -> None:
         self._running = False
 
-    def event(self, message: UserMessage, at: int | None, model: str | None) -> None:
+    def event(self, message: records.UserMessage, at: int | None, model: str | None) -> None:
         """Take a `user_message` event: what the person sent. Its lists may hold whole pictures."""
         pictures = any(memoryview(listed).nbytes > len("null") for listed in (message.images, message.local_images))
         if message.message.strip() or pictures:
             self._turn(message.message, at, model)
 
-    def item(self, message: Message, at: int | None, model: str | None) -> None:
+    def item(self, message: records.Message, at: int | None, model: str | None) -> None:
         """Take a `role=user` item: context from the program, or the person's words, which an event repeats."""
         content = message.content
         parts = [content] if isinstance(content, str) else [part.text for part in content or () if part.text]
@@ -457,18 +448,22 @@ class Reader:
     """Takes the records of one session in order."""
 
     def __init__(
-        self, session: Session, meta: SessionMeta | None, shapes: dict[type, list[Record]], inherits: bool
+        self,
+        session: Session,
+        meta: records.SessionMeta | None,
+        shapes: dict[type, list[records.Record]],
+        inherits: bool,
     ) -> None:
         """`shapes` are all records of the session. Of facts that are logged twice, one twin is read, if it is there."""
         self.session = session
         self.builder = SessionBuilder(session, PROFILE)
         self._is_subagents = meta is not None and isinstance(meta.source, dict) and "subagent" in meta.source
-        counts: list[TokenCount] = _payloads(shapes, TokenCount)
+        counts: list[records.TokenCount] = _payloads(shapes, records.TokenCount)
         self.models = ModelCalls(self.builder, inherits, metered=any(payload.info is not None for payload in counts))
         self.calls = Calls(self.builder, self.models)
-        prompts = {payload.message.strip() for payload in _payloads(shapes, UserMessage)}
+        prompts = {payload.message.strip() for payload in _payloads(shapes, records.UserMessage)}
         self.user = UserRecords(self.builder, not self._is_subagents, prompts or None)
-        self._events_are_text = all(payload.role != "assistant" for payload in _payloads(shapes, Message))
+        self._events_are_text = all(payload.role != "assistant" for payload in _payloads(shapes, records.Message))
         self._reports = Reports()
         self._handlers = self._by_shape()
         if meta is not None:
@@ -477,7 +472,7 @@ class Reader:
             session.repo = repo_name(meta.git.repository_url if meta.git is not None else None) or session.repo
         self.builder.visits(payload.cwd for payload in _payloads(shapes, records.TurnContext) if payload.cwd)
 
-    def take(self, line: int, record: Record) -> None:
+    def take(self, line: int, record: records.Record) -> None:
         """Add one record."""
         body = record.payload
         handler = self._handlers.get(type(body))
@@ -488,10 +483,10 @@ class Reader:
             self.builder.line = line
             self._event("unknown", records.kind_of(record)[:80], logged_iso(record.timestamp))
 
-    def copied(self, record: Record) -> None:
+    def copied(self, record: records.Record) -> None:
         """Take a copy of another session's record. Only what it says of the state at the fork counts."""
         body = record.payload
-        if isinstance(body, TokenCount) and body.info is not None:
+        if isinstance(body, records.TokenCount) and body.info is not None:
             self.models.skip(body.info)
         elif isinstance(body, records.TurnContext):
             self.models.model = body.model or self.models.model
@@ -507,10 +502,10 @@ class Reader:
         """Return what to do with a record, by its shape."""
         calls, event = self.calls, self._event
         return {
-            SessionMeta: self._resumed,
+            records.SessionMeta: self._resumed,
             records.TurnContext: self._context,
             records.Compacted: self._compacted,
-            Message: self._message,
+            records.Message: self._message,
             records.Reasoning: self._thinking,
             records.FunctionCall: calls.function,
             records.CustomCall: calls.custom,
@@ -523,8 +518,8 @@ class Reader:
             records.PatchEnd: calls.patch_end,
             records.McpEnd: calls.mcp_end,
             records.ExecEnd: self._process_end,
-            TokenCount: lambda body, at: self.models.count(body.info, at) if body.info is not None else None,
-            UserMessage: self._prompt,
+            records.TokenCount: lambda body, at: self.models.count(body.info, at) if body.info is not None else None,
+            records.UserMessage: self._prompt,
             records.AgentMessage: self._agent_text,
             **dict.fromkeys(records.STARTED, self._started),
             **dict.fromkeys(records.ENDED, self._ended),
@@ -542,7 +537,7 @@ class Reader:
     def _event(self, kind: EventKind, text: str, at: int | None) -> None:
         self.builder.event(kind, text, at)
 
-    def _resumed(self, meta: SessionMeta, at: int | None) -> None:
+    def _resumed(self, meta: records.SessionMeta, at: int | None) -> None:
         if meta.id in ("", self.session.session_id):
             self.builder.where(meta.cwd)
 
@@ -553,7 +548,7 @@ class Reader:
                 self._event("model_change", f"{self.models.model} -> {context.model}", at)
             self.models.model = context.model
 
-    def _message(self, message: Message, at: int | None) -> None:
+    def _message(self, message: records.Message, at: int | None) -> None:
         if message.role == "assistant":
             self.builder.event("text", text_of(message.content), at, self.models.item(at))
         elif message.role == "user":
@@ -573,7 +568,7 @@ class Reader:
         for parts in (reasoning.summary, reasoning.content):
             self.builder.unread(kinds_of(parts), PARTS, at)
 
-    def _prompt(self, message: UserMessage, at: int | None) -> None:
+    def _prompt(self, message: records.UserMessage, at: int | None) -> None:
         self.models.heard()
         self.user.event(message, at, self.models.model)
 
@@ -611,7 +606,7 @@ class Reader:
         self.session.title = event.thread_name or self.session.title
 
 
-def _payloads(shapes: dict[type, list[Record]], shape: type[T]) -> list[T]:
+def _payloads(shapes: dict[type, list[records.Record]], shape: type[T]) -> list[T]:
     return [record.payload for record in shapes.get(shape, ()) if isinstance(record.payload, shape)]
 
 
@@ -652,7 +647,7 @@ class _File:
         self.shapes = records.by_shape(self.records)
         for kind, times in records.tally(self.shapes).items():
             saw(source.artifact, kind, times)
-        headers = _payloads(self.shapes, SessionMeta)
+        headers = _payloads(self.shapes, records.SessionMeta)
         self.meta = headers[0] if headers else None
         named = self.meta.id if self.meta is not None else ""
         self.session_id = named or source.session_hint or source.artifact.artifact_id
