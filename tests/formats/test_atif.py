@@ -190,6 +190,13 @@ NO_CORPUS = "the corpus of real traces is not here"
 # -- several files --------------------------------------------------------------------------------------------------
 
 
+def test_files_put_together_under_new_names_still_find_each_other() -> None:
+    folder = Path(__file__).parent / "atif/files/a_continuation_goes_on_and_what_it_copies_is_counted_once"
+    found = reading({f"/all/{n}_{path.name}": path.read_bytes() for n in (1, 2) for path in folder.iterdir()})
+    assert [len(s.steps) for s in found.sessions] == [2, 2]
+    assert [s.session_id for s in found.sessions] == ["", ""], "they share an id, which then names neither"
+
+
 SUB = {"trajectory_id": "t-sub", "schema_version": "ATIF-v1.7", "agent": {"name": "helper", "model_name": "small"}}
 
 
