@@ -113,11 +113,9 @@ def read(files: Files) -> tuple[Reading, list[tuple[Format, Artifact]]]:
     for name, data in files.items():
         claimed = identify(_head(name, data))
         if claimed is not None:
-            artifact = Artifact(
-                artifact_id=name, source="sample", path=name, format=claimed[0].name, sha256="", bytes=len(data)
-            )
-            inputs.setdefault(claimed[0].name, []).append(Input(data, artifact))
-            accounts.append((claimed[0], artifact))
+            given = _given(claimed[0], name, data)
+            inputs.setdefault(claimed[0].name, []).append(given)
+            accounts.append((claimed[0], given.artifact))
     whole = Reading()
     for name, group in inputs.items():
         reading = formats()[name].read(group)
@@ -305,9 +303,14 @@ def damage_survived(files: Files) -> Iterator[str]:
 
 
 def _skipped(made: Format, name: str, data: bytes) -> int:
+    given = _given(made, name, data)
+    made.read([given])
+    return given.artifact.skipped
+
+
+def _given(made: Format, name: str, data: bytes) -> Input:
     artifact = Artifact(artifact_id=name, source="sample", path=name, format=made.name, sha256="", bytes=len(data))
-    made.read([Input(data, artifact)])
-    return artifact.skipped
+    return Input(data, artifact)
 
 
 RULES: dict[str, Callable[[Files], Iterator[str]]] = {

@@ -28,7 +28,7 @@ _WIDE = 0xFFFFFFFF
 """Marks a size that is stored in 64 bits elsewhere."""
 
 
-class Member(Struct, frozen=True, gc=False, kw_only=True):
+class Member(Struct, frozen=True, gc=False):
     """The position of a member's bytes in the archive."""
 
     name: str
@@ -73,9 +73,7 @@ def members(data: bytes) -> tuple[list[Member], bool]:
         return list({m.name: m for m in _in_order(data)}.values()), False
     return [
         _placed(data, i.header_offset, i.filename, i.compress_size, i.CRC)
-        or Member(
-            name=i.filename, method=_STORED, encrypted=False, start=len(data), size=max(i.compress_size, 1), crc=i.CRC
-        )  # nowhere: told when it is read
+        or Member(i.filename, _STORED, False, len(data), max(i.compress_size, 1), i.CRC)  # nowhere: told when read
         for i in infos
         if not i.is_dir()
     ], True
@@ -117,18 +115,13 @@ def _inflated(raw: bytes, method: int, limit: int) -> bytes:
         if method == _DEFLATED:
             return zlib.decompressobj(-zlib.MAX_WBITS).decompress(raw, limit + 1)
         if method == _ZSTD:
-            return _unzstd(raw, limit)
+            import pyarrow as pa  # noqa: PLC0415  (loaded where such a log is read; it is there for the store)
+
+            with pa.CompressedInputStream(pa.BufferReader(raw), "zstd") as stream:
+                return bytes(stream.read(limit + 1))
     except (zlib.error, OSError) as problem:
         raise MemberError("bad_compression") from problem
     raise MemberError("unknown_compression")
-
-
-def _unzstd(raw: bytes, limit: int) -> bytes:
-    import pyarrow as pa  # noqa: PLC0415  (loaded where such a log is read; it is there for the store)
-
-    with pa.CompressedInputStream(pa.BufferReader(raw), "zstd") as stream:
-        inflated: bytes = stream.read(limit + 1)
-    return inflated
 
 
 def _in_order(data: bytes) -> Iterator[Member]:
@@ -155,4 +148,4 @@ def _placed(data: bytes, at: int, name: str, size: int, crc: int) -> Member | No
         return None
     fields = _LOCAL.unpack(head)
     start = at + _LOCAL.size + fields[9] + fields[10]
-    return Member(name=name, method=fields[3], encrypted=bool(fields[2] & _ENCRYPTED), start=start, size=size, crc=crc)
+    return Member(name, fields[3], bool(fields[2] & _ENCRYPTED), start, size, crc)

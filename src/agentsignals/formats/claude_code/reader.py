@@ -6,7 +6,7 @@ import hashlib
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from agentsignals.formats.bounds import amount, count, number, refuse
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.claude_code import DRIVEN_BY, PROFILE, records
 from agentsignals.formats.claude_code.records import as_text, is_true, key_without_id, text_of, thread_of
-from agentsignals.formats.documents import REDACTED
+from agentsignals.formats.documents import REDACTED, inside, string
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import tagged, without_tagged
@@ -347,10 +347,6 @@ _TRANSCRIPT = re.compile(r"read the full transcript at: \S*?([^/\\\s]+)\.jsonl")
 _POINTER = "\n\n\nIf you need specific details from before exiting plan mode"
 
 
-class _PlanArguments(Struct, gc=False):
-    plan: object = ""
-
-
 class _Handoff(Struct):
     """A plan that was handed on, and the session that it says it was made in."""
 
@@ -373,8 +369,21 @@ def approve_plans(sessions: Sequence[Session]) -> set[str]:
 
     Return keys of files that may hold the other end of one, if they are read apart.
     """
-    handoffs = [handoff for session in sessions for handoff in _handoffs(session)]
-    refusals = [refusal for session in sessions for refusal in _refusals(session)]
+    handoffs: list[_Handoff] = []
+    refusals: list[_Refusal] = []
+    for session in sessions:
+        for turn in session.turns:
+            if turn.kind == "plan_handoff":
+                made_in = _TRANSCRIPT.search(turn.text, max(turn.text.rfind(_POINTER), 0))
+                plan = " ".join(turn.text.removeprefix(PLAN).partition(_POINTER)[0].split())
+                is_named = made_in is not None and REDACTED not in made_in[1]
+                handoffs.append(_Handoff(session, turn, plan, made_in[1] if made_in and is_named else None))
+        for call in session.tool_calls:
+            if call.purpose == "plan_handoff" and call.status == "rejected" and call.thread == MAIN:
+                text = session.events[call.result_seq].text if call.result_seq is not None else None
+                if _WITH_WORDS not in (text or ""):
+                    plan = string(inside(decoded(call.arguments, dict[str, Any]), "plan")) or ""
+                    refusals.append(_Refusal(session, call, " ".join(plan.split())))
     waiting, keys = list(refusals), set()
     for handoff in handoffs:
         near = [(apart, refusal) for refusal in waiting if (apart := _apart_us(handoff, refusal)) is not None]
@@ -397,24 +406,6 @@ def approve_plans(sessions: Sequence[Session]) -> set[str]:
         elif handoff.plan:
             keys.add(f"{ANSWERS}plan:{_digest(handoff.plan)}")
     return keys | {f"{ASKS}plan:{_digest(refusal.plan)}" for refusal in refusals if refusal.plan}
-
-
-def _handoffs(session: Session) -> Iterator[_Handoff]:
-    for turn in session.turns:
-        if turn.kind == "plan_handoff":
-            made_in = _TRANSCRIPT.search(turn.text, max(turn.text.rfind(_POINTER), 0))
-            plan = " ".join(turn.text.removeprefix(PLAN).partition(_POINTER)[0].split())
-            yield _Handoff(session, turn, plan, made_in[1] if made_in and REDACTED not in made_in[1] else None)
-
-
-def _refusals(session: Session) -> Iterator[_Refusal]:
-    for call in session.tool_calls:
-        if call.purpose == "plan_handoff" and call.status == "rejected" and call.thread == MAIN:
-            text = session.events[call.result_seq].text if call.result_seq is not None else None
-            if _WITH_WORDS not in (text or ""):
-                arguments = decoded(call.arguments, _PlanArguments)
-                plan = arguments.plan if arguments is not None and isinstance(arguments.plan, str) else ""
-                yield _Refusal(session, call, " ".join(plan.split()))
 
 
 def _apart_us(handoff: _Handoff, refusal: _Refusal) -> int | None:
@@ -618,18 +609,15 @@ class SessionReader:
                 self._user(line, line.message, thread_of(line), n)
         elif kind == "attachment":
             self._attachment(line)
-        elif kind == "progress":
-            self._progress(line)
+        elif kind == "progress" and line.data is not None:
+            self._progress(line.data, line)
         elif kind == "system":
             self._system(line)
         elif kind == "queue-operation":
             self.queue.operation(line.operation or "", line.content, logged_iso(line.timestamp))
-        elif kind not in records.QUIET:
-            self._about(line, kind)
-
-    def _about(self, line: records.Line, kind: str) -> None:
-        """Take a record about the session as a whole, or of a kind that is not known."""
-        if kind == "custom-title":
+        elif kind in records.QUIET:
+            pass
+        elif kind == "custom-title":
             self.custom_title = line.custom_title or self.custom_title
         elif kind == "ai-title":
             self.session.title = line.ai_title or self.session.title
@@ -744,11 +732,10 @@ class SessionReader:
         near = (line.message for line in self.lines[n + 1 : n + 1 + _NEAR] if line.type == "assistant")
         return {b.id for message in near if message is not None for b in records.blocks(message)}
 
-    def _progress(self, line: records.Line) -> None:
+    def _progress(self, data: records.Progress, line: records.Line) -> None:
         """Take a record of a subagent's conversation, unless the subagent has a file of its own."""
-        data = line.data
-        inner = data.message if data is not None else None
-        if data is None or not isinstance(inner, records.Line) or inner.message is None:
+        inner = data.message
+        if not isinstance(inner, records.Line) or inner.message is None:
             return
         thread = data.agent_id or "subagent"
         key = records.identity(inner.uuid)

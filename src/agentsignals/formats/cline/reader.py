@@ -201,40 +201,25 @@ def _decoded(text: str | None, type_: type[T]) -> T | None:
 _SHOWS_CALL = {"tool": "", "command": "execute_command", "use_mcp_server": "use_mcp_server"}
 _SHOWS_CALL |= {"browser_action_launch": "browser_action", "followup": "ask_followup_question"}
 _IGNORED = frozenset(
-    (
-        *("api_req_finished", "checkpoint_created", "checkpoint_saved", "task_progress"),
-        *("resume_task", "resume_completed_task", "hook_status", "hook_output"),
-        *("mcp_server_request_started", "load_mcp_documentation", "browser_action", "browser_action_result"),
-        *("browser_session_status", "conditional_rules_applied", "auto_approval_max_req_reached", "subtask_result"),
-        *("info", "codebase_search_result", "user_edit_todos", "shell_integration_warning"),
-        *("mcp_notification"),
-    )
-)
-_EVENTS: dict[str, EventKind] = {
-    "text": "text",
-    "completion_result": "text",
-    "plan_mode_respond": "text",
-    "act_mode_respond": "text",
-    "reasoning": "thinking",
-    "user_feedback_diff": "external_edit",
-    "api_req_failed": "api_error",
-    "api_req_retried": "api_error",
-    "api_req_retry_delayed": "api_error",
-    "error_retry": "api_error",
-    "error": "meta",
-    "diff_error": "meta",
-    "clineignore_error": "meta",
-    "rooignore_error": "meta",
-    "condense_context_error": "meta",
-    "mistake_limit_reached": "meta",
-    "condense_context": "compaction",
-    "sliding_window_truncation": "compaction",
-    "condense": "compaction",
+    ("api_req_finished", "checkpoint_created", "checkpoint_saved", "task_progress", "resume_task",
+     "resume_completed_task", "hook_status", "hook_output", "mcp_server_request_started", "load_mcp_documentation",
+     "browser_action", "browser_action_result", "browser_session_status", "conditional_rules_applied",
+     "auto_approval_max_req_reached", "subtask_result", "info", "codebase_search_result", "user_edit_todos",
+     "shell_integration_warning", "mcp_notification")
+)  # fmt: skip
+_ROWS: dict[EventKind, str] = {
+    "text": "text completion_result plan_mode_respond act_mode_respond",
+    "thinking": "reasoning",
+    "external_edit": "user_feedback_diff",
+    "api_error": "api_req_failed api_req_retried api_req_retry_delayed error_retry",
+    "meta": "error diff_error clineignore_error rooignore_error condense_context_error mistake_limit_reached",
+    "compaction": "condense_context sliding_window_truncation condense",
 }
+_EVENTS = {row: kind for kind, rows in _ROWS.items() for row in rows.split()}
 _REMOVED = ("deleted_api_reqs", "api_req_deleted")
 _OUTPUT_ROWS = ("command_output", "mcp_server_response")
 _TEXT_KINDS: tuple[EventKind, ...] = ("thinking", "text")
-_TEXT_ROWS = ("text", "reasoning", "completion_result", "plan_mode_respond", "act_mode_respond")
+_TEXT_ROWS = f"{_ROWS['text']} {_ROWS['thinking']}".split()
 _FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \(([^\n]{1,4000}?)\) Files")
 _MODEL = re.compile(r"<model>([^<\n]{1,200})</model>")
 _HUMAN = re.compile(r"\s*<(task|user_message|feedback)>\n?(.*?)\n?</\1>", re.DOTALL)
@@ -283,7 +268,13 @@ class TaskReader(Conversation):
 
     def read(self) -> Session:
         folder, messages = self.folder, self.folder.messages
-        before, exchanges = _exchanges(folder.rows)
+        before: list[tuple[int, Row]] = []
+        exchanges: list[_Exchange] = []
+        for line, row in folder.rows:
+            if row.kind == "api_req_started":
+                exchanges.append(_Exchange(line=line, row=row, usage=_decoded(row.text, Usage) or Usage()))
+            else:
+                (exchanges[-1].shown if exchanges else before).append((line, row))
         has_page = bool(before or exchanges)
         exchanges = _with_answers(exchanges, messages)
         if messages:
@@ -369,8 +360,7 @@ class TaskReader(Conversation):
         else:
             calls, back = [self.page_call(line, row, step) for line, row in shows], []
         if not back and len(calls) == 1:
-            answered = _result_in(exchange.sent)
-            back = [answered] if answered is not None else _outputs(rest)
+            back = _result_in(exchange.sent) or _outputs(rest)
         feedback = next((logged_ms(row.ts) for _, row in rest if row.kind == "user_feedback"), None)
         ended = feedback if feedback is not None else _last_time(exchange, rest)
         if exchange.after is not None and back:
@@ -449,18 +439,6 @@ class TaskReader(Conversation):
         _charge(step, usage, usage.cost, self.provider == _CACHED_WITHIN_TASK)
 
 
-def _exchanges(rows: Iterable[tuple[int, Row]]) -> tuple[list[tuple[int, Row]], list[_Exchange]]:
-    """Return the rows before the first request, and each request with the rows after it."""
-    before: list[tuple[int, Row]] = []
-    exchanges: list[_Exchange] = []
-    for line, row in rows:
-        if row.kind == "api_req_started":
-            exchanges.append(_Exchange(line=line, row=row, usage=_decoded(row.text, Usage) or Usage()))
-        else:
-            (exchanges[-1].shown if exchanges else before).append((line, row))
-    return before, exchanges
-
-
 def _with_answers(exchanges: list[_Exchange], messages: Sequence[tuple[int, Message]]) -> list[_Exchange]:
     """Match each answer with the request that was under way; without times, with the next request not broken off.
 
@@ -499,7 +477,7 @@ def _outputs(rest: Iterable[tuple[int, Row]]) -> list[LoggedResult]:
     """Return the output of commands as the page shows it, in pieces, as one result."""
     texts = [row.text or "" for _, row in rest if row.kind in _OUTPUT_ROWS and row.type == "say"]
     texts = texts or [row.text or "" for _, row in rest if row.kind in _OUTPUT_ROWS]
-    return [LoggedResult(call_id=None, text="".join(texts), is_output=True)] if any(texts) else []
+    return [LoggedResult(None, "".join(texts), is_output=True)] if any(texts) else []
 
 
 def _last_time(exchange: _Exchange, rest: Sequence[tuple[int, Row]]) -> int | None:
@@ -530,7 +508,7 @@ _FAILED = ("The tool execution failed", '"status":"error"', "was not executed", 
 _NO_CODE = ("Command executed.", "Command is still running")
 
 
-class LoggedCall(Struct, kw_only=True):
+class LoggedCall(Struct):
     """A call in the model's words."""
 
     call_id: str | None
@@ -539,7 +517,7 @@ class LoggedCall(Struct, kw_only=True):
     arguments: str
 
 
-class LoggedResult(Struct, kw_only=True):
+class LoggedResult(Struct):
     """A result as the model received it."""
 
     call_id: str | None
@@ -554,13 +532,8 @@ def _calls(message: Message) -> list[LoggedCall]:
     logged: list[LoggedCall] = []
     for block in message.blocks:
         if block.type == "tool_use":
-            logged.append(
-                LoggedCall(
-                    call_id=block.id,
-                    name=block.name or "",
-                    arguments=bytes(block.input).decode("utf-8", "replace") or "{}",
-                )
-            )
+            arguments = bytes(block.input).decode("utf-8", "replace") or "{}"
+            logged.append(LoggedCall(block.id, block.name or "", arguments))
         elif block.type == "text":
             logged += _tagged(block.text or "")
     return [call for call in logged if call.name not in _SPEAKING_TOOLS]
@@ -579,25 +552,24 @@ def _results(message: Message) -> Iterator[LoggedResult]:
         if (block.text or "").endswith(_NOTHING):
             continue
         if block.type == "tool_result":
-            yield LoggedResult(call_id=block.tool_use_id, text=_content(block.content), failed=block.is_error is True)
+            yield LoggedResult(block.tool_use_id, _content(block.content), block.is_error is True)
         elif block.type == "text":
             header = _HEADER.match(block.text or "")
             if header is not None:
                 if opened is not None:
                     yield opened
-                opened = LoggedResult(call_id=None, text=(block.text or "")[header.end() :])
+                opened = LoggedResult(None, (block.text or "")[header.end() :])
             elif opened is not None and not opened.text:
                 opened.text = block.text or ""
     if opened is not None:
         yield opened
 
 
-def _result_in(request: str) -> LoggedResult | None:
+def _result_in(request: str) -> list[LoggedResult]:
     """Return the result in a request as the page shows it. It is read for one call alone, since its end is unmarked."""
     header = _HEADER.match(request)
-    if header is None:
-        return None
-    return LoggedResult(call_id=None, text=request[header.end() :].partition("<environment_details>")[0].strip())
+    text = request[header.end() :].partition("<environment_details>")[0].strip() if header is not None else ""
+    return [LoggedResult(None, text)] if header is not None else []
 
 
 def _status(result: LoggedResult, is_command: bool) -> tuple[CallStatus, int | None]:
@@ -632,7 +604,7 @@ def _tagged(text: str) -> Iterator[LoggedCall]:
         end = text.find(close, opens.end())
         end = len(text) if end < 0 else end
         arguments = dict(_arguments(text[opens.end() : end]))
-        yield LoggedCall(call_id=None, name=opens[1], arguments=json.dumps(arguments, ensure_ascii=False))
+        yield LoggedCall(None, opens[1], json.dumps(arguments, ensure_ascii=False))
         at = end + len(close)
 
 

@@ -12,6 +12,7 @@ from agentsignals.changes.hunks import Hunk, count_lines, created, unified
 from agentsignals.formats import Input, Reading, gathered
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.codex_exec import PROFILE
+from agentsignals.formats.documents import as_list, inside, string
 from agentsignals.formats.records import decoded, decoder, lines, read_before, saw
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of
 from agentsignals.model import Artifact, CallStatus, EditOp, EventKind, Step, ToolCall
@@ -25,10 +26,6 @@ class Usage(Struct, gc=False):
     cache_write_input_tokens: object = None
     output_tokens: object = None
     reasoning_output_tokens: object = None
-
-
-class Failure(Struct, gc=False):
-    message: str | None = None
 
 
 class Change(Struct, gc=False):
@@ -53,7 +50,7 @@ class Item(Struct, gc=False, kw_only=True):
     tool: str | None = None
     arguments: Raw = Raw()
     result: Raw = Raw()
-    error: Failure | None = None
+    error: object = None
     query: str | None = None
     items: Raw = Raw()
     prompt: str | None = None
@@ -64,22 +61,15 @@ class Record(Struct, gc=False, kw_only=True):
     thread_id: str | None = None
     item: Item | None = None
     usage: Usage | None = None
-    error: Failure | None = None
+    error: object = None
     message: str | None = None
 
 
 class Answer(Struct, gc=False):
     """The result of an MCP server."""
 
-    content: Raw = Raw()
+    content: object = ()
     structured_content: Raw = Raw()
-
-
-class Part(Struct, gc=False):
-    """A part of such a result, of a type of the protocol (MCP)."""
-
-    type: str = ""
-    text: str | None = None
 
 
 _PARTS = frozenset(("text", "image", "audio", "resource", "resource_link"))
@@ -187,7 +177,7 @@ class _Reader:
             self._new_turn()
         elif kind in ("turn.completed", "turn.failed"):
             if kind == "turn.failed":
-                self._failed(record.error.message if record.error is not None else None)
+                self._failed(string(inside(record.error, "message")))
             if record.usage is not None:
                 total = tokens_of(record.usage)
                 used, self._total = total.since(self._total), total
@@ -255,8 +245,8 @@ class _Reader:
         if ended is None:
             return None
         answer = decoded(item.result, Answer)
-        parts = (decoded(answer.content, list[Part]) or []) if answer is not None else []
-        builder.unread([part.type for part in parts], _PARTS, None, call.thread)
+        parts = as_list(answer.content) if answer is not None else []
+        builder.unread([string(inside(part, "type")) or "" for part in parts], _PARTS, None, call.thread)
         if item.type in ("web_search", "todo_list"):
             ended.result_tokens = None  # what was found went to the model, not to the log
         for change in (item.changes or ()) if ended.status == "ok" else ():
@@ -289,15 +279,14 @@ def _arguments(item: Item) -> bytes:
 
 def _text(item: Item) -> str:
     """Return the text of a call's result."""
-    if item.error is not None and item.error.message:
-        return item.error.message
+    if message := string(inside(item.error, "message")):
+        return message
     if item.aggregated_output is not None or not item.result:
         return item.aggregated_output or ""
     if bytes(item.result) == b"null":
         return ""
     answer = decoded(item.result, Answer)
-    parts = decoded(answer.content or b"[]", list[Part]) if answer is not None else None
-    if answer is None or parts is None:
+    if answer is None or not isinstance(answer.content, list | tuple):
         return bytes(item.result).decode("utf-8", "replace")
-    text = "\n".join(part.text for part in parts if part.text)
+    text = "\n".join(filter(None, (string(inside(part, "text")) for part in answer.content)))
     return text or bytes(answer.structured_content).decode("utf-8", "replace")
