@@ -117,6 +117,13 @@ def test_totals_are_charged_as_the_calls_were_served(speeds: tuple[str | None, .
     assert sum(s.cost_usd or 0 for s in session.steps) == pytest.approx(usd)
 
 
+def test_a_long_context_is_no_other_model() -> None:
+    long = {f"{OPUS}[1m]": {"inputTokens": 5, "outputTokens": 9, "costUSD": 0}}
+    assert [
+        s.model for s in read(INIT, assistant("a", text("x"), used=usage(5, 9)), result(modelUsage=long)).steps
+    ] == [OPUS]
+
+
 def test_runs_printed_into_one_file_are_a_session_each() -> None:
     printed = [{**row, "session_id": f"s{n}"} for n in range(20) for row in (INIT, user("u", f"do it {n}"), result())]
     source = given(*printed)
