@@ -7,24 +7,11 @@ import re
 from msgspec import structs
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    ASK,
-    EDIT,
-    EDIT_ROLES,
-    MCP,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    TASK,
-    WEB,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 
-PATCH = structs.replace(EDIT, roles=structs.replace(EDIT_ROLES, patch=("input", "patch", "command")))
+PATCH = structs.replace(tools.EDIT, roles=structs.replace(tools.EDIT_ROLES, patch=("input", "patch", "command")))
 """The patch may be the last of a command's words."""
 _INJECTED = (
     "# AGENTS.md instructions", "</image>", "<INSTRUCTIONS>", "<agent_message", "<app-context>", "<apps_instructions>",
@@ -53,22 +40,22 @@ PROFILE = Profile(
         f"{home}/{place}" for home in ("~/.codex", "$CODEX_HOME") for place in ("sessions", "archived_sessions")
     ),
     tools=named(
-        (SHELL.within("timeout_ms", 0.001), "shell container.exec local_shell shell_command"),
-        (SHELL.within("yield_time_ms", 0.001), "exec_command"),
-        (SHELL.to("poll").within("yield_time_ms", 0.001), "write_stdin"),
-        (READ, "read_file list_dir view_image read_mcp_resource"),
-        (SEARCH, "grep_files list_mcp_resources list_mcp_resource_templates"),
-        (SEARCH.to("tool_search"), "tool_search"),
-        (PLAN, "update_plan create_goal get_goal update_goal"),
-        (TASK, "spawn_agent send_input send_message resume_agent close_agent list_agents followup_task"),
-        (TASK, "interrupt_agent spawn_agents_on_csv report_agent_job_result"),
-        (TASK.to("poll"), "wait wait_agent"),
-        (WEB, "web_search web_fetch"),
+        (tools.SHELL.within("timeout_ms", 0.001), "shell container.exec local_shell shell_command"),
+        (tools.SHELL.within("yield_time_ms", 0.001), "exec_command"),
+        (tools.SHELL.to("poll").within("yield_time_ms", 0.001), "write_stdin"),
+        (tools.READ, "read_file list_dir view_image read_mcp_resource"),
+        (tools.SEARCH, "grep_files list_mcp_resources list_mcp_resource_templates"),
+        (tools.SEARCH.to("tool_search"), "tool_search"),
+        (tools.PLAN, "update_plan create_goal get_goal update_goal"),
+        (tools.TASK, "spawn_agent send_input send_message resume_agent close_agent list_agents followup_task"),
+        (tools.TASK, "interrupt_agent spawn_agents_on_csv report_agent_job_result"),
+        (tools.TASK.to("poll"), "wait wait_agent"),
+        (tools.WEB, "web_search web_fetch"),
         (PATCH, "apply_patch"),
-        (ASK, "request_user_input"),
-        (ASIDE, "image_generation js_repl exec request_permissions tool_suggest"),
+        (tools.ASK, "request_user_input"),
+        (tools.ASIDE, "image_generation js_repl exec request_permissions tool_suggest"),
     ),
-    tools_like={"mcp__*": MCP},
+    tools_like={"mcp__*": tools.MCP},
     machine_written=tuple((beginning, "meta") for beginning in _INJECTED),
     frame=(
         r"(?:Chunk ID|Wall time|Original token count|Total output lines|Exit code): .*",
