@@ -20,7 +20,7 @@ from agentsignals.formats import Format, Input, Reading, by_name, formats, ident
 from agentsignals.formats.bounds import REASONS
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Artifact
 
 SPOILT = ("broken", "torn", "cancelled")
 """Beginnings of the name of the sample in which something is wrong. Each format has one."""
@@ -166,23 +166,20 @@ def nothing_lost(files: Files) -> Iterator[str]:
 def rows_hang_together(files: Files) -> Iterator[str]:
     """Numbers name rows that exist, and each call has its result or none."""
     for session in read(files)[0].sessions:
-        yield from (f"{session.session_id}: {what}" for what in _loose(session))
-
-
-def _loose(session: Session) -> Iterator[str]:
-    events = session.events
-    kinds = [e.kind for e in events]
-    if [e.seq for e in events] != list(range(len(events))):
-        yield "events are not numbered from 0"
-    if [t.turn for t in session.turns] != list(range(len(session.turns))):
-        yield "turns are not numbered from 0"
-    if any(kinds[t.seq] != "human_turn" for t in session.turns):
-        yield "a turn is no human_turn"
-    for call in session.tool_calls:
-        if kinds[call.seq] != "tool_call" or (call.result_seq is not None and kinds[call.result_seq] != "tool_result"):
-            yield f"{call.call_id} is no call, or its result none"
-    if not {e.seq for e in session.edits} <= {c.seq for c in session.tool_calls}:
-        yield "an edit is of no call"
+        name, events = session.session_id, session.events
+        kinds = [e.kind for e in events]
+        if [e.seq for e in events] != list(range(len(events))):
+            yield f"{name}: events are not numbered from 0"
+        if [t.turn for t in session.turns] != list(range(len(session.turns))):
+            yield f"{name}: turns are not numbered from 0"
+        if any(kinds[t.seq] != "human_turn" for t in session.turns):
+            yield f"{name}: a turn is no human_turn"
+        for call in session.tool_calls:
+            is_result = call.result_seq is None or kinds[call.result_seq] == "tool_result"
+            if kinds[call.seq] != "tool_call" or not is_result:
+                yield f"{name}: {call.call_id} is no call, or its result none"
+        if not {e.seq for e in session.edits} <= {c.seq for c in session.tool_calls}:
+            yield f"{name}: an edit is of no call"
 
 
 def one_meaning_of_failed(files: Files) -> Iterator[str]:

@@ -115,52 +115,41 @@ _BOTH = {
     r"|exceeded your (?:current )?quota"
     r"|overloaded_error|resource_exhausted",
     "merge_conflict": r"conflict \((?:content|add|modify|rename|delete)|merge conflict|automatic merge failed"
-    r"|could not apply"
-    r"|non-fast-forward|not possible to fast-forward|you have unmerged paths|needs merge"
-    r"|\[rejected\]",
+    r"|could not apply|non-fast-forward|not possible to fast-forward|you have unmerged paths|needs merge|\[rejected\]",
     "edit_mismatch": r"failed to find expected lines|hunk #\d+ failed|patch does not apply",
     "wrong_kind_of_path": r"\beisdir\b|\benotdir\b|is a directory\b|not a directory\b"
     r"|illegal operation on a directory",
     "disk_full": r"\benospc\b|no space left on device|disk quota exceeded",
-    "network": r"econnrefused|econnreset|enotfound|could not resolve host|getaddrinfo|connection (?:refused"
-    r"|reset|aborted)"
-    r"|network is unreachable|socket hang up|temporary failure in name resolution|no route to host|remote end hung up"
-    r"|tls handshake|certificate verify failed|fetch failed|name or service not known",
+    "network": r"econnrefused|econnreset|enotfound|could not resolve host|getaddrinfo|connection (?:refused|reset"
+    r"|aborted)|network is unreachable|socket hang up|temporary failure in name resolution|no route to host"
+    r"|remote end hung up|tls handshake|certificate verify failed|fetch failed|name or service not known",
     "timeout": r"timed out|etimedout|deadline exceeded|timeouterror|timeoutexpired|operation timeout",
 }  # fmt: skip
 """Words of programs and tools alike."""
 _ARGUMENTS = (
     r"inputvalidationerror|invalid_type|invalid (?:tool )?(?:arguments?|parameters?|params|input|usage|request\b)"
     r"|invalid `\w+`|validation failed|schema validation|failed to (?:parse|validate) (?:\w+ ){0,3}(?:arguments"
-    r"|parameters"
-    r"|input|params|expression)"
-    r"|parameters? (?:\S+ )?(?:is|are) (?:missing|required|not allowed|invalid)|missing (?:required|mandatory)"
-    r"|required (?:parameter|property|field|argument)|must have required property|params? must (?:have|be)"
-    r"|is expected as|(?:unexpected|unknown|unrecognized|unrecognised|illegal|invalid) (?:argument|option|flag"
-    r"|parameter"
-    r"|field|json field)\b|unrecognized arguments|unknown (?:shorthand )?flag|no such option|got unexpected"
-    r"|wrong number of arguments|jsondecodeerror: .{0,40}arguments|must be (?:a|an) (?:string|number|integer"
-    r"|boolean|array|object|absolute path|valid)|zoderror|too_small|should be (?:within|smaller|greater)"
-    r"|(?:mutually exclusive|were all set)"
+    r"|parameters|input|params|expression)|parameters? (?:\S+ )?(?:is|are) (?:missing|required|not allowed|invalid)"
+    r"|missing (?:required|mandatory)|required (?:parameter|property|field|argument)|must have required property"
+    r"|params? must (?:have|be)|is expected as|(?:unexpected|unknown|unrecognized|unrecognised|illegal"
+    r"|invalid) (?:argument|option|flag|parameter|field|json field)\b|unrecognized arguments"
+    r"|unknown (?:shorthand )?flag|no such option|got unexpected|wrong number of arguments"
+    r"|jsondecodeerror: .{0,40}arguments|must be (?:a|an) (?:string|number|integer|boolean|array|object|absolute path"
+    r"|valid)|zoderror|too_small|should be (?:within|smaller|greater)|(?:mutually exclusive|were all set)"
 )
 _NOT_FOUND = (
     r"no such file|file not found|\benoent\b|command not found|did not match any file|http 404|error 404"
     r"|404 not found|\be404\b|\"status\":\"404\"|modulenotfounderror|module_not_found|cannot find module"
-    r"|no module named"
-    r"|no matches found:|unknown revision|not a git repository|repository not found"
-    r"|repository '[^']{0,300}' not found"
-    r"|needed a single revision|no pull requests found|no issues? found|couldn't find remote ref"
-    r"|package_path_not_exported"
-    r"|no (?:active|agent) \S+(?: \S+)? found|cannot be found"
+    r"|no module named|no matches found:|unknown revision|not a git repository|repository not found"
+    r"|repository '[^']{0,300}' not found|needed a single revision|no pull requests found|no issues? found"
+    r"|couldn't find remote ref|package_path_not_exported|no (?:active|agent) \S+(?: \S+)? found|cannot be found"
 )
 _PERMISSION = (
-    r"permission denied|operation not permitted|\beacces\b|\beperm\b|requested permissions|not allowed (?:to"
-    r"|by)\b|import of \S+ is not allowed"
-    r"|access (?:is )?denied|unauthori[sz]ed|\b401\b.{0,20}(?:bad credentials|unauth)|bad credentials"
-    r"|authentication failed"
-    r"|eneedauth|\be40[13]\b|http 40[13]|error 40[13]|403 forbidden|resource protected|must be logged in"
-    r"|not logged in"
-    r"|read-only file system|sandbox.{0,40}(?:denied|not permitted)"
+    r"permission denied|operation not permitted|\beacces\b|\beperm\b|requested permissions|not allowed (?:to|by)\b"
+    r"|import of \S+ is not allowed|access (?:is )?denied|unauthori[sz]ed|\b401\b.{0,20}(?:bad credentials|unauth)"
+    r"|bad credentials|authentication failed|eneedauth|\be40[13]\b|http 40[13]|error 40[13]|403 forbidden"
+    r"|resource protected|must be logged in|not logged in|read-only file system|sandbox.{0,40}(?:denied"
+    r"|not permitted)"
 )
 _BLOCKED = (
     r"\bblocked\b|\bhook (?:error|denied|blocked|failed)|(?:pre|post)tooluse|denied by (?:a )?(?:hook|policy|rule)"
@@ -168,9 +157,8 @@ _BLOCKED = (
 )
 _COMPILES = (
     r"syntaxerror|error ts\d{3,5}|error\[e\d{4}\]|compil(?:ation|e) (?:failed|error)|\d compile errors?"
-    r"|could not compile|build failed"
-    r"|cannot find symbol|undefined reference to|undeclared identifier|code parsing failed"
-    r"|unexpected (?:end of file|eof|token)|syntax error|unterminated string"
+    r"|could not compile|build failed|cannot find symbol|undefined reference to|undeclared identifier"
+    r"|code parsing failed|unexpected (?:end of file|eof|token)|syntax error|unterminated string"
 )
 _TESTS = (
     r"\b[1-9]\d* (?:tests? |examples?, )?(?:failed|failing|failures?)\b|test(?:s|ing)? failed|\bfailed tests?[/:.]"
@@ -178,10 +166,8 @@ _TESTS = (
 )
 _RAISES = (
     r"traceback \(most recent call last\)|^panic: |thread '[^']{0,80}' panicked|segmentation fault|core dumped"
-    r"|node\.js v\d"
-    r"|unhandled (?:promise )?rejection|uncaught (?:\w+ )?(?:error|exception)|exception in thread"
-    r"|code execution failed"
-    r"|\b\w{2,40}(?:error|exception)\b(?::|\()|is not a function|is not defined\b"
+    r"|node\.js v\d|unhandled (?:promise )?rejection|uncaught (?:\w+ )?(?:error|exception)|exception in thread"
+    r"|code execution failed|\b\w{2,40}(?:error|exception)\b(?::|\()|is not a function|is not defined\b"
 )
 
 TOOL_SAYS = {
@@ -223,11 +209,9 @@ COMMAND_SAYS = {
     "timeout": r"timed out|etimedout|deadline exceeded",
     "network": _BOTH["network"],
     "test_failed": _TESTS,
-    "invalid_arguments": r"(?:unknown|unrecognized|illegal|invalid|unexpected) (?:shorthand )?(?:argument"
-    r"|option|flag|command"
-    r"|json field|search query|request|usage)\b|unrecognized arguments|^usage: |no such option|http 422"
-    r"|failed to parse jq|were all set|option requires"
-    r"|unmatched ['\"(]|parse error (?:near|in|on)|jq: error",
+    "invalid_arguments": r"(?:unknown|unrecognized|illegal|invalid|unexpected) (?:shorthand )?(?:argument|option|flag"
+    r"|command|json field|search query|request|usage)\b|unrecognized arguments|^usage: |no such option|http 422"
+    r"|failed to parse jq|were all set|option requires|unmatched ['\"(]|parse error (?:near|in|on)|jq: error",
     "compile_error": _COMPILES,
     "exception": _RAISES,
 }
@@ -285,9 +269,7 @@ def _table(who: str) -> tuple[tuple[str, Pattern], ...]:
 # -- status and outcome (design/formats.md#how-a-call-ended), exit codes (design/signals.md#tool-classes)
 
 EXIT_CODE = re.compile(
-    r"\A(?:Error: )?Exit code:? (-?\d+)\b"
-    r"|^Process exited with code (-?\d+)\b"
-    r"|completed with exit code (-?\d+)>"
+    r"\A(?:Error: )?Exit code:? (-?\d+)\b|^Process exited with code (-?\d+)\b|completed with exit code (-?\d+)>"
     r"|^(?:Command exited with code|exit status:?|Exit Code:|(?:Error: )?Command failed \(exit code:) (-?\d+)\b",
     re.MULTILINE,
 )

@@ -109,8 +109,7 @@ _OF_VIBE = frozenset(
 
 def _beside_vibe(head: Head) -> bool:
     """The state that the runtime needs to resume a session, and the messages that it sends its model."""
-    item = _first_item(head)
-    return bool(_OF_VIBE & head.document.keys()) or ("turn_index" in item and "message" in item)
+    return bool(_OF_VIBE & head.document.keys()) or {"turn_index", "message"} <= _first_item(head).keys()
 
 
 def _first_item(head: Head) -> dict[str, Any]:
