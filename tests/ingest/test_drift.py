@@ -29,6 +29,10 @@ LOOKS: dict[str, tuple[Any, set[str]]] = {
     "data under a star": ({"b": {"c": {"whatever": {"y": 1}}}}, set()),
     "keys that are data": ({"/x/y.py": 1, "a b": 1, "id_12345": 1, "": 1, "x" * 41: 1, "\x1b[31m": 1}, set()),
     "a list of words": (["a"], set()),
+    "the first items of a list, and its last": (
+        {"b": [{f"n_{c}": 1} for c in "pqrstu"]},
+        {"b.n_p", "b.n_q", "b.n_r", "b.n_u"},
+    ),
 }
 
 
