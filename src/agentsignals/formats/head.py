@@ -71,9 +71,6 @@ class Head:
             whole = _object(self.data.lstrip(b"\xef\xbb\xbf \t\r\n"))
             if whole is not None:
                 return whole
-        return self._leading_keys()
-
-    def _leading_keys(self) -> dict[str, Any]:
         text = self.text
         at = after_space(text, 0)
         keys: dict[str, Any] = {}

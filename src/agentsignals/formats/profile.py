@@ -169,7 +169,12 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
         tool = structs.replace(READ, path=tool.path)
     path = _first_text(values, where.path)
     command = _first_text(values, where.command) if tool.command else None
-    limit = _limit(values, where.limits) if tool.limits else None
+    limit = None
+    for n, seconds in where.limits:
+        value = values[n]
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+            limit = value * seconds
+            break
     if command is None and path is not None and tool.class_ == "read" and tool.purpose is None:
         tool = tool.to("poll") if _command_reader()[2](path) else tool
     if command is None or tool.class_ != "shell":
@@ -186,14 +191,6 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
         folder=next((folder for n in where.folder if isinstance(folder := values[n], str)), None),
         limit_s=limit,
     )
-
-
-def _limit(values: tuple[object, ...], places: tuple[tuple[int, float], ...]) -> float | None:
-    for n, seconds in places:
-        value = values[n]
-        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
-            return value * seconds
-    return None
 
 
 SHELL_CLASS: dict[ShellKind, ToolClass] = {"test": "test", "read": "read", "search": "search"}
