@@ -15,6 +15,7 @@ import pytest
 from agentsignals import formats
 from agentsignals.changes.hunks import changed_lines
 from agentsignals.cli import main
+from agentsignals.formats.bounds import VERSION
 from agentsignals.formats.profile import PLAN, Tool
 from agentsignals.model import Artifact, Session
 from agentsignals.model.registry import UnitPlace
@@ -197,3 +198,4 @@ def test_what_comes_in_pieces_is_made_sound_too() -> None:
         s.session_id for s in whole.read([formats.Input(b"", artifact)]).sessions
     ]
     assert artifact.skipped_reasons == {"id_too_long": 2}
+    assert whole.version == 1 + VERSION, "the rules of values are part of it"
