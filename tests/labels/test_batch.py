@@ -16,6 +16,7 @@ from agentsignals.labels.answers import MOST_GROWTH
 from agentsignals.labels.batch import FORMS, result, take, write
 from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.prompting import Asker, Prompting
+from agentsignals.labels.run import Summary
 from agentsignals.labels.tasks import Case, task
 from agentsignals.labels.units import Selection, Unit
 from agentsignals.redaction import Redactor, key_kind
@@ -36,6 +37,23 @@ def by(model: str = "tiny") -> ChatServer:
 
 def silent(*_: object) -> None:
     """Says nothing."""
+
+
+def sent(
+    store: Store, path: Path, judged: str = "sentiment", *, model: str = "tiny", limit: int | None = None, **how: Any
+) -> Summary:
+    return write(store, task(judged), by(model), Selection(limit=limit), silent, path, **how)
+
+
+def took(store: Store, *paths: Path, judged: str = "sentiment", **how: Any) -> Summary:
+    return take(store, task(judged), by(), Selection(), silent, paths, **how)
+
+
+def batch(folder: Path, *sessions: list[str]) -> tuple[Store, list[dict[str, Any]]]:
+    """A store of these messages, and the requests of a batch about them."""
+    store = store_of(folder, *sessions)
+    sent(store, folder / "batch.jsonl")
+    return store, requests_in(folder / "batch.jsonl")
 
 
 def requests_in(path: Path) -> list[dict[str, Any]]:
@@ -103,20 +121,13 @@ def values(store: Store) -> dict[tuple[str, int], str]:
 def test_a_batch_goes_out_and_its_results_are_labels(tmp_path: Path, form: str) -> None:
     store = store_of(tmp_path, ["do it", "that is bad", "do it"], ["good work"])
     path = tmp_path / "batch.jsonl"
-    written = write(store, task("sentiment"), by(), Selection(), silent, path, form=form)
+    written = sent(store, path, form=form)
     asked = requests_in(path)
     assert written.run_figures == {"files": [str(path)], "requests": 3, "waiting": 0}
     assert (written.labelled, written.unanswered, written.calls, written.failed) == (0, 4, 0, {})
     assert {material(body_of(request)) for request in asked} == {"do it", "that is bad", "good work"}
     assert {len(request["custom_id"]) for request in asked} == {64}, "Anthropic takes no longer one"
-    taken = take(
-        store,
-        task("sentiment"),
-        by(),
-        Selection(),
-        silent,
-        [results(tmp_path, [LINES[form](r, by_words(r)) for r in asked])],
-    )
+    taken = took(store, results(tmp_path, [LINES[form](r, by_words(r)) for r in asked]))
     assert values(store) == {("0", 0): "NEUTRAL", ("0", 1): "NEGATIVE", ("0", 2): "NEUTRAL", ("1", 0): "POSITIVE"}
     assert taken.run_figures == {"taken": 3} and (taken.labelled, taken.unanswered, taken.calls) == (4, 0, 3)
     assert (taken.input_tokens, taken.output_tokens) == (210, 27)
@@ -127,7 +138,7 @@ def test_a_batch_goes_out_and_its_results_are_labels(tmp_path: Path, form: str) 
 def test_a_request_is_the_call_that_would_have_been_made(tmp_path: Path) -> None:
     store = store_of(tmp_path, ["do it"])
     path = tmp_path / "batch.jsonl"
-    write(store, task("session_success"), by(), Selection(), silent, path)
+    sent(store, path, "session_success")
     (request,) = requests_in(path)
     assert (request["method"], request["url"]) == ("POST", "/v1/chat/completions")
     held_to = request["body"]["response_format"]["json_schema"]
@@ -138,7 +149,7 @@ def test_a_request_is_the_call_that_would_have_been_made(tmp_path: Path) -> None
 def test_claude_gets_a_schema_without_bounds_and_no_temperature(tmp_path: Path) -> None:
     store = store_of(tmp_path, ["do it"])
     path = tmp_path / "batch.json"
-    write(store, task("session_success"), by("claude-small"), Selection(), silent, path)
+    sent(store, path, "session_success", model="claude-small")
     (request,) = requests_in(path)
     asked = request["params"]
     assert asked["model"] == "claude-small" and "temperature" not in asked
@@ -149,52 +160,44 @@ def test_claude_gets_a_schema_without_bounds_and_no_temperature(tmp_path: Path) 
 
 def test_nothing_is_written_twice_until_its_result_is_there(tmp_path: Path) -> None:
     store = store_of(tmp_path, ["one", "two", "three"])
-    judged = task("sentiment")
     first, second, third = (tmp_path / f"{n}.jsonl" for n in range(3))
-    write(store, judged, by(), Selection("true", 2), silent, first)
-    again = write(store, judged, by(), Selection(), silent, second)
+    sent(store, first, limit=2)
+    again = sent(store, second)
     assert {material(body_of(r)) for r in requests_in(second)} == {"three"}
     assert again.run_figures["waiting"] == 2 and again.unanswered == 3
     one, two = requests_in(first)
     failed = {"id": "b", "custom_id": two["custom_id"], "response": None,
               "error": {"code": "batch_expired", "message": "not in time"}}  # fmt: skip
-    summary = take(
-        store, judged, by(), Selection(), silent, [results(tmp_path, [openai_line(one, label("NEUTRAL")), failed])]
-    )
+    summary = took(store, results(tmp_path, [openai_line(one, label("NEUTRAL")), failed]))
     assert (summary.labelled, summary.failed, summary.unanswered) == (1, {"expired": 1}, 1)
-    write(store, judged, by(), Selection(), silent, third)
+    sent(store, third)
     assert [r["custom_id"] for r in requests_in(third)] == [two["custom_id"]], "what expired is written anew"
-    nothing = write(store, judged, by(), Selection(), silent, tmp_path / "4.jsonl")
+    nothing = sent(store, tmp_path / "4.jsonl")
     assert nothing.run_figures == {"files": [], "requests": 0, "waiting": 2} and not (tmp_path / "4.jsonl").exists()
-    lost = write(store, judged, by(), Selection(), silent, tmp_path / "5.jsonl", again=True)
+    lost = sent(store, tmp_path / "5.jsonl", again=True)
     assert lost.run_figures["requests"] == 2
 
 
 def test_results_taken_twice_are_taken_once(tmp_path: Path) -> None:
-    store = store_of(tmp_path, ["one", "two"])
-    path = tmp_path / "batch.jsonl"
-    write(store, task("sentiment"), by(), Selection(), silent, path)
-    asked = requests_in(path)
+    store, asked = batch(tmp_path, ["one", "two"])
     first = results(tmp_path, [openai_line(r, label("NEUTRAL")) for r in asked] * 2)
-    take(store, task("sentiment"), by(), Selection(), silent, [first, first])
+    took(store, first, first)
     other = results(tmp_path, [openai_line(r, label("NEGATIVE")) for r in asked], "other.jsonl")
-    summary = take(store, task("sentiment"), by(), Selection(), silent, [other])
+    summary = took(store, other)
     assert set(values(store).values()) == {"NEUTRAL"}
     assert summary.run_figures == {"answered_before": 2} and (summary.calls, summary.kept) == (0, 2)
 
 
 def test_of_several_results_the_one_with_an_answer_counts(tmp_path: Path) -> None:
-    store = store_of(tmp_path, ["one"])
-    path = tmp_path / "batch.jsonl"
-    write(store, task("sentiment"), by(), Selection(), silent, path)
-    (request,) = requests_in(path)
+    store, asked = batch(tmp_path, ["one"])
+    (request,) = asked
     error = {"custom_id": request["custom_id"], "result": {"type": "canceled"}}
     files = [
         results(tmp_path, [error], "a.jsonl"),
         results(tmp_path, [openai_line(request, label("NEUTRAL"))], "b.jsonl"),
     ]
     for order in (files, files[::-1]):
-        assert take(store, task("sentiment"), by(), Selection(), silent, order).labelled == 1
+        assert took(store, *order).labelled == 1
 
 
 @pytest.mark.parametrize(
@@ -217,18 +220,9 @@ def test_of_several_results_the_one_with_an_answer_counts(tmp_path: Path) -> Non
     ],
 )  # fmt: skip
 def test_what_is_no_answer_is_a_failure_with_its_reason(tmp_path: Path, line: Any, failure: str) -> None:
-    store = store_of(tmp_path, ["one", "two"])
-    path = tmp_path / "batch.jsonl"
-    write(store, task("sentiment"), by(), Selection(), silent, path)
-    bad, good = requests_in(path)
-    summary = take(
-        store,
-        task("sentiment"),
-        by(),
-        Selection(),
-        silent,
-        [results(tmp_path, [line(bad), openai_line(good, label("NEUTRAL"))])],
-    )
+    store, asked = batch(tmp_path, ["one", "two"])
+    bad, good = asked
+    summary = took(store, results(tmp_path, [line(bad), openai_line(good, label("NEUTRAL"))]))
     assert (summary.labelled, summary.failed) == (1, {failure: 1})
     assert summary.failures[0]["detail"]
 
@@ -239,11 +233,9 @@ def test_what_is_no_answer_is_a_failure_with_its_reason(tmp_path: Path, line: An
 )  # fmt: skip
 def test_lines_that_are_no_result_cost_nothing_else(tmp_path: Path, line: str) -> None:
     assert result(line.encode()) is None
-    store = store_of(tmp_path, ["one"])
-    path = tmp_path / "batch.jsonl"
-    write(store, task("sentiment"), by(), Selection(), silent, path)
-    lines = [line, *(openai_line(r, label("NEUTRAL")) for r in requests_in(path))]
-    assert take(store, task("sentiment"), by(), Selection(), silent, [results(tmp_path, lines)]).labelled == 1
+    store, asked = batch(tmp_path, ["one"])
+    lines = [line, *(openai_line(r, label("NEUTRAL")) for r in asked)]
+    assert took(store, results(tmp_path, lines)).labelled == 1
 
 
 def test_secrets_are_masked_even_for_a_server_of_this_machine(
@@ -279,7 +271,7 @@ def test_an_id_that_looks_like_a_key_holds_nothing_back(tmp_path: Path) -> None:
     texts = (f"message {n}" for n in range(5_000))
     text = next(one for one in texts if key_kind(json.dumps({"custom_id": asker.questions(unit(one))[0].key})))
     store = store_of(tmp_path, [text])
-    summary = write(store, task("sentiment"), by(), Selection(), silent, tmp_path / "batch.jsonl")
+    summary = sent(store, tmp_path / "batch.jsonl")
     assert summary.failed == {} and summary.run_figures["requests"] == 1
 
 
@@ -290,13 +282,13 @@ def unit(text: str) -> Unit:
 def test_a_batch_too_large_for_one_file_is_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FORMS, "openai", FORMS["openai"]._replace(most_requests=2))
     store = store_of(tmp_path, [f"message {n}" for n in range(5)])
-    summary = write(store, task("sentiment"), by(), Selection(), silent, tmp_path / "b.jsonl")
+    summary = sent(store, tmp_path / "b.jsonl")
     files = [tmp_path / name for name in ("b.jsonl", "b-2.jsonl", "b-3.jsonl")]
     assert summary.run_figures["files"] == [str(path) for path in files]
     assert [len(requests_in(path)) for path in files] == [2, 2, 1]
     size = len(files[0].read_bytes()) // 2
     monkeypatch.setitem(FORMS, "openai", FORMS["openai"]._replace(most_requests=9, most_bytes=3 * size + 9))
-    write(store, task("sentiment"), by(), Selection(), silent, tmp_path / "c.jsonl", again=True)
+    sent(store, tmp_path / "c.jsonl", again=True)
     assert [len(requests_in(tmp_path / name)) for name in ("c.jsonl", "c-2.jsonl")] == [3, 2]
 
 
@@ -310,41 +302,39 @@ def test_a_run_that_fails_leaves_no_half_of_a_file(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write(store, task("pushback"), by(), Selection(), interrupts, path)
     assert [one.name for one in tmp_path.iterdir() if "batch" in one.name] == []
-    assert write(store, task("pushback"), by(), Selection(), silent, path).run_figures["requests"] == 1
+    assert sent(store, path, "pushback").run_figures["requests"] == 1
 
 
 def test_long_sessions_take_a_batch_of_notes_first(tmp_path: Path) -> None:
     store = store_of(tmp_path, [f"request number {n}: {'word ' * 600}" for n in range(12)])
-    judged, first, second = task("session_success"), tmp_path / "a.jsonl", tmp_path / "b.jsonl"
-    summary = write(store, judged, by(), Selection(), silent, first, window=12_000)
+    judged, first, second = "session_success", tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    summary = sent(store, first, window=12_000)
     notes = requests_in(first)
     assert (summary.unanswered, summary.failed) == (1, {}) and len(notes) > 1
     file = results(tmp_path, [openai_line(r, sessions_judge(body_of(r))) for r in notes])
-    assert take(store, judged, by(), Selection(), silent, [file], window=12_000).unanswered == 1
-    write(store, judged, by(), Selection(), silent, second, window=12_000)
+    assert took(store, file, judged=judged, window=12_000).unanswered == 1
+    sent(store, second, window=12_000)
     (last,) = requests_in(second)
     assert section(material(body_of(last)), f"notes-on-part-1-of-{len(notes) + 1}")
     file = results(tmp_path, [openai_line(last, sessions_judge(body_of(last)))], "last.jsonl")
-    assert take(store, judged, by(), Selection(), silent, [file], window=12_000).labelled == 1
+    assert took(store, file, judged=judged, window=12_000).labelled == 1
 
 
 def test_several_answers_are_several_requests(tmp_path: Path) -> None:
     store = store_of(tmp_path, ["one"])
     path, asked = tmp_path / "batch.jsonl", Prompting(answers=3)
-    write(store, task("sentiment"), by(), Selection(), silent, path, prompting=asked)
+    sent(store, path, prompting=asked)
     said = ["POSITIVE", "NEUTRAL", "NEUTRAL"]
     lines = [openai_line(r, label(word)) for r, word in zip(requests_in(path), said, strict=True)]
-    take(store, task("sentiment"), by(), Selection(), silent, [results(tmp_path, lines)], prompting=asked)
+    took(store, results(tmp_path, lines), prompting=asked)
     assert values(store) == {("0", 0): "NEUTRAL"}
 
 
 def test_results_of_something_else_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store = store_of(tmp_path, ["one", "two"])
-    path = tmp_path / "batch.jsonl"
-    write(store, task("sentiment"), by(), Selection(), silent, path)
-    lines = [openai_line(r, label("NEUTRAL")) for r in requests_in(path)]
+    store, asked = batch(tmp_path, ["one", "two"])
+    lines = [openai_line(r, label("NEUTRAL")) for r in asked]
     strange = [*lines, openai_line({"custom_id": "request-1"}, label("NEUTRAL")), "no line"]
-    summary = take(store, task("sentiment"), by(), Selection(), silent, [results(tmp_path, strange)])
+    summary = took(store, results(tmp_path, strange))
     assert summary.run_figures == {"taken": 2, "unreadable": 1, "of_no_question": 1}
     words = ["label", "prompt_intent", "--by", f"openai:tiny@{NOWHERE}", "--store", str(store.folder)]
     assert main([*words, "--import-batch", str(results(tmp_path, lines))]) == 1

@@ -105,7 +105,15 @@ class ClaimSet(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         read: list[Claim | UnreadableClaim] = []
         seen: set[str] = set()
         for n, raw in enumerate(self.claims, 1):
-            entry = _entry(raw, n, self)
+            named = raw.get("id") if isinstance(raw, dict) else None
+            called = named if isinstance(named, str) and named else f"claim {n}"
+            entry: Claim | UnreadableClaim
+            try:
+                entry = msgspec.convert(raw, Claim)
+                if wrong := _wrong(entry, self):
+                    entry = UnreadableClaim(called, wrong)
+            except ValueError as problem:
+                entry = UnreadableClaim(called, str(problem))
             again = entry.id in seen
             seen.add(entry.id)
             read.append(UnreadableClaim(entry.id, "an earlier claim has this id") if again else entry)
@@ -152,34 +160,22 @@ def parse(content: bytes, name: str) -> ClaimSet:
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def _entry(raw: Any, n: int, inside: ClaimSet) -> Claim | UnreadableClaim:
-    named = raw.get("id") if isinstance(raw, dict) else None
-    called = named if isinstance(named, str) and named else f"claim {n}"
-    try:
-        claim = msgspec.convert(raw, Claim)
-        wrong = _wrong(claim, inside)
-    except ValueError as problem:
-        return UnreadableClaim(called, str(problem))
-    return UnreadableClaim(called, wrong) if wrong else claim
-
-
 def _wrong(claim: Claim, inside: ClaimSet) -> str:
     ways = [way for way in ("query", "recipe", "finding", "audit", "needs") if getattr(claim, way)]
     unknown = sorted(set(tables_of(claim).values()) - set(inside.tables))
-    wrong = ""
     if len(ways) != 1:
-        wrong = f"of query, recipe, finding, audit and needs it has {' and '.join(ways) or 'none'}; one is wanted"
-    elif claim.recipe and claim.recipe not in inside.recipes:
-        wrong = f"there is no recipe {claim.recipe!r}"
-    elif claim.audit and not ({"run"} <= set(claim.arguments) <= {"run", "evaluator", "value"}):
-        wrong = "an audit's `with` names its run, and maybe evaluator and value"
-    elif unknown:
-        wrong = f"there is no table {unknown[0]!r}"
-    elif claim.snapshot and claim.snapshot not in inside.snapshots:
-        wrong = f"there is no snapshot {claim.snapshot!r}"
-    elif isinstance(claim.tolerance, str) and not _PERCENT.fullmatch(claim.tolerance):
-        wrong = f"the tolerance {claim.tolerance!r} is neither a number nor a percentage"
-    return wrong
+        return f"of query, recipe, finding, audit and needs it has {' and '.join(ways) or 'none'}; one is wanted"
+    if claim.recipe and claim.recipe not in inside.recipes:
+        return f"there is no recipe {claim.recipe!r}"
+    if claim.audit and not ({"run"} <= set(claim.arguments) <= {"run", "evaluator", "value"}):
+        return "an audit's `with` names its run, and maybe evaluator and value"
+    if unknown:
+        return f"there is no table {unknown[0]!r}"
+    if claim.snapshot and claim.snapshot not in inside.snapshots:
+        return f"there is no snapshot {claim.snapshot!r}"
+    if isinstance(claim.tolerance, str) and not _PERCENT.fullmatch(claim.tolerance):
+        return f"the tolerance {claim.tolerance!r} is neither a number nor a percentage"
+    return ""
 
 
 def tables_of(claim: Claim) -> dict[str, str]:

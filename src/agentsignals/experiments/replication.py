@@ -33,7 +33,7 @@ from agentsignals.questions.findings import Reader
 from agentsignals.questions.question import Finding
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store
-from agentsignals.store.query import parse_select, readable
+from agentsignals.store.query import parse_select, path_list, readable
 
 if TYPE_CHECKING:
     from agentsignals.lab.evaluation.audit import Audit
@@ -81,80 +81,59 @@ def replicate(claims: str | Path, data: Path | str | None = None, store: Store |
     if folder is not None and not folder.exists():
         raise SourceError(f"There is no {folder}.", f"--data names {claim_set.data or 'the data of the claims'}.")
     ground = ClaimContext(claim_set.tables, folder, store)
-    return [_verdict(entry, claim_set, ground) for entry in claim_set.entries()]
+    verdicts = []
+    for entry in claim_set.entries():
+        if isinstance(entry, UnreadableClaim):
+            why = f"the claim can't be read: {entry.why}"
+            verdict = Verdict(
+                claim=entry.id, status="untestable", expected=None, computed=None, tolerance=0.0,
+                source=claim_set.source, note=why, why=why,
+            )  # fmt: skip
+        else:
+            verdict = _verdict(entry, claim_set, ground)
+        verdicts.append(verdict)
+    return verdicts
 
 
-def _verdict(entry: Claim | UnreadableClaim, claim_set: ClaimSet, ground: ClaimContext) -> Verdict:
-    if isinstance(entry, UnreadableClaim):
-        why = f"the claim can't be read: {entry.why}"
-        return Verdict(
-            claim=entry.id,
-            status="untestable",
-            expected=None,
-            computed=None,
-            tolerance=0.0,
-            source=claim_set.source,
-            note=why,
-            why=why,
-        )
-    computed = _computed(entry, claim_set, ground)
-    other_data = _other_data(entry, claim_set, ground)
-    answer = computed if other_data is None else other_data
-    status: Status
+def _verdict(claim: Claim, claim_set: ClaimSet, ground: ClaimContext) -> Verdict:
+    computed = ground.computed(claim, claim_set)
+    answer = computed
+    if claim.snapshot:  # on other data than the claim's: its value, and the claim is untestable
+        snapshot = claim_set.snapshots[claim.snapshot]
+        there = ground.ask(snapshot.query, {"rows": snapshot.over}, {})
+        if isinstance(there, Absent):
+            answer = there
+        elif there.value is not True:
+            answer = Absent("not_applicable", f"the data at hand is not snapshot {claim.snapshot}: {snapshot.says}")
+    status: Status = "pass"
     if isinstance(answer, Absent):
-        status, why = (
-            ("fail" if answer.reason == "parse_error" else "untestable"),
-            f"{answer.reason}: {answer.detail}",
-        )
-    else:
-        why = _differs(entry, answer.value)
-        status = "fail" if why else "pass"
-    expectation = f"known before: {entry.prior_result}" if entry.prior_result and status == "fail" else ""
-    if entry.prior_result and status == "pass":
-        expectation = f"was known before as: {entry.prior_result}; on this data it does"
+        status, why = "untestable", f"{answer.reason}: {answer.detail}"
+        if answer.reason == "parse_error":
+            status = "fail"
+    elif why := _differs(claim, answer.value):
+        status = "fail"
+    expectation = ""
+    if claim.prior_result and status != "untestable":
+        passed = f"was known before as: {claim.prior_result}; on this data it does"
+        expectation = passed if status == "pass" else f"known before: {claim.prior_result}"
     tolerance: float | dict[str, float]
-    if isinstance(entry.expected, dict):
-        tolerance = {name: tolerance_of(entry, value) for name, value in entry.expected.items()}
+    if isinstance(claim.expected, dict):
+        tolerance = {name: tolerance_of(claim, value) for name, value in claim.expected.items()}
     else:
-        tolerance = tolerance_of(entry, entry.expected)
+        tolerance = tolerance_of(claim, claim.expected)
     return Verdict(
-        claim=entry.id,
+        claim=claim.id,
         status=status,
-        expected=entry.expected,
+        expected=claim.expected,
         computed=None if isinstance(computed, Absent) else computed.value,
         tolerance=tolerance,
-        source=entry.source or claim_set.source,
-        note="; ".join(part for part in (why, expectation, entry.definition, entry.note) if part),
+        source=claim.source or claim_set.source,
+        note="; ".join(part for part in (why, expectation, claim.definition, claim.note) if part),
         why=why,
         n=None if isinstance(computed, Absent) else computed.n,
-        text=entry.text,
-        prior_result=entry.prior_result,
+        text=claim.text,
+        prior_result=claim.prior_result,
     )
-
-
-def _computed(claim: Claim, claim_set: ClaimSet, ground: ClaimContext) -> Answer | Absent:
-    if claim.needs:
-        return Absent("missing_artifact", f"needs {claim.needs}")
-    if claim.finding:
-        return ground.finding(claim.finding)
-    if claim.audit:
-        expected = claim.expected
-        wanted = list(expected) if isinstance(expected, dict) else [str(claim.arguments.get("value", ""))]
-        return ground.audited(claim.audit, claim.arguments, wanted)
-    return ground.ask(claim.query or claim_set.recipes[claim.recipe], tables_of(claim), claim.arguments)
-
-
-def _other_data(claim: Claim, claim_set: ClaimSet, ground: ClaimContext) -> Absent | None:
-    """Return why the data is not the claim's snapshot, or None if it is."""
-    if not claim.snapshot:
-        return None
-    snapshot = claim_set.snapshots[claim.snapshot]
-    there = ground.ask(snapshot.query, {"rows": snapshot.over}, {})
-    if isinstance(there, Absent):
-        return there
-    if there.value is True:
-        return None
-    return Absent("not_applicable", f"the data at hand is not snapshot {claim.snapshot}: {snapshot.says}")
 
 
 def _differs(claim: Claim, computed: Value) -> str:
@@ -231,6 +210,18 @@ class ClaimContext:
         self._over_files: duckdb.DuckDBPyConnection | None = None
         self._over_store: duckdb.DuckDBPyConnection | None = None
 
+    def computed(self, claim: Claim, claim_set: ClaimSet) -> Answer | Absent:
+        """Return a claim's value."""
+        if claim.needs:
+            return Absent("missing_artifact", f"needs {claim.needs}")
+        if claim.finding:
+            return self.finding(claim.finding)
+        if claim.audit:
+            expected = claim.expected
+            wanted = list(expected) if isinstance(expected, dict) else [str(claim.arguments.get("value", ""))]
+            return self.audited(claim.audit, claim.arguments, wanted)
+        return self.ask(claim.query or claim_set.recipes[claim.recipe], tables_of(claim), claim.arguments)
+
     def ask(self, sql: str, over: Mapping[str, str], arguments: Mapping[str, Plain]) -> Answer | Absent:
         """Return the one row that the SQL gives over these tables, or over the store's own."""
         for table in over.values():
@@ -304,14 +295,22 @@ class ClaimContext:
         if not files:
             return Absent("missing_artifact", f"{' or '.join(table.files)} is not in the data folder")
         suffix = files[0].suffix.lower()
-        listed = _list([str(f) for f in files if f.suffix.lower() == suffix])
+        listed = path_list([str(f) for f in files if f.suffix.lower() == suffix])
         reader = _READERS[suffix].format(files=listed)
-        connection = self._file_connection()
+        if self._over_files is None:
+            connection = self._over_files = duckdb.connect(":memory:")
+            allowed = sorted({str(f) for files in self._files.values() for f in files})
+            connection.execute(f"SET allowed_paths={path_list(allowed)}")
+            connection.execute(f"SET memory_limit='{MEMORY}'")
+            connection.execute("SET temp_directory=''")
+            connection.execute("SET enable_external_access=false")
+            connection.execute("SET lock_configuration=true")
+        connection = self._over_files
         # CSV is parsed once; Parquet is asked where it lies, column by column, as it may be large.
         kind = "VIEW" if suffix == ".parquet" else "TABLE"
         made = f"source_{len(self._places)}"
         try:
-            there = {row[0].lower() for row in connection.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()}  # noqa: S608  (quoted by _list)
+            there = {row[0].lower() for row in connection.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()}  # noqa: S608  (quoted by path_list)
             read = [f"CAST({_name(c)} AS {t}) AS {_name(c)}" for c, t in table.columns.items() if c.lower() in there]
             if table.columns and not read:
                 return Absent("missing_field", f"{files[0].name} has none of the columns {', '.join(table.columns)}")
@@ -320,17 +319,6 @@ class ClaimContext:
             return Absent("parse_error", f"{files[0].name} can't be read: {_message(problem)}")
         location = TableLocation(connection, f"SELECT * FROM {made}", in_files=True)  # noqa: S608  (a name of ours)
         return _not_empty(location, f"{files[0].name} has no rows")
-
-    def _file_connection(self) -> duckdb.DuckDBPyConnection:
-        if self._over_files is None:
-            self._over_files = duckdb.connect(":memory:")
-            allowed = sorted({str(f) for files in self._files.values() for f in files})
-            self._over_files.execute(f"SET allowed_paths={_list(allowed)}")
-            self._over_files.execute(f"SET memory_limit='{MEMORY}'")
-            self._over_files.execute("SET temp_directory=''")
-            self._over_files.execute("SET enable_external_access=false")
-            self._over_files.execute("SET lock_configuration=true")
-        return self._over_files
 
     def _store_connection(self) -> duckdb.DuckDBPyConnection | None:
         if self._over_store is None and self._store is not None:
@@ -410,7 +398,3 @@ def _message(problem: duckdb.Error) -> str:
 
 def _name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _list(texts: list[str]) -> str:
-    return "[" + ", ".join("'" + t.replace("'", "''") + "'" for t in texts) + "]"

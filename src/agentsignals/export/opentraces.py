@@ -40,6 +40,15 @@ def text(session: Session) -> str:
     if session.started_at is not None and session.ended_at is not None:
         took = (session.ended_at - session.started_at) / 1_000_000
     used = usage_totals(session.steps)
+    # Facts that the schema has no field for, by the number of the step.
+    numbered = [(n, move) for n, (move, _) in enumerate(whole)]
+    carried = {
+        "session": carried_session(session, [move for move, _ in whole]),
+        "turns": {str(n): round_trip.carried_facts(m.turn, OfTurn) for n, m in numbered if m.turn is not None},
+        "steps": {str(n): round_trip.carried_facts(m.step, OfStep) for n, m in numbered if m.step is not None},
+        "calls": {f"{n}:{c.id}": carried_call(c) for n, m in numbered for c in m.calls},
+        "events": {str(n): round_trip.carried_event(m.events[0]) for n, m in numbered if m.role == "system"},
+    }
     vcs = {"type": "none"} if session.branch is None else {"type": "git", "branch": session.branch}
     record = without_nones(
         {
@@ -70,25 +79,12 @@ def text(session: Session) -> str:
                 }
             ),
             "attribution": _attribution(session),
-            "metadata": without_nones({"format": session.format, "cwd": session.cwd})
-            | {"agentsignals": _carried(session, [move for move, _ in whole])},
+            "metadata": without_nones({"format": session.format, "cwd": session.cwd}) | {"agentsignals": carried},
         }
     )
     canonical = json.dumps({k: v for k, v in record.items() if k != "trace_id"}, sort_keys=True, ensure_ascii=False)
     record["content_hash"] = hashlib.sha256(canonical.encode("utf-8", "replace")).hexdigest()
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"  # as most agents log their arguments
-
-
-def _carried(session: Session, whole: list[Message]) -> dict[str, Any]:
-    """Facts that the schema has no field for, by the number of the step."""
-    numbered = list(enumerate(whole))
-    return {
-        "session": carried_session(session, whole),
-        "turns": {str(n): round_trip.carried_facts(m.turn, OfTurn) for n, m in numbered if m.turn is not None},
-        "steps": {str(n): round_trip.carried_facts(m.step, OfStep) for n, m in numbered if m.step is not None},
-        "calls": {f"{n}:{c.id}": carried_call(c) for n, m in numbered for c in m.calls},
-        "events": {str(n): round_trip.carried_event(m.events[0]) for n, m in numbered if m.role == "system"},
-    }
 
 
 def _step(move: Message, thread: str) -> dict[str, Any]:

@@ -9,14 +9,13 @@ from agentsignals.export import Writer
 from agentsignals.export.messages import (
     LOSES,
     NO_BOUNDS,
-    Call,
     Message,
     carried_call,
     carried_session_places,
     conversation,
     without_nones,
 )
-from agentsignals.model import MAIN, Session, Step, round_trip
+from agentsignals.model import MAIN, Session, round_trip
 from agentsignals.model.round_trip import OfSession, OfStep, OfTurn
 
 
@@ -47,34 +46,37 @@ def _messages(move: Message) -> list[dict[str, Any]]:
             else round_trip.carried_event(move.events[0])
         )
         return [without_nones({"role": move.role, "content": move.text, "timestamp": at, "agentsignals": facts})]
-    message = {
+    step = move.step
+    calls = [
+        {
+            "id": c.id,
+            "function": {"name": c.call.name, "arguments": c.call.arguments or "{}"},
+            "agentsignals": carried_call(c, as_logged=True),
+        }
+        for c in move.calls
+    ]
+    message: dict[str, Any] = {
         "role": "assistant",
         "content": move.text,
         "reasoningContent": move.thought,
-        "toolCalls": [_call(c) for c in move.calls] or None,
+        "toolCalls": calls or None,
         "timestamp": at,
-        **(_of_model(move.step) if move.step is not None else {}),
     }
-    return [
-        without_nones(message),
-        *(_result(c.id, c.result.text or "", c.result.timestamp) for c in move.calls if c.result),
+    if step is not None:
+        used = {"prompt_n": step.input_tokens, "predicted_n": step.output_tokens, "cache_n": step.cache_read_tokens}
+        message |= {"model": step.model, "id": step.message_id, "timings": without_nones(used) or None}
+        message["agentsignals"] = round_trip.carried_facts(step, OfStep)
+    results = [
+        {
+            "role": "tool",
+            "toolCallId": c.id,
+            "content": c.result.text or "",
+            "timestamp": None if c.result.timestamp is None else c.result.timestamp // 1000,
+        }
+        for c in move.calls
+        if c.result
     ]
-
-
-def _call(exchange: Call) -> dict[str, Any]:
-    function = {"name": exchange.call.name, "arguments": exchange.call.arguments or "{}"}
-    return {"id": exchange.id, "function": function, "agentsignals": carried_call(exchange, as_logged=True)}
-
-
-def _of_model(step: Step) -> dict[str, Any]:
-    used = {"prompt_n": step.input_tokens, "predicted_n": step.output_tokens, "cache_n": step.cache_read_tokens}
-    return {"model": step.model, "id": step.message_id, "timings": without_nones(used) or None,
-            "agentsignals": round_trip.carried_facts(step, OfStep)}  # fmt: skip
-
-
-def _result(call_id: str, content: str, at: int | None) -> dict[str, Any]:
-    at_ms = None if at is None else at // 1000
-    return without_nones({"role": "tool", "toolCallId": call_id, "content": content, "timestamp": at_ms})
+    return [without_nones(message), *map(without_nones, results)]
 
 
 WRITER = Writer(

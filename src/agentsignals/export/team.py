@@ -127,7 +127,7 @@ def vocabulary() -> frozenset[str]:
     weeks and numbers are allowed."""
     fields = (name for record in (Team, Cell, Spread, Proof) for name in record.__struct_encode_fields__)
     ours = (KIND, "product", "eval", SEVERAL, NO_MODEL, NO_WEEK, *get_args(Outcome), *fields)
-    return frozenset((*ours, *_agents(), *_models(), *_signals()))
+    return frozenset((*ours, *_agents(), *prices.table().models, OTHER_MODEL, *_signals()))
 
 
 @cache
@@ -230,11 +230,6 @@ def _signals() -> dict[str, Signal]:
 
 
 @cache
-def _models() -> frozenset[str]:
-    return frozenset((*prices.table().models, OTHER_MODEL))
-
-
-@cache
 def _by_price() -> dict[int, str]:
     return {id(price): name for name, price in prices.table().models.items()}
 
@@ -272,6 +267,12 @@ def _cells(rows: Iterable[dict[str, Any]]) -> tuple[dict[Key, list[dict[str, Any
 def _cell(key: Key, rows: Sequence[dict[str, Any]]) -> Cell:
     context, week, agent, model = key
     sums = {name: sum(row[name] or 0 for row in rows) for name in ("prompts", "calls", "failed_calls", "edits")}
+    # Outcomes of five or more, without those that would reveal a smaller one by subtraction.
+    counted = sorted(Counter(row["outcome"] for row in rows).items(), key=lambda pair: (pair[1], pair[0]))
+    hidden = sum(n for _, n in counted if n < FEWEST)
+    shown = [pair for pair in counted if pair[1] >= FEWEST]
+    while shown and 0 < hidden < FEWEST:
+        hidden += shown.pop(0)[1]
     costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
     return Cell(
         context="eval" if context == "eval" else "product",
@@ -283,18 +284,8 @@ def _cell(key: Key, rows: Sequence[dict[str, Any]]) -> Cell:
         input_tokens=_rounded(sum(row["input_tokens"] for row in rows)),
         output_tokens=_rounded(sum(row["output_tokens"] for row in rows)),
         cost_usd=_rounded(math.fsum(costs)) if len(costs) >= FEWEST else None,
-        outcomes=_large(Counter(row["outcome"] for row in rows)),
+        outcomes={name: int(_rounded(n)) for name, n in sorted(shown)},
     )
-
-
-def _large(counted: Counter[Any]) -> dict[Any, int]:
-    """Counts of five or more, without those that would reveal a smaller one by subtraction."""
-    ordered = sorted(counted.items(), key=lambda pair: (pair[1], pair[0]))
-    hidden = sum(n for _, n in ordered if n < FEWEST)
-    shown = [pair for pair in ordered if pair[1] >= FEWEST]
-    while shown and 0 < hidden < FEWEST:
-        hidden += shown.pop(0)[1]
-    return {name: int(_rounded(n)) for name, n in sorted(shown)}
 
 
 def _spreads(rows: Iterable[dict[str, Any]], agents: dict[str, tuple[str, str]]) -> Iterator[Spread]:

@@ -36,7 +36,9 @@ def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: di
     assembled: list[Session] = []
     runs: dict[str, list[Session]] = {}
     for session in sessions:
-        root = _root_of(session, not_lent, roots, artifacts)
+        root = next((part.root for part in not_lent if _belongs_to(part, session)), None)
+        if root is None and (artifact := artifacts.get(session.artifact_id)) is not None:
+            root = next((folder for folder in _above(artifact.path) if folder in roots), None)
         if root is None:
             assembled.append(session)
         else:
@@ -157,19 +159,6 @@ def _gather_parts(parts: list[Attempt]) -> list[Attempt]:
     return [
         msgspec.structs.replace(p, root=moves[p.root, p.goes_by]) if (p.root, p.goes_by) in moves else p for p in parts
     ]
-
-
-def _root_of(session: Session, parts: list[Attempt], roots: set[str], artifacts: dict[str, Artifact]) -> str | None:
-    for part in parts:
-        if _belongs_to(part, session):
-            return part.root
-    artifact = artifacts.get(session.artifact_id)
-    folder = posixpath.dirname(artifact.path) if artifact is not None else ""
-    while folder and folder != posixpath.dirname(folder):
-        if folder in roots:
-            return folder
-        folder = posixpath.dirname(folder)
-    return None
 
 
 def _belongs_to(part: Attempt, session: Session) -> bool:

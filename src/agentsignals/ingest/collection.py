@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -31,7 +30,7 @@ from agentsignals.repositories import receipt as receipts
 from agentsignals.repositories import witness_comparison as witnesses
 from agentsignals.repositories.attribute import Attribution, attribute
 from agentsignals.repositories.attribute import Tables as AttributionTables
-from agentsignals.repositories.checkpoints import Gathered, gather
+from agentsignals.repositories.checkpoints import gather
 from agentsignals.repositories.rule_report import RulesReport, of_repository, of_traces
 from agentsignals.repositories.sarif import Imported, take_in
 from agentsignals.repositories.scan import Scan, scan
@@ -198,7 +197,10 @@ def collect(
     listed = named_repositories(wanted)
     for done, candidate in enumerate(listed):
         progress("collecting", done, len(listed))
-        collected = _guarded(candidate, partial(_collect_repository, candidate, store_folder, taken, jobs))
+        try:
+            collected = _collect_repository(candidate, store_folder, taken, jobs)
+        except (AgentSignalsError, GitError) as failed:
+            collected = Collected(repo=candidate.place, status="failed", reason=reason_of(failed))
         summary.repositories.append(collected)
     summary.by_status = dict(sorted(Counter(collected.status for collected in summary.repositories).items()))
     summary.filtered = dict(
@@ -207,13 +209,6 @@ def collect(
     for name in _SUMMED:
         setattr(summary, name, sum(getattr(collected, name) for collected in summary.repositories))
     return summary
-
-
-def _guarded(candidate: NamedRepository, work: Callable[[], Collected]) -> Collected:
-    try:
-        return work()
-    except (AgentSignalsError, GitError) as failed:
-        return Collected(repo=candidate.place, status="failed", reason=reason_of(failed))
 
 
 def reason_of(problem: AgentSignalsError | GitError) -> str:
@@ -238,13 +233,21 @@ def _collect_repository(
         collected.status = "unchanged" if collected.status != "filtered" else "filtered"
         return collected
     gathered = gather(at.git_dir, at.spec)
-    collected = _counted(
-        at.name, gathered, kept.collected if kept is not None and kept.collected.status != "filtered" else None
+    before = kept.collected if kept is not None and kept.collected.status != "filtered" else None
+    n_checkpoints, n_commits = len(gathered.checkpoint_ids), len(gathered.commits)
+    collected = Collected(
+        repo=at.name,
+        status="new" if before is None else "updated",
+        checkpoints=n_checkpoints,
+        new_checkpoints=max(n_checkpoints - before.checkpoints, 0) if before else n_checkpoints,
+        commits=n_commits,
+        new_commits=max(n_commits - before.commits, 0) if before else n_commits,
+        linked=len({link.sha for link in gathered.links}),
     )
     figures = (
-        (len(gathered.checkpoint_ids), filters.min_checkpoints, "fewer_checkpoints"),
-        (len(gathered.commits), filters.min_commits, "fewer_commits"),
-        (len({link.sha for link in gathered.links}), filters.min_linked, "fewer_linked_commits"),
+        (collected.checkpoints, filters.min_checkpoints, "fewer_checkpoints"),
+        (collected.commits, filters.min_commits, "fewer_commits"),
+        (collected.linked, filters.min_linked, "fewer_linked_commits"),
     )
     collected.reason = next((reason for n, least, reason in figures if n < least), None)
     if collected.reason is not None:
@@ -275,19 +278,6 @@ def _with_figures(before: list[dict[str, Any]], rows: list[CommitRow]) -> list[C
             if old.get(figure) is not None:
                 setattr(row, figure, old[figure])
     return rows
-
-
-def _counted(name: str, gathered: Gathered, before: Collected | None) -> Collected:
-    checkpoints, commits = len(gathered.checkpoint_ids), len(gathered.commits)
-    return Collected(
-        repo=name,
-        status="new" if before is None else "updated",
-        checkpoints=checkpoints,
-        new_checkpoints=max(checkpoints - before.checkpoints, 0) if before else checkpoints,
-        commits=commits,
-        new_commits=max(commits - before.commits, 0) if before else commits,
-        linked=len({link.sha for link in gathered.links}),
-    )
 
 
 def _kept(store: Store, name: str) -> _Kept | None:
@@ -437,10 +427,18 @@ def attribute_repositories(  # noqa: PLR0913  (choices of one run, by keyword)
     progress: pipeline.Progress = pipeline.silent,
 ) -> tuple[list[Repository], RepositoryResults[Attribution]]:
     """Attribute several repositories, a task for each. Return those that succeeded, and the results."""
-    opened, failed = _opened(places)
-    without = read_checkpoints(opened, store_folder, jobs=jobs, engine=engine)
-    failed += [FailedRepository(name, reason_of(problem)) for name, problem in without.items()]
-    opened = [at for at in opened if at.name not in without]
+    by_name: dict[str, Repository] = {}
+    failed = []
+    for place in places:
+        try:
+            at = open_repository(place)
+        except (AgentSignalsError, GitError) as problem:
+            failed.append(FailedRepository(place, reason_of(problem)))
+        else:
+            by_name[at.name] = at
+    without = read_checkpoints(by_name.values(), store_folder, jobs=jobs, engine=engine)
+    failed += [FailedRepository(name, reason_of(why)) for name, why in without.items()]
+    opened = [at for at in by_name.values() if at.name not in without]
     store = Store(store_folder)
     tasks = [AttributionTask(at=at, root=str(store.folder), afresh=afresh) for at in opened]
     made: RepositoryResults[Attribution] = run_tasks("attributing", tasks, store, jobs, engine, progress)
@@ -466,37 +464,19 @@ def run_tasks(  # noqa: PLR0913  (what is done, by how many, of which engine, te
     several: RepositoryResults[Any] = RepositoryResults()
     workers = min(jobs or pipeline.default_jobs(), len(tasks))
     with closing(ENGINES.get(engine)().map(_answer, list(enumerate(tasks)), workers, _again)) as answers:
-        for tables in _in_order(answers):
-            if isinstance(tables, FailedRepository):
-                several.failed.append(tables)
-            else:
-                several.repositories.append(tables.write(store))
-            progress(stage, len(several.repositories) + len(several.failed), len(tasks))
+        waiting: dict[int, Tables[Any] | FailedRepository] = {}
+        done = 0
+        for nth, answer in answers:
+            waiting[nth] = answer
+            while done in waiting:
+                tables = waiting.pop(done)
+                done += 1
+                if isinstance(tables, FailedRepository):
+                    several.failed.append(tables)
+                else:
+                    several.repositories.append(tables.write(store))
+                progress(stage, done, len(tasks))
     return several
-
-
-def _opened(places: Iterable[str]) -> tuple[list[Repository], list[FailedRepository]]:
-    """Open each repository once; also return those that can't be opened."""
-    opened: dict[str, Repository] = {}
-    failed = []
-    for place in places:
-        try:
-            at = open_repository(place)
-        except (AgentSignalsError, GitError) as problem:
-            failed.append(FailedRepository(place, reason_of(problem)))
-        else:
-            opened[at.name] = at
-    return list(opened.values()), failed
-
-
-def _in_order(answers: Iterable[tuple[int, R]]) -> Iterator[R]:
-    waiting: dict[int, R] = {}
-    due = 0
-    for nth, answer in answers:
-        waiting[nth] = answer
-        while due in waiting:
-            yield waiting.pop(due)
-            due += 1
 
 
 def _answer(numbered: tuple[int, RepositoryTask]) -> tuple[int, Tables[Any] | FailedRepository]:

@@ -359,9 +359,28 @@ def _find_in_context(
     shard_of = {entry.session_id: written[name] for name, entry in here}
     span = time_span(t for _, entry in here for t in (entry.started_at, entry.ended_at))
     here = _unsettled(here, by_site, former, shard_of, span, made)
-    outlines = _session_summaries(here, by_site)
+    sites = {(entry.repo, entry.cwd) for _, entry in here}
+    where = {(repo, cwd): (by_site.get(site_id(repo, cwd)), user_of(cwd)) for repo, cwd in sites}
+    outlines = {}
+    for _, entry in here:
+        place, user = where[entry.repo, entry.cwd]
+        outlines[entry.session_id] = SessionSummary(
+            session_id=entry.session_id,
+            place=place,
+            started_at=entry.started_at,
+            ended_at=entry.ended_at,
+            parent_session_id=entry.parent_session_id,
+            user=user,
+            n_turns=entry.n_turns,
+        )
     changed_places = _places_with_changed_lines(here, outlines, former, made.gone)
-    _add_lines(store, here, outlines, changed_places)
+    with_lines: dict[str, set[str]] = defaultdict(set)
+    for name, entry in here:
+        if entry.lines and outlines[entry.session_id].place in changed_places:
+            with_lines[name].add(entry.session_id)
+    for name, wanted in with_lines.items():
+        for session_id, values in signal_values(store.folder, name, [LINES], wanted).items():
+            outlines[session_id].lines = values[LINES]
     by_session = histories(outlines.values(), span)
     users = {entry.cwd: outlines[entry.session_id].user for _, entry in here}
     outlines.clear()  # of a large store they take as much as what is made of them
@@ -417,7 +436,9 @@ def _unsettled(  # noqa: PLR0913  (one call: all that a place depends on)
         elif before.place != place or before.known_since != span[0]:
             unsettled |= {place, before.place}
         elif before.shard != shard_of[entry.session_id]:
-            if _is_same_to_others(before, entry):
+            # It is the same to the others, as when lines were appended to it.
+            now = (entry.started_at, _is_human(entry), entry.lines, user_of(entry.cwd))
+            if now == (before.started_at, before.is_human, before.lines, before.user):
                 others[entry.session_id] = entry
             else:
                 unsettled.add(place)
@@ -436,26 +457,7 @@ def _unsettled(  # noqa: PLR0913  (one call: all that a place depends on)
             neighbours.known_until = until
             made.changed.add(entry.session_id)
         settled.append(neighbours)
-    if others:
-        _follow(others, settled, former, shard_of, made)
-    made.now += settled
-    return left
-
-
-def _is_same_to_others(before: Neighbours, entry: SessionRecord) -> bool:
-    """True where a changed session is the same to the others, as when lines were appended to it."""
-    now = (entry.started_at, _is_human(entry), entry.lines, user_of(entry.cwd))
-    return now == (before.started_at, before.is_human, before.lines, before.user)
-
-
-def _follow(
-    others: dict[str, SessionRecord],
-    settled: list[Neighbours],
-    former: dict[str, Neighbours],
-    shard_of: dict[str, str],
-    made: NeighbourTable,
-) -> None:
-    """Find the followers of sessions whose end alone may have changed, and mark the sessions before them."""
+    # The followers of sessions whose end alone may have changed.
     for session_id, entry in others.items():
         this = former[session_id]
         this.next_id = this.next_started_at = None
@@ -464,30 +466,14 @@ def _follow(
             same = (s for s in settled if s.is_human and s.place == this.place and s.user == this.user)
             after = ((s.started_at, s.session_id) for s in same if s.started_at is not None and s.started_at > end)
             this.next_started_at, this.next_id = min(after, default=(None, None))
-    for neighbours in settled:
+    for neighbours in settled if others else ():
         if neighbours.session_id in others or neighbours.next_id in others:
             neighbours.shard = shard_of[neighbours.session_id]
             neighbours.next_shard = shard_of[neighbours.next_id] if neighbours.next_id is not None else ""
             neighbours.next_shares_file = neighbours.next_similarity = None
             made.changed.add(neighbours.session_id)
-
-
-def _session_summaries(here: list[tuple[str, SessionRecord]], by_site: dict[str, str]) -> dict[str, SessionSummary]:
-    sites = {(entry.repo, entry.cwd) for _, entry in here}
-    where = {(repo, cwd): (by_site.get(site_id(repo, cwd)), user_of(cwd)) for repo, cwd in sites}
-    outlines = {}
-    for _, entry in here:
-        place, user = where[entry.repo, entry.cwd]
-        outlines[entry.session_id] = SessionSummary(
-            session_id=entry.session_id,
-            place=place,
-            started_at=entry.started_at,
-            ended_at=entry.ended_at,
-            parent_session_id=entry.parent_session_id,
-            user=user,
-            n_turns=entry.n_turns,
-        )
-    return outlines
+    made.now += settled
+    return left
 
 
 def _is_human(entry: SessionRecord) -> bool:
@@ -513,21 +499,6 @@ def _places_with_changed_lines(
         elif now != (before.place, before.started_at, before.is_human, before.lines):
             places_of_lines |= {place, before.place}
     return places_of_lines
-
-
-def _add_lines(
-    store: Store,
-    here: list[tuple[str, SessionRecord]],
-    outlines: dict[str, SessionSummary],
-    changed_places: set[str | None],
-) -> None:
-    by_shard: dict[str, set[str]] = defaultdict(set)
-    for name, entry in here:
-        if entry.lines and outlines[entry.session_id].place in changed_places:
-            by_shard[name].add(entry.session_id)
-    for name, wanted in by_shard.items():
-        for session_id, values in signal_values(store.folder, name, [LINES], wanted).items():
-            outlines[session_id].lines = values[LINES]
 
 
 def _compared(text: ComparedText) -> SessionSummary:
@@ -566,25 +537,23 @@ def _measure(store: Store, before: dict[str, Neighbours] | None, now: dict[str, 
     manifest = store.manifest
     held = {name: shard_summary(store.folder, name, keep=True) for name in store.readable_shards(*READ)}
     made = find_neighbours(store, held, before or {})
-    manifest.across = shards.write_corpus_values(
-        store.folder, manifest.run, _tables(store, held, made, before is not None)
-    )
+
+    def tables() -> Iterator[Any]:
+        """Yield the values across sessions: unchanged ones, new ones, and those of the whole store."""
+        history_values = _empty_histories(CONTEXTS)
+        if before is not None and manifest.across is not None:
+            kept = shards.read_corpus_values(store.folder, manifest.across, made.changed | made.gone)
+            yield from _collecting(kept, history_values)
+        yield from _collecting(_history_tables(store, held, made), history_values)
+        there = {entry.context for summary in held.values() for entry in summary.sessions}
+        contexts = [context for context in CONTEXTS if context in (there or {"product"})]
+        values = [
+            value for context in contexts for value in _context_values(store, context, held, made, history_values)
+        ]
+        yield signal_table([signal_rows(None, values)])
+
+    manifest.across = shards.write_corpus_values(store.folder, manifest.run, tables())
     manifest.neighbours = write_neighbours(store, manifest.run, made, now)
-
-
-def _tables(store: Store, held: dict[str, ShardSummary], made: NeighbourTable, carries: bool) -> Iterator[Any]:
-    """Yield the values across sessions: unchanged ones (`carries`), new ones, and those of the whole store."""
-    history_values = _empty_histories(CONTEXTS)
-    former = store.manifest.across
-    if carries and former is not None:
-        yield from _collecting(
-            shards.read_corpus_values(store.folder, former, made.changed | made.gone), history_values
-        )
-    yield from _collecting(_history_tables(store, held, made), history_values)
-    there = {entry.context for summary in held.values() for entry in summary.sessions}
-    contexts = [context for context in CONTEXTS if context in (there or {"product"})]
-    results = [result for context in contexts for result in _context_values(store, context, held, made, history_values)]
-    yield signal_table([signal_rows(None, results)])
 
 
 def _empty_histories(contexts: Iterable[Context]) -> dict[str, dict[str, Any]]:
@@ -692,12 +661,20 @@ def _context_values(
     made: NeighbourTable,
     history_values: dict[str, dict[str, Any]],
 ) -> list[Result]:
-    lists = {
-        s.name: _summed_values(s, context, held, made)
-        if s.scope == "session"
-        else _values_in_order(history_values[s.name], context, held)
-        for s in summed_signals(context)
-    }
+    # The values that go into those over all sessions: pooled, else in order of session id.
+    there = {entry.session_id for summary in held.values() for entry in summary.sessions if entry.context == context}
+    lists: dict[str, list[Any]] = {}
+    for s in summed_signals(context):
+        if s.scope != "session":
+            of = history_values[s.name]
+            lists[s.name] = [of[session_id] for session_id in sorted(there & of.keys())]
+            continue
+        parts = [part for summary in held.values() for part in summary.sums.get(context, {}).get(s.name, ())]
+        if s.name == SETS:  # a data set is a place, which only the sessions together tell
+            parts = [{**part, "place": made.places[context][part["place"]]} for part in parts]
+        elif s.pool is None:
+            parts = [value for _, value in sorted(parts, key=lambda pair: str(pair[0]))]
+        lists[s.name] = parts
     is_bound = any(
         e.context == context and e.visible_output_tokens is not None and e.shard in held
         for e in store.manifest.sessions.values()
@@ -712,17 +689,3 @@ def _context_values(
             detail = {**(detail or {}), "context": context}
         results.append(Result(declared, value.value if isinstance(value, Measured) else value, detail))
     return results
-
-
-def _summed_values(signal: Signal, context: Context, held: dict[str, ShardSummary], made: NeighbourTable) -> list[Any]:
-    """Return the values that go into those over all sessions: pooled, else in order of session id."""
-    parts = [part for summary in held.values() for part in summary.sums.get(context, {}).get(signal.name, ())]
-    if signal.name == SETS:  # a data set is a place, which only the sessions together tell
-        parts = [{**part, "place": made.places[context][part["place"]]} for part in parts]
-    return parts if signal.pool is not None else [value for _, value in sorted(parts, key=lambda pair: str(pair[0]))]
-
-
-def _values_in_order(values: dict[str, Any], context: Context, held: dict[str, ShardSummary]) -> list[Any]:
-    """Return the values of a context's sessions in order of session id."""
-    there = {entry.session_id for summary in held.values() for entry in summary.sessions if entry.context == context}
-    return [values[session_id] for session_id in sorted(there & values.keys())]

@@ -32,7 +32,6 @@ from agentsignals.store import Store, disk, resolve_folder, sidecars
 from agentsignals.store.index import (
     ArtifactEntry,
     Manifest,
-    SessionEntry,
     code_stamp,
     intern_texts,
     local_files,
@@ -74,15 +73,20 @@ def unread_files(store: Store, uris: set[str]) -> list[UnreadFiles]:
         whose = e.spec if os.sep not in e.spec and e.spec in homes() else ""  # which loads what a path needs not
         for reason in e.skipped:
             groups.setdefault((reason, e.note, whose), []).append(uri)
-    made = [_of(*named, members, left) for named, members in groups.items()]
+    made = [
+        UnreadFiles(
+            reason=reason,
+            what=what,
+            files=len(members),
+            bytes=sum(left[uri].bytes for uri in members),
+            example=min(members),
+            agent=agent,
+        )
+        for (reason, what, agent), members in groups.items()
+    ]
     return sorted(
         made, key=lambda u: (u.reason == "unrecognised" and not u.agent, -u.files, u.reason, u.what, u.example)
     )[:MOST]
-
-
-def _of(reason: str, what: str, agent: str, members: list[str], left: dict[str, ArtifactEntry]) -> UnreadFiles:
-    size = sum(left[uri].bytes for uri in members)
-    return UnreadFiles(reason=reason, what=what, files=len(members), bytes=size, example=min(members), agent=agent)
 
 
 class Summary(Struct, kw_only=True):
@@ -178,12 +182,13 @@ def summarize(store: Store, uris: set[str]) -> Summary:
     summary.lower_bounds, summary.visible_output_tokens = len(visible), sum(visible)
     costs = [s.cost_usd for s in sessions if s.cost_usd is not None]
     summary.unpriced_sessions, summary.cost_usd = len(sessions) - len(costs), sum(costs, 0.0)
-    silent = Counter(session.group for session in sessions if _is_silent(session))
+    idle = [s for s in sessions if s.context == "product" and s.n_turns == 0 and s.n_tool_calls == 0]
+    silent = Counter(s.group for s in idle if not (s.input_tokens or s.output_tokens))
     formats: dict[str, set[str]] = {}
     for entry in [entry for entry in read if entry.format and entry.group in silent]:
         formats.setdefault(entry.group, set()).add(entry.format or "")
     for group, names in formats.items():
-        name = max(names, key=_is_own)
+        name = max(names, key=lambda name: ((named := format_named(name)) is not None and named.is_own, name))
         summary.silent_sessions[name] = summary.silent_sessions.get(name, 0) + silent[group]
     for shard in store.manifest.shards.values():
         for what, n in shard.internal_errors.items():
@@ -192,15 +197,6 @@ def summarize(store: Store, uris: set[str]) -> Summary:
     summary.stored_sessions, summary.deleted_files = len(store.manifest.sessions), len(deleted)
     summary.deleted_sessions = len(sessions_only_in(store.manifest, deleted)) if deleted else 0
     return summary
-
-
-def _is_own(name: str) -> tuple[bool, str]:
-    return (named := format_named(name)) is not None and named.is_own, name
-
-
-def _is_silent(session: SessionEntry) -> bool:
-    nothing = session.n_turns == 0 and session.n_tool_calls == 0
-    return nothing and session.context == "product" and not (session.input_tokens or session.output_tokens)
 
 
 _MOST_COMMITS = 16
@@ -558,24 +554,21 @@ def agent_homes() -> list[AgentHome]:
     """Find every home of a known agent on this machine. Files are recognised by their beginning, none is read."""
     there = [(agent, path, True) for agent, paths in found_homes().items() for path in paths]
     there += [(agent, path, False) for agent, named in unread_homes().items() for path in existing_paths(named)]
-    return [_looked_into(agent, path, is_read) for agent, path, is_read in there]
-
-
-def _looked_into(agent: str, path: Path, is_read: bool) -> AgentHome:
-    plan = planning.make_plan([str(path)], Manifest())
-    home = AgentHome(agent=agent, path=str(path), is_read=is_read, files=len(plan.seen))
-    sessions: Counter[str] = Counter()
-    left: Counter[str] = Counter()
-    for group in [group for shard in plan.shards for group in shard]:
-        home.bytes += group.bytes
-        formats = {member.format for member in group.files if member.format is not None}
-        sessions.update(formats)
-        left.update(member.reason for member in group.files if member.format is None)
-    for entry in plan.other_files.values():
-        home.bytes += entry.bytes
-        left.update(entry.skipped)
-    home.sessions, home.left = dict(sorted(sessions.items())), dict(sorted(left.items()))
-    return home
+    homes = []
+    for agent, path, is_read in there:
+        plan = planning.make_plan([str(path)], Manifest())
+        home = AgentHome(agent=agent, path=str(path), is_read=is_read, files=len(plan.seen))
+        sessions, left = Counter[str](), Counter[str]()
+        for group in [group for shard in plan.shards for group in shard]:
+            home.bytes += group.bytes
+            sessions.update({member.format for member in group.files if member.format is not None})
+            left.update(member.reason for member in group.files if member.format is None)
+        for entry in plan.other_files.values():
+            home.bytes += entry.bytes
+            left.update(entry.skipped)
+        home.sessions, home.left = dict(sorted(sessions.items())), dict(sorted(left.items()))
+        homes.append(home)
+    return homes
 
 
 # One transcript, without a store

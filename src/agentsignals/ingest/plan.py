@@ -587,9 +587,12 @@ def make_plan(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
 
 def _take(member: RecognisedArtifact, manifest: Manifest, plan: Plan, members: list[RecognisedArtifact]) -> None:
     """Add a file to those to read, or only remember it where it is no trace, as most files of a machine are."""
-    if _kept(member, manifest, plan):
-        return
-    if member.keys:
+    entry = manifest.files.get(member.file.uri)
+    if not (member.format or member.reason in ABOUT_CONTENT or entry is None or entry.format is None):
+        # It can't be read now: the store keeps the earlier reading, counts that, and tries again next time.
+        skipped = {**entry.skipped, member.reason: 1}
+        plan.other_files[member.file.uri] = replace(entry, skipped=skipped, parser=READ_AGAIN)
+    elif member.keys:
         members.append(member)
     else:
         plan.other_files[member.file.uri] = index_entry(member, "", "")
@@ -623,12 +626,9 @@ def worker_count(planned: list[list[FileGroup]], jobs: int) -> int:
     """Return the number of processes to read these shards. At least one unless all is small: a group that kills its
     process must not end the run."""
     files = [m.file for groups in planned for f in groups for m in f.files if m.format]  # others are not opened
-    is_small = sum(f.bytes for f in files) < SMALL_BYTES and sum(map(_unpacked, files)) < SHARD_BYTES
+    unpacked = (max_unpacked_bytes(path_of(f.uri), f.bytes) if f.source == "local" else f.bytes for f in files)
+    is_small = sum(f.bytes for f in files) < SMALL_BYTES and sum(unpacked) < SHARD_BYTES
     return 0 if is_small and min(jobs, len(planned)) <= 1 else jobs
-
-
-def _unpacked(file: RawFile) -> int:
-    return max_unpacked_bytes(path_of(file.uri), file.bytes) if file.source == "local" else file.bytes
 
 
 def _new(members: list[RecognisedArtifact], manifest: Manifest, broken: frozenset[str]) -> list[RecognisedArtifact]:
@@ -640,17 +640,6 @@ def _new(members: list[RecognisedArtifact], manifest: Manifest, broken: frozense
         return e.skipped == {m.reason: 1} and (bool(e.error) or e.note == m.detail)
 
     return [m for m in members if m.format or m.file.uri not in before or not is_same(m, before[m.file.uri])]
-
-
-def _kept(member: RecognisedArtifact, manifest: Manifest, plan: Plan) -> bool:
-    """True where the store keeps an earlier reading of a file that can't be read now. It counts that, and tries again
-    next time."""
-    entry = manifest.files.get(member.file.uri)
-    if member.format is not None or member.reason in ABOUT_CONTENT or entry is None or entry.format is None:
-        return False
-    skipped = {**entry.skipped, member.reason: 1}
-    plan.other_files[member.file.uri] = replace(entry, skipped=skipped, parser=READ_AGAIN)
-    return True
 
 
 def _unchanged(file: RawFile, entry: ArtifactEntry | None, force: str | None, same_code: bool, again: set[str]) -> bool:
@@ -710,8 +699,16 @@ def _grouped(members: list[RecognisedArtifact], manifest: Manifest) -> list[File
                 if uri not in pool:
                     pool[uri] = artifact_of(uri, manifest.files[uri])
                     queue.append(pool[uri])
-    groups = [FileGroup(min(k for m in g for k in m.keys), _still_there(g, fresh)) for g in _joined(pool)]
-    return add_lent_files([g for g in groups if g.files], pool, manifest)
+    groups = []
+    for group in _joined(pool):
+        local = [m for m in group if m.file.source == "local" and m.file.uri not in fresh]
+        gone = [m for m in local if not os.path.lexists(path_of(m.file.uri))]
+        here = [m for m in group if m not in gone]
+        # When the largest is gone the group is not read again: agents delete their files, and the rest holds less than
+        # the store does.
+        if here and max(m.file.bytes for m in here) >= max((m.file.bytes for m in gone), default=0):
+            groups.append(FileGroup(min(k for m in group for k in m.keys), tuple(here)))
+    return add_lent_files(groups, pool, manifest)
 
 
 def _joined(pool: dict[str, RecognisedArtifact]) -> list[list[RecognisedArtifact]]:
@@ -731,22 +728,6 @@ def _joined(pool: dict[str, RecognisedArtifact]) -> list[list[RecognisedArtifact
     for member in pool.values():
         groups.setdefault(root(member.keys[0]), []).append(member)
     return [sorted(g, key=lambda m: m.file.uri) for g in groups.values()]
-
-
-def _still_there(
-    group: list[RecognisedArtifact], fresh: dict[str, RecognisedArtifact]
-) -> tuple[RecognisedArtifact, ...]:
-    """Leave out files that are gone. When the largest is gone the group is not read again: agents delete their files,
-    and the rest holds less than the store does."""
-    gone = [
-        m
-        for m in group
-        if m.file.uri not in fresh and m.file.source == "local" and not os.path.lexists(path_of(m.file.uri))
-    ]
-    here = [m for m in group if m not in gone]
-    if gone and here and max(m.file.bytes for m in gone) > max(m.file.bytes for m in here):
-        return ()
-    return tuple(here)
 
 
 def _packed(groups: list[FileGroup], shard_bytes: int, jobs: int = 1) -> Iterator[list[FileGroup]]:

@@ -124,21 +124,14 @@ def _named(value: Any) -> Iterator[NamedRepository]:
         elif isinstance(inner := value.get("repository"), dict):
             yield from _named(inner)
         else:
-            yield from _of_object(value)
-
-
-def _of_object(record: dict[str, Any]) -> Iterator[NamedRepository]:
-    fork = record.get("fork", record.get("is_fork", record.get("isFork"))) is True
-    for key in ("clone_url", "html_url", "url"):
-        address = record.get(key)
-        if isinstance(address, str) and is_address(address) and "://api." not in address:
-            yield NamedRepository(address, fork)
-            return
-    for key in ("full_name", "nameWithOwner", "name"):
-        name = record.get(key)
-        if isinstance(name, str) and _OWNER_AND_NAME.fullmatch(name):
-            yield NamedRepository(f"https://github.com/{name}", fork)
-            return
+            fork = value.get("fork", value.get("is_fork", value.get("isFork"))) is True
+            texts = {key: text for key, text in value.items() if isinstance(text, str)}
+            addresses = [texts[key] for key in ("clone_url", "html_url", "url") if key in texts]
+            addresses = [text for text in addresses if is_address(text) and "://api." not in text]
+            names = [texts[key] for key in ("full_name", "nameWithOwner", "name") if key in texts]
+            names = [f"https://github.com/{name}" for name in names if _OWNER_AND_NAME.fullmatch(name)]
+            for address in [*addresses, *names][:1]:
+                yield NamedRepository(address, fork)
 
 
 class DiscoveredRepository(Struct, kw_only=True):

@@ -420,7 +420,9 @@ def _read_group(group: FileGroup, task: ShardTask) -> Iterator[GroupContent]:
                 content.sessions += (
                     made := _with_printable_ids(attach_attempts(reading.sessions, reading.attempts, held))
                 )
-                chars += sum(map(_chars, made))
+                for session in made:
+                    words = sum([len(e.text) for e in session.events if e.text])
+                    chars += _SESSION_CHARS + words + sum([len(c.arguments) for c in session.tool_calls])
                 if chars >= piece_chars:
                     yield content
                     content, chars = GroupContent(is_piece=True), 0
@@ -433,11 +435,6 @@ def _read_group(group: FileGroup, task: ShardTask) -> Iterator[GroupContent]:
                 skip(source.artifact, "internal_error")
                 source.artifact.note = f"reading {source.artifact.format}: {error_text(problem)}"
         yield content
-
-
-def _chars(session: Session) -> int:
-    words = sum([len(e.text) for e in session.events if e.text])
-    return _SESSION_CHARS + words + sum([len(c.arguments) for c in session.tool_calls])
 
 
 def _unread(member: RecognisedArtifact, reason: str, detail: str = "") -> Unreadable:
@@ -489,7 +486,14 @@ def _inputs(members: Sequence[RecognisedArtifact], content: GroupContent) -> tup
     """Return the files for their formats, and their artifacts by id; `content` takes those accounted for here."""
     inputs: list[Input] = []
     artifacts: dict[str, Artifact] = {}
-    for member, data in zip(members, _contents(members), strict=True):
+    contents: dict[str, bytes | Unreadable] = {
+        m.file.uri: _unread(m, m.reason, m.detail) for m in members if m.format is None
+    }
+    for source in dict.fromkeys(m.file.source for m in members if m.format is not None):
+        files = [m.file for m in members if m.file.source == source and m.format is not None]
+        contents.update(zip((f.uri for f in files), read(files), strict=True))
+    for member in members:
+        data = contents[member.file.uri]
         artifact = _artifact(member, data)
         artifacts[artifact.artifact_id] = artifact
         if not member.lent:
@@ -500,17 +504,6 @@ def _inputs(members: Sequence[RecognisedArtifact], content: GroupContent) -> tup
             if not member.lent and (unknown := unknown_fields(member.format, held, artifact.sha256)):
                 content.unknown_fields[artifact.artifact_id] = unknown
     return inputs, artifacts
-
-
-def _contents(members: Sequence[RecognisedArtifact]) -> list[bytes | Unreadable]:
-    """Yield the content of a group's files, in their order, or the reason why a file can't be read."""
-    contents: dict[str, bytes | Unreadable] = {
-        m.file.uri: _unread(m, m.reason, m.detail) for m in members if m.format is None
-    }
-    for source in dict.fromkeys(m.file.source for m in members if m.format is not None):
-        files = [m.file for m in members if m.file.source == source and m.format is not None]
-        contents.update(zip((f.uri for f in files), read(files), strict=True))
-    return [contents[m.file.uri] for m in members]
 
 
 def _artifact(member: RecognisedArtifact, data: bytes | Unreadable) -> Artifact:

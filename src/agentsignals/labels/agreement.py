@@ -40,7 +40,7 @@ EXAMPLES = 3
 EXCERPT_CHARS = 160
 
 
-class Both(Struct, frozen=True, kw_only=True):
+class Both(Struct, frozen=True):
     """One thing that both judged."""
 
     session_id: str

@@ -187,19 +187,15 @@ class Inquiry(Struct, kw_only=True):
             self.wrong = withheld or problem.reason
             if withheld:  # the same would come again, and cost again
                 return self.failed(withheld, refusal or "the server withheld the answer")
-            return self._cut() if finish_reason == "length" else self._invalid(problem)
+            if finish_reason != "length":
+                self.invalid += 1
+                return self.failed(problem.reason, str(problem)) if self.invalid >= ANSWERS else None
+            if self.limit >= self.question.tokens * MOST_GROWTH:
+                return self.failed("cut_short", f"no whole answer in {self.limit} tokens")
+            self.limit *= 2
+            return None
         self.wrong = ""
         return self._outcome(answer, cut_chars=len(text) - len(answer))
-
-    def _cut(self) -> Outcome | None:
-        if self.limit >= self.question.tokens * MOST_GROWTH:
-            return self.failed("cut_short", f"no whole answer in {self.limit} tokens")
-        self.limit *= 2
-        return None
-
-    def _invalid(self, problem: Unfit) -> Outcome | None:
-        self.invalid += 1
-        return self.failed(problem.reason, str(problem)) if self.invalid >= ANSWERS else None
 
     def failed(self, reason: str, detail: str) -> Outcome:
         """The end of it without an answer."""

@@ -373,7 +373,20 @@ def take(  # noqa: PLR0913  (as `run`, and where from)
     """Labels by files of results. `run_figures` says how many lines were taken, answered before, of no question here
     (another task, model or way of asking), or no result. LabelError where none is of a question here.
     """
-    results, skipped = _read(paths)
+    results: dict[str, Result] = {}
+    skipped: Counter[str] = Counter()
+    for path in paths:
+        try:
+            with Path(path).open("rb") as lines:
+                for line in lines:
+                    received = result(line) if line.strip() else None
+                    if received is None:
+                        skipped["unreadable"] += bool(line.strip())
+                    # Of several about one question the one with an answer counts.
+                    elif received.key not in results or results[received.key].failure:
+                        results[received.key] = received
+        except OSError as problem:
+            raise SourceError(f"{path} can't be read: {problem.strerror}.", "Name a file of results.") from problem
     answers = Answers(store.folder / sidecars.LABELS_FOLDER)
     try:
         taking = _Results(by, window, results)
@@ -391,21 +404,3 @@ def take(  # noqa: PLR0913  (as `run`, and where from)
             "Name the task, the model, --examples, --answers and --no-redact as they were when the batch was written.",
         )
     return summary
-
-
-def _read(paths: Iterable[Path | str]) -> tuple[dict[str, Result], Counter[str]]:
-    """The results by their keys: of several about one question the one with an answer."""
-    results: dict[str, Result] = {}
-    skipped: Counter[str] = Counter()
-    for path in paths:
-        try:
-            with Path(path).open("rb") as lines:
-                for line in lines:
-                    received = result(line) if line.strip() else None
-                    if received is None:
-                        skipped["unreadable"] += bool(line.strip())
-                    elif received.key not in results or results[received.key].failure:
-                        results[received.key] = received
-        except OSError as problem:
-            raise SourceError(f"{path} can't be read: {problem.strerror}.", "Name a file of results.") from problem
-    return results, skipped

@@ -379,8 +379,8 @@ def _paired(first: Labels, second: Labels, texts: dict[Place, str]) -> list[Both
     both = []
     for place in sorted(first.by_place.keys() & second.by_place.keys(), key=in_order):
         x, y = first.by_place[place], second.by_place[place]
-        shown = {"a": x.value, "b": y.value, "score_a": x.number, "score_b": y.number, "text": texts.get(place)}
-        both.append(Both(session_id=place[0], turn=place[1], **shown))
+        text = texts.get(place)
+        both.append(Both(place[0], place[1], x.value, y.value, x.number, y.number, text))
     return both
 
 

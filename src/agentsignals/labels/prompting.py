@@ -83,7 +83,10 @@ class Prompting(Struct, frozen=True, dict=True, kw_only=True):
         about, _, form = task.prompt.rpartition("\n\n")
         if self.label_first:
             form = form.replace(_REASON_FIRST, _REASON_LAST)
-        parts = [part for n, example in enumerate(self.examples, 1) for part in _parts(n, example)]
+        parts = []
+        for n, e in enumerate(self.examples, 1):
+            named = {"before-": e.before, "": e.text, "label-of-": e.label, "reason-of-": e.reason}
+            parts += [(f"{name}example-{n}", text) for name, text in named.items() if text]
         return "\n\n".join([about, *([_INTRODUCTION, sections(parts)] if parts else []), form])
 
     def schema(self, schema: dict[str, Any]) -> dict[str, Any]:
@@ -97,15 +100,12 @@ class Prompting(Struct, frozen=True, dict=True, kw_only=True):
         """Tell whether a message is an example or says the same: the model has seen its label."""
         if unit.message is None or not self.examples:
             return False
-        return (unit.session_id, unit.turn) in self._places or _line(unit.message.text) in self._texts
+        return not self._seen.isdisjoint(((unit.session_id, unit.turn), _line(unit.message.text)))
 
     @cached_property
-    def _places(self) -> frozenset[tuple[str, int]]:
-        return frozenset((example.session_id, example.turn) for example in self.examples)
-
-    @cached_property
-    def _texts(self) -> frozenset[str]:
-        return frozenset(_line(example.text) for example in self.examples)
+    def _seen(self) -> frozenset[object]:
+        """Places and texts of the examples."""
+        return frozenset(seen for e in self.examples for seen in ((e.session_id, e.turn), _line(e.text)))
 
 
 AS_IT_IS = Prompting()
@@ -154,16 +154,6 @@ def examples_of(task: Task, rows: list[GoldRow], mask: Mask) -> tuple[Example, .
         )
         for row in drawn
     )
-
-
-def _parts(n: int, example: Example) -> list[tuple[str, str]]:
-    parts = (
-        (f"before-example-{n}", example.before),
-        (f"example-{n}", example.text),
-        (f"label-of-example-{n}", example.label),
-        (f"reason-of-example-{n}", example.reason),
-    )
-    return [(name, text) for name, text in parts if text]
 
 
 def _line(text: str) -> str:

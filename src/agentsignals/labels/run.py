@@ -219,8 +219,36 @@ class _Run:
                     self._by.ask(self._long_questions(), self._done)
         finally:
             with self._lock:
-                self._finish(started)
+                self._finish()
+                if self._answers is not None:
+                    record = msgspec.to_builtins(self.summary) | {"schema": mark(str(self._task.schema))}
+                    self._answers.note_run(started, record)
         return self.summary
+
+    def _finish(self) -> None:
+        """Write the labels, and complete the summary."""
+        summary, rows = self.summary, dict(self._rows)
+
+        def with_standing(before: list[LabelRow]) -> list[LabelRow]:
+            for row in before:
+                place = _place(row.session_id, row.label.turn)
+                if place not in rows:
+                    rows[place] = row
+                    summary.of_earlier_prompts += row.label.prompt_hash != self._version
+            return [rows[place] for place in sorted(rows)]
+
+        folder, name = self._store.folder, self._task.name
+        if rows or sidecars.labels_of(folder, name, self._name):
+            summary.file = str(sidecars.update_labels(folder, name, self._name, with_standing))
+        summary.labelled, summary.unanswered = len(self._rows), self._open
+        if self._classifier is not None:
+            named = Counter(row.label.value for row in self._rows.values())
+            summary.shares = corrected_shares(self._classifier, named)
+        summary.sessions = len({session_id for session_id, _ in self._rows})
+        summary.redacted = self._selection.redacted
+        summary.run_figures = self._by.run_figures()
+        if summary.calls and self._by.model:
+            summary.cost_usd = cost_usd(self._by.model, summary.input_tokens, summary.output_tokens)
 
     # -- questions -----------------------------------------------------------------------------------------------
 
@@ -371,35 +399,6 @@ class _Run:
             total, begun = self._selection.total, self._settled + self._open
             words = self._meter.words(self.summary, len(self._waiting))
             self._progress("labelling", self._settled, None if total is None else max(total, begun), words)
-
-    # -- the end -------------------------------------------------------------------------------------------------
-
-    def _finish(self, started: int) -> None:
-        summary, rows = self.summary, dict(self._rows)
-
-        def with_standing(before: list[LabelRow]) -> list[LabelRow]:
-            for row in before:
-                place = _place(row.session_id, row.label.turn)
-                if place not in rows:
-                    rows[place] = row
-                    summary.of_earlier_prompts += row.label.prompt_hash != self._version
-            return [rows[place] for place in sorted(rows)]
-
-        folder, name = self._store.folder, self._task.name
-        if rows or sidecars.labels_of(folder, name, self._name):
-            summary.file = str(sidecars.update_labels(folder, name, self._name, with_standing))
-        summary.labelled, summary.unanswered = len(self._rows), self._open
-        if self._classifier is not None:
-            named = Counter(row.label.value for row in self._rows.values())
-            summary.shares = corrected_shares(self._classifier, named)
-        summary.sessions = len({session_id for session_id, _ in self._rows})
-        summary.redacted = self._selection.redacted
-        summary.run_figures = self._by.run_figures()
-        if summary.calls and self._by.model:
-            summary.cost_usd = cost_usd(self._by.model, summary.input_tokens, summary.output_tokens)
-        if self._answers is not None:
-            record = msgspec.to_builtins(summary) | {"schema": mark(str(self._task.schema))}
-            self._answers.note_run(started, record)
 
 
 def versioned(task: Task, by: Labeller, prompting: Prompting) -> str:

@@ -173,9 +173,9 @@ def units(task: Task, session: Session, room: int, mask: Mask = plain) -> Iterat
     view = SessionView(session)
     if task.level == "turn":
         for turn in view.turns:
-            why = turn.kind if turn.kind not in SPOKEN else "" if turn.text.strip() else "no_text"
-            if why := why or ("first_turn" if turn.turn + 1 < task.min_turns else ""):
-                yield NotAsked(session.session_id, turn.turn, why)
+            if turn.kind not in SPOKEN or not turn.text.strip() or turn.turn + 1 < task.min_turns:
+                reason = "first_turn" if turn.text.strip() else "no_text"
+                yield NotAsked(session.session_id, turn.turn, reason if turn.kind in SPOKEN else turn.kind)
                 continue
             shown, answer_end = shortened(mask(turn.text), MESSAGE_CHARS), None
             if task.shows == "exchange":

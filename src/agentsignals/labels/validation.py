@@ -12,7 +12,7 @@ from agentsignals.formats import Input, by_name, made_up
 from agentsignals.labels import gold
 from agentsignals.labels import matching as agree
 from agentsignals.labels.tasks import Task, task
-from agentsignals.model import RULES, Absent, Artifact, Attempt, Session
+from agentsignals.model import RULES, Absent, Artifact, Attempt
 from agentsignals.signals import Measured
 from agentsignals.signals.catalog import by_path, catalogue, explain, validation, values
 from agentsignals.stats.agreement import agreement
@@ -95,23 +95,25 @@ def _rounded(interval: Interval | None) -> Interval | None:
     return interval and (round(interval[0], 3), round(interval[1], 3))
 
 
-def _session(family: Planted, case: Case) -> Session:
+def _named(family: Planted, case: Case) -> str:
+    """Return the signal's value for a planted session."""
     if case.attempt is not None:
         session = made_up([])
         session.context, session.attempt = "eval", msgspec.convert({"root": "planted", **case.attempt}, Attempt)
-        return session
-    if not family.format:
-        return made_up(case.parts)
-    lines = b"".join(msgspec.json.encode(record) + b"\n" for record in (*family.before, *case.records))
-    artifact = Artifact(
-        artifact_id="planted", source="planted", path="planted.jsonl", format=family.format, sha256="", bytes=len(lines)
-    )
-    return by_name(family.format).read([Input(lines, artifact)]).sessions[0]
-
-
-def _named(family: Planted, case: Case) -> str:
-    """Return the signal's value for a planted session."""
-    view = SessionView(_session(family, case))
+    elif not family.format:
+        session = made_up(case.parts)
+    else:
+        lines = b"".join(msgspec.json.encode(record) + b"\n" for record in (*family.before, *case.records))
+        artifact = Artifact(
+            artifact_id="planted",
+            source="planted",
+            path="planted.jsonl",
+            format=family.format,
+            sha256="",
+            bytes=len(lines),
+        )
+        session = by_name(family.format).read([Input(lines, artifact)]).sessions[0]
+    view = SessionView(session)
     signal = by_path(family.signal)
     ended = view.session.ended_at or 0
     history = History(place="planted", known_until=ended + _LATER, known_since=0)

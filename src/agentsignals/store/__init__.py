@@ -225,7 +225,15 @@ class Store:
         made_again = manifest is None and (
             (self.folder / SHARDS_FOLDER).is_dir() and any((self.folder / SHARDS_FOLDER).iterdir())
         )
-        self.manifest = manifest or (self._rebuilt(write, why) if made_again else Manifest())
+        if made_again:
+            from agentsignals.store.shards import rebuild_index  # noqa: PLC0415  (rare)
+
+            manifest = rebuild_index(self.folder, write)
+            if write:
+                if why:
+                    disk.set_aside(self.folder, self.folder / index.INDEX_FILE)
+                index.save(self.folder, manifest)
+        self.manifest = manifest or Manifest()
         self.warnings = []
         if made_again:
             n = len(self.manifest.sessions)
@@ -569,16 +577,6 @@ class Store:
         except StoreError:
             return False
         return all(row["session_id"] in self.manifest.sessions for row in rows)
-
-    def _rebuilt(self, write: bool, why: str) -> Manifest:
-        from agentsignals.store.shards import rebuild_index  # noqa: PLC0415  (rare)
-
-        made = rebuild_index(self.folder, write)
-        if write:
-            if why:
-                disk.set_aside(self.folder, self.folder / index.INDEX_FILE)
-            index.save(self.folder, made)
-        return made
 
 
 def artifact_id(uri: str) -> str:

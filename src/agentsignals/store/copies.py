@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,23 +41,19 @@ def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = 
         schema = parquet.SCHEMAS[name]
         counted[name] = 0
         with pq.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd") as writer:
-            for table in _parts(store, name, schema):
+            paths = store.files(name)
+            if name in tables.OF_REPOSITORIES:
+                paths = store.without_damaged(sidecars.repository_files(store.folder, name))
+            for path in paths:
+                if (part := _read(store, path)) is None:
+                    continue
+                table = parquet.with_current_columns(part, schema)
                 rows = table if whole else _chosen(table, wanted, kept)
                 rows = mask_table(rows, mask) if mask else rows
                 counted[name] += rows.num_rows
                 if rows.num_rows:
                     writer.write_table(rows)
     return counted
-
-
-def _parts(store: Store, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
-    of_repositories = name in tables.OF_REPOSITORIES
-    paths = (
-        store.without_damaged(sidecars.repository_files(store.folder, name)) if of_repositories else store.files(name)
-    )
-    for path in paths:
-        if (table := _read(store, path)) is not None:
-            yield parquet.with_current_columns(table, schema)
 
 
 def _read(store: Store, path: Path, columns: list[str] | None = None) -> pa.Table | None:

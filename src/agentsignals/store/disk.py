@@ -45,11 +45,6 @@ def digest(data: bytes | memoryview) -> str:
     return Digest(data).hexdigest()
 
 
-def _digest_of(path: str) -> str:
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, Digest).hexdigest()
-
-
 def write_atomically(target: Path, data: bytes | memoryview) -> None:
     """Write a file so that it is there whole or not at all, whatever happens to the program or the machine. OSError
     when it can't be written."""
@@ -98,7 +93,9 @@ def what_is_wrong(path: str, part: StoredFile, thorough: bool = False) -> str:
         if not os.access(path, os.R_OK):
             return "can't be read: permission denied"
         if thorough or status.st_mtime_ns != part.stamp:
-            return "" if _digest_of(path) == part.digest else "holds something else than was written"
+            with Path(path).open("rb") as file:
+                digest = hashlib.file_digest(file, Digest).hexdigest()
+            return "" if digest == part.digest else "holds something else than was written"
     except FileNotFoundError:
         return "is gone"
     except OSError as problem:

@@ -101,20 +101,15 @@ def write(store: Store, context: str, made: bytes) -> None:
     store that was replaced meanwhile are not kept: sessions may have been forgotten."""
     kept = cache_file(store, context)
     with suppress(OSError, StoreError):
-        if _is_former(store):
+        # A shard of this store was replaced since it was opened. Reading the index again would double its memory.
+        folders = (store.folder / SHARDS / name for name, shard in store.manifest.shards.items() if shard.tables)
+        if any(disk.has_entry(folder, RETIRED) or not folder.exists() for folder in folders):
             return
         disk.write_atomically(kept.with_suffix(_OF), msgspec.msgpack.encode(_files(store)))
         disk.write_atomically(kept, made)
         for former in store.folder.glob(_PATTERN):
             if former.stem != kept.stem and disk.is_expired(former):
                 former.unlink(missing_ok=True)
-
-
-def _is_former(store: Store) -> bool:
-    """True when a shard of this store was replaced since it was opened. Reading the index again would double its
-    memory."""
-    folders = (store.folder / SHARDS / name for name, shard in store.manifest.shards.items() if shard.tables)
-    return any(disk.has_entry(folder, RETIRED) or not folder.exists() for folder in folders)
 
 
 def read_all_contexts(store: Store) -> list[bytes] | None:

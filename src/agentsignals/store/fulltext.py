@@ -164,15 +164,15 @@ class PartIndexer:
         self._made: dict[str, str] = {}
 
     def of(self, text: str) -> str:
-        return " ".join(self._made.get(end) or self._of_end(end) for end in set(_END.findall(text)))
-
-    def _of_end(self, end: str) -> str:
-        starts = [1, *(match.start() for match in _BOUNDARY.finditer(end, 2))]
-        made = " ".join(end[start:].lower() for start in starts)
-        if len(self._made) >= _MOST_WORDS:
-            self._made.clear()
-        self._made[end] = made
-        return made
+        made = []
+        for end in set(_END.findall(text)):
+            if end not in self._made:
+                if len(self._made) >= _MOST_WORDS:
+                    self._made.clear()
+                starts = [1, *(match.start() for match in _BOUNDARY.finditer(end, 2))]
+                self._made[end] = " ".join(end[start:].lower() for start in starts)
+            made.append(self._made[end])
+        return " ".join(made)
 
 
 # The index
@@ -337,20 +337,18 @@ def _filled(where: str, shard: Path) -> sqlite3.Connection:
                 database.execute("INSERT INTO sessions VALUES (?, ?)", (number, of_session[0].session_id))
                 database.executemany(
                     "INSERT INTO passages (rowid, text, parts, tool) VALUES (?, ?, ?, ?)",
-                    _rows(number, of_session, endings),
+                    (
+                        (
+                            passage_number(number, passage.kind, passage.seq),
+                            space_unspaced_scripts(text),
+                            endings.of(text),
+                            without_surrogates(passage.tool),
+                        )
+                        for passage in of_session
+                        for text in [without_surrogates(passage.text)]
+                    ),
                 )
     return database
-
-
-def _rows(number: int, of_session: list[Passage], endings: PartIndexer) -> Iterator[tuple[int, str, str, str]]:
-    for passage in of_session:
-        text = without_surrogates(passage.text)
-        yield (
-            passage_number(number, passage.kind, passage.seq),
-            space_unspaced_scripts(text),
-            endings.of(text),
-            without_surrogates(passage.tool),
-        )
 
 
 # Counting matches
@@ -728,25 +726,16 @@ def with_excerpts(tables: Tables, question: Question, places: dict[str, list[Pla
         for row in tables.of_sessions("sessions", _FACTS, {"ids": ids})
     }
     for session_id, session in facts.items():
-        session.hits = [
-            _hit(session, seq, kind, events.get((session_id, seq), {}), calls.get((session_id, seq)), question)
-            for kind, seq in places[session_id]
-        ]
+        for kind, seq in places[session_id]:
+            event, call = events.get((session_id, seq), {}), calls.get((session_id, seq))
+            passage = session.title if kind == "title" else event.get("text")
+            if call is not None and kind in ("command", "path"):
+                passage = call_texts(call["path"], call["command"], call["arguments"])[kind]
+            shown, marks = excerpt(passage or "", question.terms)
+            tool = call["name"] if call is not None and kind in ("command", "path", "result") else None
+            hit = Hit(seq=seq, kind=kind, tool=tool, timestamp=event.get("timestamp"), text=shown, marks=marks)
+            session.hits.append(hit)
     return [facts[session_id] for session_id in ids if session_id in facts]
-
-
-def _hit(  # noqa: PLR0913  (all that is known of a passage)
-    session: SessionHits, seq: int, kind: str, event: dict[str, Any], call: dict[str, Any] | None, question: Question
-) -> Hit:
-    if kind == "title":
-        text = session.title
-    elif call is not None and kind in ("command", "path"):
-        text = call_texts(call["path"], call["command"], call["arguments"])[kind]
-    else:
-        text = event.get("text")
-    shown, marks = excerpt(text or "", question.terms)
-    tool = call["name"] if call is not None and kind in ("command", "path", "result") else None
-    return Hit(seq=seq, kind=kind, tool=tool, timestamp=event.get("timestamp"), text=shown, marks=marks)
 
 
 Order = Literal["newest", "most"]
@@ -791,7 +780,12 @@ def search(  # noqa: PLR0913  (the options of the verb)
     the index is missing is built first or, unless `complete`, left out. UsageError for another kind or order;
     StoreError or QueryError where the store can't be read.
     """
-    _check(kinds, order, limit, start, most_hits)
+    if wrong := sorted(set(kinds) - set(KINDS)):
+        raise UsageError(f"{wrong[0]!r} is no kind of passage.", f"There are {', '.join(KINDS)}.")
+    if order not in get_args(Order):
+        raise UsageError(f"{order!r} is no order.", f"There are {', '.join(get_args(Order))}.")
+    if min(limit, start, most_hits) < 0:
+        raise UsageError("A negative number came where sessions or passages are counted.", "Give 0 or more.")
     store.refresh()
     question = parse_question(text)
     results = Results(text=text, notes=question.notes)
@@ -820,12 +814,3 @@ def search(  # noqa: PLR0913  (the options of the verb)
         of_it = passages[session.session_id]
         session.n, session.by_kind = fit[session.session_id], {kind: of_it[kind] for kind in KINDS if of_it[kind]}
     return results
-
-
-def _check(kinds: Collection[str], order: str, *counts: int) -> None:
-    if wrong := sorted(set(kinds) - set(KINDS)):
-        raise UsageError(f"{wrong[0]!r} is no kind of passage.", f"There are {', '.join(KINDS)}.")
-    if order not in get_args(Order):
-        raise UsageError(f"{order!r} is no order.", f"There are {', '.join(get_args(Order))}.")
-    if any(count < 0 for count in counts):
-        raise UsageError("A negative number came where sessions or passages are counted.", "Give 0 or more.")

@@ -291,7 +291,15 @@ def _pack(manifest: Manifest) -> _Written:
     claimed: dict[str, ArtifactEntry] = {}
     unclaimed: dict[tuple[str, str, int, str, str, str], _Unclaimed] = {}
     for uri, e in manifest.files.items():
-        if e.format is not None or e.stamp is None or not _is_plain(uri, e):
+        key = f"file:{uri}" if e.shard else ""
+        is_plain = e.source == "local" and list(e.skipped.values()) == [1] and e.group == key
+        is_plain = is_plain and e.keys == ([key] if key else [])
+        if (
+            e.format is not None
+            or e.stamp is None
+            or not is_plain
+            or (e.error or e.container or e.key or e.session_hint or e.repo_hint)
+        ):
             claimed[uri] = e
             continue
         folder, _, name = uri.rpartition("/")
@@ -305,17 +313,6 @@ def _pack(manifest: Manifest) -> _Written:
         group.files[name] = (e.bytes, e.stamp)
     rest = {name: getattr(manifest, name) for name in Manifest.__struct_fields__ if name != "files"}
     return _Written(**rest, files=claimed, unclaimed=list(unclaimed.values()))
-
-
-def _is_plain(uri: str, e: ArtifactEntry) -> bool:
-    key = f"file:{uri}"
-    return (
-        e.keys == ([key] if e.shard else [])
-        and e.group == (key if e.shard else "")
-        and list(e.skipped.values()) == [1]
-        and e.source == "local"
-        and not (e.error or e.container or e.key or e.session_hint or e.repo_hint)
-    )
 
 
 def _unpack(written: _Written) -> Manifest:

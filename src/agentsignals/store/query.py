@@ -7,7 +7,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
@@ -20,7 +20,6 @@ import duckdb
 import msgspec
 
 from agentsignals.errors import AgentSignalsError, QueryError
-from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.store import findings_cache, sidecars, tables
 from agentsignals.store.index import SHARDS_FOLDER as SHARDS
@@ -125,21 +124,16 @@ def _wide(level: str, keys: str) -> str:
     other = "product" if level == "attempt" else "eval"  # a signal of one context has no column in the other's view
     whole = ("attempt", "session", "region") if level in ("attempt", "session") else (level,)
     wanted = [s for s in catalogue().values() if s.level in whole and (level == "turn" or s.context != other)]
-    columns = ", ".join(_column(s) for s in wanted)
-    return f"SELECT {keys}{', ' if columns else ''}{columns} FROM signals WHERE level = '{level}' GROUP BY {keys}"  # noqa: S608
-
-
-def _column(signal: Signal) -> str:
-    path = signal.path.replace("'", "''")
-    raw = (
-        f"max(CASE WHEN signal = '{path}' THEN value END)"  # FILTER, a hundred times, takes DuckDB eight times as long
-    )
-    kind = _TYPES.get(signal.type)
-    if kind == "VARCHAR":
-        raw = f"json_extract_string({raw}, '$')"
-    elif kind:
-        raw = f"TRY_CAST({raw} AS {kind})"
-    return f"{raw} AS {_name(signal.path)}"
+    columns = [keys]
+    for signal in wanted:
+        path = signal.path.replace("'", "''")
+        raw = f"max(CASE WHEN signal = '{path}' THEN value END)"  # FILTER takes DuckDB eight times as long
+        kind = _TYPES.get(signal.type)
+        if kind:
+            is_text = kind == "VARCHAR"
+            raw = f"json_extract_string({raw}, '$')" if is_text else f"TRY_CAST({raw} AS {kind})"
+        columns.append(f"{raw} AS {_name(signal.path)}")
+    return f"SELECT {', '.join(columns)} FROM signals WHERE level = '{level}' GROUP BY {keys}"  # noqa: S608
 
 
 def _name(name: str) -> str:
@@ -194,23 +188,24 @@ def parse_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
         raise QueryError("The store is read only, and this is no SELECT.", _HINT)
     if len(tree) != 1:
         raise QueryError(f"{len(tree)} statements came; one SELECT is allowed.", "Ask one question at a time.")
-    parts = list(_parts(tree))
+    parts: list[dict[str, Any]] = []
+    waiting: list[Any] = [tree]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            parts.append(part)
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
     _check(parts, tables)
     if explained is not None:
         analyze = "ANALYZE " if explained["analyze"] else ""
         query = f"EXPLAIN {analyze}{explained['options'] or ''} {query}"
-    return Select(query, _named_selecting(parts))
-
-
-def _named_selecting(parts: Iterable[dict[str, Any]]) -> frozenset[str] | None:
-    names = set()
-    for part in parts:
-        kind = part.get("type")
-        if kind == "BASE_TABLE" and str(part.get("schema_name", "")).lower() in _SCHEMAS:
-            names.add(str(part.get("table_name", "")).lower())
-        elif kind == "BASE_TABLE" or (kind == "SHOW_REF" and part.get("query") is None):
-            return None
-    return frozenset(names)
+    read = [part for part in parts if part.get("type") == "BASE_TABLE"]
+    asks_for_names = any(part.get("type") == "SHOW_REF" and part.get("query") is None for part in parts)
+    if asks_for_names or any(str(part.get("schema_name", "")).lower() not in _SCHEMAS for part in read):
+        return Select(query, None)
+    return Select(query, frozenset(str(part.get("table_name", "")).lower() for part in read))
 
 
 def _tree(connection: duckdb.DuckDBPyConnection, query: str) -> list[Any] | None:
@@ -230,7 +225,8 @@ def _tree(connection: duckdb.DuckDBPyConnection, query: str) -> list[Any] | None
 
 def _check(parts: list[dict[str, Any]], tables: Collection[str] | None) -> None:
     """Raise QueryError when a node does more than read the tables."""
-    inside = {str(entry["key"]).lower() for part in parts for entry in _entries(part)}
+    expressions = [held for part in parts if isinstance(held := part.get("cte_map"), dict)]
+    inside = {str(entry["key"]).lower() for held in expressions for entry in held.get("map") or ()}
     readable = None if tables is None else {name.lower() for name in tables} | inside
     for part in parts:
         kind = part.get("type")
@@ -238,45 +234,22 @@ def _check(parts: list[dict[str, Any]], tables: Collection[str] | None) -> None:
             continue
         if kind.endswith("_NODE") and kind not in _NODES:
             raise QueryError(f"The store is read only; this has a part that writes ({kind}).", _HINT)
-        if kind == "TABLE_FUNCTION" and (name := _called(part)) not in _TABLE_FUNCTIONS:
-            raise QueryError(
-                f"The table function {name!r} is not let through: a query reads the store's tables alone.",
-                f"Those that are: {', '.join(sorted(_TABLE_FUNCTIONS))}.",
-            )
+        if kind == "TABLE_FUNCTION":
+            function = part.get("function") or {}
+            name = str(function.get("function_name", "")).lower()
+            if function.get("schema") or function.get("catalog"):  # which need not be DuckDB's
+                name = f"{function.get('schema')}.{name}"
+            if name not in _TABLE_FUNCTIONS:
+                raise QueryError(
+                    f"The table function {name!r} is not let through: a query reads the store's tables alone.",
+                    f"Those that are: {', '.join(sorted(_TABLE_FUNCTIONS))}.",
+                )
         if kind == "BASE_TABLE" and readable is not None:
-            _check_table(part, readable)
-
-
-def _check_table(part: dict[str, Any], readable: set[str]) -> None:
-    name, schema = str(part.get("table_name", "")).lower(), str(part.get("schema_name", "")).lower()
-    of_store = schema in _SCHEMAS and name in readable
-    if not of_store and schema != "information_schema":
-        raise QueryError(
-            f"The store has no table {part.get('table_name')!r}.", f"The tables: {', '.join(sorted(readable))}."
-        )
-
-
-def _called(part: dict[str, Any]) -> str:
-    """Name of a table function; empty for one with a schema, which need not be DuckDB's."""
-    function = part.get("function") or {}
-    named = str(function.get("function_name", "")).lower()
-    return named if not function.get("schema") and not function.get("catalog") else f"{function.get('schema')}.{named}"
-
-
-def _entries(part: dict[str, Any]) -> list[Any]:
-    held = part.get("cte_map")
-    return list(held.get("map") or ()) if isinstance(held, dict) else []
-
-
-def _parts(tree: Any) -> Iterator[dict[str, Any]]:
-    waiting = [tree]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, dict):
-            yield part
-            waiting += part.values()
-        elif isinstance(part, list):
-            waiting += part
+            name, schema = str(part.get("table_name", "")).lower(), str(part.get("schema_name", "")).lower()
+            if not (schema in _SCHEMAS and name in readable) and schema != "information_schema":
+                raise QueryError(
+                    f"The store has no table {part.get('table_name')!r}.", f"The tables: {', '.join(sorted(readable))}."
+                )
 
 
 _Result = TypeVar("_Result")
@@ -406,7 +379,13 @@ class Connection:
         if name in self._made or name not in NAMES:
             return
         if name == "findings":
-            self._make_findings(is_asked_for)
+            kept = self._findings()
+            if kept is None and is_asked_for:  # no row would be an answer
+                raise QueryError(NO_FINDINGS, FIND)
+            rows = restrict_to_context(findings_rows(kept), "findings", self._context)
+            self.database.execute(f"CREATE OR REPLACE VIEW findings AS {rows}")
+            if kept is not None:
+                self._made.add("findings")
             return
         for other in required_views(name, self._context):
             self._make(other)
@@ -419,16 +398,6 @@ class Connection:
         view = "TEMP VIEW" if self.is_slice else "VIEW"
         self.database.execute(f"CREATE {view} {name} AS {restrict_to_context(rows, name, self._context)}")
         self._made.add(name)
-
-    def _make_findings(self, is_asked_for: bool) -> None:
-        """Make the view `findings`. Where nothing is cached, reading it is refused: no row would be an answer."""
-        kept = self._findings()
-        if kept is None and is_asked_for:
-            raise QueryError(NO_FINDINGS, FIND)
-        rows = restrict_to_context(findings_rows(kept), "findings", self._context)
-        self.database.execute(f"CREATE OR REPLACE VIEW findings AS {rows}")
-        if kept is not None:
-            self._made.add("findings")
 
 
 _kept: dict[tuple[str | None, str, str, int], Connection] = {}
@@ -663,21 +632,17 @@ def materialize(
     numbered = f"SELECT * REPLACE (CAST(session_id AS {_ID}) AS session_id) FROM ({sessions})"  # noqa: S608  (ours)
     connection.hold("sessions", numbered)
     for table in _OFTEN_ASKED:
-        columns = _columns(table, queries)
+        # The columns that queries name; all where one selects `*`.
+        starred = re.compile(rf"\*[^()]*\b(?:FROM|JOIN) {table}\b|\b{table}\.\*")
+        words = {word for sql in queries for word in re.findall(r"\w+", sql)}
+        used = [f'"{name}"' for name in tables.COLUMNS[table] if name in words]
+        columns = ", ".join(used) if used and not any(map(starred.search, queries)) else "*"
         connection.hold(table, f"SELECT {columns} FROM {table}", _MOST_HELD)  # noqa: S608  (names of ours)
     paths = ", ".join(f"'{path}'" for path in signals)
     numbers = {"session_id": _ID, "absent": _REASON, "signal": f"ENUM({paths})"} if signals else {}
     cast = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in numbers.items())
     replaced = f"REPLACE ({cast}) " if cast else ""
     connection.hold(named, f"SELECT * {replaced}FROM ({signal_rows_query(signals)})")
-
-
-def _columns(table: str, queries: Collection[str]) -> str:
-    """Columns that queries name; all where one selects `*`."""
-    starred = re.compile(rf"\*[^()]*\b(?:FROM|JOIN) {table}\b|\b{table}\.\*")
-    words = {word for sql in queries for word in re.findall(r"\w+", sql)}
-    named = [f'"{name}"' for name in tables.COLUMNS[table] if name in words]
-    return ", ".join(named) if named and not any(map(starred.search, queries)) else "*"
 
 
 def signal_rows_query(signals: Collection[str]) -> str:

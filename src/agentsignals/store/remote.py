@@ -56,7 +56,18 @@ def hold_lease(bucket: str, prefix: str, wait_s: float, waiting: Callable[[], No
     client = network.s3_client()
     mark = _taken(client, place, time.monotonic() + wait_s, waiting)
     done = threading.Event()
-    keeper = threading.Thread(target=_renew, args=(client, place, mark, done), daemon=True)
+
+    def renew() -> None:
+        """Renew the lease while it is this run's. `mark` is emptied when it was lost."""
+        while not done.wait(LEASE_S / 3):
+            try:
+                mark[:] = [_put(client, place, {"IfMatch": mark[0]})]
+            except network.s3_errors() as problem:
+                if is_condition_failed(problem) or network.s3_skip_reason(problem) == "file_gone":
+                    mark.clear()
+                    return
+
+    keeper = threading.Thread(target=renew, daemon=True)
     keeper.start()
     try:
         yield
@@ -77,9 +88,18 @@ def _taken(client: Any, place: dict[str, str], until: float, waiting: Callable[[
         except network.s3_errors() as problem:
             if not is_condition_failed(problem) and network.s3_skip_reason(problem) != "file_gone":
                 raise
-        etag, holder, age_s = _seen(client, place)
-        condition = {"IfMatch": etag} if etag and age_s > LEASE_S else {"IfNoneMatch": "*"}
-        if not etag or age_s > LEASE_S:
+        condition = {"IfNoneMatch": "*"}
+        try:
+            answer = client.get_object(**place)
+            holder = answer["Body"].read().decode("utf-8", "replace").partition(",")[0]
+        except network.s3_errors() as problem:
+            if network.s3_skip_reason(problem) == "file_gone":
+                continue
+            raise
+        date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+        now = parsedate_to_datetime(date) if date else datetime.now(UTC)
+        if (now - answer["LastModified"]).total_seconds() > LEASE_S:
+            condition = {"IfMatch": answer["ETag"]}
             continue
         if time.monotonic() >= until:
             raise StoreError(
@@ -96,31 +116,6 @@ def _put(client: Any, place: dict[str, str], condition: dict[str, str]) -> str:
     who = f"process {os.getpid()} on {socket.gethostname()}, {time.time_ns()}"
     etag: str = client.put_object(**place, Body=who.encode(), **condition)["ETag"]
     return etag
-
-
-def _seen(client: Any, place: dict[str, str]) -> tuple[str, str, float]:
-    """ETag of the lease, its holder and its age; empty when it is gone."""
-    try:
-        answer = client.get_object(**place)
-        holder = answer["Body"].read().decode("utf-8", "replace").partition(",")[0]
-    except network.s3_errors() as problem:
-        if network.s3_skip_reason(problem) == "file_gone":
-            return "", "", 0.0
-        raise
-    date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
-    now = parsedate_to_datetime(date) if date else datetime.now(UTC)
-    return answer["ETag"], holder, (now - answer["LastModified"]).total_seconds()
-
-
-def _renew(client: Any, place: dict[str, str], mark: list[str], done: threading.Event) -> None:
-    """Renew the lease while it is this run's. `mark` is emptied when it was lost."""
-    while not done.wait(LEASE_S / 3):
-        try:
-            mark[:] = [_put(client, place, {"IfMatch": mark[0]})]
-        except network.s3_errors() as problem:
-            if is_condition_failed(problem) or network.s3_skip_reason(problem) == "file_gone":
-                mark.clear()
-                return
 
 
 _HEAD = "head"
@@ -268,18 +263,11 @@ def _push(root: Path) -> None:
     old = [d for d, since in dropped.items() if now - since > disk.KEEP_S]
     kept = {d: since for d, since in dropped.items() if d not in old}
     head = _Head(number=state.head.number + 1, files=entries, dropped=kept)
-    _remember(root, _State(state.address, _swapped(state, head), head))
-    _each(lambda digest: network.s3_client().delete_object(Bucket=bucket, Key=f"{prefix}blobs/{digest}"), old)
-
-
-def _swapped(state: _State, head: _Head) -> str:
-    """Replace the head on condition that it is the one that was fetched, and return its ETag."""
-    bucket, prefix = _place(state)
+    # The head is replaced on condition that it is the one that was fetched.
     condition = {"IfMatch": state.etag} if state.etag else {"IfNoneMatch": "*"}
-    put, data = network.s3_client().put_object, msgspec.json.encode(head)
     place = {"Bucket": bucket, "Key": f"{prefix}{_HEAD}"}
     try:
-        etag: str = put(**place, Body=data, **condition)["ETag"]
+        etag: str = network.s3_client().put_object(**place, Body=msgspec.json.encode(head), **condition)["ETag"]
     except network.s3_errors() as problem:
         if not is_condition_failed(problem) and network.s3_skip_reason(problem) != "file_gone":
             raise
@@ -289,7 +277,8 @@ def _swapped(state: _State, head: _Head) -> str:
         ) from problem
     if not state.etag:
         _look_whether_conditions_count(place, state.address)
-    return etag
+    _remember(root, _State(state.address, etag, head))
+    _each(lambda digest: network.s3_client().delete_object(Bucket=bucket, Key=f"{prefix}blobs/{digest}"), old)
 
 
 def _look_whether_conditions_count(place: dict[str, str], address: str) -> None:
@@ -333,7 +322,10 @@ def _fetched_head(state: _State) -> tuple[str, _Head] | None:
 def _fetch(root: Path, path: str, entry: _Entry, state: _State) -> None:
     bucket, prefix = _place(state)
     target = root / path
-    if not _is_ours(path):
+    # Below the folder and not hidden, as `_on_disk` yields them.
+    *folders, name = path.split("/")
+    is_hidden = any(not part or part.startswith(".") for part in folders) or (name.startswith(".") and name != RETIRED)
+    if is_hidden or not name or "\\" in path or not path.isprintable():
         raise StoreError(f"{state.address} names a file that no store has: {path!r}.", "Name another store.")
     with closing(network.s3_client().get_object(Bucket=bucket, Key=f"{prefix}blobs/{entry.digest}")["Body"]) as body:
         data = body.read()
@@ -344,13 +336,6 @@ def _fetch(root: Path, path: str, entry: _Entry, state: _State) -> None:
     draft.write_bytes(data)
     os.utime(draft, ns=(entry.stamp, entry.stamp))
     draft.replace(target)
-
-
-def _is_ours(path: str) -> bool:
-    """True for a path of the kind `_on_disk` yields: below the folder and not hidden."""
-    *folders, name = path.split("/")
-    is_hidden = any(not part or part.startswith(".") for part in folders) or (name.startswith(".") and name != RETIRED)
-    return path.isprintable() and "\\" not in path and bool(name) and not is_hidden
 
 
 def _on_disk(root: Path) -> dict[str, tuple[int, int]]:

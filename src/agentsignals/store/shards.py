@@ -196,36 +196,28 @@ def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Se
         struct = _STRUCTS[table.name]
         by_session: dict[str, list[Any]] = {}
         path = folder / f"{table.name}.parquet"
-        for row in parquet.read_rows(path, only=only):
-            session_id = row.pop("session_id")
-            by_session.setdefault(session_id, []).append(_converted(row, struct, path))
+        try:
+            for row in parquet.read_rows(path, only=only):
+                session_id = row.pop("session_id")
+                by_session.setdefault(session_id, []).append(msgspec.convert(row, struct, strict=False))
+        except msgspec.ValidationError as problem:  # of an older version, or of nobody's
+            raise parquet.unreadable(path, problem) from problem
         rows[table.name] = by_session
     facts = parquet.read(folder / "attempts.parquet", ["session_id", "facts"], only).to_pylist()
     attempts = {r["session_id"]: msgspec.json.decode(r["facts"], type=Attempt) for r in facts}
     heads = list(parquet.read_rows(folder / "sessions.parquet", only=only))
-    return _sessions(heads, rows, attempts, sidecars.read_labels(root, only))
-
-
-def _sessions(
-    heads: list[dict[str, Any]],
-    rows: dict[str, dict[str, list[Any]]],
-    attempts: dict[str, Attempt],
-    made_here: dict[str, list[Label]],
-) -> Iterator[Session]:
+    labels = sidecars.read_labels(root, only)
     header = {f.name for f in msgspec.structs.fields(Session)} - set(tables.TABLES)
-    for row in heads:
-        session_id = row["session_id"]
-        facts: dict[str, Any] = {k: v for k, v in row.items() if k in header and v is not None}
-        parts = {t: by.get(session_id, []) for t, by in rows.items()}
-        parts["labels"] += made_here.get(session_id, [])
-        yield Session(**facts | parts | {"attempt": attempts.get(session_id)})
 
+    def sessions() -> Iterator[Session]:
+        for row in heads:
+            session_id = row["session_id"]
+            session_facts: dict[str, Any] = {k: v for k, v in row.items() if k in header and v is not None}
+            parts = {t: by.get(session_id, []) for t, by in rows.items()}
+            parts["labels"] += labels.get(session_id, [])
+            yield Session(**session_facts | parts | {"attempt": attempts.get(session_id)})
 
-def _converted(row: dict[str, Any], struct: Any, path: Path) -> Any:
-    try:
-        return msgspec.convert(row, struct, strict=False)
-    except msgspec.ValidationError as problem:  # of an older version, or of nobody's
-        raise parquet.unreadable(path, problem) from problem
+    return sessions()
 
 
 _STRUCTS: dict[str, Any] = {
@@ -314,7 +306,16 @@ class Draft:
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
         try:
             if problem is None:
-                self._finish()
+                for name, (writer, file) in self._writers.items():
+                    writer.close()
+                    file.close()
+                    stamp = (self._folder / f"{name}.parquet").stat().st_mtime_ns
+                    self.parts[name] = StoredFile(file.length, self._rows[name], file.digest.hexdigest(), stamp)
+                disk.flush([*self._folder.iterdir(), self._folder])
+                if self._target.exists():  # a worker wrote it and died before it could say so: no index names it
+                    shutil.rmtree(self._target)
+                self._folder.rename(self._target)
+                disk.flush([self._target.parent])
                 return
         except OSError as refused:
             problem = refused
@@ -326,18 +327,6 @@ class Draft:
         shutil.rmtree(self._folder, ignore_errors=True)
         if isinstance(problem, OSError):
             raise disk.cannot_write(self._root, problem) from problem
-
-    def _finish(self) -> None:
-        for name, (writer, file) in self._writers.items():
-            writer.close()
-            file.close()
-            stamp = (self._folder / f"{name}.parquet").stat().st_mtime_ns
-            self.parts[name] = StoredFile(file.length, self._rows[name], file.digest.hexdigest(), stamp)
-        disk.flush([*self._folder.iterdir(), self._folder])
-        if self._target.exists():  # a worker wrote it and died before it could say so: no index names it
-            shutil.rmtree(self._target)
-        self._folder.rename(self._target)
-        disk.flush([self._target.parent])
 
 
 class _MarkedFile(io.FileIO):

@@ -78,7 +78,13 @@ class SidecarList:
             self._list.run = max(self._list.run, number)
             before = self._list.parts.get(key)
             if before is None or number >= _number(before.file):
-                self._list.parts[key] = _examined(root, path)
+                from agentsignals.store import parquet  # noqa: PLC0415  (rare)
+
+                name = path.relative_to(root).as_posix()
+                try:
+                    self._list.parts[key] = parquet.examine(path, name)
+                except StoreError:  # matches nothing: damaged until it is written anew
+                    self._list.parts[key] = StoredFile(0, 0, "", 0, name)
         self.lost = why if self._list.parts or why != "is gone" else ""
 
     def path(self, key: str) -> Path | None:
@@ -177,16 +183,6 @@ def changing(root: Path) -> Iterator[SidecarList]:
 def _number(name: str) -> int:
     match = _NUMBERED.fullmatch(name)
     return int(match["number"] or 0) if match else 0
-
-
-def _examined(root: Path, path: Path) -> StoredFile:
-    from agentsignals.store import parquet  # noqa: PLC0415  (rare)
-
-    file = path.relative_to(root).as_posix()
-    try:
-        return parquet.examine(path, file)
-    except StoreError:
-        return StoredFile(0, 0, "", 0, file)  # matches nothing: damaged until it is written anew
 
 
 def _on_disk(root: Path, folder: Path | None = None) -> Iterator[tuple[str, Path]]:

@@ -34,10 +34,11 @@ from agentsignals.experiments.tuning.plan import (
     check,
     read_plan,
     results,
+    value_text,
 )
 from agentsignals.experiments.tuning.samplers import Drop, Effects, Race, dropped_candidates, next_candidate
 from agentsignals.questions.compare.candidate import Estimate, estimate
-from agentsignals.stats.paired import Arm, Paired, paired, smallest_shown
+from agentsignals.stats.paired import Paired, paired, smallest_shown
 from agentsignals.store import Store
 from agentsignals.store.disk import locked
 
@@ -98,7 +99,13 @@ class Search:
         """Return the next run without starting it."""
         chosen: tuple[Phase, Candidate, str] | None
         if self.confirms or self.spent(2 * len(self.held_out)) or (race := self.race) is None:
-            chosen = self._confirming()
+            chosen = None
+            if self.winner != self.plan.start and not self.spent(0):
+                # Winner and default alternate task by task, so that an exhausted budget leaves whole pairs.
+                held_out = [run for run in self.runs if run.phase == "held_out" and run.state != "interrupted"]
+                made = {(self.candidate(run), run.task) for run in held_out}
+                pairs = ((candidate, task) for task in self.held_out for candidate in (self.winner, self.plan.start))
+                chosen = next((("held_out", *pair) for pair in pairs if pair not in made), None)
         else:
             candidate = next_candidate(race)
             chosen = "search", candidate, self.tasks[race.runs.get(candidate, 0)]
@@ -203,16 +210,6 @@ class Search:
             return None
         return Race(plan=self.plan, arms=self.arms("search"), effects=self.effects, runs=runs, open=open_)
 
-    def _confirming(self) -> tuple[Phase, Candidate, str] | None:
-        """Alternate winner and default task by task, so that an exhausted budget leaves whole pairs."""
-        if self.winner == self.plan.start or self.spent(0):
-            return None
-        made = {(self.candidate(run), run.task) for run in self.runs
-                if run.phase == "held_out" and run.state != "interrupted"}  # fmt: skip
-        wanted = ((candidate, task) for task in self.held_out for candidate in (self.winner, self.plan.start))
-        missing = next((pair for pair in wanted if pair not in made), None)
-        return None if missing is None else ("held_out", *missing)
-
     def spent(self, reserved: int) -> str:
         """Return why the budget has no room for another run next to `reserved` ones, or an empty string."""
         budget = self.plan.budget
@@ -310,8 +307,21 @@ def search_status(search: Search) -> SearchStatus:
     winner = search.winner if settled else None
     confirmed = None
     if winner is not None and winner != plan.start and held_out:
-        confirmed = _confirmed(held_out.get(winner, {}), held_out.get(plan.start, {}))
+        pair = held_out.get(winner, {}), held_out.get(plan.start, {})
+        difference = paired(*pair, yes_or_no=True)
+        power = smallest_shown(difference.tasks, difference.discordance) if difference.discordance else None
+        best, default = (estimate([(t, o) for t, outcomes in arm.items() for o in outcomes], True) for arm in pair)
+        confirmed = Confirmed(winner=best, default=default, difference=difference, smallest_seen=power)
     verdict, answer = _answer(search, next_run is None, winner, confirmed)
+    over = ""
+    if next_run is None or search.confirms:
+        made, reserved = sum(run.phase == "search" for run in search.runs), 2 * len(search.held_out)
+        if made + 1 + reserved > plan.budget.runs:
+            over = f"{plan.budget.runs} runs are the budget, {reserved} of them for the confirmation"
+        elif search.race is None:
+            over = "every candidate in the race has run every task"
+        else:
+            over = search.spent(reserved) or "what the budget left was for the confirmation"
     cost, unpriced = search.cost()
     without: Counter[str] = Counter()
     for result in search.results.values():
@@ -319,7 +329,7 @@ def search_status(search: Search) -> SearchStatus:
     return SearchStatus(
         verdict=verdict,
         answer=answer,
-        over=_over(search) if next_run is None or search.confirms else "",
+        over=over,
         outcome=plan.outcome,
         sampler=plan.sampler,
         candidates=len(plan.candidates()),
@@ -365,13 +375,6 @@ def _tried(search: Search) -> list[CandidateStatus]:
     return sorted(rows, key=lambda row: (bool(row.dropped), -row.expected))
 
 
-def _confirmed(winner: Arm, default: Arm) -> Confirmed:
-    difference = paired(winner, default, yes_or_no=True)
-    power = smallest_shown(difference.tasks, difference.discordance) if difference.discordance else None
-    shares = [estimate([(t, o) for t, outcomes in arm.items() for o in outcomes], True) for arm in (winner, default)]
-    return Confirmed(winner=shares[0], default=shares[1], difference=difference, smallest_seen=power)
-
-
 def _answer(search: Search, ended: bool, winner: Candidate | None, confirmed: Confirmed | None) -> tuple[Verdict, str]:
     if not ended:
         doing = "confirming its winner" if search.confirms else "searching"
@@ -396,15 +399,6 @@ def _answer(search: Search, ended: bool, winner: Candidate | None, confirmed: Co
     if difference.high < 0:
         return "worse", f"{name}, first in the search, is worse than the default: {gap}. Keep the default."
     return "not shown", f"No better than the default, as far as can be told: {name}, first in the search, has {gap}."
-
-
-def _over(search: Search) -> str:
-    made, reserved = sum(run.phase == "search" for run in search.runs), 2 * len(search.held_out)
-    if made + 1 + reserved > search.plan.budget.runs:
-        return f"{search.plan.budget.runs} runs are the budget, {reserved} of them for the confirmation"
-    if search.race is None:
-        return "every candidate in the race has run every task"
-    return search.spent(reserved) or "what the budget left was for the confirmation"
 
 
 def _caveats(search: Search, confirmed: Confirmed | None) -> list[str]:
@@ -434,9 +428,7 @@ def _caveats(search: Search, confirmed: Confirmed | None) -> list[str]:
 
 def treatment_text(treatment: dict[str, Value]) -> str:
     """Format a treatment."""
-    return ", ".join(
-        f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in treatment.items()
-    )
+    return ", ".join(f"{name}={value_text(value)}" for name, value in treatment.items())
 
 
 __all__ = ["Budget", "Plan", "Search", "SearchStatus", "read_plan", "search_status"]

@@ -13,7 +13,7 @@ import random
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import isclose, isfinite, prod
 from pathlib import Path
@@ -260,7 +260,16 @@ class History:
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.path = folder / NAME
         self.runs: list[Run] = []
-        for line in self._lines():
+        decoder = msgspec.json.Decoder(_Line)
+        # An incomplete last line is ignored: a crash tore it, or it is being written.
+        *lines, _ = self.path.read_bytes().split(b"\n") if self.path.exists() else [b""]
+        for number, encoded in enumerate(lines, 1):
+            try:
+                line = decoder.decode(encoded)
+            except msgspec.DecodeError as problem:
+                raise StoreError(
+                    f"Line {number} of {self.path} is none of a search: {problem}", "Name another --out."
+                ) from problem
             if isinstance(line, _Begun) and line.plan != plan.digest():
                 raise UsageError(
                     f"{folder} holds the search of another plan.",
@@ -296,20 +305,6 @@ class History:
                 os.fsync(file.fileno())
         except OSError as problem:
             raise StoreError(f"{self.path} can't be written: {problem.strerror}.", "Name another --out.") from problem
-
-    def _lines(self) -> Iterator[_Line]:
-        """An incomplete last line is ignored: a crash tore it, or it is being written."""
-        if not self.path.exists():
-            return
-        decoder = msgspec.json.Decoder(_Line)
-        *lines, _ = self.path.read_bytes().split(b"\n")
-        for number, line in enumerate(lines, 1):
-            try:
-                yield decoder.decode(line)
-            except msgspec.DecodeError as problem:
-                raise StoreError(
-                    f"Line {number} of {self.path} is none of a search: {problem}", "Name another --out."
-                ) from problem
 
 
 # -- results -----------------------------------------------------------------------------------------------------------

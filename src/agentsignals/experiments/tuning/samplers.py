@@ -50,7 +50,15 @@ class Effects:
 
     def add(self, candidate: Candidate, task: str, share: float, n: int) -> None:
         """Add `n` outcomes of a candidate at a task, `share` of them solved."""
-        places = [self._place(effect) for effect in _effects(candidate)]
+        places = []
+        for effect in _effects(candidate):
+            if effect not in self._index:
+                for row in self._precision:
+                    row.append(0.0)
+                self._precision.append([0.0] * len(self._index) + [1 / _variance(effect)])
+                self._sums.append(0.0)
+                self._index[effect] = len(self._index)
+            places.append(self._index[effect])
         at, weight = self._tasks.setdefault(task, _Task()), n / _NOISE
         at.precision += weight
         at.sum += weight * (share - _CENTRE)
@@ -61,17 +69,6 @@ class Effects:
             at.shared[i] = at.shared.get(i, 0.0) + weight
             self._sums[i] += weight * (share - _CENTRE)
         self._fitted = False
-
-    def _place(self, effect: Effect) -> int:
-        place = self._index.get(effect)
-        if place is None:
-            place = self._index[effect] = len(self._index)
-            for row in self._precision:
-                row.append(0.0)
-            self._precision.append([0.0] * (place + 1))
-            self._precision[place][place] = 1 / _variance(effect)
-            self._sums.append(0.0)
-        return place
 
     def fit(self) -> None:
         """Update `means` by a Cholesky factorization.

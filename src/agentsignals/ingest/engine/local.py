@@ -138,7 +138,22 @@ def _serve(tasks: Connection, function: Callable[[Any], Any], parent: int) -> No
             signal.signal(number, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
-    _end_with(parent)
+    # End this process when its parent ends, even when that is killed and runs no handler.
+    import multiprocessing  # noqa: PLC0415
+    import threading  # noqa: PLC0415
+    from multiprocessing.connection import wait  # noqa: PLC0415
+
+    mother = multiprocessing.parent_process()
+    if mother is not None:
+        threading.Thread(target=lambda: wait([mother.sentinel]) and os._exit(1), daemon=True).start()
+    try:  # Linux does it at once, also while a long call keeps every other thread waiting (prctl(2))
+        import ctypes  # noqa: PLC0415
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+    except (ImportError, OSError, AttributeError, TypeError):
+        pass
     while True:
         try:
             task = tasks.recv()
@@ -154,25 +169,6 @@ def _serve(tasks: Connection, function: Callable[[Any], Any], parent: int) -> No
             return
         except Exception as problem:  # noqa: BLE001  (what can't be sent is said)
             tasks.send((False, WorkerError(f"A worker's answer can't be sent: {type(problem).__name__}: {problem}.")))
-
-
-def _end_with(parent: int) -> None:
-    """End this process when its parent ends, even when that is killed and runs no handler."""
-    import multiprocessing  # noqa: PLC0415
-    import threading  # noqa: PLC0415
-    from multiprocessing.connection import wait  # noqa: PLC0415
-
-    mother = multiprocessing.parent_process()
-    if mother is not None:
-        threading.Thread(target=lambda: wait([mother.sentinel]) and os._exit(1), daemon=True).start()
-    try:  # Linux does it at once, also while a long call keeps every other thread waiting (prctl(2))
-        import ctypes  # noqa: PLC0415
-
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL)
-    except (ImportError, OSError, AttributeError, TypeError):
-        return
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 _PR_SET_PDEATHSIG, _SIGKILL = 1, 9

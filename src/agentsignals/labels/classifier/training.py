@@ -117,7 +117,13 @@ def fitted(held: Sequence[Example], strength: float, task: Task, share: float = 
     kept = set(sessions[: max(1, round(len(sessions) * share))])
     learnt = [e for e in held if e.session_id in kept]
     rarity = _rarity(learnt)
-    rows = [_weighed(e.counted, rarity) for e in learnt]
+    rows: list[Features] = []
+    for e in learnt:
+        weighed = {name: value * rarity[name] for name, value in e.counted.items() if name in rarity}
+        length = sum(value * value for name, value in weighed.items() if _is_text(name)) ** 0.5 or 1.0
+        rows.append(
+            {name: value * TEXT_WEIGHT / length if _is_text(name) else value for name, value in weighed.items()}
+        )
     labels = [e.label for e in learnt]
     if len(set(labels)) < 2:
         raise UsageError("The examples are all of one class.", "Label messages of two classes at least.")
@@ -128,9 +134,8 @@ def fitted(held: Sequence[Example], strength: float, task: Task, share: float = 
         raise LabelError(
             "Training needs the package scikit-learn.", "Install it: pip install 'agentsignals[drivers]'."
         ) from problem
-    linear, vectorizer = LogisticRegression, DictVectorizer
-    made = vectorizer(sort=True)
-    regression = linear(C=strength, class_weight="balanced", max_iter=_ROUNDS)
+    made = DictVectorizer(sort=True)
+    regression = LogisticRegression(C=strength, class_weight="balanced", max_iter=_ROUNDS)
     regression.fit(made.fit_transform(rows), labels)
     classes = [str(name) for name in regression.classes_]
     # Of two classes the regression weighs only the second.
@@ -171,12 +176,6 @@ def _rarity(learnt: Sequence[Example]) -> dict[str, float]:
         for name, n in counts.items()
         if len(sessions[name]) >= MIN_SESSIONS and len(projects[name]) >= most
     }
-
-
-def _weighed(counted: Features, rarity: dict[str, float]) -> Features:
-    weighed = {name: value * rarity[name] for name, value in counted.items() if name in rarity}
-    length = sum(value * value for name, value in weighed.items() if _is_text(name)) ** 0.5 or 1.0
-    return {name: value * TEXT_WEIGHT / length if _is_text(name) else value for name, value in weighed.items()}
 
 
 def _is_text(name: str) -> bool:
