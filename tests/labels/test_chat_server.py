@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -31,13 +30,7 @@ from agentsignals.labels.tasks import Case, task
 from agentsignals.labels.units import Unit
 from agentsignals.model import Turn
 from agentsignals.network import retry_after_s
-from tests.labels.server import Fault, Server, label, material, serving
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as running:
-        yield running
+from tests.labels.server import Fault, Server, label, material
 
 
 def by(server: Server, waits: list[float] | None = None, **settings: Any) -> ChatServer:

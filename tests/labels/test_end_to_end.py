@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +24,10 @@ from agentsignals.labels.tasks import Case, task, tasks
 from agentsignals.model import Absent
 from agentsignals.store import Store
 from agentsignals.store.query import rows
-from tests.labels.server import Fault, Server, label, masked, material, serving
+from tests.labels.server import Fault, Server, label, masked, material
 from tests.labels.stores import session_id, store_of
 
 MESSAGES = 1_000
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,16 +20,10 @@ from agentsignals.labels.run import SILENT_S, Meter, Summary
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import Selection
 from agentsignals.store import Store
-from tests.labels.server import Server, label, material, serving
+from tests.labels.server import Server, label, material
 from tests.labels.stores import store_of
 
 Step = tuple[int, int | None, str]
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as running_server:
-        yield running_server
 
 
 def steps_of(store: Store, server: Server, name: str, selection: Selection, model: str = "tiny") -> list[Step]:

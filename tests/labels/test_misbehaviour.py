@@ -4,20 +4,14 @@ failed with a reason, and nothing that was answered is asked again."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentsignals.labels import run as running
-from agentsignals.labels.labellers.openai import ChatServer
-from agentsignals.labels.run import Summary
-from agentsignals.labels.tasks import task
-from agentsignals.labels.units import Selection
-from agentsignals.store import Store, sidecars
-from tests.labels.server import Fault, Server, label, material, serving
-from tests.labels.stores import store_of
+from agentsignals.store import sidecars
+from tests.labels.server import Fault, Server, label, material
+from tests.labels.stores import judge, store_of
 
 GOOD = label("POSITIVE")
 SAID = {
@@ -46,12 +40,6 @@ REASONS = {
 """What fails, with its reason; everything else is labelled."""
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as running_server:
-        yield running_server
-
-
 def misbehaves(server: Server) -> None:
     seen: Counter[str] = Counter()
 
@@ -67,11 +55,6 @@ def misbehaves(server: Server) -> None:
     server.refuses = lambda body: "I won't." if material(body).startswith("refused") else None
 
 
-def judge(store: Store, server: Server) -> Summary:
-    by = ChatServer(f"m@{server.url}", wait=lambda _: None, concurrency=4, timeout_s=0.5)
-    return running.run(store, task("sentiment"), by, Selection(), lambda *_: None)
-
-
 @pytest.mark.slow
 def test_everything_is_labelled_or_failed_and_nothing_is_asked_twice(tmp_path: Path, server: Server) -> None:
     kinds = [*SAID, *FAULTS, "slow", "refused"]
@@ -83,22 +66,22 @@ def test_everything_is_labelled_or_failed_and_nothing_is_asked_twice(tmp_path: P
     messages = {f"{kind} {n}" for kind in kinds for n in (1, 2)} | {
         f"plain {9 * n + at}" for at in range(len(kinds)) for n in (1, 2)
     }
-    first = judge(store, server)
+    first = judge(store, server, concurrency=4, timeout_s=0.5)
     assert first.failed == dict(Counter(reason for reason in REASONS.values() for _ in range(2)))
     labelled = {text for text in messages if text.rpartition(" ")[0] not in REASONS}
     assert all(server.answered[text] == 1 for text in labelled), "what was answered is not asked again"
     assert all(failure["detail"] for failure in first.failures)
     wrapped = {text for text in labelled if text.rpartition(" ")[0] in ("fence", "thought", "open thought", "sentence")}
     assert (first.unwrapped, first.loosely_parsed) == (len(wrapped), 2)
-    stored = sidecars.labels_of(store.folder, "sentiment", "openai:m")
+    stored = sidecars.labels_of(store.folder, "sentiment", "openai:tiny")
     assert {row.label.value for row in stored} == {"POSITIVE"}, "what was thought aloud is no answer"
     assert first.labelled + sum(first.failed.values()) == 2 * 2 * len(kinds)
 
     before = dict(server.answered)
-    second = judge(store, server)
+    second = judge(store, server, concurrency=4, timeout_s=0.5)
     assert second.failed == first.failed, "the next run asks what failed, and only that"
     assert {text for text in messages if server.answered[text] > before.get(text, 0)} <= messages - labelled
     server.fault, server.answers, server.refuses = lambda _: None, lambda _: GOOD, lambda _: None
-    third = judge(store, server)
+    third = judge(store, server, concurrency=4, timeout_s=0.5)
     assert third.failed == {} and third.labelled == 2 * 2 * len(kinds)
     assert all(server.answered[text] == 1 for text in labelled)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +19,15 @@ from agentsignals.labels.labellers import labeller
 from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.matching import between
 from agentsignals.labels.prompting import LEAST_CHARS, PER_CLASS, Prompting, examples_of, prompting
-from agentsignals.labels.run import EXAMPLE, Summary, estimate
+from agentsignals.labels.run import EXAMPLE, estimate
 from agentsignals.labels.tasks import Task, Verdict, task, tasks
 from agentsignals.labels.units import Selection, plain
 from agentsignals.model import Absent
-from agentsignals.store import Store, sidecars
-from tests.labels.server import Server, label, material, section, serving
-from tests.labels.stores import session_id, store_of
+from agentsignals.store import sidecars
+from tests.labels.server import Server, label, material, section
+from tests.labels.stores import judge, session_id, store_of
 
 GOOD, BAD = "that is a very good piece of work", "this is bad and does not work at all"
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as running_server:
-        yield running_server
-
-
-def judge(store: Store, server: Server, asked: Prompting, name: str = "sentiment") -> Summary:
-    by = ChatServer(f"tiny@{server.url}", wait=lambda _: None, concurrency=1)
-    return running.run(store, task(name), by, Selection(), lambda *_: None, asked)
 
 
 def gold_file(folder: Path, *rows: dict[str, Any]) -> Path:
@@ -60,7 +48,7 @@ def test_examples_are_shown_with_their_labels_and_are_not_judged(tmp_path: Path,
         row(1, 1, BAD, "NEGATIVE"),
         row(1, 2, "go on", "NEUTRAL"),
     )
-    summary = judge(store, server, prompting(task("sentiment"), examples=path))
+    summary = judge(store, server, prompting=prompting(task("sentiment"), examples=path), concurrency=1)
     assert summary.not_asked == {EXAMPLE: 3}, "the two, and a message of another session that says the same"
     assert {material(body) for body in server.requests} == {"now the docs, all of them", "go on"}
     told = server.requests[0]["messages"][0]["content"]
@@ -121,8 +109,8 @@ def test_the_verdict_may_come_before_its_reason(name: str) -> None:
 
 def test_each_way_of_asking_is_a_labeller_of_its_own(tmp_path: Path, server: Server) -> None:
     store = store_of(tmp_path, ["one", "two"])
-    judge(store, server, Prompting())
-    summary = judge(store, server, Prompting(label_first=True))
+    judge(store, server, prompting=Prompting(), concurrency=1)
+    summary = judge(store, server, prompting=Prompting(label_first=True), concurrency=1)
     assert summary.labeller == "openai:tiny+label-first" and summary.calls == 2, "the answers to the other are not its"
     assert summary.prompt_hash == f"{task('sentiment').prompt_hash}+label-first"
     assert len(sidecars.labels_of(store.folder, "sentiment", "openai:tiny")) == 2
@@ -134,13 +122,13 @@ def test_the_label_is_what_most_answers_say(tmp_path: Path, server: Server) -> N
     store = store_of(tmp_path, ["one", "two"], ["one"])
     said = iter(["POSITIVE", "NEUTRAL", "NEUTRAL", "NEGATIVE", "POSITIVE", "NEUTRAL"])
     server.answers = lambda _: label(next(said))
-    summary = judge(store, server, Prompting(answers=3))
+    summary = judge(store, server, prompting=Prompting(answers=3), concurrency=1)
     (first, *_, last) = sidecars.labels_of(store.folder, "sentiment", "openai:tiny+answers-3")
     assert (first.label.value, last.label.value) == ("NEUTRAL", "NEUTRAL"), "the same message has the same answers"
     assert json.loads(first.label.detail or "")["answers"] == {"POSITIVE": 1, "NEUTRAL": 2}
     assert summary.no_verdict == {UNDECIDED: 1} and (summary.labelled, summary.calls) == (2, 6)
     assert server.answered == {"one": 3, "two": 3} and {body["temperature"] for body in server.requests} == {0.7}
-    again = judge(store, server, Prompting(answers=3))
+    again = judge(store, server, prompting=Prompting(answers=3), concurrency=1)
     assert (again.calls, again.labelled, again.kept) == (0, 2, 9)
 
 
@@ -148,12 +136,14 @@ def test_a_label_needs_more_answers_than_failures(tmp_path: Path, server: Server
     store = store_of(tmp_path, ["one"])
     said = iter(["NEUTRAL", "NEUTRAL", *["SAD"] * 3])
     server.answers = lambda _: label(next(said))
-    assert judge(store, server, Prompting(answers=3)).labelled == 1
+    assert judge(store, server, prompting=Prompting(answers=3), concurrency=1).labelled == 1
     said = iter(["NEUTRAL", *["SAD"] * 6])
     other = store_of(tmp_path / "other", ["one"])
-    assert judge(other, server, Prompting(answers=3)).failed == {"invalid_answer": 1}
+    assert judge(other, server, prompting=Prompting(answers=3), concurrency=1).failed == {"invalid_answer": 1}
     server.answers = lambda _: label("NEUTRAL")
-    assert judge(other, server, Prompting(answers=3)).calls == 2, "the next run asks for what is missing"
+    assert judge(other, server, prompting=Prompting(answers=3), concurrency=1).calls == 2, (
+        "the next run asks for what is missing"
+    )
 
 
 @pytest.mark.parametrize(
@@ -182,7 +172,7 @@ def test_an_estimate_counts_all_answers_and_leaves_examples_out(tmp_path: Path, 
     asked = prompting(task("sentiment"), examples=gold_file(tmp_path, row(0, 1, GOOD, "POSITIVE")), answers=5)
     found = estimate(store, task("sentiment"), ChatServer(f"tiny@{server.url}"), Selection(), 8_000, asked)
     assert (found.units, found.calls, found.not_asked) == (2, 10, {EXAMPLE: 1})
-    assert judge(store, server, asked).calls == 10
+    assert judge(store, server, prompting=asked, concurrency=1).calls == 10
 
 
 def test_only_what_reads_a_prompt_is_prompted(tmp_path: Path) -> None:

@@ -47,36 +47,38 @@ def store(tmp_path: Path) -> Store:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def test_turns_count_from_one_there_and_from_zero_here(tmp_path: Path) -> None:
-    file = published(
-        tmp_path / "a.parquet",
-        row("s", 1, "NEUTRAL", sentiment_reason="asks", content_text="hi"),
-        row("s", 2, " negative "),
-    )
-    found = read_published(file)
-    assert found.rows == [PublishedRow("s", 0, "NEUTRAL", "asks", "hi"), PublishedRow("s", 1, "NEGATIVE")]
-    assert found.skipped == {}
+NONE = ((None, 1, "NEUTRAL"), ("", 1, "NEUTRAL"), ("s", None, "NEUTRAL"), ("s", 0, "NEUTRAL"), ("s", 1, None))
 
 
-def test_rows_that_are_no_label_are_counted_by_reason(tmp_path: Path) -> None:
-    file = published(
-        tmp_path / "a.parquet",
-        row(None, 1, "NEUTRAL"), row("", 1, "NEUTRAL"), row("s", None, "NEUTRAL"), row("s", 0, "NEUTRAL"),
-        row("s", 1, None), row("s", 1, "MIXED"), row("s", 1, "POSITIVE"), row("s", 1, "NEGATIVE"),
-    )  # fmt: skip
-    found = read_published(file)
-    assert [(r.turn, r.value) for r in found.rows] == [(0, "POSITIVE")]
-    assert found.skipped == {"no_session": 2, "no_turn": 2, "no_label": 2, "repeated": 1}
-
-
-def test_turns_written_as_floats_are_turns_and_halves_are_none(tmp_path: Path) -> None:
-    file = published(
-        tmp_path / "a.parquet",
-        row("s", 2.0, "NEUTRAL"), row("s", 1.5, "NEUTRAL"), row("s", float("nan"), "NEUTRAL"),
-        row("s", float("inf"), "NEUTRAL"), turn=pa.float64(),
-    )  # fmt: skip
-    found = read_published(file)
-    assert [r.turn for r in found.rows] == [1] and found.skipped == {"no_turn": 3}
+@pytest.mark.parametrize(
+    ("rows", "columns", "kept", "skipped"),
+    [
+        (  # turns count from one there and from zero here
+            [row("s", 1, "NEUTRAL", sentiment_reason="asks", content_text="hi"), row("s", 2, " negative ")],
+            {},
+            [PublishedRow("s", 0, "NEUTRAL", "asks", "hi"), PublishedRow("s", 1, "NEGATIVE")],
+            {},
+        ),
+        (
+            [*(row(*one) for one in NONE), row("s", 1, "MIXED"), row("s", 1, "POSITIVE"), row("s", 1, "NEGATIVE")],
+            {},
+            [PublishedRow("s", 0, "POSITIVE")],
+            {"no_session": 2, "no_turn": 2, "no_label": 2, "repeated": 1},
+        ),
+        (  # turns written as floats are turns, and halves are none
+            [row("s", turn, "NEUTRAL") for turn in (2.0, 1.5, float("nan"), float("inf"))],
+            {"turn": pa.float64()},
+            [PublishedRow("s", 1, "NEUTRAL")],
+            {"no_turn": 3},
+        ),
+        ([row("s", 1, 2)], {"sentiment_label": pa.int64()}, [], {"no_label": 1}),
+    ],
+)
+def test_rows_are_labels_or_counted_by_reason(
+    tmp_path: Path, rows: list[Any], columns: dict[str, Any], kept: list[PublishedRow], skipped: dict[str, int]
+) -> None:
+    found = read_published(published(tmp_path / "a.parquet", *rows, **columns))
+    assert (found.rows, found.skipped) == (kept, skipped)
 
 
 def test_a_folder_is_all_its_parquet_files(tmp_path: Path) -> None:
@@ -94,27 +96,17 @@ def test_labels_of_another_task_keep_their_own_words(tmp_path: Path) -> None:
     assert [r.value for r in read_published(file, "intent").rows] == ["git"]
 
 
-def test_numbers_where_words_belong_are_no_label(tmp_path: Path) -> None:
-    file = published(tmp_path / "a.parquet", row("s", 1, 2), sentiment_label=pa.int64())
-    assert read_published(file).skipped == {"no_label": 1}
-
-
 def test_what_cannot_be_read_is_said_with_its_name(tmp_path: Path) -> None:
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1 but not really")
+    (tmp_path / "empty").mkdir()
     for path in (broken, tmp_path / "absent.parquet"):
         with pytest.raises(SourceError, match=path.name):
             read_published(path)
     with pytest.raises(SourceError, match="no Parquet file"):
-        read_published(_empty(tmp_path))
+        read_published(tmp_path / "empty")
     with pytest.raises(SourceError, match="no column sentiment_label"):
         read_published(published(tmp_path / "b.parquet", {"session_id": "s", "turn": 1}))
-
-
-def _empty(folder: Path) -> Path:
-    made = folder / "empty"
-    made.mkdir()
-    return made
 
 
 # -- taking them into a store ------------------------------------------------------------------------------------------

@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agentsignals.ingest import pipeline
 from agentsignals.labels.labellers.openai import ChatServer
-from agentsignals.labels.run import Summary, estimate
-from agentsignals.labels.run import run as judge
+from agentsignals.labels.run import estimate, run
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import Selection
 from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from tests.build import Part, call, say, session, user
-from tests.labels.server import Server, material, section, serving
+from tests.labels.server import Server, material, section
+from tests.labels.stores import judge
 from tests.questions.stores import store_of
 
 SHOP = "/home/jo/shop"
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as made:
-        made.answers = lambda body: answer("library" if "parser" in material(body) else "application")
-        yield made
+def server(server: Server) -> Server:
+    server.answers = lambda body: answer("library" if "parser" in material(body) else "application")
+    return server
 
 
 def answer(domain: str) -> str:
     return json.dumps({"domain": domain, "audience": "developer", "reason": "its README says so"})
-
-
-def run(store: Store, server: Server, selection: Selection | None = None) -> Summary:
-    by = ChatServer(f"tiny@{server.url}", wait=lambda _: None)
-    return judge(store, task("repo_domain"), by, selection or Selection(), lambda *_: None)
 
 
 def said(store: Store) -> dict[str, str]:
@@ -46,7 +39,7 @@ def said(store: Store) -> dict[str, str]:
 def shown(tmp_path: Path, server: Server, *sessions: tuple[Part, ...]) -> str:
     """What is shown of a repository with these sessions."""
     made = [session(*parts, session_id=f"s{n}", cwd=SHOP) for n, parts in enumerate(sessions)]
-    run(store_of(tmp_path / "s", *made), server)
+    judge(store_of(tmp_path / "s", *made), server, "repo_domain")
     assert len(server.requests) == 1
     return material(server.requests[0])
 
@@ -55,7 +48,7 @@ def test_a_repository_is_asked_about_once_and_its_label_is_every_sessions(tmp_pa
     made = [session(user(f"order {n}"), say("ok"), session_id=f"a{n}", cwd=SHOP) for n in range(3)]
     made += [session(user("the parser"), say("ok"), session_id="b", cwd="/home/jo/parser")]
     store = store_of(tmp_path / "s", *made)
-    summary = run(store, server)
+    summary = judge(store, server, "repo_domain")
     assert said(store) == {"a0": "application", "a1": "application", "a2": "application", "b": "library"}
     assert (summary.calls, summary.labelled, summary.sessions) == (2, 4, 4)
     pipeline.measure(store.folder)
@@ -63,7 +56,7 @@ def test_a_repository_is_asked_about_once_and_its_label_is_every_sessions(tmp_pa
     assert [json.loads(value) for (value,) in found[1]] == ["application"] * 3 + ["library"]
     (row, *_) = sidecars.labels_of(store.folder, "repo_domain", "openai:tiny")
     assert json.loads(row.label.detail or "") == {"audience": "developer"}
-    assert run(store, server).calls == 0, "what is known is not asked again"
+    assert judge(store, server, "repo_domain").calls == 0, "what is known is not asked again"
 
 
 def test_folders_of_one_repository_are_one(tmp_path: Path, server: Server) -> None:
@@ -76,21 +69,21 @@ def test_folders_of_one_repository_are_one(tmp_path: Path, server: Server) -> No
         session(*said_here, session_id="other", cwd="/srv/other"),
         session(*said_here, session_id="worktree", cwd="/srv/other/.worktrees/fix"),
     )
-    assert run(store, server).calls == 2
+    assert judge(store, server, "repo_domain").calls == 2
     assert len(said(store)) == 5
     assert {section(material(body), "name") for body in server.requests} == {"jo/shop", "/srv/other"}
 
 
 def test_a_session_of_no_known_place_is_not_asked_about(tmp_path: Path, server: Server) -> None:
     store = store_of(tmp_path / "s", session(user("hi"), say("ok"), session_id="lost"))
-    summary = run(store, server)
+    summary = judge(store, server, "repo_domain")
     assert summary.not_asked == {"no_repository": 1} and not server.requests and said(store) == {}
 
 
 def test_eval_runs_are_not_asked_about(tmp_path: Path, server: Server) -> None:
     one = session(user("hi"), say("ok"), session_id="e", cwd=SHOP)
     one.context = "eval"
-    summary = run(store_of(tmp_path / "s", one), server)
+    summary = judge(store_of(tmp_path / "s", one), server, "repo_domain")
     assert set(summary.not_asked) == {"eval_session"} and not server.requests
 
 
@@ -133,7 +126,7 @@ def test_long_documents_are_shortened_and_say_so(tmp_path: Path, server: Server)
 def test_what_leaves_is_masked(tmp_path: Path, server: Server) -> None:
     parts = (user("mail jo@example.org"), call("Read", path="README.md", result="ask ann@example.org"))
     store = store_of(tmp_path / "s", session(*parts, session_id="a", cwd="/home/josephine/shop"))
-    summary = run(store, server, Selection(redact=True))
+    summary = judge(store, server, "repo_domain", Selection(redact=True))
     told = material(server.requests[0])
     assert "example.org" not in told and "josephine" not in told and sum(summary.redacted.values()) == 3
 
@@ -146,7 +139,7 @@ def test_a_limit_is_of_repositories_and_an_estimate_counts_them(tmp_path: Path, 
     by = ChatServer(f"tiny@{server.url}")
     found = estimate(store, task("repo_domain"), by, Selection(), 8_000)
     assert (found.units, found.calls, found.long) == (3, 3, 0) and not server.requests
-    summary = run(store, server, Selection(limit=2))
+    summary = judge(store, server, "repo_domain", Selection(limit=2))
     assert summary.calls == 2 and set(said(store)) == {"a0", "a1", "b0", "b1"}
 
 
@@ -155,5 +148,5 @@ def test_progress_ends_where_it_said_it_would(tmp_path: Path, server: Server) ->
     store = store_of(tmp_path / "s", *made, session(user("hi"), say("ok"), session_id="lost"))
     steps: list[tuple[int, int | None]] = []
     by = ChatServer(f"tiny@{server.url}")
-    judge(store, task("repo_domain"), by, Selection(), lambda _, done, total, __: steps.append((done, total)))
+    run(store, task("repo_domain"), by, Selection(), lambda _, done, total, __: steps.append((done, total)))
     assert steps[-1] == (4, 4)

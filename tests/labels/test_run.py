@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,27 +17,14 @@ from agentsignals.labels import run as running
 from agentsignals.labels.labellers import labeller
 from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.matching import between
-from agentsignals.labels.run import Summary, estimate
+from agentsignals.labels.run import estimate
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import Selection
 from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from tests.golden import SAMPLES
-from tests.labels.server import Server, label, material, section, serving
-from tests.labels.stores import session_id, store_of
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as made:
-        yield made
-
-
-def judge(
-    store: Store, server: Server, name: str = "sentiment", selection: Selection | None = None, **settings: Any
-) -> Summary:
-    by = ChatServer(f"tiny@{server.url}", wait=lambda _: None, **settings)
-    return running.run(store, task(name), by, selection or Selection(), silent)
+from tests.labels.server import Server, label, material, section
+from tests.labels.stores import judge, session_id, store_of
 
 
 def silent(stage: str, done: int, total: int | None, detail: str) -> None:

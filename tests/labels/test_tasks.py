@@ -95,47 +95,45 @@ def test_an_unknown_task_names_the_known() -> None:
     assert "sentiment" in caught.value.hint
 
 
+def scored(score: int, band: str) -> tuple[str, dict[str, Any], str, float | None, dict[str, Any] | None]:
+    return "session_success", {**SIX, "score": score}, str(score), float(score), {**SIX, "band": band}
+
+
+def followed(score: int, value: str) -> tuple[str, dict[str, Any], str, float | None, dict[str, Any] | None]:
+    answer = {"score": score, "instruction": "", "opposite_action": ""}
+    return "instruction_adherence", answer, value, None, {"score": score}
+
+
+def planned(score: int, value: str, **more: bool) -> tuple[str, dict[str, Any], str, float | None, dict[str, Any]]:
+    answer = {"score": score, "no_solution": bool(more)}
+    return "plan_optimality", answer, value, None, {"score": score} | more
+
+
 @pytest.mark.parametrize(
-    ("name", "answer", "value", "number"),
+    ("name", "answer", "value", "number", "detail"),
     [
-        ("sentiment", {"label": "NEGATIVE", "reason": "vexed"}, "NEGATIVE", None),
-        ("pushback_released", {"label": "takeover", "reason": "r"}, "takeover", None),
-        ("prompt_intent", {"label": "create_new_code", "reason": "r"}, "create_new_code", None),
-        ("persona", {"label": "nitpicker", "confidence": 80, "reason": "r"}, "nitpicker", None),
-        ("session_success", {**SIX, "score": 69, "reason": "r"}, "69", 69.0),
-        ("task_paraphrase_accuracy", {"restated": True, "score": 3, "reason": "r"}, "3", 0.75),
-        ("plan_optimality", {"score": 4, "no_solution": False, "reason": "r"}, "optimal", None),
-        ("plan_optimality", {"score": 3, "no_solution": False, "reason": "r"}, "suboptimal", None),
-        ("plan_optimality", {"score": 1, "no_solution": True, "reason": "r"}, "wrong_direction", None),
-        ("conflation_turn", {"beyond": True, "turn": 2, "reason": "r"}, "2", 2.0),
-        ("conflation_turn", {"beyond": False, "turn": 0, "reason": "r"}, "none", None),
-        ("goal_alignment_at_close", {"score": 1, "goal_turn": 2, "reason": "r"}, "1", 0.25),
+        ("sentiment", {"label": "NEGATIVE"}, "NEGATIVE", None, None),
+        ("pushback_released", {"label": "takeover"}, "takeover", None, None),
+        ("prompt_intent", {"label": "create_new_code"}, "create_new_code", None, None),
+        ("persona", {"label": "nitpicker", "confidence": 80}, "nitpicker", None, {"confidence": 80}),
+        *(scored(score, "resolved") for score in (100, 90)),
+        *(scored(*pair) for pair in ((89, "goal met"), (50, "progress"), (30, "goal missed"), (10, "little"))),
+        *(scored(score, "nothing") for score in (9, 0)),
+        ("task_paraphrase_accuracy", {"restated": True, "score": 3}, "3", 0.75, None),
+        *(planned(*pair) for pair in ((5, "optimal"), (4, "optimal"), (3, "suboptimal"), (0, "wrong_direction"))),
+        planned(1, "wrong_direction", no_solution=True),
+        *(followed(*pair) for pair in ((5, "full"), (4, "partial"), (3, "partial"), (2, "ignored"), (1, "ignored"))),
+        ("conflation_turn", {"beyond": True, "turn": 2}, "2", 2.0, None),
+        ("conflation_turn", {"beyond": False, "turn": 0}, "none", None, None),
+        ("goal_alignment_at_close", {"score": 1, "goal_turn": 2}, "1", 0.25, {"goal_turn": 2}),
+        ("repo_domain", {"domain": "library", "audience": "researcher"}, "library", None, {"audience": "researcher"}),
     ],
 )
-def test_answers_become_verdicts(name: str, answer: dict[str, Any], value: str, number: float | None) -> None:
-    found = task(name).verdict(json.dumps(answer), Case(3))
-    assert isinstance(found, Verdict)
-    assert (found.value, found.number, found.reason) == (value, number, answer["reason"])
-
-
-BANDS = [(100, "resolved"), (90, "resolved"), (89, "goal met"), (50, "progress")]
-BANDS += [(30, "goal missed"), (10, "little"), (9, "nothing"), (0, "nothing")]
-
-
-@pytest.mark.parametrize(("score", "band"), BANDS)
-def test_success_keeps_its_dimensions_and_names_its_band(score: int, band: str) -> None:
-    found = task("session_success").verdict(json.dumps({**SIX, "score": score, "reason": "r"}), Case(1))
-    assert isinstance(found, Verdict)
-    assert found.detail == {**SIX, "band": band}
-
-
-@pytest.mark.parametrize(
-    ("score", "value"), [(5, "full"), (4, "partial"), (3, "partial"), (2, "ignored"), (1, "ignored")]
-)
-def test_adherence_follows_trails_scale(score: int, value: str) -> None:
-    answer = {"score": score, "instruction": "", "opposite_action": "", "reason": "r"}
-    found = task("instruction_adherence").verdict(json.dumps(answer), Case(1, "x"))
-    assert isinstance(found, Verdict) and found.value == value and found.detail == {"score": score}
+def test_answers_become_verdicts(
+    name: str, answer: dict[str, Any], value: str, number: float | None, detail: dict[str, Any] | None
+) -> None:
+    found = task(name).verdict(json.dumps({"reason": "r", **answer}), Case(3, "x"))
+    assert found == Verdict(value, "r", number, detail)
 
 
 SHOWN = "## Turn 0\nDon't touch\n the tests, please\n[edit] Edit: tests/test_a.py -> ok\n"
@@ -151,58 +149,49 @@ SHOWN = "## Turn 0\nDon't touch\n the tests, please\n[edit] Edit: tests/test_a.p
     ],
 )
 def test_a_contradiction_is_believed_only_with_both_quotations(instruction: str, action: str, holds: bool) -> None:
-    answer = json.dumps({"score": 0, "instruction": instruction, "opposite_action": action, "reason": "r"})
-    if holds:
-        found = task("instruction_adherence").verdict(answer, Case(1, SHOWN))
-        assert isinstance(found, Verdict) and found.value == "contradicted"
-        assert found.detail == {"score": 0, "instruction": instruction, "opposite_action": action}
+    detail = {"score": 0, "instruction": instruction, "opposite_action": action}
+    try:
+        found = task("instruction_adherence").verdict(json.dumps({"reason": "r", **detail}), Case(1, SHOWN))
+    except Unfit as problem:
+        assert problem.reason == "quote_not_found" and not holds
     else:
-        with pytest.raises(Unfit) as caught:
-            task("instruction_adherence").verdict(answer, Case(1, SHOWN))
-        assert caught.value.reason == "quote_not_found"
+        assert found == Verdict("contradicted", "r", None, detail) and holds
 
 
 def test_no_restatement_is_no_verdict() -> None:
-    found = task("task_paraphrase_accuracy").verdict(
-        '{"restated": false, "score": 0, "reason": "acts at once"}', Case(1)
-    )
-    assert found == Absent("not_applicable", "no_restatement")
+    answer = '{"restated": false, "score": 0, "reason": "acts at once"}'
+    assert task("task_paraphrase_accuracy").verdict(answer, Case(1)) == Absent("not_applicable", "no_restatement")
 
 
-@pytest.mark.parametrize("name", ["conflation_turn", "goal_alignment_at_close"])
-def test_a_turn_that_is_not_there_is_no_answer(name: str) -> None:
-    answer = {"beyond": True, "turn": 3} if name == "conflation_turn" else {"score": 2, "goal_turn": 3}
-    with pytest.raises(Unfit) as caught:
-        task(name).verdict(json.dumps({**answer, "reason": "r"}), Case(3))
-    assert caught.value.reason == "no_such_turn"
+SCORES = ('"70"', "70.5", "101", "-1", "NaN", "true", "null")
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("name", "text", "reason"),
     [
-        ("", "invalid_json"),
-        ("NEGATIVE", "invalid_json"),
-        ('{"label": "NEGATIVE", "reason": "cut', "invalid_json"),
-        ('```json\n{"label": "NEGATIVE", "reason": "r"}\n```', "invalid_json"),
-        ('{"label": "NEGATIVE", "label": "POSITIVE", "reason": "r"}', "invalid_json"),
-        ('{"label": "negative", "reason": "r"}', "invalid_answer"),
-        ('{"label": "NEGATIVE"}', "invalid_answer"),
-        ('{"label": "NEGATIVE", "reason": null}', "invalid_answer"),
-        ('{"label": "NEGATIVE", "reason": "r", "more": 1}', "invalid_answer"),
-        ('["NEGATIVE", "r"]', "invalid_answer"),
-        ("[" * 100_000, "invalid_json"),
+        ("sentiment", "", "invalid_json"),
+        ("sentiment", "NEGATIVE", "invalid_json"),
+        ("sentiment", '{"label": "NEGATIVE", "reason": "cut', "invalid_json"),
+        ("sentiment", '```json\n{"label": "NEGATIVE", "reason": "r"}\n```', "invalid_json"),
+        ("sentiment", '{"label": "NEGATIVE", "label": "POSITIVE", "reason": "r"}', "invalid_json"),
+        ("sentiment", "[" * 100_000, "invalid_json"),
+        ("sentiment", '{"label": "negative", "reason": "r"}', "invalid_answer"),
+        ("sentiment", '{"label": "NEGATIVE"}', "invalid_answer"),
+        ("sentiment", '{"label": "NEGATIVE", "reason": null}', "invalid_answer"),
+        ("sentiment", '{"label": "NEGATIVE", "reason": "r", "more": 1}', "invalid_answer"),
+        ("sentiment", '["NEGATIVE", "r"]', "invalid_answer"),
+        ("conflation_turn", '{"beyond": true, "turn": 3, "reason": "r"}', "no_such_turn"),
+        ("goal_alignment_at_close", '{"score": 2, "goal_turn": 3, "reason": "r"}', "no_such_turn"),
+        *(
+            ("session_success", json.dumps({**SIX, "reason": "r"})[:-1] + f', "score": {score}}}', "invalid_")
+            for score in SCORES
+        ),
     ],
 )
-def test_nothing_is_bent_into_an_answer(text: str, reason: str) -> None:
+def test_nothing_is_bent_into_an_answer(name: str, text: str, reason: str) -> None:
     with pytest.raises(Unfit) as caught:
-        task("sentiment").verdict(text, Case(1))
-    assert caught.value.reason == reason
-
-
-@pytest.mark.parametrize("score", ['"70"', "70.5", "101", "-1", "NaN", "true", "null"])
-def test_a_score_is_a_whole_number_in_its_range(score: str) -> None:
-    with pytest.raises(Unfit):
-        task("session_success").verdict(json.dumps({**SIX, "reason": "r"})[:-1] + f', "score": {score}}}', Case(1))
+        task(name).verdict(text, Case(3))
+    assert caught.value.reason.startswith(reason)
 
 
 def test_raw_control_characters_in_a_reason_pass_and_are_told_apart() -> None:

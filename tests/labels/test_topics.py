@@ -7,7 +7,6 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -26,7 +25,7 @@ from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from tests.build import say, session, user
 from tests.embedding.server import serving as embedding
-from tests.labels.server import Server, material, serving
+from tests.labels.server import Server, material
 from tests.questions.stores import store_of
 from tests.quick import some
 
@@ -100,10 +99,9 @@ def has_umap() -> bool:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as made:
-        made.answers = lambda _: answer("Resolving differences between two lines of work")
-        yield made
+def server(server: Server) -> Server:
+    server.answers = lambda _: answer("Resolving differences between two lines of work")
+    return server
 
 
 def answer(name: str) -> str:
