@@ -308,12 +308,12 @@ def test_a_run_that_fails_leaves_no_half_of_a_file(tmp_path: Path) -> None:
 def test_long_sessions_take_a_batch_of_notes_first(tmp_path: Path) -> None:
     store = store_of(tmp_path, [f"request number {n}: {'word ' * 600}" for n in range(12)])
     judged, first, second = "session_success", tmp_path / "a.jsonl", tmp_path / "b.jsonl"
-    summary = sent(store, first, window=12_000)
+    summary = sent(store, first, judged, window=12_000)
     notes = requests_in(first)
     assert (summary.unanswered, summary.failed) == (1, {}) and len(notes) > 1
     file = results(tmp_path, [openai_line(r, sessions_judge(body_of(r))) for r in notes])
     assert took(store, file, judged=judged, window=12_000).unanswered == 1
-    sent(store, second, window=12_000)
+    sent(store, second, judged, window=12_000)
     (last,) = requests_in(second)
     assert section(material(body_of(last)), f"notes-on-part-1-of-{len(notes) + 1}")
     file = results(tmp_path, [openai_line(last, sessions_judge(body_of(last)))], "last.jsonl")

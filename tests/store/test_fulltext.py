@@ -186,6 +186,20 @@ def test_what_is_marked_was_looked_for(word: str, around: str) -> None:
     assert marks or not question.terms or not any(term.text.strip() for term in question.terms)
 
 
+@pytest.mark.parametrize(
+    ("text", "asked", "marked"),
+    [
+        ("new HTTPServerConfig there", "server", ["ServerConfig"]),
+        ("a getOrCreate call", "create", ["Create"]),
+        ("an observer", "server", []),
+        ("HTTPSERVER", "server", []),
+    ],
+)
+def test_parts_of_identifiers_are_marked_where_they_begin(text: str, asked: str, marked: list[str]) -> None:
+    shown, marks = excerpt(text, parse_question(asked).terms)
+    assert [shown[a:b] for a, b in marks] == marked
+
+
 def test_what_could_not_be_taken_is_said(store: Store) -> None:
     assert "letter" in search(store, "?!").notes[0] and "letter" in search(store, "-merge").notes[0]
     assert "kind:foo is none of title" in search(store, "kind:foo").notes[0]

@@ -665,17 +665,8 @@ def _held_by(broken: frozenset[str], manifest: Manifest, seen: set[str]) -> Iter
                 now = Path(path_of(uri)).stat()
             except OSError:  # gone, as agents' files go: what was read from it stays lost, and is told
                 continue
-            yield RawFile(
-                uri=uri,
-                source=e.source,
-                spec=e.spec,
-                bytes=e.bytes if e.container else now.st_size,
-                stamp=e.stamp if e.container else now.st_mtime_ns,
-                container=e.container,
-                key=e.key,
-                session_hint=e.session_hint,
-                repo_hint=e.repo_hint,
-            )
+            file = artifact_of(uri, e).file
+            yield file if e.container else replace(file, bytes=now.st_size, stamp=now.st_mtime_ns)
 
 
 def _grouped(members: list[RecognisedArtifact], manifest: Manifest) -> list[FileGroup]:

@@ -55,12 +55,11 @@ class Labeller(Protocol):
         return {}
 
 
-BATCH = 256
-"""Messages that a local labeller gets at once; an encoder is quicker with many."""
-
-
 class LocalLabeller(Labeller):
     """Judges messages in English, in this process; others have no verdict."""
+
+    at_once: int = 1
+    """Messages that it gets together."""
 
     def __init__(self, argument: str = "", **_: Any) -> None:
         """`argument`: what followed the labeller's name and a colon."""
@@ -71,7 +70,7 @@ class LocalLabeller(Labeller):
 
     def ask(self, questions: Iterable[Question], done: Done) -> None:
         waiting = iter(questions)
-        while batch := list(islice(waiting, BATCH)):
+        while batch := list(islice(waiting, self.at_once)):
             for question, verdict in zip(batch, self.judged(batch[0].task, batch), strict=True):
                 done(question, Outcome(text=written(verdict), created_at=now()))
 
