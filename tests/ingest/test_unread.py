@@ -15,6 +15,7 @@ from agentsignals.formats import first_fields, homes, unread_file, unread_homes
 from agentsignals.formats.head import Head
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
+from agentsignals.store.index import FIGURES, ArtifactEntry, SessionEntry
 
 SAYING: dict[str, tuple[str, str, str]] = {
     "aider": ("\n# aider chat started at 2026-01-02 03:04:05\n\n> aider\n", "agent_not_read", "aider: chat history"),
@@ -126,3 +127,28 @@ def test_what_lies_in_an_agents_folder_says_so(tmp_path: Path, monkeypatch: pyte
 def test_no_agent_is_both_read_and_not() -> None:
     also = {"kiro", "windsurf"}  # what they keep is not read; exports of it, and what a hook writes, are
     assert set(unread_homes()) & set(homes()) == also
+
+
+@pytest.mark.parametrize(
+    ("figures", "is_silent"),
+    [
+        ({}, True),
+        ({"context": "eval"}, False),
+        ({"n_turns": 1}, False),
+        ({"n_tool_calls": 1}, False),
+        ({"input_tokens": 5}, False),
+        ({"output_tokens": 5}, False),
+        ({"n_turns": None}, False),
+    ],
+)
+def test_a_session_without_prompt_call_and_tokens_is_silent(
+    tmp_path: Path, figures: dict[str, Any], is_silent: bool
+) -> None:
+    store = Store(tmp_path / "s", create=True)
+    figures = dict.fromkeys(FIGURES) | {"n_turns": 0, "n_tool_calls": 0} | figures
+    store.manifest.sessions["s"] = SessionEntry(shard="one", group="g", **{"context": "product"} | figures)
+    store.manifest.files["/a"] = ArtifactEntry(
+        source="local", spec="/", bytes=1, stamp=1, container="", key="", session_hint=None, repo_hint=None,
+        format="pi", parser=1, group="g", keys=[], shard="one",
+    )  # fmt: skip
+    assert pipeline.summarize(store, {"/a"}).silent_sessions == ({"pi": 1} if is_silent else {})
