@@ -12,7 +12,7 @@ from msgspec import Struct
 from agentsignals.questions.findings import Reader, asking
 from agentsignals.questions.findings import findings as find
 from agentsignals.questions.formatting import MISSING, formatted
-from agentsignals.questions.question import Chart, Finding, Kind, Outcome, Study, Table
+from agentsignals.questions.question import Chart, Finding, Kind, Study, Table
 from agentsignals.questions.ranking import Answer, Findings
 from agentsignals.questions.studies import STUDIES, study
 from agentsignals.questions.studies import studies as every_study
@@ -137,7 +137,21 @@ def document(
             left_out.append(LeftOut(declared.name, declared.title, " ".join(outcome.limits or ())))
             continue
         about = reader.context if declared.context == "either" else declared.context
-        sections.append(_section(declared, about, outcome, has_one_agent=has_one_agent))
+        # Without keys; of one agent without what would say the same again by agent.
+        shown = [made for made in (*outcome.tables, *outcome.charts) if made]
+        shown = [made for made in shown if not (has_one_agent and _by_agent(made.id))]
+        section = Section(
+            study=declared.name,
+            title=declared.title,
+            question=declared.question,
+            context=about,
+            findings=without_keys_in(outcome.findings),
+            tables=without_keys_in([made for made in shown if isinstance(made, Table)]),
+            charts=without_keys_in([made for made in shown if isinstance(made, Chart)]),
+            limits=list(outcome.limits or ()),
+            validation=outcome.validation,
+        )
+        sections.append(section)
     made = find(store, reader.context, reader=reader) if names is None and counted.get(reader.context) else None
     return Document(
         form=FORM,
@@ -154,23 +168,6 @@ def document(
         left_out=left_out,
         damage=store.warnings,
         deleted_sessions=len(sessions_only_in(store.manifest, deleted_files(local_files(store.manifest)))),
-    )
-
-
-def _section(declared: Study, context: str, outcome: Outcome, *, has_one_agent: bool) -> Section:
-    """A study's outcome without keys; of one agent without what would say the same again by agent."""
-    return Section(
-        study=declared.name,
-        title=declared.title,
-        question=declared.question,
-        context=context,
-        findings=without_keys_in(outcome.findings),
-        tables=without_keys_in([made for made in outcome.tables if not (has_one_agent and _by_agent(made.id))]),
-        charts=without_keys_in(
-            [made for made in outcome.charts if made and not (has_one_agent and _by_agent(made.id))]
-        ),
-        limits=list(outcome.limits or ()),
-        validation=outcome.validation,
     )
 
 

@@ -66,11 +66,9 @@ class Behind(Struct, frozen=True, kw_only=True):
         k, n = self.parts[session_id]
         if n in (k, 0):
             return f"{formatted(k, 'count')} {self.of}"
-        return (
-            formatted(k, self.kind)
-            if n == 1 and k != 0
-            else f"{formatted(k, 'count')} of {formatted(n, 'count')} {self.of}"
-        )
+        if n == 1 and k != 0:
+            return formatted(k, self.kind)
+        return f"{formatted(k, 'count')} of {formatted(n, 'count')} {self.of}"
 
 
 def behind(store: Store, key: str) -> Behind:
@@ -125,9 +123,8 @@ def _of_finding(store: Store, name: str) -> Behind:
     reader = Reader(store, [], _context(store, context))
     evidence = reader.ask(made.cause, {}, reader.context)
     if evidence and "session_id" not in evidence[0]:
-        return Behind(
-            title=title, of="", parts={}, closed="Its evidence is of files, not of sessions: its page lists it."
-        )
+        closed = "Its evidence is of files, not of sessions: its page lists it."
+        return Behind(title=title, of="", parts={}, closed=closed)
     ids = [row["session_id"] for row in evidence if row["session_id"]]
     return Behind(title=title, of="rows of evidence", parts=ranked_evidence(ids, _unasked))
 
@@ -169,11 +166,9 @@ def _of_candidate(store: Store, rest: str) -> Behind:
     whole = arms_of(store, outcome, [column for column in columns.split(",") if column])
     if name not in whole.groups or what not in ATTEMPTS:
         raise UsageError(f"{rest[:200]!r} names no candidate's attempts.", f"What is one of {', '.join(ATTEMPTS)}.")
-    parts = [(o.session_id, o.outcome or 0, 1) for o in ATTEMPTS[what](whole, name)]
-    words = what.replace("_", " ")
-    return Behind(
-        title=f"{without_keys_in(name)}: {words}", of=outcome, parts=ranked_evidence(parts, _unasked), kind="number"
-    )
+    counted = [(o.session_id, o.outcome or 0, 1) for o in ATTEMPTS[what](whole, name)]
+    title = f"{without_keys_in(name)}: {what.replace('_', ' ')}"
+    return Behind(title=title, of=outcome, parts=ranked_evidence(counted, _unasked), kind="number")
 
 
 def _of_study(store: Store, name: str, figure: str, context: str) -> Behind:

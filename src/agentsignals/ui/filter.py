@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import date, datetime, time
 from itertools import groupby
 from math import isfinite
@@ -106,7 +107,10 @@ def _signal(path: str) -> Signal:
 
 def _value(signal: Signal, operator: str, text: str) -> float | str:
     if signal.type in ("int", "float"):
-        return _number(signal, text)
+        with suppress(ValueError):
+            if isfinite(number := float(text)):
+                return number
+        raise Refused(f"{signal.path} is a number, not “{text}”")
     if operator not in ("=", "!="):
         raise Refused(f"{signal.path} ({signal.type}) has no order; it can be =, != or absent")
     if signal.type == "bool":
@@ -118,16 +122,6 @@ def _value(signal: Signal, operator: str, text: str) -> float | str:
     if not text:
         raise Refused(f"{signal.path}{operator} lacks a value")
     return text if signal.type == "list[str]" else msgspec.json.encode(text).decode()
-
-
-def _number(signal: Signal, text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if not isfinite(number):
-        raise Refused(f"{signal.path} is a number, not “{text}”")
-    return number
 
 
 # The filter that all pages share: it stands in the address, and gives a condition over `sessions s`.
@@ -251,7 +245,9 @@ def carried(words: Mapping[str, object]) -> str:
 def filtered(query: Query, snapshot: Snapshot) -> Filter:
     """The filter that an address holds."""
     words = words_of(query)
-    offered = snapshot.kept("filter:offered", lambda: _offered(snapshot))
+    offered = snapshot.kept(
+        "filter:offered", lambda: {word: [row["v"] for row in snapshot.rows(sql)] for word, sql in _OFFERED.items()}
+    )
     asked = _Asked(words, offered, snapshot)
     words = {word: value for word, value in words.items() if word not in asked.unread}
     # The builder's fields are in `where` by now, and another filter begins at its first page.
@@ -269,10 +265,6 @@ def filtered(query: Query, snapshot: Snapshot) -> Filter:
         notes=asked.notes,
         offered=offered,
     )
-
-
-def _offered(snapshot: Snapshot) -> dict[str, list[str]]:
-    return {word: [row["v"] for row in snapshot.rows(sql)] for word, sql in _OFFERED.items()}
 
 
 def _parts(word: str, text: str, asked: _Asked) -> list[tuple[str, str]]:
@@ -410,12 +402,9 @@ class _Asked:
 
     def _cost(self, word: str) -> float | None:
         text = self._words.get(word, "")
-        try:
-            number = float(text)
-        except ValueError:
-            number = float("nan")
-        if isfinite(number):
-            return number
+        with suppress(ValueError):
+            if isfinite(number := float(text)):
+                return number
         if text:
             self.unread.add(word)
             self.notes.append(f"Left out: {word} is a number of dollars, not “{cut(text)}”.")

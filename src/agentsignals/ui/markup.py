@@ -197,7 +197,12 @@ def changes(
             made.append(
                 Change(path=path, op=rows[0]["op"] if rows else "create" if text.creates else "modify", lines=lines)
             )
-    return list(_bounded(made))
+    left = MOST_LINES
+    for change in made:
+        change.left_out = max(len(change.lines) - left, 0)
+        change.lines = change.lines[: max(left, 0)]
+        left -= len(change.lines)
+    return made
 
 
 def texts_of(call: Mapping[str, Any], edits: Sequence[dict[str, Any]]) -> list[tuple[str, EditText]]:
@@ -207,18 +212,6 @@ def texts_of(call: Mapping[str, Any], edits: Sequence[dict[str, Any]]) -> list[t
         paths = dict.fromkeys(edit["path"] for edit in edits)
         return command_texts(call["command"] or "", paths, has_failed=call["status"] == "error")
     return [(call["path"] or "", text) for text in edit_texts(call["arguments"], call["argument_roles"])]
-
-
-def _bounded(made: list[Change]) -> Iterator[Change]:
-    left = MOST_LINES
-    for change in made:
-        change.left_out = max(len(change.lines) - left, 0)
-        change.lines = change.lines[: max(left, 0)]
-        left -= len(change.lines)
-        if change.lines or not change.left_out:
-            yield change
-        else:
-            yield Change(path=change.path, op=change.op, lines=[], left_out=change.left_out)
 
 
 def _of_text(text: EditText, row: dict[str, Any], path: str) -> list[Line]:
@@ -232,11 +225,8 @@ def _of_text(text: EditText, row: dict[str, Any], path: str) -> list[Line]:
 
 def _of_whole(text: EditText, rows: Sequence[dict[str, Any]], path: str) -> list[Line]:
     """A file written whole: where the trace says what changed in it, only those lines are marked."""
-    places = [
-        (r["start_line"], r["end_line"])
-        for r in rows
-        if r["start_line"] and not r["whole_file"] and r["op"] == "modify"
-    ]
+    modified = [r for r in rows if r["start_line"] and not r["whole_file"] and r["op"] == "modify"]
+    places = [(r["start_line"], r["end_line"]) for r in modified]
     lines = _coloured(text.new.removesuffix("\n").split("\n"), path)
     if not places:
         return [Line("+", None, n, line) for n, line in enumerate(lines, 1)]

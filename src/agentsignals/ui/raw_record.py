@@ -151,7 +151,8 @@ def _of_document(data: bytes, event: dict[str, Any]) -> _Record | str:
         document = msgspec.json.decode(bytes(data))
     except _UNREADABLE:
         return "no_line"
-    lists = [document] if isinstance(document, list) else [v for v in document.values() if _is_records(v)]
+    held = [document] if isinstance(document, list) else document.values()
+    lists = [v for v in held if v is document or (isinstance(v, list) and all(isinstance(i, dict | list) for i in v))]
     words = (event["text"] or "").strip()[:60]
     if not lists and event["line"] == 1:
         return _Record(document, is_json=True)  # the file is the record
@@ -164,10 +165,6 @@ def _of_document(data: bytes, event: dict[str, Any]) -> _Record | str:
                 part = next((p for p in parts or () if any(words in text for text in _texts(p))), record)
                 return _Record(part, is_json=True)
     return "no_record"
-
-
-def _is_records(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, dict | list) for item in value)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -239,10 +236,18 @@ class Pictures(NamedTuple):
 
 
 def pictures_of(snapshot: Snapshot, session: Session) -> Pictures:
-    """Return the pictures of a session whose trace is unchanged since it was read."""
+    """Return the pictures of a session. None of a file that was changed since `analyze` read it, or is gone."""
     made = Pictures({}, [], 0, f"picture-{secrets.token_hex(16)}")
     room = MOST_BYTES
-    for seq in sorted(set(_candidates(session))):
+    # Events whose line may hold pictures, as on the page of a session.
+    attached = {turn.seq for turn in session.turns if turn.kind == "attachment"}
+    seqs = {event.seq for event in session.events if event.seq in attached or IMAGE.search(event.text or "")}
+    for call in session.tool_calls:
+        if call.result_seq is not None and 0 <= call.result_seq < len(session.events):
+            is_empty = call.class_ in ("mcp", "other") and not session.events[call.result_seq].n_chars
+            if is_empty or IMAGE_FILE.search(call.path or ""):
+                seqs.add(call.result_seq)
+    for seq in sorted(seqs):
         for picture in raw_line(snapshot, session.session_id, seq).pictures:
             room -= len(picture.source)
             if room < 0:
@@ -251,17 +256,3 @@ def pictures_of(snapshot: Snapshot, session: Session) -> Pictures:
                 made.of_event.setdefault(seq, []).append(len(made.each))
                 made.each.append(picture)
     return made
-
-
-def _candidates(session: Session) -> Iterator[int]:
-    """Events whose line may hold pictures, as on the page of a session."""
-    attached = {turn.seq for turn in session.turns if turn.kind == "attachment"}
-    for event in session.events:
-        if event.seq in attached or IMAGE.search(event.text or ""):
-            yield event.seq
-    for call in session.tool_calls:
-        if call.result_seq is None or not 0 <= call.result_seq < len(session.events):
-            continue
-        is_empty = call.class_ in ("mcp", "other") and not session.events[call.result_seq].n_chars
-        if is_empty or IMAGE_FILE.search(call.path or ""):
-            yield call.result_seq

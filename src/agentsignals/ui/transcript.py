@@ -359,30 +359,22 @@ class EntryBuilder:
         entry.changes = changes(texts_of(call, edits), edits, in_colours)
         for change in entry.changes:
             change.path = self._near(change.path)
-        entry.edits = [
-            self._edited(path, [e for e in edits if e["path"] == path])
-            for path in list(dict.fromkeys(row["path"] for row in edits))
-        ]
+        for path in dict.fromkeys(row["path"] for row in edits):
+            rows = [edit for edit in edits if edit["path"] == path]
+            added, removed = ([row[name] for row in rows if row[name] is not None] for name in ("added", "removed"))
+            counts = {"added": sum(added) if added else None, "removed": sum(removed) if removed else None}
+            op, line = rows[0]["op"], rows[0]["start_line"]
+            entry.edits.append(Edited(path=self._near(path), op=op, line=line, **counts))
         result = events.get(call["result_seq"])
         if result is not None:
             entry.result = self._event(result)
-            entry.result.text = _result(call, result, entry.failed)
+            entry.result.text = _result_text(call, result, entry.failed)
             if IMAGE_FILE.search(call["path"] or "") or (call["class"] in ("mcp", "other") and not result["n_chars"]):
                 entry.pictures = result["seq"]
 
     def _near(self, text: str) -> str:
         """Without the folder that the session worked in."""
         return text.replace(self._cwd, "") if self._cwd else text
-
-    def _edited(self, path: str, rows: list[dict[str, Any]]) -> Edited:
-        added, removed = ([row[name] for row in rows if row[name] is not None] for name in ("added", "removed"))
-        return Edited(
-            path=self._near(path),
-            op=rows[0]["op"],
-            line=rows[0]["start_line"],
-            added=sum(added) if added else None,
-            removed=sum(removed) if removed else None,
-        )
 
 
 def _whole(call: dict[str, Any], line: str) -> Markup | str:
@@ -412,7 +404,7 @@ def _plan(call: dict[str, Any]) -> str:
     return "\n\n".join([*plans[:1], "\n".join(steps)])[:MOST_CHARS].strip()
 
 
-def _result(call: dict[str, Any], row: dict[str, Any], failed: bool) -> Shown:
+def _result_text(call: dict[str, Any], row: dict[str, Any], failed: bool) -> Shown:
     """Return a call's result, in the colours of the file that was read."""
     text, n_chars = row["text"] or "", row["n_chars"] or 0
     brief = text[:FAILED_CHARS] if failed else text[:110]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -101,7 +101,13 @@ def treatments(snapshot: Snapshot) -> list[dict[str, Any]]:
         # Where no verifier spoke of any, what gave up is no rate: only failures could be known.
         if not row["verified"]:
             row["judged"] = row["steps"]["solved"]["recorded"] = 0
-        row["interval"] = rate_interval(_by_task(row["judgements"]) if row["judged"] else [])
+        # Solved and judged attempts of each task: attempts at one task are alike, and tasks are what was drawn.
+        counted: dict[str, list[int]] = {}
+        for attempt in row["judgements"] if row["judged"] else ():
+            pair = counted.setdefault(attempt["task"], [0, 0])
+            pair[0] += attempt["solved"]
+            pair[1] += 1
+        row["interval"] = rate_interval([(float(k), float(n)) for k, n in counted.values()])
     return rows
 
 
@@ -144,24 +150,13 @@ def _counted(snapshot: Snapshot, columns: Sequence[str], steps: dict[str, Step],
     return rows
 
 
-def _by_task(judgements: Iterable[dict[str, Any]]) -> list[tuple[float, float]]:
-    """Solved and judged attempts of each task: attempts at one task are alike, and tasks are what was drawn."""
-    counted: dict[str, list[int]] = {}
-    for attempt in judgements:
-        pair = counted.setdefault(attempt["task"], [0, 0])
-        pair[0] += attempt["solved"]
-        pair[1] += 1
-    return [(float(k), float(n)) for k, n in counted.values()]
-
-
 def attempts_page(snapshot: Snapshot, query: Query) -> Page:
     """Attempts whose sessions fit the filter, and above them the treatments there are."""
     # Attempts are all of eval runs: whose sessions the pages before showed is no choice among them.
     choice = filtered(Query(query.with_(context="").removeprefix("?")), snapshot)
     choice = choice._replace(offered={**choice.offered, "context": []})
-    data_sets = [
-        row["v"] for row in snapshot.kept("attempts:data sets", lambda: snapshot.rows(sql("attempts.data_sets")))
-    ]
+    of_data_sets = snapshot.kept("attempts:data sets", lambda: snapshot.rows(sql("attempts.data_sets")))
+    data_sets = [row["v"] for row in of_data_sets]
     dataset = query.choice("dataset", data_sets)
     where = Where()
     where.equals("dataset", "dataset", dataset)
@@ -206,19 +201,17 @@ def failures_page(snapshot: Snapshot, query: Query) -> Page:
         note = "There is no eval attempt. Attempts come from eval runs: agentsignals analyze RUNS reads them."
         return Page("note.html.j2", "Failures", {"note": note, "where": "/attempts", "there": "Attempts"})
     by = [column for column in query.text("by").split(",") if column]
-    made = snapshot.recent(("failures", *by), lambda: _failure_map(snapshot, by))
+    made: FailureMap = snapshot.recent(("failures", *by), lambda: question(by).answer(snapshot.rows))
     counted = {c.name: {share.name: share for share in c.classes} for c in made.candidates}
     rules = [rule for rule in RULES if any(rule.name in shares for shares in counted.values())]
     candidate = query.choice("candidate", counted)
     chosen = query.choice("class", [rule.name for rule in RULES])
     which = query.choice("which", ("first", "retries"))
-    listed = [
-        f
-        for f in made.listed
-        if candidate in ("", f.candidate)
-        and chosen in ("", f.name)
-        and which in ("", "retries" if f.attempt else "first")
-    ]
+    listed = []
+    for f in made.listed:
+        is_of = candidate in ("", f.candidate) and chosen in ("", f.name)
+        if is_of and which in ("", "retries" if f.attempt else "first"):
+            listed.append(f)
     part = part_of(query, SIZE, len(listed))
     filled = {
         "made": made,
@@ -242,11 +235,6 @@ def failures_page(snapshot: Snapshot, query: Query) -> Page:
     return Page("failures.html.j2", "Failures", filled)
 
 
-def _failure_map(snapshot: Snapshot, by: list[str]) -> FailureMap:
-    made: FailureMap = question(by).answer(snapshot.rows)
-    return made
-
-
 # Candidates of an eval against each other, as `agentsignals compare` has it; each number opens its attempts.
 
 MOST_COMPARED = 25
@@ -264,15 +252,20 @@ def compare_page(snapshot: Snapshot, query: Query) -> Page:
     outcome = query.text("outcome_by") or "reward"
     by = [column for column in query.text("by").split(",") if column]
     base, other = query.text("a"), query.text("b")
-    weight = _weight(query.text("weight"))
+    try:
+        weight = float(query.text("weight") or 1)
+    except ValueError as problem:
+        typed = query.text("weight")[:80]
+        raise UsageError(f"{typed!r} is no weight of a regression.", "1 counts it as much as a gain.") from problem
     whole = snapshot.kept(("arms", outcome, *by), lambda: arms_of(snapshot.store, outcome, by))
     base = base if base in whole.groups else ""  # one of other columns may still stand in the address
-    if weight == 1:
-        comparison = snapshot.kept(
-            ("compare", outcome, *by, "|", base), lambda: _comparison(snapshot, outcome, by, base, 1.0)
-        )
-    else:  # any number may be typed: not each is kept
-        comparison = _comparison(snapshot, outcome, by, base, weight)
+
+    def made() -> Comparison:
+        rows = rows_of(snapshot.store, outcome)
+        return compare(outcome_rule(outcome), rows, by, base or None, regression_weight=weight)
+
+    # Any weight may be typed: only the comparison without one is kept.
+    comparison = snapshot.kept(("compare", outcome, *by, "|", base), made) if weight == 1 else made()
     shown = [c for c in comparison.candidates if not other or c.name in (other, comparison.baseline)][:MOST_COMPARED]
     tasks = _tasks(whole, comparison, other) if other in whole.groups and other != comparison.baseline else []
 
@@ -302,7 +295,7 @@ def compare_page(snapshot: Snapshot, query: Query) -> Page:
         "outcomes": OUTCOMES,
         "measures": MEASURES,
         "opens": opens,
-        "figure": _figure,
+        "figure": lambda value, yes_or_no: formatted(value, "share" if yes_or_no else "number"),
         "gap": gap_text,
         "signed": signed,
         "worth": weight_text,
@@ -312,18 +305,6 @@ def compare_page(snapshot: Snapshot, query: Query) -> Page:
         "query": query,
     }
     return Page("compare.html.j2", "Compare", filled)
-
-
-def _comparison(snapshot: Snapshot, outcome: str, by: list[str], base: str, weight: float) -> Comparison:
-    return compare(outcome_rule(outcome), rows_of(snapshot.store, outcome), by, base or None, regression_weight=weight)
-
-
-def _weight(text: str) -> float:
-    """Return the weight of a regression. UsageError for what is no number."""
-    try:
-        return float(text or 1)
-    except ValueError as problem:
-        raise UsageError(f"{text[:80]!r} is no weight of a regression.", "1 counts it as much as a gain.") from problem
 
 
 def _tasks(whole: Arms, comparison: Comparison, other: str) -> list[dict[str, Any]]:
@@ -343,10 +324,6 @@ def _tasks(whole: Arms, comparison: Comparison, other: str) -> list[dict[str, An
         first = left[task][0], right[task][0]
         rows.append({"task": first[0].task, "a": means[0], "b": means[1], "of": (len(a), len(b)), "first": first})
     return sorted(rows, key=lambda row: (-abs(row["b"] - row["a"]), row["b"] - row["a"]))
-
-
-def _figure(value: float | None, yes_or_no: bool) -> str:
-    return formatted(value, "share" if yes_or_no else "number")
 
 
 PAGES = (

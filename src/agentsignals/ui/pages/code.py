@@ -3,9 +3,10 @@ that were changed again and again. What nobody can be told of stands beside ever
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
-from agentsignals.ui.page import NotFound, Page, Part, Query, Route, Where, part_of
+from agentsignals.ui.page import NotFound, Page, Query, Route, Where, part_of
 from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Snapshot
 
@@ -50,20 +51,27 @@ def page(snapshot: Snapshot, query: Query) -> Page:
     where = Where()
     where.equals("repo", "repo", repo)
     where.equals("mode", "mode", query.text("mode"))
-    part, commits = _commits(snapshot, query, where)
+    where.add("relation IS NOT NULL")
+    total = snapshot.rows(sql("code.count", where=where.text()), where.values)[0]["n"]
+    part = part_of(query, SIZE, total)
+    newest = f"{where.text()} ORDER BY committed_at DESC, commit_sha LIMIT $size OFFSET $start"
+    asked = sql("code.commits", lines=_COLUMNS, where=newest)
+    # Stretches of files that many calls changed; a line's number is the one it had right after the call.
+    places = sql("code.places", region_lines=REGION_LINES, in_repository=sql("code.in_repository") if repo else "")
+    bounds = {"fewest": FEWEST_TOUCHES, "most": MOST_PLACES} | ({"repo": repo} if repo else {})
     filled = {
         "repos": repos,
         "shown": shown,
         "whole": {key: sum(row[key] for row in shown) for key in _SUMMED},
         "repo": repo,
         "owners": OWNERS,
-        "commits": commits,
+        "commits": snapshot.rows(asked, {**where.values, "size": SIZE, "start": part.start}),
         "part": part,
         "alive": _alive(snapshot, repo),
         "modes": [row["mode"] for row in snapshot.rows(sql("code.modes"))],
         "mode": query.text("mode"),
         "findings": _weaknesses(snapshot, repo),
-        "places": _places(snapshot, repo, context if snapshot.contexts - {context} else ""),
+        "places": snapshot.rows(places, bounds, context if snapshot.contexts - {context} else ""),
         "context": context,
         "others": sorted(snapshot.contexts - {context}),
         "region_lines": REGION_LINES,
@@ -74,16 +82,6 @@ def page(snapshot: Snapshot, query: Query) -> Page:
 
 
 _SUMMED = ("commits", "attributed", "added", "written", "kept", "written_in_files", *(owner.key for owner in OWNERS))
-
-
-def _commits(snapshot: Snapshot, query: Query, where: Where) -> tuple[Part, list[dict[str, Any]]]:
-    """Return the commits linked to sessions, newest first."""
-    where.add("relation IS NOT NULL")
-    total = snapshot.rows(sql("code.count", where=where.text()), where.values)[0]["n"]
-    part = part_of(query, SIZE, total)
-    newest = f"{where.text()} ORDER BY committed_at DESC, commit_sha LIMIT $size OFFSET $start"
-    asked = sql("code.commits", lines=_COLUMNS, where=newest)
-    return part, snapshot.rows(asked, {**where.values, "size": SIZE, "start": part.start})
 
 
 def _alive(snapshot: Snapshot, repo: str) -> list[dict[str, Any]]:
@@ -106,21 +104,11 @@ def _weaknesses(snapshot: Snapshot, repo: str) -> dict[str, Any]:
     rows = snapshot.rows(sql("code.worst_weaknesses", where=where.text()), {**where.values, "most": MOST_FINDINGS})
     total = sum(row["n"] for row in counted)
     unknown = sum(row["n"] for row in counted if row["owner"] in (None, "unknown"))
-    return {"scans": scans, "rows": rows, "total": total, "unknown": unknown, "rules": _rules(counted)}
-
-
-def _rules(counted: list[dict[str, Any]]) -> list[tuple[str, int]]:
-    rules: dict[str, int] = {}
+    by_rule: Counter[str] = Counter()
     for row in counted:
-        rules[row["rule"]] = rules.get(row["rule"], 0) + row["n"]
-    return sorted(rules.items(), key=lambda item: (-item[1], item[0]))
-
-
-def _places(snapshot: Snapshot, repo: str, context: str) -> list[dict[str, Any]]:
-    """Stretches of files that many calls changed; a line's number is the one it had right after the call."""
-    asked = sql("code.places", region_lines=REGION_LINES, in_repository=sql("code.in_repository") if repo else "")
-    values = {"fewest": FEWEST_TOUCHES, "most": MOST_PLACES} | ({"repo": repo} if repo else {})
-    return snapshot.rows(asked, values, context)
+        by_rule[row["rule"]] += row["n"]
+    rules = sorted(by_rule.items(), key=lambda item: (-item[1], item[0]))
+    return {"scans": scans, "rows": rows, "total": total, "unknown": unknown, "rules": rules}
 
 
 def commit(snapshot: Snapshot, query: Query, repo: str, sha: str) -> Page:

@@ -32,16 +32,22 @@ def page(snapshot: Snapshot, query: Query) -> Page:
     chosen = f"session_id IN ({filter_.sessions})" if filter_.where.text() else "true"
     counted = every if chosen == "true" else snapshot.rows(sql("labels.counts", sessions=chosen), filter_.where.values)
     names = list(_by_number(every, "task"))
-    # The task to show where none was chosen: one that several judged, of them the one with the most
-    # labels.
-    task = query.choice(
-        "task",
-        names,
-        max(names, key=lambda name: len({r["labeller"] for r in every if r["task"] == name}) > 1, default=""),
-    )
-    labellers = _by_number([row for row in every if row["task"] == task], "labeller")
+    # Where no task was chosen: one that several judged, of them the one with the most labels.
+    judged_by = {name: {row["labeller"] for row in every if row["task"] == name} for name in names}
+    task = query.choice("task", names, max(names, key=lambda name: len(judged_by[name]) > 1, default=""))
+    every_of_task = [row for row in every if row["task"] == task]
+    labellers = _by_number(every_of_task, "labeller")
     of_task = [row for row in counted if row["task"] == task]
-    classes = _classes(task, [row for row in every if row["task"] == task])
+    # The classes in the task's order, then others that were given; none where verdicts are numbers or words.
+    declared = tasks()[task].values if task in tasks() else ()
+    classes = list(dict.fromkeys([*declared, *(row["value"] for row in every_of_task)]))
+    classes = classes if len(classes) <= MOST_CLASSES else []
+    corrected: dict[str, dict[str, Prevalence]] = {}  # of each classifier by class; nothing of one whose file is gone
+    for name in _by_number(of_task, "labeller"):
+        with suppress(SourceError):
+            if model := classifier_of(name, task):
+                values = _by_number([row for row in of_task if row["labeller"] == name], "value")
+                corrected[name] = corrected_shares(model, values)
     filled: dict[str, Any] = {
         "tasks": names,
         "task": task,
@@ -49,7 +55,7 @@ def page(snapshot: Snapshot, query: Query) -> Page:
         "labellers": {name: _by_number(of_task, "labeller").get(name, 0) for name in labellers},
         "classes": classes,
         "counts": {(row["labeller"], row["value"]): row["n"] for row in of_task},
-        "corrected": _corrected(task, of_task),
+        "corrected": corrected,
         "unsure": sum(row["unsure"] for row in of_task),
         "can_annotate": task in tasks() and tasks()[task].level != "repository",
         "query": query,
@@ -58,21 +64,11 @@ def page(snapshot: Snapshot, query: Query) -> Page:
     }
     if task:
         filled |= _listed(snapshot, query, filter_, task, list(labellers), classes)
-        filled["agreement"] = _agreement(snapshot, filter_, task, list(labellers))
-        filled["compared"] = _pair(filled["agreement"], filled["chosen"]["a"], filled["chosen"]["b"])
+        filled["agreement"] = agreement = _agreement(snapshot, filter_, task, list(labellers))
+        a, b, pairs = filled["chosen"]["a"], filled["chosen"]["b"], agreement.pairs if agreement else []
+        of_two = pairs[0] if len(pairs) == 1 and not (a and b) else None  # the only two there are
+        filled["compared"] = of_two or next((pair for pair in pairs if {pair.a, pair.b} == {a, b}), None)
     return Page("labels.html.j2", "Labels", filled)
-
-
-def _corrected(task: str, of_task: Sequence[dict[str, Any]]) -> dict[str, dict[str, Prevalence]]:
-    """Return corrected shares of each classifier by class; nothing for one whose file is gone."""
-    shares: dict[str, dict[str, Prevalence]] = {}
-    for name in _by_number(of_task, "labeller"):
-        with suppress(SourceError):
-            if model := classifier_of(name, task):
-                shares[name] = corrected_shares(
-                    model, _by_number([r for r in of_task if r["labeller"] == name], "value")
-                )
-    return shares
 
 
 def _by_number(rows: Sequence[dict[str, Any]], column: str) -> dict[str, int]:
@@ -81,14 +77,6 @@ def _by_number(rows: Sequence[dict[str, Any]], column: str) -> dict[str, int]:
     for row in rows:
         n[row[column]] = n.get(row[column], 0) + row["n"]
     return dict(sorted(n.items(), key=lambda pair: (-pair[1], pair[0])))
-
-
-def _classes(task: str, of_task: Sequence[dict[str, Any]]) -> list[str]:
-    """The classes in the task's order, then others that were given; none where verdicts are numbers or words."""
-    values = list(dict.fromkeys(row["value"] for row in of_task))
-    declared = tasks()[task].values if task in tasks() else ()
-    listed = [*declared, *(value for value in values if value not in declared)]
-    return listed if len(listed) <= MOST_CLASSES else []
 
 
 def _listed(  # noqa: PLR0913  (what was chosen, and of what)
@@ -100,7 +88,18 @@ def _listed(  # noqa: PLR0913  (what was chosen, and of what)
     chosen = {"a": a, "b": b, "class": query.choice("class", classes)}
     chosen |= {"by_a": query.choice("by_a", classes if a else ()), "by_b": query.choice("by_b", classes if b else ())}
     show = query.choice("show", SHOWN, "apart" if len(labellers) > 1 and not (a and not b) else "all")
-    items = _items(chosen, f"session_id IN ({filter_.sessions})" if filter_.where.text() else "true")
+    # With two labellers only what these said counts as different.
+    things = [f"bool_or(labeller = ${name})" for name in ("a", "b") if chosen[name]]
+    things += [
+        f"bool_or(labeller = ${name} AND label.value = $by_{name})" for name in ("a", "b") if chosen[f"by_{name}"]
+    ]
+    things += ["bool_or(label.value = $class)"] if chosen["class"] else []
+    items = sql(
+        "labels.items",
+        labels=" AND labeller IN ($a, $b)" if a and b else "",
+        sessions=f"session_id IN ({filter_.sessions})" if filter_.where.text() else "true",
+        things=" AND ".join(things or ["true"]),
+    )
     values = {"task": task, **filter_.where.values, **{name: value for name, value in chosen.items() if value}}
     where = {"apart": "n > 1 AND n_values > 1", "alike": "n > 1 AND n_values = 1", "all": "true"}[show]
     if a and b:
@@ -111,17 +110,6 @@ def _listed(  # noqa: PLR0913  (what was chosen, and of what)
         sql("labels.page", items=items, condition=where), {**values, "size": SIZE, "start": part.start}
     )
     return {"chosen": chosen, "show": show, "numbers": numbers, "part": part, "items": _with_texts(snapshot, rows)}
-
-
-def _items(chosen: dict[str, str], sessions: str) -> str:
-    """Things with their labels. With two labellers only what these said counts as different."""
-    labels = " AND labeller IN ($a, $b)" if chosen["a"] and chosen["b"] else ""
-    things = [f"bool_or(labeller = ${name})" for name in ("a", "b") if chosen[name]]
-    things += [
-        f"bool_or(labeller = ${name} AND label.value = $by_{name})" for name in ("a", "b") if chosen[f"by_{name}"]
-    ]
-    things += ["bool_or(label.value = $class)"] if chosen["class"] else []
-    return sql("labels.items", labels=labels, sessions=sessions, things=" AND ".join(things or ["true"]))
 
 
 def _with_texts(snapshot: Snapshot, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -136,25 +124,18 @@ def _with_texts(snapshot: Snapshot, rows: list[dict[str, Any]]) -> list[dict[str
     seqs = {seq for _, seq in answers.values() if seq is not None} | {r["seq"] for r in rows if r["seq"] is not None}
     asked = snapshot.rows(sql("labels.events", ids=ids), {**values, "seqs": sorted(seqs)}) if seqs else []
     events = {(r["session_id"], r["seq"]): r for r in asked}
-    return [row | _text(row, turns, events, answers[_place(row)]) for row in rows]
-
-
-def _text(
-    row: dict[str, Any],
-    turns: dict[tuple[str, int], dict[str, Any]],
-    events: dict[tuple[str, int], dict[str, Any]],
-    answer: tuple[str, int | None],
-) -> dict[str, Any]:
-    session_id, turn, seq = _place(row)
-    message = events.get((session_id, seq)) if seq is not None else turns.get((session_id, turn or 0))
-    if turn is None:
-        return {"at": seq, "text": message and message["text"], "asked": None, "answered": None}
-    return {
-        "at": message and message["seq"],
-        "text": message and message["text"],
-        "asked": turns.get((session_id, turn - 1), {}).get("text"),
-        "answered": events.get((answer[0], answer[1] or -1), {}).get("ending"),
-    }
+    made = []
+    for row in rows:
+        session_id, turn, seq = _place(row)
+        message = events.get((session_id, seq)) if seq is not None else turns.get((session_id, turn or 0))
+        about = {"at": seq, "text": message and message["text"], "asked": None, "answered": None}
+        if turn is not None:
+            answered, end = answers[_place(row)]
+            about["at"] = message and message["seq"]
+            about["asked"] = turns.get((session_id, turn - 1), {}).get("text")
+            about["answered"] = events.get((answered, end or -1), {}).get("ending")
+        made.append(row | about)
+    return made
 
 
 def _place(row: dict[str, Any]) -> tuple[str, int | None, int | None]:
@@ -170,15 +151,6 @@ def _agreement(snapshot: Snapshot, filter_: Filter, task: str, labellers: list[s
         return snapshot.kept(("labels:agreement", task), lambda: agree.among(snapshot.store, tasks()[task], names))
     only = {row["session_id"] for row in snapshot.rows(filter_.sessions, filter_.where.values)}
     return agree.among(snapshot.store, tasks()[task], names, only)
-
-
-def _pair(agreement: Several | None, a: str, b: str) -> Any:
-    """The two that were chosen, or the only two there are."""
-    if agreement is None:
-        return None
-    if len(agreement.pairs) == 1 and not (a and b):
-        return agreement.pairs[0]
-    return next((pair for pair in agreement.pairs if {pair.a, pair.b} == {a, b}), None)
 
 
 PAGES = (Route(("labels",), page, "Labels", 50),)

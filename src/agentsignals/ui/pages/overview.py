@@ -16,7 +16,7 @@ from agentsignals.redaction import without_keys_in
 from agentsignals.signals.catalog import catalogue
 from agentsignals.ui.drill_down import WITH, behind_key
 from agentsignals.ui.figures import overall
-from agentsignals.ui.filter import Filter, filtered
+from agentsignals.ui.filter import filtered
 from agentsignals.ui.page import Page, Query, Route, Where, part_of, short_ids
 from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Snapshot
@@ -64,6 +64,11 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
     filter_ = filtered(query, snapshot)
     context = query.choice("context", ("product", "eval"), snapshot.main_context)
     of_context = filter_.of_context(context)
+
+    def counted() -> dict[str, Any]:
+        totals = sql("overview.totals", where=filter_.where.text())
+        return {"contexts": snapshot.rows(totals, filter_.where.values), "overall": overall(snapshot, of_context)}
+
     filled = {
         "filter": filter_,
         "of": of_context,
@@ -72,9 +77,7 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
         "made": snapshot.soon(("findings shown", context), lambda: of(snapshot, context), WAIT_S),
         "others": sorted(snapshot.contexts - {context}),
         "is_empty": not snapshot.store.manifest.sessions,
-        **snapshot.recent(
-            ("overview", *sorted(of_context.words.items())), lambda: _counted(snapshot, filter_, of_context)
-        ),
+        **snapshot.recent(("overview", *sorted(of_context.words.items())), counted),
         **snapshot.kept("overview read", lambda: _read(snapshot)),
     }
     return Page("overview.html.j2", "Overview" if filled["is_chosen"] else "What stands out", filled)
@@ -91,11 +94,6 @@ def skipped(snapshot: Snapshot) -> list[dict[str, Any]]:
     return [
         {"reason": r, "n": n, "artifacts": files[r]} for r, n in sorted(records.items(), key=lambda p: (-p[1], p[0]))
     ]
-
-
-def _counted(snapshot: Snapshot, filter_: Filter, of_context: Filter) -> dict[str, Any]:
-    counted = sql("overview.totals", where=filter_.where.text())
-    return {"contexts": snapshot.rows(counted, filter_.where.values), "overall": overall(snapshot, of_context)}
 
 
 def _read(snapshot: Snapshot) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -13,7 +13,7 @@ from agentsignals.model import MAIN
 from agentsignals.model.prices import exact_digits, total_line
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
-from agentsignals.stats.validation import Figure, figures
+from agentsignals.stats.validation import figures
 from agentsignals.ui import page as words
 from agentsignals.ui.markup import coloured
 from agentsignals.ui.page import NotFound, Page, Query, Reply, Route
@@ -35,10 +35,6 @@ from agentsignals.ui.transcript import (
     name_of,
 )
 from agentsignals.views.session import Item
-
-if TYPE_CHECKING:
-    from agentsignals.ingest.measure import Explanation
-
 
 OUTLINE = 150
 """Turns of the outline shown at once."""
@@ -213,12 +209,30 @@ def explanation_page(snapshot: Snapshot, query: Query, session_id: str, path: st
 
     explanation = explain_session(snapshot.store, snapshot.session(session_id), path)
     about = snapshot.rows(sql("explanation.title"), {"session": explanation.session})[0]
-    lines = _lines(snapshot, explanation)
+    seqs = sorted({item.seq for item in explanation.evidence if item.seq is not None})
+    rows = snapshot.rows(sql("explanation.events"), {"session": explanation.session, "seqs": seqs}) if seqs else []
+    events = {row["seq"]: row for row in rows}
+    paths = {signal.path for signal in catalogue().values()}
+    lines = []
+    for item in explanation.evidence:
+        event = events.get(item.seq) if item.seq is not None else None
+        thread = name_of(event["thread"]) if event else ""
+        signal = item.excerpt.split(" ", 1)[0] if item.role == "input" else ""
+        lines.append(Line(item=item, event=event, thread=thread, signal=signal if signal in paths else ""))
     roles = [role for role in ROLES if any(line.item.role == role for line in lines)]
     # Only a number has a rank among those of the store.
     context = about["context"]
     value = explanation.value
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    # The sessions with a value, and with this one; not of numbers and of what is no single word.
+    same = None
+    if isinstance(value, bool | str):
+        asked = {"signal": explanation.signal, "value": msgspec.json.encode(value).decode()}
+        seen = context if snapshot.contexts - {context} else ""
+        same = snapshot.rows(sql("explanation.same_value"), asked, seen)[0]
+    # What the signal was validated with: a row of figures for each truth, the largest first.
+    measured = [figure for figure in figures() if figure.signal == explanation.signal]
+    truths = [list(of_it) for _, of_it in groupby(measured, key=lambda figure: figure.truth)]
     filled = {
         "found": explanation,
         "about": about,
@@ -227,48 +241,11 @@ def explanation_page(snapshot: Snapshot, query: Query, session_id: str, path: st
         "sum": total_line(explanation.bill),
         "in_digits": exact_digits,
         "place": (place(snapshot, context, explanation.signal, value) if is_number else None),
-        "same": _same(snapshot, about["context"], explanation),
-        "truths": _truths(explanation),
+        "same": same,
+        "truths": [(of_truth[0], of_truth) for of_truth in sorted(truths, key=lambda of_truth: -of_truth[0].n)],
         "is_flat": all(not isinstance(value, dict | list) for value in explanation.detail.values()),
     }
     return Page("explanation.html.j2", f"{explanation.signal} of {explanation.session}", filled)
-
-
-def _lines(snapshot: Snapshot, explanation: Explanation) -> list[Line]:
-    seqs = sorted({item.seq for item in explanation.evidence if item.seq is not None})
-    rows = snapshot.rows(sql("explanation.events"), {"session": explanation.session, "seqs": seqs}) if seqs else []
-    events = {row["seq"]: row for row in rows}
-    paths = {signal.path for signal in catalogue().values()}
-    lines = []
-    for item in explanation.evidence:
-        event = events.get(item.seq) if item.seq is not None else None
-        signal = item.excerpt.split(" ", 1)[0] if item.role == "input" else ""
-        lines.append(
-            Line(
-                item=item,
-                event=event,
-                thread=name_of(event["thread"]) if event else "",
-                signal=signal if signal in paths else "",
-            )
-        )
-    return lines
-
-
-def _same(snapshot: Snapshot, context: str, explanation: Explanation) -> dict[str, Any] | None:
-    """Count the sessions with a value, and with this value; None for numbers and for what is no single word."""
-    value = explanation.value
-    if not isinstance(value, bool | str):
-        return None
-    seen = context if snapshot.contexts - {context} else ""
-    asked = {"signal": explanation.signal, "value": msgspec.json.encode(value).decode()}
-    return snapshot.rows(sql("explanation.same_value"), asked, seen)[0]
-
-
-def _truths(explanation: Explanation) -> list[tuple[Figure, list[Figure]]]:
-    """Return the validation of a signal by truth, the largest first."""
-    measured = [figure for figure in figures() if figure.signal == explanation.signal]
-    by_truth = [list(of_it) for _, of_it in groupby(measured, key=lambda figure: figure.truth)]
-    return [(of_truth[0], of_truth) for of_truth in sorted(by_truth, key=lambda of_truth: -of_truth[0].n)]
 
 
 # The line of the file behind an event, and the pictures it holds.

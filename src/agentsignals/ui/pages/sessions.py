@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from threading import Thread
 from typing import Any, get_args
 
@@ -93,19 +94,29 @@ def search_page(snapshot: Snapshot, query: Query) -> Page:
     """Show the sessions that match, each with its passages."""
     text, filter_ = query.text("q"), filtered(query, snapshot)
     kind = query.choice("kind", KINDS)
-    making = snapshot.kept("search:index", lambda: _begun(snapshot.store)) if text else None
+
+    def begun() -> IndexBuild:
+        making = IndexBuild(snapshot.store)
+        making.start()
+        return making
+
+    making = snapshot.kept("search:index", begun) if text else None
     if making is not None:
         making.join(WAIT_S)
         if making.problem is not None:
             raise making.problem
-    results = _results(snapshot, query, filter_, kind)
+    results = _results(snapshot, query, filter_, kind) if text else Results(text="")
+    session_id = ""  # of the session whose id was typed
+    if len(text) >= _SHORTEST_ID and " " not in text:
+        with suppress(StoreError):
+            session_id = snapshot.store.resolve(text)
     part = part_of(query, SIZE_OF_SEARCH, results.n_sessions)
     filled = {
         "text": text,
         "results": results,
         "notes": [*results.notes, *([making.note] if making is not None and making.note else [])],
         "share": making.share if making is not None and making.is_alive() else None,
-        "session_id": _session_named(snapshot.store, text),
+        "session_id": session_id,
         "pieces": pieces,
         "kinds": KINDS,
         "kind": kind,
@@ -129,12 +140,12 @@ def pieces(hit: Hit) -> Iterator[tuple[str, bool]]:
 
 
 def _results(snapshot: Snapshot, query: Query, filter_: Filter, kind: str) -> Results:
-    text = query.text("q")
-    if not text:
-        return Results(text="")
+    text, among = query.text("q"), None
+    if filter_.where.text():
+        among = {row["session_id"] for row in snapshot.rows(filter_.sessions, filter_.where.values)}
     options: dict[str, Any] = {
         "kinds": [kind] if kind else (),
-        "among": _among(snapshot, filter_),
+        "among": among,
         "order": query.choice("order", ORDERS, "newest"),
         "limit": SIZE_OF_SEARCH,
         "complete": False,
@@ -144,26 +155,6 @@ def _results(snapshot: Snapshot, query: Query, filter_: Filter, kind: str) -> Re
     results = search(snapshot.store, text, start=start, **options)
     last = part_of(query, SIZE_OF_SEARCH, results.n_sessions).start
     return results if last == start else search(snapshot.store, text, start=last, **options)
-
-
-def _among(snapshot: Snapshot, filter_: Filter) -> set[str] | None:
-    if not filter_.where.text():
-        return None
-    return {row["session_id"] for row in snapshot.rows(filter_.sessions, filter_.where.values)}
-
-
-def _begun(store: Store) -> IndexBuild:
-    making = IndexBuild(store)
-    making.start()
-    return making
-
-
-def _session_named(store: Store, text: str) -> str:
-    """The session whose id was typed; empty where none has it."""
-    try:
-        return store.resolve(text) if len(text) >= _SHORTEST_ID and " " not in text else ""
-    except StoreError:
-        return ""
 
 
 # Two sessions or attempts side by side: what is known of each, how their signals differ, what each did when.
@@ -185,16 +176,8 @@ def pair_page(snapshot: Snapshot, query: Query) -> Page:
         return _of_task(snapshot, query)
     if not all(ids):
         # Sessions to put beside this one: attempts at its task, or those of its place, nearest in time first.
-        return Page(
-            "pair.html.j2",
-            "Side by side",
-            {
-                "query": query,
-                "near": snapshot.rows(sql("pair.nearby"), {"session": snapshot.store.resolve(ids[0])})
-                if ids[0]
-                else [],
-            },
-        )
+        near = snapshot.rows(sql("pair.nearby"), {"session": snapshot.store.resolve(ids[0])}) if ids[0] else []
+        return Page("pair.html.j2", "Side by side", {"query": query, "near": near})
     facts = []
     for session_id in ids:
         facts += snapshot.rows(sql("pair.facts"), {"session": snapshot.store.resolve(session_id)})
@@ -206,6 +189,10 @@ def pair_page(snapshot: Snapshot, query: Query) -> Page:
     words = [row for row in snapshot.rows(sql("pair.words"), pair) if row["signal"] in declared]
     [alignment] = align([snapshot.store.session(side) for side in pair.values()], {})
     rows = shown(alignment.rows)
+    others = []  # further attempts at the task of the first, to put beside it
+    if facts[0]["task_id"] is not None:
+        known = {"task": facts[0]["task_id"], "shown": [side["session_id"] for side in facts]}
+        others = snapshot.rows(sql("pair.other_attempts"), known)
     filled = {
         "sides": facts,
         "names": _short_names(facts),
@@ -219,7 +206,7 @@ def pair_page(snapshot: Snapshot, query: Query) -> Page:
         "words_apart": words[:MOST_SIGNALS],
         "declared": declared,
         "query": query,
-        "others": _others(snapshot, facts),
+        "others": others,
     }
     return Page("sides.html.j2", "Side by side", filled)
 
@@ -272,14 +259,6 @@ def _short_names(facts: list[dict[str, Any]]) -> list[str]:
         if len(set(names)) == len(facts):
             return [f"attempt {int(name) + 1}" if keys == ("attempt",) else name for name in names]
     return ["a", "b"]
-
-
-def _others(snapshot: Snapshot, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Further attempts at the task of the first, to put beside it."""
-    if facts[0]["task_id"] is None:
-        return []
-    asked = sql("pair.other_attempts")
-    return snapshot.rows(asked, {"task": facts[0]["task_id"], "shown": [side["session_id"] for side in facts]})
 
 
 PAGES = (

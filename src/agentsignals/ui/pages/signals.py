@@ -96,14 +96,14 @@ def _values(snapshot: Snapshot, signal: Signal, of: Filter, spread: Spread | Non
         return {"values": [], "ends": [("Highest", high), ("Lowest", low)]}
     if signal.type in ("bool", "str", "enum"):
         rows = snapshot.rows(sql("signal.values", chosen=chosen(of)), {**values, "most": MOST_VALUES}, seen)
-        return {"values": [row | {"link": _to_value(of, signal, row["value"])} for row in rows], "ends": []}
+        for row in rows:
+            value = msgspec.json.decode(row["value"])
+            plain = str(value).lower() if signal.type == "bool" else value
+            # No link to a text that would be taken for more than one condition.
+            is_one = ";" not in plain and plain == plain.strip()
+            row["link"] = of.also("/sessions", f"{signal.path}={plain}") if is_one else ""
+        return {"values": rows, "ends": []}
     return {"values": [], "ends": [("Longest", ends("length(value) DESC"))]}
-
-
-def _to_value(of: Filter, signal: Signal, value: str) -> str:
-    """The sessions with a value; none of a text that would be taken for more than one condition."""
-    plain = str(msgspec.json.decode(value)).lower() if signal.type == "bool" else msgspec.json.decode(value)
-    return "" if ";" in plain or plain != plain.strip() else of.also("/sessions", f"{signal.path}={plain}")
 
 
 PAGES = (Route(("signals",), signals_page, "Signals", 60), Route(("signal", "*"), signal_page, below="/signals"))

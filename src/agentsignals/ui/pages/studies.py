@@ -68,9 +68,9 @@ def _page(snapshot: Snapshot, name: str, context: str) -> Page:
 def _cell_url(column: str, value: Any) -> str:
     """The sessions of an agent, a model, a tool or a file that a cell names; empty for other cells."""
     word = _FILTERS.get(column)
-    return (
-        f"/sessions?{urlencode({word: value}, errors='replace')}" if word and isinstance(value, str) and value else ""
-    )
+    if not word or not isinstance(value, str) or not value:
+        return ""
+    return f"/sessions?{urlencode({word: value}, errors='replace')}"
 
 
 PAGES = (Route(("studies",), contents, "Studies", 70), Route(("studies", "*"), page, below="/studies"))
