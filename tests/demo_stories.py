@@ -57,13 +57,9 @@ class Story(Struct, kw_only=True):
 _REPOS = {
     "orchard": ("src/orchard/pricing.py", "src/orchard/basket.py", "src/orchard/cli.py", "tests/test_pricing.py"),
     "lantern": ("app/routes/login.ts", "app/session.ts", "app/components/Header.tsx", "app/session.test.ts"),
-    "gearbox": (
-        "internal/queue/worker.go",
-        "internal/queue/retry.go",
-        "cmd/gearbox/main.go",
-        "internal/queue/retry_test.go",
-    ),
-}
+    "gearbox": ("internal/queue/worker.go", "internal/queue/retry.go", "cmd/gearbox/main.go",
+                "internal/queue/retry_test.go"),
+}  # fmt: skip
 _TESTS = {"orchard": "python -m pytest tests -q", "lantern": "npm test", "gearbox": "go test ./..."}
 _AGENTS = (
     ("claude-code", "claude-opus-4-5-20251101"),
@@ -105,69 +101,41 @@ def _story(number: int, chance: random.Random) -> Story:
     format_name, model = _AGENTS[number % len(_AGENTS)]
     beats: list[Beat] = []
     for turn in range(chance.choice((1, 1, 2, 3, 3, 4, 6, 9))):
-        path = chance.choice(_REPOS[repo])
-        beats.append(
-            Beat(
-                kind="prompt",
-                wait_s=chance.uniform(20, 400),
-                text=chance.choice(_OPENINGS).format(path=path) if turn == 0 else chance.choice(_FOLLOW_UPS),
-            )
-        )
-        beats += _response(repo, path, turn, chance)
-    start = START_US + number * 86_400_000_000 * 5 // 6 + chance.randrange(6 * 3600) * 1_000_000
-    return Story(
-        number=number,
-        session_id=str(uuid.UUID(int=chance.getrandbits(128), version=4)),
-        format=format_name,
-        model=model,
-        repo=repo,
-        cwd=f"/home/dev/{repo}",
-        branch="main" if chance.random() < 0.6 else f"work/{number}",
-        start_us=start,
-        beats=beats,
-    )
+        path, wait_s = chance.choice(_REPOS[repo]), chance.uniform(20, 400)
+        text = chance.choice(_OPENINGS).format(path=path) if turn == 0 else chance.choice(_FOLLOW_UPS)
+        beats += [Beat(kind="prompt", wait_s=wait_s, text=text), *_response(repo, path, turn, chance)]
+    start_us = START_US + number * 86_400_000_000 * 5 // 6 + chance.randrange(6 * 3600) * 1_000_000
+    session_id = str(uuid.UUID(int=chance.getrandbits(128), version=4))
+    branch = "main" if chance.random() < 0.6 else f"work/{number}"
+    return Story(number=number, session_id=session_id, format=format_name, model=model, repo=repo,
+                 cwd=f"/home/dev/{repo}", branch=branch, start_us=start_us, beats=beats)  # fmt: skip
 
 
-def _response(repo: str, path: str, turn: int, chance: random.Random) -> list[Beat]:
-    beats = [
-        Beat(kind="think", wait_s=3, text=f"The request is about {path}. I should read it before I change anything.")
-    ]
+def _response(repo: str, path: str, turn: int, chance: random.Random) -> Iterator[Beat]:
+    yield Beat(kind="think", wait_s=3, text=f"The request is about {path}. I should read it before I change anything.")
     for other in chance.sample(_REPOS[repo], chance.randint(1, 3)):
-        beats.append(
-            Beat(kind="read", wait_s=2, path=other, result="\n".join(f"{n}\tline {n} of {other}" for n in range(1, 40)))
-        )
+        lines = "\n".join(f"{n}\tline {n} of {other}" for n in range(1, 40))
+        yield Beat(kind="read", wait_s=2, path=other, result=lines)
     if chance.random() < 0.5:
-        beats.append(Beat(kind="search", wait_s=2, text="discount", path="", result=f"{path}:12: discount = 0"))
+        yield Beat(kind="search", wait_s=2, text="discount", path="", result=f"{path}:12: discount = 0")
     if chance.random() < 0.12:
-        beats.append(Beat(kind="interrupt", wait_s=4))
-        return beats
+        yield Beat(kind="interrupt", wait_s=4)
+        return
     for n in range(chance.randint(0, 3)):
-        beats.append(_edit(path, turn, n, chance))
+        edit = _edit(path, turn, n, chance)
         if chance.random() < 0.08:
-            beats[-1] = Beat(
-                kind="reject", wait_s=5, text="keep the old name, only change the body", path=path, old="a", new="b"
-            )
-            return beats
+            said = "keep the old name, only change the body"
+            yield Beat(kind="reject", wait_s=5, text=said, path=path, old="a", new="b")
+            return
+        yield edit
         failed = chance.random() < 0.35
         output = "2 failed, 31 passed" if failed else "33 passed in 1.20s"
-        beats.append(Beat(kind="shell", wait_s=6, command=_TESTS[repo], result=output, failed=failed))
+        yield Beat(kind="shell", wait_s=6, command=_TESTS[repo], result=output, failed=failed)
     if chance.random() < 0.3:
-        beats.append(
-            Beat(
-                kind="shell",
-                wait_s=2,
-                command='git commit -am "Fix it"',
-                result="[main 1a2b3c4] Fix it\n 1 file changed",
-            )
-        )
-    beats.append(
-        Beat(
-            kind="say",
-            wait_s=3,
-            text=f"I changed {path} and ran the tests. The total is now rounded once, after the tax.",
-        )
-    )
-    return beats
+        committed = "[main 1a2b3c4] Fix it\n 1 file changed"
+        yield Beat(kind="shell", wait_s=2, command='git commit -am "Fix it"', result=committed)
+    said = f"I changed {path} and ran the tests. The total is now rounded once, after the tax."
+    yield Beat(kind="say", wait_s=3, text=said)
 
 
 def _edit(path: str, turn: int, n: int, chance: random.Random) -> Beat:
@@ -194,8 +162,6 @@ def usage(number: int) -> dict[str, Any]:
 
 # The demo's sessions as the agents would have written them.
 
-_CLAUDE_TOOLS = {"read": "Read", "edit": "Edit", "reject": "Edit", "search": "Grep", "shell": "Bash"}
-
 
 def _path(story: Story) -> str:
     suffix = "json" if story.format == "gemini-cli" else "jsonl"
@@ -214,73 +180,52 @@ def _lines(records: list[dict[str, Any]]) -> str:
     return "".join(json.dumps(r) + "\n" for r in records)
 
 
+def _body(beat: Beat) -> list[str]:
+    """The lines of an edit as a diff has them."""
+    before, after = beat.old.splitlines(), beat.new.splitlines()
+    return [*(f" {line}" for line in before), *(f"+{line}" for line in after[len(before) :])]
+
+
 def _claude(story: Story) -> str:
-    writer = _ClaudeWriter(story)
+    records: list[dict[str, Any]] = []
+    calls = 0
+    tools = {"read": "Read", "edit": "Edit", "reject": "Edit", "search": "Grep", "shell": "Bash"}
+
+    def add(kind: str, at: int, message: dict[str, Any], **more: Any) -> None:
+        parent = records[-1]["uuid"] if records else None
+        about = {"type": kind, "uuid": f"{story.session_id[:-4]}{len(records):04d}", "parentUuid": parent}
+        place = {"cwd": story.cwd, "gitBranch": story.branch, "version": "2.1.20"}
+        when = {"sessionId": story.session_id, "timestamp": to_iso(at)}
+        records.append({**about, **when, **place, "message": message, **more})
+
+    def assistant(at: int, block: dict[str, Any]) -> None:
+        used = usage(calls)
+        counts = {"input_tokens": used["input"], "output_tokens": used["output"],
+                  "cache_read_input_tokens": used["cache_read"],
+                  "cache_creation_input_tokens": used["cache_write"]}  # fmt: skip
+        facts = {"id": f"msg_{story.number:02d}_{calls:03d}", "model": story.model, "role": "assistant"}
+        add("assistant", at, {**facts, "content": [block], "usage": counts})
+
     for at, beat in clock(story):
-        writer.beat(at, beat)
-    return _lines(writer.records)
-
-
-class _ClaudeWriter:
-    """The records of one Claude Code session."""
-
-    def __init__(self, story: Story) -> None:
-        self.story = story
-        self.records: list[dict[str, Any]] = []
-        self.calls = 0
-
-    def beat(self, at: int, beat: Beat) -> None:
         if beat.kind == "prompt":
-            self._add("user", at, {"role": "user", "content": beat.text})
+            add("user", at, {"role": "user", "content": beat.text})
         elif beat.kind == "interrupt":
-            content = [{"type": "text", "text": "[Request interrupted by user]"}]
-            self._add("user", at, {"role": "user", "content": content})
+            add("user", at, {"role": "user", "content": [{"type": "text", "text": "[Request interrupted by user]"}]})
         elif beat.kind == "think":
-            self._assistant(at, {"type": "thinking", "thinking": beat.text, "signature": "none"})
+            assistant(at, {"type": "thinking", "thinking": beat.text, "signature": "none"})
         elif beat.kind == "say":
-            self.calls += 1
-            self._assistant(at, {"type": "text", "text": beat.text})
+            calls += 1
+            assistant(at, {"type": "text", "text": beat.text})
         else:
-            self._call(at, beat)
-
-    def _call(self, at: int, beat: Beat) -> None:
-        self.calls += 1
-        call_id = f"toolu_{self.story.number:02d}_{self.calls:03d}"
-        use = {"type": "tool_use", "id": call_id, "name": _CLAUDE_TOOLS[beat.kind]}
-        self._assistant(at, {**use, "input": _claude_input(self.story, beat)})
-        text, structured = _claude_result(self.story, beat)
-        failed = beat.failed or beat.kind == "reject"
-        block = {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": failed}
-        self._add("user", at + 800_000, {"role": "user", "content": [block]}, toolUseResult=structured)
-
-    def _assistant(self, at: int, block: dict[str, Any]) -> None:
-        used = usage(self.calls)
-        counts = {
-            "input_tokens": used["input"],
-            "output_tokens": used["output"],
-            "cache_read_input_tokens": used["cache_read"],
-            "cache_creation_input_tokens": used["cache_write"],
-        }
-        message_id = f"msg_{self.story.number:02d}_{self.calls:03d}"
-        facts = {"id": message_id, "model": self.story.model, "role": "assistant"}
-        self._add("assistant", at, {**facts, "content": [block], "usage": counts})
-
-    def _add(self, kind: str, at: int, message: dict[str, Any], **more: Any) -> None:
-        story, records = self.story, self.records
-        records.append(
-            {
-                "type": kind,
-                "uuid": f"{story.session_id[:-4]}{len(records):04d}",
-                "parentUuid": records[-1]["uuid"] if records else None,
-                "sessionId": story.session_id,
-                "timestamp": to_iso(at),
-                "cwd": story.cwd,
-                "gitBranch": story.branch,
-                "version": "2.1.20",
-                "message": message,
-                **more,
-            }
-        )
+            calls += 1
+            call_id = f"toolu_{story.number:02d}_{calls:03d}"
+            use = {"type": "tool_use", "id": call_id, "name": tools[beat.kind]}
+            assistant(at, {**use, "input": _claude_input(story, beat)})
+            text, structured = _claude_result(story, beat)
+            failed = beat.failed or beat.kind == "reject"
+            block = {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": failed}
+            add("user", at + 800_000, {"role": "user", "content": [block]}, toolUseResult=structured)
+    return _lines(records)
 
 
 def _claude_input(story: Story, beat: Beat) -> dict[str, Any]:
@@ -296,14 +241,9 @@ def _claude_result(story: Story, beat: Beat) -> tuple[str, Any]:
         refusal = "The user doesn't want to proceed with this tool use. The tool use was rejected."
         return f"{refusal} To tell you how to proceed, the user said:\n{beat.text}", "Error: rejected"
     if beat.kind == "edit" and not beat.failed:
-        before, after = beat.old.splitlines(), beat.new.splitlines()
-        patch = {
-            "oldStart": beat.start_line,
-            "oldLines": len(before),
-            "newStart": beat.start_line,
-            "newLines": len(after),
-            "lines": [f" {line}" for line in before] + [f"+{line}" for line in after[len(before) :]],
-        }
+        before, after = len(beat.old.splitlines()), len(beat.new.splitlines())
+        patch = {"oldStart": beat.start_line, "oldLines": before, "newStart": beat.start_line, "newLines": after,
+                 "lines": _body(beat)}  # fmt: skip
         return beat.result, {"filePath": f"{story.cwd}/{beat.path}", "structuredPatch": [patch], "userModified": False}
     if beat.failed and beat.kind == "shell":
         return f"Exit code 1\n{beat.result}", f"Error: Exit code 1\n{beat.result}"
@@ -312,13 +252,8 @@ def _claude_result(story: Story, beat: Beat) -> tuple[str, Any]:
 
 def _codex(story: Story) -> str:
     records: list[dict[str, Any]] = []
-    total = {
-        "input_tokens": 0,
-        "cached_input_tokens": 0,
-        "output_tokens": 0,
-        "reasoning_output_tokens": 0,
-        "total_tokens": 0,
-    }
+    counts = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens")
+    total = dict.fromkeys(counts, 0)
     calls = 0
 
     def add(at: int, kind: str, payload: dict[str, Any]) -> None:
@@ -326,26 +261,15 @@ def _codex(story: Story) -> str:
 
     def counted(at: int) -> None:
         used = usage(calls)
-        last = {
-            "input_tokens": used["input"] + used["cache_read"],
-            "cached_input_tokens": used["cache_read"],
-            "output_tokens": used["output"],
-            "reasoning_output_tokens": 0,
-        }
-        last["total_tokens"] = last["input_tokens"] + last["output_tokens"]
+        read = used["input"] + used["cache_read"]
+        last = dict(zip(counts, (read, used["cache_read"], used["output"], 0, read + used["output"]), strict=True))
         for name, n in last.items():
             total[name] += n
-        add(
-            at,
-            "event_msg",
-            {"type": "token_count", "info": {"total_token_usage": dict(total), "last_token_usage": last}},
-        )
+        info = {"total_token_usage": dict(total), "last_token_usage": last}
+        add(at, "event_msg", {"type": "token_count", "info": info})
 
-    git = {
-        "branch": story.branch,
-        "commit_hash": "0" * 40,
-        "repository_url": f"https://example.org/dev/{story.repo}.git",
-    }
+    url = f"https://example.org/dev/{story.repo}.git"
+    git = {"branch": story.branch, "commit_hash": "0" * 40, "repository_url": url}
     meta = {"id": story.session_id, "cwd": story.cwd, "originator": "codex_cli", "cli_version": "0.125.0", "git": git}
     add(story.start_us, "session_meta", meta)
     for at, beat in clock(story):
@@ -372,37 +296,27 @@ def _codex(story: Story) -> str:
 def _codex_call(
     add: Callable[[int, str, dict[str, Any]], None], at: int, story: Story, beat: Beat, call_id: str
 ) -> None:
-    later = at + 800_000
     if beat.kind == "edit":
-        before, after = beat.old.splitlines(), beat.new.splitlines()
-        body = "\n".join([*(f" {line}" for line in before), *(f"+{line}" for line in after[len(before) :])])
+        body = "\n".join(_body(beat))
         patch = f"*** Begin Patch\n*** Update File: {beat.path}\n@@\n{body}\n*** End Patch"
-        call = {
-            "type": "custom_tool_call",
-            "name": "apply_patch",
-            "call_id": call_id,
-            "input": patch,
-            "status": "completed",
-        }
-        add(at, "response_item", call)
-        if beat.failed:
-            output = "apply_patch verification failed: Failed to find expected lines"
-        else:
+        call = {"type": "custom_tool_call", "name": "apply_patch", "call_id": call_id, "input": patch}
+        add(at, "response_item", {**call, "status": "completed"})
+        output = "apply_patch verification failed: Failed to find expected lines"
+        if not beat.failed:
             output = json.dumps({"output": "Success. Updated the following files", "metadata": {"exit_code": 0}})
-            diff = f"@@ -{beat.start_line},{len(before)} +{beat.start_line},{len(after)} @@\n{body}\n"
+            before, after = len(beat.old.splitlines()), len(beat.new.splitlines())
+            diff = f"@@ -{beat.start_line},{before} +{beat.start_line},{after} @@\n{body}\n"
             change = {f"{story.cwd}/{beat.path}": {"type": "update", "unified_diff": diff, "move_path": None}}
             add(at, "event_msg", {"type": "patch_apply_end", "call_id": call_id, "success": True, "changes": change})
-        add(later, "response_item", {"type": "custom_tool_call_output", "call_id": call_id, "output": output})
-        return
-    command = {"read": f"sed -n '1,80p' {beat.path}", "search": f"rg {beat.text} src", "shell": beat.command}[beat.kind]
-    arguments = json.dumps({"cmd": command, "workdir": story.cwd})
-    add(
-        at,
-        "response_item",
-        {"type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": call_id},
-    )
-    output = f"Chunk ID: 1\nWall time: 0.8 seconds\nProcess exited with code {int(beat.failed)}\nOutput:\n{beat.result}"
-    add(later, "response_item", {"type": "function_call_output", "call_id": call_id, "output": output})
+        kind = "custom_tool_call_output"
+    else:
+        commands = {"read": f"sed -n '1,80p' {beat.path}", "search": f"rg {beat.text} src", "shell": beat.command}
+        given = json.dumps({"cmd": commands[beat.kind], "workdir": story.cwd})
+        call = {"type": "function_call", "name": "exec_command", "arguments": given, "call_id": call_id}
+        add(at, "response_item", call)
+        ended = f"Chunk ID: 1\nWall time: 0.8 seconds\nProcess exited with code {int(beat.failed)}"
+        output, kind = f"{ended}\nOutput:\n{beat.result}", "function_call_output"
+    add(at + 800_000, "response_item", {"type": kind, "call_id": call_id, "output": output})
 
 
 def _pi(story: Story) -> str:
@@ -419,24 +333,12 @@ def _pi(story: Story) -> str:
 
     def assistant(at: int, block: dict[str, Any], stop: str) -> None:
         used = usage(calls)
-        total = used["input"] + used["output"] + used["cache_read"] + used["cache_write"]
+        counts = {"input": used["input"], "output": used["output"], "cacheRead": used["cache_read"],
+                  "cacheWrite": used["cache_write"], "totalTokens": sum(used.values())}  # fmt: skip
         cost = {"input": 0.00004, "output": 0.0021, "cacheRead": 0.0052, "cacheWrite": 0.0032, "total": 0.01054}
-        counts = {
-            "input": used["input"],
-            "output": used["output"],
-            "cacheRead": used["cache_read"],
-            "cacheWrite": used["cache_write"],
-            "totalTokens": total,
-            "cost": cost,
-        }
-        facts = {
-            "api": "anthropic-messages",
-            "provider": "anthropic",
-            "model": story.model,
-            "usage": counts,
-            "stopReason": stop,
-        }
-        add(at, {"role": "assistant", "content": [block], **facts})
+        facts = {"api": "anthropic-messages", "provider": "anthropic", "model": story.model}
+        usage_ = {"usage": {**counts, "cost": cost}, "stopReason": stop}
+        add(at, {"role": "assistant", "content": [block], **facts, **usage_})
 
     for at, beat in clock(story):
         if beat.kind == "prompt":
@@ -449,17 +351,12 @@ def _pi(story: Story) -> str:
             assistant(at, {"type": key, key: beat.text}, "stop")
         else:
             calls += 1
-            call_id = f"call_{calls:03d}"
-            arguments = _pi_arguments(beat)
-            assistant(
-                at, {"type": "toolCall", "id": call_id, "name": tools[beat.kind], "arguments": arguments}, "toolUse"
-            )
-            result = {
-                "toolCallId": call_id,
-                "toolName": tools[beat.kind],
-                "content": [{"type": "text", "text": beat.result}],
-            }
-            add(at + 800_000, {"role": "toolResult", **result, "isError": beat.failed or beat.kind == "reject"})
+            call_id, name = f"call_{calls:03d}", tools[beat.kind]
+            call = {"type": "toolCall", "id": call_id, "name": name, "arguments": _pi_arguments(beat)}
+            assistant(at, call, "toolUse")
+            content = [{"type": "text", "text": beat.result}]
+            result = {"role": "toolResult", "toolCallId": call_id, "toolName": name, "content": content}
+            add(at + 800_000, {**result, "isError": beat.failed or beat.kind == "reject"})
     return _lines(records)
 
 
@@ -474,40 +371,26 @@ def _pi_arguments(beat: Beat) -> dict[str, Any]:
 def _gemini(story: Story) -> str:
     messages: list[dict[str, Any]] = []
     calls = 0
-    names = {
-        "read": "read_file",
-        "edit": "replace",
-        "reject": "replace",
-        "search": "search_file_content",
-        "shell": "run_shell_command",
-    }
+    names = {"read": "read_file", "edit": "replace", "reject": "replace", "search": "search_file_content",
+             "shell": "run_shell_command"}  # fmt: skip
     for at, beat in clock(story):
         row: dict[str, Any] = {"id": f"m{len(messages)}", "timestamp": to_iso(at)}
         if beat.kind == "prompt":
-            messages.append({**row, "type": "user", "content": [{"text": beat.text}]})
-            continue
-        if beat.kind == "interrupt":
-            messages.append({**row, "type": "info", "content": "Request cancelled."})
-            continue
-        calls += 1
-        used = usage(calls)
-        tokens = {
-            "input": used["input"] + used["cache_read"],
-            "output": used["output"],
-            "cached": used["cache_read"],
-            "thoughts": 20,
-        }
-        tokens |= {"tool": 0, "total": tokens["input"] + tokens["output"] + 20}
-        row |= {
-            "type": "gemini",
-            "content": beat.text if beat.kind == "say" else "",
-            "tokens": tokens,
-            "model": story.model,
-        }
-        if beat.kind == "think":
-            row["thoughts"] = [{"subject": "Plan", "description": beat.text, "timestamp": to_iso(at)}]
-        elif beat.kind != "say":
-            row["toolCalls"] = [_gemini_call(names[beat.kind], beat, f"{names[beat.kind]}-{calls}", at)]
+            row |= {"type": "user", "content": [{"text": beat.text}]}
+        elif beat.kind == "interrupt":
+            row |= {"type": "info", "content": "Request cancelled."}
+        else:
+            calls += 1
+            used = usage(calls)
+            read = used["input"] + used["cache_read"]
+            tokens = {"input": read, "output": used["output"], "cached": used["cache_read"], "thoughts": 20}
+            tokens |= {"tool": 0, "total": read + used["output"] + 20}
+            said = beat.text if beat.kind == "say" else ""
+            row |= {"type": "gemini", "content": said, "tokens": tokens, "model": story.model}
+            if beat.kind == "think":
+                row["thoughts"] = [{"subject": "Plan", "description": beat.text, "timestamp": to_iso(at)}]
+            elif beat.kind != "say":
+                row["toolCalls"] = [_gemini_call(names[beat.kind], beat, f"{names[beat.kind]}-{calls}", at)]
         messages.append(row)
     head = {"sessionId": story.session_id, "projectHash": "0" * 64, "startTime": to_iso(story.start_us)}
     return json.dumps({**head, "lastUpdated": messages[-1]["timestamp"], "messages": messages}, indent=2)
@@ -515,21 +398,14 @@ def _gemini(story: Story) -> str:
 
 def _gemini_call(name: str, beat: Beat, call_id: str, at: int) -> dict[str, Any]:
     key = "error" if beat.failed else "output"
-    arguments = (
-        {"file_path": beat.path} if beat.path else {"command": beat.command} if beat.command else {"pattern": beat.text}
-    )
+    given = {"command": beat.command} if beat.command else {"pattern": beat.text}
+    given = {"file_path": beat.path} if beat.path else given
     if beat.kind in ("edit", "reject"):
-        arguments |= {"old_string": beat.old, "new_string": beat.new}
+        given |= {"old_string": beat.old, "new_string": beat.new}
     status = "cancelled" if beat.kind == "reject" else "error" if beat.failed else "success"
     response = {"functionResponse": {"id": call_id, "name": name, "response": {key: beat.result or "cancelled"}}}
-    return {
-        "id": call_id,
-        "name": name,
-        "args": arguments,
-        "result": [response],
-        "status": status,
-        "timestamp": to_iso(at),
-    }
+    call = {"id": call_id, "name": name, "args": given, "result": [response]}
+    return {**call, "status": status, "timestamp": to_iso(at)}
 
 
 _WRITERS: dict[str, Callable[[Story], str]] = {
@@ -538,7 +414,6 @@ _WRITERS: dict[str, Callable[[Story], str]] = {
     "pi": _pi,
     "gemini-cli": _gemini,
 }
-
 
 ARCHIVE = Path(__file__).parents[1] / "src/agentsignals/cli/demo_sessions.tar.gz"
 

@@ -86,6 +86,11 @@ def page(server: Server, path: str) -> str:
     return got.text
 
 
+def text_of(server: Server, path: str) -> str:
+    """The text of a page, its white space made single blanks."""
+    return " ".join(Elements(page(server, path)).said.split())
+
+
 def whole_store(folder: Path) -> Store:
     """People's sessions, one of them hostile in every field, and the two attempts of a trial."""
     fine = session(

@@ -15,7 +15,7 @@ from agentsignals.ui.snapshot import Snapshot
 from tests.build import session, user
 from tests.questions.stores import store_of
 from tests.signals.attempts import graded, patched, trial
-from tests.ui.served import EVIL, Elements, page, serving
+from tests.ui.served import EVIL, page, serving, text_of
 
 SOLVED = {"verification": graded(fixed=2), "reward": 1.0, "patch": [patched("a.py")]}
 HALF = {"verification": graded(fixed=1, unfixed=1), "reward": 0.0, "patch": [patched("a.py")]}
@@ -71,7 +71,7 @@ def test_every_count_opens_as_many_attempts(server: Server) -> None:
     links = re.findall(r'href="(/attempts\?treatment=[^"]+)">(\d+)</a>', text)
     assert len(links) > 12
     for link, n in links:
-        shown = " ".join(Elements(page(server, link.replace("&amp;", "&"))).said.split())
+        shown = text_of(server, link.replace("&amp;", "&"))
         assert f"1–{n} of {n} attempts" in shown, link
         assert "Only treatment" in shown
 
@@ -81,7 +81,7 @@ def test_every_count_opens_as_many_attempts(server: Server) -> None:
     [("step=recovered", 1), ("step=nothing", 10), ("treatment=nobody", 0), ("treatment=' OR 1=1 --&step=solved", 0)],
 )
 def test_a_name_that_is_none_counts_nothing(server: Server, query: str, n: int) -> None:
-    said = " ".join(Elements(page(server, f"/attempts?{query.replace(' ', '%20')}")).said.split())
+    said = text_of(server, f"/attempts?{query.replace(' ', '%20')}")
     assert (f"1–{n} of {n} attempts" if n else "No attempts fit") in said
 
 
@@ -91,11 +91,11 @@ def test_a_name_that_is_none_counts_nothing(server: Server, query: str, n: int) 
      ("outcome=solved&text=t", 3), ("missing=outcome", 0), ("agent=nobody", 0), ("dataset=none", 10)],
 )  # fmt: skip
 def test_the_filter_of_all_pages_chooses_attempts_as_it_does_sessions(server: Server, query: str, n: int) -> None:
-    listed = " ".join(Elements(page(server, f"/attempts?{query}")).said.split())
+    listed = text_of(server, f"/attempts?{query}")
     assert (f"1–{n} of {n} attempts" if n else "No attempts fit") in listed
     assert '<select name="context"' not in page(server, f"/attempts?{query}")
     if "step" not in query and "context" not in query:
-        sessions = " ".join(Elements(page(server, f"/sessions?{query}")).said.split())
+        sessions = text_of(server, f"/sessions?{query}")
         assert (f"1–{n} of {n} sessions" if n else "No sessions fit") in sessions
 
 

@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import pytest
 
+import agentsignals
 from agentsignals.errors import AgentSignalsError
-from agentsignals.questions.compare import compare, outcome_rule
 from agentsignals.store import Store
-from agentsignals.ui.drill_down import arms_of, behind, compare_key, rows_of
+from agentsignals.ui.drill_down import arms_of, behind, compare_key
 from agentsignals.ui.server import Server
 from tests.build import call, session, user
 from tests.questions.stores import store_of
@@ -44,7 +44,7 @@ def server(store: Store) -> Iterator[Server]:
 
 @pytest.mark.slow
 def test_each_number_of_a_comparison_opens_as_many_attempts(store: Store) -> None:
-    comparison = compare(outcome_rule("reward"), rows_of(store, "reward"), ["model_id"])
+    comparison = agentsignals.compare(store, ["model_id"], anyway=True)
     assert len(comparison.candidates) == len(REWARDS)
     for c in comparison.candidates:
         counted = {
@@ -70,7 +70,7 @@ def test_a_regression_may_count_more_and_what_is_no_weight_is_refused(server: Se
 
 
 def test_the_page_says_what_the_verb_says_and_its_links_open(server: Server, store: Store) -> None:
-    agreed = compare(outcome_rule("reward"), rows_of(store, "reward"), ["model"], "old")
+    agreed = agentsignals.compare(store, ["model"], baseline="old", anyway=True)
     told = page(server, "/compare?by=model&a=old&b=new")
     said = " ".join(Elements(told).said.split())
     assert "66.7%" in said and "exact McNemar" in said

@@ -12,7 +12,7 @@ from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.ui.server import Server
 from tests.ui.browser import browsing, needs_browser, overflow_px, serious
-from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store
+from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, text_of, whole_store
 
 TASK = "pushback"
 BY = {"rules": ("non_pushback", "correction"), "human:ann": ("rejection", "correction"), EVIL: ("rejection", EVIL)}
@@ -45,12 +45,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-def said(server: Server, path: str) -> str:
-    return " ".join(Elements(page(server, path)).said.split())
-
-
 def test_what_labellers_differ_about_comes_with_its_message_its_context_and_every_reason(server: Server) -> None:
-    text = said(server, f"/labels?task={TASK}")
+    text = text_of(server, f"/labels?task={TASK}")
     assert "3 labelled, 3 by several, 3 differently" in text
     assert text.index("Fix the parser, please") < text.index("thanks"), "in the order of turns where as many differ"
     assert "human:ann rejection unsure because" in text and "rules non pushback because" in text
@@ -72,34 +68,34 @@ def test_what_labellers_differ_about_comes_with_its_message_its_context_and_ever
     ],
 )
 def test_the_list_is_filtered_by_labellers_and_classes(server: Server, query: str, shown: str, hidden: str) -> None:
-    listed = said(server, f"/labels?task={TASK}&{query}").partition("differently.")[2]
+    listed = text_of(server, f"/labels?task={TASK}&{query}").partition("differently.")[2]
     things = listed.partition("how far they agree")[0]
     assert shown in things and hidden not in things.replace("Fix the parser, please the end", "")
 
 
 def test_a_pair_has_its_agreement_and_which_class_for_which(server: Server) -> None:
-    text = said(server, f"/labels?task={TASK}&a=rules&b=human:ann")
+    text = text_of(server, f"/labels?task={TASK}&a=rules&b=human:ann")
     assert "How far they agree" in text and "no interval: under six sessions" in text
     assert "rows human:ann, columns rules" in text
     links = Elements(page(server, f"/labels?task={TASK}&a=rules&b=human:ann")).all_of("href")
     [cell] = [link for link in links if "by_a=rejection&by_b=non_pushback" in link]
-    assert "1–2 of 2" in said(server, cell)
+    assert "1–2 of 2" in text_of(server, cell)
 
 
 def test_the_filter_of_all_pages_holds_for_counts_agreement_and_the_list(server: Server) -> None:
     path = f"/labels?task={TASK}&repo=me/tools"
-    text = said(server, path)
+    text = text_of(server, path)
     assert "2 labelled, 2 by several, 2 differently" in text and "Only repository me/tools" in text
     assert "2 things of people’s sessions have labels of two or more" in text
-    assert "rules 2" in text and "rules 3" in said(server, f"/labels?task={TASK}")
+    assert "rules 2" in text and "rules 3" in text_of(server, f"/labels?task={TASK}")
     assert all("repo=" in link for link in Elements(page(server, path)).all_of("href") if link.startswith("/labels?a"))
-    nobody = said(server, f"/labels?task={TASK}&agent=nobody")
+    nobody = text_of(server, f"/labels?task={TASK}&agent=nobody")
     assert "0 labelled" in nobody and "How far they agree" not in nobody
 
 
 def test_labels_of_events_and_tasks_that_nobody_declared_are_shown(server: Server) -> None:
     [path] = [h for h in Elements(page(server, "/labels")).all_of("href") if h.startswith("/labels?task=%3C")]
-    text = said(server, path)
+    text = text_of(server, path)
     assert "kind a" in text and "kind b" in text and "event 2" in text and "How far they agree" not in text
 
 
@@ -118,7 +114,7 @@ def test_hostile_labels_stay_text(server: Server) -> None:
 def test_a_store_without_labels_says_how_to_make_some(tmp_path: Path) -> None:
     Store(tmp_path / "store", create=True).save()
     with serving(Store(tmp_path / "store")) as running:
-        assert "agentsignals label pushback" in said(running, "/labels")
+        assert "agentsignals label pushback" in text_of(running, "/labels")
         assert ask(running, "/labels?a=x&b=y&class=z").status == 200
 
 

@@ -25,7 +25,7 @@ from tests.build import call, say, session, user
 from tests.questions.stores import store_of
 from tests.signals.attempts import graded, trial
 from tests.ui.browser import browsing, needs_browser, overflow_px, serious
-from tests.ui.served import Elements, page, serving
+from tests.ui.served import Elements, page, serving, text_of
 
 DAY = 86_400_000_000
 DOLLAR = {"input_tokens": 200_000, "output_tokens": 0}
@@ -79,7 +79,7 @@ def _listed(server: Server, link: str) -> int:
 
 
 def test_the_first_page_answers_which_tool_where_the_cost_and_which_file(server: Server) -> None:
-    said = " ".join(Elements(page(server, "/")).said.split())
+    said = text_of(server, "/")
     assert "Most failed calls: Bash of claude-code , 16 of 32 (50.0%)" in said
     assert "Highest share: shell of codex , 100.0% (7 of 7), of those that at least six sessions call" in said
     assert "$22.00 over 15 of 16 sessions with a cost" in said and "1 without a cost" in said

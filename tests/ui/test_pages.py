@@ -32,7 +32,7 @@ from agentsignals.words.text import visible
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
 from tests.quick import some
-from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store
+from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, text_of, whole_store
 
 SQLISH = (
     "' OR 1=1 --",
@@ -146,7 +146,7 @@ def test_the_links_of_the_pages_lead_to_pages(server: Server) -> None:
 
 
 def test_the_overview_tells_what_was_read_and_what_was_skipped_and_counts_contexts_apart(server: Server) -> None:
-    said = " ".join(Elements(page(server, "/")).said.split())
+    said = text_of(server, "/")
     assert "People’s sessions sessions 2" in said and "Attempts of eval runs attempts 2" in said
     assert "2 bad json" in said
 
@@ -164,11 +164,9 @@ def test_a_session_is_told_in_turns_with_its_calls_results_edits_and_subagents_f
 
 
 def test_a_signal_without_a_value_says_why_and_never_zero(server: Server) -> None:
-    said = " ".join(Elements(page(server, "/session/fine-1")).said.split())
+    said = text_of(server, "/session/fine-1")
     assert "instruction adherence needs a judge or model that is off" in said
-    explained = " ".join(
-        Elements(page(server, "/session/fine-1/explain/anticipation.instruction_adherence")).said.split()
-    )
+    explained = text_of(server, "/session/fine-1/explain/anticipation.instruction_adherence")
     assert "Absent: needs a judge or model that is off ( backend_disabled" in explained
     assert set(words.REASONS) == set(get_args(AbsentReason))
 
@@ -230,7 +228,7 @@ def test_sessions_are_filtered_ordered_and_shown_in_parts(tmp_path: Path) -> Non
 
 
 def test_attempts_show_treatment_and_outcome_and_are_filtered_by_them(server: Server) -> None:
-    said = " ".join(Elements(page(server, "/attempts")).said.split())
+    said = text_of(server, "/attempts")
     assert "correct patch" in said and "no effect patch" in said and "1–2 of 2 attempts" in said
     assert "95% interval" in said and "cap 40" in said
     only = Elements(page(server, "/attempts?outcome=solved")).said

@@ -17,17 +17,13 @@ from agentsignals.ui.server import Server
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
 from tests.ui.browser import browsing, needs_browser, serious
-from tests.ui.served import EVIL_ID, Elements, ask, page, serving, whole_store
+from tests.ui.served import EVIL_ID, Elements, ask, page, serving, text_of, whole_store
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with serving(whole_store(tmp_path_factory.mktemp("search") / "store")) as running:
         yield running
-
-
-def said(server: Server, path: str) -> str:
-    return " ".join(Elements(page(server, path)).said.split())
 
 
 def test_a_passage_leads_to_its_event(server: Server) -> None:
@@ -39,13 +35,13 @@ def test_a_passage_leads_to_its_event(server: Server) -> None:
 
 
 def test_kinds_order_and_the_filter_narrow_it(server: Server) -> None:
-    assert "1 passage in 1 session" in said(server, "/search?q=deep+kind:result")
-    both = said(server, "/search?q=deep")
+    assert "1 passage in 1 session" in text_of(server, "/search?q=deep+kind:result")
+    both = text_of(server, "/search?q=deep")
     assert "2 passages in 1 session" in both and "path 1" in both and "result 1" in both
-    assert "1 passage in 1 session" in said(server, "/search?q=deep&kind=path&order=most")
-    narrowed = said(server, "/search?q=deep&repo=nowhere")
+    assert "1 passage in 1 session" in text_of(server, "/search?q=deep&kind=path&order=most")
+    narrowed = text_of(server, "/search?q=deep&repo=nowhere")
     assert "Nothing holds it" in narrowed and "Look in all sessions" in narrowed
-    assert "Look in all kinds" in said(server, "/search?q=thanks&kind=result")
+    assert "Look in all kinds" in text_of(server, "/search?q=thanks&kind=result")
 
 
 def test_the_top_of_each_page_leads_there_with_the_filter(server: Server) -> None:
@@ -56,7 +52,7 @@ def test_the_top_of_each_page_leads_there_with_the_filter(server: Server) -> Non
 
 def test_an_id_leads_to_its_session(server: Server) -> None:
     assert 'href="/session/fine-1"' in page(server, "/search?q=fine-1")
-    assert "A session has this id" not in said(server, "/search?q=nobody-1")
+    assert "A session has this id" not in text_of(server, "/search?q=nobody-1")
 
 
 @pytest.mark.parametrize("typed", ["' OR 1=1 --", '"', "NEAR(", "<script>alert(1)</script>", "%00", "-", "kind:foo"])
@@ -127,7 +123,7 @@ def test_a_store_that_can_t_be_written_is_searched_all_the_same(tmp_path: Path) 
     store = store_of(tmp_path / "s", session(user("hello xylophone"), call("Read", path="a.py")))
     (store.folder / fulltext.FOLDER).write_text("in the way")
     with serving(store) as running:
-        told = said(running, "/search?q=xylophone")
+        told = text_of(running, "/search?q=xylophone")
         assert "1 passage in 1 session" in told and "can’t be written" in told.replace("'", "’")
 
 

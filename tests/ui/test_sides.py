@@ -15,7 +15,7 @@ from agentsignals.ui.server import Server
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
 from tests.signals.attempts import ran
-from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store
+from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, text_of, whole_store
 
 
 def steps(n: int) -> list[AlignedRow]:
@@ -119,7 +119,7 @@ def test_a_figure_is_held_against_the_other_unless_it_is_a_lower_bound(
         one.artifact_id, one.conventions = name, ("usage_logged_midway",) if bound else ()
         made.append(one)
     with serving(store_of(tmp_path / "store", *made)) as running:
-        said = " ".join(Elements(page(running, "/sides?a=one&b=two")).said.split())
+        said = text_of(running, "/sides?a=one&b=two")
     assert re.search(rf"tokens out \S*(?:>= )?100 (?:>= )?{output} {re.escape(wanted)}", said), said
 
 

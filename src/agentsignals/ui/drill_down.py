@@ -147,13 +147,8 @@ def _broke(attempt: Attempt) -> bool:
 
 def arms_of(store: Store, outcome: str, columns: Sequence[str]) -> Arms:
     """The attempts of a store by candidate. UsageError where a column or an outcome is not there."""
-    return arms(outcome_rule(outcome), rows_of(store, outcome), columns)
-
-
-def rows_of(store: Store, outcome: str) -> dict[str, list[Row]]:
-    """Return the rows that `compare` is computed from."""
-    reader = Reader(store, [])
-    return {name: reader.ask(sql, {}, "") for name, sql in queries(outcome_rule(outcome)).items()}
+    reader, rule = Reader(store, []), outcome_rule(outcome)
+    return arms(rule, {name: reader.ask(sql, {}, "") for name, sql in queries(rule).items()}, columns)
 
 
 def compare_key(outcome: str, columns: Sequence[str], what: str, candidate: str) -> str:

@@ -88,6 +88,11 @@ def asset(path: str) -> Asset | None:
     return _asset(name) if path.startswith(FOLDER) and name in _names() else None
 
 
+def text_of_asset(name: str) -> str:
+    """Return a style or script of ours as text, for a file that has it inside."""
+    return _asset(name).content.decode()
+
+
 @cache
 def _names() -> frozenset[str]:
     ours = (file.name for file in files("agentsignals.ui").joinpath("static").iterdir())

@@ -6,8 +6,6 @@ import base64
 import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -110,13 +108,13 @@ _MOST = {"most_figures": 6, "most_charts": 2}
 
 def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
     """Return the document as HTML. Jinja escapes all that is put in but our own style, scripts and chart data."""
-    from agentsignals.ui.rendering import environment  # noqa: PLC0415  (jinja2, which Markdown does without)
+    from agentsignals.ui.rendering import environment, text_of_asset  # noqa: PLC0415  (jinja2, which Markdown does without)
 
-    style, scripts = _asset("page.css"), [_asset("page.js")]
+    style, scripts = text_of_asset("page.css"), [text_of_asset("page.js")]
     charts = [chart for section in document.sections for chart in section.charts]
     drawn = data(charts) if charts and can_draw() else ""
     if drawn:
-        scripts += [library(), _asset("live.js")]
+        scripts += [library(), text_of_asset("live.js")]
     same = (section for section in document.sections if section.context == document.context)
     by_id = {chart.id: chart for section in same for chart in section.charts}
     head = [by_id[name] for name in HEAD if name in by_id][:_CHARTS] if document.findings else []
@@ -180,11 +178,6 @@ def _key(document: Document, section: Section, figure: str) -> str:
 def content_hash(text: str) -> str:
     """Return the hash by which a page's policy lets a style or a script inside it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-@cache
-def _asset(name: str) -> str:
-    return files("agentsignals.ui").joinpath("static", name).read_text("utf-8")
 
 
 def sort_key(value: Any) -> str:

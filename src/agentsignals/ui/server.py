@@ -18,12 +18,11 @@ from urllib.parse import urlsplit
 
 from agentsignals.errors import AgentSignalsError, CatalogError, QueryError, StoreError, UnknownSession, UsageError
 from agentsignals.store.query import OURS
-from agentsignals.ui import rendering as assets
+from agentsignals.ui import rendering
 from agentsignals.ui.live import PATH as LIVE
 from agentsignals.ui.live import Live
 from agentsignals.ui.page import NotFound, Page, Query, Reply
 from agentsignals.ui.pages import annotate
-from agentsignals.ui.pages import annotate as gold_form
 from agentsignals.ui.pages.annotate import Annotations
 from agentsignals.ui.rendering import answer_of, html
 from agentsignals.ui.snapshot import Snapshot, Snapshots
@@ -188,7 +187,7 @@ class Handler(BaseHTTPRequestHandler):
         if address.path == LIVE:
             self._stream()
             return
-        asset_file = assets.asset(address.path)
+        asset_file = rendering.asset(address.path)
         if asset_file is not None:
             self._send(HTTPStatus.OK, asset_file.content, asset_file.type, {"Cache-Control": "private, max-age=600"})
             return
@@ -209,24 +208,24 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """A label for the gold file, where there is one."""
         open_file = self.server.snapshots.annotations
-        if open_file is None or self.path != gold_form.ADDRESS:
+        if open_file is None or self.path != annotate.ADDRESS:
             self._refused()
             return
         if not self._is_for_us():
             return
         try:
             fields = open_file.form(self.headers, self.rfile, self.server.names)
-        except gold_form.Refused as problem:
+        except annotate.Refused as problem:
             self._refuse(problem.status, str(problem))
             return
-        status, reply = self._answered(gold_form.ADDRESS, lambda: self._taken(fields))
+        status, reply = self._answered(annotate.ADDRESS, lambda: self._taken(fields))
         self._send(status, reply.content, reply.type, {**reply.headers, "Cache-Control": "no-store"})
 
     def _taken(self, fields: dict[str, str]) -> tuple[HTTPStatus, Reply]:
         answer = annotate.taken(self.server.snapshots.current(), fields)
         if isinstance(answer, str):
             return HTTPStatus.SEE_OTHER, Reply(b"", "text/plain", {"Location": answer})
-        return HTTPStatus.CONFLICT, _html(answer, gold_form.ADDRESS)
+        return HTTPStatus.CONFLICT, _html(answer, annotate.ADDRESS)
 
     def __getattr__(self, name: str) -> Any:
         """http.server asks for `do_` and the method's name: of any other method than the two above this is told."""

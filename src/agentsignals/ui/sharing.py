@@ -24,14 +24,15 @@ from msgspec.structs import asdict
 from agentsignals.errors import ExportError, SourceError
 from agentsignals.export import cannot_write, refuse_secrets, verify_export
 from agentsignals.export.team import Cell, Team, check, encode
-from agentsignals.model import ABANDONED, MAIN, REPLAYED, Event, Session, ToolCall, to_iso
+from agentsignals.model import Event, Session, ToolCall, to_iso
 from agentsignals.redaction import Redactor, texts_in, with_texts
 from agentsignals.redaction.guard import Guard
 from agentsignals.signals.catalog import catalogue
 from agentsignals.ui import page as words
 from agentsignals.ui.markup import Change, changes, coloured, file_text, rendered, texts_of
 from agentsignals.ui.page import Page
-from agentsignals.ui.rendering import asset, html
+from agentsignals.ui.rendering import html, text_of_asset
+from agentsignals.ui.transcript import name_of
 from agentsignals.views.calls import call_summary
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ MOST_CHARS = 20_000
 _STYLES = ("page.css", "code.css", "shared.css")
 _IS_MARKDOWN = re.compile(r"^(?:#{1,6} |```|[-*] |\d+\. )", re.MULTILINE)
 """Text of people is Markdown where it has any of these lines; otherwise its lines stay as they are."""
-_THREADS = {ABANDONED: "a branch that was given up", REPLAYED: "a history copied from another session"}
 
 
 class Shared(Struct, kw_only=True):
@@ -148,8 +148,7 @@ def _masked(session: Session, redactor: Redactor) -> Session:
 @cache
 def style() -> dict[str, str]:
     """Our styles in one, as a file has them inside, and their hash, by which its policy lets them."""
-    held = (asset(f"/static/{name}") for name in _STYLES)
-    text = "\n" + "".join(sheet.content.decode() for sheet in held if sheet is not None)
+    text = "\n" + "".join(map(text_of_asset, _STYLES))
     return {"style": text, "style_hash": b64encode(sha256(text.encode()).digest()).decode()}
 
 
@@ -178,8 +177,7 @@ def _within(session: Session, room: int) -> tuple[list[Block], int, int]:
             kept.append((event.thread, entry))
     blocks = []
     for thread, of_thread in groupby(kept, key=lambda pair: pair[0]):
-        name = "" if thread == MAIN else _THREADS.get(thread, f"subagent {thread}")
-        blocks.append(Block(name, [entry for _, entry in of_thread]))
+        blocks.append(Block(name_of(thread), [entry for _, entry in of_thread]))
     return blocks, len(kept), left_out
 
 

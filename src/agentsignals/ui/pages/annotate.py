@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from agentsignals.errors import AgentSignalsError, UsageError
-from agentsignals.labels import annotation as order
+from agentsignals.labels import annotation
 from agentsignals.labels.agreement import classes, fitting
 from agentsignals.labels.annotation import name_of
 from agentsignals.labels.gold import GoldFile, GoldRow
@@ -177,11 +177,11 @@ def _labelling_round(snapshot: Snapshot, task: Task, person: str) -> LabellingRo
     file = snapshot.annotations.file
     rows = file.rows(task)
     places: dict[Place, GoldRow | None]
-    if order.asks(rows):
-        asked = snapshot.kept(("annotate", task.name, tuple(rows)), lambda: order.of_file(snapshot.store, rows))
+    if annotation.asks(rows):
+        asked = snapshot.kept(("annotate", task.name, tuple(rows)), lambda: annotation.of_file(snapshot.store, rows))
         places = {place: rows[key] for place, key in asked.items()}
     else:
-        places = dict.fromkeys(snapshot.kept(("annotate", task.name), lambda: order.of_store(snapshot.rows, task)))
+        places = dict.fromkeys(snapshot.kept(("annotate", task.name), lambda: annotation.of_store(snapshot.rows, task)))
     return LabellingRound(snapshot, file, task, person, places)
 
 

@@ -10,14 +10,16 @@ from urllib.parse import quote
 import msgspec
 
 from agentsignals.errors import UsageError
-from agentsignals.questions.compare import MEASURES, Arms, Comparison, compare, outcome_rule
+from agentsignals.questions.compare import MEASURES, Arms, Comparison
+from agentsignals.questions.compare import question as compare_question
 from agentsignals.questions.compare.attempts import available
 from agentsignals.questions.compare.candidate import task_key
 from agentsignals.questions.compare.pairs import gap_text, weight_text, without_tasks
-from agentsignals.questions.failure_map import FailureMap, class_text, passes_text, question
+from agentsignals.questions.failure_map import FailureMap, class_text, passes_text
+from agentsignals.questions.failure_map import question as failure_question
 from agentsignals.questions.formatting import formatted, signed
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, rate_interval
-from agentsignals.ui.drill_down import arms_of, compare_key, rows_of
+from agentsignals.ui.drill_down import arms_of, compare_key
 from agentsignals.ui.filter import filtered
 from agentsignals.ui.page import Page, Query, Route, Where, address, part_of
 from agentsignals.ui.queries import sql
@@ -201,7 +203,7 @@ def failures_page(snapshot: Snapshot, query: Query) -> Page:
         note = "There is no eval attempt. Attempts come from eval runs: agentsignals analyze RUNS reads them."
         return Page("note.html.j2", "Failures", {"note": note, "where": "/attempts", "there": "Attempts"})
     by = [column for column in query.text("by").split(",") if column]
-    made: FailureMap = snapshot.recent(("failures", *by), lambda: question(by).answer(snapshot.rows))
+    made: FailureMap = snapshot.recent(("failures", *by), lambda: failure_question(by).answer(snapshot.rows))
     counted = {c.name: {share.name: share for share in c.classes} for c in made.candidates}
     rules = [rule for rule in RULES if any(rule.name in shares for shares in counted.values())]
     candidate = query.choice("candidate", counted)
@@ -261,8 +263,9 @@ def compare_page(snapshot: Snapshot, query: Query) -> Page:
     base = base if base in whole.groups else ""  # one of other columns may still stand in the address
 
     def made() -> Comparison:
-        rows = rows_of(snapshot.store, outcome)
-        return compare(outcome_rule(outcome), rows, by, base or None, regression_weight=weight)
+        asked = compare_question(outcome, by, base or None, regression_weight=weight)
+        comparison: Comparison = asked.answer(snapshot.rows)
+        return comparison
 
     # Any weight may be typed: only the comparison without one is kept.
     comparison = snapshot.kept(("compare", outcome, *by, "|", base), made) if weight == 1 else made()

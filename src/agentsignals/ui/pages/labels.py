@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from agentsignals.errors import SourceError
-from agentsignals.labels import matching as agree
+from agentsignals.labels import matching
 from agentsignals.labels.agreement import Several
 from agentsignals.labels.classifier import classifier_of, corrected_shares
 from agentsignals.labels.tasks import tasks
@@ -148,9 +148,9 @@ def _agreement(snapshot: Snapshot, filter_: Filter, task: str, labellers: list[s
         return None
     names = labellers[:MOST_COMPARED]
     if not filter_.where.text():
-        return snapshot.kept(("labels:agreement", task), lambda: agree.among(snapshot.store, tasks()[task], names))
+        return snapshot.kept(("labels:agreement", task), lambda: matching.among(snapshot.store, tasks()[task], names))
     only = {row["session_id"] for row in snapshot.rows(filter_.sessions, filter_.where.values)}
-    return agree.among(snapshot.store, tasks()[task], names, only)
+    return matching.among(snapshot.store, tasks()[task], names, only)
 
 
 PAGES = (Route(("labels",), page, "Labels", 50),)
