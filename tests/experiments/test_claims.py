@@ -274,6 +274,18 @@ def test_claims_ask_a_store_in_sql_and_by_a_studys_finding(tmp_path: Path) -> No
     assert (found[1].computed, found[1].n) == (1.0, 2)
 
 
+def test_the_verb_says_a_reason_why_claims_are_untestable_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = store_of(tmp_path / "store", session(user("hello there")))
+    tables = {"a": "nowhere", "b": "nowhere", "c": "elsewhere"}
+    claims = [{"id": id_, "expected": 1, "query": f"SELECT count(*) FROM {name}"} for id_, name in tables.items()]
+    (tmp_path / "c.yaml").write_text(f"claims: {json.dumps(claims)}", "utf-8")
+    assert main(["replicate", str(tmp_path / "c.yaml"), "--store", str(store.folder)]) == 1
+    reasons = [line.partition(": ")[0] for line in capsys.readouterr().out.splitlines() if ": " in line]
+    assert reasons[:2] == ["a and 1 more", "c"]
+
+
 def test_the_verb_takes_the_store_that_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = store_of(tmp_path / "store", session(user("hello there")))
     (tmp_path / "c.yaml").write_text("claims: [{id: c, expected: 1, query: SELECT count(*) FROM sessions}]", "utf-8")

@@ -17,7 +17,7 @@ from agentsignals.ui.server import Server
 from tests.build import call, session, user
 from tests.questions.stores import store_of
 from tests.signals.attempts import trial
-from tests.ui.served import EVIL, Elements, ask, page, serving
+from tests.ui.served import EVIL, Elements, ask, page, serving, text_of
 
 REWARDS = {"old": "110", "new": "101", EVIL: "0.1"}
 """Of three tasks; a dot is an attempt that nobody judged."""
@@ -82,10 +82,13 @@ def test_the_page_says_what_the_verb_says_and_its_links_open(server: Server, sto
         assert ask(server, link).status == 200, link
 
 
-def test_tasks_that_came_out_otherwise_come_first_and_lead_to_both_attempts(server: Server) -> None:
-    told = Elements(page(server, "/compare?by=model&a=old&b=new")).said
-    rows = re.findall(r"task-\d", told[told.index("came out otherwise") :])
-    assert rows[:3] == ["task-1", "task-2", "task-0"]
+@pytest.mark.parametrize(("a", "b", "order"), [("old", "new", [1, 2, 0]), ("new", "old", [2, 1, 0])])
+def test_tasks_that_came_out_otherwise_come_first_the_lost_ones_before_the_gained(
+    server: Server, a: str, b: str, order: list[int]
+) -> None:
+    told = text_of(server, f"/compare?by=model&a={a}&b={b}")
+    rows = re.findall(r"task-(\d)", told[told.index("came out otherwise") :])
+    assert list(map(int, rows[:3])) == order
 
 
 def test_hostile_candidates_stay_text_and_what_is_not_there_is_said(server: Server) -> None:

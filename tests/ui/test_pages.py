@@ -261,6 +261,15 @@ def test_files_are_found_by_the_reason_records_were_skipped_for(server: Server) 
     assert page(server, "/artifacts").split("<tbody>")[-1].count("<tr>") == 2
 
 
+def test_files_that_are_no_traces_are_counted_by_their_ending(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("a.abcdefghijk", "b.abcdefghijkl", "c"):
+        (tmp_path / "in" / name).write_text("x")
+    pipeline.ingest([str(tmp_path / "in")], tmp_path / "store", jobs=1)
+    with serving(Store(tmp_path / "store")) as running:
+        assert "by ending: 2 no ending 1 .abcdefghijk" in text_of(running, "/artifacts")
+
+
 # -- whom it refuses ---------------------------------------------------------------------------------------------------
 
 

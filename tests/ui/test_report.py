@@ -147,6 +147,7 @@ def test_the_three_forms_carry_the_same_findings(store: Store, page: str, tmp_pa
     left = {s["study"]: s for s in data["left_out"]}
     assert [s["study"] for s in data["sections"]] == [name for name in studies() if name not in left]
     assert left["attempts"]["reason"] == "it is about attempts of eval runs, and the store holds none"
+    assert left["weaknesses"]["reason"].startswith("No repository was scanned")
     limits = next(limit for limit in limits_of(document(store)) if "Eval runs" in limit)
     assert limits.startswith("Not in this report: ") and limits in read.said() and escaped(limits) in markdown
     ids -= {made["id"] for made in data["findings"]["answers"]}
