@@ -147,7 +147,6 @@ def test_the_three_forms_carry_the_same_findings(store: Store, page: str, tmp_pa
     left = {s["study"]: s for s in data["left_out"]}
     assert [s["study"] for s in data["sections"]] == [name for name in studies() if name not in left]
     assert left["attempts"]["reason"] == "it is about attempts of eval runs, and the store holds none"
-    assert left["weaknesses"]["reason"].startswith("No repository was scanned")
     limits = next(limit for limit in limits_of(document(store)) if "Eval runs" in limit)
     assert limits.startswith("Not in this report: ") and limits in read.said() and escaped(limits) in markdown
     ids -= {made["id"] for made in data["findings"]["answers"]}
@@ -322,6 +321,10 @@ def test_a_study_takes_a_screen_and_the_rest_of_it_is_folded(page: str) -> None:
     assert "<table" not in open_part and "<table" in folded and "More: " in folded
     (section,) = re.findall(r'<section id="worth_opening">.*?</section>', page, re.S)
     assert "<table" in section.partition('<details class="more">')[0], "where there is no chart its first table is open"
+
+
+def test_a_study_that_has_nothing_to_say_is_left_out_with_its_reason(page: str) -> None:
+    assert re.search(r"Not in this report: [^(]+\(No repository was scanned: ", html.unescape(page))
 
 
 def test_four_charts_stand_beside_the_findings_and_nowhere_else(page: str) -> None:
