@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 import agentsignals
-from agentsignals.errors import StoreError, UsageError
+from agentsignals.errors import StoreError, UnlikeCandidates, UsageError
 from agentsignals.store import Store
+from tests.questions.stores import store_of
+from tests.signals.attempts import trial
 
 HEAVY = ("duckdb", "jinja2", "msgspec", "numpy", "platformdirs", "polars", "pyarrow", "ray", "torch", "tqdm")
 
@@ -106,3 +108,14 @@ def test_what_the_store_holds_nothing_of_is_said(demo_folder: Path) -> None:
     with pytest.raises(StoreError, match="no eval attempt"):
         agentsignals.compare(store)
     assert {row["name"] for row in agentsignals.all_studies()} >= {"cost", "attempts"}
+
+
+def test_candidates_that_had_other_tasks_are_compared_only_anyway(tmp_path: Path) -> None:
+    runs = [
+        trial({"trial_id": model, "task_id": f"of {model}", "reward": 1.0, "knobs": {"model_id": model}})
+        for model in "ab"
+    ]
+    store = store_of(tmp_path / "store", *(view.session for views in runs for view in views))
+    with pytest.raises(UnlikeCandidates, match="tasks differ"):
+        agentsignals.compare(store, ["model"])
+    assert agentsignals.compare(store, ["model"], anyway=True).unlike
