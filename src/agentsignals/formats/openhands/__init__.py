@@ -5,27 +5,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import Any
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    EDIT,
-    FIND,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    SKILL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 
-TERMINAL = SHELL.within("timeout")
+TERMINAL = tools.SHELL.within("timeout")
 
 PROFILE = Profile(
     agent="openhands",
@@ -33,17 +19,17 @@ PROFILE = Profile(
     homes=("$OPENHANDS_PERSISTENCE_DIR/conversations", "~/.openhands/conversations"),
     tools=named(
         (TERMINAL, "terminal execute_bash"),
-        (EDIT, "file_editor str_replace_editor planning_file_editor edit apply_patch"),
-        (WRITE, "write_file"),
-        (READ, "read_file"),
-        (SEARCH, "grep"),
-        (FIND, "glob list_directory"),
-        (PLAN, "task_tracker"),
-        (TASK, "task delegate ask_oracle workflow consult_tom"),
-        (SKILL, "invoke_skill"),
-        (ASIDE, "think finish switch_llm vision_inspect"),
+        (tools.EDIT, "file_editor str_replace_editor planning_file_editor edit apply_patch"),
+        (tools.WRITE, "write_file"),
+        (tools.READ, "read_file"),
+        (tools.SEARCH, "grep"),
+        (tools.FIND, "glob list_directory"),
+        (tools.PLAN, "task_tracker"),
+        (tools.TASK, "task delegate ask_oracle workflow consult_tom"),
+        (tools.SKILL, "invoke_skill"),
+        (tools.ASIDE, "think finish switch_llm vision_inspect"),
     ),
-    tools_like={"browser_*": WEB},
+    tools_like={"browser_*": tools.WEB},
     nothing_found=("No files found", "No matches found", "No results found"),
     failures=(("invalid_arguments", ("error validating tool",)),),
     frame=(r"\[The command completed with exit code -?\d+\.\]",),
@@ -62,7 +48,14 @@ def claims(head: Head) -> Claim | None:
     """An event names neither its conversation nor its number: its place does. Files of a conversation share its folder,
     copies of it its id, and subagents the folder that they lie in."""
     document, folder = head.document, folder_of(head.path)
-    if not _is_state(document, head) and not _is_event(document, head):
+    stats, name = document.get("stats"), posixpath.basename(head.path)
+    is_state = isinstance(stats, dict) and "usage_to_metrics" in stats and "execution_status" in document
+    is_cut_state = name == STATE_FILE and "id" in document and document.get("agent") is CUT
+    facts = [document.get(name) for name in ("id", "timestamp", "source")]
+    is_named = EVENT_FILE.search(head.path) is not None and all(isinstance(fact, str) for fact in facts)
+    # `kind` comes last: of a long event, or a torn one, it is not seen.
+    says = isinstance(document.get("kind"), str) or any(name in document for name in _SAYS)
+    if not (is_state or is_cut_state or (is_named and facts[2] in _SOURCES and says)):
         return None
     keys = [f"folder:{folder}"]
     if (conversation := conversation_of(folder)) is not None:
@@ -70,21 +63,6 @@ def claims(head: Head) -> Claim | None:
     if (parent := parent_folder(folder)) is not None:
         keys.append(f"folder:{parent}")
     return Claim(keys=keys)
-
-
-def _is_state(document: dict[str, Any], head: Head) -> bool:
-    stats, name = document.get("stats"), posixpath.basename(head.path)
-    whole = isinstance(stats, dict) and "usage_to_metrics" in stats and "execution_status" in document
-    return whole or (name == STATE_FILE and "id" in document and document.get("agent") is CUT)
-
-
-def _is_event(document: dict[str, Any], head: Head) -> bool:
-    facts = [document.get(name) for name in ("id", "timestamp", "source")]
-    if EVENT_FILE.search(head.path) is None or not all(isinstance(fact, str) for fact in facts):
-        return False
-    # `kind` comes last: of a long event, or a torn one, it is not seen.
-    says = isinstance(document.get("kind"), str) or any(name in document for name in _SAYS)
-    return facts[2] in _SOURCES and says
 
 
 def folder_of(path: str) -> str:
