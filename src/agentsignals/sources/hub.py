@@ -124,16 +124,7 @@ TRACES = "format:agent-traces"
 
 _QUIETLY = {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_UPDATE_CHECK": "1"}
 _EXPANDED = [
-    "cardData",
-    "createdAt",
-    "downloads",
-    "gated",
-    "lastModified",
-    "likes",
-    "mainSize",
-    "sha",
-    "siblings",
-    "tags",
+    *("cardData", "createdAt", "downloads", "gated", "lastModified", "likes", "mainSize", "sha", "siblings", "tags")
 ]
 
 
@@ -218,9 +209,15 @@ def dataset_listing(name: str, revision: str) -> tuple[Listing, bool]:
             if hasattr(e, "blob_id")  # a folder has none
         ]
     except _failures() as problem:
-        refusal = _refusal(name, revision, problem)
-        if refusal is not None:
-            raise refusal from problem
+        if type(problem).__name__ == "RevisionNotFoundError":
+            raise SourceError(
+                f"{name!r} has no revision {revision!r}.", "Name a branch, a tag or a commit: hub:OWNER/NAME@REV."
+            ) from problem
+        if _status(problem) in (401, 403, 404):
+            raise SourceError(
+                f"There is no data set {name!r} on the Hub, or it is not open to you.",
+                "Check the name; for a private or gated one accept its terms on its page and run `hf auth login`.",
+            ) from problem
         if cached is not None:
             return cached, False
         raise SourceError(f"{name!r} can't be listed: {_first_line(problem)}.", _HINT) from problem
@@ -276,12 +273,14 @@ _HINT = "Check the network, and HF_ENDPOINT if you set it."
 def _data_set(info: Any) -> DataSet:
     tags = [str(t) for t in info.tags or []]
     card = info.card_data.to_dict() if info.card_data is not None else {}
-    size = getattr(info, "main_size", None)
+    size, stated = getattr(info, "main_size", None), card.get("license")
+    licences = (t.removeprefix("license:") for t in tags if t.startswith("license:"))
+    listed = ", ".join(map(str, stated)) if isinstance(stated, list) else stated
     return DataSet(
         name=str(info.id),
         commit=info.sha,
         bytes=size if isinstance(size, int) else None,
-        licence=_licence(card.get("license"), tags),
+        licence=listed if isinstance(listed, str) and listed else next(licences, None),
         tags=tags,
         files=sorted(str(s.rfilename) for s in info.siblings or []),
         downloads=info.downloads,
@@ -289,29 +288,6 @@ def _data_set(info: Any) -> DataSet:
         modified=info.last_modified.isoformat() if info.last_modified is not None else None,
         gated=bool(info.gated),
     )
-
-
-def _licence(stated: object, tags: list[str]) -> str | None:
-    if isinstance(stated, list) and stated:
-        return ", ".join(str(s) for s in stated)
-    if isinstance(stated, str) and stated:
-        return stated
-    return next((t.removeprefix("license:") for t in tags if t.startswith("license:")), None)
-
-
-def _refusal(name: str, revision: str, problem: Exception) -> SourceError | None:
-    """Return the error to raise if the Hub refused, or None if it could not be asked."""
-    status = _status(problem)
-    if type(problem).__name__ == "RevisionNotFoundError":
-        return SourceError(
-            f"{name!r} has no revision {revision!r}.", "Name a branch, a tag or a commit: hub:OWNER/NAME@REV."
-        )
-    if status in (401, 403, 404):
-        return SourceError(
-            f"There is no data set {name!r} on the Hub, or it is not open to you.",
-            "Check the name; for a private or gated one accept its terms on its page and run `hf auth login`.",
-        )
-    return None
 
 
 def _status(problem: BaseException | None) -> int | None:
@@ -410,7 +386,14 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
     trace."""
     wanted = parse_spec(spec)
     listing, of_now = dataset_listing(wanted.name, wanted.revision)
-    fetched, others = _chosen(listing, wanted.pattern)
+    files = sorted(listing.files, key=lambda f: f.path)
+    if wanted.pattern is not None:
+        fetched, others = [f for f in files if fnmatchcase(f.path, wanted.pattern)], []
+    else:
+        has_lines = any(f.path.endswith(_LINES) for f in files)
+        names = (*_LINES, *_DOCUMENTS) if has_lines else (*_LINES, *_DOCUMENTS, _TABLE)
+        fetched = [f for f in files if f.path.endswith(names)]
+        others = [f for f in files if not f.path.endswith(names)]
     if not fetched:
         pattern = f" like {wanted.pattern!r}" if wanted.pattern else " that may hold traces"
         shown = ", ".join(f.path for f in listing.files[:6]) or "nothing"
@@ -434,16 +417,6 @@ def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable
             local.read([RawFile(uri=str(here), source="local", spec=file.spec, bytes=file.bytes, stamp=None)], limit)
         )
         yield replace(data, uri=file.uri, spec=file.spec) if isinstance(data, Unreadable) else data
-
-
-def _chosen(listing: Listing, pattern: str | None) -> tuple[list[DatasetFile], list[DatasetFile]]:
-    """Return the files to fetch, and those that are only counted."""
-    files = sorted(listing.files, key=lambda f: f.path)
-    if pattern is not None:
-        return [f for f in files if fnmatchcase(f.path, pattern)], []
-    has_lines = any(f.path.endswith(_LINES) for f in files)
-    wanted = (*_LINES, *_DOCUMENTS) if has_lines else (*_LINES, *_DOCUMENTS, _TABLE)
-    return [f for f in files if f.path.endswith(wanted)], [f for f in files if not f.path.endswith(wanted)]
 
 
 def _files(wanted: HubSpec, listing: Listing, chosen: list[DatasetFile]) -> Iterator[RawFile | Unreadable]:
@@ -479,26 +452,13 @@ def _rows(wanted: HubSpec, listing: Listing, held: DatasetFile, table: Path) -> 
 
 
 def _raw(  # noqa: PLR0913  (what a RawFile is made of)
-    wanted: HubSpec,
-    listing: Listing,
-    held: DatasetFile,
-    key: str,
-    size: int,
-    part: str = "",
+    wanted: HubSpec, listing: Listing, held: DatasetFile, key: str, size: int, part: str = "",
     session_id: str | None = None,
-) -> RawFile:
-    container = f"{listing.name}@{listing.commit}:{held.path}"
-    uri = _uri(wanted, held.path) + part
+) -> RawFile:  # fmt: skip
     return RawFile(
-        uri=uri,
-        source="hub",
-        spec=wanted.spec,
-        bytes=size,
-        stamp=None,
-        container=container,
-        key=key,
-        session_hint=session_id,
-    )
+        uri=_uri(wanted, held.path) + part, source="hub", spec=wanted.spec, bytes=size, stamp=None, key=key,
+        container=f"{listing.name}@{listing.commit}:{held.path}", session_hint=session_id,
+    )  # fmt: skip
 
 
 def _uri(wanted: HubSpec, path: str) -> str:

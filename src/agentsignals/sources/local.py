@@ -7,6 +7,7 @@ import glob
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
 
@@ -113,20 +114,14 @@ def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:
         if len(inside) > 1:
             inside.sort(key=_NAME, reverse=True)
         for entry in inside:
-            if not _is_folder(entry):
-                left.append((entry.path, False))
-            elif entry.name not in SKIPPED_FOLDERS:
-                left.append((entry.path, True))
+            is_inner = False  # what is wrong is said when it is looked at as a file
+            with suppress(OSError):
+                is_inner = entry.is_dir(follow_symlinks=False)
+            if not is_inner or entry.name not in SKIPPED_FOLDERS:
+                left.append((entry.path, is_inner))
 
 
 _NAME = attrgetter("name")
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False  # what is wrong is said when it is looked at as a file
 
 
 def _files(path: str, spec: str) -> Iterator[RawFile | Unreadable]:
@@ -155,19 +150,18 @@ def _file(path: str, spec: str) -> RawFile | Unreadable:
 def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable]:
     for file in files:
         try:
-            yield databases.contents(file, limit) if file.container else _contents(file, limit)
+            if file.container:
+                yield databases.contents(file, limit)
+                continue
+            with open(path_of(file.uri), "rb", buffering=0, opener=nonblocking) as handle:
+                seen = os.fstat(handle.fileno())
+                is_file = stat.S_ISREG(seen.st_mode)
+                data = contents(file, handle, seen.st_size, limit) if is_file else None
+            yield data if data is not None else Unreadable(file.uri, file.spec, "not_a_file")
         except OSError as problem:
             if problem.errno in MACHINE_ERRNOS:
                 raise no_space_error(file.uri, problem) from problem
             yield Unreadable(file.uri, file.spec, _reason(problem))
-
-
-def _contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
-    with open(path_of(file.uri), "rb", buffering=0, opener=nonblocking) as handle:
-        seen = os.fstat(handle.fileno())
-        if not stat.S_ISREG(seen.st_mode):
-            return Unreadable(file.uri, file.spec, "not_a_file")
-        return contents(file, handle, seen.st_size, limit)
 
 
 def _reason(problem: OSError) -> str:

@@ -16,6 +16,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,14 @@ def _written(table: Path, folder: Path) -> Transcripts:
     except pa.ArrowException as problem:
         raise ValueError(str(problem)) from problem
     with file:
-        layout, lost = _layout(file)
+        # The layout is that of the first readable rows.
+        lost: list[LostRows] = []
+        layout = None
+        for _, batch in _batches(file, None, PROBED_ROWS):
+            if not isinstance(batch, LostRows):
+                layout = _layout_of(batch)
+                break
+            lost.append(batch)
         if layout is None:
             return Transcripts(lost=lost)
         transcripts = Transcripts(has_column=True)
@@ -145,7 +153,10 @@ def _batches(
         about = file.metadata.row_group(group)
         at, stop = first, first + about.num_rows
         first = stop
-        size = _unpacked_bytes(about, columns)
+        inside = [about.column(n) for n in range(about.num_columns)]
+        if columns is not None:
+            inside = [c for c in inside if any(f"{c.path_in_schema}.".startswith(f"{name}.") for name in columns)]
+        size = sum(c.total_uncompressed_size for c in inside)
         if size > GROUP_BYTES_MAX:
             yield at, LostRows(at, stop - at, "row_group_too_large")
             continue
@@ -158,32 +169,16 @@ def _batches(
             yield at, LostRows(at, stop - at, "bad_parquet")
 
 
-def _unpacked_bytes(about: pq.RowGroupMetaData, columns: list[str] | None) -> int:
-    inside = [about.column(n) for n in range(about.num_columns)]
-    if columns is not None:
-        inside = [c for c in inside if any(f"{c.path_in_schema}.".startswith(f"{name}.") for name in columns)]
-    return sum(c.total_uncompressed_size for c in inside)
-
-
-def _layout(file: pq.ParquetFile) -> tuple[Layout | None, list[LostRows]]:
-    """Return the largest column whose first readable rows are all transcripts."""
-    lost: list[LostRows] = []
-    for _, batch in _batches(file, None, PROBED_ROWS):
-        if not isinstance(batch, LostRows):
-            return _layout_of(batch), lost
-        lost.append(batch)
-    return None, lost
-
-
 def _layout_of(head: pa.RecordBatch) -> Layout | None:
+    """Return the largest column in which all rows are transcripts."""
     best: tuple[int, str, str] | None = None
     for name in head.schema.names:
         try:
             values = [v for v in head.column(name).to_pylist() if v is not None and v not in ("", b"")]
         except (ValueError, OverflowError):  # text that is no UTF-8, a date beyond all calendars
             continue
-        kind = _kind(values) if values else None
-        if kind is not None:
+        kind = "messages" if all(map(_messages, values)) else "text" if all(map(_is_records, values)) else None
+        if values and kind is not None:
             size = (sum(len(_as_text(v)) for v in values), name, kind)
             best = max(best, size) if best is not None else size
     if best is None:
@@ -194,12 +189,6 @@ def _layout_of(head: pa.RecordBatch) -> Layout | None:
 
 
 _NAMED = {"session_id": _IDS, "harness": _HARNESSES, "model": ("model",)}
-
-
-def _kind(values: list[Any]) -> str | None:
-    if all(_messages(v) for v in values):
-        return "messages"
-    return "text" if all(_is_records(v) for v in values) else None
 
 
 def _is_records(value: Any) -> bool:
@@ -225,18 +214,16 @@ def _messages(value: Any) -> list[dict[str, Any]]:
             return []
     if not isinstance(value, list) or not value:
         return []
-    messages = [_object(v) for v in value]
-    return [m for m in messages if m] if all(any(r in m for r in _ROLES) for m in messages) else []
-
-
-def _object(value: Any) -> dict[str, Any]:
-    """Return a message given as an object or as its JSON text (the Hub's JSON columns)."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return {}
-    return value if isinstance(value, dict) else {}
+    messages: list[dict[str, Any]] = []
+    for item in value:
+        message = item
+        if isinstance(item, str):  # the Hub's JSON columns hold the text of an object
+            with suppress(ValueError, RecursionError):
+                message = json.loads(item)
+        if not isinstance(message, dict) or not any(role in message for role in _ROLES):
+            return []
+        messages.append(message)
+    return messages
 
 
 def _text(row: dict[str, Any], layout: Layout, n: int) -> str:
@@ -261,7 +248,14 @@ def _message(message: dict[str, Any], model: str | None) -> dict[str, Any]:
     role = str(next((message[r] for r in _ROLES if message.get(r)), ""))
     role = _SAME_ROLE.get(role, role)
     words = next((message[w] for w in _WORDS if message.get(w)), "")
-    calls = [_call(c) for c in message.get("tool_calls") or message.get("toolCalls") or () if isinstance(c, dict)]
+    calls = []
+    for call in message.get("tool_calls") or message.get("toolCalls") or ():
+        if isinstance(call, dict):
+            function = call["function"] if isinstance(call.get("function"), dict) else call
+            given = function.get("arguments")
+            arguments = given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
+            called = {"name": str(function.get("name") or ""), "arguments": arguments}
+            calls.append({"id": _word(call.get("id")) or "", "function": called})
     return _without_nones(
         {
             "role": role,
@@ -273,17 +267,6 @@ def _message(message: dict[str, Any], model: str | None) -> dict[str, Any]:
             "model": (_word(message.get("model")) or model) if role == "assistant" else None,
         }
     )
-
-
-def _call(call: dict[str, Any]) -> dict[str, Any]:
-    nested = call.get("function")
-    function = nested if isinstance(nested, dict) else call
-    arguments = function.get("arguments")
-    encoded = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
-    return {
-        "id": _word(call.get("id")) or "",
-        "function": {"name": str(function.get("name") or ""), "arguments": encoded},
-    }
 
 
 def _without_nones(values: dict[str, Any]) -> dict[str, Any]:

@@ -10,17 +10,12 @@ import mmap
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from agentsignals.formats import Card, Claim, Format, Material, pieces_by, read_by
 from agentsignals.formats.head import Head
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
 
 _NAMED_TASK = ("instance_id", "task_id", "problem_id", "task_name")
 _TASK = (*_NAMED_TASK, "task", "problem")
@@ -219,7 +214,11 @@ def rows(data: bytes, wanted: Collection[str], longest: int = _LONGEST) -> Itera
     buffer = pa.BufferReader(pa.py_buffer(data))
     try:
         metadata = pq.read_metadata(buffer)
-        texts = _texts(metadata.schema, wanted)
+        schema = [metadata.schema.column(n) for n in range(len(metadata.schema))]
+        is_text = {
+            c.path: c.physical_type == "BYTE_ARRAY" and c.logical_type.type in ("STRING", "NONE") for c in schema
+        }
+        texts = [path for path in is_text if is_text[path] and path in wanted]
         opened = pq.ParquetFile(buffer, metadata=metadata, read_dictionary=texts, pre_buffer=False)
     except (pa.ArrowException, OSError, ValueError, KeyError):
         yield 0, "bad_parquet"
@@ -231,34 +230,20 @@ def rows(data: bytes, wanted: Collection[str], longest: int = _LONGEST) -> Itera
         for group in range(file.metadata.num_row_groups):
             about = file.metadata.row_group(group)
             at, stop = stop, stop + about.num_rows
-            if _unpacked(about, columns) > _UNPACKED_MAX:
+            inside = (about.column(n) for n in range(about.num_columns))
+            unpacked = (c.total_uncompressed_size for c in inside if c.path_in_schema.split(".")[0] in columns)
+            if sum(unpacked) > _UNPACKED_MAX:
                 yield at, "row_group_too_large"
                 continue
             try:
                 for batch in file.iter_batches(batch_size=_AT_ONCE, row_groups=[group], columns=columns):
-                    for row in _rows(batch, longest):
+                    # A value that a dictionary holds once is made once, however many rows have it.
+                    values = [_values(column, longest) for column in batch.columns]
+                    for row in zip(*values, strict=True):
                         at += 1
-                        yield at, row
+                        yield at, dict(zip(batch.schema.names, row, strict=True))
             except (pa.ArrowException, OSError, ValueError, OverflowError):
                 yield at, "bad_parquet"
-
-
-def _texts(schema: pq.ParquetSchema, wanted: Collection[str]) -> list[str]:
-    """The wanted columns of texts."""
-    columns = (schema.column(n) for n in range(len(schema)))
-    texts = (c.path for c in columns if c.physical_type == "BYTE_ARRAY" and c.logical_type.type in ("STRING", "NONE"))
-    return [path for path in texts if path in wanted]
-
-
-def _unpacked(about: pq.RowGroupMetaData, columns: list[str]) -> int:
-    inside = [about.column(n) for n in range(about.num_columns)]
-    return sum(c.total_uncompressed_size for c in inside if c.path_in_schema.split(".")[0] in columns)
-
-
-def _rows(batch: pa.RecordBatch, longest: int) -> list[dict[str, Any]]:
-    """A value that a dictionary holds once is made once, however many rows have it."""
-    columns = {n: _values(c, longest) for n, c in zip(batch.schema.names, batch.columns, strict=True)}
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 def _values(column: Any, longest: int) -> list[Any]:
@@ -363,15 +348,11 @@ def _of_json(head: Head) -> bool:
 
 def _of_others(head: Head) -> bool:
     if head.data.startswith(PARQUET):
-        columns = columns_of(names(head.data)) if head.complete else columns_of([])
+        columns = columns_of(names(head.data) if head.complete else [])
         return not columns.lacks or columns.is_near
     header, rows = first_rows(head.text, head.complete)
-    if not rows:
-        return False
     columns = columns_of(header)
-    if columns.lacks:
-        return columns.is_near
-    return are_rows(rows, columns)
+    return bool(rows) and (columns.is_near if columns.lacks else are_rows(rows, columns))
 
 
 CARD = Card(

@@ -10,24 +10,13 @@ import msgspec
 from msgspec import Raw
 
 from agentsignals.formats import Input, Reading, gathered
-from agentsignals.formats import outcome_table as parquet
-from agentsignals.formats import outcome_table as separated
+from agentsignals.formats import outcome_table as tables
 from agentsignals.formats.bounds import amount, count
 from agentsignals.formats.documents import each, is_list
 from agentsignals.formats.head import head_of
 from agentsignals.formats.instances import canonical
-from agentsignals.formats.outcome_table import (
-    CONVERSATIONS,
-    KNOBS,
-    Columns,
-    columns_of,
-    is_missing,
-    is_row,
-    score_of,
-    verdict,
-)
 from agentsignals.formats.records import document, lines, read_before, saw, skip
-from agentsignals.model import Artifact, Attempt, Statement
+from agentsignals.model import Artifact, Attempt
 
 ROWS_MAX = 200_000
 """Rows that are read of a table: twice those of all runs of the largest leaderboard (200 submissions of 500 tasks), and
@@ -49,14 +38,18 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
     """Yield the rows a few hundred at a time: a small file may hold a million."""
     for source in inputs:
         names, rows = _table(source, counted=True)
-        columns = columns_of(names)
+        columns = tables.columns_of(names)
         if columns.lacks:
             source.artifact.records += 1
             skip(source.artifact, columns.lacks)
             continue
-        if source.artifact.note is None and not CONVERSATIONS.isdisjoint(names):
+        if source.artifact.note is None and not tables.CONVERSATIONS.isdisjoint(names):
             source.artifact.note = "its conversations are not read: a table has its outcomes alone"
-        is_reward = columns.passed is None and _is_share(source, columns)
+        is_reward = columns.passed is None
+        if is_reward:  # unless a score is not from 0 to 1: on another scale 1 is not the best
+            seen = (row for _, row in islice(_table(source, counted=False)[1], ROWS_MAX) if not isinstance(row, str))
+            scores = (tables.score_of(row.get(columns.score or "")) for row in seen)
+            is_reward = all(score is None or 0 <= score <= 1 for score in scores)
         first_rows = islice(rows, ROWS_MAX)
         parts = (part for part in (_part(source, columns, is_reward, *row) for row in first_rows) if part is not None)
         while batch := list(islice(parts, _AT_ONCE)):
@@ -68,12 +61,12 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
 def _table(source: Input, counted: bool) -> tuple[list[str], _Rows]:
     """The names of the columns, and the rows; `counted` in the artifact, which a second look is not."""
     data, artifact = source.data, source.artifact if counted else read_before(source.artifact)
-    if bytes(data[: len(parquet.PARQUET)]) == parquet.PARQUET:
-        names = parquet.names(data)
-        return names, _counted(artifact, parquet.rows(data, columns_of(names).read))
+    if bytes(data[: len(tables.PARQUET)]) == tables.PARQUET:
+        names = tables.names(data)
+        return names, _counted(artifact, tables.rows(data, tables.columns_of(names).read))
     head = head_of(data, source.artifact.path)
     if not head.looks_like_json:
-        return separated.header_of(head.text), _counted(artifact, separated.rows_of(data))
+        return tables.header_of(head.text), _counted(artifact, tables.rows_of(data))
     names = list(next(iter(head.items or head.records), {}))
     if not is_list(data):
         return names, lines(data, artifact, _decode_row)
@@ -89,47 +82,38 @@ def _counted(artifact: Artifact, rows: _Rows) -> _Rows:
         yield row
 
 
-def _is_share(source: Input, columns: Columns) -> bool:
-    """Return whether all scores are between 0 and 1. On another scale 1 is not the best."""
-    rows = islice(_table(source, counted=False)[1], ROWS_MAX)
-    scores = (score_of(row.get(columns.score or "")) for _, row in rows if not isinstance(row, str))
-    return all(score is None or 0 <= score <= 1 for score in scores)
-
-
-def _part(source: Input, columns: Columns, is_reward: bool, line: int, row: Mapping[str, Any] | str) -> Attempt | None:
+def _part(
+    source: Input, columns: tables.Columns, is_reward: bool, line: int, row: Mapping[str, Any] | str
+) -> Attempt | None:
     artifact = source.artifact
-    if isinstance(row, str) or not is_row(row, columns):
+    if isinstance(row, str) or not tables.is_row(row, columns):
         skip(artifact, row if isinstance(row, str) else "bad_shape")
         return None
     saw(artifact, "outcome")
     read = {name: row[column] for name, column in columns.settings.items() if _is_setting(row.get(column))}
-    observed = {knob: read[knob] for knob in KNOBS if knob in read}
-    passed, score = row.get(columns.passed or ""), score_of(row.get(columns.score or ""))
-    solved = verdict(passed)
+    observed = {knob: read[knob] for knob in tables.KNOBS if knob in read}
+    passed, score = row.get(columns.passed or ""), tables.score_of(row.get(columns.score or ""))
+    solved = tables.verdict(passed)
     reward = score if is_reward else None if solved is None else float(solved)
     task, run = str(row[columns.task or ""]), read.get("run_id")
     became = "not judged" if reward is None else f"reward {reward:g}"
-    status = read.get("exit_status") or (passed if isinstance(passed, str) and is_missing(passed) else None)
-    seconds = score_of(read.get("wall_time_s"))
+    status = read.get("exit_status") or (passed if isinstance(passed, str) and tables.is_missing(passed) else None)
+    seconds = tables.score_of(read.get("wall_time_s"))
     part = Attempt(
-        root=f"{artifact.path}/{line}",
-        scope="trial",
-        task_id=canonical(task),
+        root=f"{artifact.path}/{line}", scope="trial", task_id=canonical(task), reward=reward, observed=observed,
         run_id=str(run) if run is not None else None,
-        reward=reward,
         rewards={columns.score: score} if columns.score is not None and score is not None else None,
         exit_status=status if isinstance(status, str) and status.strip() else None,
-        cost_usd=amount(score_of(read.get("cost_usd"))),
-        input_tokens=count(score_of(read.get("input_tokens"))),
-        output_tokens=count(score_of(read.get("output_tokens"))),
+        cost_usd=amount(tables.score_of(read.get("cost_usd"))),
+        input_tokens=count(tables.score_of(read.get("input_tokens"))),
+        output_tokens=count(tables.score_of(read.get("output_tokens"))),
         wall_time_s=seconds if seconds is not None and seconds >= 0 else None,
         patch=[] if row.get(columns.settings.get("model_patch", "")) == "" else None,
-        observed=observed,
-    )
+    )  # fmt: skip
     fields = [name for name in _FIELDS if getattr(part, name) is not None]
     text = f"row {line}: {task} {became}"
     fields += [f"knobs.{knob}" for knob in observed]
-    part.statements = [Statement(text=text, artifact_id=artifact.artifact_id, line=line, fields=["reward", *fields])]
+    part.statements = source.states(text, ["reward", *fields], line)
     return part
 
 

@@ -250,9 +250,9 @@ def _parts(source: Input, blocks: list[_Block]) -> list[Attempt]:
             for name, attribute in _NUMBERS.items():
                 if digits := re.match(r"\d{1,9}", block.facts.get(name, "").replace(",", "")):
                     setattr(part.summary, attribute, int(digits[0]))
-        timed = [s for s in block.statements if s.at is not None]
-        part.started_at = min((s.at for s in timed if _INDEX in s.fields), default=None)
+        timed = [(s.at, s.fields) for s in block.statements if s.at is not None]
+        part.started_at = min((at for at, fields in timed if _INDEX in fields), default=None)
         if part.started_at is not None:
-            part.ended_at = max((s.at for s in timed if _SUMMED_UP in s.fields), default=None)
+            part.ended_at = max((at for at, fields in timed if _SUMMED_UP in fields), default=None)
         parts.append(part)
     return parts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from types import UnionType
 from typing import Any
 
 from agentsignals.changes.patches import looks_like_diff, patched_files
@@ -38,7 +37,7 @@ def knobs(config: dict[str, Any], attempt: int = 0) -> dict[str, Any]:
     arguments = _inner(model, "completion_kwargs")
     treatment: dict[str, Any] = {"agent_type": "swe-agent"}
 
-    def set_to(knob: str, value: object, kind: type[str] | UnionType = int | float) -> None:
+    def set_to(knob: str, value: object, kind: Any = int | float) -> None:
         if isinstance(value, kind) and not isinstance(value, bool):
             treatment[knob] = value
 

@@ -11,8 +11,7 @@ import msgspec
 from msgspec import Raw, Struct, field, structs
 
 from agentsignals.changes.patches import patched_files
-from agentsignals.formats import Input, Reading
-from agentsignals.formats import outcome_table as parquet
+from agentsignals.formats import Input, Reading, outcome_table
 from agentsignals.formats.documents import each, is_list, tally
 from agentsignals.formats.instances import canonical, evaluation_of, of_submission, of_summary, run_of, run_of_model
 from agentsignals.formats.outcome_table import PARQUET
@@ -104,9 +103,11 @@ def at_home(parts: list[Attempt]) -> list[Attempt]:
 def _entries(data: memoryview | bytes) -> list[Raw]:
     """The objects of one document: itself, a list, or by instance."""
     try:
-        return decoder(list[Raw]).decode(data)
+        listed: list[Raw] = decoder(list[Raw]).decode(data)
     except msgspec.ValidationError:
         whole = decoder(dict[str, Raw]).decode(data)
+    else:
+        return listed
     return [Raw(bytes(data))] if not whole.keys().isdisjoint(("instance_id", "model_patch")) else list(whole.values())
 
 
@@ -173,12 +174,12 @@ def verification(instance: Instance) -> Verification:
     if not status:
         return Verification(patch_applies=applied, status="ok")
     if all(isinstance(v, list) for v in status.values()):
-        fixed, kept, broken, hard = (
-            status.get(name, []) for name in ("FAIL_TO_PASS", "PASS_TO_PASS", "PASS_TO_FAIL", "FAIL_TO_FAIL")
-        )
+        tests = {k: v for k, v in status.items() if isinstance(v, list)}
         return Verification(
-            layout="B", patch_applies=applied, fixed=fixed, unfixed=[], kept=kept, broken=broken, still_failing=hard,
-        )  # type: ignore[arg-type]  # fmt: skip
+            layout="B", patch_applies=applied, fixed=tests.get("FAIL_TO_PASS", []), unfixed=[],
+            kept=tests.get("PASS_TO_PASS", []), broken=tests.get("PASS_TO_FAIL", []),
+            still_failing=tests.get("FAIL_TO_FAIL", []),
+        )  # fmt: skip
     by = {k: v for k, v in status.items() if isinstance(v, Outcome)}
     target, safe, hopeless = (by.get(k, Outcome()) for k in ("FAIL_TO_PASS", "PASS_TO_PASS", "FAIL_TO_FAIL"))
     return Verification(
@@ -424,7 +425,7 @@ def row_parts(source: Input) -> list[Attempt]:
 def _rows(source: Input) -> Iterator[tuple[int, Row | None]]:
     data, artifact = source.data, source.artifact
     if bytes(data[: len(PARQUET)]) == PARQUET:
-        for line, values in parquet.rows(data, Row.__struct_fields__, _PATCH_CHARS):
+        for line, values in outcome_table.rows(data, Row.__struct_fields__, _PATCH_CHARS):
             artifact.records += 1
             if isinstance(values, str):
                 skip(artifact, values)

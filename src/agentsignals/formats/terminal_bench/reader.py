@@ -124,8 +124,9 @@ def read(inputs: list[Input]) -> Reading:
 
 def _decode(data: memoryview | bytes) -> Trial | Run | Configured:
     keys = decoder(dict[str, Raw]).decode(data).keys()
-    kind: type[Trial | Run | Configured] = Trial if "is_resolved" in keys else Run if "results" in keys else Configured
-    return decoder(kind).decode(data)
+    kind: Any = Trial if "is_resolved" in keys else Run if "results" in keys else Configured
+    record: Trial | Run | Configured = decoder(kind).decode(data)
+    return record
 
 
 def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:

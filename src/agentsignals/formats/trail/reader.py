@@ -142,10 +142,11 @@ class Annotations(Struct):
 def decode_trace(data: memoryview | bytes, artifact: Artifact) -> Trace:
     """A trace; when a span in it is odd, without that span, which is counted."""
     try:
-        return decoder(Trace).decode(data)
+        trace: Trace = decoder(Trace).decode(data)
     except msgspec.ValidationError:
         loose = decoder(LooseTrace).decode(data)
-        return Trace(loose.trace_id, _spans(loose.spans, 0, artifact))
+        trace = Trace(loose.trace_id, _spans(loose.spans, 0, artifact))
+    return trace
 
 
 def _spans(raws: list[Raw], depth: int, artifact: Artifact) -> list[Span]:
