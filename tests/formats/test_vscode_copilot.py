@@ -422,3 +422,19 @@ def test_recorded_traces() -> None:
     assert sum(s.output_tokens or 0 for s in session.steps) == 655 + 74 + 9
     assert [(c.name, c.status) for c in session.tool_calls] == [("apply_patch", "ok")]
     assert (len(session.turns), session.repo, [e.added for e in session.edits]) == (1, "user/testing-git", [1])
+
+
+def test_a_span_belongs_to_the_chat_of_the_nearest_span_above_that_names_one(tmp_path: Path) -> None:
+    """Neither a circle of spans nor a lost one names any."""
+    unnamed = {"chat_session_id": None}
+    path = traces(
+        tmp_path / "t.db",
+        agent_span("a1", 1, "go"),
+        model_span("m1", 2, "a1", **unnamed),
+        model_span("m2", 3, "m2", **unnamed),
+        model_span("m3", 4, "m4", **unnamed),
+        model_span("m4", 5, "m3", **unnamed),
+        model_span("m5", 6, "gone", **unnamed),
+        model_span("m6", 7, None, **unnamed),
+    )
+    assert [step.message_id for step in only(document_of(path)).steps] == ["m1"]
