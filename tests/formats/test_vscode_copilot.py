@@ -431,10 +431,10 @@ def test_a_span_belongs_to_the_chat_of_the_nearest_span_above_that_names_one(tmp
         tmp_path / "t.db",
         agent_span("a1", 1, "go"),
         model_span("m1", 2, "a1", **unnamed),
-        model_span("m2", 3, "m2", **unnamed),
-        model_span("m3", 4, "m4", **unnamed),
-        model_span("m4", 5, "m3", **unnamed),
-        model_span("m5", 6, "gone", **unnamed),
-        model_span("m6", 7, None, **unnamed),
+        model_span("m2", 3, None, **unnamed),
+        model_span("m3", 4, "gone", **unnamed),
+        model_span("m4", 5, "m4", **unnamed),
+        model_span("m5", 6, "m6", **unnamed),
+        model_span("m6", 7, "m5", **unnamed),
     )
     assert [step.message_id for step in only(document_of(path)).steps] == ["m1"]
