@@ -125,39 +125,3 @@ def test_agents_that_call_tables_alike_are_told_apart_by_columns(tmp_path: Path)
 def test_a_failed_command_is_no_error_of_its_record(content: str, is_error: bool, expected: tuple[object, ...]) -> None:
     (call,) = ran("bash", {"command": "make test"}, content, is_error=is_error).tool_calls
     assert (call.status, call.outcome, call.exit_code) == expected
-
-
-@pytest.mark.parametrize(
-    ("metadata", "expected"),
-    [
-        ({"old_content": "a\nb\nc\n", "new_content": "a\nB\nc\n"}, ("modify", 2, 1, 1)),
-        ({"new_content": "a\nb\n"}, ("create", 1, 2, 0)),
-        ({}, ("modify", None, 1, 1)),
-    ],
-)
-def test_an_edit_holds_the_file_before_and_after(metadata: dict[str, str], expected: tuple[object, ...]) -> None:
-    arguments = {"file_path": "/w/a.py", "old_string": "b", "new_string": "B"}
-    (edit,) = ran("edit", arguments, "ok", metadata=json.dumps(metadata)).edits
-    assert (edit.op, edit.start_line, edit.added, edit.removed) == expected
-
-
-@pytest.mark.parametrize(
-    ("data", "facts", "expected"),
-    [
-        ({"text": "hi"}, {}, ["hi"]),
-        ({"text": "go on", "hidden": True}, {}, []),
-        ({"text": "look"}, {"parent_session_id": "s0"}, []),
-    ],
-)
-def test_who_spoke(data: dict[str, Any], facts: dict[str, str], expected: list[str]) -> None:
-    assert [t.text for t in session(message("user", part("text", **data)), **facts).turns] == expected
-
-
-@pytest.mark.parametrize(("reason", "kind"), [("canceled", "interrupt"), ("error", "api_error")])
-def test_how_an_answer_ended(reason: str, kind: str) -> None:
-    made = session(message("assistant", part("finish", reason=reason, time=1, message="Overloaded", details="529")))
-    assert [e.kind for e in made.events] == [kind]
-
-
-def test_a_flat_rate_is_no_price_of_nothing() -> None:
-    assert session(message("user", part("text", text="hi")), cost=0.0).steps == []

@@ -15,7 +15,7 @@ from agentsignals.formats import Input, identify
 from agentsignals.formats.cursor_agent import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
-from agentsignals.model import Artifact, Session, from_iso
+from agentsignals.model import Artifact, Session
 from agentsignals.sources import RawFile, Unreadable, local
 from agentsignals.store import Store
 from tests.formats import cursor_database as cur
@@ -30,14 +30,6 @@ def said(role: str, *blocks: ROW | str) -> ROW:
         "role": role,
         "message": {"content": [{"type": "text", "text": b} if isinstance(b, str) else b for b in blocks]},
     }
-
-
-def use(name: str, **given: object) -> ROW:
-    return {"type": "tool_use", "name": name, "input": given}
-
-
-def answer(text: str, **more: object) -> ROW:
-    return {"type": "tool_result", "content": text, **more}
 
 
 def file(name: str, rows: list[ROW], hint: str | None = None) -> Input:
@@ -103,51 +95,6 @@ def test_the_persons_words_are_in_the_query_tag(text: str, turn: str | None, met
     session = talk(said("user", text))
     assert [t.text for t in session.turns] == ([turn] if turn else [])
     assert [e.text for e in session.events if e.kind == "meta"] == ([meta] if meta else [])
-
-
-@pytest.mark.parametrize(
-    ("zone", "expected"),
-    [("UTC-4", "15:19"), ("UTC+5:30", "05:49"), ("UTC-3:30", "14:49"), ("UTC", "11:19")],
-)
-def test_a_time_before_the_words_is_the_turns_and_nothing_elses(zone: str, expected: str) -> None:
-    words = f"<timestamp>Tuesday, Jun 23, 2026, 11:19 AM ({zone})</timestamp>\n<user_query>go</user_query>"
-    session = talk(said("user", words), said("assistant", "going"))
-    assert session.turns[0].timestamp == from_iso(f"2026-06-23T{expected}:00Z")
-    assert session.events[-1].timestamp is None
-
-
-def test_without_logged_results_calls_have_none_and_edits_are_what_was_asked_for() -> None:
-    patch = "*** Begin Patch\n*** Update File: b.py\n@@\n-x\n+y\n+z\n*** End Patch"
-    session = talk(
-        BARE,
-        said("assistant", use("StrReplace", path="a.py", old_string="1\n2", new_string="1\n3")),
-        said("assistant", {"type": "tool_use", "name": "ApplyPatch", "input": patch}, use("Delete", path="c.py")),
-        said("assistant", use("Read", path="d.md"), use("Write", path="d.md", contents="1\n")),
-        said("assistant", use("Write", path="e.md", contents="1\n")),
-    )
-    assert {c.status for c in session.tool_calls} == {"none"}
-    assert len({c.call_id for c in session.tool_calls}) == 6
-    assert [(e.path, e.op, e.start_line, e.added, e.removed) for e in session.edits] == [
-        ("a.py", "modify", None, 1, 1),
-        ("b.py", "modify", None, 2, 1),
-        ("c.py", "delete", None, 0, None),
-        ("d.md", "modify", 1, 1, None),
-        ("e.md", "create", 1, 1, 0),
-    ]
-    assert {(s.input_tokens, s.output_tokens, s.timestamp, s.model) for s in session.steps} == {
-        (None, None, None, None)
-    }
-
-
-def test_where_results_are_logged_they_answer_in_order_and_only_successes_edit() -> None:
-    session = talk(
-        said("assistant", use("Write", path="a.md", contents="1\n"), use("Write", path="b.md", contents="1\n")),
-        said("user", answer("written"), answer("permission denied", is_error=True)),
-        said("assistant", use("Write", path="c.md", contents="1\n")),
-    )
-    assert [(c.path, c.status) for c in session.tool_calls] == [("a.md", "ok"), ("b.md", "error"), ("c.md", "none")]
-    assert [e.path for e in session.edits] == ["a.md"]
-    assert session.turns == []
 
 
 @pytest.mark.parametrize(

@@ -34,14 +34,6 @@ def message(id_: str | None, role: str, *blocks: ROW | str, **more: object) -> R
     return {key: value for key, value in row.items() if value is not None}
 
 
-def use(call_id: str, name: str, **given: object) -> ROW:
-    return {"type": "tool_use", "id": call_id, "name": name, "input": given}
-
-
-def answer(call_id: str, content: object, error: bool = False) -> ROW:
-    return {"type": "tool_result", "tool_use_id": call_id, "content": content, "is_error": error}
-
-
 def file(name: str, *rows: ROW) -> Input:
     return given(lines(*rows), "factory-droid", name)
 
@@ -96,48 +88,6 @@ def test_which_user_records_are_the_person(row: ROW, expected: list[tuple[str, s
     assert sorted(events(talk(row))) == sorted(expected)
 
 
-def test_a_subagent_is_told_its_task_by_the_agent_that_called_it() -> None:
-    session = talk(message("m", "user", "review the parser"), start={**START, "callingSessionId": "s0"})
-    assert (session.turns, session.parent_session_id) == ([], "s0")
-    assert events(session) == [("meta", "review the parser")]
-
-
-@pytest.mark.parametrize(
-    ("named", "model"), [({"modelId": "claude-opus-4-6"}, "claude-opus-4-6"), ({}, "Claude Opus 4.6")]
-)
-def test_the_model_is_the_calls_else_the_one_the_reminder_names(named: ROW, model: str) -> None:
-    assert talk(message("m", "user", REMINDER, "hi"), message("n", "assistant", "hello", **named)).model == model
-
-
-def test_results_come_in_the_persons_name_and_edits_follow_from_what_succeeded() -> None:
-    session = talk(
-        message("a", "assistant", use("c1", "Edit", file_path="/w/a.py", old_str="1\n2", new_str="1\n3\n4")),
-        message("b", "assistant", use("c2", "Create", file_path="/w/b.py", content="x\n")),
-        message("c", "assistant", use("c3", "Execute", command="pytest -q")),
-        message(
-            "d", "user", answer("c3", "Exit code: 1\n1 failed", True), answer("c1", [{"type": "text", "text": "ok"}])
-        ),
-        message(None, "user", answer("c2", "no such directory", True), NAG),
-    )
-    assert session.turns == []
-    made = [(c.name, c.class_, c.status, c.exit_code) for c in session.tool_calls]
-    assert made == [("Edit", "edit", "ok", None), ("Create", "edit", "error", None), ("Execute", "test", "error", 1)]
-    assert [(e.path, e.op, e.added, e.removed) for e in session.edits] == [("a.py", "modify", 2, 1)]
-
-
-def test_snapshots_are_united_by_record_id_also_where_a_result_has_none() -> None:
-    rows = [
-        message("m1", "user", "one"),
-        message("m2", "assistant", use("c1", "Read", file_path="/w/a")),
-        message(None, "user", answer("c1", "x")),
-    ]
-    files = [file("early", START, *rows), file("late", START, *rows, message("m3", "user", "two"))]
-    (session,) = FORMAT.read(files).sessions
-    assert [t.text for t in session.turns] == ["one", "two"]
-    assert (len(session.tool_calls), [e.kind for e in session.events].count("tool_result")) == (1, 1)
-    assert files[1].artifact.record_kinds["repeated"] == 4
-
-
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
@@ -151,11 +101,6 @@ def test_snapshots_are_united_by_record_id_also_where_a_result_has_none() -> Non
 )
 def test_records_that_are_no_message(row: ROW, expected: list[tuple[str, str]]) -> None:
     assert events(talk(row)) == expected
-
-
-def test_reasoning_logged_beside_the_message_is_thinking() -> None:
-    row = {**message("m", "assistant", "hello"), "chatCompletionReasoningContent": "greet back"}
-    assert events(talk(row)) == [("thinking", "greet back"), ("text", "hello")]
 
 
 @pytest.mark.corpus

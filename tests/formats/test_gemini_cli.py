@@ -19,7 +19,6 @@ CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "gemini-
 AT = "2026-04-14T15:00:00.000Z"
 AT_US = 1_776_178_800_000_000
 LATER = "2026-04-14T15:00:09.000Z"
-FILES = "--- Content from referenced files ---"
 
 
 def message(kind: str, content: Any, **facts: Any) -> dict[str, Any]:
@@ -91,45 +90,6 @@ def test_a_prompt_is_a_string_or_parts(content: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "shown"),
-    [
-        ([{"text": "read @a"}, {"text": f"\n{FILES}"}, {"text": "\nContent from @a:\nx = 1"}], None),
-        ([{"text": "read @a"}, {"text": "whatever the client put there"}], [{"text": "read @a"}]),
-        (f"read @a\n{FILES}\nContent from @a:\nx = 1", None),
-    ],
-    ids=["parts", "displayContent", "string"],
-)
-def test_files_behind_a_prompt_are_not_the_persons_words(content: Any, shown: Any) -> None:
-    facts = {"displayContent": shown} if shown is not None else {}
-    assert [t.text for t in read(user(content, **facts)).turns] == ["read @a"]
-
-
-@pytest.mark.parametrize(
-    ("content", "kind"),
-    [
-        ("Please continue.", "meta"),
-        ("System: Please continue.", "meta"),
-        ("I ran the following shell command:\n```sh\nls\n```", "user_shell"),
-        ("<state_snapshot><overall_goal>x</overall_goal></state_snapshot>", "compaction"),
-    ],
-)
-def test_what_the_client_says_in_the_persons_name_is_no_turn(content: str, kind: str) -> None:
-    session = read(user(content))
-    assert session.turns == []
-    assert kinds(session) == [kind]
-
-
-def test_answers_of_tools_in_a_rewritten_history_are_no_turn() -> None:
-    session = read(user([{"functionResponse": {"id": "c1", "name": "glob", "response": {"output": "a.py"}}}]))
-    assert (session.turns, session.events) == ([], [])
-
-
-def test_a_picture_alone_is_an_attachment() -> None:
-    (turn,) = read(user([{"inlineData": {"mimeType": "image/png", "data": "AAAA"}}])).turns
-    assert (turn.kind, turn.text) == ("attachment", "")
-
-
-@pytest.mark.parametrize(
     ("kind", "text", "event"),
     [
         ("info", "Request cancelled.", "interrupt"),
@@ -185,39 +145,6 @@ def test_a_plan_that_is_turned_down_is_a_success_for_the_client(said: str, statu
     assert [(t.kind, t.text) for t in session.turns] == ([("rejection_feedback", "keep it small")] if words else [])
 
 
-def test_what_another_tool_says_of_plans_is_no_answer_to_one() -> None:
-    run = call("read_file", {"file_path": "a"}, output="Plan rejected. No feedback provided.")
-    assert [c.status for c in read(gemini(toolCalls=[run])).tool_calls] == ["ok"]
-
-
-def test_a_call_denied_by_policy_is_an_error_of_permission() -> None:
-    denied = call(
-        "run_shell_command", {"command": "rm x"}, "error", output='Tool execution for "Shell" denied by policy.'
-    )
-    assert [(c.status, c.error_class) for c in read(gemini(toolCalls=[denied])).tool_calls] == [("error", "permission")]
-
-
-def test_a_failed_command_is_a_success_for_the_client_and_says_its_exit_code() -> None:
-    run = call(
-        "run_shell_command", {"command": "npm test"}, output="Output: 1 failed\nExit Code: 1\nProcess Group PGID: 7"
-    )
-    assert [(c.status, c.exit_code, c.class_) for c in read(gemini(toolCalls=[run])).tool_calls] == [
-        ("error", 1, "test")
-    ]
-
-
-def test_a_shell_s_folder_places_the_files_it_writes() -> None:
-    run = call("run_shell_command", {"command": "echo x > out.txt", "dir_path": "web"})
-    assert [(e.path, e.via) for e in read(gemini(toolCalls=[run])).edits] == [("web/out.txt", "shell")]
-
-
-def test_of_answers_filed_together_the_call_s_own_counts() -> None:
-    answers = [{"functionResponse": {"id": i, "response": {"output": f"text of {i}"}}} for i in ("c1", "c2")]
-    calls = [{**call("read_file", {"file_path": i}, call_id=i), "result": answers} for i in ("c1", "c2")]
-    session = read(gemini(toolCalls=calls))
-    assert [e.text for e in session.events if e.kind == "tool_result"] == ["text of c1", "text of c2"]
-
-
 @pytest.mark.parametrize(
     ("result", "text"),
     [
@@ -233,49 +160,6 @@ def test_of_answers_filed_together_the_call_s_own_counts() -> None:
 def test_results_of_every_shape_are_text(result: Any, text: str) -> None:
     session = read(gemini(toolCalls=[{**call("glob", {"pattern": "*"}), "result": result}]))
     assert [e.text for e in session.events if e.kind == "tool_result"] == [text]
-
-
-def test_calls_cut_off_from_their_model_call_by_a_notice_belong_to_it() -> None:
-    stopped = call("run_shell_command", {"command": "git add -A"}, "cancelled", output="Operation cancelled")
-    before = gemini("I stage it.", tokens=tokens(10, 5))
-    session = read(user("go"), before, message("info", "Request cancelled."), gemini("", toolCalls=[stopped]))
-    assert len(session.steps) == 1
-    assert [(c.step, c.status) for c in session.tool_calls] == [(0, "cancelled")]
-
-
-@pytest.mark.parametrize(
-    "last",
-    [gemini("words", toolCalls=[call("glob", {})]), gemini("", tokens=tokens(3, 1), toolCalls=[call("glob", {})])],
-    ids=["text without tokens", "tokens without text"],
-)
-def test_any_other_message_is_a_step_of_its_own(last: Any) -> None:
-    assert len(read(user("go"), gemini("a", tokens=tokens(1, 1)), last).steps) == 2
-
-
-def test_calls_after_the_next_prompt_are_not_of_the_model_call_before_it() -> None:
-    late = gemini("", toolCalls=[call("glob", {})])
-    assert [s.turn for s in read(user("a"), gemini("x", tokens=tokens(1, 1)), user("b"), late).steps] == [0, 1]
-
-
-def test_thoughts_are_thinking_at_their_own_time() -> None:
-    thought = {"subject": "Reading", "description": "the rule", "timestamp": LATER}
-    (event,) = read(gemini("", thoughts=[thought], tokens=tokens(1, 1))).events
-    assert (event.kind, event.text, event.timestamp) == ("thinking", "Reading: the rule", AT_US + 9_000_000)
-
-
-def test_thought_parts_of_an_answer_are_not_its_text() -> None:
-    content = [
-        {"text": "It "},
-        {"text": "secret", "thought": True},
-        {"text": "works."},
-        {"functionCall": {"name": "x"}},
-    ]
-    assert [e.text for e in read(gemini(content)).events] == ["It works."]
-
-
-def test_a_change_of_model_is_an_event() -> None:
-    session = read(gemini("a"), gemini("b", model="gemini-3-pro"))
-    assert [(e.kind, e.text) for e in session.events][1] == ("model_change", "gemini-3-flash -> gemini-3-pro")
 
 
 DIFF = "Index: a.css\n===\n--- a.css\tCurrent\n+++ a.css\tProposed\n@@ -10,3 +10,4 @@\n x\n-y\n+z\n+w\n v\n"
@@ -334,12 +218,6 @@ def test_no_folder_is_guessed() -> None:
     session = read(gemini(toolCalls=[call("read_file", {"file_path": "/home/a/x.css"})]))
     assert (session.cwd, session.branch) == (None, None)
     assert session.tool_calls[0].path == "/home/a/x.css"
-
-
-def test_the_user_of_a_subagent_s_file_is_the_parent_agent() -> None:
-    session = read(user("Find the rule"), gemini("a.css:3"), kind="subagent")
-    assert session.turns == []
-    assert kinds(session) == ["meta", "text"]
 
 
 @pytest.mark.parametrize(

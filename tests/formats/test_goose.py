@@ -109,36 +109,6 @@ def test_rows_of_any_version_are_read_with_what_they_have(version: str, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("figures", "expected"),
-    [
-        ({"input_tokens": 200, "output_tokens": 40, "total_tokens": 240, "cache_read_tokens": 64}, (136, 64)),
-        ({"input_tokens": 136, "output_tokens": 40, "total_tokens": 240, "cache_read_tokens": 64}, (136, 64)),
-        ({"input_tokens": 3, "output_tokens": 40, "total_tokens": 43, "cache_read_tokens": 64}, (3, 64)),
-        ({"input_tokens": None, "output_tokens": 40}, (None, None)),
-    ],
-)
-def test_the_total_tells_whether_cached_tokens_are_inside_the_input(
-    figures: dict[str, Any], expected: tuple[int | None, ...]
-) -> None:
-    (step,) = session(usage_ledger=[figures], accumulated_output_tokens=999).steps
-    assert (step.input_tokens, step.cache_read_tokens, step.output_tokens) == (*expected, 40)
-
-
-@pytest.mark.parametrize(
-    ("sources", "cost"), [(("provider_reported",) * 2, 0.75), (("provider_reported", "estimated"), None)]
-)
-def test_only_dollars_that_a_provider_stated_are_recorded(sources: tuple[str, ...], cost: float | None) -> None:
-    calls = [{"output_tokens": 1, "cost": 0.25 * n, "cost_source": source} for n, source in enumerate(sources, 1)]
-    (step,) = session(usage_ledger=calls).steps
-    assert step.cost_usd == cost
-
-
-def test_without_a_ledger_the_sessions_sum_is_all_there_is() -> None:
-    (step,) = session(accumulated_output_tokens=70).steps
-    assert (step.stop_reason, step.model, step.input_tokens, step.output_tokens) == (SESSION_TOTAL, "m", None, 70)
-
-
-@pytest.mark.parametrize(
     ("result", "expected"),
     [
         (
@@ -161,38 +131,6 @@ def test_how_a_call_ended(result: dict[str, Any], expected: tuple[object, ...]) 
     assert (call.status, call.outcome, call.exit_code) == expected
 
 
-def test_a_result_for_the_person_and_one_for_the_agent_are_one() -> None:
-    pieces = [
-        {**text("1: a"), "annotations": {"audience": ["assistant"]}},
-        {**text("### a.py\n1: a"), "annotations": {"audience": ["user"], "priority": 0.2}},
-    ]
-    made = session(message("assistant", asks("developer__text_editor", command="view", path="/w/a.py")),
-                   message("user", came({"content": pieces})))  # fmt: skip
-    assert [(c.class_, c.path) for c in made.tool_calls] == [("read", "a.py")]
-    assert [e.text for e in made.events if e.kind == "tool_result"] == ["1: a"]
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments", "answer", "expected"),
-    [
-        ("edit", {"before": "one", "after": "one\ntwo"}, "Edited a.py (1 lines -> 2 lines)", ("modify", 1, 0)),
-        ("write", {"content": "one\n"}, "Created a.py (1 lines)", ("create", 1, 0)),
-        ("write", {"content": "one\n"}, "Wrote a.py (1 lines)", ("modify", 1, None)),
-        (
-            "developer__text_editor",
-            {"command": "str_replace", "old_str": "a", "new_str": "b"},
-            "The file has been edited",
-            ("modify", 1, 1),
-        ),
-    ],
-)
-def test_what_an_edit_changed_stands_in_its_arguments(
-    tool: str, arguments: dict[str, str], answer: str, expected: tuple[object, ...]
-) -> None:
-    made = session(message("assistant", asks(tool, path="/w/a.py", **arguments)), message("user", came([text(answer)])))
-    assert [(e.op, e.added, e.removed) for e in made.edits] == [expected]
-
-
 @pytest.mark.parametrize(
     ("facts", "about", "expected"),
     [
@@ -205,12 +143,6 @@ def test_what_an_edit_changed_stands_in_its_arguments(
 )
 def test_who_spoke(facts: dict[str, Any], about: dict[str, str], expected: list[str]) -> None:
     assert [t.kind for t in session(message("user", text("Go on"), **facts), **about).turns] == expected
-
-
-def test_a_compaction_is_between_the_messages_that_it_was_between() -> None:
-    call = {"created_timestamp": SECONDS + 5, "output_tokens": 9, "is_compaction": 1}
-    made = session(message("user", text("a")), message("user", text("b"), at=9), usage_ledger=[call])
-    assert [e.kind for e in made.events] == ["human_turn", "compaction", "human_turn", "meta"]
 
 
 def test_a_file_of_lines_is_the_session_that_it_is_called_after() -> None:

@@ -79,29 +79,6 @@ def test_what_belongs_together() -> None:
     assert keys(b'{"info": {"id": "a"}, "version": 1}') is None
 
 
-def test_a_model_call_is_told_by_when_its_answer_began() -> None:
-    log = Log()
-    log.asks("go")
-    log.says("hm", 10, "agent_thought_chunk")
-    log.says("I lo", 10)
-    log.says("ok.", 10)
-    log.call("read_file", 10, target_file="/work/shop/a.py")
-    log.result("text")
-    log.says("Now this.", 20)
-    log.says("Done.", 30)
-    log.completed(1221, 240, 384)
-    session = read(log.data(), summary())
-    assert [e.text for e in session.events if e.kind in ("thinking", "text")] == ["hm", "I look.", "Now this.", "Done."]
-    *calls, closing = session.steps
-    assert [(step.step, step.turn) for step in calls] == [(0, 0), (1, 0), (2, 0)]
-    assert (closing.input_tokens, closing.cache_read_tokens, closing.output_tokens) == (837, 384, 240)
-    assert (closing.stop_reason, closing.reasoning_tokens, closing.model) == ("session_total", 8, "toy")
-    assert (session.tool_calls[0].path, session.cwd, session.branch, session.title) == (
-        *("a.py", "/work/shop"),
-        *("main", "The cart"),
-    )
-
-
 @pytest.mark.parametrize(
     ("words", "status", "output", "expected"),
     [
@@ -120,72 +97,6 @@ def test_how_calls_end(words: str, status: str | None, output: dict[str, Any], e
     log.result(words, status, **output)
     (call,) = read(log.data()).tool_calls
     assert (call.status, call.outcome, call.exit_code) == expected
-
-
-def test_a_search_that_found_nothing_has_not_failed() -> None:
-    log = Log()
-    log.call("grep", 10, pattern="zzz")
-    log.result("found 0 matches", type="GrepSearch", exit_code=1, match_count=0)
-    (call,) = read(log.data()).tool_calls
-    assert (call.status, call.outcome, call.exit_code) == ("ok", "nothing_found", None)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "place", "edit"),
-    [
-        ("", "a\nb\n", None, ("create", 1, 2, 2, 0)),
-        ("b", "b\nc", {"old_string": "b", "new_string": "b\nc", "old_line": 4, "new_line": 4}, ("modify", 4, 5, 2, 1)),
-        ("b", "c", None, ("modify", None, None, None, None)),
-    ],
-)
-def test_edits(old: str, new: str, place: dict[str, Any] | None, edit: tuple[Any, ...]) -> None:
-    log = Log()
-    log.call("search_replace", 10, file_path="/work/shop/a.py", old_string=old, new_string=new)
-    change = {"type": "diff", "path": "/work/shop/a.py", "oldText": old, "newText": new}
-    change |= {"_meta": {"details": [place]}} if place else {}
-    log.update("tool_call_update", toolCallId="c1", status="completed", content=[change])
-    (made,) = read(log.data(), summary()).edits
-    assert (made.path, made.op, made.start_line, made.end_line, made.added, made.removed) == ("a.py", *edit)
-
-
-@pytest.mark.parametrize(
-    ("kind", "turns"),
-    [
-        (None, [("prompt", "go on"), ("queued_prompt", "be quick"), ("prompt", "and?")]),
-        ("headless", [("scripted_prompt", words) for words in ("go on", "be quick", "and?")]),
-        ("subagent", []),
-    ],
-)
-def test_whose_words_they_are(kind: str | None, turns: list[tuple[str, str]]) -> None:
-    log = Log()
-    log.asks("go ")
-    log.asks("on")
-    log.says("At it.", 10)
-    log.asks("be quick", 1)
-    log.completed(10, 1, 0)
-    log.asks("and?", 2)
-    log.update("rumour")
-    session = read(log.data(), summary(session_kind=kind))
-    assert [(turn.kind, turn.text) for turn in session.turns] == turns
-    assert session.events[-1].kind == "unknown"
-
-
-def test_tokens_that_are_not_told_are_absent() -> None:
-    log = Log()
-    log.asks("go")
-    log.update("turn_completed", usage={"outputTokens": 40})
-    (step,) = read(log.data()).steps
-    assert (step.input_tokens, step.output_tokens, step.cache_read_tokens) == (None, 40, None)
-
-
-def test_a_copy_counts_once_and_ids_begin_anew_with_a_resume() -> None:
-    log = Log()
-    log.asks("go")
-    log.says("Done.", 10)
-    before = log.data()
-    log.asks("again", 1)
-    log.rows[-1]["params"]["_meta"]["eventId"] = f"{ID}-0"
-    assert [turn.text for turn in read(log.data(), before).turns] == ["go", "again"]
 
 
 def test_what_the_model_is_sent_is_named() -> None:

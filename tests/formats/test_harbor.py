@@ -45,9 +45,6 @@ def part(one: Any) -> Attempt:
     return found
 
 
-# -- what is recognised ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("content", "path", "place"),
     [
@@ -96,73 +93,6 @@ def test_plain_text_is_a_companion_by_its_place_unless_it_has_a_reader(text: str
     assert (found[0].name if found else None) == name
 
 
-# -- treatment ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("agent", "more", "timeout"),
-    [
-        ({"override_timeout_sec": 600}, {"timeout_multiplier": 2.0}, 1200),
-        ({"override_timeout_sec": 600, "max_timeout_sec": 100}, {}, 100),
-        ({"override_timeout_sec": 600}, {"timeout_multiplier": 2.0, "agent_timeout_multiplier": 3.0}, 1800),
-        ({"override_timeout_sec": None, "max_timeout_sec": 100}, {"timeout_multiplier": 2.0}, None),
-    ],
-    ids=["multiplied", "capped", "the agent's own factor", "left to the task"],
-)
-def test_a_timeout_is_known_where_it_is_configured(agent: Any, more: Any, timeout: float | None) -> None:
-    assert part({**config(**agent), **more}).knobs.get("timeout_s") == timeout
-
-
-@pytest.mark.parametrize(
-    ("agent", "info", "expected"),
-    [
-        ({"name": "codex"}, "codex", "codex"),
-        ({"name": None, "import_path": "my.agents:Own"}, "claude-code", "my.agents:Own"),
-        ({"name": None}, "claude-code", "claude-code"),
-    ],
-)
-def test_the_scaffold_is_the_one_that_was_asked_for(agent: Any, info: str, expected: str) -> None:
-    found = part(result(config=config(**agent), agent_info={"name": info, "version": "unknown"}))
-    assert found.knobs["agent_type"] == expected
-
-
-def test_a_model_has_its_provider() -> None:
-    info = {"name": "a", "model_info": {"name": "m-1", "provider": "acme"}}
-    assert part(result(config=config(model_name="acme/m-1"), agent_info=info)).knobs["model_id"] == "acme/m-1"
-    assert part(result(config=config(), agent_info=info)).knobs["model_id"] == "acme/m-1"
-    assert part(result(agent_info={"model_info": {"name": "m-1"}})).knobs["model_id"] == "m-1"
-
-
-def test_arguments_are_knobs_and_secrets_are_none() -> None:
-    kwargs = {
-        "attempt1ToolCap": 20,
-        "retryToolCap": None,
-        "max_tokens": 5,
-        "api_key": "s",
-        "GITHUB_TOKEN": "s",
-        "deep": {"a": 1},
-    }
-    found = part(config(kwargs=kwargs, env={"KEY": "s"}))
-    assert found.knobs == {
-        "agent_type": "oracle", "attempt1_tool_cap": 20, "retry_tool_cap": None, "max_tokens": 5, "deep": {"a": 1},
-    }  # fmt: skip
-    assert '"s"' not in json.dumps(found.knobs)
-
-
-@pytest.mark.parametrize("job", [{"n_concurrent_trials": 8}, {"orchestrator": {"n_concurrent_trials": 8}}])
-def test_a_job_lends_how_many_ran_at_once(job: dict[str, Any]) -> None:
-    found = part({"job_name": "j", "jobs_dir": "d", **job})
-    assert (found.scope, found.knobs) == ("lent", {"concurrency": 8})
-
-
-def test_a_lock_says_which_harbor_it_was() -> None:
-    found = part({"harbor": {"version": "0.16.1"}, "n_concurrent_trials": 2, "trials": []})
-    assert (found.scope, found.knobs) == ("lent", {"harbor_version": "0.16.1", "concurrency": 2})
-
-
-# -- verdicts -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("rewards", "reward"),
     [
@@ -203,37 +133,6 @@ def test_what_ended_a_trial_says_who_failed(
     assert any(f"{exception}: xxx" in s.text for s in found.statements) == (exception is not None)
 
 
-def test_an_agent_whose_time_was_up_may_be_verified_all_the_same() -> None:
-    timeout = {"exception_type": "AgentTimeoutError"}
-    found = part(result(exception_info=timeout, verifier_result={"rewards": {"reward": 1.0}}))
-    assert (found.timed_out, found.reward, found.verification) == (True, 1.0, None)
-
-
-def test_wall_time_is_not_the_agents_time() -> None:
-    times = {"started_at": "2026-01-01T00:00:00Z", "finished_at": "2026-01-01T00:10:00Z"}
-    own = {"started_at": "2026-01-01T00:08:00.500Z", "finished_at": "2026-01-01T00:09:00Z"}
-    found = part(result(**times, agent_execution=own))
-    assert (found.wall_time_s, found.agent_time_s) == (600.0, 59.5)
-    assert part(result(started_at="2026-01-01T00:00:00Z")).wall_time_s is None
-
-
-@pytest.mark.parametrize(
-    ("stats", "told"),
-    [
-        ({"n_trials": 3, "n_errors": 1}, "job: 4 trials, 3 done, 1 with an exception"),
-        ({"n_completed_trials": 2, "n_errored_trials": 0}, "job: 4 trials, 2 done, 0 with an exception"),
-    ],
-)
-def test_a_jobs_counts_go_by_older_and_newer_names(stats: dict[str, int], told: str) -> None:
-    job = {"id": "j-1", "started_at": "2026-01-01T16:36:01", "n_total_trials": 4, "stats": stats}
-    found = part(job)
-    assert (found.scope, found.run_id, [s.text for s in found.statements]) == ("lent", "j-1", [told])
-    assert found.started_at is None, "a job's time has no zone: an attempt's is its trial's"
-
-
-# -- tests ----------------------------------------------------------------------------------------------------------
-
-
 def failing(raised: str, at: str = "/tests/test_outputs.py", name: str = "t") -> dict[str, Any]:
     kind = raised.split(":", maxsplit=1)[0]
     trace = f"    def test():\n>       run()\nE       {raised}\n\n{at}:41: {kind}"
@@ -272,13 +171,6 @@ def test_only_a_verifier_that_lacks_a_file_of_its_own_has_crashed(tests: list[An
     assert ("itself broke: FileNotFoundError" in found.statements[0].text) == (status == "crashed")
 
 
-def test_tests_are_by_how_they_end_now_and_never_by_transition() -> None:
-    tests = [failing("AssertionError", name="f"), {"name": "p", "status": "passed"}, {"name": "s", "status": "skipped"}]
-    found = part({"results": {"tool": {"name": "x"}, "tests": tests}}).verification
-    assert found is not None
-    assert (found.passed, found.failed, found.fixed, found.unfixed, found.kept) == (["p"], ["f"], None, None, None)
-
-
 def test_a_hostile_trace_takes_linear_time() -> None:
     part({"results": {"tool": {"name": "x"}, "tests": [{"status": "failed", "trace": "E " * 60_000 + ": "}]}})
 
@@ -308,9 +200,6 @@ def attempts(folder: Path, store: Path) -> list[dict[str, Any]]:
     names, found = asked(Store(store), "SELECT * FROM attempts ORDER BY trial_id, attempt_index")
     rows = [dict(zip(names, r, strict=True)) for r in found]
     return [{**r, "facts": json.loads(r["facts"])} for r in rows]
-
-
-# -- trials as wholes -----------------------------------------------------------------------------------------------
 
 
 def test_a_trial_is_its_folder_and_what_its_job_lends(tmp_path: Path) -> None:
@@ -415,9 +304,6 @@ def test_a_trial_that_broke_off_is_an_attempt_too(tmp_path: Path) -> None:
     (known,) = attempts(tmp_path, tmp_path / "s")
     assert (known["trial_id"], known["reward"], known["has_transcript"]) == ("t__1", None, False)
     assert known["facts"]["exception"] == "DockerException"
-
-
-# -- real files -----------------------------------------------------------------------------------------------------
 
 
 def test_the_real_trials(tmp_path: Path) -> None:

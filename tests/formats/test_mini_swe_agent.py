@@ -69,59 +69,6 @@ def test_the_answer_to_a_command_has_its_return_code(
     assert [t.text for t in session.turns] == ["Fix it."], "answers come from a user that is none"
 
 
-@pytest.mark.parametrize("fence", ["bash", "mswea_bash_command"])
-def test_the_command_stands_in_a_fence_of_either_name(fence: str) -> None:
-    session, _ = read([*OPENING, reply("ls -la src", fence), told(0, "")])
-    assert [(c.name, c.class_, c.command) for c in session.tool_calls] == [("bash", "search", "ls -la src")]
-    assert [e.text for e in session.events if e.kind == "text"] == ["THOUGHT: so."]
-
-
-@pytest.mark.parametrize("content", ["No command at all.", "```bash\nls\n```\nand\n```bash\npwd\n```"])
-def test_a_reply_of_bad_form_runs_nothing_and_is_asked_again(content: str) -> None:
-    error = answer("Please always provide EXACTLY ONE action in triple backticks.")
-    session, _ = read([*OPENING, {"role": "assistant", "content": content}, error, reply("ls"), told(0, "x")])
-    assert (len(session.steps), [c.command for c in session.tool_calls]) == (2, ["ls"])
-    assert [e.kind for e in session.events if e.kind == "meta" and (e.text or "").startswith("Please")] == ["meta"]
-
-
-def test_several_function_calls_are_answered_by_their_ids() -> None:
-    actions = [{"command": "ls", "tool_call_id": "a"}, {"command": "pytest -q", "tool_call_id": "b"}]
-    results = [
-        {"role": "tool", "tool_call_id": "b", "content": "…", "extra": {"raw_output": "1 failed", "returncode": 1}},
-        {"role": "tool", "tool_call_id": "a", "content": "…", "extra": {"raw_output": "src", "returncode": 0}},
-    ]
-    session, _ = read(document([{"role": "assistant", "content": None, "extra": {"actions": actions}}, *results]))
-    assert [(c.call_id, c.status, c.exit_code, c.error_class) for c in session.tool_calls] == [
-        ("a", "ok", 0, None),
-        ("b", "error", 1, "test_failed"),
-    ]
-
-
-def test_commands_are_read_off_the_function_calls_when_the_harness_noted_none() -> None:
-    call = {"id": "c9", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
-    bad = {"id": "c8", "function": {"name": "bash", "arguments": "{not json"}}
-    session, _ = read(document([{"role": "assistant", "content": "So.", "tool_calls": [bad, call]}]))
-    assert [(c.call_id, c.command, c.status) for c in session.tool_calls] == [("c9", "ls", "none")]
-
-
-def test_an_action_that_was_not_executed_is_cancelled() -> None:
-    extra = {"raw_output": "", "returncode": -1, "exception_info": "action was not executed"}
-    session, _ = read(document([noted("ls"), {"role": "tool", "tool_call_id": "c1", "content": "", "extra": extra}]))
-    assert session.tool_calls[0].status == "cancelled"
-
-
-def test_an_answer_of_the_responses_api_has_no_role() -> None:
-    said = {"object": "response", "output": [{"content": [{"text": "Look."}]}], "extra": noted("ls")["extra"]}
-    output = {
-        "type": "function_call_output",
-        "call_id": "c1",
-        "output": "<returncode>0</returncode>\n<output>\nx</output>",
-    }
-    session, _ = read(document([said, output]))
-    assert [e.text for e in session.events if e.kind == "text"] == ["Look."]
-    assert [(c.status, c.exit_code) for c in session.tool_calls] == [("ok", 0)]
-
-
 def test_the_prompts_tokens_hold_the_cached_ones() -> None:
     usage = {
         "prompt_tokens": 1000,
@@ -135,31 +82,6 @@ def test_the_prompts_tokens_hold_the_cached_ones() -> None:
     assert (step.input_tokens, step.cache_read_tokens, step.cache_write_tokens) == (300, 600, 100)
     assert (step.output_tokens, step.reasoning_tokens) == (50, 20)
     assert (step.cost_usd, step.cost_source, step.timestamp) == (0.5, "recorded", 1_760_000_000_250_000)
-
-
-def test_a_cost_of_zero_is_a_model_without_a_price() -> None:
-    session, part = read(document([noted("ls", cost=0.0)], model_stats={"instance_cost": 0.0, "api_calls": 1}))
-    assert (session.steps[0].cost_usd, part.cost_usd) == (None, None)
-    assert read(document([], model_stats={"instance_cost": 0.5}))[1].cost_usd == 0.5
-
-
-def test_the_treatment_is_as_configured_and_no_limit_is_none() -> None:
-    config = {
-        "agent": {"step_limit": 0, "cost_limit": 3.0},
-        "model": {"model_name": "anthropic/quick-1", "model_kwargs": {"temperature": 0.0}},
-        "environment": {"cwd": "/testbed", "timeout": 60},
-    }
-    session, part = read(document([reply("cat /testbed/a.py"), told(0, "")], config=config, mini_version="2.0.0"))
-    assert part.knobs == {
-        "agent_type": "mini-swe-agent",
-        "model_id": "anthropic/quick-1",
-        "step_limit": None,
-        "cost_limit": 3.0,
-        "temperature": 0.0,
-        "execution_timeout_s": 60,
-    }
-    assert (session.cwd, session.model, session.agent_version) == ("/testbed", "anthropic/quick-1", "2.0.0")
-    assert session.tool_calls[0].path == "a.py"
 
 
 FINISH = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff"
@@ -226,15 +148,6 @@ def test_its_evaluation_is_known_by_the_models_name() -> None:
 )
 def test_odd_values_cost_nothing_but_themselves(odd: dict[str, Any]) -> None:
     assert len(read(odd)[0].steps) == 1
-
-
-def test_a_message_of_another_shape_is_counted_and_its_neighbours_stay() -> None:
-    data = json.dumps([*OPENING, reply("ls"), 7, told(0, "x")]).encode()
-    artifact = Artifact(
-        artifact_id="a", source="t", path="a.traj.json", format="mini-swe-agent", sha256="", bytes=len(data)
-    )
-    (session,) = by_name("mini-swe-agent").read([Input(data, artifact)]).sessions
-    assert (artifact.skipped_reasons, session.tool_calls[0].exit_code) == ({"bad_shape": 1}, 0)
 
 
 def test_the_corpus_gives_the_figures_that_a_plain_count_gives() -> None:

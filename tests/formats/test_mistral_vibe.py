@@ -122,21 +122,6 @@ def test_what_its_runtime_keeps_beside_is_named(row: Any) -> None:
     assert (named.name, named.reason) == ("mistral-vibe", "not_sessions")
 
 
-def test_an_entry_counts_once_as_it_was_last_written() -> None:
-    running = effect(2, "bash", {"status": "running"}, command="make")
-    ended = effect(2, "bash", back(returncode=0, stdout="made\n"), version=900, command="make")
-    session = read(
-        chunk(said(1, "user", "go"), running),
-        chunk(said(1, "user", "go"), ended, name="bb"),
-        journal(ended, said(3, "assistant", "Made.", "harness"), said(4, "user", "and?")),
-        meta(),
-    )
-    assert [turn.text for turn in session.turns] == ["go", "and?"]
-    assert [(call.command, call.status) for call in session.tool_calls] == [("make", "ok")]
-    assert (session.cwd, session.branch, session.model) == ("/work/shop", "main", "mock-large")
-    assert session.turns[0].timestamp == (START_MS + 1000) * 1000
-
-
 @pytest.mark.parametrize(
     ("state_", "expected"),
     [
@@ -154,51 +139,6 @@ def test_how_calls_end(state_: dict[str, Any], expected: tuple[Any, ...]) -> Non
     command = "grep x a" if expected[1] == "nothing_found" else "make"
     (call,) = read(chunk(effect(1, "bash", state_, command=command))).tool_calls
     assert (call.status, call.outcome, call.exit_code) == expected
-
-
-def test_an_edit_says_which_lines() -> None:
-    place = {"old_start_line": 4, "new_start_line": 4, "old_lines": ["a"], "new_lines": ["a", "b"]}
-    done = back(file="/work/shop/a.py", lines_changed=1)
-    done["output"]["_meta"] = {"mistralai.vibe.sdk.search_replace": {"blocks": [place], "previous_content": "…"}}
-    session = read(chunk(effect(1, "search_replace", done, file_path="/work/shop/a.py", content=[])), meta())
-    assert [(e.path, e.start_line, e.end_line, e.added, e.removed) for e in session.edits] == [("a.py", 4, 5, 2, 1)]
-
-
-def test_tokens_are_the_latest_states_and_hold_the_cached() -> None:
-    session = read(chunk(said(1, "user", "go")), state(9, (1845, 576, 360)), state(8, (1636, 512, 320)))
-    (step,) = session.steps
-    assert (step.input_tokens, step.cache_read_tokens, step.output_tokens) == (1269, 576, 360)
-    assert step.stop_reason == "session_total"
-
-
-def test_whose_words_they_are() -> None:
-    thought = entry(3, "reasoning", text="hm")
-    gone = said(4, "assistant", "dropped", "harness", outcome={"type": "discarded", "cause": "steered"})
-    asked = [said(1, "user", "go"), said(2, "user", "be quick", "turn_steer"), said(5, "user", "note", "harness")]
-    notes = [entry(6, "checkpoint", kind="compaction"), entry(7, "notice", message="new agent"), entry(8, "rumour")]
-    session = read(chunk(*asked, thought, gone, *notes))
-    assert [(turn.kind, turn.text) for turn in session.turns] == [("prompt", "go"), ("queued_prompt", "be quick")]
-    kinds = [event.kind for event in session.events]
-    assert kinds == ["human_turn", "human_turn", "thinking", "meta", "compaction", "meta", "unknown"]
-
-
-def test_messages_of_older_versions() -> None:
-    call = {"id": "c1", "index": 0, "function": {"name": "bash", "arguments": {"command": "make"}}}
-    session = read(
-        messages(
-            {"role": "user", "content": "note", "injected": True},
-            {"role": "user", "content": "go"},
-            {"role": "assistant", "content": "At it.", "reasoning_content": "hm", "tool_calls": [call]},
-            {"role": "tool", "content": "command: make\nstdout: \nstderr: \nreturncode: 2", "tool_call_id": "c1"},
-            {"role": "user", "manual_shell": {"command": "ls", "output_text": "a.py"}},
-        ),
-        meta(OLD, stats={"session_prompt_tokens": 200, "session_completion_tokens": 100, "session_cost": 0.5}),
-    )
-    assert (session.session_id, [turn.text for turn in session.turns]) == (ID, ["go"])
-    assert [(c.status, c.exit_code) for c in session.tool_calls] == [("error", 2)]
-    assert [e.kind for e in session.events[-3:]] == ["user_shell", "command_output", "meta"]
-    last = session.steps[-1]
-    assert (last.input_tokens, last.output_tokens, last.cost_usd, last.cost_source) == (200, 100, 0.5, "recorded")
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus at ../shared/corpus/native/mistral-vibe")
