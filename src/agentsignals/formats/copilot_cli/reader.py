@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -95,7 +96,7 @@ class Totals:
     def __init__(self, builder: SessionBuilder) -> None:
         self._builder = builder
         self.steps: list[Step] = []
-        """Those of the current run. What a run left without a shutdown is in no totals."""
+        """Steps of the current run. What a run left without a shutdown is in no totals."""
 
     def close(self, shutdown: records.Totals, at: int | None) -> None:
         """Take the totals of a shutdown, by agent if it counts agents separately."""
@@ -323,6 +324,9 @@ class Reader:
     def name(self, notice: records.Notice, at: int | None, thread: str) -> None:
         self.session.title = notice.title or self.session.title
 
+    def aside(self, notice: records.Notice, at: int | None, thread: str, kind: str) -> None:
+        self.builder.event("meta", f"{kind} {notice.text}".strip(), at, None, thread)
+
     def hook(self, hook: records.Hook, at: int | None, thread: str) -> None:
         if hook.output is not None and hook.output.permissionDecision == "deny":
             self.builder.event("hook_block", hook.output.permissionDecisionReason or "", at, None, thread)
@@ -340,12 +344,6 @@ class Reader:
         }
         present = {key: value for key, value in facts.items() if value is not None}
         self.builder.event("compaction", msgspec.json.encode(present).decode(), at, None, thread)
-
-
-def _aside(kind: str) -> Callable[..., None]:
-    return lambda reader, data, at, thread: reader.builder.event(
-        "meta", f"{kind} {data.text}".strip(), at, None, thread
-    )
 
 
 _METHODS: dict[str, Callable[[Reader, Any, int | None, str], object]] = {
@@ -370,7 +368,7 @@ _METHODS: dict[str, Callable[[Reader, Any, int | None, str], object]] = {
     "session.truncation": lambda reader, data, at, thread: reader.compact(data, at, thread, "truncation"),
     "hook.end": Reader.hook,
     "session.shutdown": lambda reader, data, at, _: reader.totals.close(data, at),
-    **{kind: _aside(kind) for kind in records.ASIDES},
+    **{kind: partial(Reader.aside, kind=kind) for kind in records.ASIDES},
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats.documents import inside
 from agentsignals.formats.head import CUT, Head
 
 _TRIAL = frozenset(("task_name", "trial_name"))
@@ -32,7 +33,7 @@ def claims(head: Head) -> Claim | None:
     if keys >= _TRIAL and keys & _TRIAL_ALSO:
         own_id = document.get("id")
         return Claim(keys=[f"trial:{own_id}"] if isinstance(own_id, str) and own_id else [], root=folder, gathers=True)
-    if keys >= _TRIAL_CONFIG or (keys >= _TRIAL_LOCK and _is_locked(document.get("task"))):
+    if keys >= _TRIAL_CONFIG or (keys >= _TRIAL_LOCK and isinstance(inside(document, "task", "digest"), str)):
         return Claim(keys=[], root=folder, gathers=True)
     if (
         keys >= _JOB
@@ -40,23 +41,13 @@ def claims(head: Head) -> Claim | None:
         or (isinstance(document.get("harbor"), dict) and "trials" in document)
     ):
         return Claim(keys=[], lends=folder)
-    return Claim(keys=[], companion=True) if _is_ctrf(document) or _is_reward(document, head.path) else None
-
-
-def _is_locked(task: object) -> bool:
-    return isinstance(task, dict) and isinstance(task.get("digest"), str)
-
-
-def _is_ctrf(document: dict[str, object]) -> bool:
     results = document.get("results")
+    is_report = results is CUT and document.get("reportFormat") == "CTRF"
     if isinstance(results, dict):
-        return isinstance(results.get("tests"), list) and isinstance(results.get("tool"), dict)
-    return results is CUT and document.get("reportFormat") == "CTRF"
-
-
-def _is_reward(document: dict[str, object], path: str) -> bool:
-    in_place = posixpath.basename(path) == "reward.json" and posixpath.basename(posixpath.dirname(path)) == "verifier"
-    return in_place and all(isinstance(v, int | float) for v in document.values())
+        is_report = isinstance(results.get("tests"), list) and isinstance(results.get("tool"), dict)
+    in_place = head.path.endswith("verifier/reward.json") and posixpath.basename(folder) == "verifier"
+    is_reward = in_place and all(isinstance(v, int | float) for v in document.values())
+    return Claim(keys=[], companion=True) if is_report or is_reward else None
 
 
 CARD = Card(

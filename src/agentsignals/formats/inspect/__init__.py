@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from agentsignals.formats import Card, Claim, Format, Material, claude_code, pieces_by, read_by, zip_members
 from agentsignals.formats import profile as tools
+from agentsignals.formats.documents import inside
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, Tool, named
-from agentsignals.formats.records import UNREADABLE
+from agentsignals.formats.records import decoded
 
 PROFILE = Profile(
     tools=named(
@@ -46,15 +47,8 @@ SPECIFICATIONS = ("_journal/start.json", "header.json")
 _SPECIFICATION_BYTES = 1024 * 1024
 
 
-class Task(Struct, gc=False):
-    task_id: str | None = None
-
-
 class Start(Struct, gc=False):
-    eval: Task | None = None
-
-
-_start = msgspec.json.Decoder(Start).decode
+    eval: dict[str, Any] | None = None
 
 
 def claims(head: Head) -> Claim | None:
@@ -69,11 +63,8 @@ def claims(head: Head) -> Claim | None:
         return None
     if first.name not in SPECIFICATIONS:
         return Claim(keys=[])
-    try:
-        start = _start(zip_members.beginning(head.data, first, _SPECIFICATION_BYTES))
-    except UNREADABLE:
-        return Claim(keys=[])
-    return Claim(keys=keys_of(start.eval.task_id if start.eval is not None else None))
+    start = decoded(zip_members.beginning(head.data, first, _SPECIFICATION_BYTES), Start)
+    return Claim(keys=keys_of(inside(start.eval, "task_id") if start is not None else None))
 
 
 def keys_of(task_id: object) -> list[str]:

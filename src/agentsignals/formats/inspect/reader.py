@@ -18,7 +18,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.any_agent import ANYBODY
 from agentsignals.formats.bounds import amount, count, refuse
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.documents import each, inside
+from agentsignals.formats.documents import each, inside, string
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.harbor.reader import SECRET
@@ -129,14 +129,14 @@ def _attempt(header: Header, sample: Sample, session_id: str, artifact_id: str, 
 
 def _knobs(header: Header) -> dict[str, Any]:
     """Return the treatment under the common names, and other settings that the log records."""
-    spec, steps = header.eval, (header.plan.steps if header.plan is not None else None) or ()
-    handed = [inside(step.params, "tools") for step in steps]
+    spec = header.eval
+    handed = [inside(step, "params", "tools") for step in header.steps]
     tools = [tool for several in handed if isinstance(several, list) for tool in several]
     names = (tool.get("name") if isinstance(tool, dict) else tool for tool in tools)
     settings = {
         "model_id": spec.model,
         "agent_type": _agent(header),
-        "dataset": (spec.dataset.name or spec.dataset.location) if spec.dataset else None,
+        "dataset": inside(spec.dataset, "name") or inside(spec.dataset, "location"),
         "tools": sorted({name for name in names if isinstance(name, str)}),
     }
     knobs: dict[str, Any] = {k: v for k, v in settings.items() if v}
@@ -144,7 +144,7 @@ def _knobs(header: Header) -> dict[str, Any]:
         knobs["task_version"] = spec.task_version
     config = spec.config or {}
     knobs.update({_RENAMED.get(k, k): config[k] for k in _CONFIG if _is_plain(config.get(k))})
-    for generated in ((header.plan.config if header.plan else None) or {}, spec.model_generate_config or {}):
+    for generated in (inside(header.plan, "config") or {}, spec.model_generate_config or {}):
         knobs.update({_RENAMED.get(k, k): v for k, v in generated.items() if _is_plain(v)})
     for place in ("task_args", "solver_args", "metadata"):
         arguments = getattr(spec, place)
@@ -157,8 +157,7 @@ def _knobs(header: Header) -> dict[str, Any]:
 
 def _agent(header: Header) -> str | None:
     """Return the solver that was asked for, else the last solver of the plan."""
-    steps = header.plan.steps if header.plan is not None else None
-    return header.eval.solver or next((s.solver for s in reversed(steps or ()) if s.solver), None)
+    return header.eval.solver or next((name for s in reversed(header.steps) if (name := string(s.get("solver")))), None)
 
 
 def _number(value: object) -> float | None:

@@ -128,12 +128,6 @@ class Limit(Struct, gc=False):
     limit: float | None = None
 
 
-class Data(Struct, gc=False):
-    """Place of the message pool in logs of 2026."""
-
-    messages: list[Raw] = []
-
-
 class Sample(Struct, kw_only=True):
     """One sample in one epoch."""
 
@@ -156,17 +150,13 @@ class Sample(Struct, kw_only=True):
     message_pool: list[Raw] = []
     message_refs: Any = None
     """Spans of the pool that form the conversation of a chunked sample."""
-    events_data: Data | None = None
+    events_data: dict[str, Raw] | None = None
+    """Place of the message pool in logs of 2026."""
 
     @property
     def pool(self) -> list[Raw]:
         """The messages that `input_refs` of model events point into."""
-        return self.message_pool or (self.events_data.messages if self.events_data is not None else [])
-
-
-class Dataset(Struct, gc=False):
-    name: str | None = None
-    location: str | None = None
+        return self.message_pool or decoded((self.events_data or {}).get("messages"), list[Raw]) or []
 
 
 class Spec(Struct, kw_only=True):
@@ -179,23 +169,13 @@ class Spec(Struct, kw_only=True):
     task_version: Any = None
     solver: str | None = None
     solver_args: Any = None
-    dataset: Dataset | None = None
+    dataset: dict[str, Any] | None = None
     config: dict[str, Any] | None = None
     model_generate_config: dict[str, Any] | None = None
     task_args: dict[str, Any] | None = None
-    packages: dict[str, Any] | None = None
+    packages: Any = None
     sandbox: Any = None
     metadata: Any = None
-
-
-class Solver(Struct, gc=False):
-    solver: str | None = None
-    params: Any = None
-
-
-class Plan(Struct, gc=False):
-    steps: list[Solver] | None = None
-    config: dict[str, Any] | None = None
 
 
 class Header(Struct):
@@ -203,7 +183,13 @@ class Header(Struct):
 
     eval: Spec
     status: str | None = None
-    plan: Plan | None = None
+    plan: dict[str, Any] | None = None
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """The solvers of the plan."""
+        steps = (self.plan or {}).get("steps")
+        return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
 
 
 class Document(Header):
