@@ -6,7 +6,7 @@ each message, choose the fullest of several copies, decide who wrote a prompt, m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
@@ -24,6 +24,7 @@ from agentsignals.model import MAIN, RAN, Artifact, CallStatus, EventKind, Sessi
 
 D = TypeVar("D", bound="Document")
 M = TypeVar("M")
+B = TypeVar("B", bound="Block")
 
 
 class Document(Struct, kw_only=True):
@@ -31,6 +32,25 @@ class Document(Struct, kw_only=True):
 
     id: str
     messages: list[Raw] = []
+
+
+class Block(Struct, gc=False, kw_only=True):
+    """A block of a message's content, as Anthropic's interface has it."""
+
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Raw = Raw()
+    tool_use_id: str | None = None
+    content: str | list[Block] | None = None
+    is_error: bool | None = None
+
+
+def blocks_of(content: str | Sequence[B] | None, block: Callable[..., B]) -> Sequence[B]:
+    """Return the blocks of a content that may be a text."""
+    return [block(type="text", text=content)] if isinstance(content, str) else content or ()
 
 
 class Conversation:

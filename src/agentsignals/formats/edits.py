@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from msgspec import Struct, structs
 
 from agentsignals.changes.hunks import Hunk, count_lines, created, edit_texts, inserted, replaced, trimmed
+from agentsignals.formats.bounds import whole
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.model import EditOp, ToolCall
 
@@ -77,6 +79,13 @@ def record_modification(
         builder.edit(call, moved_to, "rename", hunks)
     else:
         builder.edit(call, path, "modify", hunks)
+
+
+def place(old_at: object, new_at: object, old: Iterable[str], new: Iterable[str]) -> list[Hunk]:
+    """Return the change of a place: its first lines before and after, and its lines. Nothing without line numbers."""
+    before, after = whole(old_at), whole(new_at)
+    hunk = trimmed(before, after, [*(f"-{t}" for t in old), *(f"+{t}" for t in new)]) if before and after else None
+    return [hunk] if hunk is not None else []
 
 
 def first_file(patch: str) -> str | None:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Ask, Database, Held
-from agentsignals.formats.documents import as_text, inside
+from agentsignals.formats.documents import as_text, inside, string
 from agentsignals.formats.records import decoded
 
 AUTO = "default"
@@ -33,12 +33,8 @@ def items(record: dict[str, Raw], name: str) -> list[Raw]:
     return decoded(record.get(name), list[Raw]) or []
 
 
-def nonempty(value: object) -> str | None:
-    return value or None if isinstance(value, str) else None
-
-
 def model_of(value: object) -> str | None:
-    return nonempty(value) if value != AUTO else None
+    return string(value) if value != AUTO else None
 
 
 def _line(record: dict[str, Any]) -> bytes:

@@ -12,15 +12,16 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from agentsignals.changes.hunks import Hunk, between, created, trimmed
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import whole
-from agentsignals.formats.conversation import Conversation
+from agentsignals.formats.conversation import Block as AnyBlock
+from agentsignals.formats.conversation import Conversation, blocks_of
 from agentsignals.formats.cursor_agent import PROFILE, session_of
-from agentsignals.formats.cursor_agent.database import CHAT_BEGINS, COMPACTED, COMPOSER_BEGINS, model_of, nonempty
-from agentsignals.formats.documents import as_text, inside, saw_again
+from agentsignals.formats.cursor_agent.database import CHAT_BEGINS, COMPACTED, COMPOSER_BEGINS, model_of
+from agentsignals.formats.documents import as_text, inside, saw_again, string, texts_of
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoded, decoder, lines, read_before, saw
@@ -35,7 +36,7 @@ def read(inputs: list[Input]) -> Reading:
     for source in inputs:
         if bytes(source.data[: len(COMPOSER_BEGINS)]) == COMPOSER_BEGINS:
             composer = Composer(source)
-            session_id = nonempty(composer.about.get("composerId")) or source.artifact.artifact_id
+            session_id = string(composer.about.get("composerId")) or source.artifact.artifact_id
             composers.setdefault(session_id, []).append(composer)
         else:
             named.setdefault(_session_of(source), []).append(source)
@@ -156,12 +157,12 @@ class ComposerReader(Conversation):
 
     def __init__(self, session: Session, about: dict[str, Any]) -> None:
         super().__init__(session)
-        session.title = nonempty(about.get("name"))
-        session.parent_session_id = nonempty(inside(about, "subagentInfo", "parentComposerId"))
+        session.title = string(about.get("name"))
+        session.parent_session_id = string(inside(about, "subagentInfo", "parentComposerId"))
         session.started_at = logged_ms(about.get("createdAt"))
         self.is_subagent = session.parent_session_id is not None
         workspace = inside(about, "workspaceIdentifier", "uri")
-        self.builder.where(nonempty(inside(workspace, "fsPath")) or nonempty(inside(workspace, "path")))
+        self.builder.where(string(inside(workspace, "fsPath")) or string(inside(workspace, "path")))
         self.model = model_of(inside(about, "modelConfig", "modelName"))
 
     def take(self, bubble: Bubble) -> None:
@@ -181,7 +182,7 @@ class ComposerReader(Conversation):
         folder = bubble.workspaceUris[0] if isinstance(bubble.workspaceUris, list) and bubble.workspaceUris else None
         if isinstance(folder, str) and folder.startswith("file:///"):
             self.builder.where(folder.removeprefix("file://"))
-        if named := nonempty(inside(bubble.modelInfo, "modelName")):
+        if named := string(inside(bubble.modelInfo, "modelName")):
             self.model = model_of(named)
         text = (bubble.text or "").strip()
         if bubble.isSimulatedMsg is True:
@@ -193,9 +194,9 @@ class ComposerReader(Conversation):
 
     def agent(self, bubble: Bubble, at: int | None) -> None:
         tool = bubble.toolFormerData
-        thinking = bubble.thinking if isinstance(bubble.thinking, str) else nonempty(inside(bubble.thinking, "text"))
+        thinking = bubble.thinking if isinstance(bubble.thinking, str) else string(inside(bubble.thinking, "text"))
         words = "" if tool is not None and _json(bubble.text) else bubble.text or ""  # an edit's diff once more
-        message = nonempty(inside(bubble.errorDetails, "message"))
+        message = string(inside(bubble.errorDetails, "message"))
         tokens = tokens_of(bubble.tokenCount if isinstance(bubble.tokenCount, dict) else None, "apart")
         counted = any((tokens.input, tokens.output))  # 0 means that nothing was counted, which is the rule
         if bubble.capabilityType == COMPACTION:
@@ -227,7 +228,7 @@ class ComposerReader(Conversation):
         kind = PROFILE.tool(name)
         params, result = _json(tool.params) or {}, _json(tool.result) or {}
         arguments = _json(tool.rawArgs) or params
-        path = next((text for key in _PATHS if (text := nonempty(params.get(key)))), None)
+        path = next((text for key in _PATHS if (text := string(params.get(key)))), None)
         call = self.builder.call(
             tool.toolCallId or bubble.bubbleId or f"#{len(self.session.tool_calls)}",
             name,
@@ -236,7 +237,7 @@ class ComposerReader(Conversation):
             at,
             step,
             path=None if any(key in arguments for key in (kind.path if kind else ())) else path,
-            folder=nonempty(params.get("cwd")),
+            folder=string(params.get("cwd")),
         )
         status = _status(tool, result)
         if status != "none":
@@ -282,7 +283,7 @@ def _status(tool: Tool, result: dict[str, Any]) -> CallStatus:
 
 def _hunk(chunk: object) -> Hunk | None:
     """Read a place of a diff. Such a record leaves out a line number of 0."""
-    diff = nonempty(inside(chunk, "diffString"))
+    diff = string(inside(chunk, "diffString"))
     old, new = inside(chunk, "oldStart"), inside(chunk, "newStart")
     at = (old if isinstance(old, int) else 1, new if isinstance(new, int) else 1)
     return trimmed(max(at[0], 1), max(at[1], 1), diff.removesuffix("\n").split("\n")) if diff else None
@@ -305,16 +306,7 @@ _TIME = re.compile(
 _OF_A_PERSON = frozenset(("text", "image", "tool_result"))
 
 
-class Block(Struct, gc=False, kw_only=True):
-    type: str = ""
-    text: str | None = None
-    thinking: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: Raw = Raw()
-    tool_use_id: str | None = None
-    content: str | list[Block] | None = None
-    is_error: bool | None = None
+class Block(AnyBlock, gc=False, kw_only=True):
     status: CallStatus = "ok"
 
 
@@ -340,8 +332,7 @@ class Line(Struct, gc=False, kw_only=True):
 
     @property
     def blocks(self) -> Sequence[Block]:
-        content = self.message.content if self.message is not None else None
-        return [Block(type="text", text=content)] if isinstance(content, str) else content or ()
+        return blocks_of(self.message.content if self.message is not None else None, Block)
 
 
 def _is_chat(source: Input) -> bool:
@@ -353,7 +344,7 @@ def _session_of(source: Input) -> str:
     if _is_chat(source):
         first = bytes(source.data[: source.data.find(b"\n") + 1])
         for _, line in lines(first, read_before(source.artifact), decoder(Line).decode):
-            named = named or nonempty(inside(line.cursorChat, "agentId"))
+            named = named or string(inside(line.cursorChat, "agentId"))
     return named or source.session_hint or session_of(source.artifact.path) or source.artifact.artifact_id
 
 
@@ -412,12 +403,12 @@ class TranscriptReader(Conversation):
     def take(self, line: Line) -> None:
         if line.cursorChat is not None:
             session, self.is_chat, about = self.session, True, line.cursorChat
-            session.title = nonempty(about.get("name"))
-            session.parent_session_id = nonempty(inside(about, "subagentInfo", "parentAgentId"))
+            session.title = string(about.get("name"))
+            session.parent_session_id = string(inside(about, "subagentInfo", "parentAgentId"))
             session.started_at = logged_ms(about.get("createdAt"))
             self.model = model_of(about.get("lastUsedModel"))
         elif line.is_summary:
-            self.event("compaction", _text_of(line.blocks))
+            self.event("compaction", texts_of(line.blocks))
         elif line.role == "user":
             self.user(line.blocks)
         elif line.role == "assistant":
@@ -455,8 +446,7 @@ class TranscriptReader(Conversation):
         call_id = block.tool_use_id or (self.open[0] if self.open else "")
         if call_id in self.open:
             self.open.remove(call_id)
-        inner = block.content
-        text = (inner if isinstance(inner, str) else _text_of(inner or ())) or block.text or ""
+        text = texts_of(block.content) or block.text or ""
         tool = PROFILE.tool(block.name or "")
         code = exit_code(text) if self.is_chat and tool is not None and tool.class_ == "shell" else None
         self.builder.result(call_id, text, "error" if block.is_error else block.status, exit_code=code)
@@ -468,7 +458,7 @@ class TranscriptReader(Conversation):
         for block in blocks:
             if block.type == "tool_result":
                 self.tool_result(block)
-        text = _text_of([block for block in blocks if block.type == "text"]).strip()
+        text = texts_of([block for block in blocks if block.type == "text"]).strip()
         if not text:
             self.builder.prompt("", attached=any(block.type == "image" for block in blocks))
             return
@@ -488,10 +478,6 @@ class TranscriptReader(Conversation):
             self.event("meta", words, at)
         elif words:
             self.builder.turn("prompt", words, at)
-
-
-def _text_of(blocks: Sequence[Block]) -> str:
-    return "\n".join(block.text for block in blocks if block.text)
 
 
 def _time(text: str) -> int | None:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.conversation import Conversation
+from agentsignals.formats.conversation import Block, Conversation, blocks_of
 from agentsignals.formats.documents import by_session, once, texts_of
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.factory_droid import PROFILE
@@ -19,23 +19,15 @@ from agentsignals.formats.records import decoder, lines, saw
 from agentsignals.model import CallStatus, Session, ToolCall, logged_iso
 
 
-class Block(Struct, gc=False, kw_only=True):
-    type: str = ""
-    text: str | None = None
-    thinking: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: Raw = Raw()
-    tool_use_id: str | None = None
-    content: str | list[Block] | None = None
-    is_error: bool | None = None
-
-
 class Message(Struct, gc=False):
     role: str = ""
     content: str | list[Block] | None = None
     visibility: str | None = None
     modelId: str | None = None
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        return blocks_of(self.content, Block)
 
 
 class Record(Struct, gc=False, kw_only=True):
@@ -98,14 +90,8 @@ def _key(record: Record) -> str | None:
     """Return the id of a record. Results have none: the id of the call they answer serves."""
     if record.id is not None:
         return record.id
-    answers = [block.tool_use_id for block in _blocks(record.message) if block.tool_use_id]
-    return f"answers {answers[0]}" if answers else None
-
-
-def _blocks(message: Message | None) -> Sequence[Block]:
-    if message is None or message.content is None:
-        return ()
-    return [Block(type="text", text=message.content)] if isinstance(message.content, str) else message.content
+    blocks = record.message.blocks if record.message is not None else ()
+    return next((f"answers {block.tool_use_id}" for block in blocks if block.tool_use_id), None)
 
 
 class Reader(Conversation):
@@ -144,7 +130,7 @@ class Reader(Conversation):
         if message.role == "assistant":
             self.answer(message, record, at)
             return
-        blocks = _blocks(message)
+        blocks = message.blocks
         self.builder.unread((block.type for block in blocks), _USER_PARTS, at)
         text = texts_of(block for block in blocks if block.type == "text")
         if message.role != "user":
@@ -160,7 +146,7 @@ class Reader(Conversation):
         step = self.builder.step(record.id, message.modelId, at)
         if record.chatCompletionReasoningContent:
             self.event("thinking", record.chatCompletionReasoningContent, at, step)
-        for block in _blocks(message):
+        for block in message.blocks:
             if block.type == "text":
                 self.event("text", block.text or "", at, step)
             elif block.type in ("thinking", "redacted_thinking"):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from msgspec import Raw, Struct, field
 
-from agentsignals.changes.hunks import Hunk, created, trimmed
+from agentsignals.changes.hunks import created
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import whole
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import by_session, inside, once, string
+from agentsignals.formats.edits import place
 from agentsignals.formats.grok_build import PROFILE
 from agentsignals.formats.records import decoded, decoder, document, lines, saw
 from agentsignals.formats.usage import close, tokens_of
@@ -22,19 +24,6 @@ class Text(Struct, gc=False):
     text: str | None = None
 
 
-class Place(Struct, gc=False, kw_only=True):
-    """A changed place of a file."""
-
-    old_string: str = ""
-    new_string: str = ""
-    old_line: object = None
-    new_line: object = None
-
-
-class Changed(Struct, gc=False):
-    details: list[Place] = field(default_factory=list)
-
-
 class Content(Struct, gc=False, kw_only=True, rename="camel"):
     """A piece of a tool's result: text, or the change of a file."""
 
@@ -43,7 +32,7 @@ class Content(Struct, gc=False, kw_only=True, rename="camel"):
     path: str | None = None
     old_text: str | None = None
     new_text: str | None = None
-    meta: Changed | None = field(default=None, name="_meta")
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
 class UpdateMeta(Struct, gc=False, kw_only=True):
@@ -254,8 +243,11 @@ class Reader(Conversation):
             if not change.old_text and change.new_text:
                 self.builder.edit(call, change.path, "create", [created(change.new_text)])
             else:
-                places = change.meta.details if change.meta is not None else ()
-                self.builder.edit(call, change.path, "modify", [hunk for place in places if (hunk := _hunk(place))])
+                logged = inside(change.meta, "details")
+                places = [p for p in logged if isinstance(p, dict)] if isinstance(logged, list) else []
+                texts = [[str(p.get(n) or "").splitlines() for n in ("old_string", "new_string")] for p in places]
+                hunks = [place(p.get("old_line"), p.get("new_line"), *t) for p, t in zip(places, texts, strict=True)]
+                self.builder.edit(call, change.path, "modify", list(chain.from_iterable(hunks)))
         return bool(detail)
 
     def complete(self, update: Update, at: int | None) -> None:
@@ -267,10 +259,3 @@ class Reader(Conversation):
                 tokens = tokens_of(usage)
                 if any(tokens):
                     close(self.builder, model or None, tokens, at)
-
-
-def _hunk(place: Place) -> Hunk | None:
-    old, new = whole(place.old_line), whole(place.new_line)
-    removed = [f"-{line}" for line in place.old_string.splitlines()]
-    added = [f"+{line}" for line in place.new_string.splitlines()]
-    return trimmed(old, new, removed + added) if old and new else None

@@ -52,18 +52,14 @@ def claims(head: Head) -> Claim | None:
     session_id = document.get("session_id")
     if isinstance(session_id, str) and "projection_state_version" in document:
         return Claim(keys=[f"session:{session_id}"])
-    if isinstance(session_id, str) and _is_meta(document):
+    stats, where = document.get("stats"), document.get("environment")
+    is_vibes = "title_source" in document or (isinstance(stats, dict) and "session_prompt_tokens" in stats)
+    is_meta = isinstance(where, dict) and "working_directory" in where and "start_time" in document and is_vibes
+    if isinstance(session_id, str) and is_meta:
         return Claim(keys=[f"session:{session_id}", f"folder:{folder}"])
     if posixpath.basename(head.path) == MESSAGES and head.records and all(map(_is_message, head.records)):
         return Claim(keys=[f"folder:{folder}"])
     return None
-
-
-def _is_meta(document: dict[str, Any]) -> bool:
-    where = document.get("environment")
-    stats = document.get("stats")
-    is_vibes = "title_source" in document or (isinstance(stats, dict) and "session_prompt_tokens" in stats)
-    return isinstance(where, dict) and "working_directory" in where and "start_time" in document and is_vibes
 
 
 def _is_message(record: dict[str, Any]) -> bool:

@@ -9,12 +9,12 @@ from typing import Any
 
 from msgspec import Raw, Struct, field
 
-from agentsignals.changes.hunks import Hunk, trimmed
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, count, whole
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import as_text, each, inside, string, tally, texts_of
 from agentsignals.formats.documents import is_list as is_chunk
+from agentsignals.formats.edits import place
 from agentsignals.formats.mistral_vibe import MESSAGES, PROFILE
 from agentsignals.formats.records import decoded, decoder, document, lines, saw
 from agentsignals.formats.usage import Tokens, close, tokens_of
@@ -24,19 +24,6 @@ from agentsignals.model import CallStatus, Session, Step, ToolCall, logged_iso, 
 class Part(Struct, gc=False):
     type: str = ""
     text: str | None = None
-
-
-class Place(Struct, gc=False, kw_only=True):
-    """A changed place of a file, in whole lines."""
-
-    old_start_line: object = None
-    new_start_line: object = None
-    old_lines: list[str] = field(default_factory=list)
-    new_lines: list[str] = field(default_factory=list)
-
-
-class Replaced(Struct, gc=False):
-    blocks: list[Place] = field(default_factory=list)
 
 
 class Structured(Struct, gc=False, kw_only=True):
@@ -102,18 +89,6 @@ class Record(Struct, gc=False):
     payload: dict[str, Raw] | None = None
 
 
-class Call(Struct, gc=False):
-    id: str = ""
-    function: dict[str, Any] | None = None
-
-
-class Shell(Struct, gc=False, kw_only=True):
-    """A command that the person ran."""
-
-    command: str = ""
-    output_text: str = ""
-
-
 class Message(Struct, gc=False, kw_only=True):
     """A line of `messages.jsonl`."""
 
@@ -121,10 +96,11 @@ class Message(Struct, gc=False, kw_only=True):
     content: object = None
     message_id: str | None = None
     reasoning_content: object = None
-    tool_calls: list[Call] | None = None
+    tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None
     injected: object = None
-    manual_shell: Shell | None = None
+    manual_shell: dict[str, Any] | None = None
+    """A command that the person ran."""
     context_boundary: str | None = None
 
 
@@ -315,9 +291,17 @@ class Reader(Conversation):
 
     def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
         meta = (detail.meta if detail is not None else None) or {}
-        places = (decoded(meta.get("mistralai.vibe.sdk.search_replace"), Replaced) or Replaced()).blocks
+        logged = inside(decoded(meta.get("mistralai.vibe.sdk.search_replace"), Any), "blocks")
+        places = [p for p in logged if isinstance(p, dict)] if isinstance(logged, list) else []
+        hunks = [
+            hunk
+            for p in places
+            for hunk in place(
+                p.get("old_start_line"), p.get("new_start_line"), p.get("old_lines") or (), p.get("new_lines") or ()
+            )
+        ]
         if places:
-            self.builder.edit(call, None, "modify", [hunk for place in places if (hunk := _hunk(place)) is not None])
+            self.builder.edit(call, None, "modify", hunks)
         return bool(places)
 
     def message(self, message: Message) -> None:
@@ -326,8 +310,8 @@ class Reader(Conversation):
         if message.context_boundary is not None:
             self.event("compaction", "{}")
         if message.manual_shell is not None:
-            self.event("user_shell", message.manual_shell.command)
-            self.event("command_output", message.manual_shell.output_text)
+            self.event("user_shell", string(message.manual_shell.get("command")) or "")
+            self.event("command_output", string(message.manual_shell.get("output_text")) or "")
         elif message.role == "assistant":
             step = self.builder.step(message.message_id, None)
             if thought := as_text(message.reasoning_content):
@@ -335,11 +319,11 @@ class Reader(Conversation):
             if text:
                 self.event("text", text, None, step)
             for call in message.tool_calls or ():
-                if call.function is None:
+                if call.get("function") is None:
                     self.event("unknown", "call without a function", None, step)
                 else:
-                    name = string(call.function.get("name")) or ""
-                    self.call(call.id, name, as_text(call.function.get("arguments")), None, step)
+                    name, arguments = inside(call, "function", "name"), inside(call, "function", "arguments")
+                    self.call(string(call.get("id")) or "", string(name) or "", as_text(arguments), None, step)
         elif message.role == "tool":
             returned = _RETURN_CODE.search(text[-400:])
             status: CallStatus = "error" if text.startswith("<tool_error>") else "ok"
@@ -359,9 +343,3 @@ def _status(state: State, structured: Structured) -> CallStatus:
     if state.status == "skipped" or (state.error is not None and state.error.get("code") == _DENIED):
         return "rejected" if state.approval_source in (None, "user") else "error"
     return "error" if state.status == "failed" or structured.timed_out is True else "ok"
-
-
-def _hunk(place: Place) -> Hunk | None:
-    old, new = whole(place.old_start_line), whole(place.new_start_line)
-    lines = [*(f"-{line}" for line in place.old_lines), *(f"+{line}" for line in place.new_lines)]
-    return trimmed(old, new, lines) if old and new else None
