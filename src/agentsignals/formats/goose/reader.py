@@ -33,17 +33,11 @@ class Piece(Struct, gc=False, kw_only=True):
         return not audience or "assistant" in audience
 
 
-class Ran(Struct, gc=False):
-    """Result of a command."""
-
-    exit_code: object = None
-    timed_out: object = None
-
-
 class Value(Struct, gc=False, kw_only=True):
     content: list[Piece] = []
     isError: bool | None = None
-    structuredContent: Ran | None = None
+    structuredContent: dict[str, Any] | None = None
+    """The end of a command."""
 
 
 class Result(Struct, gc=False, kw_only=True):
@@ -65,12 +59,10 @@ class Request(Struct, gc=False):
     arguments: Raw = Raw()
 
 
-class Call(Struct, gc=False, kw_only=True):
-    """`error` is set if the program could not read the model's call."""
+class Call(Struct, gc=False):
+    """A call. It has no value if the program could not read it."""
 
-    status: str = ""
     value: Request | None = None
-    error: str | None = None
 
 
 class Block(Struct, gc=False, kw_only=True):
@@ -225,14 +217,14 @@ class Reader(DocumentReader[Session, Message]):
             if piece.type not in _PIECES:
                 self.event("unknown", f"block {piece.type}", at)
         ran = value.structuredContent
-        code = whole(ran.exit_code) if ran is not None else exit_code(text) if self.is_command(call_id) else None
+        code = exit_code(text) if ran is None and self.is_command(call_id) else whole(inside(ran, "exit_code"))
         status: CallStatus = "error" if value.isError or result.status == "error" else "ok"
         if _DECLINED in text[: 2 * len(_DECLINED)]:
             status = "rejected"
         elif status == "error" and _INTERRUPTED in text:
             status = "cancelled"
         error = None
-        if ran is not None and ran.timed_out is True:
+        if inside(ran, "timed_out") is True:
             status, code, error = "error", None, "timeout"
         self.result(call_id, text, status, at, None, code, error)
 

@@ -90,7 +90,6 @@ class Output(Struct, gc=False):
 
 class Score(Struct, gc=False):
     value: Any = None
-    answer: Any = None
     explanation: str | None = None
 
 

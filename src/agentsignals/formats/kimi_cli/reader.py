@@ -96,7 +96,6 @@ class Record(Struct, kw_only=True):
     """A line. The first has the version of the protocol instead of a message."""
 
     type: str | None = None
-    protocol_version: str | None = None
     timestamp: object = None
     message: Message | None = None
 

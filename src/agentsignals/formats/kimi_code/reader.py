@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import number
-from agentsignals.formats.documents import as_text, inside, largest
+from agentsignals.formats.documents import as_text, inside, largest, string
 from agentsignals.formats.head import head_of
 from agentsignals.formats.kimi_cli.reader import Part, WireReader, text_of, wires
 from agentsignals.formats.kimi_code import PROFILE, is_wire, place_of
@@ -24,9 +24,7 @@ class Origin(Struct, gc=False, kw_only=True):
     """The author of a message."""
 
     kind: str = ""
-    name: str | None = None
     trigger: str | None = None
-    phase: str | None = None
     skillActivations: list[Raw] | None = None
 
 
@@ -67,24 +65,13 @@ class Loop(Struct, kw_only=True):
     usage: Usage | None = None
 
 
-class Environment(Struct, gc=False, kw_only=True):
-    cwd: str | None = None
-
-
-class Decision(Struct, gc=False, kw_only=True):
-    decision: str = ""
-    feedback: str | None = None
-
-
 class Record(Struct, kw_only=True):
     """A line. The meaning of a field depends on its type."""
 
     type: str
     time: object = None
-    created_at: object = None
-    protocol_version: str | None = None
     cwd: str | None = None
-    environmentDisclosure: Environment | None = None
+    environmentDisclosure: dict[str, Any] | None = None
     input: list[Part] | None = None
     origin: Origin | None = None
     promptId: str | None = None
@@ -101,7 +88,8 @@ class Record(Struct, kw_only=True):
     count: object = None
     summary: Raw = Raw()
     toolCallId: str | None = None
-    result: Decision | None = None
+    result: dict[str, Any] | None = None
+    """A decision on a call."""
 
 
 class State(Struct, kw_only=True):
@@ -204,8 +192,7 @@ class Reader(WireReader):
         self.builder.finish()
 
     def take(self, record: Record, at: int | None) -> None:
-        environment = record.environmentDisclosure
-        self.builder.where(record.cwd or (environment.cwd if environment is not None else None))
+        self.builder.where(record.cwd or string(inside(record.environmentDisclosure, "cwd")))
         if record.event is not None and record.type == "context.append_loop_event":
             self.loop(record.event, at)
         elif record.type in ("turn.prompt", "turn.steer"):
@@ -223,8 +210,8 @@ class Reader(WireReader):
         elif record.type == "turn.step.retrying":
             self.event("api_error", record.errorMessage, at)
         elif record.type == "permission.record_approval_result":
-            if record.result is not None and record.result.decision == "rejected" and record.toolCallId:
-                self.rejected[record.toolCallId] = record.result.feedback
+            if inside(record.result, "decision") == "rejected" and record.toolCallId:
+                self.rejected[record.toolCallId] = string(inside(record.result, "feedback"))
         elif record.type == "context.apply_compaction":
             self.event("compaction", "{}", at)
             self.event("meta", bytes(record.summary).decode("utf-8", "replace"), at)
@@ -289,10 +276,10 @@ class Reader(WireReader):
                 self.event("thinking" if part.type == "think" else "text", text, at, step)
         elif event.type == "tool.call":
             name, arguments = event.name or "", bytes(event.args) or b"{}"
-            where = decoded(arguments, Environment) if name == "Bash" else None
+            folder = string(inside(decoded(arguments, Any), "cwd")) if name == "Bash" else None
             self.builder.call(
                 event.toolCallId or "", name, arguments, PROFILE.tool(name), at, step, self.thread,
-                folder=where.cwd if where is not None else None,
+                folder=folder,
             )  # fmt: skip
         elif event.type == "tool.result":
             self.returned(event, at)
