@@ -22,10 +22,10 @@ _SPELLINGS = {
     " output",
     "cache_read": "cache_read_input_tokens cacheReadInputTokens cached_input_tokens cachedInputTokens cache_read_tokens"
     " cacheReadTokens cached_read_tokens input_tokens_cache_read input_cache_read inputCacheRead "
-    "cachedContentTokenCount cached_tokens cachedTokens cacheReads cacheRead cache_n cached read",
+    "cachedContentTokenCount cachedReadTokens cached_tokens cachedTokens cacheReads cacheRead cache_n cached read",
     "cache_write": "cache_creation_input_tokens cacheCreationInputTokens cache_write_input_tokens cache_creation_tokens"
-    " cache_write_tokens cacheWriteTokens input_tokens_cache_write input_cache_creation inputCacheCreation cacheWrites"
-    " cacheWrite write",
+    " cache_write_tokens cacheWriteTokens input_tokens_cache_write input_cache_creation inputCacheCreation"
+    " cacheCreationTokens cacheWrites cacheWrite write",
     "reasoning": "reasoning_output_tokens reasoningOutputTokens reasoning_tokens reasoningTokens thoughtsTokenCount"
     " thoughts_tokens thoughts reasoning",
 }

@@ -16,7 +16,7 @@ from agentsignals.formats.bounds import count
 from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder
 from agentsignals.formats.copilot_cli import PROFILE, records
 from agentsignals.formats.copilot_cli.records import Event, Metric, ToolRequest, Unknown, Usage
-from agentsignals.formats.documents import by_session, once
+from agentsignals.formats.documents import by_session, inside, once, string
 from agentsignals.formats.edits import first_file, record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import EDIT_ROLES, MCP, Profile
@@ -69,8 +69,8 @@ def _result(done: records.Done, call: ToolCall | None, refused: bool) -> Result:
     result = done.result or records.ToolResult()
     text = result.content or ""
     if done.error is not None or done.success is False:
-        error = done.error or records.ToolError()
-        return Result(error.message or text, "rejected" if refused else _STATUS.get(error.code, "error"))
+        said, code = string(inside(done.error, "message")), string(inside(done.error, "code"))
+        return Result(said or text, "rejected" if refused else _STATUS.get(code, "error"))
     if call is not None and call.name == IN_VS_CODE:
         return Result(text, "ok" if done.result is not None else "unknown", exit_code(text))
     if call is None or not call.name.endswith(("bash", "powershell", "shell")):
@@ -116,7 +116,7 @@ class Totals:
                 if metric.usage is None:
                     continue
                 in_totals.update(step.step for step in steps)
-                if len(steps) == 1 and metric.requests is not None and metric.requests.count == 1:
+                if len(steps) == 1 and inside(metric.requests, "count") == 1:
                     _charge(steps[0], metric.usage, count(metric.usage.outputTokens) or None)
                 else:
                     closing = self._rest(model, metric.usage, steps, thread, at) or closing
@@ -306,8 +306,8 @@ class Reader:
 
     def decide(self, data: records.Permission, at: int | None, thread: str) -> None:
         """Take a permission. Policies refuse, too, which is an error and not the person's word."""
-        if data.result is not None and data.toolCallId is not None and data.result.kind == _DENIED:
-            self.refused[data.toolCallId] = (data.result.feedback or "").strip()
+        if data.toolCallId is not None and inside(data.result, "kind") == _DENIED:
+            self.refused[data.toolCallId] = (string(inside(data.result, "feedback")) or "").strip()
 
     def shell_ended(self, shell: str | None, code: int, text: str, at: int | None) -> None:
         """Note that a command that was left running has ended."""

@@ -102,26 +102,16 @@ class ToolResult(Struct, gc=False):
     contents: list[Content] | None = None
 
 
-class ToolError(Struct, gc=False):
-    message: str | None = None
-    code: str | None = None
-
-
 class Done(Struct, gc=False):
     toolCallId: str = ""
     success: bool | None = None
     result: ToolResult | None = None
-    error: ToolError | None = None
-
-
-class Decision(Struct, gc=False):
-    kind: str = ""
-    feedback: str | None = None
+    error: dict[str, Any] | None = None
 
 
 class Permission(Struct, gc=False):
     toolCallId: str | None = None
-    result: Decision | None = None
+    result: dict[str, Any] | None = None
 
 
 class Shell(Struct, gc=False):
@@ -180,14 +170,9 @@ class Usage(Struct, gc=False):
     reasoningTokens: int | None = None
 
 
-class Requests(Struct, gc=False):
-    """Number of model calls. The `cost` next to it counts premium requests, which are no money."""
-
-    count: int | None = None
-
-
 class Metric(Struct, gc=False):
-    requests: Requests | None = None
+    requests: dict[str, Any] | None = None
+    """`count` of model calls. The `cost` next to it counts premium requests, which are no money."""
     usage: Usage | None = None
 
 

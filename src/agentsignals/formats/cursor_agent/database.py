@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from agentsignals.formats import Ask, Database, Held
 from agentsignals.formats.documents import as_text, inside, string
@@ -66,22 +66,6 @@ MOST_CONTENTS_BYTES = 32 * 1024 * 1024
 """All files before and after the edits of a conversation: a quarter of what a document may have."""
 
 
-class _Header(Struct, gc=False):
-    """A bubble as the conversation lists it."""
-
-    bubbleId: str
-    type: object = None
-    createdAt: object = None
-    grouping: object = None
-
-
-class _Contents(Struct, gc=False):
-    """Names of the file before and after an edit."""
-
-    beforeContentId: str | None = None
-    afterContentId: str | None = None
-
-
 def composer_sessions(ask: Ask) -> Iterator[Held]:
     """Yield every conversation, by the keys alone.
 
@@ -129,8 +113,8 @@ def composer_document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
                     yield _bubble(bubble, {})
         return
     composer = fields(row[0])
-    listed = [header for raw in items(composer, "fullConversationHeadersOnly") if (header := decoded(raw, _Header))]
-    headers = list({header.bubbleId: header for header in listed}.values())
+    listed = (decoded(raw, dict[str, Any]) for raw in items(composer, "fullConversationHeadersOnly"))
+    headers = {bubble_id: header for header in listed if isinstance(bubble_id := inside(header, "bubbleId"), str)}
     ((bubbles, _),) = ask(_BUBBLES, *_bounds(composer_id))
     about = {"composerId": composer_id, **_named(composer, _COMPOSER), "unlisted": max(bubbles - len(headers), 0)}
     yield _line({"cursorComposer": about})
@@ -139,16 +123,16 @@ def composer_document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
         return
     within = fields(composer.get("conversationMap"))
     contents = _Contained(ask)
-    for header in headers:
-        head: dict[str, Any] = {"bubbleId": header.bubbleId}
-        if header.createdAt is not None:  # the bubble's is that of the last time the conversation was built anew
-            head["createdAt"] = header.createdAt
-        if isinstance(header.grouping, dict) and header.grouping.get("isSimulatedMsg") is True:
+    for bubble_id, header in headers.items():
+        head: dict[str, Any] = {"bubbleId": bubble_id}
+        if (created_at := inside(header, "createdAt")) is not None:  # the bubble's changes when all is built anew
+            head["createdAt"] = created_at
+        if inside(header, "grouping", "isSimulatedMsg") is True:
             head["isSimulatedMsg"] = True
-        row = next(ask(_VALUE, f"bubbleId:{composer_id}:{header.bubbleId}"), None)
-        value = row[0] if row is not None else bytes(within.get(header.bubbleId, b"")) or None
+        row = next(ask(_VALUE, f"bubbleId:{composer_id}:{bubble_id}"), None)
+        value = row[0] if row is not None else bytes(within.get(bubble_id, b"")) or None
         if value is None or value == b"null":
-            yield _line({"type": header.type, **head, "missing": True})
+            yield _line({"type": inside(header, "type"), **head, "missing": True})
         else:
             yield _bubble(fields(value), head, contents)
 
@@ -162,12 +146,12 @@ class _Contained:
 
     def of(self, result: Raw) -> dict[str, str]:
         """Return the file before and after an edit, as the result of the edit names them."""
-        named = decoded(decoded(result, str), _Contents) if b"ContentId" in bytes(result) else None
+        named = decoded(decoded(result, str), Any) if b"ContentId" in bytes(result) else None
         texts: list[str] = []
-        for name in (named.beforeContentId, named.afterContentId) if named is not None else ():
+        for name in (inside(named, "beforeContentId"), inside(named, "afterContentId")):
             if name == _NO_CONTENT:
                 texts.append("")
-            elif name is not None and name.startswith("composer.content."):
+            elif str(name).startswith("composer.content."):
                 (data,) = next(self._ask(_VALUE, name), (None,))
                 if isinstance(data, bytes) and len(data) <= min(MOST_CONTENT_BYTES, self._left):
                     self._left -= len(data)

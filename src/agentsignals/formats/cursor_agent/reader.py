@@ -254,7 +254,12 @@ class ComposerReader(Conversation):
         if call.class_ != "edit" or call.status not in ("ok", "unknown"):
             return
         chunks = inside(result, "diff", "chunks")
-        hunks = [hunk for chunk in chunks if (hunk := _hunk(chunk))] if isinstance(chunks, list) else []
+        hunks: list[Hunk] = []
+        for chunk in chunks if isinstance(chunks, list) else ():  # such a record leaves out a line number of 0
+            old, new = (n if isinstance(n := inside(chunk, name), int) else 1 for name in ("oldStart", "newStart"))
+            if diff := string(inside(chunk, "diffString")):
+                hunk = trimmed(max(old, 1), max(new, 1), diff.removesuffix("\n").split("\n"))
+                hunks += [hunk] if hunk is not None else []
         if call.name == "delete_file":
             self.builder.edit(call, None, "delete", [Hunk(added=0, whole_file=True)])
         elif bubble.before is not None and bubble.after is not None:
@@ -279,14 +284,6 @@ def _status(tool: Tool, result: dict[str, Any]) -> CallStatus:
     if tool.status in _STATUSES:
         return _STATUSES[tool.status]
     return "unknown" if tool.result else "none"
-
-
-def _hunk(chunk: object) -> Hunk | None:
-    """Read a place of a diff. Such a record leaves out a line number of 0."""
-    diff = string(inside(chunk, "diffString"))
-    old, new = inside(chunk, "oldStart"), inside(chunk, "newStart")
-    at = (old if isinstance(old, int) else 1, new if isinstance(new, int) else 1)
-    return trimmed(max(at[0], 1), max(at[1], 1), diff.removesuffix("\n").split("\n")) if diff else None
 
 
 def _json(value: object) -> dict[str, Any] | None:

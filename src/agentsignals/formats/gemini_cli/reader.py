@@ -255,12 +255,11 @@ class Log:
 
     def __init__(self, source: Input) -> None:
         self.artifact = source.artifact
-        self.header = Header()
+        self.chat = Chat(id="", numbers=[], rewound=set())
+        self.directories: object = None
         self.places: dict[str, int] = {}
         """Index of each message by id. Copies have that of their original."""
         self.messages: list[Message | None] = []
-        self.numbers: list[int] = []
-        self.rewound: set[int] = set()
         self.has_messages = False
         """True once a message was logged by itself."""
         for number, record in lines(source.data, source.artifact, _line):
@@ -272,16 +271,17 @@ class Log:
             return "other"
         if isinstance(record, str):
             if (at := self.places.get(record)) is not None:
-                self.rewound.update(range(at, len(self.messages)))
+                self.chat.rewound.update(range(at, len(self.messages)))
             return "$rewindTo"
         if isinstance(record, Message):
             self.has_messages = True
             self.add(number, record)
             return f"message.{record.type}"
-        first = self.header.sessionId is None
-        for name in ("sessionId", "projectHash", "startTime", "kind", "summary", "directories"):
+        first = not self.chat.id
+        self.chat.id, self.directories = record.sessionId or self.chat.id, record.directories or self.directories
+        for name in ("projectHash", "startTime", "kind", "summary"):
             if (value := getattr(record, name)) is not None:
-                setattr(self.header, name, value)
+                setattr(self.chat, name, value)
         if record.messages is None:
             return "header" if first else "$set"
         # What the model sees from now on. Once messages were logged by themselves, only a summary is new. Until then
@@ -303,29 +303,24 @@ class Log:
 
     def add(self, number: int, message: Message) -> None:
         at = self.places.get(message.id or "")
-        if at is not None and at not in self.rewound:
+        if at is not None and at not in self.chat.rewound:
             self.messages[at] = message
             return
         self.places[message.id or ""] = len(self.messages)
         self.messages.append(message)
-        self.numbers.append(number)
+        self.chat.numbers.append(number)
 
-    def chat(self) -> Chat | None:
-        header = self.header
-        if header.sessionId is None or not self.messages:
-            return None
+    def place(self) -> None:
+        """Find the folder. The header names it by SHA-256, or, in newer versions, by a word."""
         texts = (_text(m.content) for m in self.messages if m is not None)
         context = next((text for text in texts if text.startswith(_CONTEXT)), "")
         named = _FOLDER.search(context[:HEAD_BYTES])
-        listed = header.directories[0] if isinstance(header.directories, list) and header.directories else None
-        # The header names the folder by SHA-256, or, in newer versions, by a word.
-        is_word = len(header.projectHash or "") != _SHA256_DIGITS
-        folders = [f for f in (named.group(1).strip() if named else None, listed) if isinstance(f, str)]
-        return Chat(
-            id=header.sessionId, projectHash=header.projectHash, startTime=header.startTime, kind=header.kind,
-            summary=header.summary, numbers=self.numbers, rewound=self.rewound,
-            folder=next((f for f in folders if is_word or _sha256(f) == header.projectHash), None),
-        )  # fmt: skip
+        listed = self.directories[0] if isinstance(self.directories, list) and self.directories else None
+        project = self.chat.projectHash or ""
+        for folder in (named.group(1).strip() if named else None, listed):
+            if isinstance(folder, str) and (len(project) != _SHA256_DIGITS or _sha256(folder) == project):
+                self.chat.folder = folder
+                return
 
 
 def _sha256(folder: str) -> str:
@@ -350,10 +345,9 @@ class Reader(DocumentReader[Chat, Message]):
                 yield from super().snapshots([source])
                 continue
             log = Log(source)
-            chat = log.chat()
-            if chat is not None:
-                session_id = chat.id or source.session_hint or source.artifact.artifact_id
-                yield Snapshot(source, (chat, log.messages), session_id, len(log.messages))
+            if log.chat.id and log.messages:
+                log.place()
+                yield Snapshot(source, (log.chat, log.messages), log.chat.id, len(log.messages))
 
     @staticmethod
     def role(message: Message) -> str:
@@ -419,8 +413,16 @@ class Reader(DocumentReader[Chat, Message]):
         if step is None or not continues or step.turn != self.builder.turn_index:
             step = self.step = self.builder.step(None, message.model, at, self.thread)
             step.message_id = message.id
-            if message.tokens is not None:
-                _charge(step, message.tokens)
+            used = message.tokens or Tokens()
+            fresh, output, cached, thoughts, tool = map(
+                count, (used.input, used.output, used.cached, used.thoughts, used.tool)
+            )
+            # As they are billed: the prompt of a built-in tool is input; `thoughts`, which the file counts apart, are
+            # output.
+            if any((fresh, output, cached, thoughts, tool)):
+                step.input_tokens = None if fresh is None else max(fresh - (cached or 0), 0) + (tool or 0)
+                step.output_tokens = None if output is None else output + (thoughts or 0)
+                step.cache_read_tokens, step.reasoning_tokens = cached, thoughts
             if message.model and message.model != self.model:
                 if self.model is not None:
                     self.event("model_change", f"{self.model} -> {message.model}", at, step)
@@ -495,23 +497,6 @@ def _project_folder(chat: Chat, messages: list[Message | None]) -> str | None:
                     if _sha256(folder) == chat.projectHash:
                         return folder
     return None
-
-
-def _charge(step: Step, tokens: Tokens) -> None:
-    """Set the tokens of a message as they are billed (design/formats.md#token-usage).
-
-    The prompt of a built-in tool (`tool`) is input. `thoughts`, which the file counts apart from `output`, are output.
-    """
-    fresh, output, cached, thoughts, tool = map(
-        count, (tokens.input, tokens.output, tokens.cached, tokens.thoughts, tokens.tool)
-    )
-    if not any((fresh, output, cached, thoughts, tool)):
-        return
-    if fresh is not None:
-        step.input_tokens = max(fresh - (cached or 0), 0) + (tool or 0)
-    if output is not None:
-        step.output_tokens = output + (thoughts or 0)
-    step.cache_read_tokens, step.reasoning_tokens = cached, thoughts
 
 
 read = Reader.read

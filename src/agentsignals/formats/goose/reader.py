@@ -16,7 +16,7 @@ from agentsignals.formats.goose import PROFILE, is_of_lines, session_id_of
 from agentsignals.formats.head import head_of
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoded, decoder, lines, saw
-from agentsignals.formats.usage import Tokens, close
+from agentsignals.formats.usage import Tokens, close, tokens_of
 from agentsignals.model import CallStatus, ToolCall, TurnKind, logged_iso, logged_seconds
 
 
@@ -271,8 +271,7 @@ def _of_lines(source: Input) -> tuple[Session, list[Message | None]]:
 def _tokens(call: Usage) -> Tokens:
     """Return the tokens of a call. For most providers the input includes cached tokens. It excludes them where the
     logged total is the sum of all."""
-    fresh, output = count(call.input_tokens) or 0, count(call.output_tokens) or 0
-    read, written = count(call.cache_read_tokens) or 0, count(call.cache_write_tokens) or 0
+    fresh, output, read, written = (n or 0 for n in tokens_of(call, "apart")[:4])
     is_apart = count(call.total_tokens) == fresh + output + read + written or fresh < read + written
     return Tokens(fresh if is_apart else fresh - read - written, output, read, written)
 

@@ -41,21 +41,6 @@ class UpdateMeta(Struct, gc=False, kw_only=True):
     prompt: object = field(default=None, name="promptIndex")
 
 
-class Usage(Struct, gc=False, kw_only=True, rename="camel"):
-    """Tokens of a turn. `input_tokens` includes cached ones."""
-
-    input_tokens: object = None
-    output_tokens: object = None
-    total_tokens: object = None
-    cached_read_tokens: object = None
-    cache_creation_tokens: object = None
-    reasoning_tokens: object = None
-
-
-class TurnUsage(Usage, gc=False, kw_only=True, rename="camel"):
-    model_usage: dict[str, Usage] = field(default_factory=dict)
-
-
 class Update(Struct, gc=False, kw_only=True, rename="camel"):
     session_update: str = ""
     content: Raw = Raw()
@@ -64,7 +49,8 @@ class Update(Struct, gc=False, kw_only=True, rename="camel"):
     status: str | None = None
     raw_input: Raw = Raw()
     raw_output: Raw = Raw()
-    usage: TurnUsage | None = None
+    usage: dict[str, Any] | None = None
+    """Tokens of a turn, also by model. Input includes cached ones."""
     stop_reason: str | None = field(default=None, name="stop_reason")
     meta: UpdateMeta | None = field(default=None, name="_meta")
 
@@ -86,13 +72,8 @@ class Record(Struct, gc=False):
     timestamp: object = None
 
 
-class Info(Struct, gc=False):
-    id: str = ""
-    cwd: str | None = None
-
-
 class Summary(Struct, gc=False, kw_only=True):
-    info: Info
+    info: dict[str, Any]
     parent_session_id: str | None = None
     generated_title: str | None = None
     current_model_id: str | None = None
@@ -120,7 +101,7 @@ class _File:
             self.records = list(lines(source.data, source.artifact, decoder(Record).decode))
         for _, record in self.records:
             saw(source.artifact, record.params.update.session_update[:80] or "untyped")
-        named = self.summary.info.id if self.summary is not None else ""
+        named = string(self.summary.info.get("id")) if self.summary is not None else None
         self.session_id = (
             (self.records[0][1].params.session_id if self.records else named)
             or source.session_hint
@@ -133,7 +114,7 @@ def read(inputs: list[Input]) -> Reading:
     """Read a group of files. Those of one session are united by update."""
     sessions: list[Session] = []
     for session_id, files in sorted(by_session(inputs, _File).items()):
-        summary = next((file.summary for file in files if file.summary is not None), Summary(info=Info()))
+        summary = next((file.summary for file in files if file.summary is not None), Summary(info={}))
         reader = Reader(files[0].source.session(session_id, "grok-build", PROFILE.agent), summary)
         for file, number, record in once(files, lambda file: file.records, _key):
             reader.place = (file.source.artifact.artifact_id, number)
@@ -157,7 +138,7 @@ class Reader(Conversation):
     def __init__(self, session: Session, summary: Summary) -> None:
         super().__init__(session)
         session.parent_session_id, session.title = summary.parent_session_id, summary.generated_title
-        self.builder.where(summary.info.cwd, summary.head_branch)
+        self.builder.where(string(summary.info.get("cwd")), summary.head_branch)
         self.is_scripted = summary.session_kind == _HEADLESS
         self.is_subagent = "subagent" in (summary.session_kind or "")
         self.model = summary.current_model_id
@@ -255,7 +236,7 @@ class Reader(Conversation):
         if update.stop_reason == "cancelled":
             self.event("interrupt", update.stop_reason, at)
         if update.usage is not None:
-            for model, usage in (update.usage.model_usage or {self.model or "": update.usage}).items():
+            for model, usage in (update.usage.get("modelUsage") or {self.model or "": update.usage}).items():
                 tokens = tokens_of(usage)
                 if any(tokens):
                     close(self.builder, model or None, tokens, at)

@@ -50,15 +50,6 @@ class Returned(Struct, kw_only=True):
     display: list[Display] = []
 
 
-class Usage(Struct, gc=False, kw_only=True):
-    """Tokens of a model call. `input_other` excludes cached ones."""
-
-    input_other: object = None
-    output: object = None
-    input_cache_read: object = None
-    input_cache_creation: object = None
-
-
 class Payload(Struct, kw_only=True):
     """Content of a message. The fields depend on its type."""
 
@@ -70,7 +61,7 @@ class Payload(Struct, kw_only=True):
     function: Function | None = None
     tool_call_id: str | None = None
     return_value: Returned | None = None
-    token_usage: Usage | None = None
+    token_usage: dict[str, Any] | None = None
     message_id: str | None = None
     error_type: str | None = None
     status_code: int | None = None
@@ -133,13 +124,16 @@ def wires(
 
 def read(inputs: list[Input]) -> Reading:
     """Read a group of files. Of several copies of a file the longest counts."""
-    kept = largest(wires(inputs, decoder(Record).decode, _kind, place_of))
+    kept = largest(
+        wires(
+            inputs,
+            decoder(Record).decode,
+            lambda r: r.message.type if r.message is not None else r.type or "untyped",
+            place_of,
+        )
+    )
     names = frozenset(wire.session_id for wire in kept)
     return Reading([Reader(wire, names).build(wire.document) for wire in kept])
-
-
-def _kind(record: Record) -> str:
-    return record.message.type if record.message is not None else record.type or "untyped"
 
 
 class WireReader(Conversation):

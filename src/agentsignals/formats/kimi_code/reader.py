@@ -127,7 +127,14 @@ def read(inputs: list[Input]) -> Reading:
         elif (state := document(source.data, source.artifact, decoder(State).decode)) is not None:
             saw(source.artifact, "state")
             states[state.id] = state
-    kept = largest(wires(files, decoder(Record).decode, _kind, _agent_of))
+    kept = largest(
+        wires(
+            files,
+            decoder(Record).decode,
+            lambda r: r.type if r.event is None else f"{r.type}:{r.event.type}",
+            _agent_of,
+        )
+    )
     names = {wire.session_id for wire in kept}
     sessions: list[Session] = []
     for wire in kept:
@@ -156,10 +163,6 @@ def read(inputs: list[Input]) -> Reading:
 def _agent_of(path: str) -> tuple[str | None, str | None]:
     session_id, agent = place_of(path)
     return session_id, agent if agent != _MAIN_AGENT else None
-
-
-def _kind(record: Record) -> str:
-    return record.type if record.event is None else f"{record.type}:{record.event.type}"
 
 
 class Reader(WireReader):
@@ -277,10 +280,8 @@ class Reader(WireReader):
         elif event.type == "tool.call":
             name, arguments = event.name or "", bytes(event.args) or b"{}"
             folder = string(inside(decoded(arguments, Any), "cwd")) if name == "Bash" else None
-            self.builder.call(
-                event.toolCallId or "", name, arguments, PROFILE.tool(name), at, step, self.thread,
-                folder=folder,
-            )  # fmt: skip
+            tool, call_id = PROFILE.tool(name), event.toolCallId or ""
+            self.builder.call(call_id, name, arguments, tool, at, step, self.thread, folder=folder)
         elif event.type == "tool.result":
             self.returned(event, at)
         elif event.type == "step.end":

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats.documents import inside, string
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import of_submission, root_of, run_of, run_of_model
 from agentsignals.formats.profile import SHELL, Profile, named
@@ -40,7 +41,7 @@ def _is_document(document: dict[str, object], head: Head) -> bool:
         return False
     if _SAYS_SO.search(head.text):
         return True
-    config = info.get("config") if isinstance(info, dict) else None
+    config = inside(info, "config")
     return (isinstance(info, dict) and "mini_version" in info) or (isinstance(config, dict) and "agent_type" in config)
 
 
@@ -63,14 +64,8 @@ def _are_messages(messages: list[object] | list[dict[str, object]]) -> bool:
 def _run_of_model(document: dict[str, object], path: str) -> str | None:
     """Return the trial's name in an evaluation. Its folder is named for the model, even if the run has a name of its
     own."""
-    run = run_of(path)
-    info = document.get("info")
-    config = info.get("config") if isinstance(info, dict) else None
-    model = config.get("model") if isinstance(config, dict) else None
-    name = model.get("model_name") if isinstance(model, dict) else None
-    if run is None or of_submission(path) or not isinstance(name, str) or not name:
-        return None
-    return run_of_model(name, run.rpartition("/")[2])
+    run, name = run_of(path), string(inside(document, "info", "config", "model", "model_name"))
+    return None if run is None or of_submission(path) or name is None else run_of_model(name, run.rpartition("/")[2])
 
 
 CARD = Card(

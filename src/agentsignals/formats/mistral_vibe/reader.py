@@ -74,6 +74,10 @@ class Entry(Struct, gc=False, kw_only=True, rename="camel"):
     detail: Detail | None = None
     state: State | None = None
 
+    @property
+    def version(self) -> tuple[float, int]:
+        return _time(self.updated_at), len(self.state.status) if self.state else 0
+
 
 class Change(Struct, gc=False):
     """A change of an entry, or of something without one."""
@@ -128,12 +132,8 @@ class _Parts(Struct, kw_only=True):
 
     def keep(self, entry: Entry, source: Input, line: int) -> None:
         earlier = self.entries.get(entry.id)
-        if earlier is None or _version(entry) >= _version(earlier[0]):
+        if earlier is None or entry.version >= earlier[0].version:
             self.entries[entry.id] = entry, source.artifact.artifact_id, line
-
-
-def _version(entry: Entry) -> tuple[float, int]:
-    return _time(entry.updated_at), len(entry.state.status) if entry.state else 0
 
 
 def _time(at: object) -> float:
