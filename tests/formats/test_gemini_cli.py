@@ -228,10 +228,11 @@ def test_no_folder_is_guessed() -> None:
             '{"sessionId": "s", "projectHash": "h", "startTime": "t", "kind": "main"}\n{"id": "m", "type": "user"}',
             True,
         ),
+        ('{"sessionId": "s", "projectHash": "h"}\n{"id": "m", "type": "user"}', False),
         ('{"sessionId": "s", "messages": []}', False),
         ('{"sessionId": "", "projectHash": "h", "messages": []}', False),
     ],
-    ids=["document", "header of JSON Lines", "no project", "no id"],
+    ids=["document", "header of JSON Lines", "header without a start", "no project", "no id"],
 )
 def test_documents_and_json_lines_of_a_session_are_claimed(content: str, claimed: bool) -> None:
     claim = FORMAT.claims(Head(content.encode(), "chat.json", True))

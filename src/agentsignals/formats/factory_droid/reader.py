@@ -45,6 +45,16 @@ class Record(Struct, gc=False, kw_only=True):
     removedCount: object = None
     reason: str | None = None
 
+    @property
+    def kind(self) -> str:
+        return f"message.{self.message.role}"[:80] if self.message is not None else self.type[:80] or "untyped"
+
+    @property
+    def key(self) -> str | None:
+        """The id of the record. Results have none: the id of the call they answer serves."""
+        blocks = self.message.blocks if self.message is not None else ()
+        return self.id or next((f"answers {block.tool_use_id}" for block in blocks if block.tool_use_id), None)
+
 
 _REMINDER = re.compile(r"<(system-reminder)>")
 _MODEL = re.compile(r"^Model: (\S.*)$", re.MULTILINE)
@@ -59,7 +69,7 @@ def read(inputs: list[Input]) -> Reading:
     sessions: list[Session] = []
     for session_id, files in sorted(by_session(inputs, _File).items()):
         reader = Reader(files[0].source.session(session_id, "factory-droid", PROFILE.agent))
-        for file, reader.builder.line, record in once(files, lambda file: file.records, _key):
+        for file, reader.builder.line, record in once(files, lambda file: file.records, lambda record: record.key):
             reader.builder.artifact_id = file.source.artifact.artifact_id
             reader.take(record)
         session = reader.builder.finish()
@@ -75,23 +85,11 @@ class _File:
         self.source = source
         self.records = list(lines(source.data, source.artifact, decoder(Record).decode))
         for _, record in self.records:
-            saw(source.artifact, _kind(record))
+            saw(source.artifact, record.kind)
         start = next((r.id for _, r in self.records if r.type == "session_start"), None)
         self.session_id = start or source.session_hint or source.artifact.artifact_id
         last = max((r.timestamp for _, r in self.records if r.timestamp), default="")
         self.order = (last, len(self.records), source.artifact.sha256)
-
-
-def _kind(record: Record) -> str:
-    return f"message.{record.message.role}"[:80] if record.message is not None else record.type[:80] or "untyped"
-
-
-def _key(record: Record) -> str | None:
-    """Return the id of a record. Results have none: the id of the call they answer serves."""
-    if record.id is not None:
-        return record.id
-    blocks = record.message.blocks if record.message is not None else ()
-    return next((f"answers {block.tool_use_id}" for block in blocks if block.tool_use_id), None)
 
 
 class Reader(Conversation):
@@ -124,7 +122,7 @@ class Reader(Conversation):
             elif record.reason == "error":
                 self.event("api_error", record.reason, at)
         elif record.type not in _IGNORED:
-            self.event("unknown", _kind(record), at)
+            self.event("unknown", record.kind, at)
 
     def message(self, message: Message, record: Record, at: int | None) -> None:
         if message.role == "assistant":
@@ -134,7 +132,7 @@ class Reader(Conversation):
         self.builder.unread((block.type for block in blocks), _USER_PARTS, at)
         text = texts_of(block for block in blocks if block.type == "text")
         if message.role != "user":
-            self.event("unknown", _kind(record), at)
+            self.event("unknown", record.kind, at)
         elif message.visibility == "user_only":
             self.event("notification", text, at)
         elif message.visibility == "llm_only":

@@ -60,6 +60,11 @@ class Meta(Struct, gc=False, kw_only=True, rename="camel"):
     agent_timestamp_ms: object = None
     stream_start_ms: object = None
 
+    @property
+    def key(self) -> str | None:
+        """The id of an update with its time, since a resumed session numbers its updates anew."""
+        return f"{self.event_id}|{self.agent_timestamp_ms}" if self.event_id else None
+
 
 class Params(Struct, gc=False, kw_only=True):
     session_id: str = field(name="sessionId")
@@ -116,18 +121,12 @@ def read(inputs: list[Input]) -> Reading:
     for session_id, files in sorted(by_session(inputs, _File).items()):
         summary = next((file.summary for file in files if file.summary is not None), Summary(info={}))
         reader = Reader(files[0].source.session(session_id, "grok-build", PROFILE.agent), summary)
-        for file, number, record in once(files, lambda file: file.records, _key):
+        for file, number, record in once(files, lambda file: file.records, lambda record: record.params.meta.key):
             reader.place = (file.source.artifact.artifact_id, number)
             reader.take(record)
         reader.flush()
         sessions.append(reader.builder.finish())
     return Reading([session for session in sessions if session.events])
-
-
-def _key(record: Record) -> str | None:
-    """Return the id of an update with its time, since a resumed session numbers its updates anew."""
-    meta = record.params.meta
-    return f"{meta.event_id}|{meta.agent_timestamp_ms}" if meta.event_id else None
 
 
 class Reader(Conversation):

@@ -11,6 +11,7 @@ from agentsignals.changes.hunks import of_whole_file, unified
 from agentsignals.changes.patches import patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.documents import string
 from agentsignals.formats.lab_repository import MARK, PROFILE
 from agentsignals.formats.profile import Profile
 from agentsignals.formats.records import decoder, lines, saw, skip
@@ -120,14 +121,14 @@ class Episode:
 
     @property
     def model(self) -> str | None:
-        return word(self.described.model.get("name"))
+        return string(self.described.model.get("name"))
 
     def finish(self, builder: SessionBuilder, attempt: Attempt, session_id: str) -> tuple[Session, Attempt]:
         """Close a session and its attempt. An episode has no clock: its time is that of the run."""
         header, session = self.described, builder.finish()
-        session.session_id, session.model, session.title = session_id, self.model, word(header.task.get("key"))
+        session.session_id, session.model, session.title = session_id, self.model, string(header.task.get("key"))
         session.started_at = logged_iso(header.started_at)
-        attempt.task_id, attempt.run_id = session.title, word(header.run_id)
+        attempt.task_id, attempt.run_id = session.title, string(header.run_id)
         attempt.session_id, attempt.session_artifact = session_id, self.artifact.artifact_id
         return session, attempt
 
@@ -146,10 +147,6 @@ class Episode:
         attempt.reward = attempt.rewards.get("task") if attempt.rewards else None
         ratings = {name: scores.get(name) for name in self.rated}
         attempt.ratings = {name: value for name, value in ratings.items() if value is not None} or None
-
-
-def word(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def verification(passes: dict[str, bool | None], noun: str, message: str) -> Verification | None:
