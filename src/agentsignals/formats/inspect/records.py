@@ -32,7 +32,6 @@ class Part(Struct, gc=False, kw_only=True):
     reasoning: str | None = None
     summary: str | None = None
     redacted: bool = False
-    name: str | None = None
 
 
 class Failure(Struct, gc=False):
@@ -100,7 +99,6 @@ class Event(Struct, gc=False, kw_only=True):
     timestamp: str | None = None
     completed: Any = None
     span_id: str | None = None
-    uuid: str | None = None
     id: str | None = None
     parent_id: str | None = None
     type: str | None = None
@@ -119,7 +117,6 @@ class Event(Struct, gc=False, kw_only=True):
     failed: bool | None = None
     message: Raw = Raw()
     data: Raw = Raw()
-    limit: float | None = None
 
 
 class Limit(Struct, gc=False):
@@ -132,7 +129,6 @@ class Sample(Struct, kw_only=True):
 
     id: Any = None
     epoch: int = 1
-    input: Raw = Raw()
     messages: list[Raw] = []
     scores: dict[str, Score] | None = None
     events: list[Raw] = []
