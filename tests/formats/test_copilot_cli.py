@@ -1,4 +1,4 @@
-"""Copilot CLI, words and tokens: every trap of design/formats.md#copilot-cli, each with events made up for it."""
+"""Copilot CLI, words and tokens: every trap of design/formats.md#copilot-cli."""
 
 from __future__ import annotations
 

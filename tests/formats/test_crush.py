@@ -1,4 +1,4 @@
-"""The traps of Crush's databases, one test each (design/formats.md#crush). Their tables are those of its source."""
+"""The traps of Crush's databases that no sample shows (design/formats.md#crush)."""
 
 from __future__ import annotations
 

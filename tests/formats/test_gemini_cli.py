@@ -1,4 +1,4 @@
-"""The traps of Gemini CLI chat files, one test each (design/formats.md#gemini-cli)."""
+"""The traps of Gemini CLI chat files that no sample shows (design/formats.md#gemini-cli)."""
 
 from __future__ import annotations
 

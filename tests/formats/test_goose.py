@@ -1,4 +1,4 @@
-"""The traps of Goose's database, one test each (design/formats.md#goose). Its tables are those of its source."""
+"""The traps of Goose's database that no sample shows (design/formats.md#goose)."""
 
 from __future__ import annotations
 

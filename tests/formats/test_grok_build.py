@@ -1,4 +1,4 @@
-"""The traps of Grok Build's sessions, one test each (design/formats.md#grok-build)."""
+"""The traps of Grok Build's sessions that no sample shows (design/formats.md#grok-build)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The traps of Harbor's jobs and trials, one test each (design/formats.md#harbor-and-atif): file by file."""
+"""The traps of Harbor's jobs and trials that no sample shows (design/formats.md#harbor-and-atif)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The traps of kimi-cli's wire files, one test each (design/formats.md#kimi-cli)."""
+"""The traps of kimi-cli's wire files that no sample shows (design/formats.md#kimi-cli)."""
 
 from __future__ import annotations
 

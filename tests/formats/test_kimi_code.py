@@ -1,4 +1,4 @@
-"""The traps of Kimi Code's wire files, one test each (design/formats.md#kimi-code)."""
+"""The traps of Kimi Code's wire files that no sample shows (design/formats.md#kimi-code)."""
 
 from __future__ import annotations
 

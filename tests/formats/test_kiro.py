@@ -1,4 +1,4 @@
-"""The traps of Kiro conversations, one test each (design/formats.md#small-formats)."""
+"""The traps of Kiro conversations that no sample shows (design/formats.md#small-formats)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The traps of Mistral Vibe's sessions, one test each (design/formats.md#mistral-vibe)."""
+"""The traps of Mistral Vibe's sessions that no sample shows (design/formats.md#mistral-vibe)."""
 
 from __future__ import annotations
 
