@@ -30,6 +30,24 @@ FROM named_signals JOIN sessions USING (session_id)
 WHERE signal = 'corpus.first_message_pattern' AND absent IS NULL
 GROUP BY ALL ORDER BY ALL
 
+-- name: agents_rows.signals
+-- The signals of the table, each with what it is a ratio of: JSON is read once a row.
+SELECT session_id, signal, number, TRY_CAST(parts[1] AS DOUBLE) AS num, TRY_CAST(parts[2] AS DOUBLE) AS den
+FROM (
+  SELECT session_id, signal, number,
+    CASE WHEN signal <> 'corpus.short_messages' THEN detail->>['num', 'den']
+      WHEN absent IS NULL THEN value->>['le_20', 'n'] END AS parts
+  FROM named_signals
+  WHERE signal IN ('chat.pushback_rate', 'corpus.autonomy_ratio', 'corpus.error_recovery_rate',
+    'corpus.output_input_token_ratio', 'corpus.read_before_edit_rate', 'corpus.session_cost_usd',
+    'corpus.session_length_events', 'corpus.short_messages', 'corpus.tool_mix_entropy', 'user.tool_error_rate')
+)
+
+-- name: agents_rows.of_agent
+SELECT DISTINCT session_id
+FROM ({agents_rows.signals}) JOIN sessions USING (session_id)
+WHERE $agent = $all OR sessions.agent = $agent
+
 -- finding: agents.output_input
 -- signals: corpus.output_input_token_ratio
 -- title: Output tokens for each input token, cached ones included
@@ -124,21 +142,3 @@ FROM named_signals WHERE signal = 'corpus.cross_dataset_variance[]' AND absent I
 -- chart: data_sets.spread
 -- title: How much data sets differ
 -- of: data sets
-
--- name: agents_rows.signals
--- The signals of the table, each with what it is a ratio of: JSON is read once a row.
-SELECT session_id, signal, number, TRY_CAST(parts[1] AS DOUBLE) AS num, TRY_CAST(parts[2] AS DOUBLE) AS den
-FROM (
-  SELECT session_id, signal, number,
-    CASE WHEN signal <> 'corpus.short_messages' THEN detail->>['num', 'den']
-      WHEN absent IS NULL THEN value->>['le_20', 'n'] END AS parts
-  FROM named_signals
-  WHERE signal IN ('chat.pushback_rate', 'corpus.autonomy_ratio', 'corpus.error_recovery_rate',
-    'corpus.output_input_token_ratio', 'corpus.read_before_edit_rate', 'corpus.session_cost_usd',
-    'corpus.session_length_events', 'corpus.short_messages', 'corpus.tool_mix_entropy', 'user.tool_error_rate')
-)
-
--- name: agents_rows.of_agent
-SELECT DISTINCT session_id
-FROM ({agents_rows.signals}) JOIN sessions USING (session_id)
-WHERE $agent = $all OR sessions.agent = $agent

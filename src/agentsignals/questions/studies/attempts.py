@@ -21,7 +21,7 @@ from agentsignals.questions.failure_map import (
 )
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, Finding, Inputs, Kind, Outcome, Part, Row, Study, Table
-from agentsignals.questions.sql import LABEL, declared, read_queries
+from agentsignals.questions.sql import declared, read_queries
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.views.failure import RULES
 
@@ -64,7 +64,6 @@ _OF_OUTPUT = ("cost", "tokens")
 """Lower bounds where output is logged in mid-stream."""
 ENOUGH = 5
 """First attempts a treatment needs to be drawn."""
-_FIRST = "FROM attempts WHERE coalesce(attempt_index, 0) = 0"
 
 
 class _Treatment(NamedTuple):
@@ -90,40 +89,30 @@ def attempts_study(inputs: Inputs) -> Outcome:
         key = _Treatment(row["agent"], row["model"], row["dataset"], row["cap"], bool(row["attempt_index"]))
         groups.setdefault(key, []).append(row)
     ranked = sorted(groups.items(), key=lambda pair: (-len(pair[1]), [str(part) for part in pair[0]]))
-    trials, tasks = ({row[key] for row in attempts if row[key]} for key in ("trial_id", "task_id"))
-    retries = f"{sum(bool(row['attempt_index']) for row in attempts):,} of them retries"
-    lacking = sum(not row["has_transcript"] for row in attempts)
-    without = "no tokens, reasoning or tool sequence is known of them"
-    asked = (
-        ("count", "Attempts of eval runs", len(attempts), "attempts", "count(*)", retries),
-        ("trials", "Trials", len(trials), "trials", "count(DISTINCT trial_id)", ""),
-        ("tasks", "Tasks", len(tasks), "tasks", "count(DISTINCT task_id)", ""),
-        ("without_transcript", "Attempts whose conversation was not collected", lacking, "attempts",
-         "count(*) FILTER (NOT has_transcript)", without),
-    )  # fmt: skip
     every = [(row["session_id"], 1, 1) for row in attempts]
     without_one = [(row["session_id"], not row["has_transcript"], 1) for row in attempts]
-    shares_retries = [shares_row for shares_row in attempts if shares_row["attempt_index"]]
-    of_signal = "avg(CAST(value = 'true' AS INT)) FROM signals WHERE signal = '{}' AND absent IS NULL"
-    shares_asked: tuple[tuple[str, str, list[Row], Callable[[Row], bool | None], str, str, str], ...] = (
-        ("solved", "First attempts that were solved", first, _is_solved, _RUNG, _bounds(first),
-         f"avg(CAST(outcome = 'solved' AS INT)) {_FIRST} AND {_HAS_OUTCOME}"),
-        ("retries_solved", "Retries that were solved", shares_retries, _is_solved, _RUNG,
-         "not comparable with first attempts: only what failed before is tried again",
-         f"avg(CAST(outcome = 'solved' AS INT)) FROM attempts WHERE attempt_index > 0 AND {_HAS_OUTCOME}"),
-        ("localized", "First attempts that changed the right file", first, lambda row: row["localized"], _LOCALIZED, "",
-         f"{of_signal.format(_LOCALIZED)} AND coalesce(attempt_index, 0) = 0"),
-        ("first_tool", "First attempts whose first look was at a file they changed", first,
-         lambda row: row["precise"], _PRECISE, "", f"{of_signal.format(_PRECISE)} AND coalesce(attempt_index, 0) = 0"),
-    )  # fmt: skip
-    findings = []
-    for name, title, rows, holds, path, note, sql in shares_asked:
-        estimate, shares_tasks = _by_task(rows, holds)
-        notes = "; ".join(part for part in (f"{shares_tasks:,} tasks" if shares_tasks else "", note) if part)
-        of, unit = "attempts of which it is known", "share of attempts"
-        command = "" if path == _RUNG and _is_unevaluated(rows) else f"SELECT {sql}"
-        findings.append(estimate.finding(f"attempts.{name}", title, of, notes, unit=unit, sql=command, signals=(path,)))
+    again = [row for row in attempts if row["attempt_index"]]
     n = len(attempts)
+    sizes = [
+        count(n, n, evidence=every).finding("attempts.count", note=f"{len(again):,} of them retries"),
+        *(
+            count(len({row[key] for row in attempts if row[key]}), n, evidence=every).finding(f"attempts.{name}")
+            for name, key in (("trials", "trial_id"), ("tasks", "task_id"))
+        ),
+        count(sum(k for _, k, _ in without_one), n, evidence=without_one).finding("attempts.without_transcript"),
+    ]
+    asked: tuple[tuple[str, list[Row], Callable[[Row], bool | None], str], ...] = (
+        ("solved", first, _is_solved, _bounds(first)),
+        ("retries_solved", again, _is_solved, declared("finding", "attempts.retries_solved")["note"]),
+        ("localized", first, lambda row: row["localized"], ""),
+        ("first_tool", first, lambda row: row["precise"], ""),
+    )
+    findings = []
+    for name, rows, holds, note in asked:
+        estimate, n_tasks = _by_task(rows, holds)
+        notes = "; ".join(part for part in (f"{n_tasks:,} tasks" if n_tasks else "", note) if part)
+        unasked = {"sql": ""} if holds is _is_solved and _is_unevaluated(rows) else {}
+        findings.append(estimate.finding(f"attempts.{name}", note=notes, **unasked))
     treatment_rows: list[list[Any]] = []
     for treatment, treatment_attempts in ranked:
         labels, rungs = (Counter(row[key] for row in treatment_attempts) for key in ("label", "outcome"))
@@ -151,12 +140,7 @@ def attempts_study(inputs: Inputs) -> Outcome:
     tests = " | ".join(f"{key} tests {words}:count" for key, words in _TESTS.items())
     return Outcome(
         [
-            *[
-                count(value, len(attempts), evidence=without_one if name == "without_transcript" else every).finding(
-                    f"attempts.{name}", title, "attempts", note, unit=unit, sql=f"SELECT {sql} FROM attempts"
-                )
-                for name, title, value, unit, sql, note in asked
-            ],
+            *sizes,
             *findings,
             *_per_solved(first),
         ],
@@ -485,7 +469,6 @@ FAILURES_STUDY = Study(
 
 # -- Outcomes of sessions
 
-_OUTCOME = "user.session_outcome"
 _OUTCOMES = {
     "accepted": "accepted",
     "explicitly_rejected": "rejected",
@@ -502,8 +485,6 @@ _EVIDENCE = {
 }
 """Git: a commit or a reset; words: what the person said last; next session: the task was begun again; the last two: the
 person stopped the agent, or owed it an answer, and never came back."""
-_ENDED = f"FROM signals WHERE signal = '{_OUTCOME}' AND (absent IS NULL OR absent = 'none_found')"
-_OF = "sessions that ended"
 
 
 def outcomes_study(inputs: Inputs) -> Outcome:
@@ -536,30 +517,10 @@ def _ended(row: Row) -> tuple[str, str]:
 
 def _outcomes_findings(judged: list[Row], sample: Sample, rows: list[Row]) -> list[Finding]:
     labels = [row["label"] if row["absent"] is None else None for row in judged]
-    on_evidence, rests_on = (
-        "Sessions whose outcome rests on evidence",
-        "a commit, the person's words, the next session, a response cut short, or a question left open",
-    )
-    at_least = "a lower bound: of the sessions without a verdict nobody knows"
-    asked: tuple[tuple[str, str, tuple[str, ...], str, str, tuple[str, ...]], ...] = (
-        ("accepted", "Accepted", ("accepted",), f"absent IS NULL AND {LABEL} = 'accepted'", at_least,
-         ("accepted",)),
-        ("rejected", "Rejected", ("explicitly_rejected",), f"absent IS NULL AND {LABEL} = 'explicitly_rejected'",
-         at_least, ("explicitly_rejected",)),
-        ("evidence", on_evidence, tuple(_OUTCOMES), "absent IS NULL", rests_on, ()),
-    )  # fmt: skip
     shares = [
-        sample.among(labels, *wanted).finding(
-            f"outcomes.{name}",
-            title,
-            _OF,
-            note,
-            unit="share of sessions",
-            sql=f"SELECT avg(CAST({where} AS INT)) {_ENDED}",
-            signals=(_OUTCOME,),
-            classes=classes,
-        )
-        for name, title, wanted, where, note, classes in asked
+        sample.among(labels, "accepted").finding("outcomes.accepted", classes=("accepted",)),
+        sample.among(labels, "explicitly_rejected").finding("outcomes.rejected", classes=("explicitly_rejected",)),
+        sample.among(labels, *_OUTCOMES).finding("outcomes.evidence"),
     ]
     ended, n = {row["session_id"] for row in judged}, len(rows)
     parts = [(row["session_id"], row["session_id"] not in ended, 1) for row in rows]

@@ -22,6 +22,68 @@ LEFT JOIN (
 ) w USING (session_id)
 ORDER BY a.task_id, model, agent, a.attempt_index, a.session_id
 
+-- finding: attempts.count
+-- title: Attempts of eval runs
+-- of: attempts
+-- unit: attempts
+SELECT count(*) FROM attempts
+
+-- finding: attempts.trials
+-- title: Trials
+-- of: attempts
+-- unit: trials
+SELECT count(DISTINCT trial_id) FROM attempts
+
+-- finding: attempts.tasks
+-- title: Tasks
+-- of: attempts
+-- unit: tasks
+SELECT count(DISTINCT task_id) FROM attempts
+
+-- finding: attempts.without_transcript
+-- title: Attempts whose conversation was not collected
+-- of: attempts
+-- unit: attempts
+-- note: no tokens, reasoning or tool sequence is known of them
+SELECT count(*) FILTER (NOT has_transcript) FROM attempts
+
+-- finding: attempts.localized
+-- title: First attempts that changed the right file
+-- of: attempts of which it is known
+-- unit: share of attempts
+-- signals: behavior.localized_correct_file
+SELECT avg(CAST(value = 'true' AS INT))
+FROM signals
+WHERE signal = 'behavior.localized_correct_file' AND absent IS NULL AND coalesce(attempt_index, 0) = 0
+
+-- finding: attempts.first_tool
+-- title: First attempts whose first look was at a file they changed
+-- of: attempts of which it is known
+-- unit: share of attempts
+-- signals: anticipation.first_tool_precision
+SELECT avg(CAST(value = 'true' AS INT))
+FROM signals
+WHERE signal = 'anticipation.first_tool_precision' AND absent IS NULL AND coalesce(attempt_index, 0) = 0
+
+-- finding: attempts.retries_solved
+-- title: Retries that were solved
+-- of: attempts of which it is known
+-- unit: share of attempts
+-- note: not comparable with first attempts: only what failed before is tried again
+-- signals: verification.outcome
+SELECT avg(CAST(outcome = 'solved' AS INT))
+FROM attempts
+WHERE attempt_index > 0 AND outcome IN ('solved', 'failed')
+
+-- finding: attempts.solved
+-- title: First attempts that were solved
+-- of: attempts of which it is known
+-- unit: share of attempts
+-- signals: verification.outcome
+SELECT avg(CAST(outcome = 'solved' AS INT))
+FROM attempts
+WHERE coalesce(attempt_index, 0) = 0 AND outcome IN ('solved', 'failed')
+
 -- table: attempts.by_treatment
 -- title: Outcomes by treatment
 -- of: attempts
@@ -103,6 +165,36 @@ ORDER BY session_id
 SELECT count(*)
 FROM signals
 WHERE signal = 'user.session_outcome' AND absent IS NOT NULL AND absent <> 'none_found'
+
+-- finding: outcomes.accepted
+-- title: Accepted
+-- of: sessions that ended
+-- unit: share of sessions
+-- note: a lower bound: of the sessions without a verdict nobody knows
+-- signals: user.session_outcome
+SELECT avg(CAST(absent IS NULL AND json_extract_string(value, '') = 'accepted' AS INT))
+FROM signals
+WHERE signal = 'user.session_outcome' AND (absent IS NULL OR absent = 'none_found')
+
+-- finding: outcomes.rejected
+-- title: Rejected
+-- of: sessions that ended
+-- unit: share of sessions
+-- note: a lower bound: of the sessions without a verdict nobody knows
+-- signals: user.session_outcome
+SELECT avg(CAST(absent IS NULL AND json_extract_string(value, '') = 'explicitly_rejected' AS INT))
+FROM signals
+WHERE signal = 'user.session_outcome' AND (absent IS NULL OR absent = 'none_found')
+
+-- finding: outcomes.evidence
+-- title: Sessions whose outcome rests on evidence
+-- of: sessions that ended
+-- unit: share of sessions
+-- note: a commit, the person's words, the next session, a response cut short, or a question left open
+-- signals: user.session_outcome
+SELECT avg(CAST(absent IS NULL AS INT))
+FROM signals
+WHERE signal = 'user.session_outcome' AND (absent IS NULL OR absent = 'none_found')
 
 -- table: outcomes.kinds
 -- title: Outcomes by evidence

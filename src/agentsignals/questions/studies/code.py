@@ -8,7 +8,7 @@ from functools import partial
 from math import fsum
 from statistics import fmean
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -341,63 +341,18 @@ CODING_MODES_STUDY = Study(
 # -- Survival of code (SWE-chat, Table 3; Equations 2 and 3)
 
 
-class _Definition(NamedTuple):
-    """A definition of survival: which lines are divided by which."""
-
-    key: str
-    title: str
-    kept: Callable[[Row], float]
-    made: Callable[[Row], float]
-    note: str
-
-
-_BY_SESSION = (
-    _Definition(
-        "efficiency",
-        "Lines of agents that reached a commit, of all they wrote (Eq 2)",
-        lambda row: row["committed"],
-        written,
-        "a line counts when any commit has it, however much later; SWE-chat: 44.3% (v1; its abstract calls this"
-        " survival), 59% (abstract of v2)",
-    ),
-    _Definition(
-        "rate",
-        "Lines of agents that reached a commit, of those not overwritten by the same session (Eq 3)",
-        lambda row: row["committed"],
-        kept_by_session,
-        "SWE-chat: 50.3% (v1)",
-    ),
-)
-_BY_COMMIT = (
-    _Definition(
-        "strict",
-        "The same by commit, in the files it changed (Eq 2)",
-        lambda row: row["kept"],
-        lambda row: row["written_in_files"],
-        "of what was written since the linked commit before",
-    ),
-    _Definition(
-        "strict.rate",
-        "The same by commit, in the files it changed (Eq 3)",
-        lambda row: row["kept"],
-        lambda row: row["written_in_files"] - row["rewritten_in_files"],
-        "of what was written since the linked commit before",
-    ),
-    _Definition(
-        "window",
-        "The same by commit, in all files (Eq 2)",
-        lambda row: row["kept"],
-        lambda row: row["written"],
-        "of what was written since the linked commit before: what is committed later counts as lost",
-    ),
-    _Definition(
-        "window.rate",
-        "The same by commit, in all files (Eq 3)",
-        lambda row: row["kept"],
-        lambda row: row["written"] - row["rewritten"],
-        "of what was written since the linked commit before: what is committed later counts as lost",
-    ),
-)
+_Lines: TypeAlias = Callable[[Row], float]
+_BY_SESSION: dict[str, tuple[_Lines, _Lines]] = {
+    "efficiency": (lambda row: row["committed"], written),
+    "rate": (lambda row: row["committed"], kept_by_session),
+}
+"""Definitions of survival: which lines are divided by which."""
+_BY_COMMIT: dict[str, tuple[_Lines, _Lines]] = {
+    "strict": (lambda row: row["kept"], lambda row: row["written_in_files"]),
+    "strict.rate": (lambda row: row["kept"], lambda row: row["written_in_files"] - row["rewritten_in_files"]),
+    "window": (lambda row: row["kept"], lambda row: row["written"]),
+    "window.rate": (lambda row: row["kept"], lambda row: row["written"] - row["rewritten"]),
+}
 
 
 def survival(inputs: Inputs) -> Outcome:
@@ -406,19 +361,22 @@ def survival(inputs: Inputs) -> Outcome:
         return Outcome(limits=[NO_REPLAY])
     places = inputs.places
     repos = {row["commit_sha"]: row["repo"] for row in [*commits, *lines]}
-    agents = [row for row in lines if row["is_agents"]]
-    others = [row for row in lines if not row["is_agents"]]
-    met = share_of(inputs.rows["met"], places, lambda row: row["n"] > 0).finding("survival.met")
-    findings = [
-        *(
-            _survival_finding(definition, [(r["session_id"], r) for r in sessions], places)
-            for definition in _BY_SESSION
-        ),
-        *(_survival_finding(definition, [(r["commit_sha"], r) for r in commits], repos) for definition in _BY_COMMIT),
-        _alive("alive", "Lines of agents in commits that are still there today", agents, repos),
-        _alive("alive.others", "Other lines in those commits that are still there today", others, repos),
-        met,
-    ]
+    alive = {
+        "alive": [row for row in lines if row["is_agents"]],
+        "alive.others": [row for row in lines if not row["is_agents"]],
+    }
+    findings = []
+    for name, definition in _BY_SESSION.items():
+        findings.append(
+            _survival_finding(name, definition, [(r["session_id"], r) for r in sessions], places, "sessions")
+        )
+    for name, definition in _BY_COMMIT.items():
+        findings.append(_survival_finding(name, definition, [(r["commit_sha"], r) for r in commits], repos, "commits"))
+    for name, rows in alive.items():
+        parts = surviving_lines(rows)
+        note = f"in {len(parts):,} commits, by git blame at the head"
+        findings.append(clustered_share(parts, repos, "commits").finding(f"survival.{name}", note=note))
+    findings.append(share_of(inputs.rows["met"], places, lambda row: row["n"] > 0).finding("survival.met"))
     return Outcome(
         [f for f in findings if f.n],
         [by_mode(sessions, inputs.rows["modes"], places), by_repo(sessions, commits, lines), by_age(lines, repos)],
@@ -426,24 +384,15 @@ def survival(inputs: Inputs) -> Outcome:
     )
 
 
-def _survival_finding(definition: _Definition, rows: list[tuple[str, Row]], places: dict[str, str]) -> Finding:
+def _survival_finding(
+    name: str, lines: tuple[_Lines, _Lines], rows: list[tuple[str, Row]], places: dict[str, str], drawn: str
+) -> Finding:
     """A share of lines. Lines of a commit that come back from before may make more than were written."""
-    drawn_anew = "sessions" if definition in _BY_SESSION else "commits"
-    parts = [
-        (key, min(definition.kept(row), definition.made(row)), definition.made(row))
-        for key, row in rows
-        if definition.made(row) > 0
-    ]
-    note = f"{definition.note}; over {len(parts):,} {drawn_anew}"
-    estimate = clustered_share(parts, places, drawn_anew)
-    return estimate.finding(f"survival.{definition.key}", definition.title, "lines", note)
-
-
-def _alive(name: str, title: str, rows: list[Row], repos: dict[str, str]) -> Finding:
-    parts = surviving_lines(rows)
-    of, note = "lines in commits of the head's history", f"in {len(parts):,} commits, by git blame at the head"
-    estimate = clustered_share(parts, repos, "commits")
-    return estimate.finding(f"survival.{name}", title, of, note, unit="share of lines")
+    kept, made = lines
+    parts = [(key, min(kept(row), made(row)), made(row)) for key, row in rows if made(row) > 0]
+    said = declared("finding", f"survival.{name}")["note"]
+    note = f"{said}; over {len(parts):,} {drawn}"
+    return clustered_share(parts, places, drawn).finding(f"survival.{name}", note=note)
 
 
 SURVIVAL_STUDY = Study(

@@ -16,6 +16,12 @@ SELECT place, path, count(DISTINCT (session_id, seq)) AS n, count(DISTINCT sessi
 FROM edits JOIN sessions USING (session_id) WHERE thread = 'main'
 GROUP BY ALL ORDER BY n DESC, path
 
+-- name: edits_rows.of_file
+SELECT session_id, count(DISTINCT seq) AS n
+FROM edits JOIN sessions USING (session_id)
+WHERE thread = 'main' AND path = $path AND coalesce(place, '') = $place
+GROUP BY session_id
+
 -- finding: edits.read_first
 -- signals: corpus.read_before_edit_rate
 -- title: Edits of files the agent had read or changed before
@@ -129,6 +135,47 @@ ORDER BY session_id
 -- note: lines followed through every commit of a working tree
 -- unit: share of sessions
 
+-- finding: survival.efficiency
+-- title: Lines of agents that reached a commit, of all they wrote (Eq 2)
+-- of: lines
+-- note: a line counts when any commit has it, however much later; SWE-chat: 44.3% (v1; its abstract calls this
+--   survival), 59% (abstract of v2)
+
+-- finding: survival.rate
+-- title: Lines of agents that reached a commit, of those not overwritten by the same session (Eq 3)
+-- of: lines
+-- note: SWE-chat: 50.3% (v1)
+
+-- finding: survival.strict
+-- title: The same by commit, in the files it changed (Eq 2)
+-- of: lines
+-- note: of what was written since the linked commit before
+
+-- finding: survival.strict.rate
+-- title: The same by commit, in the files it changed (Eq 3)
+-- of: lines
+-- note: of what was written since the linked commit before
+
+-- finding: survival.window
+-- title: The same by commit, in all files (Eq 2)
+-- of: lines
+-- note: of what was written since the linked commit before: what is committed later counts as lost
+
+-- finding: survival.window.rate
+-- title: The same by commit, in all files (Eq 3)
+-- of: lines
+-- note: of what was written since the linked commit before: what is committed later counts as lost
+
+-- finding: survival.alive
+-- title: Lines of agents in commits that are still there today
+-- of: lines in commits of the head's history
+-- unit: share of lines
+
+-- finding: survival.alive.others
+-- title: Other lines in those commits that are still there today
+-- of: lines in commits of the head's history
+-- unit: share of lines
+
 -- study: efficiency
 -- order: 220
 -- title: Efficiency
@@ -202,9 +249,3 @@ ORDER BY ALL
 -- columns: attribution | by | group | files | lines added lines:count | introduced:count | introduced_rate per 1
 --   000:number | low from:number | high to:number | fixed:count | fixed_rate per 1 000:number
 -- of: commits that added lines
-
--- name: edits_rows.of_file
-SELECT session_id, count(DISTINCT seq) AS n
-FROM edits JOIN sessions USING (session_id)
-WHERE thread = 'main' AND path = $path AND coalesce(place, '') = $place
-GROUP BY session_id

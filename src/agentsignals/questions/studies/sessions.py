@@ -53,28 +53,19 @@ _SQL = read_queries(__file__)
 
 _WORK, _WAITING = "infra.work_time_s", "infra.waiting_time_s"
 _EVENTS = "corpus.session_length_events"
-_TOTALS = (
-    ("turns", "n_prompts", "Human prompts", "prompts", True),
-    ("tool_calls", "n_tool_calls", "Tool calls", "calls", True),
-    ("edits", "n_edits", "File changes", "changes", False),
-    ("steps", "n_steps", "Model calls", "calls", False),
-    ("subagent_tool_calls", "n_subagent_tool_calls", "Tool calls of subagents", "calls", False),
-)
-_MEDIANS = (
-    ("turns", "n_prompts", "Prompts in the median session", "prompts"),
-    ("tool_calls", "n_tool_calls", "Tool calls in the median session", "calls"),
-    ("edits", "n_edits", "File changes in the median session", "changes"),
-)
-
-_UNTIMED = f"({sql.STARTED.removesuffix(' AS started_at')}) IS NULL"
-
-
+_TOTALS = {
+    "turns": "n_prompts",
+    "tool_calls": "n_tool_calls",
+    "edits": "n_edits",
+    "steps": "n_steps",
+    "subagent_tool_calls": "n_subagent_tool_calls",
+}
 _Values: TypeAlias = "list[tuple[str, float]]"
 
 
 def sessions_study(inputs: Inputs) -> Outcome:
     sessions = inputs.rows["sessions"]
-    each = {column: inputs.present("sessions", "session_id", column) for _, column, *_ in _TOTALS}
+    each = {column: inputs.present("sessions", "session_id", column) for column in _TOTALS.values()}
     title = "Sessions started"
     charts = [
         stacked_chart(sessions, None, id="sessions.over_time", title=title, unit="sessions", kind="count"),
@@ -85,15 +76,9 @@ def sessions_study(inputs: Inputs) -> Outcome:
             each["n_tool_calls"], COUNTS, id="sessions.calls.spread", title="Tool calls in a session", unit="tool calls"
         ),
     ]
-    findings = [
-        clustered_median(each[column], inputs.places).finding(
-            f"sessions.{name}.median",
-            title,
-            "sessions",
-            unit=unit,
-            sql=f"SELECT median({column}) FROM sessions",
-        )
-        for name, column, title, unit in _MEDIANS
+    medians = [
+        clustered_median(each[_TOTALS[name]], inputs.places).finding(f"sessions.{name}.median")
+        for name in ("turns", "tool_calls", "edits")
     ]
     columns = {"prompts": "n_prompts", "model calls": "n_steps", "tool calls": "n_tool_calls", "edits": "n_edits"}
     spread: dict[str, _Values] = {name: each[column] for name, column in columns.items()}
@@ -107,49 +92,31 @@ def sessions_study(inputs: Inputs) -> Outcome:
     n, ids = len(sessions), [s["session_id"] for s in sessions]
     times = [s["started_at"] for s in sessions if s["started_at"] is not None]
     span = f"{min(times):%Y-%m-%d} to {max(times):%Y-%m-%d} (UTC)" if times else ""
-    untimed = [s["started_at"] is None for s in sessions]
-    in_no_time = "they are in every figure but those over time"
-    without_prompt = [s["n_prompts"] == 0 for s in sessions]
-    children = [s["parent_session_id"] is not None for s in sessions]
-    by_program = "started by a program or by another agent; they have no calls for each prompt"
-    asked = (
-        ("count", "Sessions", [True] * n, "true", span),
-        ("without_time", "Sessions without a usable time", untimed, _UNTIMED, in_no_time),
-        ("without_prompt", "Sessions without a human prompt", without_prompt, "n_prompts = 0", by_program),
-        ("children", "Sessions started from another session", children, "parent_session_id IS NOT NULL", ""),
-    )
+    counted = {
+        "count": [True] * n,
+        "without_time": [s["started_at"] is None for s in sessions],
+        "without_prompt": [s["n_prompts"] == 0 for s in sessions],
+        "children": [s["parent_session_id"] is not None for s in sessions],
+    }
     return Outcome(
         [
             *[
                 count(sum(held), n, evidence=partial(zip, ids, held, repeat(1))).finding(
-                    f"sessions.{name}",
-                    title,
-                    "sessions",
-                    note,
-                    unit="sessions",
-                    sql=f"SELECT count(*) FROM sessions WHERE {where}",
-                    headline=name == "count",
+                    f"sessions.{name}", note=span if name == "count" else ""
                 )
-                for name, title, held, where, note in asked
+                for name, held in counted.items()
             ],
             *[
                 count(sum([k for _, k in parts]), len(parts), evidence=partial(_each_once, parts)).finding(
-                    f"sessions.{name}.total",
-                    title,
-                    "sessions",
-                    unit=unit,
-                    sql=f"SELECT coalesce(sum({column}), 0) FROM sessions",
-                    headline=headline,
+                    f"sessions.{name}.total"
                 )
-                for name, column, title, unit, headline in _TOTALS
+                for name, column in _TOTALS.items()
                 for parts in [each[column]]
             ],
-            *[
-                *findings,
-                median_finding(inputs, "sessions.work_s.median"),
-                median_finding(inputs, "sessions.waiting_s.median"),
-                median_finding(inputs, "sessions.events.median"),
-            ],
+            *medians,
+            median_finding(inputs, "sessions.work_s.median"),
+            median_finding(inputs, "sessions.waiting_s.median"),
+            median_finding(inputs, "sessions.events.median"),
         ],
         [
             table(

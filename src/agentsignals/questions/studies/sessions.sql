@@ -24,6 +24,85 @@
 -- title: Events in the median session
 -- unit: events
 
+-- finding: sessions.count
+-- title: Sessions
+-- of: sessions
+-- unit: sessions
+-- headline: yes
+SELECT count(*) FROM sessions WHERE true
+
+-- finding: sessions.without_time
+-- title: Sessions without a usable time
+-- of: sessions
+-- unit: sessions
+-- note: they are in every figure but those over time
+SELECT count(*)
+FROM sessions
+WHERE (CASE WHEN started_at BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN started_at END) IS NULL
+
+-- finding: sessions.without_prompt
+-- title: Sessions without a human prompt
+-- of: sessions
+-- unit: sessions
+-- note: started by a program or by another agent; they have no calls for each prompt
+SELECT count(*) FROM sessions WHERE n_prompts = 0
+
+-- finding: sessions.children
+-- title: Sessions started from another session
+-- of: sessions
+-- unit: sessions
+SELECT count(*) FROM sessions WHERE parent_session_id IS NOT NULL
+
+-- finding: sessions.turns.total
+-- title: Human prompts
+-- of: sessions
+-- unit: prompts
+-- headline: yes
+SELECT coalesce(sum(n_prompts), 0) FROM sessions
+
+-- finding: sessions.tool_calls.total
+-- title: Tool calls
+-- of: sessions
+-- unit: calls
+-- headline: yes
+SELECT coalesce(sum(n_tool_calls), 0) FROM sessions
+
+-- finding: sessions.edits.total
+-- title: File changes
+-- of: sessions
+-- unit: changes
+SELECT coalesce(sum(n_edits), 0) FROM sessions
+
+-- finding: sessions.steps.total
+-- title: Model calls
+-- of: sessions
+-- unit: calls
+SELECT coalesce(sum(n_steps), 0) FROM sessions
+
+-- finding: sessions.subagent_tool_calls.total
+-- title: Tool calls of subagents
+-- of: sessions
+-- unit: calls
+SELECT coalesce(sum(n_subagent_tool_calls), 0) FROM sessions
+
+-- finding: sessions.turns.median
+-- title: Prompts in the median session
+-- of: sessions
+-- unit: prompts
+SELECT median(n_prompts) FROM sessions
+
+-- finding: sessions.tool_calls.median
+-- title: Tool calls in the median session
+-- of: sessions
+-- unit: calls
+SELECT median(n_tool_calls) FROM sessions
+
+-- finding: sessions.edits.median
+-- title: File changes in the median session
+-- of: sessions
+-- unit: changes
+SELECT median(n_edits) FROM sessions
+
 -- table: sessions.by_agent
 -- title: Sessions by agent
 -- columns: agent | sessions:count | turns prompts:count | tool_calls tool calls:count | edits:count |

@@ -30,7 +30,7 @@ from agentsignals.questions.estimates import (
     tally,
 )
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart, EvidenceQuery, Finding, Inputs, Outcome, Row, Study
+from agentsignals.questions.question import Chart, EvidenceQuery, Inputs, Outcome, Row, Study
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.questions.tool_kinds import HANDS_IN_PLAN, KIND, PUBLISHED
 from agentsignals.stats.grouping import INSTALL, MISSING, MOST, Groups, grouped
@@ -115,16 +115,11 @@ TOOLS_STUDY = Study(
 
 # -- Kinds of tool calls (SWE-chat, Table 5 and Figure 19b)
 
-_MIX_HEADLINES = (
-    ("looking", "Calls that read, search or list", ("read", "grep", "glob"), "SWE-chat: 31.3% (Table 5)"),
-    ("changing", "Calls that edit or write a file", ("edit", "write"), "SWE-chat: 22.5% (Table 5)"),
-    (
-        "commands",
-        "Calls that are shell commands, in the kinds of SWE-chat",
-        ("bash", "bash:build", "bash:file", "bash:net", "git/gh"),
-        "SWE-chat: 33.3% (Table 5); searches through the shell are not among them",
-    ),
-)
+_MIX_HEADLINES = {
+    "looking": ("read", "grep", "glob"),
+    "changing": ("edit", "write"),
+    "commands": ("bash", "bash:build", "bash:file", "bash:net", "git/gh"),
+}
 
 
 def tool_categories(inputs: Inputs) -> Outcome:
@@ -138,11 +133,7 @@ def tool_categories(inputs: Inputs) -> Outcome:
         held = [[mix.get(kind, 0) for mix in mixes.values()] for kind in kinds]
         return sample.share(list(map(float, map(sum, zip(*held, strict=True)) if held[1:] else held[0])))
 
-    of = "tool calls"
-    findings = [
-        estimate(*kinds).finding(f"tool_categories.{name}", title, of, note, unit="share of calls")
-        for name, title, kinds, note in _MIX_HEADLINES
-    ]
+    findings = [estimate(*kinds).finding(f"tool_categories.{name}") for name, kinds in _MIX_HEADLINES.items()]
     used = {kind for mix in mixes.values() for kind in mix}
     shares = [(kind, estimate(kind)) for kind in PUBLISHED if kind in used]
     ranked = sorted(shares, key=lambda pair: (-pair[1].k, pair[0]))
@@ -173,27 +164,24 @@ TOOL_CATEGORIES_STUDY = Study(
 
 # -- Positions in a turn (SWE-chat, Figure 21)
 
-_CUT = "chat.hard_interruption"
 _BANDS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 10), (11, 20), (21, 29), (30, 10**9))
 """Positions in a turn, counted from 1; the paper draws each up to 30."""
-_POSITION_HEADLINES = (
-    ("first_looks", "First calls of a turn that read or search", "first", None, ("read", "grep", "glob"), ""),
-    ("last_git", "Last calls of finished turns that are git or gh", "last", False, ("git/gh",), "SWE-chat: 27%"),
-    (
-        "last_plan",
-        "Last calls of interrupted turns that hand in a plan",
-        "last",
-        True,
-        (HANDS_IN_PLAN,),
-        "SWE-chat: 32%",
-    ),
+_POSITION_HEADLINES: tuple[tuple[str, str, bool | None, tuple[str, ...]], ...] = (
+    ("first_looks", "first", None, ("read", "grep", "glob")),
+    ("last_git", "last", False, ("git/gh",)),
+    ("last_plan", "last", True, (HANDS_IN_PLAN,)),
 )
+"""Column, whether of interrupted turns (None: of all), and kinds of calls."""
 
 
 def tool_positions(inputs: Inputs) -> Outcome:
     places = inputs.places
     turns = inputs.rows["turns"]
-    findings = [_finding(turns, places, headline) for headline in _POSITION_HEADLINES]
+    findings = []
+    for name, column, cut, wanted in _POSITION_HEADLINES:
+        of_cut = [row for row in turns if cut is None or row["cut"] == cut]
+        share = share_of(of_cut, places, lambda row: row[column] in wanted, "n")  # noqa: B023  (called at once)
+        findings.append(share.finding(f"tool_positions.{name}"))
     calls = inputs.rows["calls"]
     finished, interrupted = [r for r in calls if not r["cut"]], [r for r in calls if r["cut"]]
     charts = [
@@ -234,15 +222,6 @@ def tool_positions(inputs: Inputs) -> Outcome:
             )
         ],
         charts,
-    )
-
-
-def _finding(turns: list[Row], places: dict[str, str], headline: tuple[Any, ...]) -> Finding:
-    name, title, column, cut, kinds, note = headline
-    of_cut = [row for row in turns if cut is None or row["cut"] == cut]
-    whose = "turns with a call" if cut is None else "interrupted turns" if cut else "finished turns"
-    return share_of(of_cut, places, lambda row: row[column] in kinds, "n").finding(
-        f"tool_positions.{name}", title, whose, note, unit="share of turns", signals=(_CUT,)
     )
 
 

@@ -69,6 +69,24 @@ SELECT session_id, kind, count(*) AS n
 FROM (SELECT session_id, {kind} AS kind FROM tool_calls WHERE thread = 'main')
 GROUP BY ALL ORDER BY ALL
 
+-- finding: tool_categories.looking
+-- title: Calls that read, search or list
+-- of: tool calls
+-- unit: share of calls
+-- note: SWE-chat: 31.3% (Table 5)
+
+-- finding: tool_categories.changing
+-- title: Calls that edit or write a file
+-- of: tool calls
+-- unit: share of calls
+-- note: SWE-chat: 22.5% (Table 5)
+
+-- finding: tool_categories.commands
+-- title: Calls that are shell commands, in the kinds of SWE-chat
+-- of: tool calls
+-- unit: share of calls
+-- note: SWE-chat: 33.3% (Table 5); searches through the shell are not among them
+
 -- table: tool_categories.calls
 -- title: Calls by kind
 -- columns: kind | calls:count | share:share | ends:share | sessions sessions with one:count | published in
@@ -102,6 +120,42 @@ FROM (
 )
 LEFT JOIN cut USING (session_id, turn)
 GROUP BY ALL ORDER BY ALL
+
+-- name: positions_rows.calls
+WITH cut AS (
+  SELECT session_id, turn, number > 0 AS cut
+  FROM named_signals WHERE signal = 'chat.hard_interruption' AND absent IS NULL
+), placed AS (
+  SELECT session_id, turn, seq, {kind} AS kind, row_number() OVER down AS forward,
+    count(*) OVER (PARTITION BY session_id, turn) - row_number() OVER down + 1 AS back
+  FROM tool_calls WHERE thread = 'main' AND turn IS NOT NULL
+  WINDOW down AS (PARTITION BY session_id, turn ORDER BY seq, call_id)
+)
+
+-- name: positions_rows.of_cell
+{positions_rows.calls}
+SELECT session_id, count(*) AS n
+FROM (SELECT placed.*, coalesce(cut, false) AS cut FROM placed LEFT JOIN cut USING (session_id, turn))
+
+-- finding: tool_positions.first_looks
+-- title: First calls of a turn that read or search
+-- of: turns with a call
+-- unit: share of turns
+-- signals: chat.hard_interruption
+
+-- finding: tool_positions.last_git
+-- title: Last calls of finished turns that are git or gh
+-- of: finished turns
+-- unit: share of turns
+-- note: SWE-chat: 27%
+-- signals: chat.hard_interruption
+
+-- finding: tool_positions.last_plan
+-- title: Last calls of interrupted turns that hand in a plan
+-- of: interrupted turns
+-- unit: share of turns
+-- note: SWE-chat: 32%
+-- signals: chat.hard_interruption
 
 -- table: tool_positions.ends
 -- title: First and last calls of turns, by kind
@@ -143,6 +197,16 @@ FROM (
 )
 WHERE following IS NOT NULL AND calls >= {fewest_in_thirds}
 GROUP BY ALL ORDER BY ALL
+
+-- name: transitions_rows.of_pair
+SELECT session_id, count(*) AS n
+FROM (
+  SELECT session_id, class, lead(class) OVER down AS following, count(*) OVER whole AS calls
+  FROM tool_calls WHERE thread = 'main'
+  WINDOW down AS (PARTITION BY session_id ORDER BY seq, call_id), whole AS (PARTITION BY session_id)
+)
+WHERE class = $class AND following = $following AND calls >= {fewest_in_thirds}
+GROUP BY session_id
 
 -- finding: transitions.same
 -- title: Calls followed by one of their class
@@ -218,29 +282,3 @@ WHERE signal = 'corpus.tool_class_mix' AND absent IS NULL ORDER BY session_id
 -- title: What the calls of each style are, in percent
 -- of: sessions of at least {fewest_styled} calls
 -- note: means of sessions; sessions in brackets
-
--- name: positions_rows.calls
-WITH cut AS (
-  SELECT session_id, turn, number > 0 AS cut
-  FROM named_signals WHERE signal = 'chat.hard_interruption' AND absent IS NULL
-), placed AS (
-  SELECT session_id, turn, seq, {kind} AS kind, row_number() OVER down AS forward,
-    count(*) OVER (PARTITION BY session_id, turn) - row_number() OVER down + 1 AS back
-  FROM tool_calls WHERE thread = 'main' AND turn IS NOT NULL
-  WINDOW down AS (PARTITION BY session_id, turn ORDER BY seq, call_id)
-)
-
--- name: positions_rows.of_cell
-{positions_rows.calls}
-SELECT session_id, count(*) AS n
-FROM (SELECT placed.*, coalesce(cut, false) AS cut FROM placed LEFT JOIN cut USING (session_id, turn))
-
--- name: transitions_rows.of_pair
-SELECT session_id, count(*) AS n
-FROM (
-  SELECT session_id, class, lead(class) OVER down AS following, count(*) OVER whole AS calls
-  FROM tool_calls WHERE thread = 'main'
-  WINDOW down AS (PARTITION BY session_id ORDER BY seq, call_id), whole AS (PARTITION BY session_id)
-)
-WHERE class = $class AND following = $following AND calls >= {fewest_in_thirds}
-GROUP BY session_id

@@ -328,7 +328,6 @@ FRICTION_STUDY = Study(
 OVERSIGHT_WINDOW_DAYS = 7
 _OVERSIGHT_FEWEST = 20
 """Turns behind a point of a line (this project's choice)."""
-_OVERSIGHT_ASKS, _TIME = "chat.agent_clarification_stop", "chat.turn_autonomy_s"
 
 
 _Column = Callable[[list[Row]], list[float]]
@@ -350,67 +349,19 @@ class _Act(NamedTuple):
     """Something that happens to a turn. `part` of `whole`: how often, of how many chances it had in each turn."""
 
     key: str
-    title: str
     short: str
     part: _Column
     whole: _Column = _each
-    of: str = "turns"
-    unit: str = "share of turns"
-    note: str = ""
 
 
 ACTS = (
-    _Act(
-        key="interrupted",
-        title="Turns that the person interrupted",
-        short="interrupted",
-        part=_once("interrupts"),
-        note="SWE-chat: 5% (v1, the agent's own marker)",
-    ),
-    _Act(
-        key="refused", title="Turns in which the person refused a call", short="a call refused", part=_once("refused")
-    ),
-    _Act(
-        key="asked",
-        title="Turns in which the agent asked by tool",
-        short="asked by tool",
-        part=_once("asked"),
-        note="SWE-chat: 1.4% (v1)",
-    ),
-    _Act(
-        key="asked_in_words",
-        title="Turns that changed nothing and ended in a question",
-        short="asked in words",
-        part=_once("asked_in_words"),
-        note="by patterns, in English",
-    ),
-    _Act(
-        key="plans",
-        title="Turns in which the agent showed a plan and waited",
-        short="showed a plan",
-        part=_once("plans"),
-    ),
-    _Act(
-        key="approved",
-        title="Plans that the person approved",
-        short="plans approved",
-        part=_times("approved"),
-        whole=_times("decided"),
-        of="plans with an answer",
-        unit="share of plans",
-        note="refused ones are the others; SWE-chat: 32% of the last calls of"
-        " interrupted turns show a plan (v1, Figure 21)",
-    ),
-    _Act(
-        key="refused_calls",
-        title="Calls that the person refused",
-        short="calls refused",
-        part=_times("refused"),
-        whole=_times("calls"),
-        of="calls",
-        unit="share of calls",
-        note="main thread",
-    ),
+    _Act("interrupted", "interrupted", _once("interrupts")),
+    _Act("refused", "a call refused", _once("refused")),
+    _Act("asked", "asked by tool", _once("asked")),
+    _Act("asked_in_words", "asked in words", _once("asked_in_words")),
+    _Act("plans", "showed a plan", _once("plans")),
+    _Act("approved", "plans approved", _times("approved"), _times("decided")),
+    _Act("refused_calls", "calls refused", _times("refused"), _times("calls")),
 )
 
 
@@ -467,17 +418,7 @@ def oversight(inputs: Inputs) -> Outcome:
     places = inputs.places
     turns = _Turns(rows)
     estimates = turns.estimates(places)
-    findings = [
-        estimate.finding(
-            f"oversight.{act.key}",
-            act.title,
-            act.of,
-            act.note,
-            unit=act.unit,
-            signals=(_OVERSIGHT_ASKS,) if act.key.startswith("asked") else (),
-        )
-        for act, estimate in estimates
-    ]
+    findings = [estimate.finding(f"oversight.{act.key}") for act, estimate in estimates]
     seconds = [(s, float(took)) for s, took in zip(turns.sessions, turns.seconds, strict=True) if took is not None]
     calls = list(zip(turns.sessions, map(float, turns.calls), strict=True))
     findings += [
@@ -550,8 +491,9 @@ def _calls(turns: _Turns, share: float) -> Callable[[list[int]], float]:
 
 def _oversight_chart(estimates: list[tuple[_Act, ClusteredShare]], n: int) -> Chart | None:
     rows = [
-        estimate.mark(f"{act.short} ({estimate.k:,.0f})", f"{act.title}: {estimate.words(act.of)}")
+        estimate.mark(f"{act.short} ({estimate.k:,.0f})", f"{words['title']}: {estimate.words(words['of'])}")
         for act, estimate in estimates
+        for words in [declared("finding", f"oversight.{act.key}")]
         if estimate.n
     ]
     spec = dots(rows, "share of turns, plans or calls")

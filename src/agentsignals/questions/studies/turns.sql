@@ -132,6 +132,42 @@ ORDER BY session_id, turn
 -- of: turns
 -- unit: calls
 
+-- finding: oversight.interrupted
+-- title: Turns that the person interrupted
+-- of: turns
+-- note: SWE-chat: 5% (v1, the agent's own marker)
+
+-- finding: oversight.refused
+-- title: Turns in which the person refused a call
+-- of: turns
+
+-- finding: oversight.asked
+-- title: Turns in which the agent asked by tool
+-- of: turns
+-- note: SWE-chat: 1.4% (v1)
+-- signals: chat.agent_clarification_stop
+
+-- finding: oversight.asked_in_words
+-- title: Turns that changed nothing and ended in a question
+-- of: turns
+-- note: by patterns, in English
+-- signals: chat.agent_clarification_stop
+
+-- finding: oversight.plans
+-- title: Turns in which the agent showed a plan and waited
+-- of: turns
+
+-- finding: oversight.approved
+-- title: Plans that the person approved
+-- of: plans with an answer
+-- unit: share of plans
+-- note: refused ones are the others; SWE-chat: 32% of the last calls of interrupted turns show a plan (v1, Figure 21)
+
+-- finding: oversight.refused_calls
+-- title: Calls that the person refused
+-- of: calls
+-- note: main thread
+
 -- chart: oversight.acts
 -- title: Oversight
 -- of: turns
