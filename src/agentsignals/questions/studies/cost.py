@@ -35,12 +35,7 @@ from agentsignals.views.usage import VISIBLE_ERROR
 _SQL = read_queries(__file__)
 
 _CACHE = "tokens.cache_read_ratio"
-_KINDS = {
-    "input_tokens": "Input tokens that came from no cache",
-    "cache_read_tokens": "Input tokens read from a cache",
-    "cache_write_tokens": "Input tokens written to a cache",
-    "output_tokens": "Output tokens",
-}
+_KINDS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
 
 
 def cost_study(inputs: Inputs) -> Outcome:
@@ -72,24 +67,11 @@ def cost_study(inputs: Inputs) -> Outcome:
         chart("cost.agents", rows, bars(rows, "USD", "usd"), n=n_priced),
     ]
     findings = []
-    for column, title in _KINDS.items():
+    for column in _KINDS:
         parts = [(s["session_id"], s[column], 1) for s in inputs.rows["sessions"] if s[column] is not None]
         used = count(sum([n for _, n, _ in parts]) if parts else None, len(parts), "tokens", evidence=parts)
-        asked, is_output = f"SELECT sum({column}) FROM sessions", column == "output_tokens"
-        bound = _bounds(inputs) if is_output else ""
-        findings.append(
-            used.finding(
-                f"cost.{column}",
-                title,
-                "sessions that say",
-                bound,
-                unit="tokens",
-                sql=asked,
-                headline=is_output,
-                at_least=bool(bound),
-            )
-        )
-    title = "Input tokens read from a cache, of those read, written or new"
+        bound = _bounds(inputs) if column == "output_tokens" else ""
+        findings.append(used.finding(f"cost.{column}", note=bound, at_least=bool(bound)))
     absent = {row["session_id"]: row for row in inputs.rows["reasons"]}
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for session in inputs.rows["sessions"]:
@@ -113,7 +95,7 @@ def cost_study(inputs: Inputs) -> Outcome:
     if priced < total:
         limits.append(f"The cost of {total - priced:,} of {total:,} sessions is unknown, so totals are lower bounds.")
     return Outcome(
-        [*_costs(inputs), *[*findings, pooled_finding(inputs, "cost.cached", title=title)]],
+        [*_costs(inputs), *[*findings, pooled_finding(inputs, "cost.cached")]],
         [
             _by_agent(groups, len(sessions)),
             table(

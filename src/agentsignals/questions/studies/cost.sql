@@ -54,6 +54,7 @@ SELECT count(*) - count(cost_usd) FROM sessions
 SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps WHERE cost_usd IS NOT NULL
 
 -- finding: cost.cached
+-- title: Input tokens read from a cache, of those read, written or new
 -- signals: tokens.cache_read_ratio
 -- of: input tokens
 
@@ -87,3 +88,28 @@ SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps WHERE cost_usd IS N
 -- chart: cost_causes.bill
 -- title: The bill by cause
 -- of: priced sessions
+
+-- finding: cost.input_tokens
+-- title: Input tokens that came from no cache
+-- of: sessions that say
+-- unit: tokens
+SELECT sum(input_tokens) FROM sessions
+
+-- finding: cost.cache_read_tokens
+-- title: Input tokens read from a cache
+-- of: sessions that say
+-- unit: tokens
+SELECT sum(cache_read_tokens) FROM sessions
+
+-- finding: cost.cache_write_tokens
+-- title: Input tokens written to a cache
+-- of: sessions that say
+-- unit: tokens
+SELECT sum(cache_write_tokens) FROM sessions
+
+-- finding: cost.output_tokens
+-- title: Output tokens
+-- of: sessions that say
+-- unit: tokens
+-- headline: yes
+SELECT sum(output_tokens) FROM sessions

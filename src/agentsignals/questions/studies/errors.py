@@ -34,12 +34,7 @@ _RATE = "user.tool_error_rate"
 _RECOVERY = "corpus.error_recovery_rate"
 FAILED = "a non-zero exit, an error and a time-out failed, and a search that found nothing did not"
 """The rule of `tool_calls.outcome`, where rates of failure are compared."""
-_UNANSWERED = {
-    "rejected": "Calls the person refused",
-    "cancelled": "Calls cancelled",
-    "unknown": "Calls of which the trace does not say whether they failed",
-    "none": "Calls without a result",
-}
+_UNANSWERED = ("rejected", "cancelled", "unknown", "none")
 
 
 def errors(inputs: Inputs) -> Outcome:
@@ -55,48 +50,38 @@ def errors(inputs: Inputs) -> Outcome:
     n = sum(row["n"] for row in answered)
     kinds = tally(failed, "kind")
     kinds_rows = count_bars(ranked(kinds), "failed calls", evidence=by(failed, "kind"))
-    spec = bars(kinds_rows, "failed calls")
     charts = [
         _rates("class", by_class, n),
         _rates("agent", _by(answered, "agent", places), n),
-        chart("errors.kinds", kinds_rows, spec, n=kinds.total()),
+        chart("errors.kinds", kinds_rows, bars(kinds_rows, "failed calls"), n=kinds.total()),
     ]
     rows: list[list[Any]] = [
         [name, int(rate.k), int(rate.n), rate.value, *rate.ends, sessions] for name, rate, sessions in by_class
     ]
     behind = [rate.counted for _, rate, _ in by_class]
-    errors_calls = inputs.rows["calls"]
-    statuses = tally(errors_calls, "status")
-    words_kinds, groups = tally(failed, "kind"), by(failed, "kind")
+    statuses = tally(calls, "status")
+    groups = by(failed, "kind")
     words_rows: list[list[Any]] = []
-    for kind, words_n in ranked(words_kinds):
-        classes = ", ".join(f"{name} {calls:,}" for name, calls in tally(groups[kind], "class").most_common())
+    for kind, words_n in ranked(kinds):
+        classes = ", ".join(f"{name} {n_calls:,}" for name, n_calls in tally(groups[kind], "class").most_common())
         words_rows.append(
-            [kind, words_n, words_n / words_kinds.total(), len({r["session_id"] for r in groups[kind]}), classes]
+            [kind, words_n, words_n / kinds.total(), len({r["session_id"] for r in groups[kind]}), classes]
         )
-    words_behind = [groups[kind] for kind, _ in ranked(words_kinds)]
+    words_behind = [groups[kind] for kind, _ in ranked(kinds)]
     return Outcome(
         [
             pooled_finding(inputs, "errors.rate"),
             pooled_finding(inputs, "errors.recovery"),
             *(
-                count(
-                    statuses[status],
-                    statuses.total(),
-                    evidence=partial(_of_status, errors_calls, status),
-                ).finding(
-                    f"errors.{status}",
-                    title,
-                    "tool calls",
-                    unit="calls",
-                    sql=f"SELECT count(*) {sql.MAIN_CALLS} AND status = '{status}'",
+                count(statuses[status], statuses.total(), evidence=partial(_of_status, calls, status)).finding(
+                    f"errors.{status}"
                 )
-                for status, title in _UNANSWERED.items()
+                for status in _UNANSWERED
             ),
         ],
         [
             table("errors.by_class", rows, n=n, evidence=behind),
-            table("errors.kinds", words_rows, n=words_kinds.total(), evidence=words_behind),
+            table("errors.kinds", words_rows, n=kinds.total(), evidence=words_behind),
         ],
         charts,
     )

@@ -132,3 +132,27 @@ GROUP BY ALL ORDER BY ALL
 -- of: sessions with a call
 -- unit: share of sessions
 -- signals: dynamics.repetition_rate
+
+-- finding: errors.rejected
+-- title: Calls the person refused
+-- of: tool calls
+-- unit: calls
+SELECT count(*) FROM tool_calls WHERE thread = 'main' AND status = 'rejected'
+
+-- finding: errors.cancelled
+-- title: Calls cancelled
+-- of: tool calls
+-- unit: calls
+SELECT count(*) FROM tool_calls WHERE thread = 'main' AND status = 'cancelled'
+
+-- finding: errors.unknown
+-- title: Calls of which the trace does not say whether they failed
+-- of: tool calls
+-- unit: calls
+SELECT count(*) FROM tool_calls WHERE thread = 'main' AND status = 'unknown'
+
+-- finding: errors.none
+-- title: Calls without a result
+-- of: tool calls
+-- unit: calls
+SELECT count(*) FROM tool_calls WHERE thread = 'main' AND status = 'none'

@@ -69,34 +69,21 @@ def reading(inputs: Inputs) -> Outcome:
         ),
     ]
     total = {key: int(value or 0) for key, value in inputs.rows["totals"][0].items()}
-    reading_files, reading_records, beside = total["files"], total["records"], sum(inputs.no_traces.values())
-    n_records, skipped = reading_records + total["skipped"], total["skipped"]
-    report = "please report them" if total["internal"] else ""
-    asked: tuple[tuple[str, str, int, str, int, str, str, str], ...] = (
-        ("files", "Files read", reading_files, "files", reading_files, "files", "count(*) FROM artifacts", ""),
-        ("records", "Records read", reading_records, "records", n_records, "records found",
-         "coalesce(sum(records), 0) FROM artifacts", ""),
-        ("skipped", "Records skipped", skipped, "records", n_records, "records found",
-         "coalesce(sum(skipped), 0) FROM artifacts", "a file that is no known format counts as one record"),
-        ("no_traces", "Files beside them that are no traces", beside, "files", reading_files + beside, "files found",
-         "", "not JSON; they were not read"),
-        ("unknown", "Records read but not understood", total["unknown"], "records", reading_records, "records read",
-         "count(*) FROM events WHERE kind = 'unknown'", "kept whole, as events of kind unknown"),
-        ("internal_errors", "Values that an error of this program prevented", total["internal"], "values",
-         total["n_values"], "values", f"count(*) FROM signals WHERE {_INTERNAL}", report),
-    )  # fmt: skip
+    beside, n_records = sum(inputs.no_traces.values()), total["records"] + total["skipped"]
+    counted = {
+        "files": (total["files"], total["files"]),
+        "records": (total["records"], n_records),
+        "skipped": (total["skipped"], n_records),
+        "no_traces": (beside, total["files"] + beside),
+        "unknown": (total["unknown"], total["records"]),
+        "internal_errors": (total["internal"], total["n_values"]),
+    }
     return Outcome(
         [
             count(value, n, evidence=_BEHIND.get(name, _OF_FILES)).finding(
-                f"reading.{name}",
-                title,
-                of,
-                note,
-                unit=unit,
-                sql=f"SELECT {sql}" if sql else "",
-                headline=name == "skipped",
+                f"reading.{name}", note="please report them" if name == "internal_errors" and value else ""
             )
-            for name, title, value, unit, n, of, sql, note in asked
+            for name, (value, n) in counted.items()
         ],
         tables,
         [_reading_chart(formats)],

@@ -60,3 +60,42 @@ GROUP BY absent ORDER BY n DESC, absent
 -- title: Bytes by format
 -- of: files
 -- note: files in brackets
+
+-- finding: reading.files
+-- title: Files read
+-- of: files
+-- unit: files
+SELECT count(*) FROM artifacts
+
+-- finding: reading.records
+-- title: Records read
+-- of: records found
+-- unit: records
+SELECT coalesce(sum(records), 0) FROM artifacts
+
+-- finding: reading.skipped
+-- title: Records skipped
+-- of: records found
+-- unit: records
+-- note: a file that is no known format counts as one record
+-- headline: yes
+SELECT coalesce(sum(skipped), 0) FROM artifacts
+
+-- finding: reading.no_traces
+-- title: Files beside them that are no traces
+-- of: files found
+-- unit: files
+-- note: not JSON; they were not read
+
+-- finding: reading.unknown
+-- title: Records read but not understood
+-- of: records read
+-- unit: records
+-- note: kept whole, as events of kind unknown
+SELECT count(*) FROM events WHERE kind = 'unknown'
+
+-- finding: reading.internal_errors
+-- title: Values that an error of this program prevented
+-- of: values
+-- unit: values
+SELECT count(*) FROM signals WHERE absent_detail LIKE 'internal_error%'
