@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.shard import session_entry, signal_versions
@@ -45,3 +46,13 @@ def outcome(store: Store, name: str) -> Outcome:
 def findings(store: Store, name: str) -> dict[str, Finding]:
     """The findings of one study by id, without the study's name."""
     return {f.id.partition(".")[2]: f for f in outcome(store, name).findings}
+
+
+def table(found: Outcome, name: str) -> dict[Any, list[Any]]:
+    """The rows of a table by their first cell."""
+    return {row[0]: row[1:] for made in found.tables if made.id == name for row in made.rows}
+
+
+def chart(found: Outcome, name: str) -> list[dict[str, Any]]:
+    """The marks of a chart."""
+    return next((list(made.spec["data"]["values"]) for made in found.charts if made.id == name), [])

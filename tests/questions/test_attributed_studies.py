@@ -12,21 +12,15 @@ import pytest
 
 from agentsignals.model import Checkpoint, Label, Session
 from agentsignals.questions import written_lines as modes
-from agentsignals.questions.question import Outcome
 from agentsignals.questions.written_lines import by_repo
 from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.store.tables import CommitRow, LineRow
 from tests.build import START, call, event, say, session, user
-from tests.questions.stores import findings, outcome, store_of
+from tests.questions.stores import findings, outcome, store_of, table
 
 SECOND = 1_000_000
 WEEK = 7 * 86_400 * SECOND
-
-
-def table(found: Outcome, name: str) -> dict[Any, list[Any]]:
-    """The rows of a table by their first cell."""
-    return {row[0]: row[1:] for t in found.tables if t.id == name for row in t.rows}
 
 
 def told(store: Store, task: str, **values: tuple[str, float, dict[str, Any]]) -> None:

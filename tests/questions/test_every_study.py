@@ -93,8 +93,8 @@ def findings(outcomes: dict[str, Outcome]) -> Iterator[Finding]:
 
 @pytest.mark.slow
 def test_a_finding_can_be_quoted(of_store: dict[str, Outcome]) -> None:
-    ids = [finding.id for finding in findings(of_store)]
-    assert len(ids) == len(set(ids))
+    for ids in ([f.id for f in findings(of_store)], *([t.id for t in one.tables] for one in of_store.values())):
+        assert len(ids) == len(set(ids))
     for finding in findings(of_store):
         assert finding.title and finding.unit and finding.of and finding.versions is not None, finding.id
         assert type(finding.n) is int and finding.n >= 0, finding.id
@@ -210,12 +210,6 @@ def test_a_finding_names_the_sessions_that_make_most_of_it(of_store: dict[str, O
             assert bool(finding.sessions) == bool(finding.value), finding.id
 
 
-def test_sessions_behind_a_figure_are_those_with_the_largest_parts() -> None:
-    parts = [("b", 1), ("a", 1), ("none", 0), *((f"s{n}", n) for n in range(2, 6)), ("b", 1)]
-    assert top_sessions(parts) == ("s5", "s4", "s3", "b", "s2")
-    assert top_sessions([("none", 0)]) == ()
-
-
 @pytest.mark.parametrize("most", [1, 3, 100])
 def test_the_sessions_behind_are_the_first_of_all_in_order(most: int) -> None:
     chance = random.Random(most)  # noqa: S311  (made-up parts, no secret)
@@ -248,6 +242,7 @@ def test_a_chart_has_marks_and_words_and_each_mark_lies_in_its_interval(of_store
         for made in one.charts:
             marks = made.spec["data"]["values"]
             assert made.n > 0 and made.of and made.says and marks, made.id
+            assert {"url", "href"} & set(json.dumps(made.spec).split('"')) == set(), "a chart brings its data"
             for mark in marks:
                 assert mark["tip"], made.id
                 if mark.get("low") is not None and "value" in mark:

@@ -598,6 +598,19 @@ def test_a_place_is_dear_from_half_more_a_session(factor: float, share: float) -
     assert dear.share == pytest.approx(share) and dear.sentence.endswith("most of it for output.")
 
 
+def test_a_dear_place_is_explained_by_what_its_sessions_pay_more_for_each() -> None:
+    """Three times as many others pay more output together, and less of it each."""
+    sessions = [
+        {"session_id": f"s{n}", "agent": "a", "model": "m", "place": "dear" if n < 10 else "other"} for n in range(40)
+    ]
+    bill = [{"session_id": f"s{n}", "cost_usd": 2.0 if n < 10 else 1.0} for n in range(40)]
+    charges = [{"session_id": f"s{n}", "cause": "output", "usd": 1.0 if n < 10 else 0.5} for n in range(40)]
+    charges.append({"session_id": "s1", "cause": "input", "usd": 2.0})
+    made = made_of("dear_places", sessions=sessions, bill=bill, charges=charges)
+    (dear,) = [one.sentence for one in made.values() if "in dear costs" in one.sentence]
+    assert dear.endswith("most of it for output.")
+
+
 _TWICE = """
 import os, sys
 from agentsignals.questions.ranking import Bounds

@@ -19,6 +19,7 @@ from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.ui.document import document
 from tests.build import say, session, user
+from tests.questions import test_every_study as every_store
 from tests.questions import test_studies as every_study
 from tests.questions.stores import findings, outcome, store_of
 
@@ -82,10 +83,11 @@ def corpus_store(corpus_folder: Path, tmp_path_factory: pytest.TempPathFactory) 
 def test_with_labels_they_are_held_to_what_every_study_is(demo_store: Store, tmp_path: Path) -> None:
     assert set(STUDIES) <= set(every_study.with_something_to_say(demo_store.folder))
     every_study.assert_commands_make_values_again(demo_store, tmp_path)
-    every_study.test_every_finding_can_be_quoted(demo_store)
-    every_study.test_estimates_carry_an_interval(demo_store)
-    every_study.test_tables_and_charts_say_n_and_charts_say_what_they_show(demo_store)
-    every_study.test_commands_are_words_a_shell_leaves_alone(demo_store)
+    every_study.test_estimates_carry_versions_and_an_interval(demo_store)
+    of_store = every_store.outcomes(demo_store.folder)
+    every_store.test_a_finding_can_be_quoted(of_store)
+    every_store.test_a_row_has_a_cell_a_column_and_an_end_of_an_interval_its_value_between(of_store)
+    every_store.test_a_chart_has_marks_and_words_and_each_mark_lies_in_its_interval(of_store)
 
 
 @pytest.mark.slow

@@ -14,22 +14,12 @@ import pytest
 
 from agentsignals.ingest import pipeline
 from agentsignals.model import Checkpoint, Label, Session
-from agentsignals.questions.question import Outcome
 from agentsignals.store import Store
 from tests.build import START, call, event, say, session, user
-from tests.questions.stores import findings, outcome, store_of
+from tests.questions.stores import chart, findings, outcome, store_of, table
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions"
 DAY = 86_400_000_000
-
-
-def table(found: Outcome, name: str) -> dict[Any, list[Any]]:
-    """The rows of a table by their first cell."""
-    return {row[0]: row[1:] for t in found.tables if t.id == name for row in t.rows}
-
-
-def chart(found: Outcome, name: str) -> list[dict[str, Any]]:
-    return next((list(c.spec["data"]["values"]) for c in found.charts if c.id == name), [])
 
 
 def shell(command: str, **more: Any) -> Any:
@@ -97,6 +87,13 @@ def test_a_command_of_sixty_thousand_characters_has_a_kind(tmp_path: Path) -> No
     hostile = ["A=1 " * 15_000, "x" * 60_000, "/" * 60_000, "A=" * 30_000, " \n" * 30_000]
     found = outcome(store_of(tmp_path / "s", session(user("go"), *map(shell, hostile))), "tool_categories")
     assert sum(row[0] for row in table(found, "tool_categories.calls").values()) == len(hostile)
+
+
+@pytest.mark.parametrize(("names", "note"), [(15, ""), (16, "The 15 most used of 16 names.")])
+def test_a_table_that_is_cut_says_of_how_many(names: int, note: str, tmp_path: Path) -> None:
+    made = session(user("go"), *(call(f"mcp__box__t{n}") for n in range(names)))
+    (found,) = [t for t in outcome(store_of(tmp_path / "s", made), "tools").tables if t.id == "tools.names"]
+    assert (len(found.rows), found.note) == (15, note)
 
 
 def test_first_and_last_calls_are_those_of_the_turn_and_subagents_are_none_of_them(tmp_path: Path) -> None:
