@@ -159,6 +159,7 @@ def test_turns_with_few_messages_are_shown_but_never_named(mine: Store, file: Pa
     section = told(mine, changed(file, tmp_path, negative_by_turn=few), tmp_path)
     gap = next(f for f in section["findings"] if f["id"] == "baseline.turn_gap")
     assert gap["value"] is None and gap["note"] == "no turn has 30 labelled messages on both sides"
+    assert not gap["headline"], "what could not be compared is no headline"
     rows = next(t for t in section["tables"] if t["id"] == "baseline.turns")["rows"]
     assert [(r["turn"], r["warning"]) for r in rows] == [("1", "few messages")]
 

@@ -433,5 +433,5 @@ def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Findi
 
 def _no_gap(name: str, title: str, command: str, note: str) -> Finding:
     return count(None, 0, "number", evidence=_ELSEWHERE).finding(
-        f"baseline.{name}", title, "sessions", note, unit="", command=command
+        f"baseline.{name}", title, "sessions", note, unit="", command=command, headline=False
     )
