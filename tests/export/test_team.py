@@ -282,7 +282,7 @@ def test_too_few_sessions_are_no_export(tmp_path: Path) -> None:
     ],
 )
 def test_an_outcome_of_few_is_not_told_by_subtraction(counted: dict[str, int], shown: dict[str, int]) -> None:
-    assert export._large(export.Counter(counted)) == shown
+    assert export.frequent_outcomes(export.Counter(counted)) == shown
 
 
 # -- what is no export -------------------------------------------------------------------------------------------------

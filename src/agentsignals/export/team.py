@@ -267,12 +267,6 @@ def _cells(rows: Iterable[dict[str, Any]]) -> tuple[dict[Key, list[dict[str, Any
 def _cell(key: Key, rows: Sequence[dict[str, Any]]) -> Cell:
     context, week, agent, model = key
     sums = {name: sum(row[name] or 0 for row in rows) for name in ("prompts", "calls", "failed_calls", "edits")}
-    # Outcomes of five or more, without those that would reveal a smaller one by subtraction.
-    counted = sorted(Counter(row["outcome"] for row in rows).items(), key=lambda pair: (pair[1], pair[0]))
-    hidden = sum(n for _, n in counted if n < FEWEST)
-    shown = [pair for pair in counted if pair[1] >= FEWEST]
-    while shown and 0 < hidden < FEWEST:
-        hidden += shown.pop(0)[1]
     costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
     return Cell(
         context="eval" if context == "eval" else "product",
@@ -284,8 +278,18 @@ def _cell(key: Key, rows: Sequence[dict[str, Any]]) -> Cell:
         input_tokens=_rounded(sum(row["input_tokens"] for row in rows)),
         output_tokens=_rounded(sum(row["output_tokens"] for row in rows)),
         cost_usd=_rounded(math.fsum(costs)) if len(costs) >= FEWEST else None,
-        outcomes={name: int(_rounded(n)) for name, n in sorted(shown)},
+        outcomes=frequent_outcomes(Counter(row["outcome"] for row in rows)),
     )
+
+
+def frequent_outcomes(counted: Counter[Any]) -> dict[Any, int]:
+    """Return counts of five or more, without those that would reveal a smaller one by subtraction."""
+    ordered = sorted(counted.items(), key=lambda pair: (pair[1], pair[0]))
+    hidden = sum(n for _, n in ordered if n < FEWEST)
+    shown = [pair for pair in ordered if pair[1] >= FEWEST]
+    while shown and 0 < hidden < FEWEST:
+        hidden += shown.pop(0)[1]
+    return {name: int(_rounded(n)) for name, n in sorted(shown)}
 
 
 def _spreads(rows: Iterable[dict[str, Any]], agents: dict[str, tuple[str, str]]) -> Iterator[Spread]:
