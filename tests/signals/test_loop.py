@@ -17,7 +17,7 @@ from agentsignals.signals.loop import error_kind
 from agentsignals.views.session import SessionView
 from tests.build import say, think, user, view
 from tests.signals.ask import Case, absent, detail, evidence, lines, value, values_over_sessions
-from tests.signals.attempts import trial, unseen
+from tests.signals.attempts import ran, trial, unseen
 
 RUNS = Path(__file__).parents[3] / "shared" / "corpus" / "emotion-runs"
 VISIBLE, HIDDEN, TASK = "loop.visible_pass", "loop.hidden_pass", "loop.task_pass"
@@ -372,6 +372,11 @@ def _agrees(row: dict[str, str], text: str) -> int:
     assert {name: found[name] for name in COLUMNS} == {name: int(row[column]) for name, column in COLUMNS.items()}
     assert value(one, PATH) == int(row["aggregate_marker_score"])
     return 1
+
+
+def test_a_long_setting_is_cut() -> None:
+    long = ran(trial_id="t", attempt_index=0, knobs={"condition": "calm " * 50})
+    assert value(long, "loop.attempt_result")["treatment"] == f"condition={'calm ' * 40}"
 
 
 CASES = (

@@ -55,9 +55,7 @@ class Counts:
         """In [0, 1]."""
         if not self.length or not other.length:
             return None
-        few, many = (
-            (self.counts, other.counts) if len(self.counts) <= len(other.counts) else (other.counts, self.counts)
-        )
+        few, many = sorted((self.counts, other.counts), key=len)
         shared = sum([n * many[f] for f, n in few.items() if f in many])
         return min(1.0, shared / (self.length * other.length))
 
@@ -217,6 +215,11 @@ class _Counting:
     """Its vectors of parts of a text add up to that of the text."""
 
     joined = staticmethod(Counts.joined)
+    _count: Callable[[str], dict[Any, int]]
+
+    def embed(self, texts: Sequence[str]) -> list[Counts]:
+        """Return one vector a text."""
+        return [Counts(self._count(text)) for text in texts]
 
 
 class Words(_Counting):
@@ -225,18 +228,14 @@ class Words(_Counting):
     id = "words-1"
     profile = Profile(0.56, 0.96, "shipped")
 
-    def embed(self, texts: Sequence[str]) -> list[Counts]:
-        """Return one vector a text."""
-        return [Counts(self._count(text)) for text in texts]
-
-    def _count(self, text: str) -> dict[str, int]:
+    def _count(self, text: str) -> dict[Any, int]:
         counted: dict[str | tuple[str, ...], int] = Counter(map(_stem_of, _runs(text)))
         # Counting single words first saves a list for each: runs of none or several words are corrected at the end.
         several = [(stems, counted.pop(stems)) for stems in [key for key in counted if type(key) is tuple]]
         for stems, n in several:
             for stem in stems:
                 counted[stem] = counted.get(stem, 0) + n
-        return counted  # type: ignore[return-value]  # no tuple is left
+        return counted
 
 
 class Chars(_Counting):
@@ -245,11 +244,7 @@ class Chars(_Counting):
     id = "chars-1"
     profile = Profile(0.61, 0.85, "shipped")
 
-    def embed(self, texts: Sequence[str]) -> list[Counts]:
-        """Return one vector a text."""
-        return [Counts(self._count(text)) for text in texts]
-
-    def _count(self, text: str) -> Counter[int]:
+    def _count(self, text: str) -> dict[Any, int]:
         counted: Counter[int] = Counter()
         if words := split_words(text):
             data = f" {' '.join(words)} ".encode("utf-8", "replace")

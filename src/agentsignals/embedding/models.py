@@ -28,10 +28,25 @@ BATCH_TEXTS = 32
 _ENDS = 65_536
 
 
-class SentenceModel:
-    """A sentence-transformers model: a folder, or a name on the Hub (`NAME@REVISION` pins it), which is downloaded."""
+class _Model:
+    """A model that embeds texts with words; a text without any has no direction."""
 
     profile = None
+
+    def embed(self, texts: Sequence[str]) -> list[Dense]:
+        """Return one vector a text. EmbedderError when the model is not to be had, or its server fails."""
+        with_words = [n for n, text in enumerate(texts) if split_words(text)]
+        vectors = [Dense(array("f"))] * len(texts)
+        for n, vector in zip(with_words, self._made([texts[n] for n in with_words]), strict=True):
+            vectors[n] = vector
+        return vectors
+
+    def _made(self, texts: list[str]) -> Iterator[Dense]:
+        raise NotImplementedError
+
+
+class SentenceModel(_Model):
+    """A sentence-transformers model: a folder, or a name on the Hub (`NAME@REVISION` pins it), which is downloaded."""
 
     def __init__(self, model: str, tell: Callable[[str], None] | None = None) -> None:
         self._named = model
@@ -42,18 +57,11 @@ class SentenceModel:
         self.id = f"sentence-transformers:{name}"
         self._model: Any = None
 
-    def embed(self, texts: Sequence[str]) -> list[Dense]:
-        """One vector a text. EmbedderError when the package or the model is not to be had."""
-        with_words = [n for n, text in enumerate(texts) if split_words(text)]
-        vectors = [Dense(array("f"))] * len(texts)
-        if not with_words:
-            return vectors
-        rows = self._loaded().encode(
-            [texts[n] for n in with_words], batch_size=BATCH_TEXTS, convert_to_numpy=True, show_progress_bar=False
-        )
-        for n, row in zip(with_words, rows, strict=True):
-            vectors[n] = Dense.of(row.tolist())
-        return vectors
+    def _made(self, texts: list[str]) -> Iterator[Dense]:
+        if texts:
+            options = {"batch_size": BATCH_TEXTS, "convert_to_numpy": True, "show_progress_bar": False}
+            for row in self._loaded().encode(texts, **options):
+                yield Dense.of(row.tolist())
 
     def _loaded(self) -> Any:
         if self._model is None:
@@ -120,13 +128,11 @@ class _Refused(Exception):
         self.wait_s = wait_s
 
 
-class Remote:
+class Remote(_Model):
     """A model behind a server: `MODEL@URL`, or `MODEL` at `$OPENAI_BASE_URL`. The key is `$OPENAI_API_KEY`.
 
     Texts that leave this machine are redacted first; a server on this machine gets them as they are.
     """
-
-    profile = None
 
     def __init__(
         self, named: str, tell: Callable[[str], None] | None = None, wait: Callable[[float], None] = time.sleep
@@ -142,15 +148,17 @@ class Remote:
         self._tell, self._wait = tell, wait
         self._opener = http_opener(not self.leaves)
 
-    def embed(self, texts: Sequence[str]) -> list[Dense]:
-        """One vector a text. EmbedderError when the server can't be reached, refuses, or answers something else."""
-        with_words = [n for n, text in enumerate(texts) if split_words(text)]
-        vectors = [Dense(array("f"))] * len(texts)
-        for batch in _batches(with_words, texts):
-            sent = [redacted_part(texts[n]) if self.leaves else texts[n] for n in batch]
-            for n, vector in zip(batch, self._asked(sent), strict=True):
-                vectors[n] = vector
-        return vectors
+    def _made(self, texts: list[str]) -> Iterator[Dense]:
+        batch: list[str] = []
+        chars = 0
+        for text in texts:
+            if batch and (len(batch) == BATCH_TEXTS_REMOTE or chars + len(text) > BATCH_CHARS):
+                yield from self._asked(batch)
+                batch, chars = [], 0
+            batch.append(redacted_part(text) if self.leaves else text)
+            chars += len(text)
+        if batch:
+            yield from self._asked(batch)
 
     def _asked(self, texts: list[str]) -> list[Dense]:
         if self._tell is not None:
@@ -201,16 +209,3 @@ class Remote:
         if len(vectors) != n or len({len(v.values) for v in vectors}) > 1:
             raise _Refused(f"{len(vectors)} vectors for {n} texts, or of different lengths")
         return vectors
-
-
-def _batches(numbers: list[int], texts: Sequence[str]) -> Iterator[list[int]]:
-    batch: list[int] = []
-    chars = 0
-    for n in numbers:
-        if batch and (len(batch) == BATCH_TEXTS_REMOTE or chars + len(texts[n]) > BATCH_CHARS):
-            yield batch
-            batch, chars = [], 0
-        batch.append(n)
-        chars += len(texts[n])
-    if batch:
-        yield batch

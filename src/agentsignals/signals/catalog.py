@@ -65,24 +65,24 @@ def catalogue() -> dict[str, Signal]:
 def _ordered(names: Collection[str], before: dict[str, Signal]) -> dict[str, Signal]:
     """Append these signals, ordered by path but after their needs, to those before."""
     ordered = dict(before)
+
+    def place(name: str, *above: str) -> None:
+        if name in ordered:
+            return
+        if name in above:
+            raise CatalogError(f"Signals need each other in a circle: {' -> '.join((*above, name))}.", "Break it.")
+        if name not in DECLARED:
+            raise CatalogError(f"{above[-1]} needs {name!r}, which is no signal.", "Needs are named by function name.")
+        signal = DECLARED[name]
+        for need in signal.needs:
+            place(need, *above, name)
+        if signal.scope == "session" and any(ordered[n].scope == "history" for n in signal.needs):
+            signal = msgspec.structs.replace(signal, scope="history")
+        ordered[name] = signal
+
     for name in sorted(names, key=lambda name: DECLARED[name].path):
-        _place(name, ordered, ())
+        place(name)
     return ordered
-
-
-def _place(name: str, ordered: dict[str, Signal], above: tuple[str, ...]) -> None:
-    if name in ordered:
-        return
-    if name in above:
-        raise CatalogError(f"Signals need each other in a circle: {' -> '.join((*above, name))}.", "Break it.")
-    if name not in DECLARED:
-        raise CatalogError(f"{above[-1]} needs {name!r}, which is no signal.", "Needs are named by function name.")
-    for need in DECLARED[name].needs:
-        _place(need, ordered, (*above, name))
-    signal = DECLARED[name]
-    if signal.scope == "session" and any(ordered[n].scope == "history" for n in signal.needs):
-        signal = msgspec.structs.replace(signal, scope="history")
-    ordered[name] = signal
 
 
 def by_path(path: str) -> Signal:

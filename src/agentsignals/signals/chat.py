@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import field
@@ -13,13 +13,7 @@ from agentsignals.model import RULES, Absent, Edit, ToolCall, Turn
 from agentsignals.model.prices import PAID
 from agentsignals.signals import Measured, Row, ratio, signals_with
 from agentsignals.signals.judged import NO_JUDGE, label_detail, label_of, labelled
-from agentsignals.views.session import (
-    FILE_CLASSES,
-    Evidence,
-    SessionView,
-    closing_question,
-    target_file,
-)
+from agentsignals.views.session import FILE_CLASSES, Evidence, SessionView, closing_question, target_file
 from agentsignals.views.working_time import Clock
 from agentsignals.words.agent_lexicon import other_language
 from agentsignals.words.lexicon import clean, corrections, failure_report, head, is_english, rejection
@@ -434,19 +428,19 @@ class _Written:
         path = edit.path
         if path == WHOLE_TREE:
             for written_path in tuple(self._by_path):
-                self._forget(written_path)
+                self.unfollowed += self._taken_out(written_path)
             return
         if edit.op == "delete":
-            self._lose(edit, _lines(self._by_path.pop(path, ())))
+            self._lose(edit, self._taken_out(path))
             return
         if edit.added is None:
             self.unknown += 1
-            self._forget(path)
+            self.unfollowed += self._taken_out(path)
             return
         self.added += edit.added
         at = 1 if edit.whole_file else edit.old_start
         if at is None or edit.start_line is None or edit.removed is None:
-            self._forget(path)
+            self.unfollowed += self._taken_out(path)
             if edit.whole_file and edit.start_line is not None and edit.added:
                 self._by_path[path] = Ranges()
                 self._by_path[path].add(_WrittenLines(1, edit.added, float(edit.added)))
@@ -478,12 +472,8 @@ class _Written:
             self.lost += lines
             self.overwriting.append(edit)
 
-    def _forget(self, path: str) -> None:
-        self.unfollowed += _lines(self._by_path.pop(path, ()))
-
-
-def _lines(spans: Iterable[_WrittenLines]) -> float:
-    return sum([span.lines for span in spans])
+    def _taken_out(self, path: str) -> float:
+        return sum([span.lines for span in self._by_path.pop(path, ())])
 
 
 # `agentsignals attribute REPO` and `scan REPO` leave their results as labels of the sessions they are about.
