@@ -292,14 +292,14 @@ def restore_places(session: Session, raw: Raw) -> None:
     # Edits, labels and checkpoints; those about a missing row are left out.
     calls = {seqs[call.seq]: call for call in session.tool_calls}
     session.edits = [
-        _copied(edit, Edit, seq=call.seq, turn=call.turn, thread=call.thread, call_id=call.call_id)
+        _copied(edit, Edit, seq=made.seq, turn=made.turn, thread=made.thread, call_id=made.call_id)
         for edit in places.edits
-        if (call := calls.get(edit.seq)) is not None
+        if (made := calls.get(edit.seq)) is not None
     ]
     session.edits.sort(key=lambda edit: (edit.seq, edit.hunk))
     for label in places.labels:
-        seq, turn = _rank(label.seq, seqs), _within(label.turn, len(session.turns))
-        if (seq is None, turn is None) == (label.seq is None, label.turn is None):
+        seq, of_turn = _rank(label.seq, seqs), _within(label.turn, len(session.turns))
+        if (seq is None, of_turn is None) == (label.seq is None, label.turn is None):
             label.seq = seq
             session.labels.append(label)
     session.checkpoints = places.checkpoints

@@ -109,6 +109,7 @@ def bash(command: str, ok: bool = True) -> Part:
         ([CREATE, call("Edit", path="new.py"), EDIT], 1, 2),
         ([call("Grep", path="a.py"), EDIT], 0, 1),
         ([call("Read", path="a.py", thread="agent-1"), EDIT], 0, 1),
+        ([BLOCKED], 0, 1),
         ([BLOCKED, READ, EDIT], 1, 2),
         ([call("Edit", path="a.py", status="rejected"), READ, EDIT], 1, 1),
         ([call("Write", path="a.py", status="error", result="File has not been read yet"), EDIT], 0, 2),
