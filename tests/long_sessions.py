@@ -31,43 +31,33 @@ _WORDS = ["round", "tax", "basket", "price", "total", "cache", "retry", "parse",
 def beats(turns: int, chance: random.Random) -> list[Beat]:
     """What happens in a session of so many prompts: some five calls each."""
     made: list[Beat] = []
+
+    def add(kind: Any, wait_s: int, **more: Any) -> None:
+        made.append(Beat(kind=kind, wait_s=wait_s, **more))
+
     for n in range(turns):
         words = " ".join(chance.choices(_WORDS, k=8))
-        made.append(Beat(kind="prompt", wait_s=chance.choice((20, 400, 4_000)), text=chance.choice(_SAYS).format(n=n)))
-        made.append(
-            Beat(
-                kind="think",
-                wait_s=3,
-                text=f"First I look at number {n}: {words}. Wait, I should check the tests again.",
-            )
-        )
+        add("prompt", chance.choice((20, 400, 4_000)), text=chance.choice(_SAYS).format(n=n))
+        add("think", 3, text=f"First I look at number {n}: {words}. Wait, I should check the tests again.")
         path = f"src/part_{chance.randrange(max(turns // 4, 1))}/module.py" if n % 3 else "src/often.py"
-        made.append(
-            Beat(kind="read", wait_s=2, path=path, result="\n".join(f"{i}\tvalue_{i} = {words}" for i in range(5)))
-        )
-        made.append(Beat(kind="search", wait_s=2, text=f"word_{n % 50}", result=f"{path}:12: discount = 0"))
+        add("read", 2, path=path, result="\n".join(f"{i}\tvalue_{i} = {words}" for i in range(5)))
+        add("search", 2, text=f"word_{n % 50}", result=f"{path}:12: discount = 0")
         line = chance.randrange(5, 5 + turns)
         old = f"    value_{n} = compute({line})\n"
         new = old + f"    value_{n} = round_once(value_{n}, {words})\n"
         failed = n % 11 == 0
         told = "String to replace not found in file." if failed else "The file has been updated."
-        made.append(
-            Beat(kind="edit", wait_s=5, path=path, old=old, new=new, start_line=line, result=told, failed=failed)
-        )
-        command = (
-            f"python -m pytest tests/test_{n % 40}.py -q" if n % 2 else f"ls -la src/part_{n} && sed -i s/a/b/ x_{n}"
-        )
+        add("edit", 5, path=path, old=old, new=new, start_line=line, result=told, failed=failed)
+        tests, looks = f"python -m pytest tests/test_{n % 40}.py -q", f"ls -la src/part_{n} && sed -i s/a/b/ x_{n}"
         for again in range(1 + n % 2):
             wrong = n % 3 == 0 and not again
-            made.append(Beat(kind="shell", wait_s=6, command=command, result=f"{n % 9} failed: {words}", failed=wrong))
+            add("shell", 6, command=tests if n % 2 else looks, result=f"{n % 9} failed: {words}", failed=wrong)
         if n % 17 == 3:
-            made.append(Beat(kind="reject", wait_s=5, text="keep the old name", path=path, old="a", new="b"))
+            add("reject", 5, text="keep the old name", path=path, old="a", new="b")
         elif n % 19 == 4:
-            made.append(Beat(kind="interrupt", wait_s=4))
+            add("interrupt", 4)
         else:
-            made.append(
-                Beat(kind="say", wait_s=3, text=f"I changed {path}: {words}. All tests pass now, sorry for number {n}.")
-            )
+            add("say", 3, text=f"I changed {path}: {words}. All tests pass now, sorry for number {n}.")
     return made
 
 
@@ -115,16 +105,8 @@ def _between(record: dict[str, Any], n: int, turns: int) -> list[dict[str, Any]]
         block = {"type": "tool_use", "id": f"more_{n}", "name": name, "input": given}
         result = {"type": "tool_result", "tool_use_id": f"more_{n}", "content": "done"}
         message = {"id": f"m_{n}", "role": "assistant", "model": "claude-sonnet-4-5", "content": [block]}
-        return [
-            {**base, **more, "type": "assistant", "message": message},
-            {
-                **base,
-                **more,
-                "uuid": f"{base['uuid']}+",
-                "type": "user",
-                "message": {"role": "user", "content": [result]},
-            },
-        ]
+        answer = {"uuid": f"{base['uuid']}+", "type": "user", "message": {"role": "user", "content": [result]}}
+        return [{**base, **more, "type": "assistant", "message": message}, {**base, **more, **answer}]
 
     if n % 200 == 7:
         return [{**base, "type": "system", "subtype": "compact_boundary", "compactMetadata": {"preTokens": n}}]
@@ -161,18 +143,10 @@ def _copilot(turns: int, folder: Path, number: int) -> Path:
         elif beat.kind == "interrupt":
             add("abort", at, reason="user initiated")
         else:
-            asked = (
-                []
-                if beat.kind in ("say", "think")
-                else [
-                    {
-                        "toolCallId": f"t{n}",
-                        "name": _COPILOT[beat.kind],
-                        "arguments": _copilot_arguments(beat),
-                        "type": "function",
-                    }
-                ]
-            )
+            asked: list[dict[str, Any]] = []
+            if beat.kind not in ("say", "think"):
+                named = {"toolCallId": f"t{n}", "name": _COPILOT[beat.kind]}
+                asked = [{**named, "arguments": _copilot_arguments(beat), "type": "function"}]
             said = {"content": beat.text if beat.kind == "say" else "", "outputTokens": 90, "apiCallId": f"api{n}"}
             add("assistant.message", at, messageId=f"m{n}", model="claude-sonnet-4-5", toolRequests=asked, **said)
             if asked:

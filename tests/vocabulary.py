@@ -29,26 +29,13 @@ from tests.golden import SAMPLES
 ROOT = Path(__file__).parents[1]
 CORPUS = ROOT.parent / "shared" / "corpus"
 FOLDER = Path(fields.__file__).parent
-OPEN = frozenset(
-    (
-        *(
-            "input",
-            "arguments",
-            "args",
-            "orig_args",
-            "parsedArgs",
-            "parameters",
-            "params",
-            "properties",
-            "input_schema",
-            "kwargs",
-        ),
-        *("toolUseResult", "structuredContent", "structured_content", "response", "rawInput", "rawOutput", "answers"),
-        *("env", "headers", "metadata", "extra", "annotations", "changes", "trackedFileBackups", "permission"),
-        *("tools", "dynamic_tools", "modelUsage", "modelMetrics", "toolTelemetry", "systemPayload"),
-        "replacement_history",
-    )
+_OPEN = (
+    "input arguments args orig_args parsedArgs parameters params properties input_schema kwargs toolUseResult"
+    " structuredContent structured_content response rawInput rawOutput answers env headers metadata extra annotations"
+    " changes trackedFileBackups permission tools dynamic_tools modelUsage modelMetrics toolTelemetry systemPayload"
+    " replacement_history"
 )
+OPEN = frozenset(_OPEN.split())
 """Objects by name whose keys are data, or another program's."""
 EXTENSIONS = {"pi": frozenset(("data", "details"))}
 """The same of one format: what its extensions write."""
