@@ -305,6 +305,16 @@ def test_models_foretell_unseen_tasks_by_the_cause_and_not_by_decoys() -> None:
 
 
 @pytest.mark.slow
+def test_a_model_of_noise_is_shrunk_to_the_base_rate() -> None:
+    """How strongly is chosen by tasks that the model has not seen."""
+    pytest.importorskip("sklearn", reason="scikit-learn, of the extra `drivers`, is not installed")
+    made = analysed(planted.rows(5, World(tasks=24, effect=0.0)), fit=True).models
+    assert made is not None
+    brier = {(s.features, s.model): s.brier for s in made.scores}
+    assert brier["treatment", "logistic"] - brier["base rate", "none"] < 0.0035
+
+
+@pytest.mark.slow
 @pytest.mark.corpus
 def test_real_runs_are_too_few_and_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if not CORPUS.is_dir():

@@ -170,7 +170,7 @@ def read_queries(module: str, **fragments: str) -> dict[str, dict[str, str]]:
 
 
 def declared(kind: str, name: str) -> dict[str, Any]:
-    """What the `.sql` file of its module says of a study, finding, table or chart; empty where it says nothing."""
+    """Return the fields that a `.sql` file declares for a study, finding, table or chart; empty if it declares none."""
     return dict(_declared.get((kind, name), {}))
 
 
