@@ -7,7 +7,7 @@ from importlib import import_module
 
 from agentsignals.repositories.weakness_rules.rule import Rule
 
-_PACKS = ("python", "javascript", "compiled", "text")
+_PACKS = ("python", "text")
 
 
 @cache

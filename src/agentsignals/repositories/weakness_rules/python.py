@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from agentsignals.repositories.weakness_rules.rule import Rule, Span, Text, piles_up, rule
+from agentsignals.repositories.weakness_rules.rule import Span, Text, piles_up, rule
 
 _FROM_OUTSIDE = frozenset(
     ("args", "form", "json", "values", "files", "cookies", "headers", "query_params", "path_params", "data", "GET",
@@ -70,7 +70,7 @@ class Module:
             waiting.extend((child, scope) for child in ast.iter_child_nodes(node))
         for call, scope in calls:
             self.calls.append(Call(call, self.name_of(call.func), scope))
-        self.imported = set(self._names.values())
+        self._libraries = {name.split(".")[0] for name in self._names.values()}
 
     def _keep(self, node: ast.AST, scope: int) -> None:
         if isinstance(node, ast.Import):
@@ -100,6 +100,14 @@ class Module:
         else:
             parts.append("")
         return ".".join(reversed(parts))
+
+    def last_name(self, node: ast.expr) -> str:
+        """`run` for `sp.run`."""
+        return self.name_of(node).rpartition(".")[2]
+
+    def imports(self, library: str) -> bool:
+        """Return whether the module imports a library, or something of it."""
+        return library in self._libraries
 
     def named(self, *names: str) -> Iterator[Call]:
         """Calls of these full names; a name that begins with a dot is any method called so."""
@@ -228,214 +236,103 @@ def module_of(text: str) -> Module | None:
             return None
 
 
-RULES: list[Rule] = []
+Look = Callable[[Module], Iterator[ast.AST]]
+"""Yields the nodes of a parsed module that are weak."""
 
 
-def tree_rule(
-    rule_id: str, rating: str, message: str, version: int = 1
-) -> Callable[[Callable[[Module], Iterator[ast.AST]]], Callable[[Module], Iterator[ast.AST]]]:
-    """Declare the decorated function a rule: it yields the nodes of a parsed module that are weak."""
+def _calls(names: str, is_weak: Callable[[Module, Call], bool]) -> Look:
+    """The calls of these names (all calls for none) for which the condition holds."""
 
-    def declare(look: Callable[[Module], Iterator[ast.AST]]) -> Callable[[Module], Iterator[ast.AST]]:
-        def find(text: Text) -> Iterator[Span]:
-            module = module_of(text.text)
-            for node in look(module) if module is not None else ():  # a file that can't be parsed has none
-                line = getattr(node, "lineno", 1)
-                end = getattr(node, "end_lineno", None) or line
-                begin = text.offset_of(line)
-                stop = text.text.find("\n", text.offset_of(end))
-                yield begin, stop if stop >= 0 else len(text.text)
+    def look(module: Module) -> Iterator[ast.AST]:
+        calls = module.named(*names.split()) if names else module.calls
+        return (call.node for call in calls if is_weak(module, call))
 
-        RULES.append(rule(rule_id, rating, message, ("python",), find, version))
-        return look
-
-    return declare
+    return look
 
 
-# Python: what is run, asked and opened.
+def _first_varies(_: Module, call: Call) -> bool:
+    return call.first is not None and not is_fixed(call.first)
 
-_RUNNERS = tuple(f"subprocess.{name}" for name in ("run", "call", "check_call", "check_output", "Popen"))
-_SHELLS = ("os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "commands.getoutput",
-           "asyncio.create_subprocess_shell")  # fmt: skip
+
+def _shell_varies(_: Module, call: Call) -> bool:
+    command = call.argument("args", 0)
+    return call.is_set("shell", True) and command is not None and not is_fixed(command)
+
+
 _SQL = re.compile(r"\s{0,20}(?:select|insert|update|delete|replace|create|drop|alter|with|truncate|merge)\b", re.I)
-_OPENERS = ("open", "io.open", "os.open", "os.remove", "os.unlink", "os.path.join", "pathlib.Path", "flask.send_file",
-            "shutil.copy", "shutil.rmtree", "codecs.open", ".joinpath")  # fmt: skip
-_HTTP = tuple(f"{lib}.{verb}" for lib in ("requests", "httpx") for verb in ("get", "post", "put", "head", "request"))
 
 
-@tree_rule("py-shell-true", "CWE-78 high medium", "A command that is not constant goes through a shell.")
-def _shell_true(module: Module) -> Iterator[ast.AST]:
-    for call in module.named(*_RUNNERS):
-        command = call.argument("args", 0)
-        if call.is_set("shell", True) and command is not None and not is_fixed(command):
-            yield call.node
+def _sql_is_built(module: Module, call: Call) -> bool:
+    return module.is_built(call.first, call.scope) and bool(_SQL.match(module.text_of(call.first, call.scope)))
 
 
-@tree_rule("py-os-system", "CWE-78 high medium", "A command that is not constant goes through a shell.")
-def _system(module: Module) -> Iterator[ast.AST]:
-    for call in module.named(*_SHELLS):
-        if call.first is not None and not is_fixed(call.first):
-            yield call.node
+def _path_is_requested(module: Module, call: Call) -> bool:
+    if not any(module.is_from_request(argument, call.scope) for argument in call.node.args):
+        return False
+    names = (getattr(part, "attr", None) or getattr(part, "id", None) for part in ast.walk(call.node))
+    return not any(name in ("secure_filename", "basename", "safe_join", "int", "uuid") for name in names)
 
 
-@tree_rule("py-eval", "CWE-95 high medium", "A text that is not constant is run as code.")
-def _evaluated(module: Module) -> Iterator[ast.AST]:
-    for call in module.named("eval", "exec", "builtins.eval", "builtins.exec"):
-        if call.first is not None and not is_fixed(call.first):
-            yield call.node
+def _url_is_requested(module: Module, call: Call) -> bool:
+    return module.is_from_request(call.argument("url", 0), call.scope)
 
 
-@tree_rule("py-sql-built", "CWE-89 high medium", "SQL is put together from values; pass them as parameters.", version=2)
-def _sql(module: Module) -> Iterator[ast.AST]:
-    for call in module.named(".execute", ".executemany", ".executescript", ".raw", "sqlalchemy.text", ".read_sql"):
-        if module.is_built(call.first, call.scope) and _SQL.match(module.text_of(call.first, call.scope)):
-            yield call.node
+def _is_unfiltered_tar(module: Module, call: Call) -> bool:
+    return module.imports("tarfile") and call.argument("filter") is None and "zip" not in call.name.lower()
 
 
-@tree_rule("py-path-from-request", "CWE-22 high high", "The sender of a request chooses a path.")
-def _path(module: Module) -> Iterator[ast.AST]:
-    for call in module.named(*_OPENERS):
-        if any(module.is_from_request(argument, call.scope) for argument in call.node.args) and not _is_made_safe(
-            call.node
-        ):
-            yield call.node
+def _any_scheme(module: Module, call: Call) -> bool:
+    url = call.argument("url", 0)
+    if url is None or is_fixed(url) or module.is_from_request(url, call.scope):
+        return False
+    if isinstance(url, ast.Call) or (isinstance(url, ast.Name) and url.id in ("req", "request")):
+        return False
+    return not module.text_of(url, call.scope).startswith(("http://", "https://"))
 
 
-def _is_made_safe(node: ast.AST) -> bool:
-    safe = ("secure_filename", "basename", "safe_join", "int", "uuid")
-    names = (getattr(part, "attr", None) or getattr(part, "id", None) for part in ast.walk(node))
-    return any(name in safe for name in names)
+def _is_world_writable(_: Module, call: Call) -> bool:
+    arguments = [*call.node.args, *(k.value for k in call.node.keywords)]
+    values = [argument.value for argument in arguments if isinstance(argument, ast.Constant)]
+    return any(type(value) is int and value & 0o002 and 0o100 <= value <= 0o7777 for value in values)
 
 
-@tree_rule(
-    "py-tar-extract-all",
-    "CWE-22 medium medium",
-    "Members of an archive may lie outside the folder; give a filter.",
-)
-def _extract_all(module: Module) -> Iterator[ast.AST]:
-    if not any(name.split(".")[0] == "tarfile" for name in module.imported):
-        return
-    for call in module.named(".extractall"):
-        if call.argument("filter") is None and "zip" not in call.name.lower():
-            yield call.node
+def _decodes_foreign_data(module: Module, call: Call) -> bool:
+    first = call.first
+    # Encoded in the same expression, nobody else chose the value.
+    is_own_copy = isinstance(first, ast.Call) and module.last_name(first.func) == "dumps"
+    return first is not None and not is_fixed(first) and not is_own_copy
 
 
-@tree_rule("py-url-from-request", "CWE-918 high high", "The sender of a request chooses an address to fetch.")
-def _url_from_request(module: Module) -> Iterator[ast.AST]:
-    for call in module.named(*_HTTP, "urllib.request.urlopen"):
-        if module.is_from_request(call.argument("url", 0), call.scope):
-            yield call.node
+def _has_unsafe_loader(module: Module, call: Call) -> bool:
+    loader = call.argument("Loader", 1)
+    name = module.last_name(loader) if loader is not None else ""
+    return call.name == "yaml.unsafe_load" or name not in ("SafeLoader", "CSafeLoader", "BaseLoader", "CBaseLoader")
 
 
-@tree_rule("py-urlopen-any-scheme", "CWE-939 low low", "An address that is not constant may name a local file.")
-def _any_scheme(module: Module) -> Iterator[ast.AST]:
-    for call in module.named("urllib.request.urlopen", "urllib.request.urlretrieve"):
-        url = call.argument("url", 0)
-        if url is None or is_fixed(url) or module.is_from_request(url, call.scope):
-            continue
-        if not module.text_of(url, call.scope).startswith(("http://", "https://")) and not (
-            isinstance(url, ast.Call) or (isinstance(url, ast.Name) and url.id in ("req", "request"))
-        ):
-            yield call.node
+def _is_weak_hash(_: Module, call: Call) -> bool:
+    kind = call.first
+    if call.name == "hashlib.new" and not (
+        isinstance(kind, ast.Constant) and str(kind.value).lower() in ("md5", "md4", "sha1", "sha")
+    ):
+        return False
+    return not call.is_set("usedforsecurity", False)
 
 
-@tree_rule("py-open-redirect", "CWE-601 medium high", "The sender of a request chooses where it leads.")
-def _redirected(module: Module) -> Iterator[ast.AST]:
-    names = ("flask.redirect", "django.shortcuts.redirect", "django.http.HttpResponseRedirect", "redirect",
-             "starlette.responses.RedirectResponse", "fastapi.responses.RedirectResponse")  # fmt: skip
-    for call in module.named(*names):
-        if module.is_from_request(call.argument("url", 0), call.scope):
-            yield call.node
+def _is_weak_cipher(module: Module, call: Call) -> bool:
+    parts = call.name.split(".")
+    if parts[0] in ("Crypto", "Cryptodome") and parts[-1] == "new":
+        modes = {module.last_name(a) for a in call.node.args}
+        return bool({"DES", "DES3", "ARC2", "ARC4", "Blowfish"} & set(parts)) or "MODE_ECB" in modes
+    return parts[0] == "cryptography" and parts[-1] in ("TripleDES", "ARC4", "Blowfish", "ECB", "IDEA", "CAST5")
 
 
-@tree_rule("py-debug-server", "CWE-489 medium high", "The debugger of the web server runs anybody's code.")
-def _debug_server(module: Module) -> Iterator[ast.AST]:
-    if not any(name.split(".")[0] == "flask" for name in module.imported):
-        return
-    for call in module.named(".run"):
-        if call.is_set("debug", True):
-            yield call.node
-
-
-@tree_rule("py-mktemp", "CWE-377 medium high", "Another process can take the name before the file is made.")
-def _temporary(module: Module) -> Iterator[ast.AST]:
-    yield from (call.node for call in module.named("tempfile.mktemp"))
-
-
-@tree_rule("py-world-writable", "CWE-732 medium high", "Everybody may write here.")
-def _mode(module: Module) -> Iterator[ast.AST]:
-    for call in module.named("os.chmod", "os.fchmod", ".chmod"):
-        arguments = [*call.node.args, *(k.value for k in call.node.keywords)]
-        for argument in arguments:
-            value = argument.value if isinstance(argument, ast.Constant) else None
-            if type(value) is int and value & 0o002 and 0o100 <= value <= 0o7777:
-                yield call.node
-
-
-# Python: what is decoded, hashed, encrypted, trusted and shown.
-
-_ENCODINGS = ("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "marshal")
-_DECODERS = (
-    *(f"{lib}.{verb}" for lib in _ENCODINGS for verb in ("load", "loads", "Unpickler")),
-    "shelve.open",
-    "joblib.load",
-    "pandas.read_pickle",
-    "jsonpickle.decode",
-)
-_SAFE_LOADERS = frozenset(("SafeLoader", "CSafeLoader", "BaseLoader", "CBaseLoader"))
 _GUARDED = re.compile(r"token|secret|passw|otp|nonce|session_?id|api_?key|salt|csrf", re.I)
-_RE = tuple(f"re.{name}" for name in ("compile", "match", "search", "fullmatch", "sub", "findall", "split", "finditer"))
-_HTTP_PYTHON_DATA = ("requests.", "httpx.", "aiohttp.")
+_RANDOM = frozenset(
+    f"random.{n}" for n in ("random", "randint", "choice", "choices", "randrange", "getrandbits", "sample")
+)
 
 
-@tree_rule("py-unsafe-decoder", "CWE-502 high low", "Decoding runs code that the data names.")
-def _decoded(module: Module) -> Iterator[ast.AST]:
-    for call in module.named(*_DECODERS):
-        if call.first is not None and not is_fixed(call.first) and not _is_own_copy(module, call.first):
-            yield call.node
-
-
-def _is_own_copy(module: Module, node: ast.expr) -> bool:
-    """Return whether the value was encoded in the same expression, so that nobody else chose it."""
-    return isinstance(node, ast.Call) and module.name_of(node.func).rpartition(".")[2] == "dumps"
-
-
-@tree_rule("py-unsafe-yaml", "CWE-502 high high", "This loader makes objects that the document names.")
-def _yaml(module: Module) -> Iterator[ast.AST]:
-    for call in module.named("yaml.load", "yaml.load_all", "yaml.unsafe_load", "yaml.full_load_all"):
-        loader = call.argument("Loader", 1)
-        name = module.name_of(loader).rpartition(".")[2] if loader is not None else ""
-        if call.name == "yaml.unsafe_load" or name not in _SAFE_LOADERS:
-            yield call.node
-
-
-@tree_rule("py-weak-hash", "CWE-328 low low", "MD5 and SHA-1 hold against nobody who looks for a collision.")
-def _weak_hash(module: Module) -> Iterator[ast.AST]:
-    for call in module.named("hashlib.md5", "hashlib.sha1", "hashlib.new", "Crypto.Hash.MD5.new", "Crypto.Hash.SHA.new",
-                             "cryptography.hazmat.primitives.hashes.MD5"):  # fmt: skip
-        if call.is_set("usedforsecurity", False):
-            continue
-        if call.name == "hashlib.new":
-            kind = call.first
-            if not (isinstance(kind, ast.Constant) and str(kind.value).lower() in ("md5", "md4", "sha1", "sha")):
-                continue
-        yield call.node
-
-
-@tree_rule("py-weak-cipher", "CWE-327 high high", "This cipher or mode is broken.")
-def _weak_cipher(module: Module) -> Iterator[ast.AST]:
-    for call in module.calls:
-        parts = call.name.split(".")
-        if parts[0] in ("Crypto", "Cryptodome") and parts[-1] == "new":
-            modes = {module.name_of(a).rpartition(".")[2] for a in call.node.args}
-            if {"DES", "DES3", "ARC2", "ARC4", "Blowfish"} & set(parts) or "MODE_ECB" in modes:
-                yield call.node
-        elif parts[0] == "cryptography" and parts[-1] in ("TripleDES", "ARC4", "Blowfish", "ECB", "IDEA", "CAST5"):
-            yield call.node
-
-
-@tree_rule("py-guessable-secret", "CWE-338 medium medium", "A secret is made of numbers that can be guessed.")
-def _weak_random(module: Module) -> Iterator[ast.AST]:
+def _guessable_secrets(module: Module) -> Iterator[ast.AST]:
     reported: set[int] = set()
     for name, value, statement in module.assigned:
         if id(statement) in reported or not _GUARDED.search(name):  # a statement may give its value to many names
@@ -445,15 +342,9 @@ def _weak_random(module: Module) -> Iterator[ast.AST]:
             yield statement
 
 
-_RANDOM = frozenset(
-    f"random.{n}" for n in ("random", "randint", "choice", "choices", "randrange", "getrandbits", "sample")
-)
-
-
-@tree_rule("py-unverified-tls", "CWE-295 high high", "The other side's certificate is not checked.")
 def _unverified(module: Module) -> Iterator[ast.AST]:
     for call in module.calls:
-        asks = call.name.startswith(_HTTP_PYTHON_DATA) or "session" in call.name.lower()
+        asks = call.name.startswith(("requests.", "httpx.", "aiohttp.")) or "session" in call.name.lower()
         off = call.is_set("verify_ssl", False) or (asks and call.is_set("verify", False))
         if off or call.name == "ssl._create_unverified_context":
             yield call.node
@@ -467,83 +358,138 @@ def _is_false(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is False
 
 
-@tree_rule("py-any-host-key", "CWE-295 medium high", "Any host key is taken.")
-def _any_host_key(module: Module) -> Iterator[ast.AST]:
-    for call in module.named(".set_missing_host_key_policy"):
-        policy = call.first.func if isinstance(call.first, ast.Call) else call.first
-        if policy is not None and module.name_of(policy).rpartition(".")[2] in ("AutoAddPolicy", "WarningPolicy"):
-            yield call.node
+def _takes_any_host_key(module: Module, call: Call) -> bool:
+    policy = call.first.func if isinstance(call.first, ast.Call) else call.first
+    return policy is not None and module.last_name(policy) in ("AutoAddPolicy", "WarningPolicy")
 
 
-@tree_rule("py-unsigned-token", "CWE-347 high high", "The token's signature is not checked.")
-def _unsigned(module: Module) -> Iterator[ast.AST]:
-    for call in module.named("jwt.decode"):
-        options = call.argument("options")
-        off = isinstance(options, ast.Dict) and any(
+def _is_unsigned(_: Module, call: Call) -> bool:
+    options = call.argument("options")
+    return call.is_set("verify", False) or (
+        isinstance(options, ast.Dict)
+        and any(
             isinstance(key, ast.Constant) and key.value == "verify_signature" and _is_false(value)
             for key, value in zip(options.keys, options.values, strict=True)
         )
-        if off or call.is_set("verify", False):
-            yield call.node
+    )
 
 
-@tree_rule("py-xml-entities", "CWE-611 medium high", "A document can name files that are read into it.")
-def _entities(module: Module) -> Iterator[ast.AST]:
-    for call in module.named("lxml.etree.XMLParser", "lxml.etree.iterparse"):
-        if call.is_set("resolve_entities", True) or call.is_set("no_network", False):
-            yield call.node
+def _reads_entities(_: Module, call: Call) -> bool:
+    return call.is_set("resolve_entities", True) or call.is_set("no_network", False)
 
 
-@tree_rule(
-    "py-unescaped-markup", "CWE-79 medium medium", "A text with values in it is taken for safe markup.", version=2
-)
+def _first_is_put_in(module: Module, call: Call) -> bool:
+    return module.is_built(call.first, call.scope) or module.is_from_request(call.first, call.scope)
+
+
 def _unescaped(module: Module) -> Iterator[ast.AST]:
-    for call in module.named("markupsafe.Markup", "flask.Markup", "django.utils.safestring.mark_safe"):
-        if module.is_built(call.first, call.scope) or module.is_from_request(call.first, call.scope):
-            yield call.node
-    for call in module.named("jinja2.Environment"):
-        if call.is_set("autoescape", False):
-            yield call.node
+    yield from _calls("markupsafe.Markup flask.Markup django.utils.safestring.mark_safe", _first_is_put_in)(module)
+    yield from _calls("jinja2.Environment", lambda _, call: call.is_set("autoescape", False))(module)
 
 
-@tree_rule("py-template-built", "CWE-1336 high medium", "Values become part of a template, which is code.", version=2)
-def _template(module: Module) -> Iterator[ast.AST]:
-    for call in module.named("flask.render_template_string", "jinja2.Template", "mako.template.Template"):
-        if module.is_built(call.first, call.scope) or module.is_from_request(call.first, call.scope):
-            yield call.node
+def _format_is_requested(module: Module, call: Call) -> bool:
+    receiver = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
+    return receiver is not None and not is_text(receiver) and module.is_from_request(receiver, call.scope)
 
 
-@tree_rule("py-format-from-request", "CWE-134 medium medium", "The sender of a request chooses a format text.")
-def _format(module: Module) -> Iterator[ast.AST]:
-    for call in module.named(".format", ".format_map"):
-        receiver = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
-        if receiver is None or is_text(receiver):
-            continue
-        if module.is_from_request(receiver, call.scope):
-            yield call.node
+def _fields_are_requested(module: Module, call: Call) -> bool:
+    """In calls that fill the fields of a stored object: methods for that, and what is named as a class."""
+    last = call.name.rpartition(".")[2]
+    return (
+        last[:1].isupper() or last in ("create", "update", "update_or_create", "get_or_create", "insert", "setattr")
+    ) and any(k.arg is None and module.is_from_request(k.value, call.scope) for k in call.node.keywords)
 
 
-_FILLING = frozenset(("create", "update", "update_or_create", "get_or_create", "insert", "setattr"))
-"""Methods that fill the fields of a stored object, as class names do."""
+def _pattern_piles_up(_: Module, call: Call) -> bool:
+    first = call.first
+    return isinstance(first, ast.Constant) and isinstance(first.value, str) and piles_up(first.value)
 
 
-@tree_rule("py-mass-assignment", "CWE-915 medium medium", "The sender of a request chooses which fields are set.")
-def _mass_assigned(module: Module) -> Iterator[ast.AST]:
-    for call in module.calls:
-        last = call.name.rpartition(".")[2]
-        if not last[:1].isupper() and last not in _FILLING:
-            continue
-        for keyword in call.node.keywords:
-            if keyword.arg is None and module.is_from_request(keyword.value, call.scope):
-                yield call.node
-                break
+def _in(module: str, names: str) -> str:
+    return " ".join(f"{module}.{name}" for name in names.split())
 
 
-@tree_rule(
-    "py-slow-pattern", "CWE-1333 medium medium", "A repetition of a repetition: some texts take exponential time."
+_HTTP = " ".join(_in(library, "get post put head request") for library in ("requests", "httpx"))
+_DECODERS = " ".join(
+    _in(library, "load loads Unpickler")
+    for library in ("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "marshal")
 )
-def _slow_pattern(module: Module) -> Iterator[ast.AST]:
-    for call in module.named(*_RE):
-        first = call.first
-        if isinstance(first, ast.Constant) and isinstance(first.value, str) and piles_up(first.value):
-            yield call.node
+# fmt: off
+_TABLE: tuple[tuple[str, str, str, Look], ...] = (
+    # What is run, asked and opened.
+    ("py-shell-true", "CWE-78 high medium", "A command that is not constant goes through a shell.",
+     _calls(_in("subprocess", "run call check_call check_output Popen"), _shell_varies)),
+    ("py-os-system", "CWE-78 high medium", "A command that is not constant goes through a shell.",
+     _calls("os.system os.popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput"
+            " asyncio.create_subprocess_shell", _first_varies)),
+    ("py-eval", "CWE-95 high medium", "A text that is not constant is run as code.",
+     _calls("eval exec builtins.eval builtins.exec", _first_varies)),
+    ("py-sql-built", "CWE-89 high medium", "SQL is put together from values; pass them as parameters.",
+     _calls(".execute .executemany .executescript .raw sqlalchemy.text .read_sql", _sql_is_built)),
+    ("py-path-from-request", "CWE-22 high high", "The sender of a request chooses a path.",
+     _calls("open io.open os.open os.remove os.unlink os.path.join pathlib.Path flask.send_file shutil.copy"
+            " shutil.rmtree codecs.open .joinpath", _path_is_requested)),
+    ("py-tar-extract-all", "CWE-22 medium medium", "Members of an archive may lie outside the folder; give a filter.",
+     _calls(".extractall", _is_unfiltered_tar)),
+    ("py-url-from-request", "CWE-918 high high", "The sender of a request chooses an address to fetch.",
+     _calls(f"{_HTTP} urllib.request.urlopen", _url_is_requested)),
+    ("py-urlopen-any-scheme", "CWE-939 low low", "An address that is not constant may name a local file.",
+     _calls("urllib.request.urlopen urllib.request.urlretrieve", _any_scheme)),
+    ("py-open-redirect", "CWE-601 medium high", "The sender of a request chooses where it leads.",
+     _calls("flask.redirect django.shortcuts.redirect django.http.HttpResponseRedirect redirect"
+            " starlette.responses.RedirectResponse fastapi.responses.RedirectResponse", _url_is_requested)),
+    ("py-debug-server", "CWE-489 medium high", "The debugger of the web server runs anybody's code.",
+     _calls(".run", lambda module, call: module.imports("flask") and call.is_set("debug", True))),
+    ("py-mktemp", "CWE-377 medium high", "Another process can take the name before the file is made.",
+     _calls("tempfile.mktemp", lambda _module, _call: True)),
+    ("py-world-writable", "CWE-732 medium high", "Everybody may write here.",
+     _calls("os.chmod os.fchmod .chmod", _is_world_writable)),
+    # What is decoded, hashed, encrypted, trusted and shown.
+    ("py-unsafe-decoder", "CWE-502 high low", "Decoding runs code that the data names.",
+     _calls(f"{_DECODERS} shelve.open joblib.load pandas.read_pickle jsonpickle.decode", _decodes_foreign_data)),
+    ("py-unsafe-yaml", "CWE-502 high high", "This loader makes objects that the document names.",
+     _calls("yaml.load yaml.load_all yaml.unsafe_load yaml.full_load_all", _has_unsafe_loader)),
+    ("py-weak-hash", "CWE-328 low low", "MD5 and SHA-1 hold against nobody who looks for a collision.",
+     _calls("hashlib.md5 hashlib.sha1 hashlib.new Crypto.Hash.MD5.new Crypto.Hash.SHA.new"
+            " cryptography.hazmat.primitives.hashes.MD5", _is_weak_hash)),
+    ("py-weak-cipher", "CWE-327 high high", "This cipher or mode is broken.", _calls("", _is_weak_cipher)),
+    ("py-guessable-secret", "CWE-338 medium medium", "A secret is made of numbers that can be guessed.",
+     _guessable_secrets),
+    ("py-unverified-tls", "CWE-295 high high", "The other side's certificate is not checked.", _unverified),
+    ("py-any-host-key", "CWE-295 medium high", "Any host key is taken.",
+     _calls(".set_missing_host_key_policy", _takes_any_host_key)),
+    ("py-unsigned-token", "CWE-347 high high", "The token's signature is not checked.",
+     _calls("jwt.decode", _is_unsigned)),
+    ("py-xml-entities", "CWE-611 medium high", "A document can name files that are read into it.",
+     _calls("lxml.etree.XMLParser lxml.etree.iterparse", _reads_entities)),
+    ("py-unescaped-markup", "CWE-79 medium medium", "A text with values in it is taken for safe markup.", _unescaped),
+    ("py-template-built", "CWE-1336 high medium", "Values become part of a template, which is code.",
+     _calls("flask.render_template_string jinja2.Template mako.template.Template", _first_is_put_in)),
+    ("py-format-from-request", "CWE-134 medium medium", "The sender of a request chooses a format text.",
+     _calls(".format .format_map", _format_is_requested)),
+    ("py-mass-assignment", "CWE-915 medium medium", "The sender of a request chooses which fields are set.",
+     _calls("", _fields_are_requested)),
+    ("py-slow-pattern", "CWE-1333 medium medium", "A repetition of a repetition: some texts take exponential time.",
+     _calls(_in("re", "compile match search fullmatch sub findall split finditer"), _pattern_piles_up)),
+)
+# fmt: on
+_VERSIONS = {"py-sql-built": 2, "py-unescaped-markup": 2, "py-template-built": 2}
+
+
+def _lines_of(look: Look) -> Callable[[Text], Iterator[Span]]:
+    """The whole lines of the nodes that are weak; none of a file that can't be parsed."""
+
+    def find(text: Text) -> Iterator[Span]:
+        module = module_of(text.text)
+        for node in look(module) if module is not None else ():
+            line = getattr(node, "lineno", 1)
+            stop = text.text.find("\n", text.offset_of(getattr(node, "end_lineno", None) or line))
+            yield text.offset_of(line), stop if stop >= 0 else len(text.text)
+
+    return find
+
+
+RULES = tuple(
+    rule(rule_id, rating, message, ("python",), _lines_of(look), _VERSIONS.get(rule_id, 1))
+    for rule_id, rating, message, look in _TABLE
+)

@@ -101,13 +101,12 @@ def rule(  # noqa: PLR0913  (the columns of the table of rules)
     )
 
 
-def matching(  # noqa: PLR0913  (conditions of one pattern, by keyword)
+def matching(
     pattern: str,
     *,
     needs: tuple[str, ...] = (),
     unless: str | None = None,
     path: str | None = None,
-    flags: int = 0,
     in_comments: bool = False,
 ) -> Callable[[Text], Iterator[Span]]:
     """Places that a pattern matches. `needs`: words one of which must be in the file, which is quick to see;
@@ -115,8 +114,8 @@ def matching(  # noqa: PLR0913  (conditions of one pattern, by keyword)
 
     Repetitions in patterns are bounded, so that a file takes time in proportion to its length.
     """
-    wanted = re.compile(pattern, flags)
-    against = re.compile(unless, flags) if unless else None
+    wanted = re.compile(pattern)
+    against = re.compile(unless) if unless else None
     of = re.compile(path) if path else None
 
     def find(text: Text) -> Iterator[Span]:
