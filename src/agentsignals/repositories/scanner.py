@@ -1,4 +1,5 @@
-"""Which language a file is in, and what kind of place it lies in: by its path alone, as lines are counted, too."""
+"""What a scanner is: files in, findings out; and the language and kind of place of a file, by its path alone. It knows
+no repository, no commit and no author."""
 
 from __future__ import annotations
 
@@ -54,8 +55,6 @@ def place_of(path: str) -> Place:
         return "vendored"
     return "test" if _TEST.search(path) else "code"
 
-
-# What a scanner is: files in, findings out. It knows no repository, no commit and no author.
 
 Level = Literal["low", "medium", "high"]
 _AROUND = 2

@@ -1,7 +1,5 @@
-"""The weakness that each of ruff's S rules is about, which its output does not name (MITRE's list, by title).
-
-Rules without an entry are about robustness (`assert`, swallowed exceptions), or about an import alone.
-"""
+"""The scanners by name: our own rules, in this process, and programs of others that are installed (bandit, ruff's S
+rules, semgrep)."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,7 +20,7 @@ from agentsignals.errors import ScanError, UsageError
 from agentsignals.repositories.scanner import Level, ScanFinding, Scanned, Scanner, SourceFile, language_of, marked
 from agentsignals.repositories.weakness_rules import rules, rules_for
 from agentsignals.repositories.weakness_rules.python import module_of
-from agentsignals.repositories.weakness_rules.rule import Rule, Text
+from agentsignals.repositories.weakness_rules.rule import Text
 
 _RULES_OF = {
     "CWE-78": "S602 S603 S604 S605 S606 S607 S609 S601 S404",
@@ -47,12 +45,9 @@ _RULES_OF = {
     "CWE-732": "S103",
     "CWE-939": "S310",
 }
-CWE_OF = {rule: cwe for cwe, rules in _RULES_OF.items() for rule in rules.split()}
-
-
-# Scanners that are programs of others, run when they are installed: bandit, ruff's S rules, semgrep.
-#
-# Files are written into a folder of their own; nothing of a repository is run, and none of its settings is read.
+_CWE_OF = {rule: cwe for cwe, rules in _RULES_OF.items() for rule in rules.split()}
+"""The weakness that each of ruff's S rules is about, which its output does not name (MITRE's list, by title). Rules
+without an entry are about robustness (`assert`, swallowed exceptions), or about an import alone."""
 
 _SECONDS = 900
 _LEVELS: dict[str, Level] = {
@@ -67,7 +62,10 @@ def level(severity: object) -> Level:
 
 
 class Program:
-    """A scanner that is a program. `config`: a file or folder of rules, for those that take one."""
+    """A scanner that is a program. `config`: a file or folder of rules, for those that take one.
+
+    Files are written into a folder of their own; nothing of a repository is run, and none of its settings is read.
+    """
 
     at_once = 500
 
@@ -81,10 +79,14 @@ class Program:
                 f"The program {name} is not installed.", f"`pip install {name}`, or scan with `--scanner rules`."
             )
         self._path = path
-        output = _output([self._path, "--version"], None)
+        output = self._run(["--version"], None)
         self.version = " ".join(output.decode("utf-8", "replace").split("\n")[0].split())[:40]
-        if config is not None:
-            self.version += f" {_hash_of(config)}"
+        if config is not None:  # the rule set is a part of the version: a file, or all files of a folder
+            files = sorted(p for p in config.rglob("*") if p.is_file()) if config.is_dir() else [config]
+            hasher = hashlib.blake2b(digest_size=6)
+            for file in files:
+                hasher.update(file.name.encode() + b"\0" + file.read_bytes())
+            self.version += f" {hasher.hexdigest()}"
 
     def takes(self, path: str) -> bool:
         language = language_of(path)
@@ -95,46 +97,51 @@ class Program:
             root = Path(folder).resolve()
             (root / ".semgrepignore").touch()  # without it semgrep leaves out tests and more of its own accord
             names = {_written(root, n, file): n for n, file in enumerate(files)}
+            output = self._run([*_ARGUMENTS[self.id], *self._config_words(), str(root)], root, accepted=(0, 1))
             findings: dict[int, list[ScanFinding]] = defaultdict(list)
             lines = [file.data.decode("utf-8", "replace").splitlines() for file in files]
-            for path, finding in self._output_of(root):
+            try:
+                found = list(_READERS[self.id](msgspec.json.decode(output)))
+            except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as unlike:
+                raise ScanError(
+                    f"{self.id} answered what is not understood: {unlike!r}.", "Is it a newer version?"
+                ) from None
+            for path, finding in found:
                 n = names.get(path)
                 if n is not None:
                     findings[n].append(marked(finding, lines[n]))
             return [Scanned(sorted(findings[n], key=lambda f: (f.line, f.rule))) for n in range(len(files))]
 
-    def _output_of(self, root: Path) -> list[tuple[str, ScanFinding]]:
-        output = _output([self._path, *self._words(root)], root, accepted=(0, 1))
+    def _config_words(self) -> list[str]:
+        return ["--config", str(self._config)] if self._config is not None else []
+
+    def _run(self, words: list[str], folder: Path | None, accepted: tuple[int, ...] = (0,)) -> bytes:
+        name = Path(self._path).name
         try:
-            return _READERS[self.id](msgspec.json.decode(output))
-        except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as unlike:
-            raise ScanError(
-                f"{self.id} answered what is not understood: {unlike!r}.", "Is it a newer version?"
-            ) from None
+            done = subprocess.run(  # noqa: S603  (no shell; the words are ours and the names of files we wrote)
+                [self._path, *words],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_SECONDS,
+                cwd=folder,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise ScanError(f"{name} took more than {_SECONDS} s.", "Scan with fewer rules.") from None
+        except OSError as problem:
+            raise ScanError(f"{name} can't be run: {problem.strerror}.", "Install it again.") from None
+        if done.returncode not in accepted:
+            told = done.stderr.decode("utf-8", "replace")[-300:]
+            message = "".join(c if c.isprintable() else " " for c in told).strip()
+            raise ScanError(f"{name} failed: {message or done.returncode}", "Run it by itself to see why.")
+        return done.stdout
 
-    def _words(self, root: Path) -> list[str]:
-        if self.id == "bandit":
-            return ["-r", str(root), "-f", "json", "-q", "--exit-zero"]
-        if self.id == "ruff":
-            return ["check", "--isolated", "--no-cache", "--exit-zero", "--select", "S", "--output-format", "json",
-                    str(root)]  # fmt: skip
-        return ["scan", "--config", str(self._config), "--json", "--metrics=off", "--disable-version-check", "--quiet",
-                "--no-git-ignore", str(root)]  # fmt: skip
 
-
-def _output(words: list[str], folder: Path | None, accepted: tuple[int, ...] = (0,)) -> bytes:
-    try:
-        done = subprocess.run(  # noqa: S603  (no shell; the words are ours and the names of files we wrote)
-            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, cwd=folder, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise ScanError(f"{Path(words[0]).name} took more than {_SECONDS} s.", "Scan with fewer rules.") from None
-    except OSError as problem:
-        raise ScanError(f"{Path(words[0]).name} can't be run: {problem.strerror}.", "Install it again.") from None
-    if done.returncode not in accepted:
-        message = "".join(c if c.isprintable() else " " for c in done.stderr.decode("utf-8", "replace")[-300:]).strip()
-        raise ScanError(f"{Path(words[0]).name} failed: {message or done.returncode}", "Run it by itself to see why.")
-    return done.stdout
+_ARGUMENTS = {
+    "bandit": ["-f", "json", "-q", "--exit-zero", "-r"],
+    "ruff": ["check", "--isolated", "--no-cache", "--exit-zero", "--select", "S", "--output-format", "json"],
+    "semgrep": ["scan", "--json", "--metrics=off", "--disable-version-check", "--quiet", "--no-git-ignore"],
+}
 
 
 def _written(root: Path, n: int, file: SourceFile) -> str:
@@ -150,91 +157,50 @@ def _written(root: Path, n: int, file: SourceFile) -> str:
     return str(path)
 
 
-def _hash_of(config: Path) -> str:
-    """Names a rule set: a file, or all files of a folder."""
-    files = sorted(p for p in config.rglob("*") if p.is_file()) if config.is_dir() else [config]
-    hasher = hashlib.blake2b(digest_size=6)
-    for path in files:
-        hasher.update(path.name.encode() + b"\0" + path.read_bytes())
-    return hasher.hexdigest()
+def _found(rule: str, lines: Sequence[Any], message: Any, cwe: Iterable[str], rating: tuple[Any, Any]) -> ScanFinding:
+    """A finding of a program. `rating`: its words for how bad and how sure."""
+    return ScanFinding(
+        rule=rule,
+        line=int(lines[0]),
+        end_line=int(lines[-1]),
+        message=str(message),
+        cwe=tuple(cwe),
+        severity=level(rating[0]),
+        confidence=level(rating[1]),
+    )
 
 
-def _bandit(report: Any) -> list[tuple[str, ScanFinding]]:
-    findings = []
+def _bandit(report: Any) -> Iterator[tuple[str, ScanFinding]]:
     for issue in report["results"]:
         lines = issue.get("line_range") or [issue["line_number"]]
         cwe = (issue.get("issue_cwe") or {}).get("id")
-        findings.append(
-            (
-                str(issue["filename"]),
-                ScanFinding(
-                    rule=str(issue["test_id"]),
-                    line=int(lines[0]),
-                    end_line=int(lines[-1]),
-                    message=str(issue["issue_text"]),
-                    cwe=(f"CWE-{cwe}",) if cwe else (),
-                    severity=level(issue["issue_severity"]),
-                    confidence=level(issue["issue_confidence"]),
-                ),
-            )
-        )
-    return findings
+        cwes = (f"CWE-{cwe}",) if cwe else ()
+        rating = issue["issue_severity"], issue["issue_confidence"]
+        yield str(issue["filename"]), _found(str(issue["test_id"]), lines, issue["issue_text"], cwes, rating)
 
 
-def _ruff(report: Any) -> list[tuple[str, ScanFinding]]:
-    findings = []
+def _ruff(report: Any) -> Iterator[tuple[str, ScanFinding]]:
     for issue in report:
         rule = str(issue["code"] or "")
-        if not rule.startswith("S"):  # what can't be parsed is told as a finding, too
-            continue
-        first, last = issue["location"]["row"], issue["end_location"]["row"]
-        message, cwe = str(issue["message"]), CWE_OF.get(rule)
-        findings.append(
-            (
-                str(issue["filename"]),
-                ScanFinding(
-                    rule=rule,
-                    line=int(first),
-                    end_line=int(last),
-                    message=message,
-                    cwe=(cwe,) if cwe else (),
-                    severity="medium",
-                    confidence="medium",
-                ),
-            )
-        )
-    return findings
+        if rule.startswith("S"):  # what can't be parsed is told as a finding, too
+            lines = issue["location"]["row"], issue["end_location"]["row"]
+            cwes = (_CWE_OF[rule],) if rule in _CWE_OF else ()
+            yield str(issue["filename"]), _found(rule, lines, issue["message"], cwes, ("medium", "medium"))
 
 
-def _semgrep(report: Any) -> list[tuple[str, ScanFinding]]:
-    findings = []
+def _semgrep(report: Any) -> Iterator[tuple[str, ScanFinding]]:
     for issue in report["results"]:
         extra = issue["extra"]
         about = extra.get("metadata") or {}
         listed = about.get("cwe") or []
-        cwes = [listed] if isinstance(listed, str) else listed
-        findings.append(
-            (
-                str(issue["path"]),
-                ScanFinding(
-                    rule=str(issue["check_id"]).rpartition(".")[2],
-                    line=int(issue["start"]["line"]),
-                    end_line=int(issue["end"]["line"]),
-                    message=str(extra["message"]),
-                    cwe=tuple(str(c).partition(":")[0].strip() for c in cwes),
-                    severity=level(extra.get("severity")),
-                    confidence=level(about.get("confidence", "medium")),
-                ),
-            )
-        )
-    return findings
+        cwes = [str(c).partition(":")[0].strip() for c in ([listed] if isinstance(listed, str) else listed)]
+        rule, lines = str(issue["check_id"]).rpartition(".")[2], (issue["start"]["line"], issue["end"]["line"])
+        rating = extra.get("severity"), about.get("confidence", "medium")
+        yield str(issue["path"]), _found(rule, lines, extra["message"], cwes, rating)
 
 
 _READERS = {"bandit": _bandit, "ruff": _ruff, "semgrep": _semgrep}
-PROGRAMS = tuple(_READERS)
 
-
-# The scanner that is always there: our own rules, in this process.
 
 _LARGEST_BYTES = 1_000_000
 """Larger files are data, or made by a program."""
@@ -277,38 +243,31 @@ def scan_one(path: str, data: bytes) -> Scanned:
     if max(map(len, lines)) > _LONGEST_LINE:
         return Scanned([], "minified")
     text = Text(path, language, plain)
-    findings = [finding for rule in rules_for(language) for finding in _of_rule(rule, text, lines)]
+    findings: list[ScanFinding] = []
+    for rule in rules_for(language):
+        seen: set[int] = set()
+        for begin, end in rule.find(text):
+            line = text.line_at(begin)
+            if line in seen:  # one finding a rule and line, or a long line would weigh more than its neighbours
+                continue
+            seen.add(line)
+            finding = ScanFinding(
+                rule=rule.id,
+                line=line,
+                end_line=text.line_at(max(end - 1, begin)),
+                message=rule.message,
+                cwe=rule.cwe,
+                severity=rule.severity,
+                confidence=rule.confidence,
+            )
+            findings.append(marked(finding, lines, text.text[begin:end]))
+            if len(seen) >= _MOST_OF_A_RULE:
+                break
     findings.sort(key=lambda finding: (finding.line, finding.rule))
     return Scanned(findings, "unparsed" if language == "python" and module_of(plain) is None else None)
 
 
-def _of_rule(rule: Rule, text: Text, lines: list[str]) -> list[ScanFinding]:
-    findings: list[ScanFinding] = []
-    seen: set[int] = set()
-    for begin, end in rule.find(text):
-        line = text.line_at(begin)
-        if line in seen:  # one finding a rule and line, or a long line would weigh more than its neighbours
-            continue
-        seen.add(line)
-        last = text.line_at(max(end - 1, begin))
-        finding = ScanFinding(
-            rule=rule.id,
-            line=line,
-            end_line=last,
-            message=rule.message,
-            cwe=rule.cwe,
-            severity=rule.severity,
-            confidence=rule.confidence,
-        )
-        findings.append(marked(finding, lines, text.text[begin:end]))
-        if len(findings) >= _MOST_OF_A_RULE:
-            break
-    return findings
-
-
-# The scanners by name. One is switched on by a line here.
-
-NAMES = (OwnRules.id, *PROGRAMS)
+NAMES = (OwnRules.id, *_READERS)
 
 
 def scanner(name: str, config: str | None = None) -> Scanner:
