@@ -4,21 +4,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from math import fsum
 from typing import Literal
 
 from msgspec import Struct, field, structs
 
 from agentsignals.changes import git
-from agentsignals.changes.git import versions
-from agentsignals.changes.worktrees import Naming as Names
-from agentsignals.changes.worktrees import Tree, plain_folder
+from agentsignals.changes.worktrees import Naming, Tree, plain_folder
 from agentsignals.errors import SourceError
 from agentsignals.model import Session
 from agentsignals.repositories.rule_compliance import Followed, follow
-from agentsignals.repositories.rule_exposure import Exposure, Files, Shown, Stated, Where, patterns, shown_in, stated_in
-from agentsignals.repositories.rules import Mark, Rule, in_folder
+from agentsignals.repositories.rule_exposure import (
+    Exposure,
+    Files,
+    Shown,
+    State,
+    Stated,
+    Where,
+    patterns,
+    shown_in,
+    stated_in,
+)
+from agentsignals.repositories.rules import Mark, Rule
 from agentsignals.repositories.session_actions import Acts
 from agentsignals.stats.interrupted_series import FEWEST, LevelChange, level_change
 from agentsignals.stats.intervals import Interval, wilson
@@ -45,10 +54,13 @@ class Point(Struct, frozen=True, kw_only=True):
     agent_version: str | None
 
 
+EffectVerdict = Literal["kept_more", "kept_less", "cannot_tell"]
+
+
 class Effect(Struct, frozen=True, kw_only=True):
     """Change in how often a rule was kept after it came."""
 
-    verdict: Literal["kept_more", "kept_less", "cannot_tell"]
+    verdict: EffectVerdict
     because: str
     change: LevelChange | None = None
     q: float | None = None
@@ -62,60 +74,48 @@ def effects(
 ) -> list[Effect]:
     """The effect of each rule, given its series; the series of the rules that stood through both of its sides, under
     the same sides; and what else its commit changed."""
-    changes = [_change(points) for points in series]
+    changes = []
+    for points in series:
+        ordered = sorted(points, key=lambda p: (p.at, p.session_id))
+        before, after = ([p.kept for p in ordered if p.is_after is side] for side in (False, True))
+        changes.append(level_change(before, after))
     estimated = [n for n, change in enumerate(changes) if change.p is not None]
     adjusted = dict(zip(estimated, benjamini_hochberg([changes[n].p or 0.0 for n in estimated]), strict=True))
     made = []
     for n, (points, change) in enumerate(zip(series, changes, strict=True)):
-        effect = _judged(change, adjusted.get(n), others[n])
+        verdict, because = _judged(change, adjusted.get(n), others[n])
         besides = [*meanwhile[n], *_moved(points)]
-        made.append(structs.replace(effect, meanwhile=besides))
+        made.append(Effect(verdict=verdict, because=because, change=change, q=adjusted.get(n), meanwhile=besides))
     return made
 
 
-def _change(points: Sequence[Point]) -> LevelChange:
-    ordered = sorted(points, key=lambda p: (p.at, p.session_id))
-    return level_change([p.kept for p in ordered if not p.is_after], [p.kept for p in ordered if p.is_after])
-
-
-def _judged(change: LevelChange, q: float | None, others: Sequence[Point]) -> Effect:
-    def untold(because: str) -> Effect:
-        return Effect(verdict="cannot_tell", because=because, change=change, q=q)
-
+def _judged(change: LevelChange, q: float | None, others: Sequence[Point]) -> tuple[EffectVerdict, str]:
     if change.n_before < FEWEST or change.n_after < FEWEST:
-        side = "before" if change.n_before < FEWEST else "after"
-        n = change.n_before if side == "before" else change.n_after
-        return untold(f"{n} sessions with an occasion {side} it: {FEWEST} are needed on either side")
+        side, n = ("before", change.n_before) if change.n_before < FEWEST else ("after", change.n_after)
+        return "cannot_tell", f"{n} sessions with an occasion {side} it: {FEWEST} are needed on either side"
     plain, beside = change.difference, change.level_interval
     if plain is None or beside is None or q is None:
-        return untold("nothing can be estimated")
+        return "cannot_tell", "nothing can be estimated"
     if _holds_zero(plain):
-        return untold("the difference may be chance")
+        return "cannot_tell", "the difference may be chance"
     if _holds_zero(beside):
-        return untold("beside the trend and what neighbouring sessions share, the change may be chance")
+        return "cannot_tell", "beside the trend and what neighbouring sessions share, the change may be chance"
     if (plain[0] > 0) != (beside[0] > 0):
-        return untold("the trend and the change point opposite ways")
+        return "cannot_tell", "the trend and the change point opposite ways"
     if q > Q:
-        return untold("among so many rules the change may be chance")
-    moved = _apart(others)
-    if moved is not None and not _holds_zero(moved) and (moved[0] > 0) == (plain[0] > 0):
-        return untold("rules that did not change were kept otherwise, too")
-    verdict: Literal["kept_more", "kept_less"] = "kept_more" if plain[0] > 0 else "kept_less"
-    return Effect(verdict=verdict, because="more than the trend before it and chance explain", change=change, q=q)
+        return "cannot_tell", "among so many rules the change may be chance"
+    before, after = ([p.kept for p in others if p.is_after is side] for side in (False, True))
+    if min(len(before), len(after)) >= FEWEST:
+        ends = wilson(fsum(after), len(after)), wilson(fsum(before), len(before))
+        if ends[0] is not None and ends[1] is not None:
+            moved = difference_interval(fsum(after) / len(after), ends[0], fsum(before) / len(before), ends[1])
+            if not _holds_zero(moved) and (moved[0] > 0) == (plain[0] > 0):
+                return "cannot_tell", "rules that did not change were kept otherwise, too"
+    return "kept_more" if plain[0] > 0 else "kept_less", "more than the trend before it and chance explain"
 
 
 def _holds_zero(interval: Interval) -> bool:
     return interval[0] <= 0 <= interval[1]
-
-
-def _apart(points: Sequence[Point]) -> Interval | None:
-    before, after = ([p.kept for p in points if p.is_after is side] for side in (False, True))
-    if min(len(before), len(after)) < FEWEST:
-        return None
-    ends = wilson(fsum(after), len(after)), wilson(fsum(before), len(before))
-    if ends[0] is None or ends[1] is None:
-        return None
-    return difference_interval(fsum(after) / len(after), ends[0], fsum(before) / len(before), ends[1])
 
 
 def _moved(points: Sequence[Point]) -> Iterable[str]:
@@ -218,90 +218,72 @@ class Case(Struct):
     exposure: Exposure
     followed: Followed
 
+    @property
+    def share_kept(self) -> float | None:
+        """The share of the occasions at which the rule was kept; of what must never be done all or none, however often
+        there was a chance. None where nothing can be told."""
+        kept, broken = self.followed.kept, self.followed.broken
+        if not kept + broken or self.followed.verdict == "cannot_tell":
+            return None
+        return float(not broken) if self.rule.forbids else kept / (kept + broken)
+
+    def point(self, kept: float, is_after: bool, version: str | None) -> Point:
+        return Point(
+            session_id=self.session.session_id,
+            at=self.session.started_at or 0,
+            is_after=is_after,
+            kept=kept,
+            agent=self.session.agent,
+            model=self.session.model,
+            agent_version=version,
+        )
+
 
 def rules_report(
     repo: str | None,
     sessions: int,
     files: dict[str, dict[str, int]],
     measured: Sequence[tuple[Stated, Sequence[Case]]],
-    cautions: Sequence[str],
 ) -> RulesReport:
     """The report of measured rules."""
-    series = [_series(cases) for _, cases in measured]
-    made = effects(
-        series,
-        [_others(n, series[n], measured) for n in range(len(measured))],
-        [_meanwhile(stated, measured) for stated, _ in measured],
-    )
+    series, meanwhile = [], []
+    for stated, cases in measured:
+        points = []
+        for case in cases:
+            kept, state = case.share_kept, case.exposure.state
+            if kept is not None and case.session.started_at is not None and state in ("before", "exposed"):
+                version = ".".join((case.session.agent_version or "").split(".")[:2]) or None
+                points.append(case.point(kept, state == "exposed", version))
+        series.append(points)
+        first = stated.introduced
+        others = [other for other, _ in measured if other is not stated] if first is not None else []
+        came = sum(o.introduced is not None and first is not None and o.introduced.sha == first.sha for o in others)
+        left = sum(o.withdrawn is not None and first is not None and o.withdrawn.sha == first.sha for o in others)
+        counts = ((came, "came"), (left, "went"))
+        meanwhile.append([f"{n} other rules {what} with the same commit" for n, what in counts if n])
+    made = effects(series, [_others(n, series[n], measured) for n in range(len(measured))], meanwhile)
     rows = [_row(stated, cases, effect) for (stated, cases), effect in zip(measured, made, strict=True)]
     rows.sort(key=lambda row: (-row.broken, -row.kept, row.file, row.line))
-    return RulesReport(repo=repo, sessions=sessions, files=files, rules=rows, cautions=list(cautions))
-
-
-def _series(cases: Sequence[Case]) -> list[Point]:
-    points = []
-    for case in cases:
-        judged, session = case.followed.kept + case.followed.broken, case.session
-        if session.started_at is None or case.exposure.state not in ("before", "exposed") or not judged:
-            continue
-        if case.followed.verdict == "cannot_tell":
-            continue
-        points.append(
-            Point(
-                session_id=session.session_id,
-                at=session.started_at,
-                is_after=case.exposure.state == "exposed",
-                kept=_kept(case),
-                agent=session.agent,
-                model=session.model,
-                agent_version=".".join((session.agent_version or "").split(".")[:2]) or None,
-            )
-        )
-    return points
-
-
-def _kept(case: Case) -> float:
-    """The share of the occasions; of what must never be done one breach breaks it, however often there was a chance."""
-    if case.rule.forbids:
-        return float(not case.followed.broken)
-    return case.followed.kept / (case.followed.kept + case.followed.broken)
+    return RulesReport(repo=repo, sessions=sessions, files=files, rules=rows, cautions=list(_CAUTIONS))
 
 
 def _others(n: int, points: Sequence[Point], measured: Sequence[tuple[Stated, Sequence[Case]]]) -> list[Point]:
     """The series of the rules that were in force in the sessions of both sides, as one."""
     sides = {point.session_id: point.is_after for point in points}
-    values: dict[str, list[float]] = {}
-    of: dict[str, Session] = {}
+    values: dict[str, list[tuple[Case, float]]] = {}
     for k, (_, cases) in enumerate(measured):
-        there = {c.session.session_id: c for c in cases if c.exposure.state == "exposed"}
-        if k == n or not {sides[s] for s in there if s in sides} >= {False, True}:
+        there = {
+            c.session.session_id: c for c in cases if c.exposure.state == "exposed" and c.session.session_id in sides
+        }
+        if k == n or not {sides[session_id] for session_id in there} >= {False, True}:
             continue
         for session_id, case in there.items():
-            judged = case.followed.kept + case.followed.broken
-            if session_id in sides and judged and case.followed.verdict != "cannot_tell":
-                values.setdefault(session_id, []).append(_kept(case))
-                of[session_id] = case.session
+            if (kept := case.share_kept) is not None:
+                values.setdefault(session_id, []).append((case, kept))
     return [
-        Point(
-            session_id=session_id,
-            at=of[session_id].started_at or 0,
-            is_after=sides[session_id],
-            kept=sum(kept) / len(kept),
-            agent=of[session_id].agent,
-            model=of[session_id].model,
-            agent_version=None,
-        )
-        for session_id, kept in values.items()
+        cases[-1][0].point(sum(kept for _, kept in cases) / len(cases), sides[session_id], None)
+        for session_id, cases in values.items()
     ]
-
-
-def _meanwhile(stated: Stated, measured: Sequence[tuple[Stated, Sequence[Case]]]) -> list[str]:
-    first = stated.introduced
-    if first is None:
-        return []
-    came = sum(o is not stated and o.introduced is not None and o.introduced.sha == first.sha for o, _ in measured)
-    left = sum(o is not stated and o.withdrawn is not None and o.withdrawn.sha == first.sha for o, _ in measured)
-    return [f"{n} other rules {what} with the same commit" for n, what in ((came, "came"), (left, "went")) if n]
 
 
 def _row(stated: Stated, cases: Sequence[Case], effect: Effect) -> RuleRow:
@@ -309,6 +291,7 @@ def _row(stated: Stated, cases: Sequence[Case], effect: Effect) -> RuleRow:
     by = Counter(c.followed.verdict for c in exposed)
     untold = Counter(c.followed.because for c in exposed if c.followed.verdict == "cannot_tell")
     untold.update(c.exposure.why for c in cases if c.exposure.state == "unknown")
+    others = Counter(c.exposure.why for c in cases if c.exposure.state not in ("exposed", "unknown"))
     n = by["kept"] + by["broken"]
     low, high = wilson(by["kept"], n) or (None, None)
     rule, first, last = stated.rule, stated.introduced, stated.withdrawn
@@ -336,33 +319,24 @@ def _row(stated: Stated, cases: Sequence[Case], effect: Effect) -> RuleRow:
         occasions_broken=sum(c.followed.broken for c in exposed),
         no_occasion=by["no_occasion"],
         cannot_tell=dict(untold.most_common()),
-        not_exposed=dict(
-            Counter(c.exposure.why for c in cases if c.exposure.state not in ("exposed", "unknown")).most_common()
-        ),
+        not_exposed=dict(others.most_common()),
         share=by["kept"] / n if n else None,
         low=low,
         high=high,
         effect=effect,
-        sessions=[_session(case) for case in cases],
-    )
-
-
-def _session(case: Case) -> SessionRule:
-    session, followed = case.session, case.followed
-    return SessionRule(
-        session_id=session.session_id,
-        agent=session.agent,
-        agent_version=session.agent_version,
-        model=session.model,
-        started_at=session.started_at,
-        exposure=case.exposure.state,
-        exposed_by=case.exposure.why,
-        verdict=followed.verdict,
-        because=followed.because,
-        kept=followed.kept,
-        broken=followed.broken,
-        untold=followed.untold,
-        marks=followed.marks,
+        sessions=[
+            SessionRule(
+                session_id=case.session.session_id,
+                agent=case.session.agent,
+                agent_version=case.session.agent_version,
+                model=case.session.model,
+                started_at=case.session.started_at,
+                exposure=case.exposure.state,
+                exposed_by=case.exposure.why,
+                **structs.asdict(case.followed),
+            )
+            for case in cases
+        ],
     )
 
 
@@ -380,7 +354,7 @@ def of_repository(git_dir: str, name: str, sessions: Iterable[Session], wanted: 
     is none of them."""
     head = git.head(git_dir)
     commits = git.commits(git_dir)
-    history = versions(git_dir, head, patterns(), commits) if head is not None else []
+    history = git.versions(git_dir, head, patterns(), commits) if head is not None else []
     files, (stated, others) = Files(history), stated_in(history)
     if wanted is not None and wanted not in others:
         listed = ", ".join(sorted(others)) or "none"
@@ -394,12 +368,20 @@ def of_repository(git_dir: str, name: str, sessions: Iterable[Session], wanted: 
     for session in sessions:
         n += 1
         slim, shown = _slim(session), shown_in(session)
-        naming, where = _where(session, tree)
+        edited = [edit.path for edit in session.edits]
+        touched = [*edited, *(c.path for c in session.tool_calls if c.path and c.class_ in ("read", "edit"))]
+        naming = Naming(tree, session.cwd, touched)
+        where = Where(
+            naming.folder,
+            frozenset(named for path in set(touched) if (named := naming.of(path)) is not None),
+            frozenset(named for path in set(edited) if (named := naming.of(path)) is not None),
+            plain_folder(session.cwd),
+        )
         acts: dict[str, Acts] = {}
         for k, rule in enumerate(stated):
-            exposure = files.exposure(rule, session, where, shown)
             if rule.folder not in acts:
-                acts[rule.folder] = Acts(session, _Below(naming, rule.folder))
+                acts[rule.folder] = Acts(session, partial(_below, naming, rule.folder))
+            exposure = files.exposure(rule, session, where, shown)
             cases[k].append(Case(rule.rule, slim, exposure, follow(rule.rule, acts[rule.folder], has_hooks=has_hooks)))
     counted = {
         path: {
@@ -410,7 +392,13 @@ def of_repository(git_dir: str, name: str, sessions: Iterable[Session], wanted: 
         for path, rest in others.items()
         if wanted in (None, path)
     }
-    return rules_report(name, n, counted, list(zip(stated, cases, strict=True)), _CAUTIONS)
+    return rules_report(name, n, counted, list(zip(stated, cases, strict=True)))
+
+
+def _below(naming: Naming, folder: str, path: str) -> str | None:
+    """The path as seen from a folder of the repository; None outside of it."""
+    named = naming.of(path)
+    return named[len(folder) :] if named is not None and named.startswith(folder) else None
 
 
 def of_traces(read: Callable[[set[str]], Iterable[Session]], places: Mapping[str, str | None]) -> RulesReport:
@@ -435,26 +423,22 @@ def of_traces(read: Callable[[set[str]], Iterable[Session]], places: Mapping[str
     ruled = {place for place, _, _ in stated}
     cases: dict[tuple[str, str, str], list[Case]] = {name: [] for name in stated}
     for session in read({session_id for session_id in shown if lying[session_id] in ruled}):
-        slim, acts, texts = _slim(session), Acts(session, _plain), shown[session.session_id][1]
+        slim, texts = _slim(session), shown[session.session_id][1]
+        acts = Acts(session, lambda path: None if path[:1] in ("/", "~") or path.startswith("../") else path)
         for name, of in stated.items():
             if name[0] == lying[session.session_id]:
                 cases[name].append(Case(of.rule, slim, _by_trace(of, slim, texts, first[name]), follow(of.rule, acts)))
-    return rules_report(None, len(shown), files, [(of, cases[name]) for name, of in stated.items()], _CAUTIONS)
-
-
-def _showing(shown: Iterable[Shown], name: str, key: str) -> Shown | None:
-    return next((s for s in shown if s.name == name and key in s.keys), None)
+    return rules_report(None, len(shown), files, [(of, cases[name]) for name, of in stated.items()])
 
 
 def _by_trace(stated: Stated, session: Session, shown: list[Shown], first: int) -> Exposure:
-    text = _showing(shown, stated.path, stated.key)
+    texts = [text for text in shown if text.name == stated.path]
+    text = next((text for text in texts if stated.key in text.keys), None)
     if text is not None:
         return Exposure("exposed", f"the trace holds the text of {stated.path}", text.seq)
-    if any(s.is_whole and s.name == stated.path for s in shown):
-        is_before = (session.started_at or 0) < first
-        return Exposure(
-            "before" if is_before else "withdrawn", f"the text of {stated.path} in the trace has no such rule"
-        )
+    if any(text.is_whole for text in texts):
+        state: State = "before" if (session.started_at or 0) < first else "withdrawn"
+        return Exposure(state, f"the text of {stated.path} in the trace has no such rule")
     return Exposure("unknown", f"the trace does not hold the text of {stated.path}: name the repository")
 
 
@@ -462,30 +446,3 @@ def _slim(session: Session) -> Session:
     return structs.replace(
         session, turns=[], steps=[], events=[], tool_calls=[], edits=[], labels=[], checkpoints=[], attempt=None
     )
-
-
-def _plain(path: str) -> str | None:
-    return None if path[:1] in ("/", "~") or path.startswith("../") else path
-
-
-class _Below:
-    """Paths as seen from a folder of the repository; None outside of it."""
-
-    def __init__(self, names: Names, folder: str) -> None:
-        self._names, self._folder = names, folder
-
-    def __call__(self, path: str) -> str | None:
-        name = self._names.of(path)
-        return name[len(self._folder) :] if name is not None and in_folder(name, self._folder) else None
-
-
-def _where(session: Session, tree: Tree) -> tuple[Names, Where]:
-    edited = [edit.path for edit in session.edits]
-    touched = [call.path for call in session.tool_calls if call.path and call.class_ in ("read", "edit")]
-    names = Names(tree, session.cwd, [*edited, *touched])
-
-    def named(paths: Iterable[str]) -> Iterator[str]:
-        return (name for path in set(paths) if (name := names.of(path)) is not None)
-
-    cwd = plain_folder(session.cwd)
-    return names, Where(names.folder, frozenset(named([*edited, *touched])), frozenset(named(edited)), cwd)
