@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from agentsignals.changes.git import Version
 from agentsignals.formats import profiles
 from agentsignals.model import Session
-from agentsignals.repositories.rules import Document, Extracted, Rule, extract, in_folder, matching, read
+from agentsignals.repositories.rules import Document, Extracted, Rule, extract, matching, read
 
 if TYPE_CHECKING:
     from agentsignals.formats.profile import Profile
@@ -270,12 +270,12 @@ class Where(Struct, frozen=True):
     def reached(self, stated: Stated) -> Literal["yes", "perhaps", "no"]:
         """Return whether the session worked in the rule's folder and on its files."""
         if stated.globs:
-            inside = (path for path in self.touched if in_folder(path, stated.folder))
+            inside = (path for path in self.touched if path.startswith(stated.folder))
             return "yes" if any(matching(stated.globs, path[len(stated.folder) :]) for path in inside) else "no"
         if not stated.folder or self.folder.startswith(stated.folder):
             return "yes"
         is_near = f"{self.cwd}/".endswith(f"/{stated.folder}")
-        return "perhaps" if is_near or any(in_folder(path, stated.folder) for path in self.touched) else "no"
+        return "perhaps" if is_near or any(path.startswith(stated.folder) for path in self.touched) else "no"
 
 
 def _present(stated: Stated, at: int, until: int, is_changed: bool) -> Exposure:

@@ -1,9 +1,11 @@
-"""A mechanical rule: one that commands, edits and commits can keep or break, whoever judges."""
+"""The mechanical rules of instruction files: those that commands, edits and commits can keep or break, whoever
+judges."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct, field, structs
@@ -53,8 +55,6 @@ class Rule(Struct, frozen=True, kw_only=True):
         return self.kind.startswith("never")
 
 
-# What came of one occasion of a rule.
-
 Outcome = Literal["kept", "broken", "cannot_tell"]
 _EXCERPT = 160
 
@@ -79,32 +79,25 @@ def mark_of(outcome: Outcome, because: str, call: ToolCall, text: str = "") -> M
     return Mark(outcome=outcome, because=because, seq=call.seq, turn=call.turn, text=shown)
 
 
-# Whether a file is one that a rule names: patterns as in a `.gitignore`.
-
-
-def in_folder(path: str, folder: str) -> bool:
-    """Return whether a file lies in a folder, which ends in a slash; all files lie in the root."""
-    return path.startswith(folder)
-
-
 def matching(patterns: tuple[str, ...], path: str) -> str:
-    """`yes` where a file lies where a pattern says, seen from the root; `maybe` where a plain name lies deeper."""
-    sure = any(_pattern(pattern).match(path) for pattern in patterns)
-    if sure:
+    """`yes` where a file lies where a pattern says, as in a `.gitignore`, seen from the root; `maybe` where a plain
+    name lies deeper."""
+    if any(_pattern(pattern).match(path) for pattern in patterns):
         return "yes"
     plain = [p for p in patterns if "/" not in p.rstrip("/")]
     return "maybe" if any(re.search(rf"(?:^|/){_pattern(p).pattern[1:]}", path) for p in plain) else ""
 
 
+@lru_cache(maxsize=1024)
 def _pattern(pattern: str) -> re.Pattern[str]:
     """As a `.gitignore` has it: `**` any folders, `*` within a name; a folder's name stands for all below it."""
-    parts = re.split(r"(\*\*/|\*\*|\*|\?|\{[^}]*\})", pattern.strip("/"))
     turned = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    body = "".join(
-        turned.get(part)
-        or (f"(?:{'|'.join(map(re.escape, part[1:-1].split(',')))})" if part[:1] == "{" else re.escape(part))
-        for part in parts
-    )
+    body = ""
+    for part in re.split(r"(\*\*/|\*\*|\*|\?|\{[^}]*\})", pattern.strip("/")):
+        if part[:1] == "{":
+            body += f"(?:{'|'.join(map(re.escape, part[1:-1].split(',')))})"
+        else:
+            body += turned.get(part) or re.escape(part)
     anywhere = "(?:.*/)?" if "*" in pattern and "/" not in pattern else ""
     return re.compile(f"^{anywhere}{body}(?:/.*)?$")
 
@@ -324,9 +317,10 @@ def read(text: str) -> Document:
     lines = text.replace("\r\n", "\n").split("\n")
     start, head = _head(lines)
     files = next((head[name] for name in _FILES if head.get(name)), "")
+    globs = [part.strip().strip("\"'") for part in files.strip("[] ").split(",")]
     return Document(
         directives=list(_directives(lines, start)),
-        globs=tuple(_listed(files)),
+        globs=tuple(glob for glob in globs if glob not in ("", "*", "**", "**/*")),
         is_optional=(head.get("alwaysApply", "").lower() == "false" and not files)
         or (head.get("trigger") or head.get("inclusion") or "").strip("\"'") in _ON_REQUEST,
         imports=tuple(line.strip()[1:] for line in lines if re.fullmatch(r"\s*@[\w./-]+\.mdc?\s*", line)),
@@ -350,13 +344,6 @@ def _head(lines: list[str]) -> tuple[int, dict[str, str]]:
     return end + 1 if end else 0, fields
 
 
-def _listed(value: str) -> Iterator[str]:
-    for part in value.strip("[] ").split(","):
-        plain = part.strip().strip("\"'")
-        if plain and plain not in ("*", "**", "**/*"):
-            yield plain
-
-
 def _directives(lines: list[str], start: int) -> Iterator[Directive]:
     heading, opening = "", _Block(0)
     for block in _blocks(lines, start):
@@ -365,8 +352,7 @@ def _directives(lines: list[str], start: int) -> Iterator[Directive]:
             continue
         if _EXAMPLE.search(heading):
             continue
-        opens = block.indent is None or block.indent <= (opening.indent if opening.indent is not None else -1)
-        if opens:
+        if block.indent is None or block.indent <= (opening.indent if opening.indent is not None else -1):
             opening = _Block(0)
         if not _EXAMPLE.search(opening.text):
             yield from _sentences(block, heading if not opening.text else f"{heading}. {opening.text}")
@@ -383,15 +369,19 @@ def _blocks(lines: list[str], start: int) -> Iterator[_Block]:
         line = lines[at][:_CHARS]
         at += 1
         fence = _FENCE.match(line)
-        comment = line.lstrip().startswith("<!--")
-        if fence or comment:
-            end = next((n for n in range(at - comment, len(lines)) if _ends(lines[n], fence)), len(lines))
-            if fence and now is not None and now.opens:
-                now.commands = list(_commands(lines[at:end]))
-            at = end + 1
-            if now is not None and fence:
+        if fence:
+            ends = (n for n in range(at, len(lines)) if lines[n].strip().startswith(fence[1]))
+            end = next((n for n in ends if not lines[n].strip().strip("`~")), len(lines))
+            if now is not None:
+                if now.opens:
+                    commands = [code.split(" #")[0].strip().removeprefix("$ ") for code in lines[at:end]]
+                    now.commands = [command for command in commands if command and not command.startswith("#")]
                 yield now
                 now = None
+            at = end + 1
+            continue
+        if line.lstrip().startswith("<!--"):
+            at = next((n for n in range(at - 1, len(lines)) if "-->" in lines[n]), len(lines)) + 1
             continue
         if not line.strip():
             if now is not None and not now.opens:
@@ -416,52 +406,32 @@ def _blocks(lines: list[str], start: int) -> Iterator[_Block]:
         yield now
 
 
-def _ends(line: str, fence: re.Match[str] | None) -> bool:
-    """Return whether a code block, or without `fence` a comment, ends on this line."""
-    if fence is None:
-        return "-->" in line
-    return line.strip().startswith(fence[1]) and not line.strip().strip("`~")
-
-
-def _commands(lines: list[str]) -> Iterator[str]:
-    for line in lines:
-        command = line.split(" #")[0].strip().removeprefix("$ ")
-        if command and not command.startswith("#"):
-            yield command
-
-
 def _sentences(block: _Block, under: str) -> Iterator[Directive]:
-    code: list[str] = []
-    plain = _plain(block.text, code)
-    above_code: list[str] = []
-    above = _plain(under, above_code)
+    plain, code = _plain(block.text)
+    above, above_code = _plain(under)
     parts = [part.strip() for part in _SENTENCE.split(plain) if part.strip()]
     for n, part in enumerate(parts):
-        used: list[str] = []
-
-        def renumbered(match: re.Match[str], used: list[str] = used) -> str:
-            used.append(code[int(match[1])])
-            return f"⟦{len(used) - 1}⟧"
-
+        numbers = iter(range(len(code)))
         yield Directive(
             line=block.line,
-            text=_MARK.sub(renumbered, part),
-            code=tuple(used),
+            text=_MARK.sub(lambda _, numbers=numbers: f"⟦{next(numbers)}⟧", part),  # type: ignore[misc]
+            code=tuple(code[int(mark)] for mark in _MARK.findall(part)),
             under=above,
             under_code=tuple(above_code),
             block=tuple(block.commands) if n == len(parts) - 1 else (),
         )
 
 
-def _plain(text: str, code: list[str]) -> str:
-    """Without emphasis, links, what was struck out or quoted; code in backticks as marks."""
+def _plain(text: str) -> tuple[str, list[str]]:
+    """Without emphasis, links, what was struck out or quoted; code in backticks as marks, and the codes."""
+    code: list[str] = []
 
     def kept(match: re.Match[str]) -> str:
         code.append(match[2].strip())
         return f"⟦{len(code) - 1}⟧"
 
     marked = _CODE.sub(kept, _STRUCK.sub(" ", text.replace("⟦", "[").replace("⟧", "]")))
-    return " ".join(_EMPHASIS.sub("", _LINK.sub(r"\1", _QUOTED.sub(" ", marked))).split())
+    return " ".join(_EMPHASIS.sub("", _LINK.sub(r"\1", _QUOTED.sub(" ", marked))).split()), code
 
 
 # The mechanical rules of an instruction file, by a few declared forms; whatever else it asks is counted, not
@@ -493,9 +463,12 @@ def extract(document: Document) -> Extracted:
     """The rules of a document, in order, each once; and how many other sentences ask something."""
     made = Extracted()
     seen: set[str] = set()
-    for directive in document.directives:
-        rules = list(_rules(directive))
-        if not rules and ASKS.search(directive.text):
+    for stated in document.directives:
+        directive = _spelled_out(stated)
+        rules: list[Rule] = []
+        if not SOFT.search(directive.text):
+            rules = list(_forbidding(directive)) or list(_demanding(directive))
+        if not rules and ASKS.search(stated.text):
             made.others += 1
         for rule in rules:
             if rule.key not in seen:
@@ -504,28 +477,14 @@ def extract(document: Document) -> Extracted:
     return made
 
 
-def _rules(stated: Directive) -> Iterator[Rule]:
-    directive = _with_managers(_under_negation(stated))
-    if SOFT.search(directive.text):
-        return
-    forbidding = list(_forbidding(directive))
-    yield from forbidding
-    if not forbidding:
-        yield from _demanding(directive)
-
-
-def _under_negation(directive: Directive) -> Directive:
-    """An item of a list that is headed `Never:` is forbidden."""
+def _spelled_out(directive: Directive) -> Directive:
+    """With what a sentence leaves out: an item of a list that is headed `Never:` is forbidden; package managers are
+    commands without backticks, too, where something is said of using them."""
     heading = directive.under.rpartition(". ")[2].strip()
     match = NEGATIVE_HEADING.match(heading)
-    if match is None or re.match(NOT, directive.text, re.IGNORECASE):
-        return directive
-    verb = f"{match['verb'] or 'use'} " if directive.text.startswith("⟦") else ""
-    return structs.replace(directive, text=f"Never {verb}{directive.text}", under="")
-
-
-def _with_managers(directive: Directive) -> Directive:
-    """Package managers are commands without backticks, too, where something is said of using them."""
+    if match is not None and not re.match(NOT, directive.text, re.IGNORECASE):
+        verb = f"{match['verb'] or 'use'} " if directive.text.startswith("⟦") else ""
+        directive = structs.replace(directive, text=f"Never {verb}{directive.text}", under="")
     if not re.search(r"\buse\b", directive.text, re.IGNORECASE):
         return directive
     code = list(directive.code)
@@ -540,10 +499,9 @@ def _with_managers(directive: Directive) -> Directive:
 def _forbidding(directive: Directive) -> Iterator[Rule]:
     text = directive.text
     for n, pattern in enumerate(USE_NOT):
-        match = pattern.search(text)
-        if match:
+        if match := pattern.search(text):
             good, bad = (match[1], match[2]) if n == 0 else (match[2], match[1])
-            use, against = _commands_extraction(directive, good), _commands_extraction(directive, bad)
+            use, against = _commands(directive, good), _commands(directive, bad)
             if use and against:
                 condition = _condition(text, match)
                 yield _rule(directive, "use", commands=use, instead_of=against, condition=condition)
@@ -551,35 +509,31 @@ def _forbidding(directive: Directive) -> Iterator[Rule]:
     if match := UNCHECKED.search(text):
         act = match["act"].lower()
         when: When = "commit" if act == "commit" else "done" if act in ("finish", "complete") else "push"
-        if commands := _commands_extraction(
-            directive, match[4] if match.lastindex == 4 else match[match.lastindex or 0]
-        ):
-            yield from _each_run(directive, commands, when, _conditions(text[match.end() :]))
+        if commands := _commands(directive, match[match.lastindex or 0]):
+            condition = _conditions(text[match.end() :])
+            for command in commands:
+                yield _rule(directive, "run", when=when, commands=(command,), condition=condition)
             return
-    if (match := NEVER_BRANCH.search(text)) and _is_addressed(text, match.start()):
-        branches = tuple(
-            (directive.code[int(part[1:-1])] if part.startswith("⟦") else part).removeprefix("origin/")
-            for part in match.groups()
-            if part
-        )
-        acts = tuple(act for act in ("commit", "push") if act in match[0].lower())
-        yield _rule(directive, "never_branch", commands=acts, branches=branches, condition=_condition(text, match))
-        return
-    if (
-        (match := NEVER_RUN.search(text))
-        and _is_addressed(text, match.start())
-        and (commands := _commands_extraction(directive, match[1]))
-    ):
-        yield _rule(directive, "never_run", commands=commands, condition=_condition(text, match))
-        return
-    if (
-        (match := NEVER_EDIT.search(text))
-        and _is_addressed(text, match.start())
-        and (paths := _paths(directive, match[1]))
-    ):
-        yield _rule(directive, "never_edit", paths=paths, condition=_condition(text, match))
-        return
-    if match := TRAILER.search(text):
+    for kind, pattern in (("never_branch", NEVER_BRANCH), ("never_run", NEVER_RUN), ("never_edit", NEVER_EDIT)):
+        match = pattern.search(text)
+        if match is None or not _is_addressed(text, match.start()):
+            continue
+        facts: dict[str, tuple[str, ...]]
+        if kind == "never_branch":
+            named = [part for part in match.groups() if part]
+            branches = [directive.code[int(part[1:-1])] if part.startswith("⟦") else part for part in named]
+            facts = {
+                "commands": tuple(act for act in ("commit", "push") if act in match[0].lower()),
+                "branches": tuple(branch.removeprefix("origin/") for branch in branches),
+            }
+        elif kind == "never_run":
+            facts = {"commands": _commands(directive, match[1])}
+        else:
+            facts = {"paths": _paths(directive, match[1])}
+        if any(facts.values()):
+            yield _rule(directive, kind, **facts, condition=_condition(text, match))
+            return
+    if TRAILER.search(text):
         yield _rule(directive, "message", commands=("no co-author",), condition=_conditions(text))
 
 
@@ -608,31 +562,18 @@ def _running(directive: Directive, text: str) -> Iterator[Rule]:
     when, paths, rest = _occasion(directive, text)
     if not when:
         return
-    match = RUN.search(text)
-    if match is not None:
-        if not _is_addressed(text, match.start()):
-            return
-        commands = _commands_extraction(directive, match[1])
+    commands, is_choice = (), False
+    if match := RUN.search(text):
+        if _is_addressed(text, match.start()):
+            commands = _commands(directive, match[1])
         is_choice = bool(re.search(r"\bor\b|/", match[1]))
     elif RUN_BLOCK.search(text) and directive.block:
         commands = tuple(c for c in directive.block if _is_command(c)) if len(directive.block) == 1 else ()
-        is_choice = False
-    elif when and re.fullmatch(r"⟦0⟧\W*", text) and rest is None:
-        commands, is_choice = _commands_extraction(directive, text), False
-    else:
-        return
+    elif re.fullmatch(r"⟦0⟧\W*", text) and rest is None:
+        commands = _commands(directive, text)
     condition = _conditions(rest or "")
-    if is_choice and commands:
-        yield _rule(directive, "run", when=when, commands=commands, paths=paths, condition=condition)
-    else:
-        yield from _each_run(directive, commands, when, condition, paths)
-
-
-def _each_run(
-    directive: Directive, commands: tuple[str, ...], when: When, condition: str, paths: tuple[str, ...] = ()
-) -> Iterator[Rule]:
-    for command in commands:
-        yield _rule(directive, "run", when=when, commands=(command,), paths=paths, condition=condition)
+    for alternatives in [commands] if is_choice and commands else [(command,) for command in commands]:
+        yield _rule(directive, "run", when=when, commands=alternatives, paths=paths, condition=condition)
 
 
 def _occasion(directive: Directive, text: str) -> tuple[When, tuple[str, ...], str | None]:
@@ -645,11 +586,8 @@ def _occasion(directive: Directive, text: str) -> tuple[When, tuple[str, ...], s
             return when, (), text[: match.start()] + text[match.end() :]
     above = directive.under.rpartition(". ")[2] or directive.under
     for when, pattern in OCCASIONS:
-        if (
-            (match := pattern.search(above))
-            and not above[: match.start()].strip(" :")
-            and len(above) < match.end() + 12
-        ):
+        match = pattern.search(above)
+        if match and not above[: match.start()].strip(" :") and len(above) < match.end() + 12:
             return when, (), None
     return "", (), text
 
@@ -694,14 +632,10 @@ def _conditions(text: str) -> str:
     return match[0].strip(" ,:") if match else ""
 
 
-def _numbers(marks: str) -> list[int]:
-    return [int(n) for n in re.findall(r"⟦(\d+)⟧", marks)]
-
-
-def _commands_extraction(directive: Directive, marks: str) -> tuple[str, ...]:
+def _commands(directive: Directive, marks: str) -> tuple[str, ...]:
     """The commands of these pieces of code, each of `a && b`; none where one of them is no command."""
-    codes = [part.strip() for n in _numbers(marks) for part in directive.code[n].split("&&")]
-    codes = [code for n, code in enumerate(codes) if len(codes) == 1 or not code.startswith("cd ")]
+    codes = [part.strip() for n in _MARK.findall(marks) for part in directive.code[int(n)].split("&&")]
+    codes = [code for code in codes if len(codes) == 1 or not code.startswith("cd ")]
     return tuple(codes) if codes and all(map(_is_command, codes)) else ()
 
 
@@ -722,7 +656,6 @@ def _is_command(code: str) -> bool:
 
 
 def _paths(directive: Directive, marks: str) -> tuple[str, ...]:
-    codes = [directive.code[n] for n in _numbers(marks)]
-    paths = [code.removeprefix("./") for code in codes]
+    paths = [directive.code[int(n)].removeprefix("./") for n in _MARK.findall(marks)]
     is_path = [bool(re.fullmatch(r"[\w.@*{},/\[\]-]+", p)) and bool(re.search(r"/|\.\w+$|^\.\w", p)) for p in paths]
     return tuple(paths) if paths and all(is_path) else ()
