@@ -14,7 +14,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.ingest.collection import attribute_repository
 from agentsignals.ingest.measure import explain
 from agentsignals.model import Label
-from agentsignals.repositories.outcomes import _spans
+from agentsignals.repositories.outcomes import spans
 from agentsignals.store import Store
 from tests.repositories.story import Agent, Story, block
 
@@ -257,5 +257,5 @@ def test_a_label_that_came_with_a_trace_is_no_evidence() -> None:
 
 
 def test_line_numbers_are_told_as_spans() -> None:
-    assert _spans([1]) == "1"
-    assert _spans([1, 2, 3, 7, 9, 10]) == "1-3, 7, 9-10"
+    assert spans([1]) == "1"
+    assert spans([1, 2, 3, 7, 9, 10]) == "1-3, 7, 9-10"

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
 from msgspec import Struct
 
@@ -477,9 +477,35 @@ def files_at(git_dir: str, sha: str) -> set[str]:
     return {name.decode("utf-8", "backslashreplace") for name in output.split(b"\0") if name}
 
 
-def blame(git_dir: str, sha: str, path: str) -> bytes:
-    """Which commit each line of a file is from, in Git's porcelain form."""
-    return run(*_QUIET, "-c", "blame.ignoreRevsFile=", f"--git-dir={git_dir}", "blame", "--porcelain", sha, "--", path)
+class BlamedLine(NamedTuple):
+    """A line of a file, and where it comes from."""
+
+    now: int
+    """Its number today, counted from 1."""
+    sha: str
+    path: str
+    line: int
+    """The commit that wrote it, the file's path there, and the line's number there."""
+
+
+_BLAMED = re.compile(rb"([0-9a-f]{40,64}) (\d+) (\d+)(?: \d+)?")
+
+
+def blame(git_dir: str, sha: str, path: str) -> Iterator[BlamedLine]:
+    """The commit that each line of a file is from. GitError where its history can't be read."""
+    options = ("-c", "blame.ignoreRevsFile=", f"--git-dir={git_dir}")
+    output = run(*_QUIET, *options, "blame", "--porcelain", sha, "--", path)
+    paths: dict[str, str] = {}
+    at: re.Match[bytes] | None = None
+    for row in output.split(b"\n"):
+        if row[:1] == b"\t" and at is not None:
+            origin = at[1].decode()
+            yield BlamedLine(int(at[3]), origin, paths.get(origin, path), int(at[2]))
+            at = None
+        elif at is not None and row.startswith(b"filename "):
+            paths[at[1].decode()] = unquoted(row[9:])
+        elif at is None:
+            at = _BLAMED.fullmatch(row)
 
 
 def tips_name(git_dir: str) -> str:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
+from contextlib import suppress
 
 import msgspec
 from msgspec import Struct, field
 
 from agentsignals.changes import git
-from agentsignals.changes.git import Objects
 from agentsignals.changes.worktrees import LABELLER
-from agentsignals.changes.worktrees import label as told_of
 from agentsignals.model import Label
-from agentsignals.repositories import outcomes as survival
+from agentsignals.repositories import outcomes
 from agentsignals.repositories.checkpoints import Agreement, Attributed, Recorded, agreement, counted, unlinked
 from agentsignals.repositories.checkpoints import row as commit_row
 from agentsignals.repositories.commit_figures import (
-    OfCommit,
     Share,
     authored,
     mode_of,
@@ -25,8 +23,7 @@ from agentsignals.repositories.commit_figures import (
     recorded_mode,
     share_of,
 )
-from agentsignals.repositories.outcomes import Outcomes
-from agentsignals.repositories.replay import AddedLine, Chances, Replay, Replayed
+from agentsignals.repositories.replay import Chances, Replay, Replayed
 from agentsignals.repositories.working_trees import Point, Repository, Worktree, opened, points, worktrees
 from agentsignals.store import Store, artifact_id, sidecars
 from agentsignals.store.index import code_stamp
@@ -47,6 +44,13 @@ class OfSessions(Struct):
         """Number of sessions by coding mode."""
         return dict(sorted(Counter(row.label.value for row in self.by_task[MODE]).items()))
 
+    def add(self, session_id: str, task: str, value: str, number: float | None, reason: str, detail: Struct) -> None:  # noqa: PLR0913  (the columns of a label)
+        encoded = msgspec.json.encode(detail).decode()
+        label = Label(
+            task=task, labeller=LABELLER, turn=None, value=value, reason=reason, number=number, detail=encoded
+        )
+        self.by_task[task].append(LabelRow(session_id, label))
+
     def write(self, store: Store) -> None:
         """Puts them beside those of other sessions, in the place of what these had before."""
         for task, rows in self.by_task.items():
@@ -56,76 +60,27 @@ class OfSessions(Struct):
 def of_sessions(
     repository: Repository, commit_points: list[Point], done: list[tuple[Worktree, Replayed]]
 ) -> OfSessions:
-    """Label the sessions that worked in a repository from its replay."""
+    """Label the sessions that worked in a repository from its replay: the share of their lines that reached a commit,
+    and the coding mode of the lines of all commits they are linked to, whoever wrote them (SWE-chat, M2)."""
     ours = {activity.session_id for tree, _ in done for activity in tree.activities}
-    of_replay = {SURVIVAL: _survival(done), MODE: _modes(commit_points, done, ours)}
-    return OfSessions(ours, of_replay | _outcomes(Outcomes(repository, commit_points, done)))
-
-
-def _survival(done: list[tuple[Worktree, Replayed]]) -> list[LabelRow]:
+    labels = OfSessions(ours, {SURVIVAL: [], MODE: []})
     reason = "lines that reached a commit / lines that edits wrote (Eq 2, any later commit)"
-    rows = []
-    for session_id, survived in sorted(survival.by_session(done).items()):
-        rate = survived.efficiency
-        if rate is not None:
-            detail = msgspec.json.encode(survived).decode()
-            label = Label(
-                task=SURVIVAL,
-                labeller=LABELLER,
-                turn=None,
-                value=f"{rate:.4f}",
-                reason=reason,
-                number=rate,
-                detail=detail,
-            )
-            rows.append(LabelRow(session_id, label))
-    return rows
-
-
-def _outcomes(outcomes: Outcomes) -> dict[str, list[LabelRow]]:
-    committed = [
-        LabelRow(s, told_of(outcome, outcome.verdict, outcome.lines, "its lines in commits made until it closed"))
-        for s, outcome in outcomes.committed()
-    ]
-    taken = [
-        LabelRow(s, told_of(outcome, outcome.verdict, outcome.share_low, "its lines that others took away again"))
-        for s, outcome in outcomes.taken_back()
-    ]
-    earlier = [
-        LabelRow(
-            s,
-            told_of(
-                outcome, f"{len(outcome.sessions)}", len(outcome.sessions), "whose lines it replaced or wrote beside"
-            ),
-        )
-        for s, outcome in outcomes.earlier()
-    ]
-    return {"lines_committed": committed, "lines_taken_back": taken, "earlier_on_same_lines": earlier}
-
-
-def _modes(commit_points: list[Point], done: list[tuple[Worktree, Replayed]], ours: set[str]) -> list[LabelRow]:
-    """Label each session with the coding mode of the lines of all commits it is linked to, whoever wrote them (SWE-
-    chat, M2)."""
+    for session_id, survived in sorted(outcomes.by_session(done).items()):
+        if (rate := survived.efficiency) is not None:
+            labels.add(session_id, SURVIVAL, f"{rate:.4f}", rate, reason, survived)
     lines = {sha: added_lines for _, replayed in done for sha, added_lines in replayed.lines.items()}
     tags: dict[str, Counter[str]] = defaultdict(Counter)
     for point in commit_points:
         for session_id in point.sessions & ours:
             tags[session_id] += authored(lines.get(point.commit.sha, []))
-    rows = []
+    reason = "the whole interval [surely an agent's, not surely a person's] lies in the mode"
     for session_id, n_by_tag in sorted(tags.items()):
         share = share_of(n_by_tag)
         if share.n:
-            detail = msgspec.json.encode(share).decode()
-            reason = "the whole interval [surely an agent's, not surely a person's] lies in the mode"
-            value = mode_of(share.low, share.high)
-            label = Label(
-                task=MODE, labeller=LABELLER, turn=None, value=value, reason=reason, number=share.likely, detail=detail
-            )
-            rows.append(LabelRow(session_id, label))
-    return rows
+            labels.add(session_id, MODE, mode_of(share.low, share.high), share.likely, reason, share)
+    labels.by_task |= outcomes.Outcomes(repository, commit_points, done).labels()
+    return labels
 
-
-# Attribution of a repository whose sessions are in the store: replay, figures, tables, labels.
 
 NOTE = "attribution"
 _NEAR_SHARE = 0.1
@@ -153,7 +108,7 @@ class Attribution(Struct, kw_only=True):
     modes: dict[str, dict[str, int]] = field(default_factory=dict)
     """Commits by coding mode, `replayed` and `recorded`; and `sessions`, by the replay."""
     agreement_with_record: Agreement = field(default_factory=Agreement)
-    survival: survival.Survived = field(default_factory=survival.Survived)
+    survival: outcomes.Survived = field(default_factory=outcomes.Survived)
     edits_not_found: int = 0
     """Replacements whose place in the file was not found."""
     unchanged: bool = False
@@ -189,54 +144,36 @@ def attribute(store: Store, git_dir: str, name: str, spec: str, afresh: bool = F
     """Attributes the lines of the repository in `git_dir`, called `name`, whose checkpoints the source `spec` gives.
     Nothing is written: that is for who asked.
     """
-    state = _state(store, git_dir)
-    kept = None if afresh else _kept(store, name)
-    if kept is not None and kept.state == state:
-        kept.result.unchanged = True
-        return Tables(kept.result, state)
+    contents = "|".join(sorted(shard.rpartition("-")[2] for shard in store.readable_shards()))
+    state = hashlib.blake2b(f"{code_stamp()}|{git.tips_name(git_dir)}|{contents}".encode(), digest_size=12).hexdigest()
+    if not afresh and (note := sidecars.read_note(store.folder, name, NOTE)):
+        with suppress(msgspec.DecodeError):  # of an older version
+            kept = msgspec.json.decode(note, type=_Kept)
+            if kept.state == state:
+                kept.result.unchanged = True
+                return Tables(kept.result, state)
     repository = opened(git_dir, spec)
     ids = _sessions(store, repository, name)
     trees, commit_points = worktrees(repository, points(repository), store.read(ids))
-    objects = Objects(git_dir)
+    objects = git.Objects(git_dir)
     try:
         done = [(w, Replay(w.operations, w.steps, Chances(w.activities), objects.get).run()) for w in trees]
     finally:
         objects.close()
     lines = {sha: added_lines for _, replayed in done for sha, added_lines in replayed.lines.items()}
-    today = survival.living(repository, lines)
-    result = _summary(repository, name, commit_points, done, survival.alive_at_head(today, lines))
-    result.sessions = len(ids)
-    result.sessions_missing = len({r.session_id for r in repository.recorded} - ids)
-    rows = _commit_rows(repository, name, commit_points, done)
+    today = outcomes.living(repository, lines)
+    written = outcomes.by_commit(done)
+    rows = _commit_rows(repository, name, commit_points, done, written)
     labels = of_sessions(repository, commit_points, done)
-    replayed = Counter(row.mode for row in rows if row.mode is not None)
-    recorded = Counter(row.recorded_mode for row in rows if row.recorded_mode is not None)
-    result.modes = {"replayed": dict(sorted(replayed.items())), "recorded": dict(sorted(recorded.items()))} | {
-        "sessions": labels.modes
-    }
-    result.agreement_with_record = agreement(rows)
-    return Tables(result, state, rows, _line_rows(name, done, today), labels)
-
-
-def _summary(
-    repository: Repository,
-    name: str,
-    commit_points: list[Point],
-    done: list[tuple[Worktree, Replayed]],
-    alive: survival.Alive,
-) -> Attribution:
-    lines = {sha: added_lines for _, replayed in done for sha, added_lines in replayed.lines.items()}
-    branches = {ref.split(" ", 1)[1].split("/", 2)[-1] for ref in git.tips(repository.git_dir)}
+    branches = {ref.split(" ", 1)[1].split("/", 2)[-1] for ref in git.tips(git_dir)}
     reasons = unlinked(repository.commits, repository.recorded, repository.links, branches)
     checkpoint_ids = {r.checkpoint_id for r in repository.recorded}
-    written = survival.by_commit(done)
-    survived = survival.Survived(
-        survival.counts(f for _, replayed in done for f in replayed.fates.values()),
-        survival.slices(written.values(), strict=True),
-        survival.slices(written.values(), strict=False),
-        alive,
-    )
-    return Attribution(
+    by_mode = {
+        "replayed": Counter(row.mode for row in rows if row.mode is not None),
+        "recorded": Counter(row.recorded_mode for row in rows if row.recorded_mode is not None),
+        "sessions": labels.modes,
+    }
+    result = Attribution(
         repo=name,
         checkpoints=len(checkpoint_ids),
         checkpoints_linked=len(checkpoint_ids - reasons.keys()),
@@ -244,25 +181,39 @@ def _summary(
         unlinked_checkpoints=reasons,
         commits=len(commit_points),
         commits_seen=len(repository.commits),
+        sessions=len(ids),
+        sessions_missing=len({r.session_id for r in repository.recorded} - ids),
         lines=dict(sorted(Counter(line.tag for added_lines in lines.values() for line in added_lines).items())),
         share=share_of(sum((authored(added_lines) for added_lines in lines.values()), Counter())),
-        survival=survived,
+        modes={kind: dict(sorted(modes.items())) for kind, modes in by_mode.items()},
+        agreement_with_record=agreement(rows),
+        survival=outcomes.Survived(
+            outcomes.counts(fates for _, replayed in done for fates in replayed.fates.values()),
+            outcomes.slices(written.values(), strict=True),
+            outcomes.slices(written.values(), strict=False),
+            outcomes.alive_at_head(today, lines),
+        ),
         edits_not_found=sum(replayed.not_found for _, replayed in done),
     )
-
-
-def _state(store: Store, git_dir: str) -> str:
-    contents = "|".join(sorted(name.rpartition("-")[2] for name in store.readable_shards()))
-    state = f"{code_stamp()}|{git.tips_name(git_dir)}|{contents}"
-    return hashlib.blake2b(state.encode(), digest_size=12).hexdigest()
-
-
-def _kept(store: Store, name: str) -> _Kept | None:
-    note = sidecars.read_note(store.folder, name, NOTE)
-    try:
-        return msgspec.json.decode(note, type=_Kept) if note else None
-    except msgspec.DecodeError:  # of an older version
-        return None
+    line_rows = []
+    for tree, replayed in done:
+        for sha, added_lines in replayed.lines.items():
+            for line in added_lines:
+                by = tree.operations[line.mark] if line.mark >= 0 else None
+                line_rows.append(
+                    LineRow(
+                        repo=name,
+                        commit_sha=sha,
+                        path=line.path,
+                        line=line.line,
+                        tag=line.tag,
+                        session_id=by.session_id if by else None,
+                        seq=by.seq if by else None,
+                        is_blank=line.is_blank,
+                        alive=today.has(sha, line),
+                    )
+                )
+    return Tables(result, state, rows, line_rows, labels)
 
 
 def _sessions(store: Store, repository: Repository, name: str) -> set[str]:
@@ -283,12 +234,15 @@ def _sessions(store: Store, repository: Repository, name: str) -> set[str]:
 
 
 def _commit_rows(
-    repository: Repository, name: str, commit_points: list[Point], done: list[tuple[Worktree, Replayed]]
+    repository: Repository,
+    name: str,
+    commit_points: list[Point],
+    done: list[tuple[Worktree, Replayed]],
+    written: dict[str, outcomes.Slice],
 ) -> list[CommitRow]:
     by_commit = {p.commit.sha: p for p in commit_points}
     trees = {sha: (tree, replayed.lines[sha]) for tree, replayed in done for sha in replayed.lines}
     copies = {link.sha for link in repository.links if link.relation == "copy"}
-    written = survival.by_commit(done)
     recorded: dict[str, list[Recorded]] = {}
     for record in repository.recorded:
         recorded.setdefault(record.checkpoint_id, []).append(record)
@@ -297,28 +251,25 @@ def _commit_rows(
         point = by_commit.get(commit.sha)
         relation = point.relation if point else "copy" if commit.sha in copies else None
         row = commit_row(name, commit, relation, point.sessions if point else frozenset())
-        if point is not None and commit.sha in trees:
-            tree, lines = trees[commit.sha]
-            files = repository.history.get(commit.sha)
-            if files is not None:
-                _fill(row, point, tree, lines, len(files))
-                for column, n in msgspec.structs.asdict(written[commit.sha]).items():
-                    setattr(row, column, n)
-                _fill_recorded(row, [r for i in point.checkpoint_ids for r in recorded.get(i, ())])
-            else:  # objects of it are missing: what it added is not known, which is not nothing
-                row.flags = ["diff_unreadable"]
         rows.append(row)
+        if point is None or commit.sha not in trees:
+            continue
+        tree, lines = trees[commit.sha]
+        files = repository.history.get(commit.sha)
+        if files is None:  # objects of it are missing: what it added is not known, which is not nothing
+            row.flags = ["diff_unreadable"]
+            continue
+        figures = of_commit(lines)
+        share = figures.share
+        row.in_turn = _in_turn(point, tree)
+        row.files, row.added, row.blank = len(files), figures.added, figures.blank
+        row.agent_low, row.agent_high, row.agent_likely = share.low, share.high, share.likely
+        row.mode = figures.mode
+        columns = dict.fromkeys(_TAGS, 0) | figures.tags | msgspec.structs.asdict(written[commit.sha])
+        for column, n in columns.items():
+            setattr(row, column, n)
+        _fill_recorded(row, [r for i in point.checkpoint_ids for r in recorded.get(i, ())])
     return rows
-
-
-def _fill(row: CommitRow, point: Point, tree: Worktree, lines: list[AddedLine], n_files: int) -> None:
-    figures: OfCommit = of_commit(lines)
-    row.in_turn = _in_turn(point, tree)
-    row.files, row.added, row.blank = n_files, figures.added, figures.blank
-    for tag, n in {**dict.fromkeys(_TAGS, 0), **figures.tags}.items():
-        setattr(row, tag, n)
-    row.agent_low, row.agent_high, row.agent_likely = figures.share.low, figures.share.high, figures.share.likely
-    row.mode = figures.mode
 
 
 _TAGS = (
@@ -363,25 +314,3 @@ def _fill_recorded(row: CommitRow, records: list[Recorded]) -> None:
     if total is None or abs(total - (row.added or 0)) > max(1.0, _NEAR_SHARE * (row.added or 0)):
         flags.append("total_differs")
     row.flags = flags
-
-
-def _line_rows(name: str, done: list[tuple[Worktree, Replayed]], today: survival.Living) -> list[LineRow]:
-    rows = []
-    for tree, replayed in done:
-        for sha, lines in replayed.lines.items():
-            for line in lines:
-                by = tree.operations[line.mark] if line.mark >= 0 else None
-                rows.append(
-                    LineRow(
-                        repo=name,
-                        commit_sha=sha,
-                        path=line.path,
-                        line=line.line,
-                        tag=line.tag,
-                        session_id=by.session_id if by else None,
-                        seq=by.seq if by else None,
-                        is_blank=line.is_blank,
-                        alive=today.has(sha, line),
-                    )
-                )
-    return rows

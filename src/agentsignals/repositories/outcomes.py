@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from statistics import mean
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from agentsignals.changes import git
-from agentsignals.changes.git import Commit, GitError
+from agentsignals.changes.git import Commit
 from agentsignals.changes.worktrees import (
     CLOSING_S,
     MOST_TOLD,
@@ -19,11 +18,13 @@ from agentsignals.changes.worktrees import (
     EarlierSessions,
     LinesCommitted,
     LinesTakenBack,
+    label,
 )
 from agentsignals.repositories.commit_figures import AGENT
 from agentsignals.repositories.operations import Activity
 from agentsignals.repositories.replay import AddedLine, Fates, Replayed
 from agentsignals.repositories.working_trees import Point, Repository, Worktree
+from agentsignals.store.sidecars import LabelRow
 
 REVERTED_FROM = 0.9
 """So large a share of the peak taken back is a revert (design/signals.md#session-outcome)."""
@@ -69,35 +70,7 @@ class Outcomes:
         self._records: dict[str, _SessionRecord] = defaultdict(_SessionRecord)
         ends = [activity.ended_at for activity in self._activities.values() if activity.ended_at is not None]
         self._known_until = max([*ends, *(c.committed_at for c in repository.commits)], default=0)
-        self._gather(done)
-        self._link(commit_points, done)
-
-    def committed(self) -> Iterator[tuple[str, LinesCommitted]]:
-        """Yield committed lines for each session whose calls wrote lines."""
-        for session_id, record in sorted(self._records.items()):
-            activity = self._activities.get(session_id)
-            if record.fates.made and activity is not None:
-                yield session_id, self._committed(record, activity)
-
-    def taken_back(self) -> Iterator[tuple[str, LinesTakenBack]]:
-        """Yield lines taken back for each session whose calls wrote lines."""
-        for session_id, record in sorted(self._records.items()):
-            activity = self._activities.get(session_id)
-            if record.fates.made and activity is not None:
-                yield session_id, self._taken_back(record, activity)
-
-    def earlier(self) -> Iterator[tuple[str, EarlierSessions]]:
-        """Yield the earlier sessions on the same lines for each session whose calls wrote lines."""
-        for session_id, record in sorted(self._records.items()):
-            activity = self._activities.get(session_id)
-            if record.fates.made and activity is not None and activity.started_at is not None:
-                met = self._beside.get(session_id, {})
-                yield (
-                    session_id,
-                    EarlierSessions({other: sorted(met[other]) for other in self._before(activity.started_at, met)}),
-                )
-
-    def _gather(self, done: list[tuple[Worktree, Replayed]]) -> None:
+        unexplained: set[str] = set()
         for tree, replayed in done:
             ours = tree.operations
             for change in ours:
@@ -108,30 +81,47 @@ class Outcomes:
                     setattr(total, name, getattr(total, name) + getattr(fates, name))
             for sha, lines in replayed.lines.items():
                 for line in lines:
+                    if line.tag in ("agent_shell", "unknown") and not line.is_blank:
+                        unexplained.add(sha)
                     if line.mark >= 0 and line.tag in AGENT and not line.is_blank:
                         by = ours[line.mark]
                         self._records[by.session_id].lines.append(_Line(sha, line.path, line.line, by.seq))
             for sha, places in replayed.picked_up.items():
                 for mark, path, n in places:
                     self._records[ours[mark].session_id].lines.append(_Line(sha, path, n, ours[mark].seq))
-
-    def _link(self, commit_points: list[Point], done: list[tuple[Worktree, Replayed]]) -> None:
-        unexplained = {
-            sha
-            for _, replayed in done
-            for sha, lines in replayed.lines.items()
-            if any(line.tag in ("agent_shell", "unknown") and not line.is_blank for line in lines)
-        }
-        linked = {link.checkpoint_id for link in self._repository.links}
-        for record in self._repository.recorded:
+        linked = {link.checkpoint_id for link in repository.links}
+        for record in repository.recorded:
             if record.checkpoint_id not in linked and record.session_id in self._records:
                 self._records[record.session_id].has_missing = True
         for point in commit_points:
             sha = point.commit.sha
             for session_id in point.sessions:
                 self._records[session_id].linked.add(sha)
-                if sha in unexplained or sha not in self._repository.history:
+                if sha in unexplained or sha not in repository.history:
                     self._records[session_id].has_unexplained = True
+
+    def labels(self) -> dict[str, list[LabelRow]]:
+        """Labels of each session whose calls wrote lines: lines committed, taken back, and worked on by earlier
+        sessions."""
+        rows: dict[str, list[LabelRow]] = {"lines_committed": [], "lines_taken_back": [], "earlier_on_same_lines": []}
+        for session_id, record in sorted(self._records.items()):
+            activity = self._activities.get(session_id)
+            if not record.fates.made or activity is None:
+                continue
+            made = self._committed(record, activity)
+            reason = "its lines in commits made until it closed"
+            rows["lines_committed"].append(LabelRow(session_id, label(made, made.verdict, made.lines, reason)))
+            taken = self._taken_back(record, activity)
+            reason = "its lines that others took away again"
+            rows["lines_taken_back"].append(LabelRow(session_id, label(taken, taken.verdict, taken.share_low, reason)))
+            if activity.started_at is not None:
+                met = self._beside.get(session_id, {})
+                before = self._before(activity.started_at, met)
+                earlier = EarlierSessions({other: sorted(met[other]) for other in before})
+                reason = "whose lines it replaced or wrote beside"
+                told = label(earlier, f"{len(before)}", len(before), reason)
+                rows["earlier_on_same_lines"].append(LabelRow(session_id, told))
+        return rows
 
     def _before(self, started_at: int, met: Iterable[str]) -> list[str]:
         activities = {s: self._activities[s] for s in met if s in self._activities}
@@ -145,9 +135,12 @@ class Outcomes:
             by_commit[line.sha].append(line)
         commits = []
         for sha in sorted(by_commit, key=lambda sha: (self._commits[sha].committed_at, sha)):
-            lines = by_commit[sha]
+            by_path: dict[str, set[int]] = defaultdict(set)
+            for line in by_commit[sha]:
+                by_path[line.path].add(line.line)
+            places = {path: spans(sorted(numbers)) for path, numbers in sorted(by_path.items())[:MOST_TOLD]}
             is_late = sha not in record.linked and close is not None and _made(self._commits[sha]) > close
-            commits.append(Committed(sha, len(lines), _places(lines), is_late))
+            commits.append(Committed(sha, len(by_commit[sha]), places, is_late))
         lines_in_time = sum(c.lines for c in commits if not c.is_late)
         verdict = "applied"
         if not lines_in_time:
@@ -179,9 +172,8 @@ class Outcomes:
             by.update(undoing)
             gone += n if undoing else 0
             later.update(c.sha for c in self._undoing.get(sha, ()) if sha in c.reverts and _made(c) > (close or 0))
-        undone = (
-            round(fates.committed * gone / len(record.lines)) if gone else 0
-        )  # its blank lines went with the others
+        # Its blank lines went with the others.
+        undone = round(fates.committed * gone / len(record.lines)) if gone else 0
         low = (taken + undone) / peak if peak > 0 else 0.0
         high = min((rest + undone) / peak, 1.0) if peak > 0 else 0.0
         verdict = "reverted" if low >= REVERTED_FROM else "kept" if high < REVERTED_FROM else "unknown"
@@ -244,30 +236,23 @@ def _made(commit: Commit) -> int:
     return min(commit.authored_at, commit.committed_at)
 
 
-def _places(lines: list[_Line]) -> dict[str, str]:
-    """Line numbers of each file, as spans."""
-    by_path: dict[str, set[int]] = defaultdict(set)
-    for line in lines:
-        by_path[line.path].add(line.line)
-    return {path: _spans(sorted(numbers)) for path, numbers in sorted(by_path.items())[:MOST_TOLD]}
-
-
-def _spans(numbers: list[int]) -> str:
-    spans: list[str] = []
+def spans(numbers: list[int]) -> str:
+    """Write rising line numbers as spans: `1-3, 7`."""
+    parts: list[str] = []
     start = before = numbers[0]
     for n in [*numbers[1:], -1]:
         if n != before + 1:
-            spans.append(f"{start}-{before}" if before > start else f"{start}")
+            parts.append(f"{start}-{before}" if before > start else f"{start}")
             start = n
         before = n
-    return ", ".join(spans[:MOST_TOLD]) + (", …" if len(spans) > MOST_TOLD else "")
+    return ", ".join(parts[:MOST_TOLD]) + (", …" if len(parts) > MOST_TOLD else "")
 
 
 # What became of the lines that agents wrote: on the way to commits, and at the head of the repository today.
 
 ENOUGH_LINES = 5
 """Commits whose sessions wrote fewer lines are left out of means over commits (design/attribution.md#survival)."""
-_BLAMED = re.compile(rb"([0-9a-f]{40,64}) (\d+) \d+(?: \d+)?")
+
 _BLAMERS = 4
 
 
@@ -326,17 +311,17 @@ class Survived(Struct):
 
 def counts(fates: Iterable[Fates]) -> Counts:
     """Sums over operations."""
-    all_fates = list(fates)
-    made, by_self = sum(f.made for f in all_fates), sum(f.overwritten_by_self for f in all_fates)
-    other, kept = sum(f.overwritten_by_other for f in all_fates), sum(f.committed for f in all_fates)
-    taken, standing = sum(f.taken for f in all_fates), sum(f.standing for f in all_fates)
+    total: Counter[str] = Counter()
+    for one in fates:
+        total.update(structs.asdict(one))
+    made, kept, by_self = total["made"], total["committed"], total["overwritten_by_self"]
     return Counts(
         produced=made,
         overwritten_by_self=by_self,
-        overwritten_by_other_session=other,
+        overwritten_by_other_session=total["overwritten_by_other"],
         committed=kept,
-        taken=taken,
-        standing=standing,
+        taken=total["taken"],
+        standing=total["standing"],
         efficiency=_ratio(kept, made),
         survival=_ratio(kept, made - by_self),
     )
@@ -348,11 +333,8 @@ def by_session(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Counts]:
     for tree, done in worktrees:
         for number, fates in done.fates.items():
             fates_of[tree.operations[number].session_id].append(fates)
-    return {
-        session_id: counted
-        for session_id, session_fates in fates_of.items()
-        if (counted := counts(session_fates)).produced
-    }
+    counted = {session_id: counts(session_fates) for session_id, session_fates in fates_of.items()}
+    return {session_id: of_session for session_id, of_session in counted.items() if of_session.produced}
 
 
 class Slice(Struct):
@@ -393,13 +375,11 @@ def by_commit(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Slice]:
 
 def slices(of_commits: Iterable[Slice], strict: bool) -> Slices:
     """Means over commits, and over their lines. `strict`: in the files that the commits changed, else in all."""
-    rows = [
-        (part.written_in_files, part.rewritten_in_files, part.kept)
-        if strict
-        else (part.written, part.rewritten, part.kept)
-        for part in of_commits
-    ]
-    rows = [row for row in rows if row[0] >= ENOUGH_LINES]
+    rows = []
+    for part in of_commits:
+        made = part.written_in_files if strict else part.written
+        if made >= ENOUGH_LINES:
+            rows.append((made, part.rewritten_in_files if strict else part.rewritten, part.kept))
     made, own_lines, kept = (sum(column) for column in zip(*rows, strict=True)) if rows else (0, 0, 0)
     eq2 = [r for m, _, k in rows if (r := _ratio(k, m)) is not None]
     eq3 = [r for m, o, k in rows if (r := _ratio(k, m - o)) is not None]
@@ -428,7 +408,7 @@ class Living(Struct):
 
 
 def living(repository: Repository, lines: Mapping[str, list[AddedLine]]) -> Living:
-    """Which lines of the files that these commits changed live today."""
+    """Which lines of the files that these commits changed live today, under whatever name the files have."""
     head = repository.head
     if head is None:
         return Living(None)
@@ -441,7 +421,20 @@ def living(repository: Repository, lines: Mapping[str, list[AddedLine]]) -> Livi
             within.add(sha)
             ahead += by_sha[sha].parents
     paths = {line.path for sha, added_lines in lines.items() if sha in within for line in added_lines}
-    return Living(head, within, _living(repository, head, paths))
+    later: dict[str, set[str]] = defaultdict(set)
+    for old, new in repository.renames:
+        later[old].add(new)
+    ahead = list(paths)
+    while ahead:
+        for name in later[ahead.pop()] - paths:
+            paths.add(name)
+            ahead.append(name)
+    today = Living(head, within)
+    there = sorted(paths & git.files_at(repository.git_dir, head))
+    with ThreadPoolExecutor(_BLAMERS) as blamers:
+        for blamed in blamers.map(lambda path: _blame(repository.git_dir, head, path), there):
+            today.lines |= {(line.sha, line.line, line.path) for line in blamed}
+    return today
 
 
 def alive_at_head(today: Living, lines: Mapping[str, list[AddedLine]]) -> Alive:
@@ -465,40 +458,11 @@ def alive_at_head(today: Living, lines: Mapping[str, list[AddedLine]]) -> Alive:
     return alive
 
 
-def _living(repository: Repository, head: str, paths: set[str]) -> set[tuple[str, int, str]]:
-    """(commit, line, path) as first committed, of every line of these files, under whatever name they have today."""
-    today = git.files_at(repository.git_dir, head)
-    ahead, reached = list(paths), set(paths)
-    later: dict[str, set[str]] = defaultdict(set)
-    for old, new in repository.renames:
-        later[old].add(new)
-    while ahead:
-        for name in later[ahead.pop()] - reached:
-            reached.add(name)
-            ahead.append(name)
-    living_lines: set[tuple[str, int, str]] = set()
-    with ThreadPoolExecutor(_BLAMERS) as blamers:
-        for blamed in blamers.map(lambda path: _blame(repository.git_dir, head, path), sorted(reached & today)):
-            living_lines |= blamed
-    return living_lines
-
-
-def _blame(git_dir: str, head: str, path: str) -> set[tuple[str, int, str]]:
+def _blame(git_dir: str, head: str, path: str) -> list[git.BlamedLine]:
     try:
-        output = git.blame(git_dir, head, path)
-    except GitError:  # a blob of its history is missing
-        return set()
-    blamed: set[tuple[str, int, str]] = set()
-    sha, line = "", 0
-    names: dict[str, str] = {}
-    for row in output.split(b"\n"):
-        if row[:1] == b"\t":
-            blamed.add((sha, line, names.get(sha, path)))
-        elif row.startswith(b"filename "):
-            names[sha] = git.unquoted(row[9:])
-        elif (at := _BLAMED.fullmatch(row)) is not None:
-            sha, line = at[1].decode(), int(at[2])
-    return blamed
+        return list(git.blame(git_dir, head, path))
+    except git.GitError:  # a blob of its history is missing
+        return []
 
 
 def _ratio(part: int, whole: int) -> float | None:

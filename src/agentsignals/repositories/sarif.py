@@ -22,13 +22,10 @@ from agentsignals.repositories.scanners import level
 from agentsignals.store import Store, sidecars
 from agentsignals.store.tables import FindingRow
 
-_Origin = tuple[str, str, int]
-"""The commit that a line is from, the file's path there, and its line there."""
 _SPAN = 500
 """Lines of a finding that are looked at."""
 _LARGEST_BYTES = 256 * 1024 * 1024
 _CWE = re.compile(r"CWE[-/ ]?0{0,4}(\d{1,5})\b", re.IGNORECASE)
-_BLAMED = re.compile(rb"([0-9a-f]{40,64}) (\d+) (\d+)(?: \d+)?")
 _SHA = re.compile(r"[0-9a-fA-F]{7,64}")
 
 
@@ -154,11 +151,11 @@ def take_in(store: Store, git_dir: str, name: str, path: Path) -> Imported:
             if not span:
                 skipped["no_such_line"] += 1
                 continue
-            linked = [origin for origin in span if origin[0] in attributed]
-            added = [line for commit, there, n in linked for line in lines.of(commit, there, n, n)]
+            linked = [origin for origin in span if origin.sha in attributed]
+            added = [line for origin in linked for line in lines.of(origin.sha, origin.path, origin.line, origin.line)]
             ownership: Ownership = owner_of(added) if added else ("unlinked", None, None)
             change = Changed("present", own_path, finding)
-            rows.append(change.row(name, (linked or span)[0][0], (result.scanner, result.version), ownership))
+            rows.append(change.row(name, (linked or span)[0].sha, (result.scanner, result.version), ownership))
     objects.close()
     replace_findings(store, name, {result.scanner for result in reported}, rows)
     owners, scanners = Counter(row.owner or "" for row in rows), Counter(row.scanner for row in rows)
@@ -171,21 +168,9 @@ def _path_of(uri: str, tree: set[str]) -> str | None:
     return next((path for n in range(len(parts)) if (path := "/".join(parts[n:])) in tree), None)
 
 
-def _origins(git_dir: str, sha: str, path: str) -> dict[int, _Origin]:
-    """By line: the commit it is from, the file's path there, and its line there."""
+def _origins(git_dir: str, sha: str, path: str) -> dict[int, git.BlamedLine]:
+    """By line: where it comes from; nothing where the file's history can't be read."""
     try:
-        output = git.blame(git_dir, sha, path)
+        return {line.now: line for line in git.blame(git_dir, sha, path)}
     except git.GitError:
         return {}
-    origins: dict[int, _Origin] = {}
-    paths: dict[str, str] = {}
-    here: tuple[str, int, int] | None = None
-    for line in output.split(b"\n"):
-        if line[:1] == b"\t" and here is not None:
-            origins[here[2]] = (here[0], paths.get(here[0], path), here[1])
-            here = None
-        elif here is not None and line.startswith(b"filename "):
-            paths[here[0]] = git.unquoted(line[9:])
-        elif here is None and (header := _BLAMED.fullmatch(line)):
-            here = header[1].decode(), int(header[2]), int(header[3])
-    return origins
