@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from typing import Literal
 
 from msgspec import Struct, field
@@ -42,48 +43,43 @@ class Chances:
 
     def __init__(self, sessions: Iterable[Activity]) -> None:
         activities = list(sessions)
-        # Overlapping spans made one: starts and ends, both rising.
-        spans = sorted(span for activity in activities for span in activity.busy)
-        starts: list[int] = []
-        ends: list[int] = []
-        for start, end in spans:
-            if ends and start <= ends[-1]:
-                ends[-1] = max(ends[-1], end)
+        self._busy: list[list[int]] = []
+        """Spans in which an agent was busy, overlapping ones joined: starts and ends, both rising."""
+        for start, end in sorted(span for activity in activities for span in activity.busy):
+            if self._busy and start <= self._busy[-1][1]:
+                self._busy[-1][1] = max(self._busy[-1][1], end)
             else:
-                starts.append(start)
-                ends.append(end)
-        self._starts, self._ends = starts, ends
+                self._busy.append([start, end])
         self._writers = sorted(at for activity in activities for at in activity.writers)
         self._command_lines: dict[str, list[int]] = {}
         for activity in activities:
             for at, command in activity.commands:
-                for line in set(_unescaped(command).split("\n")):
+                # The texts in a command as the program it calls will write them; a script's text begins and ends within
+                # a line.
+                text = command.replace("'''", "\n").replace('"""', "\n").replace("\\n", "\n").replace("\\t", "\t")
+                for line in set(text.replace("\\'", "'").replace('\\"', '"').split("\n")):
                     plain = loose(line)
                     if len(plain) >= _TELLING_CHARS:
                         self._command_lines.setdefault(plain, []).append(at)
 
+    def _rests(self, after: int, until: int) -> Iterator[int]:
+        """For how long every agent rested between two moments, rest by rest, microseconds."""
+        at = after
+        for n in range(bisect_right(self._busy, after, key=itemgetter(1)), len(self._busy)):
+            start, end = self._busy[n]
+            if start >= until:
+                break
+            yield max(start - at, 0)
+            at = max(at, end)
+        yield max(until - at, 0)
+
     def idle(self, after: int, until: int) -> bool:
         """Return whether every agent rested long enough between two moments for a person to have edited."""
-        if until - after < IDLE_US:
-            return False
-        at = after
-        n = bisect_right(self._ends, after)
-        while n < len(self._starts) and self._starts[n] < until:
-            if self._starts[n] - at >= IDLE_US:
-                return True
-            at = max(at, self._ends[n])
-            n += 1
-        return until - at >= IDLE_US
+        return until - after >= IDLE_US and any(rest >= IDLE_US for rest in self._rests(after, until))
 
     def idle_us(self, after: int, until: int) -> int:
         """For how long every agent rested between two moments, microseconds."""
-        at, rested = after, 0
-        n = bisect_right(self._ends, after)
-        while n < len(self._starts) and self._starts[n] < until:
-            rested += max(self._starts[n] - at, 0)
-            at = max(at, self._ends[n])
-            n += 1
-        return rested + max(until - at, 0)
+        return sum(self._rests(after, until))
 
     def wrote(self, after: int, until: int) -> bool:
         """Return whether a call that may write unseen ended between two moments."""
@@ -108,13 +104,6 @@ class Chances:
         if person and not command:
             return HUMAN
         return SHELL if command and not person else UNKNOWN
-
-
-def _unescaped(command: str) -> str:
-    """A command with the texts in it as the program it calls will write them."""
-    for mark in ("'''", '"""'):  # the text of a script begins and ends within a line
-        command = command.replace(mark, "\n")
-    return command.replace("\\n", "\n").replace("\\t", "\t").replace("\\'", "'").replace('\\"', '"')
 
 
 # What explains a line that a commit added: where it stood before, who wrote it, or who alone can have.
@@ -209,26 +198,42 @@ class Elsewhere:
 
 
 def explain(opened_file: Opened, step: Step, elsewhere: Elsewhere, chances: Chances) -> None:
-    """Marks for the added lines that the replay does not have in their place."""
-    small: list[int] = []
+    """Marks for the added lines that the replay does not have in their place: an operation wrote them and they lost it,
+    they came from elsewhere, else by the file's kind, by what commands say, by who had the chance."""
+    lines, marks, tags = opened_file.lines, opened_file.marks, opened_file.tags
     open_lines: list[int] = []
-    for n, line in enumerate(opened_file.lines):
+    for n, line in enumerate(lines):
         if not opened_file.added[n]:
             continue
-        if opened_file.marks[n] != UNSEEN:
-            if is_old(opened_file.marks[n]) and elsewhere.moved(line) is not None:
-                opened_file.tags[n] = "moved"
+        if marks[n] != UNSEEN:
+            if is_old(marks[n]) and elsewhere.moved(line) is not None:
+                tags[n] = "moved"
         elif not is_telling(line):
-            small.append(n)
-        elif not _is_found(opened_file, n, elsewhere):
+            opened_file.small.append(n)
+        elif (match := opened_file.file.find_lost(line) or elsewhere.written(line)) is not None:
+            marks[n] = match[0]
+            if not match[1]:
+                opened_file.loosely.add(n)
+        elif (mark := elsewhere.moved(line)) is not None:
+            marks[n], tags[n] = mark, "moved"
+        else:
             open_lines.append(n)
-    if open_lines:
-        _infer(opened_file, open_lines, step, chances)
-    opened_file.small = small
+    if not open_lines:
+        return
+    if is_generated(opened_file.change.path, lines):
+        for n in open_lines:
+            marks[n], tags[n] = UNKNOWN, "generated"
+        return
+    since, is_new = opened_file.file.seen_at, opened_file.change.old_path is None
+    unseen = chances.unseen(since, step.at, opened_file.file.written_at, is_new) if step.is_witnessed else UNKNOWN
+    for n in open_lines:
+        marks[n] = SHELL if chances.typed_by_command(lines[n], since, step.at) else unseen
+    opened_file.typed = [n for n in open_lines if marks[n] == HUMAN]
 
 
 def settle_doubts(opened: list[Opened], step: Step, chances: Chances) -> None:
-    """More lines than anybody types in the time are no person's; small lines come with their neighbours."""
+    """More lines than anybody types in the time are no person's. Blank lines and lone brackets come with their
+    neighbours; between two of different hands, with the less sure."""
     typed = [(opened_file, n) for opened_file in opened for n in opened_file.typed]
     if typed:
         since = max(min(opened_file.file.seen_at for opened_file, _ in typed), step.parent_at)
@@ -236,63 +241,23 @@ def settle_doubts(opened: list[Opened], step: Step, chances: Chances) -> None:
             for opened_file, n in typed:
                 opened_file.marks[n] = UNKNOWN
     for opened_file in opened:
-        _fill(opened_file, opened_file.small)
-
-
-def _is_found(opened_file: Opened, n: int, elsewhere: Elsewhere) -> bool:
-    """Return whether an operation wrote the line and lost its place, or it came from elsewhere in the parent."""
-    line = opened_file.lines[n]
-    match = opened_file.file.find_lost(line) or elsewhere.written(line)
-    if match is not None:
-        opened_file.marks[n] = match[0]
-        if not match[1]:
-            opened_file.loosely.add(n)
-        return True
-    mark = elsewhere.moved(line)
-    if mark is not None:
-        opened_file.marks[n], opened_file.tags[n] = mark, "moved"
-    return mark is not None
-
-
-def _infer(opened_file: Opened, lines: list[int], step: Step, chances: Chances) -> None:
-    """Marks for lines that no operation has: from the file's kind, from what commands say, from who had the chance."""
-    since = opened_file.file.seen_at
-    if is_generated(opened_file.change.path, opened_file.lines):
-        for n in lines:
-            opened_file.marks[n], opened_file.tags[n] = UNKNOWN, "generated"
-        return
-    is_new = opened_file.change.old_path is None
-    unseen = chances.unseen(since, step.at, opened_file.file.written_at, is_new) if step.is_witnessed else UNKNOWN
-    for n in lines:
-        opened_file.marks[n] = SHELL if chances.typed_by_command(opened_file.lines[n], since, step.at) else unseen
-    opened_file.typed = [n for n in lines if opened_file.marks[n] == HUMAN]
-
-
-def _fill(opened_file: Opened, small: list[int]) -> None:
-    """Blank lines and lone brackets come with their neighbours; between two of different hands, with the less sure."""
-    for n in small:
-        before = n - 1 if n and opened_file.added[n - 1] and opened_file.marks[n - 1] != UNSEEN else None
-        near = before, _added_after(opened_file, n)
-        neighbours = [m for m in near if m is not None]
-        marks = {opened_file.marks[m] for m in neighbours}
-        if len(marks) <= 1 or all(m >= 0 for m in marks):
-            source = neighbours[0] if neighbours else None
-        else:
-            source = min(neighbours, key=lambda m: _SURENESS.get(opened_file.marks[m], 9))
-        if source is None:
-            opened_file.marks[n] = UNKNOWN
-        else:
-            opened_file.marks[n] = opened_file.marks[source]
+        marks, added = opened_file.marks, opened_file.added
+        for n in opened_file.small:
+            neighbours = [n - 1] if n and added[n - 1] and marks[n - 1] != UNSEEN else []
+            after = n + 1
+            while after < len(added) and added[after] and marks[after] == UNSEEN:
+                after += 1
+            if after < len(added) and added[after]:
+                neighbours.append(after)
+            if not neighbours:
+                marks[n] = UNKNOWN
+                continue
+            source = neighbours[0]
+            if any(marks[m] < 0 for m in neighbours):
+                source = min(neighbours, key=lambda m: _SURENESS.get(marks[m], 9))
+            marks[n] = marks[source]
             if source in opened_file.tags:
                 opened_file.tags[n] = opened_file.tags[source]
-
-
-def _added_after(opened_file: Opened, n: int) -> int | None:
-    while n + 1 < len(opened_file.lines) and opened_file.added[n + 1]:
-        n += 1
-        if opened_file.marks[n] != UNSEEN:
-            return n
-    return None
 
 
 _SURENESS = {HUMAN: 0, UNKNOWN: 1, PREEXISTING: 2, SHELL: 3}
@@ -376,7 +341,11 @@ class Replay:
             while at < len(self._operations) and self._operations[at].at <= step.at:
                 self._apply(at)
                 at += 1
-            self._commit(step)
+            if step.is_linked:
+                self._attribute(step)
+            else:
+                for change in step.changes:
+                    self._take_in(change, step)
         self._next = None
         for rest in range(at, len(self._operations)):
             self._apply(rest)
@@ -416,61 +385,48 @@ class Replay:
         self._count(file, number)
 
     def _count(self, file: FileState, number: int) -> None:
-        fates = self._done.fates.setdefault(number, Fates())
-        fates.made += file.made
-        session = self._operations[number].session_id
+        operation = self._operations[number]
+        self._done.fates.setdefault(number, Fates()).made += file.made
         if self._is_shared:
-            self._meet(file, number)
+            # Notes whose lines it replaced, or wrote within `NEAR_LINES` of.
+            met = set(file.gone)
+            for n in [n for n, mark in enumerate(file.marks) if mark == number]:
+                met.update(file.marks[max(n - NEAR_LINES, 0) : n + NEAR_LINES + 1])
+            for mark in met:
+                writer = mark if mark >= 0 else written_by(mark)
+                other = self._operations[writer].session_id if writer >= 0 else operation.session_id
+                if other != operation.session_id:
+                    self._done.beside.setdefault(operation.session_id, {}).setdefault(other, set()).add(operation.path)
         for mark in file.gone:
             if mark >= 0:  # what was committed has had its fate
                 gone = self._done.fates[mark]
-                if self._operations[mark].session_id == session:
+                if self._operations[mark].session_id == operation.session_id:
                     gone.overwritten_by_self += 1
                 else:
                     gone.overwritten_by_other += 1
         file.gone.clear()
         file.made = 0
 
-    def _meet(self, file: FileState, number: int) -> None:
-        """Notes whose lines an operation replaced, or wrote within `NEAR_LINES` of."""
-        operation = self._operations[number]
-        met = set(file.gone)
-        marks = file.marks
-        for n in [n for n, mark in enumerate(marks) if mark == number]:
-            met.update(marks[max(n - NEAR_LINES, 0) : n + NEAR_LINES + 1])
-        for mark in met:
-            writer = mark if mark >= 0 else written_by(mark)
-            other = self._operations[writer].session_id if writer >= 0 else operation.session_id
-            if other != operation.session_id:
-                self._done.beside.setdefault(operation.session_id, {}).setdefault(other, set()).add(operation.path)
-
     def _file(self, path: str, at: int) -> FileState:
-        """A file as it is now; one not seen before as it was in the last commit on the way to the next linked one."""
+        """A file as it is now; one not seen before as it was in the last commit on the way to the next linked one: the
+        commit that the working tree stood at."""
         file = self._files.get(path)
         if file is None:
-            since, sha = self._base(at)
+            step = self._next
+            since, sha = 0, None
+            if step is None:
+                last = next((s for s in reversed(self._steps) if s.is_linked), None)
+                if last is not None:
+                    since, sha = last.at, last.sha
+            elif not step.trunk:
+                since, sha = min(step.parent_at, at), step.parent
+            else:
+                since, sha = next(((made, sha) for made, sha in step.trunk if made <= at), (0, None))
             base = self._blob(f"{sha}:{path}") if sha else None
             file = self._files[path] = FileState(text_lines(base), since)
         return file
 
-    def _base(self, at: int) -> tuple[int, str | None]:
-        """The commit that the working tree stood at, and since when."""
-        step = self._next
-        if step is None:
-            last = next((s for s in reversed(self._steps) if s.is_linked), None)
-            return (last.at, last.sha) if last is not None else (0, None)
-        if not step.trunk:
-            return min(step.parent_at, at), step.parent
-        return next(((made, sha) for made, sha in step.trunk if made <= at), (0, None))
-
     # -- commits -------------------------------------------------------------------------------------------------
-
-    def _commit(self, step: Step) -> None:
-        if step.is_linked:
-            self._attribute(step)
-        else:
-            for change in step.changes:
-                self._take_in(change, step)
 
     def _take_in(self, change: FileChange, step: Step) -> None:
         """A commit that is nobody's here: what it brought was there before; what is not committed yet stays."""
@@ -548,9 +504,8 @@ class Replay:
             change=change, file=file, lines=lines, marks=marks, added=added, loosely=loosely, gone=gone, removed=removed
         )
 
-    def _tagged(self, opened_file: Opened, step: Step) -> list[AddedLine]:
+    def _tagged(self, opened_file: Opened, step: Step) -> Iterator[AddedLine]:
         """The added lines of a file with their tags; counts those that an operation wrote."""
-        added_lines = []
         for n, line in enumerate(opened_file.lines):
             if not opened_file.added[n]:
                 continue
@@ -558,41 +513,33 @@ class Replay:
             tag: Tag
             if n in opened_file.tags:
                 tag = opened_file.tags[n]
-            elif mark >= 0:
-                is_linked = self._operations[mark].session_id in step.sessions
-                tag = (
-                    "agent_other_session"
-                    if not is_linked
-                    else "agent_ws"
-                    if n in opened_file.loosely
-                    else "agent_exact"
-                )
-            else:
+            elif mark < 0:
                 tag = TAG_OF_MARK.get(mark, "preexisting")
+            elif self._operations[mark].session_id not in step.sessions:
+                tag = "agent_other_session"
+            else:
+                tag = "agent_ws" if n in opened_file.loosely else "agent_exact"
             if mark >= 0:
                 self._done.fates[mark].committed += 1
             writer = mark if mark >= 0 else written_by(mark)
-            added_lines.append(AddedLine(opened_file.change.path, n + 1, tag, writer, not line.strip()))
-        return added_lines
+            yield AddedLine(opened_file.change.path, n + 1, tag, writer, not line.strip())
 
     def _settle(self, opened_file: Opened, step: Step) -> None:
         """Takes the committed content over; lines that went may come back."""
-        self._count_taken(opened_file, step)
-        if opened_file.change.new_oid is None:
+        file, is_deleted = opened_file.file, opened_file.change.new_oid is None
+        # Counts lines of operations that the commit has not; not those that a formatter or a command may have replaced.
+        if not is_deleted or not self._chances.wrote(file.seen_at, step.at):
+            marks = enumerate(opened_file.marks)
+            unexplained = sum(opened_file.added[n] and mark in (SHELL, UNKNOWN) for n, mark in marks)
+            for _, mark in [gone for gone in opened_file.gone if gone[1] >= 0][unexplained:]:
+                self._done.fates[mark].taken += 1
+        if is_deleted:
             self._files.pop(opened_file.change.path, None)
             return
         for line, mark in opened_file.gone:
-            opened_file.file.lose(line, mark)
-        opened_file.file.sync(opened_file.lines, [_once_committed(m) for m in opened_file.marks], step.at)
-        opened_file.file.written_at = None
-
-    def _count_taken(self, opened_file: Opened, step: Step) -> None:
-        """Lines of operations that the commit has not; not those that a formatter or a command may have replaced."""
-        if opened_file.change.new_oid is None and self._chances.wrote(opened_file.file.seen_at, step.at):
-            return
-        unexplained = sum(opened_file.added[n] and mark in (SHELL, UNKNOWN) for n, mark in enumerate(opened_file.marks))
-        for _, mark in [gone for gone in opened_file.gone if gone[1] >= 0][unexplained:]:
-            self._done.fates[mark].taken += 1
+            file.lose(line, mark)
+        file.sync(opened_file.lines, [_once_committed(m) for m in opened_file.marks], step.at)
+        file.written_at = None
 
 
 def _once_committed(mark: int) -> int:
