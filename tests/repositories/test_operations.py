@@ -9,7 +9,7 @@ import pytest
 
 from agentsignals.formats.profile import EDIT_ROLES
 from agentsignals.model import Edit, Session, ToolCall, encode_roles
-from agentsignals.repositories.operations import activity, operations, patched
+from agentsignals.repositories.operations import activity, operations
 
 PATCH = """*** Begin Patch
 *** Update File: src/a.py
@@ -103,8 +103,9 @@ def test_a_patch_names_files_by_other_roots_than_the_session() -> None:
 
 
 def test_a_unified_diff_is_a_patch_too() -> None:
-    files = patched("--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n@@ -9 +9 @@\n-d\n+e\n")
-    assert [(f.path, f.places) for f in files] == [("x.py", [("a\nb", "a\nc"), ("d", "e")])]
+    patch = "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n@@ -9 +9 @@\n-d\n+e\n"
+    made = [o[:4] for o in told({"input": patch}, "x.py")]
+    assert made == [("replace", "x.py", "a\nb", "a\nc"), ("replace", "x.py", "d", "e")]
 
 
 def test_calls_that_changed_nothing_are_no_operations() -> None:

@@ -316,3 +316,55 @@ def _lines(text: str) -> set[str]:
 def _telling(lines: set[str]) -> frozenset[str]:
     """Without the trivial lines: left out at the end, when most lines have proved to be unchanged."""
     return frozenset([line for line in lines if len(line) > TRIVIAL_CHARS])
+
+
+# -- patch texts as models write them: `apply_patch` envelopes and unified diffs
+
+_ADD, _UPDATE, _DELETE, _MOVE = "*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "
+_OPENING: dict[str, Literal["create", "modify", "delete"]] = {_ADD: "create", _UPDATE: "modify", _DELETE: "delete"}
+
+
+class PatchedFile(Struct):
+    """One file of a patch text."""
+
+    path: str
+    op: Literal["create", "modify", "delete"]
+    moved_to: str | None = None
+    places: list[list[str]] = []
+    """The lines of each place, marked ` `, `+` or `-`. Where in the file a place is, an envelope does not say."""
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """(text before, text after) of each place, context included; the whole text of a new file is one place."""
+        pairs = []
+        for place in self.places:
+            old: list[str] = []
+            new: list[str] = []
+            for line in place:
+                if line[:1] in ("-", " ") or (not line and (old or new)):
+                    old.append(line[1:])
+                if line[:1] in ("+", " ") or (not line and (old or new)):
+                    new.append(line[1:])
+            if old or new:
+                pairs.append(("\n".join(old), "\n".join(new)))
+        return pairs
+
+
+def patched(patch: str, diffs: bool = False) -> list[PatchedFile]:
+    """Return the files of an `apply_patch` text, in order; with `diffs` also those of a unified diff."""
+    files: list[PatchedFile] = []
+    lines = patch.split("\n")
+    is_diff = diffs and not any(line.startswith(("*** Begin Patch", *_OPENING)) for line in lines)
+    for line in lines:
+        if is_diff and line.startswith("+++ "):
+            files.append(PatchedFile(line[4:].strip().removeprefix("b/"), "modify", None, [[]]))
+        elif not is_diff and (mark := next((m for m in _OPENING if line.startswith(m)), "")):
+            files.append(PatchedFile(line[len(mark) :].strip(), _OPENING[mark], None, [[]]))
+        elif not files or line.startswith(("--- ", "diff --git ", "index ") if is_diff else "*** "):
+            if files and line.startswith(_MOVE):
+                files[-1].moved_to = line[len(_MOVE) :].strip()
+        elif line.startswith("@@"):
+            files[-1].places.append([])
+        else:
+            files[-1].places[-1].append(line)
+    return files

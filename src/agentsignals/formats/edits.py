@@ -5,25 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from msgspec import Struct, structs
+from msgspec import structs
 
-from agentsignals.changes.hunks import Hunk, count_lines, created, edit_texts, inserted, replaced, trimmed
+from agentsignals.changes.hunks import Hunk, count_lines, created, edit_texts, inserted, patched, replaced, trimmed
 from agentsignals.formats.bounds import whole
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.model import EditOp, ToolCall
+from agentsignals.model import ToolCall
 
-_ADD, _UPDATE, _DELETE, _MOVE = "*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "
 _FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-
-
-class PatchedFile(Struct):
-    """One file of an `apply_patch` text."""
-
-    path: str
-    op: EditOp
-    moved_to: str | None = None
-    places: list[list[str]] = []
-    """The lines of each place, marked ` `, `+` or `-`. Where in the file a place is, the text does not say."""
 
 
 def record_arguments(builder: SessionBuilder, call: ToolCall, existed: bool | None = None) -> None:
@@ -92,23 +81,3 @@ def first_file(patch: str) -> str | None:
     """Return the file that an `apply_patch` text names first."""
     match = _FILE.search(patch)
     return match.group(1).strip() if match else None
-
-
-def patched(patch: str) -> list[PatchedFile]:
-    """Return the files of an `apply_patch` text, in order."""
-    files: list[PatchedFile] = []
-    for line in patch.split("\n"):
-        if line.startswith(_ADD):
-            files.append(PatchedFile(line[len(_ADD) :].strip(), "create", None, [[]]))
-        elif line.startswith(_UPDATE):
-            files.append(PatchedFile(line[len(_UPDATE) :].strip(), "modify", None, [[]]))
-        elif line.startswith(_DELETE):
-            files.append(PatchedFile(line[len(_DELETE) :].strip(), "delete", None, [[]]))
-        elif not files or line.startswith("*** "):
-            if files and line.startswith(_MOVE):
-                files[-1].moved_to = line[len(_MOVE) :].strip()
-        elif line.startswith("@@"):
-            files[-1].places.append([])
-        else:
-            files[-1].places[-1].append(line)
-    return files

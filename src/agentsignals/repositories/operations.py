@@ -1,82 +1,17 @@
-"""Patch texts as models write them: `apply_patch` envelopes and unified diffs, as pairs of old and new text."""
+"""What sessions did to files, in order of time, read off the arguments of their calls: the full texts are there."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from agentsignals.changes.hunks import edit_texts
+from agentsignals.changes.hunks import edit_texts, patched
 from agentsignals.model import Edit, Session, ToolCall
 from agentsignals.shell import parse
-
-_ADD, _UPDATE, _DELETE, _MOVE = "*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "
-
-
-class PatchedFile(Struct):
-    """One file of a patch."""
-
-    path: str
-    op: Literal["create", "modify", "delete"]
-    moved_to: str | None = None
-    places: list[tuple[str, str]] = field(default_factory=list)
-    """(text before, text after) of each place, context included; the whole text of a new file is one place."""
-
-
-def patched(patch: str) -> list[PatchedFile]:
-    """The files of a patch text, in order; nothing when it is none."""
-    files: list[PatchedFile] = []
-    old: list[str] = []
-    new: list[str] = []
-
-    def close() -> None:
-        if files and (old or new):
-            files[-1].places.append(("\n".join(old), "\n".join(new)))
-        old.clear()
-        new.clear()
-
-    lines = patch.removesuffix("\n").split("\n")
-    envelope = any(line.startswith(("*** Begin Patch", _ADD, _UPDATE, _DELETE)) for line in lines)
-    for line in lines:
-        opened = _opened(line, envelope)
-        if opened is not None:
-            close()
-            files.append(opened)
-        elif line.startswith("@@"):
-            close()
-        elif envelope and line.startswith("*** "):
-            if files and line.startswith(_MOVE):
-                files[-1].moved_to = line[len(_MOVE) :].strip()
-        elif not envelope and line.startswith(("--- ", "diff --git ", "index ")):
-            continue
-        elif line[:1] == "+":
-            new.append(line[1:])
-        elif line[:1] == "-":
-            old.append(line[1:])
-        elif line[:1] == " ":
-            old.append(line[1:])
-            new.append(line[1:])
-        elif not line and (old or new):
-            old.append("")
-            new.append("")
-    close()
-    return files
-
-
-def _opened(line: str, envelope: bool) -> PatchedFile | None:
-    if not envelope:
-        if line.startswith("+++ "):
-            return PatchedFile(line[4:].strip().removeprefix("b/"), "modify")
-        return None
-    for mark, op in ((_ADD, "create"), (_UPDATE, "modify"), (_DELETE, "delete")):
-        if line.startswith(mark):
-            return PatchedFile(line[len(mark) :].strip(), op)  # type: ignore[arg-type]  # one of the three words above
-    return None
-
-
-# What sessions did to files, in order of time, read off the arguments of their calls: the full texts are there.
 
 Kind = Literal["write", "append", "replace", "insert", "substitute", "delete", "rename", "shell"]
 """`substitute`: in every line (`sed s/a/b/`); `shell`: a command that writes the file in a way its words don't tell."""
@@ -111,6 +46,10 @@ class Operation(Struct, gc=False, kw_only=True):
     via: str = "edit_tool"
 
 
+_Made = Callable[..., Operation]
+"""Makes an operation of a call, whose facts are known."""
+
+
 class Activity(Struct, gc=False, kw_only=True):
     """When a session was busy and what it might have changed unseen."""
 
@@ -138,9 +77,17 @@ def operations(session: Session) -> list[Operation]:
     for call in session.tool_calls:
         clock = clocks.get(call.thread, session.started_at or 0)
         clock = clocks[call.thread] = max(clock, call.ended_at or call.started_at or clock)
-        call_edits = edits.get(call.seq)
-        if call_edits:
-            collected += _of_call(session.session_id, call, call_edits, clock)
+        if call_edits := edits.get(call.seq):
+            made = partial(
+                Operation,
+                at=clock,
+                session_id=session.session_id,
+                seq=call.seq,
+                turn=call.turn,
+                via=call_edits[0].via,
+            )
+            of_call = _of_command if call_edits[0].via == "shell" else _of_tool
+            collected += of_call(call, call_edits, made)
     return sorted(collected, key=lambda operation: operation.at)
 
 
@@ -196,80 +143,64 @@ def _may_write(call: ToolCall) -> bool:
     return not (call.shell_kind == "vcs" and "git" not in plain) or ">" in plain
 
 
-def _of_call(session_id: str, call: ToolCall, edits: list[Edit], at: int) -> Iterator[Operation]:
-    def made(kind: Kind, path: str, **details: Any) -> Operation:
-        return Operation(
-            at=at,
-            session_id=session_id,
-            seq=call.seq,
-            turn=call.turn,
-            kind=kind,
-            path=path,
-            via=edits[0].via,
-            **details,
-        )
-
+def _of_tool(call: ToolCall, edits: list[Edit], made: _Made) -> Iterator[Operation]:
     paths = list(dict.fromkeys(edit.path for edit in edits))
-    if edits[0].via == "shell":
-        yield from _of_command(call.command or "", edits, made)
-        return
     for text in edit_texts(call.arguments, call.argument_roles):
         if text.kind == "patch":
             yield from _of_patch(text.new, paths, made)
         elif text.kind == "replace" and text.old:
-            yield made("replace", paths[0], old=text.old, new=text.new, everywhere=text.everywhere)
+            yield made(kind="replace", path=paths[0], old=text.old, new=text.new, everywhere=text.everywhere)
         elif text.kind in ("insert", "append"):
-            yield made(text.kind, paths[0], new=text.new, line=text.line)
+            yield made(kind=text.kind, path=paths[0], new=text.new, line=text.line)
         elif text.kind != "part":
-            yield made("write", paths[0], new=text.new)
+            yield made(kind="write", path=paths[0], new=text.new)
 
 
-def _of_patch(patch: str, paths: list[str], made: Any) -> Iterator[Operation]:
-    for file in patched(patch):
+def _of_patch(patch: str, paths: list[str], made: _Made) -> Iterator[Operation]:
+    for file in patched(patch.removesuffix("\n"), diffs=True):
         path = _named(file.path, paths)
         if file.op == "delete":
-            yield made("delete", path)
+            yield made(kind="delete", path=path)
             continue
         if file.moved_to:
             target = _named(file.moved_to, paths)
-            yield made("rename", path, to=target)
+            yield made(kind="rename", path=path, to=target)
             path = target
         if file.op == "create":
-            yield made("write", path, new="\n".join(new for _, new in file.places))
+            yield made(kind="write", path=path, new="\n".join(new for _, new in file.texts))
         else:
-            for old, new in file.places:
-                yield made("replace", path, old=old, new=new)
+            for old, new in file.texts:
+                yield made(kind="replace", path=path, old=old, new=new)
 
 
-def _of_command(command: str, edits: list[Edit], made: Any) -> Iterator[Operation]:
+def _of_command(call: ToolCall, edits: list[Edit], made: _Made) -> Iterator[Operation]:
     """Read the texts a command writes from its words; where they do not tell, only the file is known."""
     paths = list(dict.fromkeys(edit.path for edit in edits))
-    writes = [(_named(write.path, paths), write) for write in parse(command).writes]
+    writes = [(_named(write.path, paths), write) for write in parse(call.command or "").writes]
     renamed = {_named(write.source, paths) for _, write in writes if write.op == "rename" and write.source}
-    covered: set[str] = set()
     for path, write in writes:
         if path not in paths:
             continue
-        covered.add(path)
         if write.op == "delete":
             if path not in renamed:
-                yield made("delete", path)
+                yield made(kind="delete", path=path)
         elif write.op == "rename" and write.source is not None:
-            yield made("rename", _named(write.source, paths), to=path)
+            yield made(kind="rename", path=_named(write.source, paths), to=path)
         elif write.how in ("whole", "append"):
-            yield made("write" if write.how == "whole" else "append", path, new=write.new)
+            yield made(kind="write" if write.how == "whole" else "append", path=path, new=write.new)
         elif write.how == "insert" and write.line is not None:
-            yield made("insert", path, new=write.new, line=write.line)
+            yield made(kind="insert", path=path, new=write.new, line=write.line)
         elif write.how == "patch":
             yield from _of_patch(f"--- a/{path}\n+++ b/{path}\n{write.new}", [path], made)
         elif write.how in ("replace", "substitute") and write.line is None:
-            yield made(write.how, path, old=write.old, new=write.new, everywhere=write.everywhere)
+            yield made(kind=write.how, path=path, old=write.old, new=write.new, everywhere=write.everywhere)
         else:
-            yield made("shell", path)
+            yield made(kind="shell", path=path)
+    covered = {path for path, _ in writes}
     for path in paths:
         if path not in covered:
             gone = all(edit.op == "delete" for edit in edits if edit.path == path)
-            yield made("delete" if gone else "shell", path)
+            yield made(kind="delete" if gone else "shell", path=path)
 
 
 def _named(raw: str, paths: list[str]) -> str:

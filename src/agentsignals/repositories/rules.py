@@ -414,7 +414,7 @@ def _sentences(block: _Block, under: str) -> Iterator[Directive]:
         numbers = iter(range(len(code)))
         yield Directive(
             line=block.line,
-            text=_MARK.sub(lambda _, numbers=numbers: f"⟦{next(numbers)}⟧", part),  # type: ignore[misc]
+            text=_MARK.sub(lambda _, numbers=numbers: f"⟦{next(numbers)}⟧", part),
             code=tuple(code[int(mark)] for mark in _MARK.findall(part)),
             under=above,
             under_code=tuple(above_code),
@@ -562,7 +562,8 @@ def _running(directive: Directive, text: str) -> Iterator[Rule]:
     when, paths, rest = _occasion(directive, text)
     if not when:
         return
-    commands, is_choice = (), False
+    commands: tuple[str, ...] = ()
+    is_choice = False
     if match := RUN.search(text):
         if _is_addressed(text, match.start()):
             commands = _commands(directive, match[1])

@@ -17,8 +17,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from agentsignals.changes.hunks import EditText, edit_texts
-from agentsignals.repositories.operations import patched
+from agentsignals.changes.hunks import EditText, edit_texts, patched
 from agentsignals.views.calls import command_texts
 from agentsignals.words.text import visible
 
@@ -283,10 +282,10 @@ def _numbered(
 
 def _of_patch(patch: str, by_path: dict[str, list[dict[str, Any]]], in_colours: bool) -> Iterator[Change]:
     """The files of a patch. Its places and the store's rows of a file stand in one order."""
-    for file in patched(patch):
+    for file in patched(patch.removesuffix("\n"), diffs=True):
         rows = _rows_of(file.moved_to or file.path, by_path) or _rows_of(file.path, by_path)
         sides = [
-            (before.split("\n") if before else [], after.split("\n") if after else []) for before, after in file.places
+            (before.split("\n") if before else [], after.split("\n") if after else []) for before, after in file.texts
         ]
         places = [(list(_compared(old, new)), old, new) for old, new in sides]
         places = [place for place in places if any(mark in "+-" for mark, *_ in place[0])]
