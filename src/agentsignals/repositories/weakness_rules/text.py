@@ -57,7 +57,7 @@ _RUN = re.compile(r"^([ \t]{0,80})(?:-[ \t]{1,10})?run:[ \t]{0,10}([^\n]*)$", re
 def _interpolated(text: Text) -> Iterator[Span]:
     """`${{ … }}` of what strangers choose in a `run:` block: it is pasted into the script before the shell reads it."""
     code = text.code
-    if not re.search(_PARTS["workflow"], text.path):
+    if not re.search(_PARTS["github_files"], text.path):
         return
     for run in _RUN.finditer(code):
         stop = run.end()
