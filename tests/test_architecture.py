@@ -113,7 +113,7 @@ ORDINARY = frozenset(
         "python", "question", "read", "replace", "rg", "search", "session", "shell", "skill", "sql",
         "status", "step", "subagent", "subject", "submit", "task", "tasks", "test", "text", "think", "thinking",
         "timeout", "title", "todo", "tree", "view", "wait", "write", "Config", "Delete", "Exit", "List", "PowerShell",
-        "ReadFile", "Search", "Task", "tool_search", "write_file",
+        "Search", "Task", "tool_search", "write_file",
     )
 )  # fmt: skip
 """Words that are nobody's: English ones, programs, languages, the model's own classes and purposes of tools. Some agent
