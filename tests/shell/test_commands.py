@@ -37,10 +37,8 @@ def test_any_text_is_read(command: str) -> None:
     assert parse(command).kind in COUNTS
 
 
-SHELLISH = (
-    ["cat", "sed", "-i", "git", "rm", "mv", "-c", "bash", "a/b", "$X", "*.py", "2>&1", "EOF", "<<EOF", ">", ">>", "<", "<<", "(", ")", "$(", "${", "`", "'", '"', "\\", "|", "||", "&&", ";", "&", "#", "{", "}", "[", "]"]
-    + ["\n", "*** Begin Patch", "*** Add File: x", " "]
-)
+_WORDS = "cat sed -i git rm mv -c bash a/b $X *.py 2>&1 EOF <<EOF > >> < << ( ) $( ${ ` ' \" \\ | || && ; & # { } [ ]"
+SHELLISH = [*_WORDS.split(), "\n", "*** Begin Patch", "*** Add File: x", " "]
 
 
 @given(st.lists(st.sampled_from(SHELLISH), max_size=60))
