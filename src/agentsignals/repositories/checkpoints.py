@@ -105,9 +105,9 @@ def recorded(spec: str) -> list[Recorded]:
 
 def links(commits: Iterable[Commit], rows: Iterable[Recorded]) -> list[Link]:
     """Each commit that names a checkpoint, with what it is to it; merges name none of their own."""
-    taken: dict[str, int | None] = {}
+    taken_at: dict[str, int | None] = {}
     for row in rows:
-        taken[row.checkpoint_id] = taken.get(row.checkpoint_id) or row.taken_at
+        taken_at[row.checkpoint_id] = taken_at.get(row.checkpoint_id) or row.taken_at
     naming: dict[str, list[Commit]] = defaultdict(list)
     for commit in commits:
         if not commit.is_merge:
@@ -115,29 +115,21 @@ def links(commits: Iterable[Commit], rows: Iterable[Recorded]) -> list[Link]:
                 naming[checkpoint_id].append(commit)
     linked: list[Link] = []
     for checkpoint_id, named in naming.items():
-        linked += _of_checkpoint(checkpoint_id, named, taken.get(checkpoint_id))
-    return linked
-
-
-def _of_checkpoint(checkpoint_id: str, named: list[Commit], taken: int | None) -> list[Link]:
-    def off(commit: Commit) -> int:
-        return abs(commit.committed_at - taken) if taken is not None else 0
-
-    by_nearness = sorted(named, key=lambda c: (off(c), c.committed_at))
-    first = by_nearness[0]
-    linked = []
-    changes: set[tuple[int, str, str]] = set()
-    for commit in by_nearness:
-        change = (commit.authored_at, commit.author, commit.subject)  # kept by rebase, cherry-pick and amend
-        if change in changes:
-            relation = "copy"
-        elif commit is not first:
-            relation = "further"
-        else:
-            relation = "original" if taken is None or off(commit) < ORIGINAL_WITHIN_US else "rewritten"
-        changes.add(change)
-        seconds = (commit.committed_at - taken) / 1e6 if taken is not None else None
-        linked.append(Link(checkpoint_id, commit.sha, relation, seconds))
+        taken = taken_at.get(checkpoint_id)
+        off = {c.sha: abs(c.committed_at - taken) if taken is not None else 0 for c in named}
+        by_nearness = sorted(named, key=lambda c: (off[c.sha], c.committed_at))
+        changes: set[tuple[int, str, str]] = set()
+        for commit in by_nearness:
+            change = (commit.authored_at, commit.author, commit.subject)  # kept by rebase, cherry-pick and amend
+            if change in changes:
+                relation = "copy"
+            elif commit is not by_nearness[0]:
+                relation = "further"
+            else:
+                relation = "original" if taken is None or off[commit.sha] < ORIGINAL_WITHIN_US else "rewritten"
+            changes.add(change)
+            seconds = (commit.committed_at - taken) / 1e6 if taken is not None else None
+            linked.append(Link(checkpoint_id, commit.sha, relation, seconds))
     return linked
 
 
@@ -276,30 +268,42 @@ def agreement(rows: list[CommitRow]) -> Agreement:
         for row in rows
         if row.recorded_percentage is not None and row.agent_likely is not None
     ]
-    figures = Agreement(all_rows=len(pairs), all_mae=_mae([(a, b) for _, a, b in pairs]))
-    figures.causes = dict(Counter(_cause(row) for row, a, b in pairs if abs(a - b) > FAR_POINTS).most_common())
     lines = [(recorded, ours) for row, _, ours in pairs if (recorded := _of_lines(row)) is not None]
-    figures.lines_n, figures.lines_mae, figures.lines_r = len(lines), _mae(lines), _correlation(lines)
     clean = [(row, a, b) for row, a, b in pairs if not row.flags]
-    figures.n, figures.mae = len(clean), _mae([(a, b) for _, a, b in clean])
-    figures.r = _correlation([(a, b) for _, a, b in clean])
     unknown = [(a, b) for row, a, b in clean if row.unknown]
-    figures.unknown_n, figures.unknown_mae = len(unknown), _mae(unknown)
-    figures.far = [
-        Difference(
-            commit_sha=row.commit_sha,
-            recorded=a,
-            replayed=b,
-            low=_percent(row.agent_low),
-            high=_percent(row.agent_high),
-            added=row.added or 0,
-            cause=_cause(row) + _measure(row),
-        )
-        for row, a, b in clean
-        if abs(a - b) > FAR_POINTS
-    ]
-    figures.within_interval = sum(_is_within(row, a) for row, a, _ in clean)
-    return figures
+    far = []
+    within = 0
+    for row, a, b in clean:
+        low, high = (None if share is None else 100 * share for share in (row.agent_low, row.agent_high))
+        within += low is not None and high is not None and low - 1 <= a <= high + 1
+        if abs(a - b) > FAR_POINTS:
+            n = max(_shares(row).values())
+            far.append(
+                Difference(
+                    commit_sha=row.commit_sha,
+                    recorded=a,
+                    replayed=b,
+                    low=low,
+                    high=high,
+                    added=row.added or 0,
+                    cause=_cause(row) + (f": {n} of {row.added or 1}" if n else ""),
+                )
+            )
+    return Agreement(
+        n=len(clean),
+        mae=_mae([(a, b) for _, a, b in clean]),
+        r=_correlation([(a, b) for _, a, b in clean]),
+        within_interval=within,
+        unknown_n=len(unknown),
+        unknown_mae=_mae(unknown),
+        all_rows=len(pairs),
+        all_mae=_mae([(a, b) for _, a, b in pairs]),
+        lines_n=len(lines),
+        lines_mae=_mae(lines),
+        lines_r=_correlation(lines),
+        causes=dict(Counter(_cause(row) for row, a, b in pairs if abs(a - b) > FAR_POINTS).most_common()),
+        far=far,
+    )
 
 
 def _of_lines(row: CommitRow) -> float | None:
@@ -307,15 +311,6 @@ def _of_lines(row: CommitRow) -> float | None:
     if row.recorded_agent_lines is None or not row.added:
         return None
     return 100 * min(row.recorded_agent_lines / row.added, 1.0)
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
-
-
-def _is_within(row: CommitRow, recorded: float) -> bool:
-    low, high = _percent(row.agent_low), _percent(row.agent_high)
-    return low is not None and high is not None and low - 1 <= recorded <= high + 1
 
 
 def _cause(row: CommitRow) -> str:
@@ -340,11 +335,6 @@ def _shares(row: CommitRow) -> dict[str, int]:
         "lines a person wrote between turns": row.human_observed or 0,
         "lines moved, generated or there before": (row.moved or 0) + (row.generated or 0) + (row.preexisting or 0),
     }
-
-
-def _measure(row: CommitRow) -> str:
-    n = max(_shares(row).values())
-    return f": {n} of {row.added or 1}" if n and not row.flags else ""
 
 
 def _mae(pairs: Sequence[tuple[float, float]]) -> float | None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -263,11 +263,31 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
     left = changed.keys() - files - committed
     unchanged = files & tree.paths - work.changed.keys() if sessions else set()
     usual = Counter(name for s in store.read(set(elsewhere)) for name in _names(s))
-    parts = [_session(s, until, others) for s in sessions]
+    parts = [
+        ReceiptSession(
+            session_id=s.session_id,
+            agent=s.agent,
+            model=s.model,
+            started_at=s.started_at,
+            prompts=sum(turn.is_prompt and (turn.timestamp or 0) <= until for turn in s.turns),
+            interrupts=sum(e.kind == "interrupt" and (e.timestamp or 0) <= until for e in s.events),
+            refused=sum(call.status == "rejected" and (call.started_at or 0) <= until for call in s.tool_calls),
+            cost_usd=cost_of(s.steps),
+            cost_at_least=is_lower_bound(s) or unpriced_parts(s.steps) is not None,
+            other_commits=sum(s.session_id in row["session_ids"] for row in others),
+        )
+        for s in sessions
+    ]
     missing = sorted(named - {s.session_id for s in sessions})
     costs = [part.cost_usd for part in parts if part.cost_usd is not None]
     ran = [run.name for run in work.checks]
     scanned = {r["commit_sha"] for r in sidecars.repository_rows(store.folder, name, "scans")} & wanted
+    written = [r for r in lines if not r["is_blank"]]
+    tags = Counter(r["tag"] for r in written)
+    nobody = sum(tags.pop(tag, 0) for tag in ("moved", "preexisting", "generated"))
+    share = share_of(tags)
+    agent = sum(tags[t] for t in ("agent_exact", "agent_ws", "agent_shell", "agent_other_session"))
+    unknown = Counter(r["path"] for r in written if r["tag"] == "unknown")
     return Receipt(
         repo=name,
         commits=shas,
@@ -275,7 +295,16 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
         attributed=len(attributed),
         files=len({f.path for part in changes.values() for f in part}),
         added=sum(row["added"] for row in attributed),
-        owners=_owners(lines),
+        owners=Owners(
+            agent=agent,
+            agent_by_command=tags["agent_shell"],
+            person=tags["human_observed"],
+            unknown=tags["unknown"],
+            nobody=nobody,
+            low=share.low,
+            high=share.high,
+            files_unknown=dict(unknown.most_common(5)),
+        ),
         sessions=parts,
         sessions_missing=missing,
         cost_usd=sum(costs) if costs else None,
@@ -299,40 +328,6 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
 def _introduced(weaknesses: list[dict[str, Any]], wanted: set[str]) -> list[dict[str, Any]]:
     new = [r for r in weaknesses if r["commit_sha"] in wanted and r["change"] == "introduced"]
     return [{key: r[key] for key in ("rule", "severity", "path", "line", "commit_sha") if key in r} for r in new]
-
-
-def _owners(lines: Iterable[dict[str, Any]]) -> Owners:
-    written = [r for r in lines if not r["is_blank"]]
-    tags = Counter(r["tag"] for r in written)
-    nobody = sum(tags.pop(tag, 0) for tag in ("moved", "preexisting", "generated"))
-    share = share_of(tags)
-    agent = sum(tags[t] for t in ("agent_exact", "agent_ws", "agent_shell", "agent_other_session"))
-    unknown = Counter(r["path"] for r in written if r["tag"] == "unknown")
-    return Owners(
-        agent=agent,
-        agent_by_command=tags["agent_shell"],
-        person=tags["human_observed"],
-        unknown=tags["unknown"],
-        nobody=nobody,
-        low=share.low,
-        high=share.high,
-        files_unknown=dict(unknown.most_common(5)),
-    )
-
-
-def _session(session: Session, until: int, others: list[dict[str, Any]]) -> ReceiptSession:
-    return ReceiptSession(
-        session_id=session.session_id,
-        agent=session.agent,
-        model=session.model,
-        started_at=session.started_at,
-        prompts=sum(turn.is_prompt and (turn.timestamp or 0) <= until for turn in session.turns),
-        interrupts=sum(e.kind == "interrupt" and (e.timestamp or 0) <= until for e in session.events),
-        refused=sum(call.status == "rejected" and (call.started_at or 0) <= until for call in session.tool_calls),
-        cost_usd=cost_of(session.steps),
-        cost_at_least=is_lower_bound(session) or unpriced_parts(session.steps) is not None,
-        other_commits=sum(session.session_id in row["session_ids"] for row in others),
-    )
 
 
 def _names(session: Session) -> Iterator[str]:

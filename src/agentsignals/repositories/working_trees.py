@@ -139,7 +139,14 @@ def worktrees(
                 operation.path = path
                 operation.to = (naming.of(operation.to) or "") if operation.to else ""
                 ours.append(operation)
-    _join_roots(commit_points, by_root, home)
+    # Folders of sessions that share a checkpoint are one working tree, whatever the folders are called.
+    for point in commit_points:
+        first, *others = sorted({home[s] for s in point.sessions if s in home}) or [""]
+        for other in others:
+            ours, active = by_root.pop(other)
+            by_root[first][0].extend(ours)
+            by_root[first][1].extend(active)
+            home = {session_id: first if root == other else root for session_id, root in home.items()}
     if not repository.recorded:
         commit_points = _by_files(repository.commits, history, by_root)
     made_trees = []
@@ -153,62 +160,47 @@ def worktrees(
     return made_trees, commit_points
 
 
-def _join_roots(
-    commit_points: list[Point], by_root: dict[str, tuple[list[Operation], list[Activity]]], home: dict[str, str]
-) -> None:
-    """Folders of sessions that share a checkpoint are one working tree, whatever the folders are called."""
-    for point in commit_points:
-        roots = sorted({home[s] for s in point.sessions if s in home})
-        for other in roots[1:]:
-            ours, active = by_root.pop(other)
-            by_root[roots[0]][0].extend(ours)
-            by_root[roots[0]][1].extend(active)
-            for session_id, root in home.items():
-                if root == other:
-                    home[session_id] = roots[0]
-
-
-def _steps(
-    repository: Repository,
-    points: list[Point],
-    ours: list[Operation],
-    timed: Container[str],
-) -> list[Step]:
+def _steps(repository: Repository, points: list[Point], ours: list[Operation], timed: Container[str]) -> list[Step]:
     """The linked commits of a working tree, and between them those of others that came into it."""
     by_sha, history = repository.by_sha, repository.history
     linked = {p.commit.sha for p in points}
     began = ours[0].at if ours else None
     seen: set[str] = set()
     steps: list[Step] = []
+
+    def step(commit: Commit, at: int) -> Step:
+        parent = by_sha.get(commit.parents[0]) if commit.parents else None
+        return Step(
+            sha=commit.sha,
+            parent=parent.sha if parent else None,
+            at=at,
+            parent_at=min(parent.committed_at if parent else 0, at),
+            changes=history.get(commit.sha, []),
+        )
+
     for point in points:
         for sha in _not_seen(point.commit, by_sha, seen):
             commit = by_sha[sha]
-            if sha in linked or commit.is_merge or began is None or commit.committed_at < began:
-                continue
-            steps.append(_step(commit, min(commit.committed_at + _SECOND_US - 1, point.at), by_sha, history))
-        step = _step(point.commit, point.at, by_sha, history)
-        step.sessions, step.is_linked = point.sessions, True
-        step.trunk = _trunk(point.commit, by_sha, began)
-        step.is_witnessed = bool(point.sessions) and all(session_id in timed for session_id in point.sessions)
-        steps.append(step)
+            if sha not in linked and not commit.is_merge and began is not None and commit.committed_at >= began:
+                steps.append(step(commit, min(commit.committed_at + _SECOND_US - 1, point.at)))
+        own = step(point.commit, point.at)
+        own.sessions, own.is_linked = point.sessions, True
+        commit = point.commit
+        while commit.parents and commit.parents[0] in by_sha:  # its first parents, back to the first operation
+            commit = by_sha[commit.parents[0]]
+            own.trunk.append((commit.committed_at, commit.sha))
+            if began is None or commit.committed_at <= began:
+                break
+        own.is_witnessed = bool(point.sessions) and all(session_id in timed for session_id in point.sessions)
+        steps.append(own)
     head = by_sha.get(repository.head or "")
     if points and head is not None:  # what came after: lines may reach a commit that nothing links to a session
         last = max(p.at for p in points)
         for sha in [head.sha, *_not_seen(head, by_sha, seen)]:
             commit = by_sha[sha]
             if not commit.is_merge and commit.committed_at > last and sha not in linked:
-                steps.append(_step(commit, commit.committed_at + _SECOND_US - 1, by_sha, history))
+                steps.append(step(commit, commit.committed_at + _SECOND_US - 1))
     return sorted(steps, key=lambda s: s.at)
-
-
-def _trunk(commit: Commit, by_sha: dict[str, Commit], began: int | None) -> list[tuple[int, str]]:
-    trunk = []
-    while commit.parents and commit.parents[0] in by_sha:
-        commit = by_sha[commit.parents[0]]
-        trunk.append((commit.committed_at, commit.sha))
-        if began is None or commit.committed_at <= began:
-            break
-    return trunk
 
 
 def _not_seen(commit: Commit, by_sha: dict[str, Commit], seen: set[str]) -> list[str]:
@@ -223,18 +215,6 @@ def _not_seen(commit: Commit, by_sha: dict[str, Commit], seen: set[str]) -> list
         shas.append(sha)
         ahead += by_sha[sha].parents
     return shas[1:]
-
-
-def _step(commit: Commit, at: int, by_sha: dict[str, Commit], history: dict[str, list[FileChange]]) -> Step:
-    parent = by_sha.get(commit.parents[0]) if commit.parents else None
-    parent_at = parent.committed_at if parent is not None else 0
-    return Step(
-        sha=commit.sha,
-        parent=parent.sha if parent else None,
-        at=at,
-        parent_at=min(parent_at, at),
-        changes=history.get(commit.sha, []),
-    )
 
 
 def _by_files(
@@ -252,12 +232,8 @@ def _by_files(
         while at < len(ours) and ours[at].at <= until:
             waiting[ours[at].path].append(ours[at])
             at += 1
-        who = {
-            o.session_id
-            for f in history.get(commit.sha, ())
-            for o in waiting.pop(f.path, ())
-            if o.at >= until - RECENT_US
-        }
+        touched = [o for f in history.get(commit.sha, ()) for o in waiting.pop(f.path, ())]
+        who = frozenset(o.session_id for o in touched if o.at >= until - RECENT_US)
         if who:
-            matched.append(Point(commit, frozenset(who), "by_files", (), until))
+            matched.append(Point(commit, who, "by_files", (), until))
     return matched
