@@ -105,8 +105,15 @@ def walk(git_dir: str, roots: list[tuple[str, Callable[[str], bool]]]) -> Iterat
                 yield n, [], folder
                 continue
             files = []
-            for mode, name, oid in _entries(tree, len(roots[n][0]) // 2):
-                path = folder + name
+            at, oid_bytes = 0, len(roots[n][0]) // 2
+            while at < len(tree):  # mode, a space, name, a zero byte, id
+                space = tree.find(b" ", at)
+                end = tree.find(b"\0", space)
+                if space < 0 or end < 0:
+                    break
+                path = folder + tree[space + 1 : end].decode("utf-8", "backslashreplace")
+                mode, oid = tree[at:space], tree[end + 1 : end + 1 + oid_bytes].hex()
+                at = end + 1 + oid_bytes
                 if mode in _FILES:
                     files.append(Entry(path, oid))
                 elif mode == _FOLDER and roots[n][1](path + "/"):
@@ -190,19 +197,6 @@ def _body(answers: IO[bytes], size: int, limit: int | None) -> bytes | None:
             return None
         left -= dropped
     return data
-
-
-def _entries(tree: bytes, oid_bytes: int) -> Iterator[tuple[bytes, str, str]]:
-    """Mode, name and id of each entry of a tree object."""
-    at = 0
-    while at < len(tree):
-        space = tree.find(b" ", at)
-        end = tree.find(b"\0", space)
-        if space < 0 or end < 0:
-            return
-        name = tree[space + 1 : end].decode("utf-8", "backslashreplace")
-        yield tree[at:space], name, tree[end + 1 : end + 1 + oid_bytes].hex()
-        at = end + 1 + oid_bytes
 
 
 @contextmanager
@@ -310,22 +304,22 @@ def commits(git_dir: str) -> list[Commit]:
     excluded = [f"--exclude={pattern}" for pattern in _NOT_CODE]
     output = run(*_QUIET, f"--git-dir={git_dir}", "log", *excluded, "--all", "--reverse", "--date-order",
                f"--format=tformat:{_FIELDS}", "--")  # fmt: skip
-    return [_commit(record) for record in output.split(b"\x01\n") if record]
-
-
-def _commit(record: bytes) -> Commit:
-    sha, parents, authored, committed, author, subject, body = record.split(b"\0", 7)[:7]
-    ids = dict.fromkeys(value.decode() for value in TRAILER.findall(body))
-    return Commit(
-        sha=sha.decode(),
-        parents=tuple(parents.decode().split()),
-        authored_at=int(authored) * 1_000_000,
-        committed_at=int(committed) * 1_000_000,
-        author=author.decode("utf-8", "replace"),
-        subject=subject.decode("utf-8", "replace")[:200],
-        checkpoint_ids=tuple(ids),
-        reverts=tuple(value.decode() for value in _REVERTS.findall(body)),
-    )
+    made = []
+    for record in filter(None, output.split(b"\x01\n")):
+        sha, parents, authored, committed, author, subject, body = record.split(b"\0", 7)[:7]
+        ids = dict.fromkeys(value.decode() for value in TRAILER.findall(body))
+        commit = Commit(
+            sha=sha.decode(),
+            parents=tuple(parents.decode().split()),
+            authored_at=int(authored) * 1_000_000,
+            committed_at=int(committed) * 1_000_000,
+            author=author.decode("utf-8", "replace"),
+            subject=subject.decode("utf-8", "replace")[:200],
+            checkpoint_ids=tuple(ids),
+            reverts=tuple(value.decode() for value in _REVERTS.findall(body)),
+        )
+        made.append(commit)
+    return made
 
 
 def changes(git_dir: str, shas: Sequence[str]) -> Iterator[tuple[str, list[FileChange]]]:
@@ -351,60 +345,39 @@ def _diffs(git_dir: str, shas: Sequence[str]) -> bytes:
 
 
 def _parsed(output: bytes) -> Iterator[tuple[str, list[FileChange]]]:
-    sha, changes, hunks = "", list[FileChange](), _Hunks()
+    """Raw lines come in the order of the patches, but a file whose mode alone changed has no patch body: blob ids say
+    which file a patch is of."""
+    sha, changes, at = "", list[FileChange](), 0
+    now: FileChange | None = None
     lines = iter(output.split(b"\n"))
     for line in lines:
         if line[:1] == b"\0":
             if sha:
                 yield sha, changes
-            sha, changes, hunks = line[1:].decode(), [], _Hunks()
+            sha, changes, at, now = line[1:].decode(), [], 0, None
         elif line[:1] == b":":
             change = _raw(line)
             if change is not None:
                 changes.append(change)
         elif line.startswith(b"diff --git "):
-            hunks.next()
+            now = None
         elif line.startswith(b"index "):
-            hunks.of(line, changes)
-        elif line.startswith(b"@@ "):
-            for _ in range(hunks.hunk(line)):
+            old, _, new = line.split()[1].decode().partition("..")
+            for n in range(at, len(changes)):
+                change = changes[n]
+                if (change.old_oid or _NONE).startswith(old) and (change.new_oid or _NONE).startswith(new):
+                    now, at = change, n + 1
+                    break
+        elif line.startswith(b"@@ ") and (place := _AT.match(line)):
+            old_line, n_old, new_line, n_new = (int(g) if g is not None else 1 for g in place.groups())
+            if now is not None and n_new:
+                now.added.append((new_line, n_new))
+            if now is not None and n_old:
+                now.removed.append((old_line, n_old))
+            for _ in range(n_old + n_new):
                 next(lines, b"")
     if sha:
         yield sha, changes
-
-
-class _Hunks:
-    """Puts the hunks of a patch to the file they are of: raw lines come in the order of the patches, but a file whose
-    mode alone changed has no patch body, so blob ids say which it is.
-    """
-
-    def __init__(self) -> None:
-        self._now: FileChange | None = None
-        self._at = 0
-
-    def next(self) -> None:
-        self._now = None
-
-    def of(self, line: bytes, changes: list[FileChange]) -> None:
-        old, _, new = line.split()[1].decode().partition("..")
-        for n in range(self._at, len(changes)):
-            change = changes[n]
-            if (change.old_oid or _NONE)[: len(old)] == old and (change.new_oid or _NONE)[: len(new)] == new:
-                self._now, self._at = change, n + 1
-                return
-
-    def hunk(self, line: bytes) -> int:
-        """Takes in a hunk; how many lines of it follow."""
-        place = _AT.match(line)
-        if place is None:
-            return 0
-        old, n_old, new, n_new = (int(g) if g is not None else 1 for g in place.groups())
-        if self._now is not None:
-            if n_new:
-                self._now.added.append((new, n_new))
-            if n_old:
-                self._now.removed.append((old, n_old))
-        return n_old + n_new
 
 
 _NONE = "0" * 64
@@ -430,45 +403,34 @@ def _raw(line: bytes) -> FileChange | None:
 
 def unquoted(name: bytes) -> str:
     """A path as Git prints it: in quotes, with escapes, when it holds quotes, backslashes or control characters."""
+
+    def unescaped(match: re.Match[bytes]) -> bytes:
+        code = match[1]
+        return bytes([int(code, 8) & 255]) if len(code) == 3 else _ESCAPES.get(code, code)
+
     if name[:1] == b'"' and name[-1:] == b'"':
-        name = _ESCAPED.sub(_unescaped, name[1:-1])
+        name = _ESCAPED.sub(unescaped, name[1:-1])
     return name.decode("utf-8", "backslashreplace")
-
-
-def _unescaped(match: re.Match[bytes]) -> bytes:
-    code = match[1]
-    return bytes([int(code, 8) & 255]) if len(code) == 3 else _ESCAPES.get(code, code)
 
 
 def tips(git_dir: str) -> list[str]:
     """Every ref with its id: changes when anything was fetched or committed."""
-    return (
-        run(f"--git-dir={git_dir}", "for-each-ref", "--format=%(objectname) %(refname)")
-        .decode("utf-8", "replace")
-        .splitlines()
-    )
+    listed = run(f"--git-dir={git_dir}", "for-each-ref", "--format=%(objectname) %(refname)")
+    return listed.decode("utf-8", "replace").splitlines()
 
 
 def head(git_dir: str) -> str | None:
     """The commit that the repository stands at; of one whose HEAD names a branch that isn't there, the usual branch."""
-    for name in ("HEAD", "refs/heads/main", "refs/heads/master", "refs/remotes/origin/HEAD"):
-        try:
-            return (
-                run(f"--git-dir={git_dir}", "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").decode().strip()
-            )
-        except GitError:
-            continue
-    return None
+    names = ("HEAD", "refs/heads/main", "refs/heads/master", "refs/remotes/origin/HEAD")
+    return next((sha for name in names if (sha := resolved(git_dir, name)) is not None), None)
 
 
 def default_tip(git_dir: str) -> str | None:
     """The commit that the default branch ends with: the remote's, the HEAD of a bare repository, `main` or `master`,
     else where the repository stands. What a working tree stands at says nothing: reviewers check the branch out."""
     is_bare = run(f"--git-dir={git_dir}", "rev-parse", "--is-bare-repository").strip() == b"true"
-    for name in ("refs/remotes/origin/HEAD", *(("HEAD",) if is_bare else ()), "refs/heads/main", "refs/heads/master"):
-        if (sha := resolved(git_dir, name)) is not None:
-            return sha
-    return head(git_dir)
+    names = ("refs/remotes/origin/HEAD", *(("HEAD",) if is_bare else ()), "refs/heads/main", "refs/heads/master")
+    return next((sha for name in names if (sha := resolved(git_dir, name)) is not None), None) or head(git_dir)
 
 
 def files_at(git_dir: str, sha: str) -> set[str]:
@@ -595,14 +557,27 @@ def versions(git_dir: str, head: str, patterns: Iterable[str], commits: Iterable
     where the history can't be read."""
     wanted = [f":(glob)**/{pattern}" for pattern in patterns]
     by_sha = {commit.sha: commit for commit in commits}
-    arrived = _arrived(by_sha, head)
+    main_line = []
+    commit = by_sha.get(head)
+    while commit is not None:
+        main_line.append(commit)
+        commit = by_sha.get(commit.parents[0]) if commit.parents else None
+    arrived: dict[str, int] = {}
+    """When each ancestor of the head came to the main line."""
+    for step in reversed(main_line):
+        waiting = [step.sha]
+        while waiting:
+            sha = waiting.pop()
+            if sha not in arrived and sha in by_sha:
+                arrived[sha] = step.committed_at
+                waiting += by_sha[sha].parents
     output = run(
         "-c", "core.quotePath=false", "-c", "log.showSignature=false", "-c", "safe.directory=*", f"--git-dir={git_dir}",
         "log", "--raw", "--no-abbrev", "--no-renames", "--full-history", "--reverse", "--date-order", "--format=%x00%H",
         head, "--", *wanted,
     )  # fmt: skip
     rows: list[tuple[Commit, bytes, str, str]] = []
-    commit: Commit | None = None
+    commit = None
     for line in output.split(b"\n"):
         if line[:1] == b"\0":
             commit = by_sha.get(line[1:].decode())
@@ -610,8 +585,8 @@ def versions(git_dir: str, head: str, patterns: Iterable[str], commits: Iterable
             facts, _, name = line[1:].partition(b"\t")
             _, mode, _, oid, status = facts.split()[:5]
             rows.append((commit, mode, "" if status[:1] == b"D" else oid.decode(), unquoted(name)))
-    texts = dict(zip(oids := list({oid for _, _, oid, _ in rows if oid}), contents(git_dir, oids, _MOST_CHARS),
-                     strict=True))  # fmt: skip
+    oids = list({oid for _, _, oid, _ in rows if oid})
+    texts = dict(zip(oids, contents(git_dir, oids, _MOST_CHARS), strict=True))
     made = [
         Version(
             path=path,
@@ -624,21 +599,3 @@ def versions(git_dir: str, head: str, patterns: Iterable[str], commits: Iterable
         for at, mode, oid, path in rows
     ]
     return sorted(made, key=lambda version: version.arrived_at)
-
-
-def _arrived(by_sha: dict[str, Commit], head: str) -> dict[str, int]:
-    """When each ancestor of the head came to the main line."""
-    line = []
-    commit = by_sha.get(head)
-    while commit is not None:
-        line.append(commit)
-        commit = by_sha.get(commit.parents[0]) if commit.parents else None
-    arrived: dict[str, int] = {}
-    for step in reversed(line):
-        waiting = [step.sha]
-        while waiting:
-            sha = waiting.pop()
-            if sha not in arrived and sha in by_sha:
-                arrived[sha] = step.committed_at
-                waiting += by_sha[sha].parents
-    return arrived

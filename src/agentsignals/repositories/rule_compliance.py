@@ -1,4 +1,4 @@
-"""Whether a session kept a rule: at each occasion kept, broken, or not to be told, with the event that says so.
+"""Judges whether a session kept a rule: at each occasion kept, broken, or not to be told, with the event that says so.
 
 A pure function of a rule and a session, whether or not the rule was in force: what was done before a rule came is
 what its effect is measured against. A rule is broken only by what stands in the trace; where something else may

@@ -1,4 +1,4 @@
-"""What a scanner is: files in, findings out; and the language and kind of place of a file, by its path alone. It knows
+"""Scanners: files in, findings out; and the language and kind of place of a file, by its path alone. It knows
 no repository, no commit and no author."""
 
 from __future__ import annotations
