@@ -78,7 +78,9 @@ def planted(story: Story) -> str:
     agent.say()
     story.human("typed.py", block("typed", 4))
     (story.root / "scratch.py").unlink()
-    return story.commit("the work", agent)
+    sha = story.commit("the work", agent)
+    agent.prompt("after the commit")
+    return sha
 
 
 @pytest.fixture(scope="module")
