@@ -1,4 +1,4 @@
-"""Changes that sessions made to files, in order of time, read off the arguments of their calls: the full texts are there."""
+"""Changes that sessions made to files, in order of time: read off the arguments of calls, which hold the full texts."""
 
 from __future__ import annotations
 

@@ -183,13 +183,11 @@ def reads(agent: str, path: str, taken_in_by: Iterable[tuple[str, bool]] = ()) -
 
 
 def _level(of_agent: Iterable[Profile], path: str) -> Level:
-    if any(_fits(path, p.instructions) for p in of_agent):
-        return "yes"
-    return "perhaps" if any(_fits(path, p.instructions_perhaps) for p in of_agent) else "no"
-
-
-def _fits(path: str, wanted: Iterable[str]) -> bool:
-    return any(matching((f"**/{pattern}",), path) == "yes" for pattern in wanted)
+    for profile in of_agent:
+        if any(matching((f"**/{pattern}",), path) == "yes" for pattern in profile.instructions):
+            return "yes"
+    perhaps = (pattern for profile in of_agent for pattern in profile.instructions_perhaps)
+    return "perhaps" if any(matching((f"**/{pattern}",), path) == "yes" for pattern in perhaps) else "no"
 
 
 class Files:
@@ -236,7 +234,7 @@ class Files:
         scope = where.reached(stated)
         if scope == "no":
             return Exposure("elsewhere", "another folder's rule")
-        present = _present(stated, at, session.ended_at or at, where.changed(stated.path))
+        present = _present(stated, at, session.ended_at or at, stated.path in where.edited)
         if present.state != "exposed":
             return present
         if level == "perhaps":
@@ -263,48 +261,36 @@ class Where(Struct, frozen=True):
     cwd: str
     """The working folder as the trace names it."""
 
-    def changed(self, path: str) -> bool:
-        """Return whether the session changed a file."""
-        return path in self.edited
-
     def reached(self, stated: Stated) -> Literal["yes", "perhaps", "no"]:
         """Return whether the session worked in the rule's folder and on its files."""
+        inside = [path for path in self.touched if path.startswith(stated.folder)]
         if stated.globs:
-            inside = (path for path in self.touched if path.startswith(stated.folder))
             return "yes" if any(matching(stated.globs, path[len(stated.folder) :]) for path in inside) else "no"
         if not stated.folder or self.folder.startswith(stated.folder):
             return "yes"
-        is_near = f"{self.cwd}/".endswith(f"/{stated.folder}")
-        return "perhaps" if is_near or any(path.startswith(stated.folder) for path in self.touched) else "no"
+        return "perhaps" if inside or f"{self.cwd}/".endswith(f"/{stated.folder}") else "no"
 
 
 def _present(stated: Stated, at: int, until: int, is_changed: bool) -> Exposure:
     """Return whether the file held the rule when the session began and until it ended."""
     history = stated.history
     now = next((v for v in reversed(history) if v.arrived_at <= at), None)
-    open_ = [v for v in history if v.authored_at <= at < v.arrived_at]
-    later = [v for v in history if at < v.arrived_at <= until]
     has = now is not None and now.rule is not None
-    if any((v.rule is not None) != has for v in open_):
+    if any((v.rule is not None) != has for v in history if v.authored_at <= at < v.arrived_at):
         return Exposure("unknown", "the file's change was written, and not yet on the main line")
-    if any((v.rule is not None) != has for v in later):
+    if any((v.rule is not None) != has for v in history if at < v.arrived_at <= until):
         return Exposure("unknown", "the file's change came while the session ran")
     following = next((v for v in history if v.arrived_at > at), None)
     if is_changed and following is not None and (following.rule is not None) != has:
         return Exposure("unknown", "the session changed the file itself")
     if has and now is not None:
-        return Exposure("exposed", f"{stated.path} has it since {_short(history, now)}")
+        since = now  # the commit from which on the rule stood without a break
+        for version in reversed(history[: history.index(now) + 1]):
+            if version.rule is None:
+                break
+            since = version
+        return Exposure("exposed", f"{stated.path} has it since {since.sha[:10]}")
     first = stated.introduced
     if first is not None and at < first.arrived_at:
         return Exposure("before", f"{stated.path} has it since {first.sha[:10]}, later than the session")
     return Exposure("withdrawn", f"{stated.path} has it no longer")
-
-
-def _short(history: list[Presence], now: Presence) -> str:
-    """The commit from which on the rule stood without a break."""
-    first = now
-    for version in reversed(history[: history.index(now) + 1]):
-        if version.rule is None:
-            break
-        first = version
-    return first.sha[:10]

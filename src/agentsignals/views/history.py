@@ -278,7 +278,7 @@ class _PlaceGroups:
 def places(sites: Iterable[Site]) -> dict[str, str]:
     """Return the place of each session that names a folder or a repository, independent of their order."""
     listed = sorted(sites, key=lambda site: site.session_id)
-    circles = _PlaceGroups()
+    groups = _PlaceGroups()
     keys: dict[str, str] = {}
     for site in listed:
         if site.repo:
@@ -288,40 +288,40 @@ def places(sites: Iterable[Site]) -> dict[str, str]:
     of_folder: dict[str, list[Site]] = defaultdict(list)
     for site in listed:
         if site.repo:
-            circles.add_repository(keys[site.session_id])
+            groups.add_repository(keys[site.session_id])
         if site.cwd and (folder := place_of(None, site.cwd)) is not None:
             of_folder[folder].append(site)
     for folder, there in sorted(of_folder.items()):
         names = {site.repo.lower() for site in there if site.repo} or {n.lower() for s in there for n in s.remotes}
         if len(names) == 1:  # a folder that held several (`/workspace`) tells nothing of those that name none
             name = f"r:{names.pop()}"
-            circles.add_repository(name)
-            circles.unite(name, f"f:{folder}")
+            groups.add_repository(name)
+            groups.unite(name, f"f:{folder}")
     # Places of other names that share commits or deep files are united.
     commits: dict[str, set[str]] = defaultdict(set)
     files: dict[str, set[str]] = defaultdict(set)
     for site in listed:
         if (key := keys.get(site.session_id)) is not None:
-            commits[circles.root(key)] |= set(site.commits)
-            files[circles.root(key)] |= {path for path in site.files if tells(path)}
+            commits[groups.root(key)] |= set(site.commits)
+            files[groups.root(key)] |= {path for path in site.files if tells(path)}
     for (first, second), n in sorted(_in_common(commits).items()):
         if n >= SHARED_COMMITS:
-            circles.unite(first, second)
+            groups.unite(first, second)
     for (first, second), n in sorted(_in_common(files).items()):
         fewer = min(len(files[first]), len(files[second]))
         if (n >= SHARED_FILES_OF_A_NAME and _last(first) == _last(second)) or (
             n >= SHARED_FILES and n >= SHARED_SHARE * fewer
         ):
-            circles.unite(first, second)
+            groups.unite(first, second)
     members: dict[str, Counter[str]] = defaultdict(Counter)
     for site in listed:
         if (key := keys.get(site.session_id)) is not None:
-            members[circles.root(key)][key] += site.sessions
+            members[groups.root(key)][key] += site.sessions
     called = {
-        root: (circles.name(root) or max(sorted(counted), key=counted.__getitem__))[2:]
+        root: (groups.name(root) or max(sorted(counted), key=counted.__getitem__))[2:]
         for root, counted in members.items()
     }
-    return {session_id: called[circles.root(key)] for session_id, key in keys.items()}
+    return {session_id: called[groups.root(key)] for session_id, key in keys.items()}
 
 
 def _in_common(held: dict[str, set[str]]) -> Counter[tuple[str, str]]:

@@ -89,7 +89,15 @@ def written_files(view: SessionView) -> WrittenFiles:
     for edit in view.session.edits:
         by_call.setdefault(edit.seq, []).append(edit)
     made = WrittenFiles()
-    new = _Unmentioned(view)
+
+    def is_unmentioned(path: str, seq: int) -> bool:
+        """Return whether nothing named a file before a command wrote it: then the agent creates it."""
+        name = posixpath.basename(path)
+        return not any(
+            name in (event.text or "") or (event.seq in calls and name in calls[event.seq].arguments)
+            for event in view.session.events[: min(seq, _MOST_EVENTS)]
+        )
+
     for seq, call in sorted(calls.items()):
         if call.command is not None:
             _unpacked(made, call)
@@ -102,15 +110,14 @@ def written_files(view: SessionView) -> WrittenFiles:
         if edits is None:
             if call.path and call.class_ == "read" and call.status in RAN:
                 made.read.add(call.path)
-            continue
-        if edits[0].via == "shell":
+        elif edits[0].via == "shell":
             runs = parse(call.command or "")
             by_scripts = (w for reader, p in runs.runs if p in made.texts for w in writes_of(reader, made.texts[p]))
             for write in (*runs.writes, *by_scripts):
                 target = next((e for e in edits if _same(e.path, write.path)), None)
                 if target is None:
                     continue
-                if target.path not in made.files and write.how == "whole" and new.is_first(target.path, seq):
+                if target.path not in made.files and write.how == "whole" and is_unmentioned(target.path, seq):
                     made.files[target.path] = File(path=target.path, is_new=True)
                 _take(made, target, write, call.command or "")
         else:
@@ -151,22 +158,6 @@ def _unpacked(made: WrittenFiles, call: ToolCall) -> None:
         else:
             continue
         made.carried |= {folder.rstrip("/"): taken for folder in folders if len(folder) > 1}
-
-
-class _Unmentioned:
-    """Tests whether anything named a file before a command wrote it. If not, the agent creates it."""
-
-    def __init__(self, view: SessionView) -> None:
-        self._events = view.session.events
-        self._calls = {call.seq: call for call in view.session.tool_calls}
-
-    def is_first(self, path: str, seq: int) -> bool:
-        name = posixpath.basename(path)
-        for event in self._events[: min(seq, _MOST_EVENTS)]:
-            call = self._calls.get(event.seq)
-            if name in (event.text or "") or (call is not None and name in call.arguments):
-                return False
-        return True
 
 
 def _same(path: str, named: str) -> bool:
