@@ -549,8 +549,7 @@ VERBS = (
             "--by LABELLER",
             "rules (default: no model, no network), classifier (a small model that is shipped, no network) or"
             " classifier:FILE (one of your own), openai:MODEL[@URL[,URL…]] (any servers that speak OpenAI's"
-            " protocol), vllm:MODEL or local:MODEL (in this process), hf:MODEL (a text classifier); clusters for the"
-            " task topic",
+            " protocol); clusters for the task topic",
         ),
         _WHERE,
         arg("--limit N", "at most so many messages or sessions", int),
