@@ -206,7 +206,7 @@ def test_archives_leave_only_unmasked_and_packed_files_leave_unpacked(
     whole, _ = exported(capsys, tmp_path / "store", "hub", "--transcripts", "found", "--no-redact")
     archives = {p.read_bytes() for p in (whole / "transcripts").glob("*.eval")}
     assert archives
-    assert archives <= {p.read_bytes() for p in (SAMPLES / "inspect").glob("*.eval")}
+    assert archives <= {p.read_bytes() for p in (SAMPLES / "inspect").rglob("*.eval")}
 
 
 def test_a_file_that_holds_other_sessions_too_does_not_leave(

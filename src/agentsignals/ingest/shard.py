@@ -486,14 +486,7 @@ def _inputs(members: Sequence[RecognisedArtifact], content: GroupContent) -> tup
     """Return the files for their formats, and their artifacts by id; `content` takes those accounted for here."""
     inputs: list[Input] = []
     artifacts: dict[str, Artifact] = {}
-    contents: dict[str, bytes | Unreadable] = {
-        m.file.uri: _unread(m, m.reason, m.detail) for m in members if m.format is None
-    }
-    for source in dict.fromkeys(m.file.source for m in members if m.format is not None):
-        files = [m.file for m in members if m.file.source == source and m.format is not None]
-        contents.update(zip((f.uri for f in files), read(files), strict=True))
-    for member in members:
-        data = contents[member.file.uri]
+    for member, data in zip(members, _contents(members), strict=True):
         artifact = _artifact(member, data)
         artifacts[artifact.artifact_id] = artifact
         if not member.lent:
@@ -504,6 +497,17 @@ def _inputs(members: Sequence[RecognisedArtifact], content: GroupContent) -> tup
             if not member.lent and (unknown := unknown_fields(member.format, held, artifact.sha256)):
                 content.unknown_fields[artifact.artifact_id] = unknown
     return inputs, artifacts
+
+
+def _contents(members: Sequence[RecognisedArtifact]) -> list[bytes | Unreadable]:
+    """Return the content of each file, or the reason why it can't be read."""
+    contents: dict[str, bytes | Unreadable] = {
+        m.file.uri: _unread(m, m.reason, m.detail) for m in members if m.format is None
+    }
+    for source in dict.fromkeys(m.file.source for m in members if m.format is not None):
+        files = [m.file for m in members if m.file.source == source and m.format is not None]
+        contents.update(zip((f.uri for f in files), read(files), strict=True))
+    return [contents[m.file.uri] for m in members]
 
 
 def _artifact(member: RecognisedArtifact, data: bytes | Unreadable) -> Artifact:
