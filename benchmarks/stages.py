@@ -41,7 +41,7 @@ STAGES = {
     "signal rows": ["ingest.shard:signal_rows", "ingest.shard:shards.attempt_rows"],
     "shard summaries": ["ingest.corpus_signals:shard_summary"],
     "columns": ["ingest.shard:shards.shard_rows"],
-    "Parquet": ["store.shards:Draft.add", "store.shards:Draft._finish"],
+    "Parquet": ["store.shards:Draft.add", "store.shards:Draft.__exit__"],
     "index": ["store:Store.add_shard"],
     "values across sessions": ["ingest.corpus_signals:measure_corpus"],
     "findings": ["cli.first_findings:findings_of"],

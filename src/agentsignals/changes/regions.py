@@ -181,7 +181,7 @@ def track(edits: Iterable[Edit]) -> list[Region]:
             here = live[path] = Ranges()
         if len(hunks) > 1:
             # From the bottom up, so that the place of each hunk before the call still holds when its turn comes.
-            hunks.sort(key=_old_start, reverse=True)
+            hunks.sort(key=lambda edit: edit.old_start or 0, reverse=True)
         for edit in hunks:
             if edit.old_start is None or edit.start_line is None:
                 done.append(Region(path, edit.start_line, edit.end_line, [edit]))
@@ -225,10 +225,6 @@ def _is_anew(hunks: list[Edit]) -> bool:
         if e.whole_file or e.op in _GONE:
             return True
     return False
-
-
-def _old_start(edit: Edit) -> int:
-    return edit.old_start or 0
 
 
 def _apply(edit: Edit, at: int, live: Ranges[_Followed]) -> None:

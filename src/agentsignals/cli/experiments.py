@@ -128,7 +128,9 @@ def _text(verdicts: list[Verdict]) -> str:
     for why, claims in without.items():  # one line a reason
         reasons.append(f"{claims[0]}{f' and {len(claims) - 1} more' if len(claims) > 1 else ''}: {why}")
     lines = [table(("status", "claim", "expected", "computed", "n"), rows, 80)]
-    lines += ["", *(_short(printable(line)) for line in reasons)] if reasons else []
+    reasons = [printable(line) for line in reasons]
+    cut = [line if len(line) <= _LONGEST_NOTE else line[: _LONGEST_NOTE - 1] + "…" for line in reasons]
+    lines += ["", *cut] if cut else []
     counted = {status: sum(v.status == status for v in verdicts) for status in ("pass", "fail", "untestable")}
     expected_failures = sum(v.status == "fail" and bool(v.prior_result) for v in verdicts)
     lines += [
@@ -149,7 +151,3 @@ def _figure(value: Plain) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:.4g}" if isinstance(value, float) else f"{value}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_NOTE else text[: _LONGEST_NOTE - 1] + "…"

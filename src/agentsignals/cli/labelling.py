@@ -13,7 +13,7 @@ from agentsignals.cli.output import Bar, counted, fields, json_text, printable, 
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.labels import annotation, batch, gold, matching
 from agentsignals.labels.agreement import Comparison, Several
-from agentsignals.labels.annotation import Annotated, to_settle
+from agentsignals.labels.annotation import to_settle
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Labeller, labeller
 from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.prompting import prompting
@@ -56,7 +56,19 @@ def run_label(options: argparse.Namespace) -> int:
     _check_label(options)
     wanted = task(options.task)
     if options.source is not None:
-        return _take(options, wanted)
+        store = Store(options.store)
+        if gold.is_gold(options.source):
+            taken = annotation.take(store, options.source, options.labeller, wanted, options.column)
+        else:
+            taken = matching.take(store, options.source, options.labeller, wanted.name)
+        elsewhere = f"{taken.unmatched_labels:,} labels of {taken.unmatched_sessions:,} sessions not in the store"
+        rows = [
+            ("taken", f"{taken.labels:,} labels of {taken.sessions:,} sessions, {taken.moved:,} found by their text"),
+            ("elsewhere", elsewhere),
+            ("skipped", counted(taken.skipped, most_first=True)),
+        ]
+        print(json_text(taken) if options.json else fields(rows))
+        return 0
     if options.gold is not None:
         return _export_gold(options, wanted)
     return _judge(options, wanted, Store(options.store))
@@ -205,22 +217,6 @@ def _estimate_text(estimated: Estimate, by: Labeller, *, masked: bool) -> str:
     )
 
 
-def _take(options: argparse.Namespace, wanted: Task) -> int:
-    store = Store(options.store)
-    if gold.is_gold(options.source):
-        taken = annotation.take(store, options.source, options.labeller, wanted, options.column)
-    else:
-        taken = matching.take(store, options.source, options.labeller, wanted.name)
-    elsewhere = f"{taken.unmatched_labels:,} labels of {taken.unmatched_sessions:,} sessions not in the store"
-    rows = [
-        ("taken", f"{taken.labels:,} labels of {taken.sessions:,} sessions, {taken.moved:,} found by their text"),
-        ("elsewhere", elsewhere),
-        ("skipped", counted(taken.skipped, most_first=True)),
-    ]
-    print(json_text(taken) if options.json else fields(rows))
-    return 0
-
-
 def _export_gold(options: argparse.Namespace, wanted: Task) -> int:
     rows = annotation.sample(
         Store(options.store),
@@ -337,20 +333,20 @@ def run_annotate(options: argparse.Namespace) -> int:
         return "".join(unit.parts) if isinstance(unit, Unit) else f"(the task is not about it: {unit.reason})"
 
     summary = annotation.annotate(store, wanted, person, rows, _Terminal(), transcript)
-    print(json_text(summary) if options.json else _annotated_text(summary, wanted))
-    return 0
-
-
-def _annotated_text(summary: Annotated, wanted: Task) -> str:
-    return fields(
-        [
-            ("labelled", f"{summary.labelled:,} by {summary.labeller}, codebook {wanted.prompt_hash}"),
-            ("before", summary.before and f"{summary.before:,} had this person's label already"),
-            ("agreed", summary.agreed and f"{summary.agreed:,} that both had labelled alike were taken over"),
-            ("left", summary.left and f"{summary.left:,}; run again to go on"),
-            ("not found", counted(summary.not_found)),
-        ]
+    print(
+        json_text(summary)
+        if options.json
+        else fields(
+            [
+                ("labelled", f"{summary.labelled:,} by {summary.labeller}, codebook {wanted.prompt_hash}"),
+                ("before", summary.before and f"{summary.before:,} had this person's label already"),
+                ("agreed", summary.agreed and f"{summary.agreed:,} that both had labelled alike were taken over"),
+                ("left", summary.left and f"{summary.left:,}; run again to go on"),
+                ("not found", counted(summary.not_found)),
+            ]
+        )
     )
+    return 0
 
 
 # `agree`: how far two labellers agree, or one with a gold file.

@@ -18,7 +18,6 @@ from agentsignals.redaction import without_keys_in
 from agentsignals.repositories.attribute import Attribution
 from agentsignals.repositories.receipt import Place, Receipt
 from agentsignals.repositories.rule_report import RuleRow, RulesReport
-from agentsignals.repositories.sarif import Imported
 from agentsignals.repositories.scan import Scan
 from agentsignals.repositories.scanners import scanner
 from agentsignals.repositories.witness_comparison import Compared, Witnessed
@@ -158,7 +157,19 @@ def run_scan(options: argparse.Namespace) -> int:
         if len(options.repositories) > 1:
             raise UsageError("A scanner's report is of one repository.", "Name one with --sarif.")
         taken = ingest.import_sarif(options.repositories[0], Path(options.sarif), options.store, jobs=options.jobs)
-        print(json_text(taken) if options.json else _imported(taken))
+        print(
+            json_text(taken)
+            if options.json
+            else fields(
+                [
+                    ("repository", taken.repo),
+                    ("findings", f"{taken.findings:,} present ({_first(taken.scanners)})"),
+                    ("on lines of", _first(taken.owners) + " (by the replay)"),
+                    ("skipped", _first(taken.skipped)),
+                ],
+                " ",
+            )
+        )
         return 0
     chosen = scanner(options.scanner or "rules", options.config)
     several = len(options.repositories) > 1
@@ -212,18 +223,6 @@ def _scan(summary: Scan) -> str:
     names = ("attribution", "by", "group", "files", "lines", "introduced", "per 1 000", "95 % interval", "fixed")
     notes = "Findings of a static scanner are not confirmed weaknesses. Rates of different rule sets don't compare."
     return f"{head}\n\n{table(planted, languages)}\n{summary.recall_caveat}\n\n{table(names, rates)}\n{notes}"
-
-
-def _imported(report: Imported) -> str:
-    return fields(
-        [
-            ("repository", report.repo),
-            ("findings", f"{report.findings:,} present ({_first(report.scanners)})"),
-            ("on lines of", _first(report.owners) + " (by the replay)"),
-            ("skipped", _first(report.skipped)),
-        ],
-        " ",
-    )
 
 
 def _first(counts: dict[str, int]) -> str:

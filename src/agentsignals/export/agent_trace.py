@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -79,7 +79,14 @@ def _record(
     for path, parts in files.items():
         for (owner, session_id), numbers in parts.items():
             contributor = {"type": owner}
-            made: dict[str, Any] = {"contributor": contributor, "ranges": _ranges(numbers)}
+            # Runs of line numbers, which come in order.
+            ranges: list[dict[str, int]] = []
+            for n in numbers:
+                if ranges and n == ranges[-1]["end_line"] + 1:
+                    ranges[-1]["end_line"] = n
+                else:
+                    ranges.append({"start_line": n, "end_line": n})
+            made: dict[str, Any] = {"contributor": contributor, "ranges": ranges}
             if session_id:
                 made["url"] = f"agentsignals:///sessions/{quote(mask(session_id), safe='')}"
                 if session_id in models:
@@ -101,17 +108,6 @@ def _record(
             }
         },
     }
-
-
-def _ranges(numbers: Iterable[int]) -> list[dict[str, int]]:
-    """Runs of line numbers, which come in order."""
-    ranges: list[dict[str, int]] = []
-    for n in numbers:
-        if ranges and n == ranges[-1]["end_line"] + 1:
-            ranges[-1]["end_line"] = n
-        else:
-            ranges.append({"start_line": n, "end_line": n})
-    return ranges
 
 
 WRITER = WholeWriter(

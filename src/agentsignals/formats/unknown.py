@@ -97,11 +97,6 @@ def _chat_messages(head: Head) -> bool:
 _SENT_BY_GROK = frozenset(("system", "user", "assistant", "reasoning", "tool_result", "backend_tool_call"))
 
 
-def _sent_by_grok(head: Head) -> bool:
-    is_groks = any("synthetic_reason" in r or "prompt_index" in r for r in head.records)
-    return is_groks and all(r.get("type") in _SENT_BY_GROK for r in head.records)
-
-
 _OF_VIBE = frozenset(
     ("store_format", "last_finished_turn_id", "recovery_journal_segment", "runtime_state_version", "core_plugins")
 )
@@ -174,7 +169,10 @@ UNREAD_FILES = (
         "grok-build",
         "what its model was sent; the log that is read is updates.jsonl beside it",
         "not_sessions",
-        looks=_sent_by_grok,
+        looks=lambda head: (
+            any("synthetic_reason" in r or "prompt_index" in r for r in head.records)
+            and all(r.get("type") in _SENT_BY_GROK for r in head.records)
+        ),
     ),
     UnreadFile(
         "cursor-agent",

@@ -174,7 +174,10 @@ def without_prefixes(inputs: list[Input]) -> list[Input]:
     for source in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.path)):
         begins = bytes(source.data[:_BEGINNING_BYTES])
         near = alike.setdefault(begins, []) if len(begins) == _BEGINNING_BYTES else kept
-        holder = next((k for k in near if _begins(k.data, source.data)), None)
+        part, n = source.data, len(source.data)
+        # The first bytes are compared alone, since most files differ there; a view compares the rest without a copy.
+        holders = (k for k in near if n and k.data[: min(n, 256)] == part[:256])
+        holder = next((k for k in holders if memoryview(k.data)[:n] == memoryview(part)), None)
         if holder is None:
             kept.append(source)
             if near is not kept:
@@ -182,11 +185,6 @@ def without_prefixes(inputs: list[Input]) -> list[Input]:
         else:
             source.artifact.note = f"prefix of {holder.artifact.artifact_id}"
     return sorted(kept, key=lambda i: i.artifact.path)
-
-
-def _begins(whole: bytes, part: bytes) -> bool:
-    n = len(part)
-    return n > 0 and whole[: min(n, 256)] == part[:256] and memoryview(whole)[:n] == memoryview(part)
 
 
 class ShardTask(Struct, frozen=True, kw_only=True):

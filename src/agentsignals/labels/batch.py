@@ -170,10 +170,6 @@ def _of_openai(line: _Line) -> Result:
     return Result(key=line.custom_id, failure="expired" if expired else "errored", detail=f"{status}{words}")
 
 
-def _openai_request(question: Question, body: dict[str, Any]) -> dict[str, Any]:
-    return {"custom_id": question.key, "method": "POST", "url": f"/v1{ENDPOINT}", "body": body}
-
-
 def _anthropic_request(question: Question, body: dict[str, Any]) -> dict[str, Any]:
     """Without a temperature, which its newer models refuse."""
     properties = {
@@ -191,7 +187,12 @@ def _anthropic_request(question: Question, body: dict[str, Any]) -> dict[str, An
 
 
 FORMS = {
-    "openai": Form(_openai_request, (b"", b"", b""), 50_000, 200_000_000),
+    "openai": Form(
+        lambda question, body: {"custom_id": question.key, "method": "POST", "url": f"/v1{ENDPOINT}", "body": body},
+        (b"", b"", b""),
+        50_000,
+        200_000_000,
+    ),
     "anthropic": Form(_anthropic_request, (b'{"requests": [\n', b",", b"]}\n"), 100_000, 256_000_000),
 }
 """With what a file may hold at most: OpenAI's and Anthropic's pages of November 2026."""

@@ -366,7 +366,7 @@ def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     timed = sorted(((at, session_id, value) for at, session_id, value in stamped if at is not None), key=itemgetter(0))
     sessions, values = [session_id for _, session_id, _ in timed], [value for _, _, value in timed]
     drawn_lines: dict[str, tuple[list[Any], Callable[[list[Any]], float | None], bool]] = {
-        **{name: (part(values), _mean, True) for name, part in (shares or {}).items()},
+        **{name: (part(values), lambda parts: sum(parts) / len(parts), True) for name, part in (shares or {}).items()},
         **{name: (values, measure, False) for name, measure in (measures or {}).items()},
     }
     rows: list[Row] = []
@@ -395,10 +395,6 @@ def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
         note=f"each point is of the {days} days up to it; days with fewer than {fewest} {of} behind them have none",
         says=f"{title}, from {first:%Y-%m-%d} to {last:%Y-%m-%d}, UTC. At the end: " + "; ".join(ends),
     )
-
-
-def _mean(parts: list[float]) -> float:
-    return sum(parts) / len(parts)
 
 
 def _parts(sessions: Sequence[str], parts: Sequence[float] | None, window: slice) -> EvidenceRows:

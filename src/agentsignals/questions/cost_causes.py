@@ -228,7 +228,8 @@ class _Context:
             pause_s = (call.timestamp - (call.timestamp if self._before is None else self._before)) / _SECOND
             self._before = call.timestamp
         old, before, is_anew = self._grow(call.seq, size)
-        self._charge_read(shares, parts, read)
+        if read:
+            _charge(shares, parts.cache_read / read, self._upto(read))
         usd = parts.input + parts.cache_write
         if size <= read or not usd:
             shares["other"] += usd
@@ -303,10 +304,6 @@ class _Context:
         sums = self._sums[at - 1].copy()
         sums[self._kinds[at]] += tokens - self._ends[at - 1]
         return sums
-
-    def _charge_read(self, shares: defaultdict[str, float], parts: prices.CostParts, read: int) -> None:
-        if read:
-            _charge(shares, parts.cache_read / read, self._upto(read))
 
     def _charge_rest(
         self, shares: defaultdict[str, float], parts: prices.CostParts, sent: _Sent, *, is_late: bool

@@ -57,10 +57,6 @@ def signed(value: float | None, kind: Kind) -> str:
     return ("+" if value > 0 else "-") + formatted(abs(value), kind)
 
 
-def _count(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() else _number(value)
-
-
 def _number(value: float) -> str:
     size = abs(value)
     if size >= 100 or float(value).is_integer():
@@ -74,10 +70,6 @@ def _tokens(value: float) -> str:
         if value >= size:
             return f"{value / size:.3g} {letter}" if value < 1000 * size else f"{value / size:,.0f} {letter}"
     return f"{value:,.0f}"
-
-
-def _share(value: float) -> str:
-    return "<0.1%" if 0 < value < 0.001 else f"{value:.1%}"
 
 
 def _usd(value: float) -> str:
@@ -99,17 +91,13 @@ def _seconds(value: float) -> str:
     return f"{value / 60:.1f} min" if value < 7200 else f"{value / 3600:.1f} h"
 
 
-def _date(value: Any) -> str:
-    return f"{value:%Y-%m-%d}" if isinstance(value, datetime) else str(value)
-
-
 _WRITERS: dict[Kind, Callable[[Any], str]] = {
-    "count": _count,
+    "count": lambda value: f"{value:,.0f}" if float(value).is_integer() else _number(value),
     "number": _number,
     "tokens": _tokens,
-    "share": _share,
+    "share": lambda value: "<0.1%" if 0 < value < 0.001 else f"{value:.1%}",
     "usd": _usd,
     "bytes": _bytes,
     "seconds": _seconds,
-    "date": _date,
+    "date": lambda value: f"{value:%Y-%m-%d}" if isinstance(value, datetime) else str(value),
 }

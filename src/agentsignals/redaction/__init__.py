@@ -152,11 +152,7 @@ def redacted(text: str) -> str:
 
 def redacted_part(text: str) -> str:
     """Mask a part of a text. A random-looking run at either end may be the rest of a secret."""
-    return _EDGES.sub(_edge, redacted(text))
-
-
-def _edge(match: re.Match[str]) -> str:
-    return "[cut]" if _MIXED.search(match[0]) and match[0][0] != "[" else match[0]
+    return _EDGES.sub(lambda run: "[cut]" if _MIXED.search(run[0]) and run[0][0] != "[" else run[0], redacted(text))
 
 
 class Redactor:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -262,7 +261,11 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
     committed = {path for path, at in taken if at + _SECOND_US - 1 >= changed.get(path, until + 1)}
     left = changed.keys() - files - committed
     unchanged = files & tree.paths - work.changed.keys() if sessions else set()
-    usual = Counter(name for s in store.read(set(elsewhere)) for name in _names(s))
+    usual = Counter(
+        name
+        for s in store.read(set(elsewhere))
+        for name in {check.name for call in s.tool_calls for check in checks_of(call)}
+    )
     parts = [
         ReceiptSession(
             session_id=s.session_id,
@@ -288,6 +291,12 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
     share = share_of(tags)
     agent = sum(tags[t] for t in ("agent_exact", "agent_ws", "agent_shell", "agent_other_session"))
     unknown = Counter(r["path"] for r in written if r["tag"] == "unknown")
+    shown = ("rule", "severity", "path", "line", "commit_sha")
+    weaknesses = [
+        {key: row[key] for key in shown if key in row}
+        for row in (sidecars.repository_rows(store.folder, name, "weaknesses") if scanned else ())
+        if row["commit_sha"] in wanted and row["change"] == "introduced"
+    ]
     return Receipt(
         repo=name,
         commits=shas,
@@ -320,15 +329,6 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
         changed_not_committed_n=len(left),
         committed_not_changed=sorted(unchanged)[:MOST_LISTED],
         committed_not_changed_n=len(unchanged),
-        weaknesses=_introduced(sidecars.repository_rows(store.folder, name, "weaknesses"), wanted) if scanned else None,
+        weaknesses=weaknesses if scanned else None,
         commits_scanned=len(scanned),
     )
-
-
-def _introduced(weaknesses: list[dict[str, Any]], wanted: set[str]) -> list[dict[str, Any]]:
-    new = [r for r in weaknesses if r["commit_sha"] in wanted and r["change"] == "introduced"]
-    return [{key: r[key] for key in ("rule", "severity", "path", "line", "commit_sha") if key in r} for r in new]
-
-
-def _names(session: Session) -> Iterator[str]:
-    yield from {check.name for call in session.tool_calls for check in checks_of(call)}

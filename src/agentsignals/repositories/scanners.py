@@ -97,7 +97,8 @@ class Program:
             root = Path(folder).resolve()
             (root / ".semgrepignore").touch()  # without it semgrep leaves out tests and more of its own accord
             names = {_written(root, n, file): n for n, file in enumerate(files)}
-            output = self._run([*_ARGUMENTS[self.id], *self._config_words(), str(root)], root, accepted=(0, 1))
+            config = ["--config", str(self._config)] if self._config is not None else []
+            output = self._run([*_ARGUMENTS[self.id], *config, str(root)], root, accepted=(0, 1))
             findings: dict[int, list[ScanFinding]] = defaultdict(list)
             lines = [file.data.decode("utf-8", "replace").splitlines() for file in files]
             try:
@@ -111,9 +112,6 @@ class Program:
                 if n is not None:
                     findings[n].append(marked(finding, lines[n]))
             return [Scanned(sorted(findings[n], key=lambda f: (f.line, f.rule))) for n in range(len(files))]
-
-    def _config_words(self) -> list[str]:
-        return ["--config", str(self._config)] if self._config is not None else []
 
     def _run(self, words: list[str], folder: Path | None, accepted: tuple[int, ...] = (0,)) -> bytes:
         name = Path(self._path).name

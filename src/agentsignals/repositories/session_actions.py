@@ -232,7 +232,9 @@ def matches(rule: list[str], did: Did, *, exactly: bool) -> str:
         if ":" in word:
             return "yes" if word in did.words else ""
         if exactly:
-            is_it = did.head == word or (did.words[0] == word and _is_through(did.head))
+            # A program may only run another, named after it (`npx tsc`, `python -m pip`).
+            is_through = did.head in _THROUGH or did.head.startswith("python")
+            is_it = did.head == word or (did.words[0] == word and is_through)
             return "" if not is_it or (did.is_piped and KINDS.get(word) in _SEARCHES) else "yes"
     if did.words[0] != rule[0]:
         return ""
@@ -257,11 +259,6 @@ def matches(rule: list[str], did: Did, *, exactly: bool) -> str:
         return ""
     only = {"-k", "-t", "-run", "--filter", "--grep", "--testNamePattern", "-m"} & options
     return "part" if is_part or lacking or rest or only else "yes"
-
-
-def _is_through(head: str) -> bool:
-    """Return whether a program only runs another, named after it (`npx tsc`, `python -m pip`)."""
-    return head in _THROUGH or head.startswith("python")
 
 
 def _arguments(words: list[str]) -> list[str]:

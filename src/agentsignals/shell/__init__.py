@@ -267,7 +267,7 @@ class _Reading:
         self.add_kind(inner.kind, substituted)
         self.add_writes(inner.writes)
         if inner.path is not None and inner.kind in ("read", "search"):
-            self.sources.append((self.folders[-1], _themselves, [inner.path], ""))
+            self.sources.append((self.folders[-1], lambda words, name: words, [inner.path], ""))
         return True
 
     def add_writes(self, writes: Iterable[Write], surely: bool = False) -> None:
@@ -366,10 +366,6 @@ def _files_searched(words: list[str], name: str) -> list[str]:
     if name in _PATTERN_FIRST and _PATTERN_GIVEN.isdisjoint(words):
         arguments = arguments[1:]
     return [w for w in arguments if "." in w and not UNRESOLVED(w) and posixpath.splitext(w)[1]]
-
-
-def _themselves(words: list[str], name: str) -> list[str]:
-    return words
 
 
 def _joined(folder: str | None, path: str) -> str | None:

@@ -198,14 +198,6 @@ def _find(words: list[str]) -> ShellKind:
     return "search"
 
 
-def _sed(words: list[str]) -> ShellKind:
-    return "write" if in_place(words) else "read"
-
-
-def _perl(words: list[str]) -> ShellKind:
-    return "write" if in_place(words) else _script(words)
-
-
 _SPECIAL: dict[str, Callable[[list[str]], ShellKind]] = {
     **dict.fromkeys(
         names(
@@ -216,8 +208,8 @@ _SPECIAL: dict[str, Callable[[list[str]], ShellKind]] = {
     ),
     **dict.fromkeys(names("make gmake gradle gradlew mvn mvnw bazel bazelisk sbt ant lein scons meson"), _target),
     **dict.fromkeys(names("bash sh zsh node php python python2 python3 py ts-node tsx"), _script),
-    **dict.fromkeys(("sed", "gsed"), _sed),
-    **dict.fromkeys(("perl", "ruby"), _perl),
+    **dict.fromkeys(("sed", "gsed"), lambda words: "write" if in_place(words) else "read"),
+    **dict.fromkeys(("perl", "ruby"), lambda words: "write" if in_place(words) else _script(words)),
     "find": _find,
 }
 DIRECT = {n: f for n, f in _SPECIAL.items() if f is not _script and n not in _RUNNERS and n not in _WRAPPERS}

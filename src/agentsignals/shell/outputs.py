@@ -266,13 +266,8 @@ def is_polling(command: str) -> bool:
             looks = True
         elif name not in _FILTERS:
             return False
-    return looks and _names_one(command)
-
-
-def _names_one(command: str) -> bool:
-    """Return whether a line names one of the programs, or a log."""
     lowered = command.lower()
-    return not _NAMED.isdisjoint(_WORDS(lowered)) or any(part in lowered for part in _OF_LOGS)
+    return looks and (not _NAMED.isdisjoint(_WORDS(lowered)) or any(part in lowered for part in _OF_LOGS))
 
 
 @lru_cache(maxsize=4096)

@@ -320,7 +320,8 @@ class _Reader:
             case "rename" | "replace" | "move" | "renames", "os.rename" | "os.replace" | "shutil.move" | "os.renames":
                 self._move(first, second)
             case "copy" | "copy2" | "copyfile" | "copytree", _ if name.startswith("shutil."):
-                self._copy(first, second)
+                if (new := path_of(second)) is not None:
+                    self._add(Write(path=new, op="modify", origin="copied", source=path_of(first)))
             case "urlretrieve", _:
                 if (path := path_of(second)) is not None:
                     self.write(path, Text(origin="network", source=short(first)), None)
@@ -437,10 +438,6 @@ class _Reader:
         if (old := path_of(source)) is not None and (new := path_of(target)) is not None:
             self._add(Write(path=old, op="delete"))
             self._add(Write(path=new, op="rename", origin="copied", source=old))
-
-    def _copy(self, source: Any, target: Any) -> None:
-        if (new := path_of(target)) is not None:
-            self._add(Write(path=new, op="modify", origin="copied", source=path_of(source)))
 
     def _run_command(self, value: Any) -> Any:
         words = value if are_texts(value) else None

@@ -96,7 +96,7 @@ def path_of(uri: str) -> str:
     if "//" not in uri[1:]:
         return uri
     folder, _, name = uri.rpartition("//")
-    return _ESCAPE.sub(_unescaped, f"{folder}/{name}")
+    return _ESCAPE.sub(lambda m: chr(0xDC00 + int(m[1], 16)) if m[1] else "\\", f"{folder}/{name}")
 
 
 _IN_DATABASE, _MOST_KEY_CHARS = "///", 200
@@ -107,10 +107,6 @@ _ESCAPE = re.compile(r"\\(?:\\|x([0-9a-f]{2}))")
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    return chr(0xDC00 + int(match[1], 16)) if match[1] else "\\"
 
 
 class Source(Struct, frozen=True):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -208,8 +208,11 @@ def locked(
                 break
             except BlockingIOError as problem:
                 if time.monotonic() >= until:
+                    handle.seek(0)
+                    written = handle.read(20)
+                    process = f" (process {written})" if written.isdigit() else ""
                     raise StoreError(
-                        f"Another run{_of(handle)} is writing the store {root}; {wait_s:.0f} seconds were waited.",
+                        f"Another run{process} is writing the store {root}; {wait_s:.0f} seconds were waited.",
                         "Wait for it, or name another store.",
                     ) from problem
             if not waits:
@@ -249,9 +252,3 @@ def free_of_runs(root: Path) -> Iterator[bool]:
             yield False
             return
         yield True
-
-
-def _of(handle: IO[str]) -> str:
-    handle.seek(0)
-    written = handle.read(20)
-    return f" (process {written})" if written.isdigit() else ""

@@ -368,7 +368,18 @@ class EntryBuilder:
         result = events.get(call["result_seq"])
         if result is not None:
             entry.result = self._event(result)
-            entry.result.text = _result_text(call, result, entry.failed)
+            # Return a call's result, in the colours of the file that was read.
+            failed = entry.failed
+            text, n_chars = result["text"] or "", result["n_chars"] or 0
+            brief = text[:FAILED_CHARS] if failed else text[:110]
+            shown = Shown(html=text, brief=brief, n_chars=n_chars, cut_chars=n_chars - len(text), is_code=True)
+            if call["class"] in ("task", "web") and not failed:
+                shown.html, shown.is_code = rendered(text), False
+            elif _DIFF.match(text):
+                shown.html = coloured(text, "diff")
+            elif call["class"] == "read" and call["path"] and not failed:
+                shown.html = file_text(text, call["path"])
+            entry.result.text = shown
             if IMAGE_FILE.search(call["path"] or "") or (call["class"] in ("mcp", "other") and not result["n_chars"]):
                 entry.pictures = result["seq"]
 
@@ -402,17 +413,3 @@ def _plan(call: dict[str, Any]) -> str:
         if isinstance(item, dict)
     ]
     return "\n\n".join([*plans[:1], "\n".join(steps)])[:MOST_CHARS].strip()
-
-
-def _result_text(call: dict[str, Any], row: dict[str, Any], failed: bool) -> Shown:
-    """Return a call's result, in the colours of the file that was read."""
-    text, n_chars = row["text"] or "", row["n_chars"] or 0
-    brief = text[:FAILED_CHARS] if failed else text[:110]
-    shown = Shown(html=text, brief=brief, n_chars=n_chars, cut_chars=n_chars - len(text), is_code=True)
-    if call["class"] in ("task", "web") and not failed:
-        shown.html, shown.is_code = rendered(text), False
-    elif _DIFF.match(text):
-        shown.html = coloured(text, "diff")
-    elif call["class"] == "read" and call["path"] and not failed:
-        shown.html = file_text(text, call["path"])
-    return shown

@@ -502,7 +502,9 @@ class Reader:
         """Return what to do with a record, by its shape."""
         calls, event = self.calls, self._event
         return {
-            records.SessionMeta: self._resumed,
+            records.SessionMeta: lambda meta, at: (
+                self.builder.where(meta.cwd) if meta.id in ("", self.session.session_id) else None
+            ),
             records.TurnContext: self._context,
             records.Compacted: self._compacted,
             records.Message: self._message,
@@ -537,10 +539,6 @@ class Reader:
     def _event(self, kind: EventKind, text: str, at: int | None) -> None:
         self.builder.event(kind, text, at)
 
-    def _resumed(self, meta: records.SessionMeta, at: int | None) -> None:
-        if meta.id in ("", self.session.session_id):
-            self.builder.where(meta.cwd)
-
     def _context(self, context: records.TurnContext, at: int | None) -> None:
         self.builder.where(context.cwd)
         if context.model and context.model != self.models.model:
@@ -558,15 +556,15 @@ class Reader:
             self._event("meta", text_of(message.content), at)
         self.builder.unread(kinds_of(message.content), PARTS, at)
 
-    def _agent_text(self, event: records.AgentMessage, at: int | None) -> None:
-        if self._events_are_text:
-            self.builder.event("text", event.message, at, self.models.item(at))
-
     def _thinking(self, reasoning: records.Reasoning, at: int | None) -> None:
         text = text_of(reasoning.summary) or text_of(reasoning.content)
         self.builder.event("thinking", text, at, self.models.item(at))
         for parts in (reasoning.summary, reasoning.content):
             self.builder.unread(kinds_of(parts), PARTS, at)
+
+    def _agent_text(self, event: records.AgentMessage, at: int | None) -> None:
+        if self._events_are_text:
+            self.builder.event("text", event.message, at, self.models.item(at))
 
     def _prompt(self, message: records.UserMessage, at: int | None) -> None:
         self.models.heard()

@@ -3,8 +3,6 @@ message, and `sessions.json`, which alone has their start times."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import structs
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
@@ -48,17 +46,14 @@ def claims(head: Head) -> Claim | None:
     document = head.document
     session_id, history = document.get("sessionId"), document.get("history")
     if isinstance(session_id, str) and "workspaceDirectory" in document:
-        is_session = history is CUT or (isinstance(history, list) and (not history or any(map(_has_message, history))))
+        is_session = history is CUT or (
+            isinstance(history, list)
+            and (not history or any(isinstance(item, dict) and "message" in item for item in history))
+        )
         return Claim(keys=[f"session:{session_id}"], beside=True) if is_session else None
-    return Claim(keys=[], beside=True) if any(map(_is_listed, head.items)) else None
-
-
-def _has_message(item: object) -> bool:
-    return isinstance(item, dict) and "message" in item
-
-
-def _is_listed(entry: dict[str, Any]) -> bool:
-    return {"sessionId", "dateCreated", "workspaceDirectory"} <= entry.keys() and "history" not in entry
+    listed = {"sessionId", "dateCreated", "workspaceDirectory"}
+    is_list = any(listed <= entry.keys() and "history" not in entry for entry in head.items)
+    return Claim(keys=[], beside=True) if is_list else None
 
 
 CARD = Card(

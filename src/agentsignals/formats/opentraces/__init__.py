@@ -20,19 +20,15 @@ def claims(head: Head) -> Claim | None:
         return None
     if not isinstance(document["trace_id"], str) or not _is_steps(document["steps"]):
         return None
-    return Claim(keys=[f"session:{name}" for name in _names(head)])
+    # Copies of a session in another file are read together with it.
+    records = head.records or [head.document]
+    return Claim(keys=[f"session:{r.get('session_id') or r.get('trace_id')}" for r in records])
 
 
 def _is_steps(steps: Any) -> bool:
     if steps is CUT:
         return True
     return isinstance(steps, list) and all(isinstance(s, dict) and "role" in s for s in steps[:1])
-
-
-def _names(head: Head) -> list[str]:
-    """Return the sessions that the first lines name. Copies of a session in another file are read together with it."""
-    records = head.records or [head.document]
-    return [str(r.get("session_id") or r.get("trace_id")) for r in records]
 
 
 CARD = Card(

@@ -31,7 +31,6 @@ from agentsignals.model import (
     Artifact,
     CallStatus,
     Session,
-    Step,
     ToolCall,
     TurnKind,
     logged_iso,
@@ -386,7 +385,15 @@ class Reader(Conversation):
         step.message_id = message.responseId or entry.id
         step.stop_reason = message.stopReason
         if message.usage is not None:
-            _charge(step, message.usage)
+            # Set tokens and recorded cost of a call. Zeros mean that nothing was reported (aborted and failed
+            # calls). A cost of zero with tokens is a provider without prices, not a free call.
+            usage = message.usage
+            tokens = tokens_of(usage, "apart")
+            if any(tokens[:4]):
+                charge(step, tokens)
+                total = usage.cost.total if usage.cost is not None else None
+                if total:
+                    step.cost_usd, step.cost_source = amount(total), "recorded"
         current = self.models.get(self.thread)
         if message.model and message.model != current:
             self.models[self.thread] = message.model
@@ -468,19 +475,6 @@ class Reader(Conversation):
 
 class OpenClawReader(Reader):
     profile = OPENCLAW
-
-
-def _charge(step: Step, usage: Usage) -> None:
-    """Set tokens and recorded cost of a call. Zeros mean that nothing was reported (aborted and failed calls).
-
-    A cost of zero with tokens is a provider without prices, not a free call.
-    """
-    tokens = tokens_of(usage, "apart")
-    if any(tokens[:4]):
-        charge(step, tokens)
-        total = usage.cost.total if usage.cost is not None else None
-        if total:
-            step.cost_usd, step.cost_source = amount(total), "recorded"
 
 
 def _numbered_hunks(diff: str) -> Iterator[Hunk]:

@@ -221,7 +221,9 @@ def _rows(source: Input) -> Iterator[tuple[int, Row]]:
         raws = document.rows if isinstance(document, _Document) else document or []
         if isinstance(document, _Document) and not raws:
             raws = [Raw(bytes(source.data))]  # one row, printed over several lines
-        for number, row in enumerate((each([raw], _row, source.artifact)[0] for raw in raws), 1):
+        for number, row in enumerate(
+            (each([raw], lambda raw: decode_row(_wrapped(raw).row or raw), source.artifact)[0] for raw in raws), 1
+        ):
             source.artifact.records += 1
             if row is None:
                 skip(source.artifact, "bad_shape")
@@ -238,11 +240,6 @@ def _is_wrapper(data: bytes) -> bool:
     rows, first = _ROWS.search(head), _CONVERSATION.search(head)
     wraps = rows is not None and (first is None or rows.start() < first.start())
     return wraps or (head.lstrip().partition(b"\n")[0].strip() == b"{" and b"\n{" not in head)
-
-
-def _row(raw: memoryview | bytes) -> Row:
-    inner = _wrapped(raw).row
-    return decode_row(inner or raw)
 
 
 class Reader(Conversation):

@@ -117,7 +117,9 @@ class Reader:
         self._named = sorted({path for sql in every if NAMED in sql for path in SIGNAL_PATH.findall(sql)})
         # Findings are asked at the end of a run, whose index is still in memory: 20 MB less of 27,300 sessions.
         self._threads = 0 if self._queries else 1
-        self._no_traces = _endings(uri for uri, entry in store.manifest.files.items() if not entry.shard)
+        unread = (uri for uri, entry in store.manifest.files.items() if not entry.shard)
+        endings = (PurePosixPath(uri).suffix.lower() for uri in unread)
+        self._no_traces = dict(Counter(e if len(e) <= _LONGEST_ENDING else "" for e in endings))
 
     @cached_property
     def versions(self) -> Versions:
@@ -259,11 +261,6 @@ def _shared(asked: duckdb.DuckDBPyConnection, ids: dict[str, str]) -> Iterator[t
     while some := asked.fetchmany(_ROWS_A_FETCH):
         columns = zip(shared, zip(*some, strict=True), strict=True)
         yield from zip(*(of if texts is None else map(texts.setdefault, of, of) for texts, of in columns), strict=True)
-
-
-def _endings(uris: Iterable[str]) -> dict[str, int]:
-    endings = (PurePosixPath(uri).suffix.lower() for uri in uris)
-    return dict(Counter(e if len(e) <= _LONGEST_ENDING else "" for e in endings))
 
 
 # -- Findings of a store, ranked by size and confidence (design/findings.md)

@@ -81,16 +81,12 @@ def solved_cost(inputs: Inputs) -> list[Answer]:
     comparison = eval_comparison(inputs)
     if comparison is None or comparison.unlike:
         return []
-    priced = [(c, usd) for c in comparison.candidates if (usd := _usd(c)) is not None]
+    per_solved = ((c, c.per_solved.get("cost_usd")) for c in comparison.candidates)
+    priced = [(c, per.value) for c, per in per_solved if per is not None and per.n and per.value is not None]
     if len(priced) < 2:
         return []
     cheapest, least = min(priced, key=lambda pair: (pair[1], pair[0].name))
     return [_solved_cost_answer(dear, usd, cheapest, least) for dear, usd in priced if dear is not cheapest]
-
-
-def _usd(candidate: Candidate) -> float | None:
-    per = candidate.per_solved.get("cost_usd")
-    return per.value if per is not None and per.n else None
 
 
 def _solved_cost_answer(dear: Candidate, usd: float, cheapest: Candidate, least: float) -> Answer:

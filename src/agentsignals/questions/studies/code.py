@@ -201,8 +201,12 @@ def coding_modes(inputs: Inputs) -> Outcome:
         for end in ("low", "high")
     )
     interval = (low.interval[0], high.interval[1]) if low.interval and high.interval else None
+    recorded = [(row["session_id"], row["recorded_percent"]) for row in rows if row["recorded_percent"] is not None]
+    of_recorded = clustered_median(recorded, places).finding(
+        "coding_modes.percent.median", of=_CODING_MODES_OF["recorded"]
+    )
     medians = [
-        *(_recorded_median(rows, places) if "recorded" in shares else []),
+        *([of_recorded] if "recorded" in shares else []),
         *[
             replace(estimate, interval=interval).finding(
                 f"coding_modes.replayed.percent.{end}.median",
@@ -273,11 +277,6 @@ def _coding_modes_finding(source: ModeSource, mode: str, estimate: ClusteredShar
         if is_recorded
         else f"SELECT avg(CAST(value = '{mode.removesuffix('_coding')}' AS INT)) {_REPLAYED_LABELS}",
     )
-
-
-def _recorded_median(rows: list[Row], places: dict[str, str]) -> list[Finding]:
-    percents = [(row["session_id"], row["recorded_percent"]) for row in rows if row["recorded_percent"] is not None]
-    return [clustered_median(percents, places).finding("coding_modes.percent.median", of=_CODING_MODES_OF["recorded"])]
 
 
 def _unknown(rows: list[Row]) -> str:

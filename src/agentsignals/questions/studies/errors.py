@@ -94,14 +94,14 @@ def _of_status(calls: list[Row], status: str) -> list[Part]:
 def _by(answered: list[Row], key: str, places: dict[str, str]) -> list[tuple[str, Estimate, int]]:
     """The rate of each group, and its sessions; most answered calls first."""
     rates = [
-        (name, share_of(rows, places, _is_failed, "n"), len({row["session_id"] for row in rows}))
+        (
+            name,
+            share_of(rows, places, lambda row: row["status"] == "error", "n"),
+            len({row["session_id"] for row in rows}),
+        )
         for name, rows in by(answered, key).items()
     ]
     return sorted(rates, key=lambda rate: (-rate[1].n, rate[0]))
-
-
-def _is_failed(row: Row) -> bool:
-    return bool(row["status"] == "error")
 
 
 def _rates(key: str, rates: list[tuple[str, Estimate, int]], n: int) -> Chart | None:

@@ -401,7 +401,10 @@ def topics(inputs: Inputs) -> Outcome:
             if prompts[n].row["session_id"] not in {prompts[m].row["session_id"] for m in chosen}:
                 chosen.append(n)
         chosen += [n for _, n in sorted(members) if n not in chosen]
-        rows += [[name, _brief(prompts[n].text), prompts[n].row["session_id"]] for n in chosen[:_EXAMPLES]]
+        for n in chosen[:_EXAMPLES]:
+            text = prompts[n].text
+            brief = text if len(text) <= _EXAMPLE_CHARS else text[: _EXAMPLE_CHARS - 1] + "…"
+            rows.append([name, brief, prompts[n].row["session_id"]])
     left_out = [[reason, n] for reason, n in ranked(kept.left_out) if n]
     n_left_out = kept.left_out.total()
     topics_rows: list[Row] = []
@@ -481,10 +484,6 @@ def _topics_table(prompts: list[Prompt], of: list[int], names: list[str], groups
         note="Named by class-based tf-idf, of words that two places use. Objections are counted among"
         f" prompts that are not the first, by a flag that is no share ({rules_recall_text()}).",
     )
-
-
-def _brief(text: str) -> str:
-    return text if len(text) <= _EXAMPLE_CHARS else text[: _EXAMPLE_CHARS - 1] + "…"
 
 
 TOPICS_STUDY = Study(

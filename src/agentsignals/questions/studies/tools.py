@@ -67,7 +67,8 @@ def tools(inputs: Inputs) -> Outcome:
         for class_ in classes:
             value = counts[class_] / counts.total()
             tip = f"{agent}: {counts[class_]:,} of {counts.total():,} calls are {class_} ({formatted(value, 'share')})"
-            cell = {"name": f"{agent} ({_brief(counts.total())})", "column": class_, "value": value, "tip": tip}
+            n_calls = f"{counts.total():,}" if counts.total() < 1000 else f"{counts.total() / 1000:.1f}k"
+            cell = {"name": f"{agent} ({n_calls})", "column": class_, "value": value, "tip": tip}
             marks.append(mark(cell, of_agent[agent].get(class_, ())))
     names = inputs.rows["names"]
     names_total = sum(row["n"] for row in names)
@@ -100,10 +101,6 @@ def tools(inputs: Inputs) -> Outcome:
             )
         ],
     )
-
-
-def _brief(n: int) -> str:
-    return f"{n:,}" if n < 1000 else f"{n / 1000:.1f}k"
 
 
 TOOLS_STUDY = Study(

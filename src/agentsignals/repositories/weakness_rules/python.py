@@ -374,10 +374,6 @@ def _is_unsigned(_: Module, call: Call) -> bool:
     )
 
 
-def _reads_entities(_: Module, call: Call) -> bool:
-    return call.is_set("resolve_entities", True) or call.is_set("no_network", False)
-
-
 def _first_is_put_in(module: Module, call: Call) -> bool:
     return module.is_built(call.first, call.scope) or module.is_from_request(call.first, call.scope)
 
@@ -461,7 +457,8 @@ _TABLE: tuple[tuple[str, str, str, Look], ...] = (
     ("py-unsigned-token", "CWE-347 high high", "The token's signature is not checked.",
      _calls("jwt.decode", _is_unsigned)),
     ("py-xml-entities", "CWE-611 medium high", "A document can name files that are read into it.",
-     _calls("lxml.etree.XMLParser lxml.etree.iterparse", _reads_entities)),
+     _calls("lxml.etree.XMLParser lxml.etree.iterparse",
+            lambda _, call: call.is_set("resolve_entities", True) or call.is_set("no_network", False))),
     ("py-unescaped-markup", "CWE-79 medium medium", "A text with values in it is taken for safe markup.", _unescaped),
     ("py-template-built", "CWE-1336 high medium", "Values become part of a template, which is code.",
      _calls("flask.render_template_string jinja2.Template mako.template.Template", _first_is_put_in)),

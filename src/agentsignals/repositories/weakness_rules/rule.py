@@ -32,11 +32,9 @@ _SHOWN = re.compile(r"[^\n]")
 def without_comments(text: str, language: str) -> str:
     """The text of the same length, each character of a comment a space. An open comment ends with the file."""
     pattern = _OF_LANGUAGE.get(language)
-    return pattern.sub(_blanked, text) if pattern is not None else text
-
-
-def _blanked(match: re.Match[str]) -> str:
-    return _SHOWN.sub(" ", match[0]) if match.lastgroup else match[0]
+    if pattern is None:
+        return text
+    return pattern.sub(lambda match: _SHOWN.sub(" ", match[0]) if match.lastgroup else match[0], text)
 
 
 # What a rule is, and the text it looks at.
