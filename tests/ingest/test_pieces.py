@@ -32,9 +32,10 @@ def traces(path: Path, sessions: int, said: str = "done", **more: object) -> Pat
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(n for n, f in formats().items() if f.pieces is not None))
 def test_pieces_make_the_tables_that_the_whole_file_does(name: str, tmp_path: Path) -> None:
-    source = str(SAMPLES / name)
-    whole = pipeline.analyze([source], tmp_path / "whole", jobs=1, shard_bytes=WHOLE)
-    pieces = pipeline.analyze([source], tmp_path / "pieces", jobs=1, shard_bytes=1)
+    # Not `_cases`: two of those are the same trial in two files, and only one shard numbers its attempts.
+    sources = [str(path) for path in sorted((SAMPLES / name).iterdir()) if path.name != "_cases"]
+    whole = pipeline.analyze(sources, tmp_path / "whole", jobs=1, shard_bytes=WHOLE)
+    pieces = pipeline.analyze(sources, tmp_path / "pieces", jobs=1, shard_bytes=1)
     assert whole.sessions == pieces.sessions > 0
     assert whole.skipped == pieces.skipped
     assert_same(tables(tmp_path / "whole"), tables(tmp_path / "pieces"))

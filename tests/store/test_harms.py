@@ -395,4 +395,6 @@ def test_a_disk_that_is_full_is_told_and_the_next_run_goes_on(most_bytes: int, s
     )
     assert done.returncode == 1 and "can't be" in done.stderr and "Traceback" not in done.stderr, done.stderr
     assert subprocess.run(line, capture_output=True, check=False).returncode == 0
-    assert Store(store).warnings == [] and len(Store(store).manifest.sessions) == 8
+    assert Store(store).warnings == []
+    pipeline.analyze(stage.sources, tmp_path / "other", jobs=1)
+    assert Store(store).manifest.sessions.keys() == Store(tmp_path / "other").manifest.sessions.keys()

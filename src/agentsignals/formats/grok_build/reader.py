@@ -235,7 +235,9 @@ class Reader(Conversation):
         if update.stop_reason == "cancelled":
             self.event("interrupt", update.stop_reason, at)
         if update.usage is not None:
-            for model, usage in (update.usage.get("modelUsage") or {self.model or "": update.usage}).items():
+            by_model = update.usage.get("modelUsage")
+            used = by_model if isinstance(by_model, dict) and by_model else {self.model or "": update.usage}
+            for model, usage in used.items():
                 tokens = tokens_of(usage)
                 if any(tokens):
                     close(self.builder, model or None, tokens, at)

@@ -136,7 +136,7 @@ def _knobs(header: Header) -> dict[str, Any]:
     settings = {
         "model_id": spec.model,
         "agent_type": _agent(header),
-        "dataset": inside(spec.dataset, "name") or inside(spec.dataset, "location"),
+        "dataset": string(inside(spec.dataset, "name")) or string(inside(spec.dataset, "location")),
         "tools": sorted({name for name in names if isinstance(name, str)}),
     }
     knobs: dict[str, Any] = {k: v for k, v in settings.items() if v}
@@ -144,8 +144,9 @@ def _knobs(header: Header) -> dict[str, Any]:
         knobs["task_version"] = spec.task_version
     config = spec.config or {}
     knobs.update({_RENAMED.get(k, k): config[k] for k in _CONFIG if _is_plain(config.get(k))})
-    for generated in (inside(header.plan, "config") or {}, spec.model_generate_config or {}):
-        knobs.update({_RENAMED.get(k, k): v for k, v in generated.items() if _is_plain(v)})
+    for generated in (inside(header.plan, "config"), spec.model_generate_config):
+        if isinstance(generated, dict):
+            knobs.update({_RENAMED.get(k, k): v for k, v in generated.items() if _is_plain(v)})
     for place in ("task_args", "solver_args", "metadata"):
         arguments = getattr(spec, place)
         for name, value in arguments.items() if isinstance(arguments, dict) else ():

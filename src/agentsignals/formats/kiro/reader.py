@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import as_text, each, inside, string
+from agentsignals.formats.documents import as_list, as_text, each, inside, string
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.kiro import PROFILE
 from agentsignals.formats.profile import READ
@@ -202,8 +202,8 @@ class Reader(DocumentReader[ConversationFile, Entry]):
         self.call_ids.add(call_id)
         raw = msgspec.json.format(bytes(use.args), indent=-1) if use.args else b"{}"
         operations = inside(decoded(raw, Any), "operations") if tool is READ else None  # the files of an `fs_read`
-        paths = {inside(o, "path") for o in operations} if isinstance(operations, list) else set()
-        path = string(paths.pop()) if len(paths) == 1 else None
+        paths = {string(inside(o, "path")) for o in as_list(operations)}
+        path = paths.pop() if len(paths) == 1 else None
         self.open.append((use.id or "", self.builder.call(call_id, use.name or "", raw, tool, at, step, path=path)))
 
     def tool_result(self, result: Result, status: CallStatus, at: int | None) -> None:

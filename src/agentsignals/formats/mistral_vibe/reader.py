@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, field
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, count, whole
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import as_text, each, inside, string, tally, texts_of
+from agentsignals.formats.documents import as_list, as_text, each, inside, string, tally, texts_of
 from agentsignals.formats.documents import is_list as is_chunk
 from agentsignals.formats.edits import place
 from agentsignals.formats.mistral_vibe import MESSAGES, PROFILE
@@ -192,7 +192,8 @@ def read(inputs: list[Input]) -> Reading:
             parts = parts_of(string(projection.get("session_id")) or "", source)
             n_states = whole(projection.get("snapshot_sequence")) or 0
             if n_states >= parts.n_states:
-                parts.state, parts.n_states = inside(projection, "snapshot", "session") or {}, n_states
+                state = inside(projection, "snapshot", "session")
+                parts.state, parts.n_states = state if isinstance(state, dict) else {}, n_states
     read = [_session(session_id, parts) for session_id, parts in sorted(sessions.items())]
     return Reading([session for session in read if session.events])
 
@@ -297,7 +298,10 @@ class Reader(Conversation):
             hunk
             for p in places
             for hunk in place(
-                p.get("old_start_line"), p.get("new_start_line"), p.get("old_lines") or (), p.get("new_lines") or ()
+                p.get("old_start_line"),
+                p.get("new_start_line"),
+                as_list(p.get("old_lines")),
+                as_list(p.get("new_lines")),
             )
         ]
         if places:
