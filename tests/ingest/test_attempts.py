@@ -409,3 +409,20 @@ def test_what_a_harness_printed_and_converted_is_one_attempt() -> None:
     assert only.format == "claude-stream"
     assert only.attempt is not None
     assert only.attempt.reward == 1.0
+
+
+def test_what_is_said_of_another_attempt_makes_no_attempt_of_a_session() -> None:
+    """Two sessions in a trial's folder, and one statement about its second attempt."""
+    sessions = [
+        Session(session_id=name, context="eval", format="x", agent="x", artifact_id=name, started_at=started)
+        for started, name in enumerate(("a", "b"))
+    ]
+    artifacts = {
+        name: Artifact(artifact_id=name, source="", path=f"/run/trial/{name}.json", format="x", sha256="", bytes=1)
+        for name in "ab"
+    }
+    told = Attempt(root="/run/trial", attempt_index=5, kinds=["verifier_report"])
+    said_of = {s.session_id: s.attempt for s in attach_attempts(sessions, [told], artifacts)}
+    assert [said_of.pop("a"), said_of.pop("b")] == [None, None]
+    ((_, attempt),) = said_of.items()
+    assert attempt is not None and attempt.attempt_index == 5

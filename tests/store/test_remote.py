@@ -97,7 +97,7 @@ def killed(at: str, source: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", ["_swapped", "_push"])
+@pytest.mark.parametrize("at", ["_swap_head", "_push"])
 def test_a_run_killed_before_the_swap_leaves_the_state_before_and_the_next_one_goes_on(
     at: str, bucket: Any, tmp_path: Path, machine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +123,7 @@ def test_what_a_killed_run_left_is_put_aside_when_another_machine_has_gone_on(
     bucket: Any, tmp_path: Path, machine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipeline.analyze([folder(tmp_path, "a")], STORE, jobs=1)
-    killed("_swapped", folder(tmp_path, "b"))
+    killed("_swap_head", folder(tmp_path, "b"))
     monkeypatch.setattr(remote, "LEASE_S", 0.9)
     time.sleep(2)
     machine("second")

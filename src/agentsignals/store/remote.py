@@ -263,7 +263,13 @@ def _push(root: Path) -> None:
     old = [d for d, since in dropped.items() if now - since > disk.KEEP_S]
     kept = {d: since for d, since in dropped.items() if d not in old}
     head = _Head(number=state.head.number + 1, files=entries, dropped=kept)
-    # The head is replaced on condition that it is the one that was fetched.
+    _remember(root, _State(state.address, _swap_head(state, head), head))
+    _each(lambda digest: network.s3_client().delete_object(Bucket=bucket, Key=f"{prefix}blobs/{digest}"), old)
+
+
+def _swap_head(state: _State, head: _Head) -> str:
+    """Replace the head, on condition that it is the one that was fetched. Return its ETag."""
+    bucket, prefix = _place(state)
     condition = {"IfMatch": state.etag} if state.etag else {"IfNoneMatch": "*"}
     place = {"Bucket": bucket, "Key": f"{prefix}{_HEAD}"}
     try:
@@ -277,8 +283,7 @@ def _push(root: Path) -> None:
         ) from problem
     if not state.etag:
         _look_whether_conditions_count(place, state.address)
-    _remember(root, _State(state.address, etag, head))
-    _each(lambda digest: network.s3_client().delete_object(Bucket=bucket, Key=f"{prefix}blobs/{digest}"), old)
+    return etag
 
 
 def _look_whether_conditions_count(place: dict[str, str], address: str) -> None:

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct, field
 from agentsignals.formats import Input
 from agentsignals.formats.bounds import amount, count, whole
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import Snapshot, inside, string, tally, texts_of
+from agentsignals.formats.documents import Snapshot, as_list, inside, string, tally, texts_of
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.goose import PROFILE, is_of_lines, session_id_of
 from agentsignals.formats.head import head_of
@@ -29,7 +29,7 @@ class Piece(Struct, gc=False, kw_only=True):
 
     @property
     def for_agent(self) -> bool:
-        audience = inside(self.annotations, "audience")
+        audience = as_list(inside(self.annotations, "audience"))
         return not audience or "assistant" in audience
 
 
