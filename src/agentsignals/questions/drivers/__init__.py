@@ -298,10 +298,11 @@ def _answer(made: Drivers) -> list[str]:
     tested = [c for c in made.contrasts if c.p is not None]
     lines = []
     for entry in made.named:
+        interval = "" if entry.low is None or entry.high is None else f" ({entry.low:.0%} to {entry.high:.0%})"
         also = f" (with it move {', '.join(entry.moves_with)})" if entry.moves_with else ""
         lines.append(
             f"{entry.signal} goes with {entry.goes_with}, as a correlation: of two attempts at {shares}, the solved one"
-            f" had more of it in {entry.superiority:.0%} of pairs{_ends(entry)}, {entry.tasks:,} tasks, q"
+            f" had more of it in {entry.superiority:.0%} of pairs{interval}, {entry.tasks:,} tasks, q"
             f" {entry.q:.2g}{also}."
         )
     if not lines:
@@ -316,10 +317,6 @@ def _answer(made: Drivers) -> list[str]:
             ]
         )
     return [*lines, *_of_models(made)]
-
-
-def _ends(entry: Contrast) -> str:
-    return "" if entry.low is None or entry.high is None else f" ({entry.low:.0%} to {entry.high:.0%})"
 
 
 def _of_models(made: Drivers) -> list[str]:
