@@ -360,7 +360,7 @@ torch_only = pytest.mark.skipif(
 
 
 def command(out: Path, *more: str) -> list[str]:
-    given = ("--model", str(TINY), "--tasks", "tiny:80", "--wording", "tiny", "--temperature", "1")
+    given = ("--model", str(TINY), "--tasks", "tiny:20", "--wording", "tiny", "--temperature", "1")
     return [sys.executable, "-m", "agentsignals", "lab", "agent", *given, "--max-new-tokens", "24", "--attempts", "2",
             "--device", "cpu", "--out", str(out), *more]  # fmt: skip
 
@@ -420,7 +420,7 @@ def test_a_loop_on_a_model_is_interrupted_goes_on_and_is_read_as_attempts(
         told = work.stderr.read()
         assert work.wait() == 130, told
     assert "interrupted; what was finished is kept" in told
-    assert 0 < len(Run.read(tmp_path / "cut").table("episodes", EpisodeRow).rows) < 160
+    assert 0 < len(Run.read(tmp_path / "cut").table("episodes", EpisodeRow).rows) < 40
     for folder in ("cut", "whole"):
         subprocess.run(command(tmp_path / folder, *more), check=True, env=environment, capture_output=True, timeout=300)
     assert content(tmp_path / "cut") == content(tmp_path / "whole")
