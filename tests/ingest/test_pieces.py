@@ -32,7 +32,7 @@ def traces(path: Path, sessions: int, said: str = "done", **more: object) -> Pat
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(n for n, f in formats().items() if f.pieces is not None))
 def test_pieces_make_the_tables_that_the_whole_file_does(name: str, tmp_path: Path) -> None:
-    # Not `_cases`: two of those are the same trial in two files, and only one shard numbers its attempts.
+    # Without `_cases`: two of its files are one trial. Attempts are numbered within a shard, so they would differ.
     sources = [str(path) for path in sorted((SAMPLES / name).iterdir()) if path.name != "_cases"]
     whole = pipeline.analyze(sources, tmp_path / "whole", jobs=1, shard_bytes=WHOLE)
     pieces = pipeline.analyze(sources, tmp_path / "pieces", jobs=1, shard_bytes=1)

@@ -236,7 +236,7 @@ def _attempts(
         last = index == indices[-1]
         parts = [copy_attempt(p) for p in (*session_parts, *by_index.get(index, []), *shared)]
         if not parts:
-            continue  # what is said of the trial is about its other attempts: the session stays without one
+            continue  # no file describes this session; the trial's files describe other attempts
         if len(indices) > 1:
             parts = [
                 _restrict_to_attempt(p, first=index == indices[0], last=last) if p.scope == "trial" else p
