@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -72,6 +72,31 @@ def _spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
     hits += encoded.in_dump(text, raw, _spans, depth)
     hits += encoded.escaped(text, _spans, depth)
     return merged(unmasked(text, hits)) if hits else hits
+
+
+class Secret(NamedTuple):
+    """A secret of a text, as exact string, with its place and kind: `key`, `login`, `private key` or `secret`."""
+
+    value: str
+    start: int
+    end: int
+    kind: str
+
+
+SECRET_KINDS = frozenset(("key", "login", "private key", "secret"))
+
+
+def secrets_in(text: str) -> list[Secret]:
+    """Return all secrets of a text in order. The value of a login `NAME:PASSWORD` is its password. JSON is read like
+    any text, so the values of escaped strings are escaped."""
+    return list(_among(text, _spans(text))) if len(text) >= values.LEAST_CHARS else []
+
+
+def _among(text: str, spans: Iterable[Span]) -> Iterator[Secret]:
+    for start, end, kind in spans:
+        if kind in SECRET_KINDS:
+            begin = start + 1 + text[start:end].find(":") if kind == "login" else start
+            yield Secret(text[begin:end], begin, end, kind)
 
 
 def _lower(text: str) -> str:
@@ -170,6 +195,8 @@ class Redactor:
         self.counts: dict[str, int] = {}
         self.random_values: set[str] = set()
         """Masked values that look random. No part of them may stand anywhere else."""
+        self.secrets: dict[str, str] = {}
+        """Every masked secret as exact string, with its kind: all that `secrets_in` tells, and values of JSON."""
         self._cache: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._cached_chars = 0
 
@@ -211,6 +238,7 @@ class Redactor:
         """Return the masked text, and the kinds of what was masked."""
         spans = [] if _HARMLESS.fullmatch(text) else _spans(text)
         self.random_values.update(text[s.start : s.end] for s in spans if _looks_random(s.kind, text[s.start : s.end]))
+        self.secrets.update((secret.value, secret.kind) for secret in _among(text, spans))
         entry = (masked(text, spans, self._mask), tuple(span.kind for span in spans)) if spans else (text, ())
         if self._cached_chars > _KEPT_CHARS:
             self._cache.clear()
@@ -262,6 +290,7 @@ class Redactor:
         written = str(value) if isinstance(value, int) and word in ("password", "secret") else value
         if not isinstance(written, str) or not values.is_secret(word, name, written):
             return clean
+        self.secrets[written] = _SECRET
         if _looks_random(_SECRET, written):
             self.random_values.add(written)
         self.counts[_SECRET] = self.counts.get(_SECRET, 0) + times
