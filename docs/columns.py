@@ -26,6 +26,7 @@ from agentsignals.model import (
 )
 from agentsignals.questions.ranking import Answer
 from agentsignals.store import query, tables
+from agentsignals.views.charges import Charge, RepeatedCall
 
 _STRUCTS: dict[str, type[Struct]] = {
     "artifacts": Artifact,
@@ -37,6 +38,8 @@ _STRUCTS: dict[str, type[Struct]] = {
     "edits": Edit,
     "checkpoints": Checkpoint,
     "labels": Label,
+    "charges": Charge,
+    "repeated_calls": RepeatedCall,
     "attempts": tables.AttemptRow,
     "signals": tables.SignalRow,
     "commits": tables.CommitRow,

@@ -42,6 +42,8 @@ CLOSED = {
     ("signals", "level"),
     ("signals", "absent"),
     ("tool_calls", "status"),
+    ("charges", "cause"),
+    ("repeated_calls", "kind"),
 }
 """Columns whose words are ours: with others in them there would be nothing to export. All other columns of text are
 planted, each row with words of its own."""
@@ -130,7 +132,7 @@ def planted_store(folder: Path) -> tuple[Store, dict[str, str]]:
             if table is None or not table.num_rows:
                 table = parquet.SCHEMAS[name].empty_table()
                 table = pa.Table.from_pylist([dict.fromkeys(table.schema.names)], table.schema)
-                assert name in ("artifacts", "checkpoints", "labels", "attempts")
+                assert name in ("artifacts", "checkpoints", "labels", "charges", "repeated_calls", "attempts")
             draft.add({name: planter.planted(name, table)})
     store.manifest.shards["one"] = ShardEntry(signals=signal_versions(), tables=draft.parts)
     for made, figures in zip(sessions, map(tables.totals, sessions), strict=True):

@@ -5,30 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from math import fsum
-from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
 from agentsignals.ingest import pipeline
-from agentsignals.model import Step, prices
-from agentsignals.questions.cost_causes import (
-    BOUNDED,
-    CAUSES,
-    LIFETIME_S,
-    LONG_LIFETIME_S,
-    QUERIES,
-    SHRUNK,
-    Call,
-    Result,
-    cost_by_cause,
-)
-from agentsignals.questions.findings import Reader
+from agentsignals.model import Step, ToolCall, prices
+from agentsignals.questions.cost_causes import BOUNDED, CAUSES
 from agentsignals.questions.formatting import AtLeast, without_bound
-from agentsignals.questions.studies import study
 from agentsignals.store import Store
 from agentsignals.store.query import rows
+from agentsignals.views.charges import (
+    LIFETIME_S,
+    LONG_LIFETIME_S,
+    SHRUNK,
+    Cause,
+    Result,
+    ResultKind,
+    cost_by_cause,
+    tool_results,
+)
 from tests.build import call, event, say, session, user
 from tests.questions.stores import findings, outcome, store_of
 
@@ -45,19 +43,20 @@ def by_cause(charges: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 
 def assert_sums_to_the_bill(store: Store, most_other: float = 0.05) -> None:
-    inputs = Reader(store, [study("cost_causes")]).inputs(study("cost_causes")).rows
-    ledger = {row["session_id"]: row["cost_usd"] for row in inputs["bill"]}
+    ledger = dict(store.sql("SELECT session_id, cost_usd FROM sessions WHERE cost_usd IS NOT NULL").fetchall())
+    charges = store.sql("SELECT session_id, cause, cost_usd, tokens, calls FROM charges").fetchall()
     assert ledger
     sums: Counter[str] = Counter()
-    for charge in inputs["charges"]:
-        assert charge["usd"] > -1e-9 and charge["cause"] in CAUSES
-        sums[charge["session_id"]] += charge["usd"]
+    for session_id, cause, usd, tokens, calls in charges:
+        assert usd > -1e-9 and cause in CAUSES and tokens >= 0 and calls > 0
+        sums[session_id] += usd
     assert {s: usd for s, usd in ledger.items() if abs(sums[s] - usd) >= CENT} == {}
-    causes = by_cause(map(itemgetter("cause", "usd"), inputs["charges"]))
+    assert sums.keys() <= ledger.keys()
+    causes = by_cause((cause, usd) for _, cause, usd, *_ in charges)
     assert abs(fsum(causes.values()) - fsum(ledger.values())) < CENT
     bare = "SELECT session_id FROM sessions WHERE coalesce(input_tokens, 0) + coalesce(output_tokens, 0) = 0"
     without_tokens = {row[0] for row in store.sql(bare).fetchall()}  # a sum of money tells no cause
-    told = by_cause((c["cause"], c["usd"]) for c in inputs["charges"] if c["session_id"] not in without_tokens)
+    told = by_cause((cause, usd) for session_id, cause, usd, *_ in charges if session_id not in without_tokens)
     assert told.get("other", 0) <= most_other * fsum(told.values())
 
 
@@ -77,8 +76,8 @@ def test_the_causes_of_the_corpus_sum_to_its_bill(corpus_folder: Path) -> None:
     assert_sums_to_the_bill(Store(corpus_folder / "store"))
 
 
-def step(n: int, read: int = 0, written: int = 0, new: int = 0, *, at: float, **more: Any) -> Call:
-    """A model call as a row of the store; `at` in seconds."""
+def step(n: int, read: int = 0, written: int = 0, new: int = 0, *, at: float, **more: Any) -> Step:
+    """A model call; `at` in seconds."""
     made = Step(step=n, turn=0, thread="main", seq=10 * n, message_id=None, model=MODEL, timestamp=int(at * 1e6))
     made.cache_read_tokens, made.cache_write_tokens, made.input_tokens = read, written, new
     made.output_tokens, made.cost_source = more.pop("output", 0), prices.VERSION
@@ -86,25 +85,33 @@ def step(n: int, read: int = 0, written: int = 0, new: int = 0, *, at: float, **
         setattr(made, name, value)
     listed = prices.cost_usd(MODEL, new, made.output_tokens, read, written)
     made.cost_usd = made.cost_usd if made.cost_usd is not None else listed
-    return Call("s", day=None, **{n: getattr(made, n) for n in Call._fields if n not in ("session_id", "day")})
+    return made
 
 
-def result(after: int, tokens: int, kind: str = "result") -> Result:
+def result(after: int, tokens: int, kind: ResultKind = "result") -> Result:
     """The result of a call that the step asked for."""
-    return Result("s", "main", after, 10 * after + 1, 10 * after + 2, tokens, "Read", None, kind)
+    seq = 10 * after + 1
+    asked = ToolCall(seq=seq, turn=0, step=after, thread="main", call_id=str(seq), name="Read", class_="read")
+    return Result(asked, seq + 1, tokens, kind)
 
 
-def causes(*parts: Call | Result, compacted: int | None = None, parent: str | None = None) -> dict[str, float]:
+def causes(*parts: Step | Result, compacted: int | None = None, is_subagents: bool = False) -> dict[Cause, float]:
     """USD by cause, in millionths."""
-    calls = [part for part in parts if isinstance(part, Call)]
-    bill = {"session_id": "s", "is_subagents": parent is not None}
-    compactions = [] if compacted is None else [("s", "main", compacted)]
+    steps = [part for part in parts if isinstance(part, Step)]
+    compactions = [] if compacted is None else [("main", compacted)]
     results = [part for part in parts if isinstance(part, Result)]
-    charges, repeats = cost_by_cause([bill], calls, results, compactions)
-    assert [row["kind"] for row in repeats] == [r.kind for r in results if r.kind in ("repeated", "reread")]
-    sums = by_cause((charge.cause, charge.usd) for charge in charges)
-    assert fsum(sums.values()) == pytest.approx(fsum(call.cost_usd for call in calls))
-    return {cause: round(1e6 * usd, 3) for cause, usd in sums.items()}
+    charges = cost_by_cause("s", steps, results, compactions, is_subagents=is_subagents)
+    assert len({charge.cause for charge in charges}) == len(charges)
+    assert all(0 < charge.calls <= len(steps) for charge in charges)
+    assert fsum(charge.cost_usd for charge in charges) == pytest.approx(fsum(step.cost_usd or 0 for step in steps))
+    used = sum((s.input_tokens or 0) + (s.cache_read_tokens or 0) + (s.cache_write_tokens or 0) for s in steps)
+    unknown = any(charge.cause == "other" for charge in charges)
+    assert unknown or sum(c.tokens for c in charges) == used + sum(s.output_tokens or 0 for s in steps)
+    return {charge.cause: round(1e6 * charge.cost_usd, 3) for charge in charges}
+
+
+def test_each_cause_has_its_text() -> None:
+    assert tuple(CAUSES) == get_args(Cause)
 
 
 FIRST = step(0, written=10_000, at=0)
@@ -210,7 +217,7 @@ FIRST = step(0, written=10_000, at=0)
         ),
     ],
 )  # fmt: skip
-def test_a_dollar_has_its_cause(parts: list[Call | Result], expected: dict[str, float]) -> None:
+def test_a_dollar_has_its_cause(parts: list[Step | Result], expected: dict[Cause, float]) -> None:
     assert causes(*parts) == pytest.approx(expected)
 
 
@@ -223,9 +230,9 @@ def test_a_compaction_pays_for_the_context_written_anew() -> None:
 
 
 def test_subagents_are_one_cause_whoever_logs_them() -> None:
-    assert causes(FIRST, parent="p") == {"subagents": 62_500}
-    assert causes(FIRST._replace(thread="agent-1")) == {"subagents": 62_500}
-    assert causes(FIRST._replace(thread="abandoned")) == {"cache_write": 62_500}
+    assert causes(FIRST, is_subagents=True) == {"subagents": 62_500}
+    assert causes(replace(FIRST, thread="agent-1")) == {"subagents": 62_500}
+    assert causes(replace(FIRST, thread="abandoned")) == {"cache_write": 62_500}
 
 
 def read(path: str, result: str = "x" * 40, **more: Any) -> Any:
@@ -248,12 +255,24 @@ WASTE = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", WASTE)
-def test_what_was_had_before_is_seen(name: str, tmp_path: Path) -> None:
+def test_what_was_had_before_is_seen(name: str) -> None:
     parts, expected = WASTE[name]
-    store = store_of(tmp_path, session(user("go"), *parts, say("done", input_tokens=9, output_tokens=9)))
-    assert [Result._make(row).kind for row in rows(store, QUERIES["results"])[1]] == expected
+    made = session(user("go"), *parts, say("done", input_tokens=9, output_tokens=9))
+    assert [result.kind for result in tool_results(made.tool_calls, made.edits)] == expected
+
+
+def test_charges_and_repeated_calls_are_tables(tmp_path: Path) -> None:
+    used: dict[str, Any] = {"input_tokens": 0, "cache_write_tokens": 0, "output_tokens": 0}
+    parts = [say("", **used | {"cache_write_tokens": 1_000}), read("a.py"), read("a.py"), say("", **used)]
+    free = session(user("go"), read("b.py"), read("b.py"), say("", model="nobody's", input_tokens=9), session_id="free")
+    store = store_of(tmp_path, session(user("go"), *parts), free)
+    columns = "session_id, model, day, cause, round(cost_usd, 6), tokens, calls"
+    paid = [("s1", MODEL, "2026-01-01", "cache_write", 0.00625, 1_000, 1)]
+    assert rows(store, f"SELECT {columns} FROM charges")[1] == paid, "a session without a price has none"
+    columns = "session_id, name, path, kind, result_tokens, seq < result_seq"
+    again = rows(store, f"SELECT {columns} FROM repeated_calls ORDER BY ALL")[1]
+    assert again == [(of, "Read", path, "reread", 10, True) for of, path in (("free", "b.py"), ("s1", "a.py"))]
 
 
 def test_the_study_shows_the_bill_by_cause(tmp_path: Path) -> None:

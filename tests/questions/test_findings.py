@@ -19,7 +19,6 @@ from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.model import Session
 from agentsignals.questions import ranking as held_apart
-from agentsignals.questions.cost_causes import CostItem
 from agentsignals.questions.estimates import clustered_share
 from agentsignals.questions.findings import Bill, answer, findings, questions
 from agentsignals.questions.findings.cost import CONCENTRATED, COSTLIEST_SHARE, FEWEST_RESULTS, FEWEST_SESSIONS
@@ -174,8 +173,8 @@ def test_what_can_not_be_much_is_no_candidate(monkeypatch: pytest.MonkeyPatch) -
 def made_of(name: str, **tables: list[dict[str, Any]]) -> dict[str, Answer]:
     question = questions()[name]
     many = {table: tables.pop(table) for table in question.sliced & tables.keys()}
-    bill = Bill()
-    bill.add(CostItem(model=None, day=None, **charge) for charge in tables.pop("charges", ()))
+    charges = tables.pop("charges", [])
+    bill = Bill({key: [charge[key] for charge in charges] for key in ("session_id", "cause", "cost_usd")})
     inputs = Inputs(rows=tables, many=many, paid=bill.paid, versions=Versions(1), context="product")
     return {made.id: made for made in candidate_answers(question, inputs)}
 
@@ -274,7 +273,7 @@ def large(parts: list[float], usd: float = 1.0, results: int = 500) -> dict[str,
     return made_of(
         "large_results",
         bill=[{"session_id": "s", "cost_usd": 10.0}],
-        charges=[{"session_id": "s", "cause": "carried_results", "usd": usd}],
+        charges=[{"session_id": "s", "cause": "carried_results", "cost_usd": usd}],
         results=[{**row, "seq": n, "part": part} for n, part in enumerate(parts)],
     )
 
@@ -312,7 +311,7 @@ def test_the_agent_that_reads_again_is_named() -> None:
     base = {"agent": "a", "model": "m", "place": None}
     sessions = [{"session_id": f"s{n}", **base, "agent": "a" if n < 10 else "b"} for n in range(30)]
     bill = [{**row, "cost_usd": 1.0 + n % 3 / 10} for n, row in enumerate(sessions)]
-    charges = [{"session_id": f"s{n}", "cause": "reread", "usd": 0.3} for n in range(10)]
+    charges = [{"session_id": f"s{n}", "cause": "reread", "cost_usd": 0.3} for n in range(10)]
     repeats = [{"session_id": "s1", "kind": "reread", "path": "x.py", "name": "Read"}]
     made = made_of("twice", sessions=sessions, bill=bill, charges=charges, repeats=repeats)
     of_agent = made["twice.reread.agent.a"]
@@ -431,7 +430,7 @@ def test_one_reason_of_most_failures_is_said_unless_nobody_would_do_anything_abo
 @pytest.mark.parametrize(("bound", "words"), [(None, "of $2.00 (50.0%)"), (9, "of at least $2.00 (at most 50.0%)")])
 def test_a_share_of_a_bill_that_is_a_lower_bound_is_an_upper_one(bound: int | None, words: str) -> None:
     bill = [{"session_id": "s", "place": "r", "cost_usd": 2.0, "visible_output_tokens": bound}]
-    charges = [{"session_id": "s", "cause": "missed", "usd": 1.0}]
+    charges = [{"session_id": "s", "cause": "missed", "cost_usd": 1.0}]
     assert words in made_of("money", bill=bill, charges=charges)["money.missed"].sentence
 
 
@@ -444,7 +443,7 @@ def test_what_a_cause_took_is_the_sum_of_its_own_charges() -> None:
         ("s", "missed", 2.0),
         ("s", "output", 4),
     ]
-    charges = [{"session_id": session, "cause": cause, "usd": usd} for session, cause, usd in paid]
+    charges = [{"session_id": session, "cause": cause, "cost_usd": usd} for session, cause, usd in paid]
     made = made_of("money", bill=bill, charges=charges)
     assert {name: made[name].size for name in ("money.missed", "money.rebuilt", "money.compaction")} == {
         "money.missed": 3.004,
@@ -592,7 +591,10 @@ def test_a_place_is_dear_from_half_more_a_session(factor: float, share: float) -
     base = {"agent": "a", "model": "m"}
     sessions = [{"session_id": f"s{n}", "place": "dear" if n < 10 else "other", **base} for n in range(20)]
     bill = [{"session_id": f"s{n}", "cost_usd": factor if n < 10 else 1.0} for n in range(20)]
-    charges = [{"session_id": "s1", "cause": "output", "usd": 5.0}, {"session_id": "s11", "cause": "input", "usd": 5.0}]
+    charges = [
+        {"session_id": "s1", "cause": "output", "cost_usd": 5.0},
+        {"session_id": "s11", "cause": "input", "cost_usd": 5.0},
+    ]
     made = {a.sentence: a for a in made_of("dear_places", sessions=sessions, bill=bill, charges=charges).values()}
     (dear,) = [a for sentence, a in made.items() if "in dear costs" in sentence]
     assert dear.share == pytest.approx(share) and dear.sentence.endswith("most of it for output.")
@@ -604,8 +606,8 @@ def test_a_dear_place_is_explained_by_what_its_sessions_pay_more_for_each() -> N
         {"session_id": f"s{n}", "agent": "a", "model": "m", "place": "dear" if n < 10 else "other"} for n in range(40)
     ]
     bill = [{"session_id": f"s{n}", "cost_usd": 2.0 if n < 10 else 1.0} for n in range(40)]
-    charges = [{"session_id": f"s{n}", "cause": "output", "usd": 1.0 if n < 10 else 0.5} for n in range(40)]
-    charges.append({"session_id": "s1", "cause": "input", "usd": 2.0})
+    charges = [{"session_id": f"s{n}", "cause": "output", "cost_usd": 1.0 if n < 10 else 0.5} for n in range(40)]
+    charges.append({"session_id": "s1", "cause": "input", "cost_usd": 2.0})
     made = made_of("dear_places", sessions=sessions, bill=bill, charges=charges)
     (dear,) = [one.sentence for one in made.values() if "in dear costs" in one.sentence]
     assert dear.endswith("most of it for output.")

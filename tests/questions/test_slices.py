@@ -10,7 +10,6 @@ import pytest
 from agentsignals.cli import demo_corpus
 from agentsignals.ingest import pipeline
 from agentsignals.questions import findings as inputs
-from agentsignals.questions.cost_causes import QUERIES
 from agentsignals.questions.findings import questions
 from agentsignals.store import Store
 from agentsignals.store.query import connect, execute_ours, split_by_rows
@@ -67,8 +66,8 @@ def test_no_slice_holds_more_calls_than_it_may_but_of_one_shard(store: Store) ->
 def test_a_slice_reads_the_other_tables_of_its_shards_alone(store: Store) -> None:
     for part in split_by_rows(connect(store), "tool_calls", 1):
         sessions = {session for (session,) in execute_ours(part, "SELECT session_id FROM sessions").fetchall()}
-        for name in ("calls", "results"):
-            assert {row[0] for row in execute_ours(part, QUERIES[name]).fetchall()} <= sessions
+        asked = questions()["large_results"].queries["results"]
+        assert {row[0] for row in execute_ours(part, asked).fetchall()} <= sessions
 
 
 def test_a_shard_without_its_calls_is_in_a_slice(store: Store) -> None:

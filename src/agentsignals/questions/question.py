@@ -164,6 +164,8 @@ class Inputs(Struct, frozen=True, kw_only=True):
     """Rows of the queries in `Question.sliced`; may be read several times."""
     paid: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """With `needs_charges`: dollars by cause (`cost_causes.CAUSES`) and session."""
+    charges: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """With `needs_charges`, for a study: the table `charges` by column, ordered by session."""
 
     def present(self, rows: str, *columns: str) -> list[Any]:
         """Return the values of a column, or tuples of several, from the rows where none is missing."""
@@ -184,8 +186,7 @@ class Question(Struct, frozen=True, kw_only=True):
     function: Callable[[Inputs], Any]
     context: Context = "product"
     needs_charges: bool = False
-    """Pass the cost by cause, computed once for all questions: `Inputs.paid` and the rows `repeats`; a study also gets
-    the rows `charges`."""
+    """Pass the cost by cause, read once for all questions: `Inputs.paid`, and to a study `Inputs.charges`."""
     sliced: frozenset[str] = frozenset()
     """Queries whose rows each depend on one session. In a large store they run over a few shards at a time; their rows
     come as `Inputs.many`, ordered by their first two columns. Their table `sessions` has no column `place`."""

@@ -24,6 +24,7 @@ from agentsignals.store.disk import StoredFile
 from agentsignals.store.index import FIGURES, RETIRED, Manifest, SessionEntry, ShardEntry
 from agentsignals.store.parquet import SignalRows, signal_table
 from agentsignals.store.tables import AttemptRow
+from agentsignals.views.charges import session_bill
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
@@ -54,6 +55,16 @@ def shard_rows(sessions: list[Session], rows: Sequence[SignalRows], attempts: li
     counted = [tables.totals(s) for s in sessions]
     made = {"sessions": parquet.session_table(sessions, counted)}
     made |= {table.name: parquet.child_table(table, sessions) for table in tables.TABLES.values()}
+    bills = [
+        session_bill(
+            session,
+            is_priced=figures["cost_usd"] is not None,
+            is_subagents=session.parent_session_id is not None and figures["n_prompts"] == 0,
+        )
+        for session, figures in zip(sessions, counted, strict=True)
+    ]
+    made["charges"] = parquet.plain_table(tables.CHARGES, [row for bill in bills for row in bill.charges])
+    made["repeated_calls"] = parquet.plain_table(tables.REPEATED_CALLS, [row for bill in bills for row in bill.repeats])
     made["attempts"] = parquet.plain_table(tables.ATTEMPTS, attempts)
     made["signals"] = signal_table(rows)
     return ShardRows(made, counted)

@@ -24,6 +24,7 @@ from agentsignals.model import (
     ToolCall,
     Turn,
 )
+from agentsignals.views.charges import Charge, RepeatedCall
 from agentsignals.views.usage import cost_of, cost_source, unpriced_parts, usage_totals, visible_output_tokens
 
 _TIME = "timestamp[us]"
@@ -318,6 +319,8 @@ TABLES: dict[str, Table] = {
 ARTIFACTS = _rows_table("artifacts", Artifact, None)
 SIGNALS = _rows_table("signals", SignalRow, None)
 ATTEMPTS = _rows_table("attempts", AttemptRow, None)
+CHARGES = _rows_table("charges", Charge, None)
+REPEATED_CALLS = _rows_table("repeated_calls", RepeatedCall, None)
 OF_REPOSITORIES: dict[str, Table] = {
     "commits": _rows_table("commits", CommitRow, None),
     "line_attribution": _rows_table("line_attribution", LineRow, None),
@@ -333,11 +336,13 @@ FINDINGS = {
 }  # fmt: skip
 """Findings of the store, in order (`store.findings_cache`); `low` and `high` are the ends of the interval."""
 
-NAMES = ("artifacts", "sessions", *TABLES, "attempts", "signals")
+NAMES = ("artifacts", "sessions", *TABLES, "charges", "repeated_calls", "attempts", "signals")
 COLUMNS: dict[str, dict[str, str]] = {
     "artifacts": ARTIFACTS.columns,
     "sessions": SESSIONS,
     **{t.name: t.columns for t in TABLES.values()},
+    "charges": CHARGES.columns,
+    "repeated_calls": REPEATED_CALLS.columns,
     "attempts": ATTEMPTS.columns,
     "signals": SIGNALS.columns,
     **{name: t.columns for name, t in OF_REPOSITORIES.items()},

@@ -6,7 +6,7 @@ A finding is declared as `NAME_FINDING = Question(...)` in a file of this folder
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 from itertools import repeat
 from math import fsum
@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from agentsignals.errors import UsageError
 from agentsignals.model.registry import Registry
-from agentsignals.questions import cost_causes
 from agentsignals.questions.cost_causes import CARRIED, CAUSES, QUERIES
 from agentsignals.questions.estimates import ranked
 from agentsignals.questions.formatting import formatted
@@ -48,7 +47,6 @@ _LONGEST_ENDING = 12
 _ROWS_A_FETCH = 10_000
 _MOST_IN_A_SLICE = 25_000
 """Tool calls that DuckDB's windows and joins hold at once, some 1 KB each."""
-_SESSION = itemgetter("session_id")
 _MANY = 30
 """From so many queries on what they ask is held."""
 _SOURCES = "SELECT DISTINCT cost_source FROM steps WHERE cost_source IS NOT NULL ORDER BY 1"
@@ -66,16 +64,20 @@ class _Answer(NamedTuple):
 
 
 class Bill(Struct):
-    """The bill by cause, summed for questions; each charge of it for studies, where one asks."""
+    """The bill by cause."""
 
-    paid: dict[str, dict[str, float]] = field(default_factory=lambda: {cause: {} for cause in cost_causes.CAUSES})
-    charges: list[Row] = field(default_factory=list)
-    repeats: list[Row] = field(default_factory=list)
+    charges: Mapping[str, Sequence[Any]]
+    """The table `charges` by column, ordered by session."""
+    paid: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Dollars by cause and session."""
 
-    def add(self, charges: Iterable[cost_causes.CostItem]) -> None:
-        for charge in charges:
-            of_cause = self.paid[charge.cause]
-            of_cause[charge.session_id] = of_cause.get(charge.session_id, 0.0) + charge.usd
+    def __post_init__(self) -> None:
+        self.paid = {cause: {} for cause in CAUSES}
+        for session_id, cause, usd in zip(
+            *(self.charges[key] for key in ("session_id", "cause", "cost_usd")), strict=True
+        ):
+            of_cause = self.paid[cause]
+            of_cause[session_id] = of_cause.get(session_id, 0.0) + usd
 
 
 class Reader:
@@ -100,19 +102,11 @@ class Reader:
         self._ids: dict[str, str] = {}
         self._places: dict[str, dict[str, str]] = {}
         self._bills: dict[str, Bill] = {}
-        charged: set[str] = set()
-        self._of_each_charge: set[str] = set()
-        """Contexts of which a study wants the charges one by one."""
         studies = list(asking)
         for study in studies:
             whole = (sql for name, sql in study.queries.items() if name not in study.sliced)
             self._awaited.update((sql, self._of(study)) for sql in whole)
-            if study.needs_charges:
-                charged.add(self._of(study))
-                if isinstance(study, Study):
-                    self._of_each_charge.add(self._of(study))
-        self._awaited.update((cost_causes.QUERIES["bill"], of) for of in charged)
-        every = {sql for study in studies for sql in study.queries.values()} | set(cost_causes.QUERIES.values())
+        every = {sql for study in studies for sql in study.queries.values()}
         self._queries = every if len(self._awaited) >= _MANY else frozenset()
         self._named = sorted({path for sql in every if NAMED in sql for path in SIGNAL_PATH.findall(sql)})
         # Findings are asked at the end of a run, whose index is still in memory: 20 MB less of 27,300 sessions.
@@ -135,17 +129,14 @@ class Reader:
         context = self._of(study)
         many = {name: self._asked_by_slices(study.queries[name], context) for name in study.sliced}
         rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items() if name not in many}
-        bill = self._charged(context) if study.needs_charges else Bill({})
-        if study.needs_charges:
-            rows["repeats"] = bill.repeats
-            if isinstance(study, Study):
-                rows["charges"] = bill.charges
+        bill = self._charged(context) if study.needs_charges else None
         # A sentence names no versions: to ask for them reads all values.
         versions = self.versions if isinstance(study, Study) else Versions(SCHEMA_VERSION)
         return Inputs(
             rows=rows,
             many=many,
-            paid=bill.paid,
+            paid=bill.paid if bill else {},
+            charges=bill.charges if bill and isinstance(study, Study) else {},
             versions=versions,
             places=self._placed(context) if isinstance(study, Study) else {},
             no_traces=self._no_traces,
@@ -168,26 +159,14 @@ class Reader:
         return self._places[context]
 
     def _charged(self, context: str) -> Bill:
-        """The bill by cause, and what of the results was there before."""
         if context not in self._bills:
-            bill = self._answer(cost_causes.QUERIES["bill"], context).rows
 
-            def charged(connection: Connection) -> Bill:
-                made = Bill()
-                for part in self._slices_of(connection):
-                    rows = (self._each(cost_causes.QUERIES[name], part) for name in ("calls", "results", "compactions"))
-                    charges, repeats = cost_causes.cost_by_cause(bill, *rows)
-                    made.add(charges)
-                    made.repeats += repeats
-                    if context in self._of_each_charge:
-                        made.charges += map(cost_causes.CostItem._asdict, charges)
-                made.charges.sort(key=_SESSION)
-                made.repeats.sort(key=_SESSION)
-                return made
+            def take(connection: Connection) -> Bill:
+                asked = self._execute(QUERIES["charges"], connection)
+                names, values = column_names(asked), zip(*_shared(asked, self._ids), strict=True)
+                return Bill(dict(zip(names, values, strict=False)) or dict.fromkeys(names, ()))
 
-            self._bills[context] = with_connection(
-                self._store, charged, context or None, self._connections, self._threads
-            )
+            self._bills[context] = with_connection(self._store, take, context or None, self._connections, self._threads)
         return self._bills[context]
 
     def _of(self, study: Question) -> str:
@@ -230,12 +209,6 @@ class Reader:
         if connection not in self._slices:
             self._slices[connection] = split_by_rows(connection, "tool_calls", _MOST_IN_A_SLICE)
         return self._slices[connection]
-
-    def _each(self, sql: str, connection: Connection) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query, asked when the first is wanted."""
-        asked = self._execute(sql, connection)
-        while some := asked.fetchmany(_ROWS_A_FETCH):
-            yield from some
 
     def _execute(
         self, sql: str, connection: Connection, values: dict[str, Any] | None = None

@@ -10,7 +10,7 @@ from math import ceil, fsum
 from statistics import median
 from typing import NamedTuple
 
-from agentsignals.questions.cost_causes import CARRIED, CAUSES, LIFETIME_S, LONG_LIFETIME_S, QUERIES, SHRUNK
+from agentsignals.questions.cost_causes import CARRIED, CAUSES, QUERIES
 from agentsignals.questions.estimates import ClusteredShare, clustered_share_alone, top_sessions
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
@@ -27,6 +27,7 @@ from agentsignals.questions.ranking import (
     with_source_lines,
 )
 from agentsignals.questions.sql import BOUND, place_by_session, read_queries
+from agentsignals.views.charges import LIFETIME_S, LONG_LIFETIME_S, SHRUNK
 
 LEAST_PART = 0.05
 """Share of its session's result cost from which a result is large; smaller ones are filtered in SQL."""
@@ -377,9 +378,7 @@ def _of_agent(kind: str, contrast: Contrast, bill: float, calls: list[Row], usd:
 
 
 def _rows(kind: str) -> str:
-    return (
-        f"SELECT session_id, seq, name, path, result_tokens FROM ({QUERIES['results']}) WHERE kind = {sql_text(kind)}"
-    )
+    return f"SELECT session_id, seq, name, path, result_tokens FROM repeated_calls WHERE kind = {sql_text(kind)}"
 
 
 def _most(calls: list[Row]) -> str:
@@ -390,7 +389,7 @@ def _most(calls: list[Row]) -> str:
 TWICE_FINDING = Question(
     name="twice",
     question="What do I pay for twice?",
-    queries={"sessions": SESSIONS, "bill": QUERIES["bill"]},
+    queries={"sessions": SESSIONS, "bill": QUERIES["bill"], "repeats": QUERIES["repeats"]},
     function=twice,
     needs_charges=True,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import compress
 from math import fsum
@@ -207,8 +207,8 @@ _OF = "priced sessions"
 
 
 def cost_causes_study(inputs: Inputs) -> Outcome:
-    charges = inputs.rows["charges"]
-    if not charges:
+    charges = inputs.charges
+    if not charges["cost_usd"]:
         return Outcome()
     bill = inputs.rows["bill"]
     paid = _Paid(charges)
@@ -216,8 +216,8 @@ def cost_causes_study(inputs: Inputs) -> Outcome:
     keys = {
         "place": list(map(inputs.places.get, paid.sessions)),
         "branch": list(map(branches.get, paid.sessions)),
-        "model": [charge["model"] for charge in charges],
-        "day": [charge["day"] for charge in charges],
+        "model": charges["model"],
+        "day": charges["day"],
     }
     low = {row["session_id"] for row in bill if row[BOUND] is not None}
     tables = [_causes(paid, bill, bool(low))]
@@ -258,10 +258,10 @@ def cost_causes_study(inputs: Inputs) -> Outcome:
 class _Paid:
     """The charges by column, and what each cause comes to."""
 
-    def __init__(self, charges: list[Row]) -> None:
-        self.sessions: list[str] = [charge["session_id"] for charge in charges]
-        self.causes: list[str] = [charge["cause"] for charge in charges]
-        self.usd: list[float] = [charge["usd"] for charge in charges]
+    def __init__(self, charges: Mapping[str, Sequence[Any]]) -> None:
+        self.sessions: Sequence[str] = charges["session_id"]
+        self.causes: Sequence[str] = charges["cause"]
+        self.usd: Sequence[float] = charges["cost_usd"]
         self.of_cause: dict[str, list[tuple[str, float]]] = {cause: [] for cause in CAUSES}
         for session_id, cause, usd in zip(self.sessions, self.causes, self.usd, strict=True):
             self.of_cause[cause].append((session_id, usd))
@@ -298,7 +298,7 @@ def _causes(paid: _Paid, bill: list[Row], is_bound: bool) -> Table:
     return table("cost_causes.causes", rows, n=len(bill), evidence=behind)
 
 
-def _by(name: str, values: list[Any], paid: _Paid, low: set[str]) -> Table:
+def _by(name: str, values: Sequence[Any], paid: _Paid, low: set[str]) -> Table:
     """The bill by something else, each with its causes. `low`: sessions whose output is a lower bound."""
     grouped: defaultdict[Any, defaultdict[str, float]] = defaultdict(partial(defaultdict, float))
     for value, cause, part in zip(values, paid.causes, paid.usd, strict=True):
