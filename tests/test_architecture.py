@@ -42,7 +42,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("formats", "views"),
     ("changes", "shell", "stats", "words"),
     ("network", "redaction"),
-    ("model",),
+    ("model", "private_files"),
     ("errors",),
 )
 """From the roof down. A unit imports units of lower floors only, so neighbours never import each other."""

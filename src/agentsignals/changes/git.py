@@ -14,6 +14,8 @@ from typing import IO, NamedTuple, cast
 
 from msgspec import Struct
 
+from agentsignals import private_files
+
 # What a Git repository holds, read through `git` itself: refs, trees, blobs. Nothing is fetched, nothing is
 # executed.
 #
@@ -50,6 +52,7 @@ def run(*arguments: str, protocols: str = "none") -> bytes:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             env=_environment(protocols),
+            umask=private_files.OTHERS,  # objects that are fetched hold transcripts
             start_new_session=True,  # without a terminal ssh can't ask for a password either
             check=False,
         )

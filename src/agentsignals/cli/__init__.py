@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from agentsignals.cli.grammar import EVERY_VERB, Parser, build_parser
 from agentsignals.errors import AgentSignalsError
+from agentsignals.private_files import owner_only
 from agentsignals.words.text import visible
 
 _HEARD_AGAIN_S = 0.05
@@ -120,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line; gives the exit code."""
     from agentsignals.cli.output import warnings_shown
 
-    with visible_streams(), warnings_shown():
+    with owner_only(), visible_streams(), warnings_shown():
         return _main(arguments)
 
 

@@ -7,6 +7,8 @@ from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 
+from agentsignals import private_files
+
 SESSIONS = 36
 
 
@@ -17,6 +19,6 @@ def make_corpus(folder: Path) -> Path:
         for member in archive:
             path, content = folder / member.name, archive.extractfile(member)
             assert content is not None, "the archive holds files only"  # noqa: S101
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content.read())
+            private_files.make_folder(path.parent)
+            private_files.write(path, content.read())
     return folder

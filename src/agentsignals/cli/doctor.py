@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterable
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
@@ -21,8 +22,10 @@ from agentsignals.formats import homes, unread_homes
 from agentsignals.ingest.pipeline import AgentHome, agent_homes
 from agentsignals.ingest.plan import unknown_fields_by_version
 from agentsignals.model import prices
+from agentsignals.private_files import exposed, exposed_below
 from agentsignals.sources.local import existing_paths
 from agentsignals.store import Store, local_folder
+from agentsignals.store.disk import EXPOSURE_FILE, exposure
 
 
 class Check(Struct):
@@ -159,7 +162,7 @@ def _store(folder: str | None) -> list[Check]:
                 skipped[reason] = skipped.get(reason, 0) + n
     status = "problem" if store.warnings else "ok"
     rows = [Check("store", status, f"{place}: {len(manifest.sessions):,} sessions in {len(manifest.shards):,} shards")]
-    rows += [Check("damaged", "problem", line, MEND) for line in store.warnings]
+    rows += [_privacy(place), *(Check("damaged", "problem", line, MEND) for line in store.warnings)]
     rows += [
         Check("stray", "problem", str(path.relative_to(place)), "no part of the store: `doctor --repair` puts it aside")
         for path in strays
@@ -176,6 +179,21 @@ def _store(folder: str | None) -> list[Check]:
     for what in sorted(errors | {f"{uri}: {entry.error}" for uri, entry in manifest.files.items() if entry.error}):
         rows.append(Check("internal error", "problem", what, "a defect of this program: please report it"))
     return rows + _attempts(store)
+
+
+def _privacy(place: Path) -> Check:
+    """Check that no other user has permissions on the store. Opening it took away what could be taken away."""
+    if was := exposure(place):
+        advice = "treat passwords in these sessions as known to others: change them"
+        return Check("privacy", "problem", f"{was}", f"{advice}; then delete {place / EXPOSURE_FILE}")
+    found = [each for each in exposed_below(place) if each.path != str(place)]
+    if found:
+        finding = f"other users have permissions on {len(found):,} files and folders, such as {found[0].path}"
+        return Check("privacy", "problem", finding, "the file system refuses to change them: move the store elsewhere")
+    if exposed(place):
+        finding = f"{place} holds more than a store, so its mode was left; what is the store's is yours alone"
+        return Check("privacy", "ok", finding, "name a folder of its own with --store")
+    return Check("privacy", "ok", "files 0600, folders 0700: no other user can read it")
 
 
 def _repaired(folder: str | None) -> list[Check]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from agentsignals import private_files
 from agentsignals.cli.output import Bar, json_text, printable, table
 from agentsignals.errors import LabError, UsageError
 from agentsignals.lab.comparing import OUTCOMES, conditions_of, episodes_of, rate
@@ -151,7 +152,7 @@ def write_pages(made: Document, paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         draft = path.with_name(f".{path.name}.new")
         try:
-            draft.write_text(rendered(made, path.suffix.lower()), encoding="utf-8")
+            private_files.write(draft, rendered(made, path.suffix.lower()))
             draft.replace(path)
         except OSError as problem:
             draft.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from agentsignals import private_files
 from agentsignals.cli.output import Bar, counted, fields, json_text, printable, table
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.labels import annotation, batch, gold, matching
@@ -457,7 +458,9 @@ def run_validate(options: argparse.Namespace) -> int:
     figures = validate(options.gold)
     if options.write:
         try:
-            Path(options.write).write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
+            private_files.write(
+                Path(options.write), msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n"
+            )
         except OSError as problem:
             raise ExportError(
                 f"{options.write} can't be written: {problem.strerror}.", "Name another file."

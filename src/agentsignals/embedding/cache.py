@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agentsignals import private_files
 from agentsignals.embedding import Dense, Profile, Vector
 from agentsignals.errors import StoreError
 
@@ -37,9 +38,10 @@ class Cache:
 
     def _open(self) -> sqlite3.Connection:
         try:
+            private_files.create(self._path)
             db = sqlite3.connect(self._path, timeout=10, check_same_thread=False)
             weakref.finalize(self, db.close)  # whoever forgets it: an open database is a warning of Python 3.13
-        except sqlite3.OperationalError as problem:
+        except (OSError, sqlite3.OperationalError) as problem:
             raise StoreError(f"{self._path} can't be opened: {problem}.", "Check the store's permissions.") from problem
         try:
             db.executescript(_SCHEMA)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
 
+from agentsignals import private_files
 from agentsignals.errors import ExportError
 from agentsignals.model import Session
 from agentsignals.model.registry import Registry
@@ -65,13 +66,14 @@ def _write_again(path: Path, guard: Guard, redactor: Redactor) -> None:
         from agentsignals.store.copies import mask_table as masked  # noqa: PLC0415
 
         file = pq.ParquetFile(path)
+        private_files.create(draft)
         with pq.ParquetWriter(draft, file.schema_arrow, compression="zstd") as writer:
             for batch in file.iter_batches(_AT_ONCE):
                 writer.write_table(masked(pa.Table.from_batches([batch]), mask))
     else:
         with (
             path.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
-            draft.open("w", encoding="utf-8", errors="surrogateescape", newline="") as out,
+            private_files.open_file(draft, "w", encoding="utf-8", errors="surrogateescape", newline="") as out,
         ):
             out.writelines(map(mask, lines))
     draft.replace(path)
@@ -193,7 +195,7 @@ WRITERS = Registry[Writer | WholeWriter](
 
 def empty_folder(folder: Path) -> None:
     """Make the folder. ExportError when something is in it, so that no older export is mixed in."""
-    folder.mkdir(parents=True, exist_ok=True)
+    private_files.make_folder(folder)
     if any(folder.iterdir()):
         raise ExportError(f"{folder} is not empty.", "Name a new folder, so that no older export is mixed in.")
 
@@ -216,7 +218,7 @@ def write(sessions: Iterator[Session], writer: Writer, folder: Path, redactor: R
                 continue
             text = writer.text(session)
             name = unique_file_name(session.session_id, writer.suffix, taken, redactor)
-            (folder / name).write_text(redactor.lines(text) if redactor else text, encoding="utf-8", errors="replace")
+            private_files.write(folder / name, redactor.lines(text) if redactor else text, "replace")
             done.files += 1
             done.sessions += 1
     except OSError as problem:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from agentsignals import private_files
 from agentsignals.errors import ExportError
 from agentsignals.export import Choice, Exported, WholeWriter, empty_folder
 from agentsignals.store import Store, sidecars
@@ -58,8 +59,8 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
                 by_commit[row["commit_sha"]].append(row)
         records = [_record(repo, commit, by_commit[sha], mask) for sha, commit in wanted.items()]
         place = folder / sidecars.repository_folder(folder, repo).name if len(commits) > 1 else folder
-        place.mkdir(exist_ok=True)
-        (place / "traces.jsonl").write_bytes(b"".join(msgspec.json.encode(r) + b"\n" for r in records))
+        private_files.make_folder(place)
+        private_files.write(place / "traces.jsonl", b"".join(msgspec.json.encode(r) + b"\n" for r in records))
         done.files += 1
         done.notes.append(f"{repo}: {len(records):,} commits")
 

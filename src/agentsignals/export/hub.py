@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
+from agentsignals import private_files
 from agentsignals.errors import ExportError
 from agentsignals.export import (
     UNKNOWN_LICENCE,
@@ -42,7 +43,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
     redactor, chosen = choice.redactor, set(ids)
     originals = _files_of(store, chosen) if choice.transcripts == "found" else {}
     empty_folder(folder)
-    (folder / "data").mkdir()
+    private_files.make_folder(folder / "data")
     choice.tick("writing tables", 0, None)
     rows = write_tables(store, folder / "data", chosen, redactor.text if redactor else None)
     for name in [n for n, count in rows.items() if not count]:  # it would be a configuration that can't be loaded
@@ -51,16 +52,13 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
     n_transcripts = 0
     if choice.transcripts != "none":
         transcripts = folder / "transcripts"
-        transcripts.mkdir()
+        private_files.make_folder(transcripts)
         conversations: Iterator[tuple[str, str | bytes]] = (
             _as_sts(store, chosen, choice, done) if choice.transcripts == "sts" else _as_found(originals, choice, done)
         )
         for name, content in conversations:
-            if isinstance(content, bytes):
-                (transcripts / name).write_bytes(content)
-            else:
-                text = redactor.lines(content) if redactor else content
-                (transcripts / name).write_text(text, encoding="utf-8", errors="replace")
+            masked = redactor.lines(content) if redactor and isinstance(content, str) else content
+            private_files.write(transcripts / name, masked, "replace")
             n_transcripts += 1
     tallies: dict[str, Counter[str]] = {"agent": Counter(), "model": Counter(), "format": Counter()}
     for shard in store.readable_shards("sessions"):
@@ -69,7 +67,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
                 for name, counts in tallies.items():
                     counts[row[name] or "not known"] += 1
     card = _card(choice, done, n_transcripts, tallies, sources_of(store, ids))
-    (folder / "README.md").write_text(redactor.plain(card) if redactor else card, "utf-8", "replace")
+    private_files.write(folder / "README.md", redactor.plain(card) if redactor else card, "replace")
     done.masked = redactor.counts if redactor else None
     done.files = len(done.tables) + n_transcripts + 1
     if choice.licence is None:

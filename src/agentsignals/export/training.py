@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from msgspec import Struct, field
 
+from agentsignals import private_files
 from agentsignals.embedding import split_words
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.export import (
@@ -556,8 +557,8 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
     redactor, made = choice.redactor, TrainingSet(kind=choice.kind, considered=len(ids))
     target = folder / "data" / "train.jsonl"
     empty_folder(folder)
-    target.parent.mkdir()
-    with target.open("w", encoding="utf-8", errors="replace", newline="\n") as out:
+    private_files.make_folder(target.parent)
+    with private_files.open_file(target, "w", encoding="utf-8", errors="replace", newline="\n") as out:
         for example in _examples(store, training_rows(store, set(ids)), choice, made):
             line = json.dumps(example, ensure_ascii=False)
             out.write(f"{redactor.text(line) if redactor else line}\n")
@@ -566,7 +567,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
         target.parent.rmdir()
         raise ExportError(f"No session makes an example of the kind {made.kind!r}.", "; ".join(made.reasons))
     card = training_card(made, choice, sources_of(store, made.session_ids))
-    (folder / "README.md").write_text(redactor.plain(card) if redactor else card, "utf-8", "replace")
+    private_files.write(folder / "README.md", redactor.plain(card) if redactor else card, "replace")
     done.files, done.sessions, done.loses = 2, sum(made.agents.values()), list(LOSES)
     done.tables = {f"{made.kind} examples": made.examples}
     done.masked = redactor.counts if redactor else None

@@ -18,6 +18,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Struct, field
 
+from agentsignals import private_files
 from agentsignals.errors import StoreError
 from agentsignals.model import Absent, Attempt, Context, Session
 from agentsignals.signals import Measured, Signal
@@ -141,7 +142,7 @@ def shard_summary(root: Path, shard: str, keep: bool = False) -> ShardSummary:
     if keep:
         encoded = msgspec.msgpack.encode(summary)
         try:
-            path.parent.mkdir(exist_ok=True)
+            private_files.make_folder(path.parent)
             disk.write_atomically(path, zlib.crc32(encoded).to_bytes(_CHECK_BYTES) + encoded)
         except OSError as problem:
             raise disk.cannot_write(root, problem) from problem

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from agentsignals import private_files
 from agentsignals.errors import LabError
 
 Array = NDArray[np.floating[Any]]
@@ -201,7 +202,7 @@ def write(directions: DirectionSet, path: Path) -> None:
     """An .npz that any NumPy reads without pickles; what is no array is JSON in it."""
     card_fields = {f: getattr(directions, f) for f in ("names", "layers", "recipe", "texts", "model", "counts")}
     card = np.frombuffer(msgspec.json.encode(card_fields), np.uint8)
-    with path.open("wb") as out:
+    with private_files.open_file(path, "wb") as out:
         np.savez_compressed(out, vectors=directions.vectors, centre=directions.centre, card=card)
 
 

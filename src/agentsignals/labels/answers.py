@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from agentsignals import private_files
 from agentsignals.errors import StoreError
 from agentsignals.labels.prompting import Question
 from agentsignals.labels.tasks import Task, Unfit, Verdict, answer_in
@@ -64,7 +65,8 @@ class Answers:
         self.path = folder / NAME
         self._lock = threading.Lock()
         try:
-            folder.mkdir(exist_ok=True)
+            private_files.make_folder(folder)
+            private_files.create(self.path)
             self._db = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
             weakref.finalize(self, self._db.close)  # whoever forgets it: an open database is a warning of Python 3.13
             self._db.execute("PRAGMA journal_mode=WAL")

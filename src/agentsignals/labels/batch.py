@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
+from agentsignals import private_files
 from agentsignals.errors import LabelError, SourceError, UsageError
 from agentsignals.labels.answers import MOST_GROWTH, Answers, Inquiry
 from agentsignals.labels.labellers import Done, Labeller
@@ -253,7 +254,7 @@ class _Requests(_Offline):
                 raise UsageError(f"{self._name} is there already.", "Name a new file.")
             try:
                 if self._out is None:
-                    self._out = self._draft.open("wb")
+                    self._out = private_files.open_file(self._draft, "wb")
                     self._out.write(self._form.around[0])
                 self._out.write((self._form.around[1] if self._keys else b"") + line + b"\n")
             except OSError as problem:

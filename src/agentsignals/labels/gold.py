@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from agentsignals import private_files
 from agentsignals.errors import ExportError, LabelledMeanwhile, SourceError, StoreError, UsageError
 from agentsignals.labels.agreement import fitting, score
 from agentsignals.labels.tasks import Task
@@ -139,7 +140,7 @@ def write(path: Path | str, rows: Iterable[GoldRow], *, masked: bool = True) -> 
         if kind := guard.kind(json.dumps(msgspec.to_builtins(row), ensure_ascii=False)):
             raise ExportError(f"Row {n} of {target.name} would hold a {kind}.", "Leave its session out with --where.")
     try:
-        with target.open("x", encoding="utf-8", newline="") as out:
+        with private_files.open_file(target, "x", encoding="utf-8", newline="") as out:
             if target.suffix.lower() == ".csv":
                 table = csv.writer(out)
                 table.writerow(GoldRow.__struct_encode_fields__)

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from agentsignals import private_files
 from agentsignals.errors import ScanError, UsageError
 from agentsignals.repositories.scanner import Level, ScanFinding, Scanned, Scanner, SourceFile, language_of, marked
 from agentsignals.repositories.weakness_rules import rules, rules_for
@@ -150,8 +151,8 @@ def _written(root: Path, n: int, file: SourceFile) -> str:
         f".{s}" if p.startswith(".") and not p.startswith("..") else s for p, s in zip(parts[-6:], safe, strict=True)
     ]
     path = root / str(n) / Path(*kept)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(file.data)
+    private_files.make_folder(path.parent)
+    private_files.write(path, file.data)
     return str(path)
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
+from agentsignals import private_files
 from agentsignals.formats import MAX_DOCUMENT_BYTES, Ask, Database, Held, formats, unread_database
 from agentsignals.sources import RawFile, Unreadable, path_of, row_uri
 from agentsignals.sources.contents import IN_MEMORY, MACHINE_ERRNOS, memory_map, no_space_error, nonblocking
@@ -212,6 +213,7 @@ def _copied(path: str, state: _State) -> sqlite3.Connection | None:
     try:
         copy = str(Path(folder) / "copy.db")
         for end in ("", "-wal"):
+            private_files.create(copy + end)
             shutil.copyfile(path + end, copy + end)
         if _state(path) != state:
             return None

@@ -23,6 +23,7 @@ import msgspec
 import platformdirs
 from msgspec import Struct
 
+from agentsignals import private_files
 from agentsignals.changes import git as objects
 from agentsignals.changes.git import GitError
 from agentsignals.errors import SourceError
@@ -194,7 +195,8 @@ def _fetched(address: str, ref: str, cache_key: str, wanted: Sequence[str], *opt
     is_cached = (folder / "HEAD").is_file()
     try:
         if not is_cached:
-            folder.mkdir(parents=True, exist_ok=True)
+            private_files.own_folder(folder.parent)
+            private_files.make_folder(folder)
             objects.run("init", "--quiet", "--bare", "--template=", "--", str(folder))
             if not options:
                 objects.run(f"--git-dir={folder}", "config", "remote.origin.url", address)

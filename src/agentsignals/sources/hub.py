@@ -27,6 +27,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentsignals import private_files
 from agentsignals.errors import SourceError
 from agentsignals.formats import profiles
 from agentsignals.sources import RawFile, Source, Unreadable, by_name, internal_error
@@ -75,9 +76,9 @@ def is_safe(path: str) -> bool:
 def save_listing(listing: Listing) -> None:
     """Keep a listing for runs without a network. OSError if the disk refuses."""
     target = _listing_path(listing.name, listing.revision)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    private_files.make_folder(target.parent)
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    draft.write_bytes(msgspec.json.encode(listing))
+    private_files.write(draft, msgspec.json.encode(listing))
     draft.replace(target)
 
 
@@ -242,6 +243,7 @@ def fetch_file(name: str, commit: str, held: DatasetFile) -> Path:
         raise FetchError("not_downloaded", offline=True)
     hub = _hub()
     try:
+        private_files.own_folder(cache_folder())
         where = hub.hf_hub_download(
             name, held.path, repo_type="dataset", revision=commit, cache_dir=cache_folder(), endpoint=_endpoint()
         )

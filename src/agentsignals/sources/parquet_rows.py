@@ -25,6 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct
 
+from agentsignals import private_files
+
 PROBED_ROWS = 8
 """Rows that are read to find the column of transcripts."""
 GROUP_BYTES_MAX = 4 * 1024**3
@@ -86,9 +88,9 @@ def extract_transcripts(table: Path, folder: Path, again: bool = False) -> Trans
     index = folder / _INDEX
     if again or not index.is_file():
         draft = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-        draft.mkdir(parents=True, exist_ok=True)
+        private_files.make_folder(draft)
         try:
-            (draft / _INDEX).write_bytes(msgspec.json.encode(_written(table, draft)))
+            private_files.write(draft / _INDEX, msgspec.json.encode(_written(table, draft)))
             shutil.rmtree(folder, ignore_errors=True)
             draft.rename(folder)
         finally:
@@ -140,7 +142,7 @@ def _rows(file: pq.ParquetFile, layout: Layout, folder: Path) -> Iterator[Row | 
             except (ValueError, TypeError, RecursionError, OverflowError):
                 data = b""
             if data or not row or row[layout.column] not in _NOTHING:  # an empty file stands for an odd row: counted
-                row_path(folder, n + at).write_bytes(gzip.compress(data, 1, mtime=0))
+                private_files.write(row_path(folder, n + at), gzip.compress(data, 1, mtime=0))
                 yield Row(n + at, len(data), _id(row, layout))
 
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from agentsignals import private_files
 from agentsignals.errors import StoreError, UnknownSession
 from agentsignals.store import disk, index, sidecars
 from agentsignals.store.disk import StoredFile
@@ -133,7 +134,7 @@ def resolve_folder(folder: Path | str | None = None, *, create: bool = False) ->
     root = local_folder(folder, create=create)
     try:
         if create and not (root / index.INDEX_FILE).exists() and not (root / SHARDS_FOLDER).is_dir():
-            (root / SHARDS_FOLDER).mkdir(parents=True, exist_ok=True)
+            private_files.make_folder(root / SHARDS_FOLDER)
             with disk.locked(root):
                 if not (root / index.INDEX_FILE).exists() and not any((root / SHARDS_FOLDER).iterdir()):
                     index.save(root, Manifest())
@@ -215,6 +216,10 @@ class Store:
         self.folder = resolve_folder(folder, create=create or write)
         if not (self.folder / index.INDEX_FILE).exists() and not (self.folder / SHARDS_FOLDER).is_dir():
             raise StoreError(f"There is no store in {self.folder}.", "Run `agentsignals analyze SOURCE` first.")
+        if was := disk.close_to_others(self.folder):
+            import logging  # noqa: PLC0415  (once in a store's life)
+
+            logging.getLogger("agentsignals.store").warning("%s: %s", self.folder, was)
         self._retired: list[str] = []
         self._shard_index: ShardIndex | None = None
         self._open(write)
@@ -442,7 +447,7 @@ class Store:
     def _retire(self) -> None:
         for name in self._retired:
             with suppress(OSError):  # of a shard that is gone; else the next run marks it
-                (self.folder / SHARDS_FOLDER / name / RETIRED).touch()
+                (self.folder / SHARDS_FOLDER / name / RETIRED).touch(private_files.FILE)
         self._retired = []
         disk.checkpoint(self.folder)
 
@@ -541,7 +546,7 @@ class Store:
                     shutil.rmtree(path, ignore_errors=True)
             elif self._is_known(path):
                 with suppress(OSError):
-                    (path / RETIRED).touch()
+                    (path / RETIRED).touch(private_files.FILE)
             else:
                 disk.set_aside(self.folder, path)
         # Of what runs alone read the last stays; of what others read, each until its successor is an hour old: while an

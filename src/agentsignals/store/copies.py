@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from agentsignals import private_files
 from agentsignals.errors import StoreError
 from agentsignals.store import parquet, sidecars, tables
 
@@ -40,6 +41,7 @@ def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = 
     for name in (*tables.NAMES, *tables.OF_REPOSITORIES):
         schema = parquet.SCHEMAS[name]
         counted[name] = 0
+        private_files.create(folder / f"{name}.parquet")
         with pq.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd") as writer:
             paths = store.files(name)
             if name in tables.OF_REPOSITORIES:

@@ -8,12 +8,16 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from fnmatch import fnmatchcase
+from functools import partial, reduce
+from operator import or_
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 from msgspec import Struct
 
+from agentsignals import private_files
 from agentsignals.errors import StoreError
 
 KEEP_S = 3600
@@ -50,7 +54,7 @@ def write_atomically(target: Path, data: bytes | memoryview) -> None:
     when it can't be written."""
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with draft.open("wb") as file:
+        with private_files.open_file(draft, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -141,13 +145,83 @@ def set_aside(root: Path, path: Path) -> Path | None:
     """Move something out of the store's way into its folder `aside`. Return the new place, or None when it is gone."""
     place = root / "aside" / f"{path.relative_to(root).as_posix().replace('/', '-')}-{time.time_ns():x}"
     try:
-        place.parent.mkdir(exist_ok=True)
+        private_files.make_folder(place.parent)
         path.rename(place)
     except FileNotFoundError:
         return None
     except OSError as problem:
         raise cannot_write(root, problem) from problem
     return place
+
+
+OWN = (
+    *("shards", "labels", "repos", ".search", "briefs", "aside"),
+    *("manifest.json", "manifest.*.json", "index.sqlite*", "parts.json", ".remote.json", ".lock", ".parts.lock"),
+    *("findings.*", "signals.*", "standings.*", "embeddings.sqlite*", "exposure.json", ".*.tmp"),
+)
+"""What a store has in its folder, by patterns of names."""
+EXPOSURE_FILE = "exposure.json"
+
+
+class Exposure(Struct, kw_only=True):
+    """Permissions that other users of the machine had on a store, until they were taken away."""
+
+    until: str
+    """Time in UTC."""
+    files: int
+    folders: int
+    who: str
+    was_writable: bool
+
+    def __str__(self) -> str:
+        could = "read and change" if self.was_writable else "read"
+        return (
+            f"{self.who} could {could} this store ({self.files:,} files, {self.folders:,} folders) until {self.until}"
+            " UTC; now only you can"
+        )
+
+
+def close_to_others(root: Path) -> Exposure | None:
+    """Take other users' permissions on a store of this user, which an earlier version or a copy left open. Return them
+    where others could reach the store; they are also kept for `exposure`. None where nothing was open to anybody.
+
+    A folder that holds more than a store keeps its mode: only what is the store's is closed.
+    """
+    try:
+        entries = [entry for entry in os.scandir(root) if entry.stat(follow_symlinks=False).st_uid == os.geteuid()]
+        tops = [entry.path for entry in entries if any(fnmatchcase(entry.name, own) for own in OWN)]
+        if len(tops) == len(entries):
+            tops.append(os.fspath(root))
+        if not any(private_files.exposed(top) for top in tops):
+            return None
+        found = {each.path: each for top in tops for each in private_files.exposed_below(top)}
+        closed_each = [private_files.close(each) for each in found.values()]
+        if not all(closed_each):
+            return None
+        modes = reduce(or_, (each.mode for each in found.values()))
+        may_enter = 0o001 if modes & 0o007 else 0o011
+        if not all(parent.stat().st_mode & may_enter for parent in root.resolve().parents):
+            return None
+        former = exposure(root)
+        closed = Exposure(
+            until=time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+            files=sum(not each.is_folder for each in found.values()) + (former.files if former else 0),
+            folders=sum(each.is_folder for each in found.values()) + (former.folders if former else 0),
+            who="every user of this machine" if modes & 0o007 else "the group of its files",
+            was_writable=bool(modes & 0o022),
+        )
+        write_atomically(root / EXPOSURE_FILE, msgspec.json.encode(closed))
+    except OSError:  # a folder that can't be listed or written: the doctor says so
+        return None
+    return closed
+
+
+def exposure(root: Path) -> Exposure | None:
+    """Return the permissions that others had on a store before they were taken away; None where they had none."""
+    try:
+        return msgspec.json.decode((root / EXPOSURE_FILE).read_bytes(), type=Exposure)
+    except (OSError, msgspec.MsgspecError):
+        return None
 
 
 def cannot_write(root: Path, problem: OSError) -> StoreError:
@@ -194,7 +268,7 @@ def locked(
             yield
         return
     try:
-        handle = (root / name).open("a+")
+        handle = private_files.open_file(root / name, "a+")
     except OSError as problem:
         raise StoreError(
             f"The store {root} can't be written: {problem.strerror}.", "Name another folder with --store."
@@ -245,7 +319,7 @@ def free_of_runs(root: Path) -> Iterator[bool]:
     except ImportError:
         yield True
         return
-    with (root / RUN_LOCK).open("a+") as handle:
+    with private_files.open_file(root / RUN_LOCK, "a+") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -28,6 +28,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct, field
 
+from agentsignals import private_files
 from agentsignals.errors import StoreError, UsageError
 from agentsignals.store import disk
 from agentsignals.store import index as manifest
@@ -305,8 +306,9 @@ def _written(folder: Path, shard: str, path: Path) -> str:
     """Write the index of a shard, or say why that failed."""
     draft = path.with_name(f"{path.stem}.{os.getpid()}-{get_ident()}.tmp")
     try:
-        path.parent.mkdir(exist_ok=True)
+        private_files.make_folder(path.parent)
         draft.unlink(missing_ok=True)
+        private_files.create(draft)
         with closing(_filled(str(draft), folder / SHARDS / shard)):
             pass
         disk.flush([draft])

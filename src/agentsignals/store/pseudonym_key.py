@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 
+from agentsignals import private_files
 from agentsignals.redaction.personal import KEY_BYTES
 
 NAME = "pseudonyms.key"
@@ -44,7 +45,7 @@ def _kept_or_passing() -> bytes:
         path = key_file()
         with suppress(FileNotFoundError):
             return _read(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_files.make_folder(path.parent)
         # Written whole before it has its name: nobody reads half a key, and none is left by a process that dies.
         made = path.with_name(f".{NAME}.{os.getpid()}.{secrets.token_hex(4)}")
         opened = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from agentsignals import network
+from agentsignals import network, private_files
 from agentsignals.errors import StoreError
 from agentsignals.store import disk, index
 from agentsignals.store.index import RETIRED
@@ -168,7 +168,7 @@ def local_copy(address: str, *, create: bool = False) -> Path:
     if root in _writing:
         return root
     try:
-        root.mkdir(parents=True, exist_ok=True)
+        private_files.own_folder(root)
         if not (root / _STATE).exists():
             _remember(root, _State(f"{network.S3_SCHEME}{bucket}/{prefix.rstrip('/')}"))
     except OSError as problem:
@@ -336,9 +336,9 @@ def _fetch(root: Path, path: str, entry: _Entry, state: _State) -> None:
         data = body.read()
     if disk.digest(data) != entry.digest:
         raise StoreError(f"{state.address}/blobs/{entry.digest} holds something else.", "Analyze into another store.")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    private_files.make_folder(target.parent)
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    draft.write_bytes(data)
+    private_files.write(draft, data)
     os.utime(draft, ns=(entry.stamp, entry.stamp))
     draft.replace(target)
 

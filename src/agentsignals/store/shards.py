@@ -16,6 +16,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
+from agentsignals import private_files
 from agentsignals.errors import StoreError
 from agentsignals.model import Absent, Attempt, Checkpoint, Edit, Event, Label, Session, Step, ToolCall, Turn
 from agentsignals.signals.catalog import Result
@@ -304,12 +305,15 @@ class Draft:
         try:
             os.link(path, target)
         except OSError:  # a file system without links
-            shutil.copy2(path, target)
+            private_files.create(target)
+            shutil.copyfile(path, target)
+            copied = path.stat()
+            os.utime(target, ns=(copied.st_atime_ns, copied.st_mtime_ns))
         self.parts[table] = part
 
     def __enter__(self) -> Draft:
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            private_files.make_folder(self._folder)
         except OSError as problem:
             raise disk.cannot_write(self._root, problem) from problem
         return self
@@ -344,7 +348,7 @@ class _MarkedFile(io.FileIO):
     """A new file that hashes and counts what is written to it."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, "wb")
+        super().__init__(path, "wb", opener=private_files.opener)
         self.length = 0
         self.digest = disk.Digest()
 

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from agentsignals import private_files
 from agentsignals.errors import StoreError
 from agentsignals.model import Label
 from agentsignals.store import disk
@@ -122,7 +123,7 @@ class SidecarList:
         path = self._root / file
         data = parquet.encode(table)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            private_files.make_folder(path.parent)
             disk.write_atomically(path, data)
             self._list.parts[key] = parquet.stored_file(path, data, table.num_rows, file)
         except OSError as problem:
@@ -326,7 +327,7 @@ def write_note(root: Path, repo: str, name: str, note: Struct) -> Path:
     """Keep a document about a repository."""
     target = repository_folder(root, repo) / f"{name}.json"
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        private_files.make_folder(target.parent)
         disk.write_atomically(target, msgspec.json.encode(note))
     except OSError as problem:
         raise disk.cannot_write(root, problem) from problem

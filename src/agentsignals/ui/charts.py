@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from agentsignals import private_files
 from agentsignals.questions.charts import Buckets, next_start
 from agentsignals.questions.question import Chart
 from agentsignals.store import disk
@@ -111,7 +112,7 @@ def _from_cache() -> str:
         raise AssertionError("this release of Vega would end the script element it is put in")
     script = f"{_LICENCE}\n{bundle}"
     with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
+        private_files.own_folder(folder)
         disk.write_atomically(kept, script.encode())
     return script
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from agentsignals import private_files
 from agentsignals.errors import ExportError, SourceError
 from agentsignals.export import cannot_write, refuse_secrets, verify_export
 from agentsignals.export.team import Cell, Team, check, encode
@@ -116,10 +117,10 @@ def write(
     document = html(Page("shared_session.html.j2", title, filled), "")
     draft = path.with_name(f".{path.name}.tmp")
     try:
-        draft.write_text(document, "utf-8", "replace")
+        private_files.write(draft, document, "replace")
         verify_export(draft, redactor)
         if pictures is not None:
-            draft.write_text(pictures.put_into(document), "utf-8", "replace")
+            private_files.write(draft, pictures.put_into(document), "replace")
         done.bytes = draft.stat().st_size
         draft.replace(path)
     except OSError as problem:

@@ -20,6 +20,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from agentsignals import private_files
 from agentsignals.errors import StoreError, TuningError
 from agentsignals.experiments.tuning.plan import (
     Budget,
@@ -449,7 +450,7 @@ def drive(search: Search, began: Callable[[Run], None] = lambda run: None) -> No
     TuningError if the command cannot be started, or repeatedly leaves no outcome; StoreError if another program drives
     this search.
     """
-    search.folder.mkdir(parents=True, exist_ok=True)
+    private_files.make_folder(search.folder)
     with locked(search.folder, _LOCK, wait_s=0):
         search.look()  # another program may have driven it meanwhile
         for lost in [run for run in search.runs if run.state == "running"]:
@@ -478,12 +479,21 @@ def _ran(search: Search, run: Run) -> tuple[int | None, float]:
     output = search.output(run)
     argv = plan.argv(run.treatment, run.task, output)
     variables = {**os.environ, **plan.variables(run.treatment, run.task, output)}
-    (place / "output").mkdir(parents=True, exist_ok=True)
+    private_files.make_folder(place / "output")
     began = time.monotonic()
-    with (place / "stdout.jsonl").open("wb") as out, (place / "stderr.txt").open("wb") as err:
+    with (
+        private_files.open_file(place / "stdout.jsonl", "wb") as out,
+        private_files.open_file(place / "stderr.txt", "wb") as err,
+    ):
         try:
             process = subprocess.Popen(  # noqa: S603  (the words of the person's plan, and no shell)
-                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=variables, start_new_session=True
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=variables,
+                start_new_session=True,
+                umask=private_files.persons_umask(),
             )
         except OSError as problem:
             search.interrupted(run)

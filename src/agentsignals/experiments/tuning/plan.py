@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from agentsignals import private_files
 from agentsignals.errors import StoreError, UsageError
 from agentsignals.questions.compare.attempts import Attempt, attempts_of, evaluated, outcome_rule, queries
 from agentsignals.questions.compare.candidate import task_key
@@ -296,8 +297,8 @@ class History:
 
     def _write(self, line: _Line) -> None:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a+b") as file:
+            private_files.make_folder(self.path.parent)
+            with private_files.open_file(self.path, "a+b") as file:
                 file.seek(0)
                 file.truncate(file.read().rfind(b"\n") + 1)  # what a crash has torn
                 file.write(msgspec.json.encode(line) + b"\n")

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from agentsignals import private_files
 from agentsignals.errors import LabError
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.coding_tasks.task_files import read_tasks, written
@@ -102,10 +103,10 @@ class Run:
             return before
         if folder.exists() and any(folder.iterdir()):
             raise LabError(f"{folder} is not empty and no run.", "Name a new folder.")
-        (folder / "rows").mkdir(parents=True, exist_ok=True)
-        (folder / "traces").mkdir(exist_ok=True)
+        private_files.make_folder(folder / "rows")
+        private_files.make_folder(folder / "traces")
         for name, what in zip(_ANY_RUN, (config, manifest), strict=True):
-            (folder / name).write_bytes(msgspec.json.format(msgspec.json.encode(what)))
+            private_files.write(folder / name, msgspec.json.format(msgspec.json.encode(what)))
         return cls(folder, config, manifest)
 
     @classmethod
@@ -128,9 +129,9 @@ class Run:
     def write_trace(self, name: str, lines: list[Any]) -> Path:
         """A session as JSON lines, whole or not at all."""
         path = self.folder / "traces" / f"{name}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_files.make_folder(path.parent)
         beside = path.with_suffix(".new")
-        beside.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+        private_files.write(beside, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
         beside.replace(path)
         return path
 
@@ -138,7 +139,7 @@ class Run:
         """A result that is no table: an effect with its interval, a chosen layer."""
         path = self.folder / f"{name}.json"
         beside = path.with_suffix(".new")
-        beside.write_bytes(msgspec.json.format(msgspec.json.encode(what)) + b"\n")
+        private_files.write(beside, msgspec.json.format(msgspec.json.encode(what)) + b"\n")
         beside.replace(path)
         return path
 
@@ -151,7 +152,7 @@ class Run:
         """Stores tasks of files, so that answers can be scored again wherever the files are by then."""
         lines = b"".join(msgspec.json.encode(written(task)) + b"\n" for task in tasks)
         if lines:
-            (self.folder / _TASKS).write_bytes(lines)
+            private_files.write(self.folder / _TASKS, lines)
 
     def __enter__(self) -> Run:
         return self

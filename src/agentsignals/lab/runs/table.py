@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct
 
+from agentsignals import private_files
 from agentsignals.errors import LabError
 
 _ARROW: dict[Any, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -54,7 +55,7 @@ class Table(Generic[R]):
         # First here: an interrupt while the line is written ends in `settle`, which writes what is here.
         self.rows += new
         self._keys |= {row.key for row in new}
-        with self._path.open("ab") as journal:
+        with private_files.open_file(self._path, "ab") as journal:
             # One line for all, so that half of a piece of work is never taken for the whole.
             journal.write(msgspec.json.encode([msgspec.to_builtins(row) for row in new]) + b"\n")
             journal.flush()
@@ -76,6 +77,7 @@ class Table(Generic[R]):
         columns = {name: [getattr(row, name) for row in self.rows] for name in self.kind.__struct_fields__}
         arrow = pa.table(columns, schema=_schema(self.kind))
         beside = self._parquet.with_suffix(".parquet.new")
+        private_files.create(beside)
         pq.write_table(arrow, beside)
         beside.replace(self._parquet)
         self._path.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from agentsignals import private_files
 from agentsignals.errors import SandboxError
 from agentsignals.lab.sandbox.outcome import Limits
 
@@ -207,6 +208,7 @@ def _started(start: Start, request: int, output: int, results: int) -> subproces
             cwd=start.folder,
             pass_fds=(results, *start.passed),
             start_new_session=True,
+            umask=private_files.persons_umask(),  # its tests find the modes they expect
         )
     except OSError as error:
         raise SandboxError(

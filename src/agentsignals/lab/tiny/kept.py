@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from agentsignals import private_files
 from agentsignals.errors import LabError
 from agentsignals.lab.tiny import world
 from agentsignals.lab.tiny.recipes import LARGE, NULL, Recipe
@@ -52,7 +53,7 @@ def trained(recipe: Recipe, seed: int, tell: Callable[[str], None]) -> Path:
         raise LabError(
             f"A tiny model can't be trained: {problem}.", 'Install what it needs: pip install "agentsignals[lab]".'
         ) from problem
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    private_files.make_folder(folder.parent)
     tell(f"training a tiny model, once, which takes minutes: {folder}")
     begun = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
     try:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from agentsignals import private_files
 from agentsignals.errors import AgentSignalsError, LabelError, UsageError
 from agentsignals.labels import gold
 from agentsignals.labels.classifier import TEXT_KINDS, VERSION, HeldOut, Model, features, session_mark
@@ -327,7 +328,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AgentSignalsError as problem:
         print(f"{problem} {problem.hint}", file=sys.stderr)
         return 2
-    Path(options.out).write_bytes(msgspec.json.encode(model) + b"\n")
+    private_files.write(Path(options.out), msgspec.json.encode(model) + b"\n")
     print(msgspec.json.format(msgspec.json.encode(report | {"version": model.version, "rows": model.rows})).decode())
     return 0
 
