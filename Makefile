@@ -22,7 +22,7 @@ OURS := $(PIP) --no-deps --no-build-isolation --editable .
 COMPILE := .venv-tools/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-annotate --custom-compile-command 'make lock' pyproject.toml $(ARGS)
 
-.PHONY: help demo test test-slow test-nightly test-lab test-engines fuzz check format-check lint types docs-check docs notebooks site golden bench gate lock audit clean
+.PHONY: help demo test test-slow test-nightly test-lab test-engines fuzz check format-check lint types docs-check docs notebooks site golden bench growth gate lock audit clean
 .DELETE_ON_ERROR:
 
 help:
@@ -41,6 +41,7 @@ help:
 	@echo "make lock     requirements/ anew from pyproject.toml; ARGS=--upgrade for the newest versions"
 	@echo "make audit    known vulnerabilities of what is locked; asks the package index"
 	@echo "make bench    where the time goes, stage by stage; FOLDER=traces; without: what it should cost beside what it costs"
+	@echo "make growth   sessions eight times as long, in every format: no step takes the square of the time"
 	@echo "make gate     a cold run's instructions, held against the last record"
 	@echo "make clean    removes everything made here, .venv included"
 
@@ -104,6 +105,9 @@ golden: $(VENV)/.core
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.stages $(FOLDER)
 	test -n "$(FOLDER)" || $(BIN)/python -m benchmarks.aims
+
+growth: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.growth --turns 500 --times 8 --most 24
 
 gate: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.instructions --gate

@@ -4,7 +4,8 @@
 
 A session of so many turns and one of `--times` as many are made (`tests/long_sessions.py`; sessions that are long in
 one way each: `tests/long_shapes.py`), read, measured and turned into tables, twice each; the better run counts. Names
-the steps that grow faster than `--most`, and ends with 1 when there are such, or a whole session does.
+the steps that grow faster than `--most`, and ends with 1 when there are such, or a whole session does. Work on much of
+one thing (`WORKS`) comes after the sessions.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from typing import Any, TypeVar
 
 from tests import long_sessions, long_shapes
 
+from agentsignals.changes.regions import track
 from agentsignals.formats import Input, formats
-from agentsignals.model import Artifact, prices
+from agentsignals.model import Artifact, Edit, prices
 from agentsignals.signals import catalog
 from agentsignals.store import shards
 from agentsignals.store.parquet import signal_rows
 from agentsignals.views.session import SessionView
 
 ALL = "all"
-NOTABLE_S = 0.05
+LEAST_S = 0.02
+"""A step that takes less is held for one that takes so much: what varies between two runs."""
 T = TypeVar("T")
 
 
@@ -92,6 +95,63 @@ def _by_signal(session: Any) -> dict[str, float]:
     return times
 
 
+def _edits(n: int) -> list[Edit]:
+    """Insertions all over one file, far from each other."""
+    places = [1 + 10 * (i * 7_919 % n) for i in range(n)]
+    return [
+        Edit(
+            seq=i,
+            turn=0,
+            thread="main",
+            call_id="c",
+            path="a.py",
+            op="modify",
+            via="edit_tool",
+            hunk=0,
+            start_line=at,
+            end_line=at,
+            added=1,
+            removed=0,
+            old_start=at,
+            whole_file=False,
+        )
+        for i, at in enumerate(places)
+    ]
+
+
+def _read(text: str) -> None:
+    formats()["claude-code"].read([_input("claude-code", Path("a"), text.encode())])
+
+
+def _written_without_patches(calls: int, same_id: bool) -> str:
+    """Files written with nothing beside the result: whether one is new, the calls before it tell."""
+    base = '{"parentUuid":null,"sessionId":"s","timestamp":"2026-03-02T09:00:00Z","cwd":"/w"'
+    lines = []
+    for n in range(calls):
+        call_id = "c" if same_id else f"c{n}"
+        use = f'{{"type":"tool_use","id":"{call_id}","name":"Write","input":{{"file_path":"/w/{n}.py","content":"x"}}}}'
+        result = f'{{"type":"tool_result","tool_use_id":"{call_id}","content":"done"}}'
+        said = f'{{"role":"assistant","id":"m{n}","content":[{use}]}}'
+        lines.append(f'{base},"type":"assistant","uuid":"a{n}","message":{said}}}')
+        lines.append(f'{base},"type":"user","uuid":"u{n}","message":{{"role":"user","content":[{result}]}}}}')
+    return "\n".join(lines) + "\n"
+
+
+WORKS: dict[str, Callable[[int], object]] = {
+    "regions of one file": lambda n: track(_edits(n)),
+    "edits without a patch": lambda n: _read(_written_without_patches(n, same_id=False)),
+    "calls of one id": lambda n: _read(_written_without_patches(n, same_id=True)),
+}
+"""Work on so many edits or calls of one thing."""
+WORK_N = 4_000
+
+
+def _cpu_s(work: Callable[[int], object], n: int) -> float:
+    begun = time.process_time()
+    work(n)
+    return time.process_time() - begun
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kinds", nargs="*", metavar="KIND", default=[*long_sessions.FORMATS, *long_shapes.SHAPES])
@@ -104,10 +164,14 @@ def main() -> None:
         short, long = (spent(name, options.turns * n, by_signal=True) for n in (1, options.times))
         growth = long[ALL] / short[ALL]
         print(f"{name:22} {short[ALL]:7.2f} s {long[ALL]:7.2f} s  x {growth:.1f}", flush=True)
-        steep = [n for n in long if long[n] >= NOTABLE_S and long[n] > options.most * short.get(n, 0.0)]
+        steep = [n for n in long if long[n] > options.most * max(short.get(n, 0.0), LEAST_S)]
         failed |= growth > options.most or bool(steep)
         for one in sorted(steep, key=lambda n: -long[n]):
             print(f"    {one:40} {short.get(one, 0.0):7.3f} s {long[one]:7.3f} s")
+    for name, work in WORKS.items():
+        short_s, long_s = (min(_cpu_s(work, WORK_N * n) for _ in range(2)) for n in (1, options.times))
+        print(f"{name:22} {short_s:7.2f} s {long_s:7.2f} s  x {long_s / short_s:.1f}", flush=True)
+        failed |= long_s > options.most * short_s
     sys.exit(failed)
 
 
