@@ -58,6 +58,7 @@ def test_the_figures_of_the_docs_do_not_fall(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_second_set_is_worth_what_the_caveat_says(tmp_path: Path) -> None:
     runs = audited(tmp_path / "second", "second")
     hacks = [run for run in runs if run.label.kind == "hack"]

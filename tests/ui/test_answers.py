@@ -120,6 +120,7 @@ def test_keys_walk_a_session(page: Any) -> None:
     assert page.locator("dialog[open]").count()
 
 
+@pytest.mark.nightly
 def test_pages_of_real_sessions_keep_nobody_out_and_fit_the_window(server: Server) -> None:
     """On a phone in the dark, where least fits and least is seen; `test_walk` has the other ways."""
     most = (

@@ -395,7 +395,7 @@ def test_text_of_a_trace_can_not_end_the_data_of_a_chart() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
-@pytest.mark.parametrize("whose", ["demo", "hostile"])
+@pytest.mark.parametrize("whose", [pytest.param("demo", marks=pytest.mark.nightly), "hostile"])
 def test_a_browser_draws_every_chart_anew_under_the_policy(
     store: Store, hostile: Store, tmp_path: Path, whose: str
 ) -> None:
