@@ -151,8 +151,7 @@ def persons_umask() -> int:
 
 @contextmanager
 def as_person() -> Iterator[None]:
-    """Set the person's umask while a program of theirs is started that takes none. Only from the main thread of a
-    program, before it has others."""
+    """Set the person's umask, to start a program of theirs by a function that takes none."""
     before = os.umask(_persons[0]) if _persons else None
     try:
         yield

@@ -232,7 +232,7 @@ def words_of(verb: str, stage: Stage, place: Path) -> Iterator[str]:
 def served(store: Path, stage: Stage) -> int:
     """Opens pages as a browser does; 1 where the server does not start or a page is an error."""
     try:
-        server = Server(store)
+        server = Server(store, with_token=False)
     except AgentSignalsError as problem:
         print(problem.message, "hint:", problem.hint)
         return 1

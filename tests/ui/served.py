@@ -54,8 +54,8 @@ class Elements(HTMLParser):
 
 
 @contextmanager
-def serving(store: Store, annotations: Annotations | None = None) -> Iterator[Server]:
-    server = Server(store.folder, annotations=annotations)
+def serving(store: Store, annotations: Annotations | None = None, *, with_token: bool = False) -> Iterator[Server]:
+    server = Server(store.folder, annotations=annotations, with_token=with_token)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

@@ -343,6 +343,7 @@ def test_serve_makes_a_store_of_what_it_is_to_watch_and_ends_with_sigterm(
 ) -> None:
     Agent(traces)
     words = [sys.executable, "-m", "agentsignals", "serve", str(traces), "--store", str(tmp_path / "s"), "--port", "0"]
+    words.append("--no-token")
     with subprocess.Popen([*words, *([] if watches else ["--no-watch"])], stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout
         line = running.stdout.readline()

@@ -518,7 +518,18 @@ def test_many_readers_at_once_are_all_answered(server: Server) -> None:
 )
 def test_the_verb_says_where_it_is_and_ends_quietly_on_ctrl_c(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", session(user("hello")))
-    given = [sys.executable, "-m", "agentsignals", "serve", "--store", str(store.folder), "--port", "0", "--json"]
+    given = [
+        sys.executable,
+        "-m",
+        "agentsignals",
+        "serve",
+        "--store",
+        str(store.folder),
+        "--port",
+        "0",
+        "--json",
+        "--no-token",
+    ]
     with subprocess.Popen(given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stdout and running.stderr
         told = ""

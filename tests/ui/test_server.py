@@ -26,7 +26,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setattr(ui, "MOST_CONNECTIONS", CAP)
     monkeypatch.setattr(ui, "WAIT_S", 2.0)
     Store(tmp_path / "store", create=True).save()
-    with Server(tmp_path / "store") as made:
+    with Server(tmp_path / "store", with_token=False) as made:
         thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         yield made

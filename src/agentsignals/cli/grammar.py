@@ -666,6 +666,7 @@ VERBS = (
         arg("--port N", "where to listen (default 8321, or any free one; 0: any free one)", int),
         arg("--open", "open it in the browser"),
         arg("--no-watch", "show the store as it is; read nothing that changes"),
+        arg("--no-token", "let in every user, container and program of this machine, not only who has the address"),
         arg(
             "--annotate FILE",
             "let its page for labelling write this gold file (default gold.jsonl); it writes nothing else",

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import webbrowser
+from contextlib import ExitStack
+from html import escape
+from pathlib import Path
 
+from agentsignals import private_files
 from agentsignals.cli.output import json_text, printable
 from agentsignals.errors import UsageError
 from agentsignals.labels.gold import GoldFile
@@ -24,21 +29,36 @@ def run_serve(options: argparse.Namespace) -> int:
     annotations = None
     if options.annotate is not None:
         annotations = Annotations(GoldFile(options.annotate))
-    with started(options.store, options.port, annotations) as server:
+    with (
+        started(options.store, options.port, annotations, with_token=not options.no_token) as server,
+        ExitStack() as held,
+    ):
         specs = [] if options.no_watch else _watched(server, options)
         if options.json:
-            about = {"url": server.url, "store": str(server.snapshots.folder), "watches": specs}
+            about = {"url": server.address, "store": str(server.snapshots.folder), "watches": specs}
             print(json_text(about), flush=True)
         else:
             watches = f", watches {', '.join(specs)}" if specs else ""
-            print(f"{server.url}  serves {server.snapshots.folder}{watches}; Ctrl-C ends it", flush=True)
+            print(f"{server.address}  serves {server.snapshots.folder}{watches}; Ctrl-C ends it", flush=True)
         if options.open:
-            webbrowser.open(server.url)
+            _open(server, held)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
             return 0
     return 0
+
+
+def _open(server: Server, held: ExitStack) -> None:
+    """Open the page in the browser. Other users see a program's arguments, so the token goes by a file."""
+    url = server.address
+    if server.access.token:
+        folder = held.enter_context(tempfile.TemporaryDirectory(prefix="agentsignals-", ignore_cleanup_errors=True))
+        leads_there = Path(folder) / "open.html"
+        private_files.write(leads_there, f'<meta http-equiv="refresh" content="0;url={escape(url)}">')
+        url = leads_there.as_uri()
+    with private_files.as_person():
+        webbrowser.open(url)
 
 
 def _watched(server: Server, options: argparse.Namespace) -> list[str]:

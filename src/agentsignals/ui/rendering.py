@@ -84,8 +84,12 @@ class Asset(NamedTuple):
 
 def asset(path: str) -> Asset | None:
     """The file of that address; None when it is none of ours."""
-    name = path.removeprefix(FOLDER)
-    return _asset(name) if path.startswith(FOLDER) and name in _names() else None
+    return _asset(path.removeprefix(FOLDER)) if is_asset(path) else None
+
+
+def is_asset(path: str) -> bool:
+    """Return whether an address is that of a style or script, which holds no data."""
+    return path.startswith(FOLDER) and path.removeprefix(FOLDER) in _names()
 
 
 def text_of_asset(name: str) -> str:

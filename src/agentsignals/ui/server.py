@@ -1,5 +1,5 @@
-"""The HTTP side: listens on this machine alone, answers only for its own name, and has nothing that writes but
-labels into a gold file, where one was named."""
+"""The HTTP side: listens on this machine alone, answers only for its own name and to whom `Access` lets in, and has
+nothing that writes but labels into a gold file, where one was named."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from agentsignals.errors import AgentSignalsError, CatalogError, QueryError, StoreError, UnknownSession, UsageError
 from agentsignals.store.query import OURS
 from agentsignals.ui import rendering
+from agentsignals.ui.access import PARAMETER, Access
 from agentsignals.ui.live import PATH as LIVE
 from agentsignals.ui.live import Live
 from agentsignals.ui.page import NotFound, Page, Query, Reply
@@ -66,12 +67,19 @@ _BUSY = b"".join(
 
 class Server(ThreadingHTTPServer):
     """Serves a store. `port` 0 takes any that is free; AgentSignalsError when the port is taken, StoreError where there
-    is no store."""
+    is no store. `with_token`: only to whom opened `address`."""
 
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, folder: Path | str | None, port: int = 0, annotations: Annotations | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path | str | None,
+        port: int = 0,
+        annotations: Annotations | None = None,
+        *,
+        with_token: bool = True,
+    ) -> None:
         self.snapshots = Snapshots(folder, annotations)
         self.live = Live(self.snapshots)
         self._due: dict[socket, float] = {}
@@ -90,9 +98,16 @@ class Server(ThreadingHTTPServer):
         self.names = frozenset(f"{name}:{self.port}" for name in (ADDRESS, "localhost"))
         """The `Host` of a browser that we sent here. Any other name was pointed here by someone else."""
 
+        self.access = Access(self.port, with_token=with_token)
+
     @property
     def url(self) -> str:
         return f"http://{ADDRESS}:{self.port}/"
+
+    @property
+    def address(self) -> str:
+        """The address that lets a browser in. It is a secret: it may stand in no argument of a program."""
+        return f"{self.url}?{PARAMETER}={self.access.token}" if self.access.token else self.url
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """A thread for the connection, while there are fewer than the cap; else it is told so and closed."""
@@ -149,16 +164,22 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def started(folder: Path | str | None, port: int | None = None, annotations: Annotations | None = None) -> Server:
+def started(
+    folder: Path | str | None,
+    port: int | None = None,
+    annotations: Annotations | None = None,
+    *,
+    with_token: bool = True,
+) -> Server:
     """A server at that port; without one at the usual port, or any other when that is taken."""
     if port is not None:
-        return Server(folder, port, annotations)
+        return Server(folder, port, annotations, with_token=with_token)
     try:
-        return Server(folder, PORT, annotations)
+        return Server(folder, PORT, annotations, with_token=with_token)
     except StoreError:
         raise
     except AgentSignalsError:
-        return Server(folder, 0, annotations)
+        return Server(folder, 0, annotations, with_token=with_token)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -173,7 +194,24 @@ class Handler(BaseHTTPRequestHandler):
     def parse_request(self) -> bool:
         whole = super().parse_request()
         self.server.due_in(self.connection, ANSWER_S)
-        return whole
+        return whole and self._is_let_in()
+
+    def _is_let_in(self) -> bool:
+        """Return whether the request may go on, of whatever method; refuse it otherwise."""
+        if self.headers.get_all("Host", []) not in [[name] for name in self.server.names]:
+            self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "This page answers to 127.0.0.1 and localhost only.")
+            return False
+        try:
+            is_open = rendering.is_asset(urlsplit(self.path).path)
+            answer = self.server.access.answer(self.command, self.path, self.headers, is_open=is_open)
+        except ValueError as problem:  # an address that is none, such as `//[`
+            self._refuse(HTTPStatus.BAD_REQUEST, f"The address can't be read: {problem}.")
+            return False
+        if answer is None:
+            return True
+        self.close_connection = True  # what came with the request stays unread
+        self._send(answer.status, answer.html.encode(), "text/html", {**answer.headers, "Cache-Control": "no-store"})
+        return False
 
     def handle_one_request(self) -> None:
         super().handle_one_request()
@@ -181,8 +219,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         began = time.perf_counter()
-        if not self._is_for_us():
-            return
         address = urlsplit(self.path)
         if address.path == LIVE:
             self._stream()
@@ -195,13 +231,6 @@ class Handler(BaseHTTPRequestHandler):
         took = {"Server-Timing": f"page;dur={(time.perf_counter() - began) * 1000:.1f}", "Cache-Control": "no-store"}
         self._send(status, reply.content, reply.type, {**reply.headers, **took})
 
-    def _is_for_us(self) -> bool:
-        """Return whether the request names this server; refuse it otherwise."""
-        if self.headers.get_all("Host", []) in [[name] for name in self.server.names]:
-            return True
-        self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "This page answers to 127.0.0.1 and localhost only.")
-        return False
-
     def do_HEAD(self) -> None:
         self.do_GET()
 
@@ -210,8 +239,6 @@ class Handler(BaseHTTPRequestHandler):
         open_file = self.server.snapshots.annotations
         if open_file is None or self.path != annotate.ADDRESS:
             self._refused()
-            return
-        if not self._is_for_us():
             return
         try:
             fields = open_file.form(self.headers, self.rfile, self.server.names)
@@ -241,11 +268,9 @@ class Handler(BaseHTTPRequestHandler):
         self._send(status, f"{why}\n".encode(), "text/plain", more)
 
     def _stream(self) -> None:
-        """Send events as long as the page is open. Pages of other origins, which could not read them, take no place."""
+        """Send events as long as the page is open."""
         self.close_connection = True
-        if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-            self._send(HTTPStatus.FORBIDDEN, b"For the pages of this server alone.\n", "text/plain")
-        elif self.command == "HEAD" or not self.server.is_stream(self.connection):
+        if self.command == "HEAD" or not self.server.is_stream(self.connection):
             self._send(HTTPStatus.SERVICE_UNAVAILABLE, _TOO_MANY, "text/plain", {"Retry-After": "60"})
         else:
             self._head(HTTPStatus.OK, "text/event-stream", {"Cache-Control": "no-store"})
