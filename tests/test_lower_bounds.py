@@ -143,7 +143,7 @@ def test_explain_says_at_least_with_the_error_of_the_estimate(store: Store) -> N
 
 
 def test_the_index_made_again_knows_it(store: Store) -> None:
-    (store.folder / "manifest.json").unlink()
+    (store.folder / "index.sqlite").unlink()
     again = Store(store.folder).manifest.sessions
     assert (again[BOUND].visible_output_tokens, again[KNOWN].visible_output_tokens) == (len(LONG) // 4, None)
     assert rows(store, "SELECT count(visible_output_tokens) FROM sessions")[1] == [(1,)]

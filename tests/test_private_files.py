@@ -256,7 +256,7 @@ def test_a_folder_with_other_things_keeps_its_mode_and_they_theirs(place: Path) 
     (project / "main.py").touch(0o644)
     project.chmod(0o755)
     Store(project, create=True)
-    (project / "manifest.json").chmod(0o644)
+    (project / "index.sqlite").chmod(0o644)
     agentsignals.analyze(place / "corpus", store=project)
     assert project.stat().st_mode & 0o777 == 0o755
     assert left_open(project) == [f"644 {project / 'main.py'}"]

@@ -101,10 +101,12 @@ def test_after_a_few_changes_what_was_said_before_is_shown_and_says_so(
 ) -> None:
     entries = store.manifest.files
     entries.update({str(n): read_at(n) for n in range(sessions)})
+    store.save()
     findings(store)
     entries.update({str(n): read_at(-1) for n in range(changed)})
     for n in range(gone):
         del entries[str(20 + n)]
+    store.save()
     next(iter(store.manifest.shards.values())).internal_errors["x"] = 1  # what the kept file's name follows from
     shown = " ".join(last_lines(store, findings_of(store), None).split())
     assert len(computed) == (1 if is_shown else 2)
@@ -117,8 +119,10 @@ def test_nothing_that_other_code_said_before_is_shown(
     store: Store, computed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.manifest.files.update({str(n): read_at(n) for n in range(100)})
+    store.save()
     findings(store)
     store.manifest.files["0"] = read_at(-1)
+    store.save()
     next(iter(store.manifest.shards.values())).internal_errors["x"] = 1
     monkeypatch.setattr(findings_cache, "code_stamp", lambda: "another")
     assert findings_of(store).changed_files == 0 and len(computed) == 2
@@ -267,7 +271,7 @@ def test_alone_it_reads_this_machine_and_says_what_to_type_next(
     assert main(["--json", "--store", str(machine / "other")]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["agents"] == ["claude-code"] and document["findings"]["sessions"] == 1
-    assert (machine / "other" / "manifest.json").exists() and document["read"]["parsed"] == 1
+    assert (machine / "other" / "index.sqlite").exists() and document["read"]["parsed"] == 1
     shutil.rmtree(machine / ".claude")
     assert main([]) == 0
     assert capsys.readouterr().out.startswith("no agent's folder is here; store ")

@@ -208,6 +208,7 @@ def test_copies_that_differ_in_what_is_masked_are_the_same(tmp_path: Path, capsy
             source="hub", spec=f"hub:acme/{name}", bytes=1, stamp=None, container="", key="", session_hint=None,
             repo_hint=None, format="f", parser=1, group=at.group, keys=[],
         )  # fmt: skip
+    store.save()
     sources = sources_of(store, {"annlee"})
     assert "hub:acme/annlee" in sources
     assert "`hub:acme/annlee`" in training_card(

@@ -13,7 +13,7 @@ from agentsignals.formats.qwen_code import FORMAT
 from agentsignals.ingest.pipeline import summarize
 from agentsignals.model import Session
 from agentsignals.store import Store
-from agentsignals.store.index import SHARDS_FOLDER, ArtifactEntry, SessionEntry
+from agentsignals.store.index import ArtifactEntry, SessionEntry
 from tests.formats.reading import format_of, given, lines, read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "qwen"
@@ -106,8 +106,7 @@ def test_what_the_agent_itself_wrote_is_read_whole() -> None:
 
 def test_sessions_in_which_nobody_says_anything_are_named(tmp_path: Path) -> None:
     """So a file that was taken for another agent's is seen; one that was not measured yet is not called silent."""
-    (tmp_path / SHARDS_FOLDER).mkdir()
-    store = Store(tmp_path)
+    store = Store(tmp_path, create=True)
     figures: dict[str, Any] = dict.fromkeys(SessionEntry.__struct_fields__)
     for name, facts in {
         "silent": {"n_turns": 0, "n_tool_calls": 0},
@@ -125,5 +124,6 @@ def test_sessions_in_which_nobody_says_anything_are_named(tmp_path: Path) -> Non
         )  # fmt: skip
     collected = replace(store.manifest.files["silent"], format="entire")  # what a collector kept beside the agent's own
     store.manifest.files["collected"] = collected
+    store.save()
     summary = summarize(store, set(store.manifest.files))
     assert summary.silent_sessions == {"claude-code": 1}

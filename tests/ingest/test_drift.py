@@ -14,7 +14,7 @@ from agentsignals.formats import unknown as fields
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.plan import UnknownFields, unknown_fields_by_version
 from agentsignals.store import Store
-from agentsignals.store.index import ArtifactEntry
+from agentsignals.store.index import FileKind
 from tests import vocabulary
 from tests.golden import SAMPLES
 from tests.ui.served import page, serving
@@ -122,13 +122,13 @@ def test_the_page_of_files_shows_what_is_new_and_which_versions_were_met(store: 
 
 
 def test_fields_are_added_up_over_files() -> None:
-    def entry(version: str, *unknown: str) -> ArtifactEntry:
-        kept = dict.fromkeys(("source", "spec", "container", "key", "group", "shard"), "")
-        rest = {"bytes": 1, "stamp": 1, "session_hint": None, "repo_hint": None, "parser": 1, "keys": []}
-        return ArtifactEntry(**kept, **rest, format="pi", version=version, unknown_fields=[*unknown])  # type: ignore[arg-type]
+    def kind(version: str, files: int, *unknown: str) -> FileKind:
+        facts = {"bytes": 1, "example": "/x", "is_trace": True, "spec": "/", "skipped": {}, "note": ""}
+        return FileKind(**facts, files=files, format="pi", version=version, unknown_fields=[*unknown])  # type: ignore[arg-type]
 
-    assert unknown_fields_by_version([entry("1", "a"), entry("2"), entry("1", "b", "a"), entry("", "c")]) == [
-        UnknownFields(format="pi", version="1", files=2, fields=["a", "b"]),
+    kinds = [kind("1", 1, "a"), kind("2", 4), kind("1", 2, "b", "a"), kind("", 1, "c")]
+    assert unknown_fields_by_version(kinds) == [
+        UnknownFields(format="pi", version="1", files=3, fields=["a", "b"]),
         UnknownFields(format="pi", version="", files=1, fields=["c"]),
     ]
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 import pytest
+from msgspec.structs import replace
 
 from agentsignals.cli import demo_corpus
 from agentsignals.errors import StoreError
@@ -24,7 +25,7 @@ from agentsignals.model.registry import UnitPlace
 from agentsignals.questions import findings
 from agentsignals.sources import uri_of
 from agentsignals.store import Store
-from agentsignals.store.index import code_stamp
+from agentsignals.store.index import INDEX_FILE, code_stamp
 from agentsignals.store.query import NAMES
 from tests import long_sessions
 from tests.demo_stories import stories
@@ -202,9 +203,8 @@ def test_a_newer_parser_reads_its_files_again_and_no_others(corpus: Path, tmp_pa
     before = tables(tmp_path / "s")
 
     def older(store: Store) -> None:
-        for entry in store.manifest.files.values():
-            if entry.format == "pi":
-                entry.parser -= 1
+        files = store.manifest.files
+        files.update({u: replace(e, parser=e.parser - 1) for u, e in files.items() if e.format == "pi"})
 
     _aged(tmp_path / "s", older)
     again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
@@ -288,7 +288,7 @@ def test_an_interrupted_run_keeps_what_it_finished_and_goes_on(corpus: Path, tmp
 def test_the_index_can_be_thrown_away(corpus: Path, tmp_path: Path) -> None:
     pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1, shard_bytes=SMALL_SHARDS)
     before = tables(tmp_path / "s")
-    (tmp_path / "s" / "manifest.json").unlink()
+    (tmp_path / "s" / INDEX_FILE).unlink()
     assert_same(before, tables(tmp_path / "s"))
     again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
     assert again.sessions == demo_corpus.SESSIONS

@@ -151,4 +151,5 @@ def test_a_session_without_prompt_call_and_tokens_is_silent(
         source="local", spec="/", bytes=1, stamp=1, container="", key="", session_hint=None, repo_hint=None,
         format="pi", parser=1, group="g", keys=[], shard="one",
     )  # fmt: skip
+    store.save()
     assert pipeline.summarize(store, {"/a"}).silent_sessions == ({"pi": 1} if is_silent else {})

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentsignals.errors import StoreError
 from agentsignals.store import Store, disk, index
 from agentsignals.store.index import ArtifactEntry, SessionEntry, ShardEntry
 from tests.build import session, user, write_shard
@@ -63,25 +69,39 @@ def test_who_opens_the_store_between_sees_every_commit(store: Store) -> None:
     assert seen.damage == [] and len(shards) == 2
     store.save()
     assert state(Store(store.folder)) == state(store)
-    assert [p.name for p in store.folder.glob("manifest*")] == [index.INDEX_FILE], "one file again"
+    assert [p.name for p in store.folder.glob("index*")] == [index.INDEX_FILE], "one file again"
 
 
-def test_a_commit_costs_what_it_holds(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[int] = []
-    replace = disk.write_atomically
+def test_who_opened_the_store_before_sees_it_as_it_was(store: Store) -> None:
+    taken_in(store, "000001-a", ["s1", "s2", "s3"])
+    once, later = Store(store.folder), Store(store.folder)
+    before = state(once)
+    taken_in(store, "000002-b", ["s2", "s4"])
+    taken_in(store, "000003-c", ["s5"])
+    assert state(once) == before and state(later) == before, "loaded before and after"
+    held = Store(store.folder).manifest
+    assert (held.sessions["s2"].shard, "s4" in held.sessions, len(held.sessions)) == ("000002-b", True, 5)
+    then = later.manifest
+    assert (len(then.sessions), then.contexts(), then.sessions_by_shard()) == (3, {"product": 3}, {"000001-a": 3})
+    assert then.files_with_keys(["family:s2", "family:s4"]) == {"family:s2": ["/in/s2"]}
+    assert then.stamps().keys() == before[1].keys() == index.local_files(then)
+    assert index.sessions_only_in(then, {"/in/s1", "/in/s4"}) == {"s1"}
 
-    def replacing(target: Path, data: bytes) -> None:
-        written.append(len(data))
-        replace(target, data)
 
-    taken_in(store, "000001-a", [f"s{n}" for n in range(3)])
-    monkeypatch.setattr(disk, "write_atomically", replacing)
+def rows_written(store: Store) -> int:
+    last = store.manifest.generation
+    with closing(sqlite3.connect(store.folder / index.INDEX_FILE)) as database:
+        return sum(
+            database.execute(f"SELECT count(*) FROM {table} WHERE born = ?", (last,)).fetchone()[0]
+            for table in ("sessions", "files", "shards")
+        )
+
+
+def test_a_commit_costs_what_it_holds(store: Store) -> None:
+    taken_in(store, "000001-a", [f"s{n}" for n in range(300)])
+    assert rows_written(store) == 601
     taken_in(store, "000002-b", ["few"])
-    store.manifest.sessions |= {f"m{n}": session_entry("000001-a", f"family:m{n}") for n in range(500)}
-    store.save()
-    taken_in(store, "000003-c", ["far"])
-    among_few, whole, among_many = written
-    assert abs(among_few - among_many) < 50 < whole
+    assert rows_written(store) == 3
 
 
 def test_a_session_that_comes_back_is_one(store: Store) -> None:
@@ -91,46 +111,104 @@ def test_a_session_that_comes_back_is_one(store: Store) -> None:
     assert state(Store(store.folder)) == state(store) == ({"s1": "000003-c"}, {"/in/s1": "000003-c"}, {"000003-c"})
 
 
-def test_commits_to_an_index_that_is_no_more_count_for_nothing(store: Store) -> None:
-    taken_in(store, "000001-a", ["s1"])
-    (left,) = store.folder.glob("manifest.*.*.json")
-    data = left.read_bytes()
-    store.save()
-    left.write_bytes(data.replace(b"s1", b"s9"))  # a run was ended before it could remove it
-    assert set(Store(store.folder).manifest.sessions) == {"s1"}
-    Store(store.folder, write=True).save()
-    assert not left.exists()
-
-
-def test_who_reads_while_the_index_is_written_whole_has_the_state_before(
+def test_rows_that_were_replaced_go_after_an_hour_and_who_needs_them_is_told(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    taken_in(store, "000001-a", ["secret"])
+    old = Store(store.folder)
+    taken_in(store, "000002-b", ["other"])
+    store.drop({"secret"}, {"/in/secret"})
+    store.save()
+    store.sweep()
+    assert old.manifest.sessions["secret"].shard == "000001-a"
+    old = Store(store.folder, write=True)
+    other = Store(store.folder)
+    taken_in(old, "000003-c", ["third"])
+    monkeypatch.setattr(disk, "KEEP_S", -1)
+    old.sweep()
+    with pytest.raises(StoreError, match="since it was opened"):
+        len(other.manifest.sessions)
+    assert set(Store(store.folder).manifest.sessions) == {"other", "third"}
+    assert b"secret" not in (store.folder / index.INDEX_FILE).read_bytes()
+
+
+def test_two_writers_of_one_state_do_not_overwrite_each_other(store: Store) -> None:
     taken_in(store, "000001-a", ["s1"])
+    late = Store(store.folder)
     taken_in(store, "000002-b", ["s2"])
-    read = Path.read_bytes
-
-    def reading(path: Path) -> bytes:
-        if path.name.endswith(".2.json"):
-            store.save()
-        return read(path)
-
-    monkeypatch.setattr(Path, "read_bytes", reading)
-    assert set(Store(store.folder).manifest.sessions) == {"s1"}
+    with pytest.raises(StoreError, match="meanwhile"):
+        late.save()
     assert set(Store(store.folder).manifest.sessions) == {"s1", "s2"}
 
 
-@pytest.mark.parametrize("harm", [b"", b"{", b"[]", None])
-def test_a_commit_that_was_garbled_has_the_index_made_again(store: Store, harm: bytes | None) -> None:
-    taken_in(store, "000001-a", ["s1"])
-    taken_in(store, "000002-b", ["s2"])
-    first = min(store.folder.glob("manifest.*.*.json"))
-    if harm is not None:
-        first.write_bytes(harm)
-    else:
-        first.unlink()
-        first.mkdir()
+_KILLED = """
+import os, sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("PRAGMA cache_size = 1")
+database.execute("PRAGMA cache_spill = 1")
+database.execute("BEGIN IMMEDIATE")
+database.execute("UPDATE sessions SET shard = 'x' || hex(randomblob(2000))")
+os._exit(9)
+"""
+
+
+@pytest.mark.parametrize("mode", ["rw", "ro"])
+def test_a_commit_that_was_killed_is_undone_also_for_who_may_not_write(
+    store: Store, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken_in(store, "000001-a", [f"s{n}" for n in range(200)])
+    before = state(store)
+    subprocess.run([sys.executable, "-c", _KILLED, str(store.folder / index.INDEX_FILE)], check=False)
+    assert (store.folder / index.JOURNAL_FILE).stat().st_size > 1000
+    with monkeypatch.context() as patch:
+        patch.setattr(index, "MODE", mode)
+        seen = Store(store.folder)
+        assert state(seen) == before and seen.warnings == [] and seen.manifest.contexts() == {"product": 200}
+    assert (store.folder / index.JOURNAL_FILE).exists() == (mode == "ro")
+    taken_in(Store(store.folder, write=True), "000002-b", ["s1"])
+    assert len(Store(store.folder).manifest.sessions) == 200
+
+
+def test_the_journal_of_an_index_that_is_gone_is_not_played_into_another(store: Store) -> None:
+    taken_in(store, "000001-a", [f"s{n}" for n in range(200)])
+    subprocess.run([sys.executable, "-c", _KILLED, str(store.folder / index.INDEX_FILE)], check=False)
+    (store.folder / index.INDEX_FILE).unlink()
+    again = Store(store.folder, write=True)
+    assert len(again.manifest.sessions) == 200 and not (store.folder / index.JOURNAL_FILE).exists()
+    assert Store(store.folder).warnings == []
+
+
+@pytest.mark.parametrize("keep", [0, 50, 4096, -4096], ids=str)
+def test_an_index_that_was_cut_is_made_again(store: Store, keep: int) -> None:
+    taken_in(store, "000001-a", [f"s{n}" for n in range(50)])
+    path = store.folder / index.INDEX_FILE
+    path.write_bytes(path.read_bytes()[: keep or None] if keep else b"")
     again = Store(store.folder)
     assert "garbled" in again.warnings[0] or "empty" in again.warnings[0]
-    assert set(again.manifest.sessions) == {"s1", "s2"}
-    assert set(Store(store.folder, write=True).manifest.sessions) == {"s1", "s2"}
+    assert len(again.manifest.sessions) == 50 and again.manifest.contexts() == {"product": 50}
+    assert len(Store(store.folder, write=True).manifest.sessions) == 50
     assert Store(store.folder).warnings == []
+
+
+def test_a_full_disk_leaves_the_index_as_it_was(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken_in(store, "000001-a", ["s1"])
+    real = index._opened
+
+    @contextmanager
+    def full(path: Path) -> Iterator[sqlite3.Connection]:
+        with real(path) as database:
+            (pages,) = database.execute("PRAGMA page_count").fetchone()
+            database.execute(f"PRAGMA max_page_count = {pages}")
+            yield database
+
+    with monkeypatch.context() as patch, pytest.raises(StoreError, match=r"can't be written.*full"):
+        patch.setattr(index, "_opened", full)
+        taken_in(store, "000002-b", [f"s{n}" for n in range(500)])
+    assert set(Store(store.folder).manifest.sessions) == {"s1"}
+
+
+def test_only_its_owner_reads_the_index_and_its_journal(store: Store) -> None:
+    taken_in(store, "000001-a", [f"s{n}" for n in range(200)])
+    subprocess.run([sys.executable, "-c", _KILLED, str(store.folder / index.INDEX_FILE)], check=False)
+    modes = {path.name: oct(path.stat().st_mode & 0o777) for path in store.folder.glob("index*")}
+    assert modes == {index.INDEX_FILE: "0o600", index.JOURNAL_FILE: "0o600"}

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -27,6 +28,7 @@ from agentsignals.cli import main
 from agentsignals.errors import AgentSignalsError
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store, sidecars
+from agentsignals.store.index import INDEX_FILE
 from agentsignals.ui.server import Server
 from tests.golden import SAMPLES
 from tests.repositories.story import Story, block
@@ -94,6 +96,11 @@ def newer(path: Path) -> None:
     path.write_text(json.dumps({**held, "schema_version": 99}))
 
 
+def newer_index(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 99")
+
+
 def swap(one: Path, other: Path) -> None:
     between = one.with_name("between")
     one.rename(between)
@@ -127,19 +134,19 @@ HARMS: dict[str, tuple[Harm, str]] = {
     "the shards' folder unreadable": (lambda s: (s / "shards").chmod(0), "shards/"),
     "two shards swapped": (swapped, "shards/"),
     "a folder for a table": (lambda s: in_place(shard(s) / "turns.parquet", Path.mkdir), "turns.parquet"),
-    "a folder for the index": (lambda s: in_place(s / "manifest.json", Path.mkdir), "index"),
+    "a folder for the index": (lambda s: in_place(s / INDEX_FILE, Path.mkdir), "index"),
     "a folder for the list of parts": (lambda s: in_place(s / "parts.json", Path.mkdir), "parts.json"),
     "a file for a shard": (lambda s: in_place(shard(s), Path.touch), "shards/"),
     "a file for the shards' folder": (lambda s: in_place(s / "shards", Path.touch), "shards"),
     "a link to nothing for a table": (
         lambda s: in_place(shard(s) / "turns.parquet", lambda p: p.symlink_to("nowhere")), "turns.parquet"),
     "a link to itself for the index": (
-        lambda s: in_place(s / "manifest.json", lambda p: p.symlink_to(p)), "index"),
-    "the index garbled": (lambda s: garble(s / "manifest.json"), "index"),
-    "the index gone": (lambda s: (s / "manifest.json").unlink(), "index"),
-    "the index of another kind": (lambda s: (s / "manifest.json").write_text("[1, 2]"), "index"),
-    "the index of a newer program": (lambda s: newer(s / "manifest.json"), "newer agentsignals"),
-    "the index unreadable": (lambda s: (s / "manifest.json").chmod(0), "manifest.json"),
+        lambda s: in_place(s / INDEX_FILE, lambda p: p.symlink_to(p)), "index"),
+    "the index garbled": (lambda s: garble(s / INDEX_FILE), "index"),
+    "the index gone": (lambda s: (s / INDEX_FILE).unlink(), "index"),
+    "the index of another kind": (lambda s: (s / INDEX_FILE).write_text("[1, 2]"), "index"),
+    "the index of a newer program": (lambda s: newer_index(s / INDEX_FILE), "newer agentsignals"),
+    "the index unreadable": (lambda s: (s / INDEX_FILE).chmod(0), INDEX_FILE),
     "the list of parts garbled": (lambda s: garble(s / "parts.json"), "parts.json"),
     "the list of parts gone": (lambda s: (s / "parts.json").unlink(), "parts.json"),
     "the list of parts of a newer program": (lambda s: newer(s / "parts.json"), "newer agentsignals"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agentsignals.ingest import pipeline
 from agentsignals.model import Label
@@ -49,8 +50,8 @@ def test_labelling_again_replaces_one_labellers_labels_of_one_task(store: Store)
 def test_labels_survive_reading_the_traces_again(store: Store) -> None:
     session_id = sorted(store.manifest.sessions)[0]
     sidecars.write_labels(store.folder, "sentiment", "rules", [LabelRow(session_id, label(0, "NEUTRAL"))])
-    for file in store.manifest.files.values():
-        file.parser = -1  # as after an update of the parser
+    files = store.manifest.files
+    files.update({uri: replace(e, parser=-1) for uri, e in files.items()})  # as after an update of the parser
     store.manifest.code = ""
     store.save()
     pipeline.analyze([str(SAMPLES / "pi")], store.folder)

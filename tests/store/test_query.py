@@ -169,7 +169,7 @@ def _bytes(folder: Path) -> dict[str, str]:
 
 def _named(sql: str, folder: Path) -> str:
     shard = next((folder / "store" / "shards").glob("*/sessions.parquet"))
-    names = {"new": folder / "store/new", "index": folder / "store/manifest.json", "shard": shard, "folder": folder}
+    names = {"new": folder / "store/new", "index": folder / "store/index.sqlite", "shard": shard, "folder": folder}
     for name, path in {**names, "outside": folder / "outside.csv"}.items():
         sql = sql.replace(f"{{{name}}}", str(path))
     return sql

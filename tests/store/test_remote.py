@@ -195,7 +195,7 @@ def test_who_was_interrupted_while_fetching_goes_on(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(remote, "_fetch", three)
         Store(STORE)
-    assert not any(path.startswith("manifest") for path in fetched), "what names others comes last"
+    assert not any(path.startswith("index.") for path in fetched), "what names others comes last"
     assert len(prompts(STORE)) == 2 and Store(STORE).warnings == [] and Store(STORE).strays() == []
     assert not (Store(STORE).folder / "aside").exists()
 
@@ -249,7 +249,7 @@ def test_a_store_that_names_files_elsewhere_is_refused(path: str, bucket: Any, t
         ({"team/store/head": b"{"}, "garbled"),
         ({"team/store/head": b'{"schema_version": 2}'}, "newer agentsignals"),
         (
-            {"team/store/head": b'{"files": {"manifest.json": ["%s", 1, 1]}}' % (b"0" * 32)},
+            {"team/store/head": b'{"files": {"index.sqlite": ["%s", 1, 1]}}' % (b"0" * 32)},
             "can't be reached: NoSuchKey",
         ),
         ({"team/store/head": b'{"files": {"a": ["00", 1, 1]}}', "team/store/blobs/00": b"x"}, "holds something else"),

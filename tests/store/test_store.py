@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,14 +16,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agentsignals.errors import StoreError, UnknownSession
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Session
 from agentsignals.signals.catalog import measure
-from agentsignals.store import Store, parquet, shards, tables
-from agentsignals.store import index as manifest
-from agentsignals.store.index import ArtifactEntry, Manifest, SessionEntry, ShardEntry
+from agentsignals.store import Store, index, parquet, shards, tables
+from agentsignals.store.index import INDEX_FILE, ArtifactEntry, Manifest, SessionEntry, ShardEntry
 from agentsignals.store.parquet import signal_rows
 from agentsignals.store.query import rows
 from agentsignals.views.session import SessionView
@@ -100,6 +102,7 @@ def _entry(shard: str) -> SessionEntry:
 def test_a_unique_beginning_of_an_id_will_do(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", create=True)
     store.manifest.sessions.update({"abc1": _entry("x"), "abd2": _entry("x")})
+    store.save()
     assert store.resolve("abc") == "abc1"
     for wrong in ("ab", "z", ""):
         with pytest.raises(UnknownSession):
@@ -130,25 +133,20 @@ _ODD_ENTRIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("other", _ODD_ENTRIES.values(), ids=_ODD_ENTRIES)
-@pytest.mark.parametrize("uri", ["/data/a/0", "/0", "/data/\\\\a//\\xff.json"])
+@pytest.mark.parametrize("uri", ["/data/a/0", "/0", "/data/\\\\a//\\xff.json", "/data/'\"; DROP TABLE files"])
 def test_the_index_gives_back_each_file_as_it_was(tmp_path: Path, uri: str, other: dict[str, Any]) -> None:
     entries = {uri: _unclaimed(uri, **other), "/data/a/1": _unclaimed("/data/a/1")}
-    manifest.save(tmp_path, Manifest(files=dict(entries)))
-    loaded, lost = manifest.load(tmp_path)
+    made = Manifest()
+    made.files.update(entries)
+    made.create(tmp_path)
+    loaded, lost = index.load(tmp_path)
     assert loaded is not None and not lost
-    assert loaded.files == entries
-    loaded.files[uri].shard = loaded.files["/data/a/1"].shard = "two"
-    manifest.save(tmp_path, loaded)
-    again, _ = manifest.load(tmp_path)
-    assert again is not None and again.files == loaded.files
-
-
-def test_a_file_that_no_format_claims_takes_little_of_the_index(tmp_path: Path) -> None:
-    sizes = []
-    for n in (100, 1_100):
-        manifest.save(tmp_path, Manifest(files={(u := f"/data/some/folder/{i}.json"): _unclaimed(u) for i in range(n)}))
-        sizes.append((tmp_path / manifest.INDEX_FILE).stat().st_size)
-    assert (sizes[1] - sizes[0]) / 1_000 < 60
+    assert loaded.files[uri] == entries[uri] and loaded.files == entries
+    moved = {key: replace(entry, shard="two") for key, entry in entries.items()}
+    loaded.files.update(moved)
+    loaded.commit()
+    again, _ = index.load(tmp_path)
+    assert again is not None and again.files == loaded.files == moved
 
 
 def test_a_cut_index_is_made_again(tmp_path: Path) -> None:
@@ -160,27 +158,37 @@ def test_a_cut_index_is_made_again(tmp_path: Path) -> None:
         [Artifact(artifact_id="a1", source="s", path="p", format="claude-code", sha256="", bytes=1)],
     )
     store.add_shard("one", ShardEntry(tables=parts), {"s1": _entry("one")}, {})
-    (store.folder / "manifest.json").write_bytes(b'{"schema_version":1,"sha')
+    (store.folder / INDEX_FILE).write_bytes(b'{"schema_version":1,"sha')
     assert set(Store(tmp_path / "s").manifest.sessions) == {"s1"}
 
 
 def test_an_index_of_an_older_schema_is_made_again(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", create=True)
     (store.folder / "shards" / "x").mkdir()
-    (store.folder / "manifest.json").write_bytes(msgspec.json.encode(Manifest(schema_version=1, history_of="x")))
+    store.manifest.history_of = "x"
+    store.save()
+    _set_version(store.folder, 1)
     again = Store(tmp_path / "s")
     assert again.manifest.history_of == ""
     assert "version 1" in again.warnings[0]
 
 
-@pytest.mark.parametrize("index", [b'{"schema_version":99}', b'{"schema_version":99,"shards":[1]}'])
-def test_an_index_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path, index: bytes) -> None:
+def _set_version(folder: Path, version: int) -> None:
+    with closing(sqlite3.connect(folder / INDEX_FILE)) as database:
+        database.execute(f"PRAGMA user_version = {version}")
+
+
+@pytest.mark.parametrize("harm", ["", "DROP TABLE state", "ALTER TABLE files RENAME TO others"])
+def test_an_index_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path, harm: str) -> None:
     store = Store(tmp_path / "s", create=True)
-    (store.folder / "manifest.json").write_bytes(index)
+    _set_version(store.folder, 99)
+    with closing(sqlite3.connect(store.folder / INDEX_FILE)) as database:
+        database.execute(harm or "SELECT 1")
+    left = (store.folder / INDEX_FILE).read_bytes()
     for opening in (Store, pipeline.measure, partial(pipeline.ingest, [str(SAMPLES / "pi")])):
         with pytest.raises(StoreError, match=r"newer.*version 99"):
             opening(tmp_path / "s")  # type: ignore[operator]  # three ways in
-    assert (store.folder / "manifest.json").read_bytes() == index
+    assert (store.folder / INDEX_FILE).read_bytes() == left
 
 
 def test_a_shard_of_an_older_program_has_null_in_the_columns_it_lacks(tmp_path: Path) -> None:
@@ -195,7 +203,7 @@ def test_a_shard_of_an_older_program_has_null_in_the_columns_it_lacks(tmp_path: 
     asked = "SELECT name, purpose, argument_roles, conventions FROM tool_calls JOIN sessions USING (session_id)"
     assert rows(store, asked)[1] == [("Bash", None, None, None)]
     assert store.session("s1").conventions == []
-    (store.folder / "manifest.json").unlink()
+    (store.folder / INDEX_FILE).unlink()
     made_again = Store(store.folder).manifest.sessions["s1"]
     assert (made_again.n_turns, made_again.n_prompts, made_again.visible_output_tokens) == (1, None, None)
 

@@ -156,10 +156,11 @@ def _store(folder: str | None) -> list[Check]:
         return [Check("store", status, problem.message, problem.hint)]
     manifest = store.manifest
     skipped: dict[str, int] = {}
-    for entry in manifest.files.values():
-        if entry.shard:
-            for reason, n in entry.skipped.items():
-                skipped[reason] = skipped.get(reason, 0) + n
+    kinds = manifest.kinds()
+    for kind in kinds:
+        if kind.is_trace:
+            for reason, n in kind.skipped.items():
+                skipped[reason] = skipped.get(reason, 0) + n * kind.files
     status = "problem" if store.warnings else "ok"
     rows = [Check("store", status, f"{place}: {len(manifest.sessions):,} sessions in {len(manifest.shards):,} shards")]
     rows += [_privacy(place), *(Check("damaged", "problem", line, MEND) for line in store.warnings)]
@@ -172,11 +173,10 @@ def _store(folder: str | None) -> list[Check]:
     for reason, n in sorted(skipped.items(), key=lambda p: -p[1]):
         rows.append(Check("skipped", "problem", f"{n:,} {reason}", SKIP_ADVICE.get(reason, "")))
     rows += [
-        Check("new fields", "problem", drift_line(unknown), NEW_FIELDS)
-        for unknown in unknown_fields_by_version(manifest.files.values())
+        Check("new fields", "problem", drift_line(unknown), NEW_FIELDS) for unknown in unknown_fields_by_version(kinds)
     ]
     errors = {w for shard in manifest.shards.values() for w in shard.internal_errors}
-    for what in sorted(errors | {f"{uri}: {entry.error}" for uri, entry in manifest.files.items() if entry.error}):
+    for what in sorted(errors | {f"{uri}: {error}" for uri, error in manifest.file_errors()}):
         rows.append(Check("internal error", "problem", what, "a defect of this program: please report it"))
     return rows + _attempts(store)
 
@@ -213,7 +213,7 @@ def _repaired(folder: str | None) -> list[Check]:
 
 def _attempts(store: Store) -> list[Check]:
     """Check that the conversations of eval runs were collected (Agent Signals, telemetry gap)."""
-    if not any(entry.context == "eval" for entry in store.manifest.sessions.values()):
+    if "eval" not in store.manifest.contexts():
         return []
     query = "SELECT count(*), count(*) FILTER (WHERE NOT has_transcript) FROM attempts"
     try:

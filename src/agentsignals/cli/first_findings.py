@@ -26,7 +26,7 @@ def findings_of(store: Store, jobs: int | None = None) -> Findings:
     """Return the findings of the store. Where they are cached, or a few files changed since, nothing that computes is
     loaded; too few sessions are not computed. `jobs`: with more than one, a background process computes half."""
     context = main_context(store.manifest)
-    n = sum(entry.context == context for entry in store.manifest.sessions.values())
+    n = store.manifest.contexts().get(context, 0)
     made = too_few_sessions(n, context) or decode_findings(findings_cache.read(store, context))
     if made is not None:
         return made

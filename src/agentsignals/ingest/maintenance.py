@@ -45,7 +45,8 @@ def repair(folder: Path | str | None) -> Repaired:
             held.distrust({d.key for d in store.damage if d.key})
         # Sources elsewhere than on this machine that damaged shards were read from.
         broken = {d.shard for d in store.damage if d.shard}
-        specs = sorted({e.spec for e in store.manifest.files.values() if e.shard in broken and e.source != "local"})
+        files = store.manifest.files.where("shard", broken).values()
+        specs = sorted({e.spec for e in files if e.source != "local"})
     if any(d.shard for d in store.damage):
         for wanted in [[], *([spec] for spec in specs)]:
             try:
@@ -60,10 +61,10 @@ def repair(folder: Path | str | None) -> Repaired:
         # Remove shards from the store that can't be restored; their remains are set aside.
         manifest = store.manifest
         for name in sorted({d.shard for d in store.damage if d.shard and d.table != "signals"}):
-            sessions = sorted(s for s, e in manifest.sessions.items() if e.shard == name)
+            sessions = sorted(manifest.sessions.where("shard", [name]))
             for session_id in sessions:
                 del manifest.sessions[session_id]
-            for uri in [u for u, e in manifest.files.items() if e.shard == name]:
+            for uri in manifest.files.where("shard", [name]):
                 del manifest.files[uri]
             del manifest.shards[name]
             manifest.history_of = ""
@@ -130,14 +131,13 @@ def forget(
             wanted |= sessions_only_in(manifest, deleted_files(local_files(manifest)))
         if not wanted:
             return Forgotten(sessions=[])
-        left = {entry.group for session_id, entry in manifest.sessions.items() if session_id not in wanted}
-        groups = {manifest.sessions[session_id].group for session_id in wanted} - left
-        uris = {uri for uri, entry in manifest.files.items() if entry.shard and entry.group in groups}
+        groups = {entry.group for entry in manifest.sessions.known(wanted).values()}
+        together = manifest.sessions.where("group", groups)
+        groups -= {entry.group for session_id, entry in together.items() if session_id not in wanted}
+        uris = {uri for uri, entry in manifest.files.where("group", groups).items() if entry.shard}
         local = uris & local_files(manifest)
         there = sorted(local - deleted_files(local))
         store.drop(wanted, uris)
-        for uri in uris:
-            del manifest.files[uri]
         manifest.code = manifest.history_of = ""
         store.save()
         sidecars.forget_labels(store.folder, wanted)

@@ -21,7 +21,7 @@ from agentsignals.errors import FormatError, SourceError
 from agentsignals.formats import Input, format_named, homes, identify, unread_homes
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import plan as planning
-from agentsignals.ingest.plan import READ_AGAIN, UnknownFields, is_current, shard_name, unknown_fields_by_version
+from agentsignals.ingest.plan import READ_AGAIN, UnknownFields, parser_version, shard_name, unknown_fields_by_version
 from agentsignals.ingest.plan import versions_by_format as versions
 from agentsignals.model import Artifact, Session
 from agentsignals.model.registry import has_foreign_units
@@ -31,10 +31,11 @@ from agentsignals.sources.local import deleted_files, existing_paths, found_home
 from agentsignals.store import Store, disk, resolve_folder, sidecars
 from agentsignals.store.index import (
     ArtifactEntry,
+    FileKind,
     Manifest,
+    Totals,
+    among_files,
     code_stamp,
-    intern_texts,
-    local_files,
     sessions_only_in,
 )
 
@@ -63,29 +64,27 @@ class UnreadFiles(Struct, kw_only=True):
     """Agent in whose folder they are, where an agent was named."""
 
 
-def unread_files(store: Store, uris: set[str]) -> list[UnreadFiles]:
-    """Group the files of a run that no format reads: known kinds first, then by number of files."""
-    left = {uri: e for uri, e in store.manifest.files.items() if e.format is None and e.shard and uri in uris}
-    if not left:
-        return []
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for uri, e in left.items():
-        whose = e.spec if os.sep not in e.spec and e.spec in homes() else ""  # which loads what a path needs not
-        for reason in e.skipped:
-            groups.setdefault((reason, e.note, whose), []).append(uri)
-    made = [
-        UnreadFiles(
-            reason=reason,
-            what=what,
-            files=len(members),
-            bytes=sum(left[uri].bytes for uri in members),
-            example=min(members),
-            agent=agent,
-        )
-        for (reason, what, agent), members in groups.items()
-    ]
+def unread_files(kinds: list[FileKind]) -> list[UnreadFiles]:
+    """Group the files that no format reads: known kinds first, then by number of files."""
+    groups: dict[tuple[str, str, str], UnreadFiles] = {}
+    for kind in kinds:
+        if kind.format is not None or not kind.is_trace:
+            continue
+        spec = kind.spec
+        whose = spec if os.sep not in spec and spec in homes() else ""  # which loads what a path needs not
+        for reason in kind.skipped:
+            one = groups.setdefault(
+                (reason, kind.note, whose),
+                UnreadFiles(reason=reason, what=kind.note, files=0, bytes=0, example=kind.example, agent=whose),
+            )
+            one.files, one.bytes, one.example = (
+                one.files + kind.files,
+                one.bytes + kind.bytes,
+                min(one.example, kind.example),
+            )
     return sorted(
-        made, key=lambda u: (u.reason == "unrecognised" and not u.agent, -u.files, u.reason, u.what, u.example)
+        groups.values(),
+        key=lambda u: (u.reason == "unrecognised" and not u.agent, -u.files, u.reason, u.what, u.example),
     )[:MOST]
 
 
@@ -148,59 +147,37 @@ class Summary(Struct, kw_only=True):
 
 def summarize(store: Store, uris: set[str]) -> Summary:
     """Add up what the index says of these files and their sessions."""
-    summary = Summary(store=storable_text(str(store.folder)))
-    files = store.manifest.files
-    entries = [entry for uri, entry in files.items() if uri in uris]  # as they lie in memory: half the time
-    read = [entry for entry in entries if entry.shard]
-    groups = {entry.group for entry in read}
-    summary.other_files, summary.artifacts = len(entries) - len(read), len(read)
-    contents = [entry.key for entry in read if entry.stamp is None and entry.key]
-    summary.repeated = len(contents) - len(set(contents))
-    summary.formats = dict(Counter([entry.format for entry in read if entry.format]))
-    skipped: Counter[str] = Counter()
-    for entry in read:
-        if entry.skipped:
-            skipped.update(entry.skipped)
-    summary.skipped = dict(skipped)
-    summary.unread = unread_files(store, uris)
+    summary, manifest = Summary(store=storable_text(str(store.folder))), store.manifest
+    paths = manifest.paths()
+    among = among_files(uris, paths)
+    kinds = manifest.kinds(among)
+    read = [kind for kind in kinds if kind.is_trace]
+    summary.artifacts = sum(kind.files for kind in read)
+    summary.other_files = sum(kind.files for kind in kinds) - summary.artifacts
+    summary.repeated = manifest.repeated(among)
+    formats, skipped = Counter[str](), Counter[str]()
+    for kind in read:
+        if kind.format is not None:
+            formats[kind.format] += kind.files
+        for reason, n in kind.skipped.items():
+            skipped[reason] += n * kind.files
+    summary.formats, summary.skipped = dict(formats), dict(skipped)
+    summary.unread = unread_files(kinds)
     summary.versions, summary.unknown_fields = versions(read), unknown_fields_by_version(read)
-    if any(entry.error for entry in read):
-        summary.internal_errors = {
-            f"{uri}: {e.error}": 1 for uri, e in files.items() if e.error and e.shard and uri in uris
-        }
-    sessions = [session for session in store.manifest.sessions.values() if session.group in groups]
-    summary.sessions = len(sessions)
-    summary.attempts = len([s for s in sessions if s.context == "eval"])
-    summary.prompts = sum([s.n_prompts or 0 for s in sessions])
-    summary.tool_calls = sum([s.n_tool_calls or 0 for s in sessions])
-    summary.edits = sum([s.n_edits or 0 for s in sessions])
-    summary.input_tokens = sum([s.input_tokens or 0 for s in sessions])
-    summary.output_tokens = sum([s.output_tokens or 0 for s in sessions])
-    summary.cache_read_tokens = sum([s.cache_read_tokens or 0 for s in sessions])
-    summary.cache_write_tokens = sum([s.cache_write_tokens or 0 for s in sessions])
-    visible = [s.visible_output_tokens for s in sessions if s.visible_output_tokens is not None]
-    summary.lower_bounds, summary.visible_output_tokens = len(visible), sum(visible)
-    costs = [s.cost_usd for s in sessions if s.cost_usd is not None]
-    summary.unpriced_sessions, summary.cost_usd = len(sessions) - len(costs), sum(costs, 0.0)
-    idle = [s for s in sessions if s.context == "product" and s.n_turns == 0 and s.n_tool_calls == 0]
-    silent = Counter(s.group for s in idle if not (s.input_tokens or s.output_tokens))
-    formats: dict[str, set[str]] = {}
-    for entry in [entry for entry in read if entry.format and entry.group in silent]:
-        formats.setdefault(entry.group, set()).add(entry.format or "")
-    for group, names in formats.items():
+    summary.internal_errors = {f"{uri}: {error}": 1 for uri, error in manifest.file_errors(among)}
+    totals = manifest.totals(among)
+    for name in Totals.__struct_fields__:
+        setattr(summary, name, getattr(totals, name))
+    for n, names in manifest.silent_groups(among):
         name = max(names, key=lambda name: ((named := format_named(name)) is not None and named.is_own, name))
-        summary.silent_sessions[name] = summary.silent_sessions.get(name, 0) + silent[group]
+        summary.silent_sessions[name] = summary.silent_sessions.get(name, 0) + n
     for shard in store.manifest.shards.values():
         for what, n in shard.internal_errors.items():
             summary.internal_errors[what] = summary.internal_errors.get(what, 0) + n
-    deleted = deleted_files(local_files(store.manifest) - uris)
+    deleted = deleted_files({uri for uri, is_local in paths.items() if is_local} - uris)
     summary.stored_sessions, summary.deleted_files = len(store.manifest.sessions), len(deleted)
     summary.deleted_sessions = len(sessions_only_in(store.manifest, deleted)) if deleted else 0
     return summary
-
-
-_MOST_COMMITS = 16
-"""Commits beside the index before it is written whole again: a run over one shard adds two."""
 
 
 class Progress(Protocol):
@@ -267,7 +244,7 @@ def ingest_into(  # noqa: PLR0913  (each is a choice of the person at the comman
     with disk.locked(resolve_folder(store_folder, create=True), wait_s=wait_s, waiting=_waiting(progress)):
         store = Store(store_folder, write=True)
         broken = _to_read_again(store)
-        missing = {s for s, e in store.manifest.sessions.items() if e.shard in broken}
+        missing = set(store.manifest.sessions.where("shard", broken))
         same_code = store.manifest.code == code_stamp()
         _choose(store, embedder)
         tick = partial(progress, "looking", total=None)
@@ -283,7 +260,7 @@ def ingest_into(  # noqa: PLR0913  (each is a choice of the person at the comman
         _finish(store, plan.other_files, is_much)
     summary = summarize(store, set(plan.seen))
     broken = _to_read_again(store)
-    lost = {s for s, e in store.manifest.sessions.items() if e.shard in broken}
+    lost = set(store.manifest.sessions.where("shard", broken))
     summary.restored_sessions, summary.lost_sessions = len(missing - lost), sorted(lost)
     summary.parsed = parsed
     summary.unchanged = plan.unchanged
@@ -361,7 +338,6 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
     measurable = set(shards) - _to_read_again(store)
     without_values = {d.shard for d in store.damage if d.table == "signals"}
     stale = measurable & (_stale(store) | without_values)
-    intern_texts(store.manifest)
     renewed: set[str] = set()
     others: Counter[str] = Counter()
     sessions = 0
@@ -436,8 +412,6 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
         from agentsignals.ingest.shard import ShardTask, read_shard, signal_versions, split_task  # noqa: PLC0415
         from agentsignals.store.shards import compact  # noqa: PLC0415
 
-    if len(plan.shards) > 1:
-        intern_texts(store.manifest)
     chosen = store.manifest.embedder
     by = NONE if is_model(chosen) else chosen  # a model is loaded once, later
     store.manifest.run += 1
@@ -501,12 +475,14 @@ def _finish(store: Store, other_files: dict[str, ArtifactEntry], is_much: bool) 
     """Compute the values across sessions when any session changed, and write the index. `is_much`: more than one shard
     changed."""
     manifest = store.manifest
-    entries = manifest.files
-    new_files = {u: e for u, e in other_files.items() if entries.get(u) != e}
-    entries.update(new_files)
-    if store.manifest.code and any(e.parser == READ_AGAIN for e in entries.values()):
-        store.manifest.code = ""  # so that the next run looks at each file's own entry, which says to read it again
-        store.save()
+    known = manifest.files.known(other_files)
+    new_files = {u: e for u, e in other_files.items() if known.get(u) != e}
+    manifest.files.update(new_files)
+    if new_files:
+        store.commit()
+    if manifest.code and any(parser == READ_AGAIN for _, parser in manifest.parsers()):
+        manifest.code = ""  # so that the next run looks at each file's own entry, which says to read it again
+        store.commit()
     if store.manifest.shards and not store.manifest.history_of:
         from agentsignals.ingest import corpus_signals  # noqa: PLC0415  (only when something changed)
         from agentsignals.ingest.engine.local import in_background  # noqa: PLC0415
@@ -518,17 +494,13 @@ def _finish(store: Store, other_files: dict[str, ArtifactEntry], is_much: bool) 
         is_told = store.manifest.code == code_stamp()  # by the run before: what this one read is of this code, too
         if not is_told and not store.damage and _is_of_this_code(store) and not _stale(store):
             store.manifest.code = code_stamp()  # nothing is left to measure: the index is not opened again for it
-        if is_much or new_files or not is_told or manifest.commits >= _MOST_COMMITS:
-            store.save()
-        else:
-            store.commit()
+        store.commit()
         release_memory()
-    elif new_files:
-        store.save()
 
 
 def _is_of_this_code(store: Store) -> bool:
-    return all(is_current(e) for e in store.manifest.files.values()) and not has_foreign_units(tuple(sys.path))
+    current = all(parser == parser_version(name) for name, parser in store.manifest.parsers())
+    return current and not has_foreign_units(tuple(sys.path))
 
 
 # Homes of agents

@@ -11,7 +11,7 @@ import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -39,7 +39,7 @@ from agentsignals.model import Session
 from agentsignals.sources import RawFile, Unreadable, dataset_name, error_text, open_source, path_of, read, uri_of
 from agentsignals.sources.contents import max_unpacked_bytes, nonblocking
 from agentsignals.sources.databases import MAGIC as DATABASES_MAGIC
-from agentsignals.store.index import ArtifactEntry, Manifest
+from agentsignals.store.index import ArtifactEntry, FileKind, FileStamp, Manifest
 
 # Files and groups
 
@@ -116,7 +116,7 @@ def shard_name(groups: list[FileGroup], run: int) -> str:
     return f"{run:06d}-{hashlib.blake2b(sources.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
 
 
-def is_current(entry: ArtifactEntry) -> bool:
+def is_current(entry: FileStamp) -> bool:
     """Return True when a file would be read the same way today."""
     return entry.parser == parser_version(entry.format)
 
@@ -212,8 +212,8 @@ class TrialFolders:
         self._manifest = manifest
         self._fresh = looked_at
         new = set(_marked((k for m in members for k in m.keys), _ROOT))
-        others = (e.keys for uri, e in manifest.files.items() if uri not in self._fresh)
-        old_keys = [k for keys in others for k in keys if k.startswith((_ROOT, _GATHERS))]
+        others = manifest.keys_with_prefix(_ROOT, _GATHERS)
+        old_keys = [key for uri, keys in others.items() if uri not in self._fresh for key in keys]
         old = set(_marked(old_keys, _ROOT))
         self._roots = new | old
         self._new = new - old
@@ -265,8 +265,8 @@ def add_lent_files(groups: list[FileGroup], pool: dict[str, RecognisedArtifact],
     """Add lent files to the groups of trials. A lender is accounted for in a group of its own."""
     lenders: dict[str, list[RecognisedArtifact]] = {}
     everywhere: dict[str, list[RecognisedArtifact]] = {}
-    lending = {uri for uri, e in manifest.files.items() for k in e.keys if k.startswith((_LENDS, _EVERYWHERE))}
-    others = (artifact_of(uri, e) for uri, e in manifest.files.items() if uri in lending and uri not in pool)
+    lending = manifest.keys_with_prefix(_LENDS, _EVERYWHERE)
+    others = (artifact_of(uri, e) for uri, e in manifest.files.known(lending).items() if uri not in pool)
     for member in (*pool.values(), *others):
         for folder in _marked(member.keys, _LENDS):
             lenders.setdefault(folder, []).append(member)
@@ -300,11 +300,10 @@ def lenders_to_new_trials(members: Iterable[RecognisedArtifact], manifest: Manif
     """Return the lenders in the store when trials with a name are new: files of their own may now tell what only a
     summary told."""
     new = {k for m in members for k in m.keys if k.startswith(_RUN)}
-    if not new or not new.difference(k for e in manifest.files.values() for k in e.keys):
+    if not new - manifest.files_with_keys(new).keys():
         return []
-    fresh = {m.file.uri for m in members}
-    lending = (u for u, e in manifest.files.items() if u not in fresh and any(_marked(e.keys, _LENDS)))
-    return [artifact_of(uri, manifest.files[uri]) for uri in lending]
+    lending = manifest.keys_with_prefix(_LENDS).keys() - {m.file.uri for m in members}
+    return [artifact_of(uri, entry) for uri, entry in sorted(manifest.files.known(lending).items())]
 
 
 def _without_companion(member: RecognisedArtifact, alone: bool) -> RecognisedArtifact:
@@ -393,7 +392,7 @@ _TWIN = "twin:"
 
 
 def recognise(
-    changed: list[RawFile], force: str | None, before: dict[str, ArtifactEntry]
+    changed: list[RawFile], force: str | None, before: Mapping[str, ArtifactEntry]
 ) -> Iterator[RecognisedArtifact]:
     """Recognise files by their beginning. `before`: entries of files that this very code recognised earlier."""
     for source in dict.fromkeys(f.source for f in changed):
@@ -535,13 +534,14 @@ def make_plan(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
     """
     plan = Plan()
     # Groups to read again although their files are unchanged: to remove a session, or to restore it.
-    again = {e.group for i, e in manifest.sessions.items() if i in exclude} if exclude else set()
+    again = {e.group for e in manifest.sessions.known(exclude).values()} if exclude else set()
     if broken:
-        again |= {e.group for e in manifest.files.values() if e.shard in broken}
+        again |= {e.group for e in manifest.files.where("shard", broken).values()}
     members: list[RecognisedArtifact] = []
     changed: dict[str, RawFile] = {}
     looked_at: set[str] = set()
     before = manifest.files if same_code and force is None else {}
+    stamps = manifest.stamps()
 
     def take_changed() -> None:
         for member in recognise(list(changed.values()), force, before):
@@ -562,7 +562,7 @@ def make_plan(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
                     file=file, format=None, keys=keys, reason=listed.reason, detail=listed.detail
                 )
                 _take(unreadable, manifest, plan, members)
-            elif _unchanged(listed, manifest.files.get(listed.uri), force, same_code, again):
+            elif _unchanged(listed, stamps.get(listed.uri), force, same_code, again):
                 plan.unchanged += 1
             elif listed.uri not in looked_at:
                 changed[listed.uri] = listed
@@ -603,16 +603,18 @@ def regroup(manifest: Manifest, late_keys: set[str], shard_bytes: int = SHARD_BY
     names = {_name_and_side(key)[0] for key in late_keys}
     sides: dict[str, set[str]] = {}
     by_name: dict[str, dict[str, list[str]]] = {}
-    for uri, entry in manifest.files.items() if names else ():
-        for name, side in map(_name_and_side, entry.keys):
-            if name in names:
-                sides.setdefault(name, set()).add(side)
-                by_name.setdefault(name, {}).setdefault(entry.group, []).append(uri)
+    keyed = manifest.files_with_keys(side + name for name in names for side in ("", ASKS, ANSWERS))
+    entries = manifest.files.known(uri for uris in keyed.values() for uri in uris)
+    for key, uris in keyed.items():
+        name, side = _name_and_side(key)
+        sides.setdefault(name, set()).add(side)
+        for uri in uris:
+            by_name.setdefault(name, {}).setdefault(entries[uri].group, []).append(uri)
     members: dict[str, RecognisedArtifact] = {}
     for name, by_group in by_name.items():
         if len(by_group) > 1 and len(sides[name] - {""}) != 1:
             for uri in (uri for uris in by_group.values() for uri in uris):
-                member = members.get(uri) or artifact_of(uri, manifest.files[uri])
+                member = members.get(uri) or artifact_of(uri, entries[uri])
                 members[uri] = replace(member, keys=(*member.keys, name))
     return list(_packed(_grouped([members[uri] for uri in sorted(members)], manifest), shard_bytes))
 
@@ -633,8 +635,8 @@ def worker_count(planned: list[list[FileGroup]], jobs: int) -> int:
 
 def _new(members: list[RecognisedArtifact], manifest: Manifest, broken: frozenset[str]) -> list[RecognisedArtifact]:
     """Leave out files that are as unreadable as last time, and whose rows still say so."""
-    entries = manifest.files
-    before = {u: e for m in members if (e := entries.get(u := m.file.uri)) is not None and e.shard not in broken}
+    known = manifest.files.known(m.file.uri for m in members if not m.format)
+    before = {uri: e for uri, e in known.items() if e.shard not in broken}
 
     def is_same(m: RecognisedArtifact, e: ArtifactEntry) -> bool:
         return e.skipped == {m.reason: 1} and (bool(e.error) or e.note == m.detail)
@@ -642,7 +644,7 @@ def _new(members: list[RecognisedArtifact], manifest: Manifest, broken: frozense
     return [m for m in members if m.format or m.file.uri not in before or not is_same(m, before[m.file.uri])]
 
 
-def _unchanged(file: RawFile, entry: ArtifactEntry | None, force: str | None, same_code: bool, again: set[str]) -> bool:
+def _unchanged(file: RawFile, entry: FileStamp | None, force: str | None, same_code: bool, again: set[str]) -> bool:
     """True where a file is as it was read. The size of an item in a container is a guess; its key or stamp counts."""
     if (
         entry is None
@@ -659,8 +661,8 @@ def _unchanged(file: RawFile, entry: ArtifactEntry | None, force: str | None, sa
 
 def _held_by(broken: frozenset[str], manifest: Manifest, seen: set[str]) -> Iterator[RawFile]:
     """Files of these shards that are on this machine and were not `seen`, as they are now."""
-    for uri, e in manifest.files.items():
-        if e.shard in broken and e.source == "local" and uri not in seen:
+    for uri, e in manifest.files.where("shard", broken).items():
+        if e.source == "local" and uri not in seen:
             try:
                 now = Path(path_of(uri)).stat()
             except OSError:  # gone, as agents' files go: what was read from it stays lost, and is told
@@ -676,20 +678,14 @@ def _grouped(members: list[RecognisedArtifact], manifest: Manifest) -> list[File
     fresh = {m.file.uri: m for m in members}
     members = [*members, *lenders_to_new_trials(members, manifest)]
     pool = {m.file.uri: m for m in members}
-    by_key: dict[str, list[str]] = {}
-    others = {uri: entry for uri, entry in manifest.files.items() if uri not in fresh}
-    known_by = {key for m in members for key in m.keys}
-    if any(not known_by.isdisjoint(entry.keys) for entry in others.values()):  # else each is what it is by itself
-        for uri, entry in others.items():
-            for key in entry.keys:
-                by_key.setdefault(key, []).append(uri)
-    queue = list(members)
-    while queue:
-        for key in queue.pop().keys:
-            for uri in by_key.pop(key, ()):
-                if uri not in pool:
-                    pool[uri] = artifact_of(uri, manifest.files[uri])
-                    queue.append(pool[uri])
+    asked: set[str] = set()
+    keys = {key for m in members for key in m.keys}
+    while keys:
+        asked |= keys
+        related = {uri for uris in manifest.files_with_keys(keys).values() for uri in uris} - pool.keys()
+        joined = {uri: artifact_of(uri, entry) for uri, entry in manifest.files.known(related).items()}
+        pool |= joined
+        keys = {key for m in joined.values() for key in m.keys} - asked
     groups = []
     for group in _joined(pool):
         local = [m for m in group if m.file.source == "local" and m.file.uri not in fresh]
@@ -757,26 +753,29 @@ class UnknownFields(Struct, kw_only=True):
     """Names in order, at most 20."""
 
 
-def unknown_fields_by_version(entries: Iterable[ArtifactEntry]) -> list[UnknownFields]:
+def unknown_fields_by_version(kinds: Iterable[FileKind]) -> list[UnknownFields]:
     """Return the unknown fields of these files by format and version, most files first."""
     files: Counter[tuple[str, str]] = Counter()
     fields: dict[tuple[str, str], set[str]] = {}
-    for e in entries:
-        if e.unknown_fields and e.format is not None:
-            files[e.format, e.version] += 1
-            fields.setdefault((e.format, e.version), set()).update(e.unknown_fields)
+    for kind in kinds:
+        if kind.unknown_fields and kind.format is not None:
+            files[kind.format, kind.version] += kind.files
+            fields.setdefault((kind.format, kind.version), set()).update(kind.unknown_fields)
     return [
         UnknownFields(format=name, version=version, files=n, fields=sorted(fields[name, version])[:MOST])
         for (name, version), n in sorted(files.items(), key=lambda pair: (-pair[1], pair[0]))
     ]
 
 
-def versions_by_format(entries: Iterable[ArtifactEntry]) -> dict[str, dict[str, int]]:
+def versions_by_format(kinds: Iterable[FileKind]) -> dict[str, dict[str, int]]:
     """Count files by format and version, in order of both."""
-    met = Counter((e.format, e.version) for e in entries if e.version and e.format is not None)
+    met: Counter[tuple[str, str]] = Counter()
+    for kind in kinds:
+        if kind.version and kind.format is not None:
+            met[kind.format, kind.version] += kind.files
     by_format: dict[str, dict[str, int]] = {}
-    for name, version in sorted(met, key=lambda pair: (pair[0] or "", version_sort_key(pair[1]))):
-        by_format.setdefault(name or "", {})[version] = met[name, version]
+    for name, version in sorted(met, key=lambda pair: (pair[0], version_sort_key(pair[1]))):
+        by_format.setdefault(name, {})[version] = met[name, version]
     return by_format
 
 

@@ -6,12 +6,13 @@ import hashlib
 import os
 import shutil
 import time
-from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from agentsignals import private_files
 from agentsignals.errors import StoreError, UnknownSession
@@ -21,11 +22,9 @@ from agentsignals.store.index import (
     RETIRED,
     SHARDS_FOLDER,
     ArtifactEntry,
-    Commit,
     Manifest,
     SessionEntry,
     ShardEntry,
-    intern_texts,
 )
 from agentsignals.store.sidecars import Damage, SidecarList
 
@@ -34,79 +33,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from agentsignals.model import Session
-
-
-class ShardIndex:
-    """Sessions and files of each shard, and sessions of each group, so that a commit need not search the index. The
-    manifest is changed through this alone; `change` is the part not written yet."""
-
-    def __init__(self, manifest: Manifest) -> None:
-        self._manifest = manifest
-        self._sessions: dict[str, set[str]] = defaultdict(set)
-        self._files: dict[str, set[str]] = defaultdict(set)
-        self._groups: dict[str, set[str]] = defaultdict(set)
-        self.change = Commit()
-        self._note(manifest.sessions, manifest.files)
-
-    def sessions_of(self, shard: str) -> set[str]:
-        """Return the sessions of a shard."""
-        return self._sessions[shard]
-
-    def files_of(self, shard: str) -> set[str]:
-        """Return the files whose rows a shard holds."""
-        return self._files[shard]
-
-    def sessions_in_groups(self, groups: set[str]) -> set[str]:
-        """Return the sessions of these groups."""
-        return {session_id for group in groups for session_id in self._groups[group]}
-
-    def add(
-        self, name: str, entry: ShardEntry, sessions: dict[str, SessionEntry], files: dict[str, ArtifactEntry]
-    ) -> None:
-        """Add a shard. No other shard may hold its sessions and files any more."""
-        intern_texts(Commit(sessions=sessions, files=files))
-        for held in (self._manifest, self.change):
-            held.shards[name] = entry
-            held.sessions.update(sessions)
-            held.files.update(files)
-        self._note(sessions, files)
-
-    def drop(self, shard: str, sessions: set[str], files: set[str]) -> None:
-        """Remove sessions and files from a shard. The new shard of the files is set by whoever takes them."""
-        for session_id in sessions:
-            self._groups[self._manifest.sessions.pop(session_id).group].discard(session_id)
-            self.change.sessions.pop(session_id, None)
-        self.change.gone_sessions += sessions
-        self._sessions[shard] -= sessions
-        self._files[shard] -= files
-
-    def remove(self, shard: str) -> None:
-        """Remove a shard that is empty."""
-        self._manifest.shards.pop(shard)
-        self.change.shards.pop(shard, None)
-        self.change.gone_shards.append(shard)
-
-    def put(self, shards: list[str], name: str, entry: ShardEntry) -> None:
-        """Replace shards by another that holds the same sessions and files."""
-        manifest, change = self._manifest, self.change
-        for shard in shards:
-            self.remove(shard)
-            self._sessions[name] |= self._sessions.pop(shard, set())
-            self._files[name] |= self._files.pop(shard, set())
-        manifest.shards[name] = change.shards[name] = entry
-        for session_id in self._sessions[name]:
-            change.sessions[session_id] = manifest.sessions[session_id]
-            change.sessions[session_id].shard = name
-        for uri in self._files[name]:
-            change.files[uri] = manifest.files[uri]
-            change.files[uri].shard = name
-
-    def _note(self, sessions: dict[str, SessionEntry], files: dict[str, ArtifactEntry]) -> None:
-        for session_id, entry in sessions.items():
-            self._sessions[entry.shard].add(session_id)
-            self._groups[entry.group].add(session_id)
-        for uri, file in files.items():
-            self._files[file.shard].add(uri)
 
 
 ENVIRONMENT = "AGENTSIGNALS_STORE"
@@ -137,7 +63,7 @@ def resolve_folder(folder: Path | str | None = None, *, create: bool = False) ->
             private_files.make_folder(root / SHARDS_FOLDER)
             with disk.locked(root):
                 if not (root / index.INDEX_FILE).exists() and not any((root / SHARDS_FOLDER).iterdir()):
-                    index.save(root, Manifest())
+                    Manifest().create(root)
     except OSError as problem:
         raise StoreError(
             f"The store {root} can't be made: {problem.strerror}.", "Name another folder with --store."
@@ -157,15 +83,15 @@ os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
 def find_damage(root: Path, manifest: Manifest, thorough: bool = False) -> list[Damage]:
     """Compare the store with its index. Lengths and times are compared, and bytes where a time differs; `thorough`
     compares all bytes."""
-    counted = Counter(entry.shard for entry in manifest.sessions.values())
     broken: list[Damage] = []
     for name, shard in sorted(manifest.shards.items()):
-        folder, n = f"{root}/{SHARDS_FOLDER}/{name}", counted[name]
+        folder = f"{root}/{SHARDS_FOLDER}/{name}"
         wrong = {
             table: what
             for table, part in shard.tables.items()
             if (what := disk.what_is_wrong(f"{folder}/{table}.parquet", part, thorough))
         }
+        n = manifest.sessions_by_shard().get(name, 0) if wrong else 0
         for table, what in wrong.items():
             if thorough:  # what only its bytes show is looked at by them from now on
                 shard.tables[table].stamp = 0
@@ -189,10 +115,10 @@ def describe_damage(damages: list[Damage], manifest: Manifest) -> list[str]:
             by_shard.setdefault(damage.shard, []).append(damage)
         else:
             lines.append(str(damage))
-    counted = Counter(entry.shard for entry in manifest.sessions.values())
+    counted = manifest.sessions_by_shard() if by_shard else {}
     for name, those in by_shard.items():
         if len(those) == len(manifest.shards[name].tables) and len({d.what for d in those}) == 1:
-            lines.append(f"{SHARDS_FOLDER}/{name} {those[0].what}: {counted[name]:,} sessions are missing")
+            lines.append(f"{SHARDS_FOLDER}/{name} {those[0].what}: {counted.get(name, 0):,} sessions are missing")
         else:
             lines += map(str, those)
     return sorted(lines)
@@ -221,12 +147,10 @@ class Store:
 
             logging.getLogger("agentsignals.store").warning("%s: %s", self.folder, was)
         self._retired: list[str] = []
-        self._shard_index: ShardIndex | None = None
         self._open(write)
 
     def _open(self, write: bool = False) -> None:
         manifest, why = index.load(self.folder)
-        self._shard_index = None
         made_again = manifest is None and (
             (self.folder / SHARDS_FOLDER).is_dir() and any((self.folder / SHARDS_FOLDER).iterdir())
         )
@@ -237,7 +161,7 @@ class Store:
             if write:
                 if why:
                     disk.set_aside(self.folder, self.folder / index.INDEX_FILE)
-                index.save(self.folder, manifest)
+                manifest.create(self.folder)
         self.manifest = manifest or Manifest()
         self.warnings = []
         if made_again:
@@ -433,15 +357,14 @@ class Store:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write the index whole, then mark the shards that it no longer names."""
-        index.save(self.folder, self.manifest)
-        self._shard_index = None
+        """Write all that changed, also shards' entries that were changed in place, then mark the shards that the index
+        no longer names."""
+        self.manifest.commit(whole=True)
         self._retire()
 
     def commit(self) -> None:
-        """Write the changes of shards since the last commit."""
-        index.commit(self.folder, self.manifest, self.shard_index.change)
-        self.shard_index.change = Commit()
+        """Write the rows and shards that changed since the last commit."""
+        self.manifest.commit()
         self._retire()
 
     def _retire(self) -> None:
@@ -450,13 +373,6 @@ class Store:
                 (self.folder / SHARDS_FOLDER / name / RETIRED).touch(private_files.FILE)
         self._retired = []
         disk.checkpoint(self.folder)
-
-    @property
-    def shard_index(self) -> ShardIndex:
-        """Index of sessions and files by shard."""
-        if self._shard_index is None:
-            self._shard_index = ShardIndex(self.manifest)
-        return self._shard_index
 
     def add_shard(
         self, name: str, entry: ShardEntry, sessions: dict[str, SessionEntry], files: dict[str, ArtifactEntry]
@@ -470,10 +386,13 @@ class Store:
                 "Workers on other machines must see the store's folder, by the same path.",
             )
         groups = {e.group for e in sessions.values()} | {e.group for e in files.values()}
-        groups |= {manifest.files[u].group for u in files if u in manifest.files and manifest.files[u].group}
-        again = {session_id for session_id in sessions if session_id in manifest.sessions}
-        self.drop(again | self.shard_index.sessions_in_groups(groups), set(files), name)
-        self.shard_index.add(name, entry, sessions, files)
+        known = manifest.files.known(files)
+        groups |= {e.group for e in known.values() if e.group}
+        again = manifest.sessions.known(sessions) | manifest.sessions.where("group", groups)
+        self._drop(again, known, name)
+        manifest.shards[name] = entry
+        manifest.sessions.update(sessions)
+        manifest.files.update(files)
         manifest.history_of = ""
         self.commit()
 
@@ -481,15 +400,25 @@ class Store:
         """Replace a shard by a copy, without writing the index."""
         entry = self.manifest.shards[name]
         entry.tables = tables
-        self.shard_index.put([name], new_name, entry)
-        self._retired.append(name)
+        self._put([name], new_name, entry)
 
     def merge_shards(self, names: list[str], new_name: str, entry: ShardEntry) -> None:
         """Replace several shards by one."""
-        self.shard_index.put(names, new_name, entry)
-        self._retired += names
+        self._put(names, new_name, entry)
         self.manifest.history_of = ""
         self.commit()
+
+    def _put(self, names: list[str], new_name: str, entry: ShardEntry) -> None:
+        """Replace shards by another that holds the same sessions and files."""
+        manifest = self.manifest
+        for name in names:
+            del manifest.shards[name]
+        manifest.shards[new_name] = entry
+        for session_id, session in manifest.sessions.where("shard", names).items():
+            manifest.sessions[session_id] = replace(session, shard=new_name)
+        for uri, file in manifest.files.where("shard", names).items():
+            manifest.files[uri] = replace(file, shard=new_name)
+        self._retired += names
 
     def new_shard_name(self, of: str) -> str:
         """Return an unused shard name for this content."""
@@ -502,20 +431,30 @@ class Store:
         state.append(f"{sorted(across.items())}|{sorted(self._broken)}")
         return hashlib.blake2b("|".join(state).encode(), digest_size=12).hexdigest()
 
-    def drop(self, sessions: set[str], uris: set[str], keep: str = "") -> None:
+    def drop(self, sessions: set[str], uris: set[str]) -> None:
+        """Remove sessions and files from the index, and rewrite the shards that hold them without them."""
+        manifest = self.manifest
+        files = manifest.files.known(uris)
+        self._drop(manifest.sessions.known(sessions), files)
+        for uri in files:
+            del manifest.files[uri]
+
+    def _drop(self, sessions: dict[str, SessionEntry], files: dict[str, ArtifactEntry], keep: str = "") -> None:
         """Rewrite the shards that hold these sessions or files without them; the shard `keep` is left alone."""
         from agentsignals.store import shards  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
-        manifest, shard_index = self.manifest, self.shard_index
-        holding = {manifest.sessions[s].shard for s in sessions}
-        holding |= {manifest.files[u].shard for u in uris if u in manifest.files and manifest.files[u].shard}
+        manifest = self.manifest
+        for session_id in sessions:
+            del manifest.sessions[session_id]
+        holding = {e.shard for e in sessions.values()} | {e.shard for e in files.values() if e.shard}
         for shard in sorted(holding - {keep}):
-            gone, gone_files = shard_index.sessions_of(shard) & sessions, shard_index.files_of(shard) & uris
-            shard_index.drop(shard, gone, gone_files)
+            gone = {session_id for session_id, e in sessions.items() if e.shard == shard}
+            gone_files = {uri for uri, e in files.items() if e.shard == shard}
             if shard not in manifest.shards:
                 continue
-            if not (shard_index.sessions_of(shard) or shard_index.files_of(shard)):
-                shard_index.remove(shard)
+            is_emptied = not manifest.sessions.where("shard", [shard])
+            if is_emptied and manifest.files.where("shard", [shard]).keys() <= gone_files:
+                del manifest.shards[shard]
                 self._retired.append(shard)
                 continue
             named = "|".join([shard, *sorted(gone), *sorted(gone_files)])
@@ -523,7 +462,6 @@ class Store:
                 hashlib.blake2b(named.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
             )
             entry, artifacts = manifest.shards[shard], {artifact_id(u) for u in gone_files}
-            is_emptied = not shard_index.sessions_of(shard)
             tables = shards.copy_without(self.folder, shard, name, entry.tables, gone, artifacts, is_emptied)
             entry.values = entry.values or shard
             self.replace_shard(shard, name, tables)
@@ -551,6 +489,7 @@ class Store:
                 disk.set_aside(self.folder, path)
         # Of what runs alone read the last stays; of what others read, each until its successor is an hour old: while an
         # agent works there is a new one every few seconds.
+        self.manifest.purge()
         across, standings = self.manifest.across, self.manifest.neighbours
         for live, pattern, is_read in ((across, "signals.*parquet", True), (standings, "standings.*", False)):
             written = sorted(self.folder.glob(pattern), key=lambda p: p.stat().st_mtime_ns) if live is not None else ()

@@ -65,8 +65,8 @@ class _Files(Struct):
 def _files(store: Store) -> _Files:
     marks = (
         hashlib.blake2b(f"{uri}|{e.bytes}|{e.stamp}|{e.parser}".encode("utf-8", "surrogateescape"), digest_size=_MARK)
-        for uri, e in store.manifest.files.items()
-        if e.shard
+        for uri, e in store.manifest.stamps().items()
+        if e.is_trace
     )
     return _Files(_mark(_surroundings(store)), b"".join(mark.digest() for mark in marks))
 

@@ -23,7 +23,7 @@ from agentsignals.errors import AgentSignalsError, QueryError
 from agentsignals.signals.catalog import catalogue
 from agentsignals.store import findings_cache, sidecars, tables
 from agentsignals.store.index import SHARDS_FOLDER as SHARDS
-from agentsignals.store.index import contexts, intern_texts
+from agentsignals.store.index import contexts
 
 if TYPE_CHECKING:
     import duckdb
@@ -429,8 +429,6 @@ def connect(store: Store, context: str | None = None, shard: str | None = None, 
     key = only, str(store.folder.absolute()), str(files), threads
     opened = _kept.pop(key, None)
     if opened is None:
-        if shard is None:
-            intern_texts(store.manifest)
         opened = Connection(files, only, threads)
     _kept[key] = opened
     for oldest in list(_kept)[:-_MOST_KEPT]:
@@ -684,7 +682,7 @@ _WHOSE = {"product": "of people", "eval": "of eval runs"}
 
 def summary_line(store: Store) -> str:
     """Describe a store in one line: sessions, agents and days."""
-    counted = Counter(entry.context for entry in store.manifest.sessions.values())
+    counted = Counter(store.manifest.contexts())
     if not counted:
         return "no sessions"
     whose = " and ".join(f"{n:,} {_WHOSE[context]}" for context, n in counted.most_common())

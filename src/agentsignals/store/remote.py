@@ -120,7 +120,7 @@ def _put(client: Any, place: dict[str, str], condition: dict[str, str]) -> str:
 
 _HEAD = "head"
 _ASIDE = "aside"
-_LISTS = ("manifest.", "parts.")
+_LISTS = (index.INDEX_FILE, "parts.")
 """Prefixes of files that name others. They are fetched last, and replaced without being set aside."""
 _VERSION = 1
 
@@ -339,6 +339,8 @@ def _fetch(root: Path, path: str, entry: _Entry, state: _State) -> None:
     private_files.make_folder(target.parent)
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     private_files.write(draft, data)
+    if path == index.INDEX_FILE:  # what a run that died here left behind belongs to another index
+        (root / index.JOURNAL_FILE).unlink(missing_ok=True)
     os.utime(draft, ns=(entry.stamp, entry.stamp))
     draft.replace(target)
 
@@ -350,7 +352,7 @@ def _on_disk(root: Path) -> dict[str, tuple[int, int]]:
         at = Path(folder).relative_to(root).as_posix()
         inside[:] = [n for n in inside if not n.startswith(".") and (at, n) != (".", _ASIDE)]
         for name in names:
-            if not name.startswith(".") or name == RETIRED:
+            if name == RETIRED or not (name.startswith(".") or name == index.JOURNAL_FILE):
                 status = (Path(folder) / name).stat()
                 seen[name if at == "." else f"{at}/{name}"] = status.st_size, status.st_mtime_ns
     return seen

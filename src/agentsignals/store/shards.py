@@ -480,10 +480,10 @@ def compact(store: Store) -> int:
 
 def _small_shards(store: Store) -> Iterator[list[str]]:
     """Small shards of one tier whose values were computed alike, in order of name."""
-    whole = set(store.readable_shards())
+    whole, counted = set(store.readable_shards()), store.manifest.sessions_by_shard()
     tiers: dict[object, list[str]] = defaultdict(list)
     for name, entry in sorted(store.manifest.shards.items()):
-        sessions = len(store.shard_index.sessions_of(name))
+        sessions = counted.get(name, 0)
         n_bytes = sum(part.bytes for part in entry.tables.values())
         if name in whole and n_bytes < LARGE_BYTES and sessions < LARGE_SESSIONS:
             tier = 0

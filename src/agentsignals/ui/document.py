@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -115,7 +114,7 @@ def document(
     `labeller`: whose labels studies of labels take. `first`: studies of this report alone, before the others.
     """
     studies = [*first, *(study(name) for name in dict.fromkeys(names or every_study()))]
-    counted = dict(Counter(entry.context for entry in store.manifest.sessions.values()))
+    counted = store.manifest.contexts()
     reader = Reader(store, [*studies, *(asking(store, context) if names is None else ())], context, labeller)
     has_one_agent = bool(counted) and (int(rows(store, sql("report.agents"), reader.context)[1][0][0]) <= 1)
     sections, left_out = [], []

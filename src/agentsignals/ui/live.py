@@ -61,7 +61,7 @@ class Looking:
 
     def __init__(self, specs: Iterable[str], manifest: Manifest) -> None:
         self._roots = {spec: frozenset(_roots(spec)) for spec in specs}
-        self._seen: dict[str, _Seen] = {uri: (e.bytes, e.stamp) for uri, e in manifest.files.items()}
+        self._seen: dict[str, _Seen] = {uri: (e.bytes, e.stamp) for uri, e in manifest.stamps().items()}
         self._hot: dict[str, tuple[str, _Seen | None]] = {}
         """Paths of the files at work and of the folders above them: of which specification, and as they were."""
         self._next_s = 0.0

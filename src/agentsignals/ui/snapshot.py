@@ -23,7 +23,8 @@ MOST_RECENT = 48
 """Answers kept by filter: anybody may type another one, and memory is bounded."""
 MOST_SHARDS = 8
 """Shards that stay open for questions about single sessions."""
-Stamp = tuple[tuple[int, int, int] | None, ...]
+FileTimes = tuple[int, int, int] | None
+Stamp = tuple[tuple[str, int], FileTimes]
 
 
 class Snapshot:
@@ -146,6 +147,8 @@ class Snapshots:
         self._store = Store(folder)
         self.annotations = annotations
         self._lock = RLock()
+        self._file: FileTimes = None
+        self._run = ("", 0)
         self._stamp = self._now()
         self._reading = Snapshot(self._store, _name(self._stamp), annotations)
 
@@ -175,14 +178,16 @@ class Snapshots:
             self._reading.close()
 
     def _now(self) -> Stamp:
-        return tuple(_stamp(self.folder / name) for name in (index.INDEX_FILE, sidecars.LIST_FILE))
+        if (file := _stamp(self.folder / index.INDEX_FILE)) != self._file:
+            self._file, self._run = file, index.last_run(self.folder)
+        return self._run, _stamp(self.folder / sidecars.LIST_FILE)
 
 
 def _name(stamp: Stamp) -> str:
     return hashlib.sha256(repr(stamp).encode()).hexdigest()[:16]
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _stamp(path: Path) -> FileTimes:
     try:
         status = path.stat()
     except OSError:

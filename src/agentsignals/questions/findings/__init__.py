@@ -111,8 +111,7 @@ class Reader:
         self._named = sorted({path for sql in every if NAMED in sql for path in SIGNAL_PATH.findall(sql)})
         # Findings are asked at the end of a run, whose index is still in memory: 20 MB less of 27,300 sessions.
         self._threads = 0 if self._queries else 1
-        unread = (uri for uri, entry in store.manifest.files.items() if not entry.shard)
-        endings = (PurePosixPath(uri).suffix.lower() for uri in unread)
+        endings = (PurePosixPath(uri).suffix.lower() for uri in store.manifest.no_traces())
         self._no_traces = dict(Counter(e if len(e) <= _LONGEST_ENDING else "" for e in endings))
 
     @cached_property
@@ -340,7 +339,7 @@ def _candidates(
     made = costs.candidates | others.candidates
     frame = Findings(
         answers=[],
-        sessions=sum(entry.context == reader.context for entry in store.manifest.sessions.values()),
+        sessions=store.manifest.contexts().get(reader.context, 0),
         context=reader.context,
         bill=costs.bill,
         looked_at={name: len(made[name]) for name in asked},

@@ -27,7 +27,7 @@ MOST_ROWS = 200
 
 def of(snapshot: Snapshot, context: str) -> Findings:
     """Return the findings about a context, as they are cached for this state of the store."""
-    n = sum(entry.context == context for entry in snapshot.store.manifest.sessions.values())
+    n = snapshot.store.manifest.contexts().get(context, 0)
     return too_few_sessions(n, context) or snapshot.kept(
         ("findings", context), lambda: findings.findings(snapshot.store, context)
     )
@@ -102,7 +102,7 @@ def _read(snapshot: Snapshot) -> dict[str, Any]:
         "store": str(snapshot.store.folder),
         "formats": snapshot.rows(sql("files.formats")),
         "skipped": skipped(snapshot),
-        "no_traces": sum(not entry.shard for entry in snapshot.store.manifest.files.values()),
+        "no_traces": len(snapshot.store.manifest.no_traces()),
         "corpus": [
             row | {"one": declared[row["signal"]]}
             for row in snapshot.rows(sql("overview.corpus_values"))
@@ -134,8 +134,9 @@ def files_page(snapshot: Snapshot, query: Query) -> Page:
     rows = snapshot.rows(sql("files.page", where=where.text()), {**where.values, "size": SIZE, "start": part.start})
     for row in rows:
         row["reasons"] = msgspec.json.decode(row["skipped_reasons"] or "{}", type=dict[str, int])
+    kinds = snapshot.store.manifest.kinds()
     # Files under the sources that are no traces are counted by their ending.
-    endings = (PurePosixPath(uri).suffix.lower() for uri, e in snapshot.store.manifest.files.items() if not e.shard)
+    endings = (PurePosixPath(uri).suffix.lower() for uri in snapshot.store.manifest.no_traces())
     filled = {
         "rows": rows,
         "reasons": reasons,
@@ -145,8 +146,8 @@ def files_page(snapshot: Snapshot, query: Query) -> Page:
         "part": part,
         "query": query,
         "no_traces": Counter(e if e and len(e) <= _LONGEST_ENDING else "no ending" for e in endings).most_common(),
-        "unknown_fields": unknown_fields_by_version(snapshot.store.manifest.files.values()),
-        "versions": versions_by_format(snapshot.store.manifest.files.values()),
+        "unknown_fields": unknown_fields_by_version(kinds),
+        "versions": versions_by_format(kinds),
     }
     return Page("artifacts.html.j2", "Files", filled)
 
