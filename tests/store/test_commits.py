@@ -212,3 +212,10 @@ def test_only_its_owner_reads_the_index_and_its_journal(store: Store) -> None:
     subprocess.run([sys.executable, "-c", _KILLED, str(store.folder / index.INDEX_FILE)], check=False)
     modes = {path.name: oct(path.stat().st_mode & 0o777) for path in store.folder.glob("index*")}
     assert modes == {index.INDEX_FILE: "0o600", index.JOURNAL_FILE: "0o600"}
+
+
+def test_a_store_whose_index_was_never_written_gets_one_with_its_first_shard(tmp_path: Path) -> None:
+    (tmp_path / "s" / "shards").mkdir(parents=True)
+    store = Store(tmp_path / "s", write=True)
+    taken_in(store, "000001-a", ["s1"])
+    assert Store(tmp_path / "s").warnings == [] and state(Store(tmp_path / "s")) == state(store)

@@ -359,11 +359,17 @@ class Store:
     def save(self) -> None:
         """Write all that changed, also shards' entries that were changed in place, then mark the shards that the index
         no longer names."""
-        self.manifest.commit(whole=True)
+        if self.manifest.folder is None:  # there was none on the disk
+            self.manifest.create(self.folder)
+        else:
+            self.manifest.commit(whole=True)
         self._retire()
 
     def commit(self) -> None:
         """Write the rows and shards that changed since the last commit."""
+        if self.manifest.folder is None:
+            self.save()
+            return
         self.manifest.commit()
         self._retire()
 
