@@ -201,8 +201,9 @@ def test_parts_of_what_was_masked_elsewhere_are_masked_at_the_door(name: str, tm
         path = written(tmp_path / name, forgot)
         verify_export(tmp_path, redactor)
         (told,) = (text for text in texts_in(tmp_path) if "fine" in text)
-        assert "[cut]" in told and not any(forgot[n : n + 8] in told for n in range(len(forgot) - 7))
-        assert redactor.counts["key"] == 2
+        assert "[cut]" in told or "[secret]" in told
+        assert not any(forgot[n : n + 8] in told for n in range(len(forgot) - 7))
+        assert redactor.counts == {"key": 1, "secret": 2}
         path.unlink()
 
 

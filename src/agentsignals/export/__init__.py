@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +21,7 @@ from agentsignals.model import Session
 from agentsignals.model.registry import Registry
 from agentsignals.redaction import Redactor
 from agentsignals.redaction.guard import Guard
+from agentsignals.redaction.known import KNOWN
 from agentsignals.store import artifact_id
 
 if TYPE_CHECKING:
@@ -31,8 +33,8 @@ _AT_ONCE = 4096
 
 
 def verify_export(written: Path, redactor: Redactor) -> None:
-    """Read everything that was written for others again. Parts of values that were masked elsewhere are masked too.
-    ExportError where a file still holds a secret: all that was written is deleted.
+    """Read everything that was written for others again. Secrets that were masked elsewhere are masked, in names of
+    files too. ExportError where a file still holds a secret: all that was written is deleted.
 
     The message names the place and the kind, never the value.
     """
@@ -40,22 +42,23 @@ def verify_export(written: Path, redactor: Redactor) -> None:
     files = sorted(p for p in written.rglob("*") if p.is_file()) if written.is_dir() else [written]
     for path in files:
         try:
-            if any(guard.has_part(text) for _, text in _texts(path)):
-                _write_again(path, guard, redactor)
-            refuse_secrets(path.name, _texts(path), guard)
+            if any(guard.kind(text) for _, text in _texts(path)):
+                again = _write_again(path, guard, redactor)
+                refuse_secrets(again.name, _texts(again), guard)
         except ExportError:
-            for other in files:
-                other.unlink(missing_ok=True)
+            for other in written.rglob("*") if written.is_dir() else files:
+                if other.is_file():
+                    other.unlink()
             raise
 
 
-def _write_again(path: Path, guard: Guard, redactor: Redactor) -> None:
-    """Rewrite a file without parts of values that were masked elsewhere."""
+def _write_again(path: Path, guard: Guard, redactor: Redactor) -> Path:
+    """Rewrite a file without secrets that were masked elsewhere, and return its path: its name may hold one."""
 
     def mask(text: str, times: int = 1) -> str:
-        clean = guard.without_parts(text)
+        clean = guard.without_known(text)
         if clean != text:
-            redactor.counts["key"] = redactor.counts.get("key", 0) + times
+            redactor.counts[KNOWN] = redactor.counts.get(KNOWN, 0) + times
         return clean
 
     draft = path.with_name(f".{path.name}.tmp")
@@ -76,7 +79,13 @@ def _write_again(path: Path, guard: Guard, redactor: Redactor) -> None:
             private_files.open_file(draft, "w", encoding="utf-8", errors="surrogateescape", newline="") as out,
         ):
             out.writelines(map(mask, lines))
-    draft.replace(path)
+    name = guard.without_known(path.name)
+    if name == path.name:
+        return draft.replace(path)
+    path.unlink()
+    stem, suffix = file_name(name.removesuffix(path.suffix)), path.suffix
+    free = next(n for n in chain((stem,), (f"{stem}-{n}" for n in count(2))) if not path.with_name(n + suffix).exists())
+    return draft.replace(path.with_name(free + suffix))
 
 
 def refuse_secrets(name: str, texts: Iterable[tuple[str, str]], guard: Guard) -> None:

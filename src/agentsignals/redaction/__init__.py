@@ -11,6 +11,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction import encoded, keys, named, personal, values
+from agentsignals.redaction.known import KnownSecrets
 from agentsignals.redaction.personal import KEY_BYTES, Pseudonyms, mask_word
 from agentsignals.redaction.spans import Span, masked, merged, one_byte_each, unmasked
 
@@ -44,12 +46,16 @@ _LONG_DIGITS = 10**11
 """Numbers from here on may be cards or telephone numbers."""
 
 
-def _spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
+_NONE_KNOWN = KnownSecrets()
+
+
+def _spans(text: str, depth: int = encoded.DEEPEST, known: KnownSecrets = _NONE_KNOWN) -> list[Span]:
     """Return the spans to mask, in order and disjoint. Up to `depth` nested encodings are undone."""
-    hits: list[Span] = []
+    look = partial(_spans, known=known)
     text = encoded.in_plain_letters(text)
+    hits = known.spans(text)
     if encoded.has_invisible(text):
-        hits += encoded.rejoined(text, _spans, depth)
+        hits += encoded.rejoined(text, look, depth)
         text = encoded.without_colours(text)
     low = _lower(text)
     raw = one_byte_each(text)
@@ -60,7 +66,7 @@ def _spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
         *personal.spans(text, low, raw),
     )
     numbered: list[tuple[int, int]] = []
-    coded = encoded.Runs(text, _spans, depth)
+    coded = encoded.Runs(text, look, depth)
     for run in keys.RUNS(raw):
         run_text = text[slice(*run)]
         if _DIGIT.search(run_text):  # of keys without one those that are most at home here are found by their beginning
@@ -69,8 +75,8 @@ def _spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
         if run_text.lower() != run_text != run_text.upper():
             hits += coded.in_base64(*run)
     hits += keys.in_runs(text, low, numbered)
-    hits += encoded.in_dump(text, raw, _spans, depth)
-    hits += encoded.escaped(text, _spans, depth)
+    hits += encoded.in_dump(text, raw, look, depth)
+    hits += encoded.escaped(text, look, depth)
     return merged(unmasked(text, hits)) if hits else hits
 
 
@@ -105,34 +111,36 @@ def _lower(text: str) -> str:
     return low if len(low) == len(text) else text.replace("\u0130", "i").lower()
 
 
-def _key_spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
-    """Return the keys that their shape gives away, in any encoding, without those masked before."""
-    hits: list[Span] = []
+def key_spans(text: str, depth: int = encoded.DEEPEST, known: KnownSecrets = _NONE_KNOWN) -> list[Span]:
+    """Return the keys that their shape gives away and the known secrets, in any encoding, without those masked before.
+    Spans may overlap."""
+    look = partial(key_spans, known=known)
     text = encoded.in_plain_letters(text)
+    hits = known.spans(text)
     if encoded.has_invisible(text):
-        hits += encoded.rejoined(text, _key_spans, depth)
+        hits += encoded.rejoined(text, look, depth)
         text = encoded.without_colours(text)
     hits += keys.spans(text)
     raw = one_byte_each(text)
     runs = list(keys.RUNS(raw))
     hits += keys.in_runs(text, _lower(text), runs)
-    coded = encoded.Runs(text, _key_spans, depth)
+    coded = encoded.Runs(text, look, depth)
     for run in runs:
         hits += (*coded.in_base64(*run), *coded.in_hex(*run))
-    hits += encoded.in_dump(text, raw, _key_spans, depth)
-    hits += encoded.escaped(text, _key_spans, depth)
+    hits += encoded.in_dump(text, raw, look, depth)
+    hits += encoded.escaped(text, look, depth)
     return unmasked(text, hits)
 
 
 def key_kind(text: str) -> str | None:
     """Return the kind of a key that a text still holds, `key` or `private key`, or None."""
-    hits = _key_spans(text)
+    hits = key_spans(text)
     return hits[0].kind if hits else None
 
 
 def without_keys(text: str) -> str:
     """Mask the keys that their shape gives away. Everything else stays, also names of people."""
-    hits = _key_spans(text) if len(text) >= keys.LEAST_CHARS else []
+    hits = key_spans(text) if len(text) >= keys.LEAST_CHARS else []
     return masked(text, merged(hits), mask_word) if hits else text
 
 
@@ -167,11 +175,11 @@ def texts_in(value: Any) -> Iterator[str]:
     return iter(seen)
 
 
-def redacted(text: str) -> str:
+def redacted(text: str, known: KnownSecrets = _NONE_KNOWN) -> str:
     """Mask a text with one word for each kind, the same whoever masks it."""
-    if len(text) < values.LEAST_CHARS or _HARMLESS.fullmatch(text):
+    if len(text) < values.LEAST_CHARS:
         return text
-    spans = _spans(text)
+    spans = merged(known.spans(text)) if _HARMLESS.fullmatch(text) else _spans(text, known=known)
     return masked(text, spans, mask_word) if spans else text
 
 
@@ -186,10 +194,11 @@ class Redactor:
 
     Users, mail addresses, telephone numbers and IP addresses get pseudonyms by `key`, 32 bytes. Without a key they are
     the same within this redactor only. With `pseudonyms=False` each kind is one word. A key of another length is a
-    ValueError.
+    ValueError. `known` secrets are masked wherever they stand bare.
     """
 
-    def __init__(self, key: bytes | None = None, *, pseudonyms: bool = True) -> None:
+    def __init__(self, key: bytes | None = None, *, pseudonyms: bool = True, known: KnownSecrets = _NONE_KNOWN) -> None:
+        self.known = known
         key = secrets.token_bytes(KEY_BYTES) if key is None else key
         self._mask = Pseudonyms(key).mask if pseudonyms else mask_word
         self.counts: dict[str, int] = {}
@@ -236,7 +245,7 @@ class Redactor:
 
     def _looked_through(self, text: str) -> tuple[str, tuple[str, ...]]:
         """Return the masked text, and the kinds of what was masked."""
-        spans = [] if _HARMLESS.fullmatch(text) else _spans(text)
+        spans = merged(self.known.spans(text)) if _HARMLESS.fullmatch(text) else _spans(text, known=self.known)
         self.random_values.update(text[s.start : s.end] for s in spans if _looks_random(s.kind, text[s.start : s.end]))
         self.secrets.update((secret.value, secret.kind) for secret in _among(text, spans))
         entry = (masked(text, spans, self._mask), tuple(span.kind for span in spans)) if spans else (text, ())

@@ -115,7 +115,12 @@ def has_digit(value: str) -> bool:
 
 def is_known(value: str) -> bool:
     """Return whether it is a public identifier: a UUID, a hash, a path."""
-    return bool(_UUID.fullmatch(value) or _HASH.fullmatch(value)) or _is_path(value)
+    return bool(_HASH.fullmatch(value)) or is_public(value)
+
+
+def is_public(value: str) -> bool:
+    """Return whether it is a UUID or a path."""
+    return bool(_UUID.fullmatch(value)) or _is_path(value)
 
 
 def _speaks_of_it(value: str) -> bool:

@@ -28,6 +28,7 @@ from agentsignals.export.team import Cell, Team, check, encode
 from agentsignals.model import Event, Session, ToolCall, to_iso
 from agentsignals.redaction import Redactor, texts_in, with_texts
 from agentsignals.redaction.guard import Guard
+from agentsignals.redaction.known import KNOWN
 from agentsignals.signals.catalog import catalogue
 from agentsignals.ui import page as words
 from agentsignals.ui.markup import Change, changes, coloured, file_text, rendered, texts_of
@@ -131,17 +132,17 @@ def write(
 
 
 def _masked(session: Session, redactor: Redactor) -> Session:
-    """The session without its secrets: masked text by text, then without parts of what was masked in any of them."""
+    """The session without its secrets: masked text by text, then without what was masked in any of them."""
     once: Session = with_texts(session, redactor.text)
     guard = Guard(redactor)
 
-    def without_parts(text: str) -> str:
-        clean = guard.without_parts(text)
+    def without_known(text: str) -> str:
+        clean = guard.without_known(text)
         if clean != text:
-            redactor.counts["key"] = redactor.counts.get("key", 0) + 1
+            redactor.counts[KNOWN] = redactor.counts.get(KNOWN, 0) + 1
         return clean
 
-    again: Session = with_texts(once, without_parts)
+    again: Session = with_texts(once, without_known)
     refuse_secrets("It", (("a text of the session", text) for text in dict.fromkeys(texts_in(again))), guard)
     return again
 
