@@ -105,9 +105,11 @@ def _found(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> Iterator
         patch.setattr(formats, "__path__", [*formats.__path__, str(folder)])
         patch.setattr(formats.FORMATS, "places", {**formats.FORMATS.places, "toy-agent": place})
         formats.formats.cache_clear()
+        formats.marks.cache_clear()
         sys.modules.pop("agentsignals.formats.toy_agent", None)
         yield
     formats.formats.cache_clear()
+    formats.marks.cache_clear()
     sys.modules.pop("agentsignals.formats.toy_agent", None)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentsignals.formats import Input, conformance, formats, identify
+from agentsignals.formats import Input, conformance, formats, identify, marks
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact
@@ -145,6 +145,11 @@ def test_no_format_claims_what_anybody_may_write() -> None:
     heads = [Head(text.encode(), "x.json", complete=True) for text in conformance.NOBODYS]
     claimed = {name: head.text for name, made in formats().items() for head in heads if made.claims(head)}
     assert claimed == {}
+
+
+def test_what_is_read_of_a_declaration_is_what_the_format_is() -> None:
+    declared = [(d.place.load().name, d.version, d.of_json, d.marks) for d in marks()]
+    assert declared == [(f.name, f.version, f.of_json, f.marks) for f in formats().values()]
 
 
 def test_every_format_says_what_it_rests_on_and_what_it_can_not_say() -> None:

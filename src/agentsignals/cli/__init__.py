@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import _thread
+import argparse
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
 from typing import IO, Any
 
@@ -119,25 +120,26 @@ _COMMON = ("--json", "--quiet", "--store")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line; gives the exit code."""
-    from agentsignals.cli.output import warnings_shown
-
-    with owner_only(), visible_streams(), warnings_shown():
-        return _main(arguments)
+    with owner_only(), visible_streams(), ExitStack() as while_running:
+        return _main(arguments, while_running)
 
 
-def _main(arguments: Sequence[str] | None) -> int:
+def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
     end_in_order()
     argv = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in argv
     try:
         if not argv or argv[0].partition("=")[0] in _COMMON:
-            from agentsignals.cli.analyze import run_start
-
-            parser = Parser(prog="agentsignals")
+            parser: argparse.ArgumentParser = Parser(prog="agentsignals")
             for argument in EVERY_VERB:
                 argument.add(parser)
-            return run_start(parser.parse_args(argv))
-        options = build_parser(argv[0]).parse_args(argv)
+            parser.set_defaults(do="analyze:run_start")
+        else:
+            parser = build_parser(argv[0])
+        options = parser.parse_args(argv)
+        from agentsignals.cli.output import warnings_shown  # behind the parser: --help loads no logging and no JSON
+
+        while_running.enter_context(warnings_shown())
         module, _, function = options.do.partition(":")
         return int(getattr(import_module(f"agentsignals.cli.{module}"), function)(options))
     except AgentSignalsError as problem:

@@ -13,15 +13,11 @@ import msgspec
 from agentsignals.cli.output import MAX_CELL, Bar, is_cut, json_text, printable, table, write_csv, written_as
 from agentsignals.errors import QueryError, StoreError, UsageError
 from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
-from agentsignals.model.prices import CostLine
 from agentsignals.questions.formatting import AT_LEAST, formatted
 from agentsignals.store import Store, resolve_folder
-from agentsignals.store.query import rows, stream
-from agentsignals.store.tables import totals
-from agentsignals.ui.page import short_ids
-from agentsignals.views.calls import call_summary
 
 if TYPE_CHECKING:
+    from agentsignals.model.prices import CostLine
     from agentsignals.questions.ranking import Answer, Findings
     from agentsignals.store.fulltext import Results
 
@@ -32,6 +28,8 @@ _QUIET = frozenset(("thinking", "meta", "tool_result"))
 
 def timeline(session: Session, everything: bool = False) -> str:
     """Header, then what happened in order; with `everything` also thinking, results, subagents and side notes."""
+    from agentsignals.store.tables import totals
+
     calls = {c.seq: c for c in session.tool_calls}
     sums = totals(session)
     bound = AT_LEAST if sums["visible_output_tokens"] is not None else ""
@@ -64,6 +62,8 @@ def _line(event: Event, call: ToolCall | None, session: Session) -> str:
     clock = (to_iso(event.timestamp) or "")[11:19] or "--:--:--"
     place = "" if event.thread == MAIN else f"[{event.thread}] "
     if call is not None:
+        from agentsignals.views.calls import call_summary
+
         summary = call_summary(call.class_, call.path, call.command, call.arguments)
         hunks = [e for e in session.edits if e.seq == call.seq and e.added is not None and e.removed is not None]
         added, removed = sum(e.added or 0 for e in hunks), sum(e.removed or 0 for e in hunks)
@@ -100,6 +100,8 @@ def run_sessions(options: argparse.Namespace) -> int:
     from agentsignals.questions.ranking import sessions_sql
     from agentsignals.sources.local import deleted_files
     from agentsignals.store.index import local_files, sessions_only_in
+    from agentsignals.store.query import rows
+    from agentsignals.ui.page import short_ids
 
     if options.limit < 0:
         raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 0 or more.")
@@ -257,6 +259,7 @@ def _below(answer: Answer) -> list[str]:
 def _evidence(store: Store, options: argparse.Namespace) -> int:
     from agentsignals.questions import findings
     from agentsignals.redaction import without_keys_in
+    from agentsignals.store.query import rows
 
     answer = findings.answer(store, options.id, options.context)
     names, evidence = rows(store, f"SELECT * FROM ({answer.cause}) LIMIT {_MOST_ROWS}", options.context)  # noqa: S608  (ours, its values quoted)
@@ -280,6 +283,7 @@ MOST_ROWS = 1_000_000
 
 def run_inventory(options: argparse.Namespace) -> int:
     from agentsignals.signals.catalog import caption, inventory
+    from agentsignals.store.query import rows
 
     measured: set[str] = set()
     try:
@@ -356,6 +360,8 @@ def _bill(lines: list[CostLine]) -> str:
 
 
 def run_query(options: argparse.Namespace) -> int:
+    from agentsignals.store.query import stream
+
     store = Store(options.store)
     if "findings" in options.sql.lower():
         from agentsignals.questions import findings

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,6 +59,8 @@ class Verb(NamedTuple):
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]  # ours raises, argparse's exits: neither returns
+        from difflib import get_close_matches
+
         hint = f"See `{self.prog} --help`."
         # The choice that is most like the one that came, where the message is about choices.
         came, _, choices = message.partition("(choose from ")

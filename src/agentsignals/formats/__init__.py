@@ -7,10 +7,11 @@ It knows no source and no store. To add one: a module or folder with a `PROFILE`
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from msgspec import Raw, Struct, field, structs
 
@@ -29,7 +30,7 @@ from agentsignals.formats.unknown import unread_database as unread_database
 from agentsignals.formats.unknown import unread_file as unread_file
 from agentsignals.formats.unknown import unread_homes as unread_homes
 from agentsignals.model import Artifact, Attempt, Checkpoint, Session, Statement
-from agentsignals.model.registry import Registry
+from agentsignals.model.registry import Registry, UnitPlace
 
 Kind = Literal["run", "real", "fixture", "package", "documents"]
 """Best first. `run`: files that the agent's own published program wrote for us, against a scripted model, so that what
@@ -312,10 +313,55 @@ def by_name(name: str) -> Format:
     return named
 
 
+class Marks(NamedTuple):
+    """The literals of a format's declaration, known before its module is loaded."""
+
+    place: UnitPlace
+    version: int
+    of_json: bool | None
+    marks: tuple[bytes, ...]
+
+
+_LITERAL = r"""(?:b"[^"\\]*"|b'[^'\\]*')"""
+_VERSION, _OF_JSON = re.compile(r"\bversion=(\d+)[,)]"), re.compile(r"\bof_json=(\w+)[,)]")
+_MARKS = re.compile(rf"\bmarks=\(((?:\s*{_LITERAL},?)*)\s*\)")
+
+
+@cache
+def marks() -> list[Marks]:
+    """Return the declared marks of each format, in order of name. Formats whose declarations hold no literals, and
+    those of other packages, are loaded."""
+    declared = []
+    for place in FORMATS.places.values():
+        source = place.declaration
+        version, of_json, listed = _VERSION.search(source), _OF_JSON.search(source), _MARKS.search(source)
+        is_literal = version is not None and (listed is not None or "marks=" not in source)
+        json = _JSON.get(of_json[1] if of_json is not None else "True", ...)
+        if version is not None and is_literal and json is not ...:
+            found = tuple(literal[2:-1].encode() for literal in re.findall(_LITERAL, listed[1] if listed else ""))
+            declared.append(Marks(place, int(version[1]) + VERSION, json, found))
+        elif (unit := FORMATS.load(place)) is not None:
+            declared.append(Marks(place, unit.version, unit.of_json, unit.marks))
+    return declared
+
+
+_JSON: dict[str, bool | None] = {"True": True, "False": False, "None": None}
+
+
+def version_of_all() -> int:
+    """Return a number that changes with each format that is added or read in a new way."""
+    return (sum(declared.version for declared in marks()) + UNREAD_VERSION) * 100 + len(marks())
+
+
 def identify(head: Head) -> tuple[Format, Claim] | None:
-    """Return the format that claims a file, and its claim. Two claimants are an error that names both."""
-    asked = ((candidate, claimed_by(candidate, head)) for candidate in formats().values())
-    claimed = [(candidate, claim) for candidate, claim in asked if claim is not None]
+    """Return the format that claims a file, and its claim. Two claimants are an error that names both. Only formats
+    whose marks the file has are loaded."""
+    claimed = []
+    for declared in marks():
+        if _is_possible(declared, head) and (candidate := FORMATS.load(declared.place)) is not None:
+            claim = candidate.claims(head)
+            if claim is not None:
+                claimed.append((candidate, valid_claim(claim)))
     if len(claimed) > 1:
         names = " and ".join(f.name for f, _ in claimed)
         raise AmbiguousFormat(f"{head.path} is claimed by {names}.", "Name the right one with --format.")
@@ -324,11 +370,14 @@ def identify(head: Head) -> tuple[Format, Claim] | None:
 
 def claimed_by(candidate: Format, head: Head) -> Claim | None:
     """Return a format's claim of a file. None if it is not its own."""
-    is_possible = candidate.of_json in (None, head.looks_like_json) and (
-        not candidate.marks or any(mark in head.data for mark in candidate.marks)
-    )
-    claim = candidate.claims(head) if is_possible else None
+    claim = candidate.claims(head) if _is_possible(candidate, head) else None
     return None if claim is None else valid_claim(claim)
+
+
+def _is_possible(declared: Format | Marks, head: Head) -> bool:
+    return declared.of_json in (None, head.looks_like_json) and (
+        not declared.marks or any(mark in head.data for mark in declared.marks)
+    )
 
 
 def made_up(parts: Sequence[Sequence[str]]) -> Session:

@@ -283,7 +283,7 @@ def analyze_into(
     """Read and measure; without sources, the agents found on this machine. Options are those of `ingest_into`."""
     wanted = [specs] if isinstance(specs, str) else list(specs)
     summary, store = ingest_into(wanted or default_sources(), store_folder, **options)
-    if store.damage or not _is_measured(store):
+    if store.damage or (store.manifest.shards and not _is_measured(store)):
         del store  # its index is as large as the one that is read next
         measure(store_folder, options.get("progress", silent), tell=tell, wait_s=options.get("wait_s", disk.WAIT_S))
         store = Store(store_folder)

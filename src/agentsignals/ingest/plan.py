@@ -23,16 +23,15 @@ from agentsignals.errors import AgentSignalsError, AmbiguousFormat
 from agentsignals.formats import (
     ANSWERS,
     ASKS,
-    UNREAD_VERSION,
     Claim,
     Format,
     by_name,
     claimed_by,
     first_fields,
     format_named,
-    formats,
     identify,
     unread_file,
+    version_of_all,
 )
 from agentsignals.formats.head import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head
 from agentsignals.model import Session
@@ -124,7 +123,7 @@ def is_current(entry: FileStamp) -> bool:
 def parser_version(name: str | None) -> int:
     """Return the version of the parser of a format; for unclaimed files, of all parsers together."""
     if name is None:
-        return (sum(f.version for f in formats().values()) + UNREAD_VERSION) * 100 + len(formats())
+        return version_of_all()
     return -1 if (named := format_named(name)) is None else named.version
 
 

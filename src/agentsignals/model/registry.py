@@ -10,6 +10,7 @@ loads none of them.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -36,6 +37,8 @@ class UnitPlace(NamedTuple):
     """`module:attribute`, or a module."""
     distribution: str = ""
     """Package, with version, that adds it; empty for a unit of this one."""
+    declaration: str = ""
+    """Source of `FORMAT = Format(…)`: its literals are known before the module is loaded. Empty for other packages."""
 
     def __str__(self) -> str:
         return f"{self.target} of {self.distribution}" if self.distribution else self.target
@@ -67,6 +70,8 @@ class Registry(Generic[Unit]):
         """Units of other packages that can't be used, by name: why."""
         self._package = package
         self._attribute = attribute
+        self._word = attribute.encode()
+        self._declarations = re.compile(rf"^((?:[A-Z][A-Z0-9_]*_)?){attribute} *[:=]", re.M)
         self._is_unit = is_unit
         self._modules = re.compile(modules)
 
@@ -76,10 +81,12 @@ class Registry(Generic[Unit]):
         return {place.name: place for place in sorted(self._inside())}
 
     def _inside(self) -> Iterator[UnitPlace]:
-        inner = [(f"{top.name}/", top) for top in self._folder.iterdir() if top.is_dir()]
-        for above, place in [("", self._folder), *inner]:
-            for file in place.iterdir():
-                yield from self._declared(above + file.name)
+        folder = str(self._folder)
+        with os.scandir(folder) as entries:
+            inner = [f"{entry.name}/" for entry in entries if entry.is_dir()]
+        for above in ("", *inner):
+            for name in os.listdir(f"{folder}/{above}"):  # noqa: PTH208  (a path object a file is a tenth of a start)
+                yield from self._declared(above + name)
 
     @cached_property
     def _folder(self) -> Path:
@@ -94,9 +101,13 @@ class Registry(Generic[Unit]):
         if not self._attribute:
             yield UnitPlace(module, target)
             return
-        declaration = rf"^((?:[A-Z][A-Z0-9_]*_)?){self._attribute} *[:=]"
-        for prefix in re.findall(declaration, (self._folder / path).read_text("utf-8"), re.M):
-            yield UnitPlace(prefix[:-1].lower() or module, f"{target}:{prefix}{self._attribute}")
+        with open(f"{self._folder}/{path}", "rb") as file:  # noqa: PTH123  (as in `_inside`)
+            source = file.read()
+        text = source.decode() if self._word in source else ""
+        for found in self._declarations.finditer(text):
+            end = _ENDS.search(text, found.end())
+            declaration = text[found.start() : end.start() if end is not None else len(text)]
+            yield UnitPlace(found[1][:-1].lower() or module, f"{target}:{found[1]}{self._attribute}", "", declaration)
 
     def _place(self, key: str) -> UnitPlace | None:
         """Find a unit without listing the others, where its module bears its name and no package adds any."""
@@ -180,21 +191,25 @@ def has_foreign_units(folders: tuple[str, ...]) -> bool:
     points are read: `importlib.metadata` takes 50 ms to load."""
     for folder in folders:
         try:
-            installed = [p for p in Path(folder or ".").iterdir() if p.suffix in (".dist-info", ".egg-info", ".egg")]
+            with os.scandir(folder or ".") as entries:
+                installed = [e.path for e in entries if e.name.endswith((".dist-info", ".egg-info", ".egg"))]
         except FileNotFoundError:
             continue
         except OSError:  # an archive, or a folder that can't be listed: Python's own way says what is in it
             return True
         for package in installed:
-            listed = package / ("EGG-INFO/entry_points.txt" if package.suffix == ".egg" else "entry_points.txt")
+            inner = "EGG-INFO/entry_points.txt" if package.endswith(".egg") else "entry_points.txt"
             try:
-                if _ADDS(listed.read_bytes()):
-                    return True
+                with open(f"{package}/{inner}", "rb") as listed:  # noqa: PTH123  (there are hundreds)
+                    if _ADDS(listed.read()):
+                        return True
             except OSError:  # it has none
                 continue
     return False
 
 
+_ENDS = re.compile(r"\n(?=[^\s)])")
+"""Line on which the next statement of a module begins."""
 _ADDS = re.compile(rb"^\s*\[agentsignals\.", re.M).search
 
 

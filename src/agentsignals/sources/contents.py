@@ -11,13 +11,15 @@ import tempfile
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import IO, Any, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct
 
 from agentsignals.errors import SourceError
 from agentsignals.sources import RawFile, Unreadable
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 MAGIC_BYTES = 10
 """First bytes of a file that are enough to tell its compression."""
@@ -209,6 +211,8 @@ R = TypeVar("R")
 
 def prefetched(fetch: Callable[[T], R], items: Iterable[T], at_once: int, ahead: int) -> Iterator[R]:
     """Yield `fetch(item)` for each item in order, with `at_once` running and at most `ahead` results waiting."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (files of this machine are read without)
+
     with ThreadPoolExecutor(at_once) as pool:
         under_way: deque[Future[R]] = deque()
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import atanh, fsum, sqrt, tanh
-from statistics import fmean
 from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -160,7 +159,7 @@ def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
     first, second = _ranks([a for a, _ in pairs]), _ranks([b for _, b in pairs])
     if len(pairs) < 2 or len(set(first)) == 1 or len(set(second)) == 1:
         return None
-    mean = fmean(first)
+    mean = fsum(first) / len(first)
     deviations = [a - mean for a in first], [b - mean for b in second]
     product = fsum(a * b for a, b in zip(*deviations, strict=True))
     return product / sqrt(fsum(a * a for a in deviations[0]) * fsum(b * b for b in deviations[1]))
@@ -179,9 +178,9 @@ def icc(pairs: Sequence[tuple[float, float]]) -> float | None:
     n = len(pairs)
     if n < 2:
         return None
-    whole = fmean(v for pair in pairs for v in pair)
-    raters = [fmean(a for a, _ in pairs), fmean(b for _, b in pairs)]
-    of_things = 2 * fsum((fmean(pair) - whole) ** 2 for pair in pairs)
+    raters = [fsum(a for a, _ in pairs) / n, fsum(b for _, b in pairs) / n]
+    whole = fsum(v for pair in pairs for v in pair) / (2 * n)
+    of_things = 2 * fsum((fsum(pair) / 2 - whole) ** 2 for pair in pairs)
     of_raters = n * fsum((m - whole) ** 2 for m in raters)
     rest = fsum((v - whole) ** 2 for pair in pairs for v in pair) - of_things - of_raters
     things, between, error = of_things / (n - 1), of_raters, max(0.0, rest) / (n - 1)

@@ -8,7 +8,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
@@ -20,7 +19,6 @@ import duckdb
 import msgspec
 
 from agentsignals.errors import AgentSignalsError, QueryError
-from agentsignals.signals.catalog import catalogue
 from agentsignals.store import findings_cache, sidecars, tables
 from agentsignals.store.index import SHARDS_FOLDER as SHARDS
 from agentsignals.store.index import contexts
@@ -123,6 +121,8 @@ def _wide(level: str, keys: str) -> str:
     """One row an entity, one column a signal, typed as declared; lists and objects are JSON text."""
     other = "product" if level == "attempt" else "eval"  # a signal of one context has no column in the other's view
     whole = ("attempt", "session", "region") if level in ("attempt", "session") else (level,)
+    from agentsignals.signals.catalog import catalogue  # noqa: PLC0415  (most queries name no signal)
+
     wanted = [s for s in catalogue().values() if s.level in whole and (level == "turn" or s.context != other)]
     columns = [keys]
     for signal in wanted:
@@ -582,6 +582,8 @@ def _forget(problem: duckdb.Error) -> None:
 
 def _awaited(connection: duckdb.DuckDBPyConnection, call: Callable[[], _Result]) -> _Result:
     """Return the call's result. Ctrl-C interrupts it, which DuckDB alone would notice after its current step."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (most queries are not awaited)
+
     with ThreadPoolExecutor(1) as apart:
         asked = apart.submit(call)
         try:
