@@ -38,7 +38,7 @@ UNLOADED = {
     "sessions --store STORE": (*ARROW, *SIGNALS, *FINDINGS, *OWN, "statistics", "difflib", "jinja2"),
     "analyze CORPUS --store STORE --no-report --quiet": (*ARROW, *DUCKDB, *SIGNALS, *FINDINGS, *OWN, *LIBRARY),
     "analyze EMPTY --store NEW --quiet": (*ARROW, *DUCKDB, *SIGNALS, *FINDINGS, *OWN, *LIBRARY),
-    "analyze CLAUDE --store NEW --no-report --quiet --jobs 1": ("numpy", *DUCKDB, FINDINGS[0], *FOREIGN, "difflib"),
+    "analyze CLAUDE --store NEW --no-report --quiet --jobs 1": ("numpy", *DUCKDB, FINDINGS[0], *FOREIGN, "jinja2"),
 }
 
 
