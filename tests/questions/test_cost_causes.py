@@ -17,6 +17,7 @@ from agentsignals.questions.cost_causes import BOUNDED, CAUSES
 from agentsignals.questions.formatting import AtLeast, without_bound
 from agentsignals.store import Store
 from agentsignals.store.query import rows
+from agentsignals.ui.drill_down import behind
 from agentsignals.views.charges import (
     LIFETIME_S,
     LONG_LIFETIME_S,
@@ -293,6 +294,9 @@ def test_the_study_shows_the_bill_by_cause(tmp_path: Path) -> None:
             value,
             pytest.approx([0.7, 0.05, 0, 0, 0, 0.625, 0.025, 0]),
         )
+        assert behind(store, f"study:cost_causes:cost_causes.by_{name}:{value}").parts == {
+            "s1": (pytest.approx(0.7), 1)
+        }
 
 
 def test_what_is_logged_in_mid_stream_makes_output_and_bill_a_lower_bound(tmp_path: Path) -> None:

@@ -26,5 +26,9 @@ CAUSES: dict[str, str] = {
 CARRIED = ("carried_results", "carried_start", "carried_words")
 BOUNDED = ("output", "subagents")
 """Causes that are lower bounds where a session logs its output in mid-stream."""
-QUERIES: Mapping[str, str] = read_queries(__file__, is_subagents=IS_SUBAGENTS)["cost"]
-"""Queries for the bill: of each priced session, by cause, and the calls that were paid for twice."""
+QUERIES: Mapping[str, str] = read_queries(
+    __file__,
+    is_subagents=IS_SUBAGENTS,
+    causes=", ".join(f"sum(cost_usd) FILTER (cause = '{cause}') AS {cause}" for cause in CAUSES),
+)["cost"]
+"""Queries for the bill: of each priced session, the same by cause, and the calls that were paid for twice."""

@@ -2,9 +2,9 @@
 SELECT session_id, agent, model, place, branch, {is_subagents} AS is_subagents, cost_usd, visible_output_tokens
 FROM sessions WHERE cost_usd IS NOT NULL ORDER BY session_id
 
--- name: cost.charges
-SELECT session_id, model, day, cause, cost_usd
-FROM charges WHERE session_id IN (SELECT session_id FROM sessions) ORDER BY session_id, day, model, cause
+-- name: cost.paid
+SELECT session_id, {causes}
+FROM charges WHERE session_id IN (SELECT session_id FROM sessions) GROUP BY session_id ORDER BY session_id
 
 -- name: cost.repeats
 SELECT session_id, name, path, kind

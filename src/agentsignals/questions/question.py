@@ -164,8 +164,6 @@ class Inputs(Struct, frozen=True, kw_only=True):
     """Rows of the queries in `Question.sliced`; may be read several times."""
     paid: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """With `needs_charges`: dollars by cause (`cost_causes.CAUSES`) and session."""
-    charges: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    """With `needs_charges`, for a study: the table `charges` by column, ordered by session."""
 
     def present(self, rows: str, *columns: str) -> list[Any]:
         """Return the values of a column, or tuples of several, from the rows where none is missing."""
@@ -186,7 +184,7 @@ class Question(Struct, frozen=True, kw_only=True):
     function: Callable[[Inputs], Any]
     context: Context = "product"
     needs_charges: bool = False
-    """Pass the cost by cause, read once for all questions: `Inputs.paid`, and to a study `Inputs.charges`."""
+    """Pass the cost by cause, read once for all questions: `Inputs.paid`."""
     sliced: frozenset[str] = frozenset()
     """Queries whose rows each depend on one session. In a large store they run over a few shards at a time; their rows
     come as `Inputs.many`, ordered by their first two columns. Their table `sessions` has no column `place`."""
@@ -271,7 +269,8 @@ class NoSessions(NamedTuple):
 
 
 EvidenceRows: TypeAlias = "Iterable[str | Part | Row]"
-"""Session ids, parts, or rows with a session_id, which count their `n` where they have one, else 1."""
+"""Session ids, parts, or rows with a session_id, which count their `n` where they have one, else 1, and of that `k`
+where they have one, else all."""
 Evidence: TypeAlias = "EvidenceRows | Callable[[], EvidenceRows] | EvidenceQuery | NoSessions"
 """A function builds its parts on demand: the windows of a line chart hold each observation many times."""
 Ask = Callable[[str, Mapping[str, Any]], list[Row]]
@@ -341,8 +340,8 @@ def evidence_sums(evidence: Evidence, ask: Ask) -> dict[str, tuple[float, float]
         elif isinstance(counted, tuple):
             session_id, k, n = counted
         else:
-            session_id, k = counted["session_id"], counted.get("n", 1)
-            n = k
+            session_id, n = counted["session_id"], counted.get("n", 1)
+            k = counted.get("k", n)
         if n or k:
             before = sums.get(session_id, (0, 0))
             sums[session_id] = before[0] + k, before[1] + n

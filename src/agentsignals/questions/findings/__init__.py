@@ -6,7 +6,7 @@ A finding is declared as `NAME_FINDING = Question(...)` in a file of this folder
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property, partial
 from itertools import repeat
 from math import fsum
@@ -63,23 +63,6 @@ class _Answer(NamedTuple):
         return list(map(dict, map(zip, repeat(self.names), self.values)))
 
 
-class Bill(Struct):
-    """The bill by cause."""
-
-    charges: Mapping[str, Sequence[Any]]
-    """The table `charges` by column, ordered by session."""
-    paid: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Dollars by cause and session."""
-
-    def __post_init__(self) -> None:
-        self.paid = {cause: {} for cause in CAUSES}
-        for session_id, cause, usd in zip(
-            *(self.charges[key] for key in ("session_id", "cause", "cost_usd")), strict=True
-        ):
-            of_cause = self.paid[cause]
-            of_cause[session_id] = of_cause.get(session_id, 0.0) + usd
-
-
 class Reader:
     """Runs the queries of these studies and questions: equal ones once, their rows kept until the last has had them.
 
@@ -101,7 +84,7 @@ class Reader:
         self._kept: dict[tuple[str, str], _Answer] = {}
         self._ids: dict[str, str] = {}
         self._places: dict[str, dict[str, str]] = {}
-        self._bills: dict[str, Bill] = {}
+        self._paid: dict[str, dict[str, dict[str, float]]] = {}
         studies = list(asking)
         for study in studies:
             whole = (sql for name, sql in study.queries.items() if name not in study.sliced)
@@ -128,14 +111,12 @@ class Reader:
         context = self._of(study)
         many = {name: self._asked_by_slices(study.queries[name], context) for name in study.sliced}
         rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items() if name not in many}
-        bill = self._charged(context) if study.needs_charges else None
         # A sentence names no versions: to ask for them reads all values.
         versions = self.versions if isinstance(study, Study) else Versions(SCHEMA_VERSION)
         return Inputs(
             rows=rows,
             many=many,
-            paid=bill.paid if bill else {},
-            charges=bill.charges if bill and isinstance(study, Study) else {},
+            paid=self._paid_by_cause(context) if study.needs_charges else {},
             versions=versions,
             places=self._placed(context) if isinstance(study, Study) else {},
             no_traces=self._no_traces,
@@ -157,16 +138,17 @@ class Reader:
             self._places[context] = place_by_session(self._answer(PLACED, context).rows)
         return self._places[context]
 
-    def _charged(self, context: str) -> Bill:
-        if context not in self._bills:
+    def _paid_by_cause(self, context: str) -> dict[str, dict[str, float]]:
+        if context not in self._paid:
 
-            def take(connection: Connection) -> Bill:
-                asked = self._execute(QUERIES["charges"], connection)
-                names, values = column_names(asked), zip(*_shared(asked, self._ids), strict=True)
-                return Bill(dict(zip(names, values, strict=False)) or dict.fromkeys(names, ()))
+            def take(connection: Connection) -> dict[str, dict[str, float]]:
+                rows = list(_shared(self._execute(QUERIES["paid"], connection), self._ids))
+                return {
+                    cause: {row[0]: row[n] for row in rows if row[n] is not None} for n, cause in enumerate(CAUSES, 1)
+                }
 
-            self._bills[context] = with_connection(self._store, take, context or None, self._connections, self._threads)
-        return self._bills[context]
+            self._paid[context] = with_connection(self._store, take, context or None, self._connections, self._threads)
+        return self._paid[context]
 
     def _of(self, study: Question) -> str:
         """The context a study's rows are of; empty where nothing need be left out."""

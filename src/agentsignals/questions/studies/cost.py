@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from itertools import compress
+from itertools import chain
 from math import fsum
 from typing import Any
 
@@ -25,8 +25,19 @@ from agentsignals.questions.estimates import (
     table,
     top_sessions,
 )
-from agentsignals.questions.formatting import formatted, with_bound, without_bound
-from agentsignals.questions.question import Chart, Evidence, Finding, Inputs, Outcome, Part, Row, Study, Table
+from agentsignals.questions.formatting import formatted, with_bound
+from agentsignals.questions.question import (
+    Chart,
+    Evidence,
+    EvidenceQuery,
+    Finding,
+    Inputs,
+    Outcome,
+    Part,
+    Row,
+    Study,
+    Table,
+)
 from agentsignals.questions.sql import BOUND, declared, read_queries
 from agentsignals.redaction import redacted
 from agentsignals.stats.intervals import median
@@ -202,26 +213,22 @@ _GROUPS = {
     "other other": ("other",),
 }
 """Causes together, as columns of the smaller tables; every cause is in one."""
+_BY = {"place": "sessions.place", "branch": "sessions.branch", "model": "charges.model", "day": "charges.day"}
+"""Columns that the bill is also divided by."""
+_CHARGED = "FROM charges JOIN sessions USING (session_id)"
 _MOST = 15
 _OF = "priced sessions"
 
 
 def cost_causes_study(inputs: Inputs) -> Outcome:
-    charges = inputs.charges
-    if not charges["cost_usd"]:
+    paid = inputs.paid
+    if not any(paid.values()):
         return Outcome()
     bill = inputs.rows["bill"]
-    paid = _Paid(charges)
-    branches = {row["session_id"]: row["branch"] for row in bill}
-    keys = {
-        "place": list(map(inputs.places.get, paid.sessions)),
-        "branch": list(map(branches.get, paid.sessions)),
-        "model": charges["model"],
-        "day": charges["day"],
-    }
-    low = {row["session_id"] for row in bill if row[BOUND] is not None}
-    tables = [_causes(paid, bill, bool(low))]
-    tables += [_by(name, values, paid, low) for name, values in keys.items()]
+    sums = {cause: fsum(by_session.values()) for cause, by_session in paid.items()}
+    low = sum(row[BOUND] is not None for row in bill)
+    tables = [_causes(paid, sums, bill, bool(low))]
+    tables += [_by(name, inputs.rows[name], inputs.rows["sessions_by"][0][name]) for name in _BY]
     limits = [
         "A dollar is under one cause, the first of the list that claims it; the causes sum to the bill.",
         "Which part of a context is whose is counted in tokens estimated from characters, never beyond what was sent."
@@ -230,90 +237,78 @@ def cost_causes_study(inputs: Inputs) -> Outcome:
         "Subagents are one cause: what they were sent and answered is not taken apart.",
     ]
     if low:
-        limits.append(
-            f"{len(low):,} sessions log their output in mid-stream: output, subagents and bill are at least that."
-        )
+        limits.append(f"{low:,} sessions log their output in mid-stream: output, subagents and bill are at least that.")
     total = fsum(row["cost_usd"] for row in bill)
-    is_bound = any(row[BOUND] is not None for row in bill)
     return Outcome(
         [
-            count(usd, len(bill), "usd", evidence=partial(_of_bill, bill, paid.of_cause[cause])).finding(
+            count(usd, len(bill), "usd", evidence=partial(_of_bill, bill, paid[cause])).finding(
                 f"cost_causes.{cause}",
                 f"Of the cost, {CAUSES[cause]}",
                 _OF,
-                f"{formatted(usd / total, 'share')} of {formatted(total, 'usd', is_bound)}" if total else "",
+                f"{formatted(usd / total, 'share')} of {formatted(total, 'usd', bool(low))}" if total else "",
                 unit="USD",
                 priced=True,
-                at_least=is_bound and cause in BOUNDED and usd > 0,
-                sessions=top_sessions(paid.of_cause[cause]),
+                at_least=bool(low) and cause in BOUNDED and usd > 0,
+                sessions=top_sessions(paid[cause].items()),
             )
-            for cause, usd in paid.sums.items()
+            for cause, usd in sums.items()
         ],
         tables,
-        [_cost_causes_chart(paid, len(bill), bool(low))],
+        [_cost_causes_chart(paid, sums, len(bill), bool(low))],
         limits,
     )
 
 
-class _Paid:
-    """The charges by column, and what each cause comes to."""
-
-    def __init__(self, charges: Mapping[str, Sequence[Any]]) -> None:
-        self.sessions: Sequence[str] = charges["session_id"]
-        self.causes: Sequence[str] = charges["cause"]
-        self.usd: Sequence[float] = charges["cost_usd"]
-        self.of_cause: dict[str, list[tuple[str, float]]] = {cause: [] for cause in CAUSES}
-        for session_id, cause, usd in zip(self.sessions, self.causes, self.usd, strict=True):
-            self.of_cause[cause].append((session_id, usd))
-        self.sums = {cause: fsum([usd for _, usd in parts]) for cause, parts in self.of_cause.items()}
-
-    def of(self, values: Sequence[Any], wanted: Any) -> list[Part]:
-        """The charges of one value, where `values` are those of each charge."""
-        each = zip(values, self.sessions, self.usd, strict=True)
-        return [(session_id, usd, 1) for value, session_id, usd in each if value == wanted]
-
-
-def _of_bill(bill: list[Row], paid: list[tuple[str, float]]) -> list[Part]:
+def _of_bill(bill: list[Row], paid: Mapping[str, float]) -> list[Part]:
     """Return each billed session's cost of a cause."""
-    return [
-        *((row["session_id"], 0, 1) for row in bill),
-        *((session_id, usd, 0) for session_id, usd in paid),
-    ]
+    return [(row["session_id"], paid.get(row["session_id"], 0), 1) for row in bill]
 
 
-def _causes(paid: _Paid, bill: list[Row], is_bound: bool) -> Table:
-    total = fsum(paid.sums.values())
+def _of_cause(paid: Mapping[str, float]) -> list[Part]:
+    return [(session_id, usd, 1) for session_id, usd in paid.items()]
+
+
+def _causes(paid: Mapping[str, Mapping[str, float]], sums: dict[str, float], bill: list[Row], is_bound: bool) -> Table:
+    total = fsum(sums.values())
     rows: list[list[Any]] = [
         [
             CAUSES[cause],
             with_bound(usd, is_bound and cause in BOUNDED and usd > 0),
             usd / total if total else None,
-            len({session_id for session_id, _ in paid.of_cause[cause]}),
+            len(paid[cause]),
         ]
-        for cause, usd in paid.sums.items()
+        for cause, usd in sums.items()
     ]
     rows.append(["all", with_bound(total, is_bound), 1.0 if total else None, len(bill)])
-    behind: list[Evidence] = [partial(paid.of, paid.causes, cause) for cause in paid.sums]
+    behind: list[Evidence] = [partial(_of_cause, by_session) for by_session in paid.values()]
     behind.append([(row["session_id"], row["cost_usd"], 1) for row in bill])
     return table("cost_causes.causes", rows, n=len(bill), evidence=behind)
 
 
-def _by(name: str, values: Sequence[Any], paid: _Paid, low: set[str]) -> Table:
-    """The bill by something else, each with its causes. `low`: sessions whose output is a lower bound."""
-    grouped: defaultdict[Any, defaultdict[str, float]] = defaultdict(partial(defaultdict, float))
-    for value, cause, part in zip(values, paid.causes, paid.usd, strict=True):
-        grouped[value][cause] += part
-    totals = {value: fsum(causes.values()) for value, causes in grouped.items() if value is not None}
-    is_low = set(compress(values, map(low.__contains__, paid.sessions))) if low else set()
+def _by(name: str, charged: list[Row], n: int) -> Table:
+    """The bill by something else, each with its causes. `charged`: the charges of each value and cause, summed here,
+    exactly, in whatever order they come. `n`: sessions with a value."""
+    grouped: defaultdict[Any, dict[str, list[float]]] = defaultdict(dict)
+    is_low: set[Any] = set()
+    for row in charged:
+        grouped[row["value"]][row["cause"]] = row["usd"]
+        if row["is_low"]:
+            is_low.add(row["value"])
+    totals = {value: fsum(chain.from_iterable(parts.values())) for value, parts in grouped.items() if value is not None}
+    named = ranked(totals)[:_MOST]
     rows: list[list[Any]] = []
-    for value, usd in ranked(totals)[:_MOST]:
+    for value, usd in named:
         parts = [
             with_bound(part, value in is_low and group[0] in BOUNDED and part > 0)
             for group in _GROUPS.values()
-            for part in [fsum(grouped[value][cause] for cause in group)]
+            for part in [fsum(chain.from_iterable(grouped[value].get(cause, ()) for cause in group))]
         ]
         rows.append([redacted(str(value)), with_bound(usd, value in is_low), *parts])
-    rest = fsum(paid.usd) - fsum(without_bound(row[1]) for row in rows)
+    of_value = (
+        f"SELECT session_id, sum(charges.cost_usd) AS k, 1 AS n {_CHARGED} WHERE {_BY[name]} = $value"
+        " GROUP BY session_id"
+    )
+    rest = fsum(chain.from_iterable(row["usd"] for row in charged)) - fsum(usd for _, usd in named)
     note = f"The {_MOST} largest of {len(totals):,}." if len(totals) > _MOST else ""
     unsaid = f"{formatted(rest, 'usd')} more lies elsewhere, or where none is named." if rest > 0.005 else ""
     return table(
@@ -322,27 +317,40 @@ def _by(name: str, values: Sequence[Any], paid: _Paid, low: set[str]) -> Table:
         title=f"The bill by {name} and cause",
         header=f"{name}{':code' if name != 'day' else ''} | usd cost:usd | "
         + " | ".join(f"{group}:usd" for group in _GROUPS),
-        n=len({session_id for value, session_id in zip(values, paid.sessions, strict=True) if value is not None}),
+        n=n,
         of=_OF,
-        evidence=[partial(paid.of, values, named) for named, _ in ranked(totals)[:_MOST]],
+        evidence=[EvidenceQuery(of_value, {"value": value}) for value, _ in named],
         note=" ".join(part for part in (note, unsaid) if part),
     )
 
 
-def _cost_causes_chart(paid: _Paid, n: int, is_bound: bool) -> Chart | None:
-    total = fsum(paid.sums.values())
+def _cost_causes_chart(
+    paid: Mapping[str, Mapping[str, float]], sums: dict[str, float], n: int, is_bound: bool
+) -> Chart | None:
+    total = fsum(sums.values())
     rows = []
-    for cause, usd in ranked(paid.sums):
+    for cause, usd in ranked(sums):
         low = is_bound and cause in BOUNDED
         tip = f"{CAUSES[cause]}: {formatted(usd, 'usd', low)} ({formatted(usd / total, 'share')})" if usd > 0 else ""
-        behind = partial(paid.of, paid.causes, cause)
-        rows += [bar(CAUSES[cause], usd, tip, low, evidence=behind)] if tip else []
+        rows += [bar(CAUSES[cause], usd, tip, low, evidence=partial(_of_cause, paid[cause]))] if tip else []
     return chart("cost_causes.bill", rows, bars(rows, "USD", "usd"), n=n)
 
 
 COST_CAUSES_STUDY = Study(
     **declared("study", "cost_causes"),
-    queries={"bill": QUERIES["bill"]},
+    queries={
+        "bill": QUERIES["bill"],
+        **{
+            name: f"SELECT {column} AS value, cause, list(charges.cost_usd) AS usd,"
+            f" bool_or({BOUND} IS NOT NULL) AS is_low {_CHARGED} GROUP BY value, cause ORDER BY value, cause"
+            for name, column in _BY.items()
+        },
+        "sessions_by": "SELECT "
+        + ", ".join(
+            f"count(DISTINCT session_id) FILTER ({column} IS NOT NULL) AS {name}" for name, column in _BY.items()
+        )
+        + f" {_CHARGED}",
+    },
     function=cost_causes_study,
     needs_charges=True,
 )
