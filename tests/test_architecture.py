@@ -39,9 +39,9 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("store",),
     ("signals",),
     ("embedding", "sources"),
-    ("formats", "views"),
+    ("formats", "redaction", "views"),
     ("changes", "shell", "stats", "words"),
-    ("network", "redaction"),
+    ("network",),
     ("model", "private_files"),
     ("errors",),
 )

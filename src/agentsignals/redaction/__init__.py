@@ -18,8 +18,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.redaction import encoded, keys, named, personal, values
+from agentsignals.redaction import commands, encoded, fields, keys, logins, personal, values
 from agentsignals.redaction.known import KnownSecrets
+from agentsignals.redaction.names import names_a_secret, present
 from agentsignals.redaction.personal import KEY_BYTES, Pseudonyms, mask_word
 from agentsignals.redaction.spans import Span, masked, merged, one_byte_each, unmasked
 
@@ -42,6 +43,8 @@ _DIGIT = deferred_pattern("[0-9]")
 _AUTH = frozenset(("auth", "_auth"))
 """Names of base64 logins that docker and npm store."""
 _AUTH_CHARS = max(map(len, _AUTH))
+_OF_BINARY = 8
+"""One in so many decoded characters that are none: the rest is binary, in which names stand by chance, keys not."""
 _LONG_DIGITS = 10**11
 """Numbers from here on may be cards or telephone numbers."""
 
@@ -51,6 +54,8 @@ _NONE_KNOWN = KnownSecrets()
 
 def _spans(text: str, depth: int = encoded.DEEPEST, known: KnownSecrets = _NONE_KNOWN) -> list[Span]:
     """Return the spans to mask, in order and disjoint. Up to `depth` nested encodings are undone."""
+    if depth < encoded.DEEPEST and text.count("\ufffd") * _OF_BINARY > len(text):
+        return merged(_key_spans(text, depth))
     look = partial(_spans, known=known)
     text = encoded.in_plain_letters(text)
     hits = known.spans(text)
@@ -59,10 +64,12 @@ def _spans(text: str, depth: int = encoded.DEEPEST, known: KnownSecrets = _NONE_
         text = encoded.without_colours(text)
     low = _lower(text)
     raw = one_byte_each(text)
+    parts = present(low)
     hits += (
         *keys.spans(text),
-        *named.logins(text, low),
-        *named.secrets(text, low),
+        *logins.logins(text, low),
+        *fields.secrets(text, low, parts),
+        *commands.secrets(text, low, parts.commands),
         *personal.spans(text, low, raw),
     )
     numbered: list[tuple[int, int]] = []
@@ -278,24 +285,26 @@ class Redactor:
             while clean in cleaned or (clean != name and clean in value):
                 clean = f"{clean}{len(cleaned)}"
             cleaned[clean] = self._named(name, held, times)
-        if "value" in value:  # {"name": "API_KEY", "value": "…"}, as deployments write it
-            beside = value.get("name", value.get("key"))
-            if isinstance(beside, str) and cleaned["value"] == value["value"]:
-                cleaned["value"] = self._named(beside, value["value"], times)
+        for place, beside in _told_beside(value):
+            if cleaned.get(place) == value[place]:
+                cleaned[place] = self._named(beside, value[place], times)
         return cleaned
 
     def _named(self, name: str, value: Any, times: int) -> Any:
         """Mask a value if its name states a secret and it looks like one."""
         clean = self._value(value, times)
         is_auth = len(name) <= _AUTH_CHARS and name.lower() in _AUTH and clean == value
-        if is_auth and isinstance(value, str) and named.is_login(value):
+        if is_auth and isinstance(value, str) and logins.is_login(value):
             self.counts["login"] = self.counts.get("login", 0) + times
             return "[login]"
-        word = named.names_a_secret(name)
+        word = names_a_secret(name)
         if word is None or clean != value:
             return clean
         if isinstance(value, list):
             return [self._named(name, v, times) for v in value]
+        if isinstance(value, dict):  # {"db_password": {"value": "…"}}, as deployments put it out
+            inner = {n: self._named(name, v, times) for n, v in value.items() if n.lower() in _VALUE_NAMES}
+            return {**clean, **inner} if clean.keys() == value.keys() else clean
         written = str(value) if isinstance(value, int) and word in ("password", "secret") else value
         if not isinstance(written, str) or not values.is_secret(word, name, written):
             return clean
@@ -304,6 +313,24 @@ class Redactor:
             self.random_values.add(written)
         self.counts[_SECRET] = self.counts.get(_SECRET, 0) + times
         return f"[{_SECRET}]"
+
+
+_VALUE_NAMES = frozenset(("value", "val", "default", "text", "string", "content", "data"))
+_WEB_KEY = frozenset(("d", "p", "q", "dp", "dq", "qi", "k"))
+
+
+def _told_beside(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield names of an object that another of its fields tells to hold a secret, with a name that states it:
+    `{"name": "API_KEY", "value": "…"}`, as deployments write it, cookies of browsers, private web keys, Kubernetes'
+    secrets."""
+    by_name = {name.lower(): name for name in value}
+    told = next((value[by_name[n]] for n in ("name", "key", "id", "label", "field") if n in by_name), None)
+    for low, name in by_name.items():
+        if low in _VALUE_NAMES and isinstance(told, str):
+            is_cookie = "domain" in by_name or "httponly" in by_name
+            yield name, "session_key" if is_cookie and names_a_secret(told) is None else told
+        elif low in _WEB_KEY and "kty" in by_name:
+            yield name, "private_key"
 
 
 def _looks_random(kind: str, value: str) -> bool:

@@ -9,8 +9,8 @@ from agentsignals.redaction.spans import has_mask
 
 LEAST_CHARS = 6
 """No rule masks shorter values: they would be half of all assignments."""
-Word = Literal["password", "secret", "token", "key"]
-"""Kinds of secret that a name states, from certain to vague."""
+Word = Literal["password", "secret", "token", "hint", "key"]
+"""Kinds of secret that a name or a place states, from certain to vague. A `hint` needs a mixed value."""
 
 _NO_VALUE = deferred_pattern(
     r"\[[A-Za-z_ ]+\]|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
@@ -22,6 +22,8 @@ _PLACEHOLDER = deferred_pattern(
 """Starts of placeholders. Random letters may begin so too."""
 _REFERENCE = deferred_pattern(r"[A-Za-z_$][\w$]{0,60}(?:(?:\.|\?\.|::|->)[A-Za-z_$][\w$]{0,60}){0,12}[!?]?")
 _SPEAKS_OF_IT = ("passw", "secret", "token", "key", "cred", "auth", "pwd")
+_SPEAKING_RUN = 2
+"""Letters and digits per change of kind: fewer are drawn, and have no words in them but by chance."""
 _PASS = deferred_pattern(r"(?i)pass\b")
 _PROSE = deferred_pattern(
     r"(?i)\b(?:must|least|require\w*|invalid|incorrect|enter|your|characters?|please|not|the|is|wrong)\b"
@@ -59,6 +61,8 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
         return False
     if word == "key":
         return is_random(value, 12) and not is_known(value)
+    if word == "hint":
+        return looks_chosen(value)
     if _BLANK.search(value):
         return quoted and word == "password" and not _PROSE.search(value) and not _has_its_words(value)
     called = not quoted and "(" in value and _REFERENCE.match(value.partition("(")[0])
@@ -68,6 +72,8 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
         # Values with a digit are mostly secrets.
         if word in ("password", "secret") and (quoted or value.isdigit()):
             return True
+        if word == "token" and _CONSTANT.fullmatch(value):
+            return False
         if value.isdigit() or (not quoted and _REFERENCE.fullmatch(value) and _speaks_of_it(value)):
             return False
         return quoted or word in ("password", "secret") or name.isupper() or is_random(value, 8)
@@ -100,6 +106,60 @@ def is_random(value: str, least: int) -> bool:
     return not _is_plain(value) or alternates(value)
 
 
+_CONSTANT = deferred_pattern(r"[A-Z]{2,}(?:_[A-Z]+)*_?\d{1,2}")
+_NUMBERED = deferred_pattern(r"[A-Za-z]{2,}[_.-]?\d{1,2}")
+_ALGORITHM = deferred_pattern(
+    r"(?i:hmac|rsa|rsassa-pkcs|pkcs|es|ps|hs|sha|aes|md|pbkdf|bcrypt|argon|ed|blake|utf|base|scram|win|arm|x|amd|node"
+    r"|python)[_-]?\d{1,4}(?:[_.-]?(?:[a-z]{1,6}|[A-Z]{1,6})?\d{0,3}){0,2}"
+)
+"""Names of algorithms, platforms and runtimes, which mix letters and digits."""
+_ID = deferred_pattern(r"(?:[a-z]{2,9}_){1,2}[0-9A-Za-z]{8,}\Z")
+_CLASSES = deferred_pattern(r"[A-Z]+|[a-z]+|\d+|[^A-Za-z\d]+")
+_HEX = deferred_pattern(r"(?:[\w/-]*@)?[0-9a-f.-]+")
+_FILE = deferred_pattern(r"[\w./\\-]*\.[A-Za-z]\w{0,4}(?::[\d,:-]+)?|[a-z]{3,}/[\w.-]+/\S*")
+_OPTION_NUMBER = deferred_pattern(r"v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|\d{4}-\d\d-\d\d|[\w.-]*[=@]v?\d+\.\d")
+
+
+def looks_chosen(value: str) -> bool:
+    """Return whether a value looks like a password where one is expected: it mixes letters, digits or signs, and is no
+    path, file, version, address, number, identifier or code."""
+    if len(value) < LEAST_CHARS or _BLANK.search(value) or is_variable(value) or has_mask(value) or is_known(value):
+        return False
+    if value[0] in "<[({" or "(" in value or "://" in value or _FILE.fullmatch(value) or _OPTION_NUMBER.match(value):
+        return False
+    value = value.lstrip("!#$&*~^@+")
+    if not _LETTER.search(value) or _speaks_of_it(value):
+        return False
+    if has_digit(value):
+        return not (_NUMBERED.fullmatch(value) or _REFERENCES.fullmatch(value) or _ALGORITHM.fullmatch(value))
+    signs = sum(map(value.count, "!@#$%^&*+=?~"))
+    return signs > 0 and not _REFERENCE.fullmatch(value) and not {*"/=,:"} & {*value} and not value.isalpha()
+
+
+_REFERENCES = deferred_pattern(r"[a-z]+(?:[_-][a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+|[A-Za-z]+(?:\.[A-Za-z]\w*)+")
+
+
+def looks_drawn(value: str, least: int = 8) -> bool:
+    """Return whether a value looks drawn by chance wherever it is: its kinds of characters alternate."""
+    if (
+        len(value) < least
+        or not has_digit(value)
+        or not looks_chosen(value)
+        or _ID.match(value)
+        or _HEX.fullmatch(value)
+    ):
+        return False
+    changes = max(
+        (sum(1 for _ in _CLASSES.finditer(part)) - 1 - part[:2].istitle() for part in _SPLIT.split(value) if part),
+        default=0,
+    )
+    return changes >= _DRAWN_CHANGES and not _is_plain(value)
+
+
+_SPLIT = deferred_pattern(r"[_\-./:@=,]")
+_DRAWN_CHANGES = 3
+
+
 def _is_plain(value: str) -> bool:
     return _PLAIN_PARTS.fullmatch(value) is not None
 
@@ -124,7 +184,10 @@ def is_public(value: str) -> bool:
 
 
 def _speaks_of_it(value: str) -> bool:
-    return _has_its_words(value) and not alternates(value)
+    if not _has_its_words(value) or alternates(value):
+        return False
+    runs = _RUNS.findall(value)
+    return len(value) > _SPEAKING_RUN * len(runs) and any(map(_has_its_words, runs))
 
 
 def _has_its_words(value: str) -> bool:

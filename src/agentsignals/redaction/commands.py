@@ -1,0 +1,313 @@
+"""Finds secrets in commands, read by the shell reader, for any program: each argument is judged by its role.
+
+Roles are: the value of a short option of a command that logs in, `USER:PASSWORD`, arguments and standard input of
+commands that take a secret, `NAME=VALUE` for a store of secrets. Options with a name of a secret are fields (`fields`).
+A line of prose is read the same way; the look of a value decides there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agentsignals.model.lazy import deferred_pattern
+from agentsignals.redaction.names import names_a_secret
+from agentsignals.redaction.spans import Span, places
+from agentsignals.redaction.values import LEAST_CHARS, is_secret, is_variable, looks_chosen, looks_drawn
+from agentsignals.shell.arguments import names
+from agentsignals.shell.kinds import leading_words
+from agentsignals.shell.tokens import split
+
+_PROMPT = deferred_pattern(
+    r"(?:\s*(?:\d{1,6}[→\t:|]|[+>|#*-]{1,3}(?=\s)))?\s*(?:\([\w.-]+\)\s)?(?:PS [^>\n]{0,80}>|[A-Z]:[^>\n]{0,80}>"
+    r"|[\w.@~:/\[\] -]{0,60}[$#%❯➜](?=\s)|RUN |run: |- run: |>>>)?\s*"
+)
+"""What stands before a command: a line number, a diff's or quote's sign, a prompt."""
+_SIGN = deferred_pattern(r"-(?<=[\s\"'`,(\[]-)-?(?P<option>[A-Za-z][\w-]*)|/(?<=\s/)(?P<slash>[A-Za-z]\w{0,20}):")
+_VALUE = deferred_pattern(r"[ =:,\"']{0,4}([^\s\"'`|;&)\]]+)")
+_TAKER = deferred_pattern(
+    r"(?i)(?:[\w.]+[-_:])*(?:login|logon|\w*passw(?:or)?d|\w{2,}pass|passphrase|secrets?|token|auth|authtoken|vault|creds?|credentials?"
+    r"|keyring|keychain|basic|keyvault|luks\w+|unlock|kinit|requirepass|masterauth|authenticate|sudo|setx|\w*securestring|adduser"
+    r"|add_user|change_password)(?:[-_:.]\w+)*\Z"
+)
+"""A program or subcommand that takes a secret."""
+_MAY_TAKE = "config|configure|connect|register|enroll|user|net|set|variables?|env|context|put|export|add"
+_MAY_TAKER = deferred_pattern(rf"(?:{_MAY_TAKE})(?:[-_]\w+)?\Z")
+"""A subcommand that may take one: its value has to look drawn."""
+_OPERATORS = frozenset("=:(.,;)]}>[?!+*")
+_STORE = deferred_pattern(
+    r"(?i)(?:.*[-_:.])?(?:secrets?|vault|kv|config:set|envs?|setenv|variables?|vars?|parameters?|keyvault|put-parameter|setx|configmap)\Z"
+)
+"""A subcommand that keeps names and values."""
+_SHORT = names("p P w W a A x X k K N b s S y")
+_SURE_SHORT = names("p P w W pw N A hp rp")
+"""Short options that carry a password in many commands, and those that hardly carry another thing that looks so."""
+_PROTOCOL = deferred_pattern(
+    r"(?i).*(?:sql|ldap|redis|mongo|maria|influx|cassandra|cql|neo4j|cypher|rabbit|mosquitto|mqtt|kafka|smb|ftp|ssh"
+    r"|rdp|vnc|telnet|imap|smtp|snmp|ipmi|http|curl|wget|zip|rar|7z|pdf|ssl|gpg|keytool|plink|scp|nuget|jenkins|db\w*\Z)"
+)
+"""A program of a protocol, a database or archives: its short options may carry a password."""
+_USERS = names("u U user username login auth a creds credentials credential account proxy-user l src-creds dest-creds")
+_HOSTS = names("h H host hostname server S url")
+_GIVEN = names("value body secret-string data text b string")
+"""Options for the value that a store keeps."""
+_INPUT = names("-S --stdin -i --with-token --password-stdin -stdin")
+"""Options of commands that read a secret on their standard input."""
+_HOST = deferred_pattern(
+    r"[a-z][\w+.-]*://|//|(?:[\w-]+\.)+(?:[a-z]{2,}[:/]|(?:com|net|org|io|dev|local|internal|test|example)\Z)"
+    r"|localhost|\d+\.\d+\.\d+\.\d+"
+)
+_PAIR = deferred_pattern(r"(?P<user>[\w.\\/+-]*@?[\w.-]*)(?P<sign>[:%,])(?P<password>.{3,200})\Z")
+_AT_HOST = deferred_pattern(
+    r"(?P<user>[\w.\\-]+(?:/[\w.\\-]+)?)[:/](?P<password>[^\s@/:]{4,100})@(?://)?[\w.\[][\w.\]:/-]*\Z"
+)
+_ASSIGNED = deferred_pattern(r"(?:--?[\w.-]+=)?(?P<name>[\w.:/-]+)=(?P<value>.+)\Z", re.S)
+_NUMBERS = deferred_pattern(r"[\d:./-]+\Z")
+_NESTED = deferred_pattern(r"\S\s+\S")
+_COOKIES = deferred_pattern(r"(?i)(sess|sid|auth|token|jwt|login)?[\w.-]*=([^;\s]{6,})")
+_PRINTS = frozenset(("echo", "printf", "Write-Output", "print"))
+_WORD_REST = deferred_pattern(r"[\w:.-]{0,40}[\"']?")
+_CHOSEN = deferred_pattern(r"[0-9!@#$%^&*+=?~]")
+"""What every value contains that looks chosen."""
+_SHELL_WORD = deferred_pattern(r"[^\s\"'`|;&()<>{}\[\],\\]{6,100}")
+_GIVEN_CHARS = 200
+"""How far behind the word of a command its secret may be."""
+_LINE_CHARS = 400
+"""Longer lines with escaped line ends are read by those."""
+_REGION_CHARS = 3000
+_MOST_DEPTH = 3
+_HEREDOC = deferred_pattern(r"<<-?\s*[\"']?([A-Za-z_]\w*)[\"']?")
+
+
+def secrets(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
+    """Yield secrets in the commands of a text. `low`: the text in lower case; `parts`: the parts of commands that take
+    a secret which it contains."""
+    done = 0
+    for at in _signs(text, low, parts):
+        if at < done:
+            continue
+        start, done = _region(text, at)
+        line = text[start:done]
+        found: dict[str, None] = {}
+        _read(line, found)
+        for value in found:
+            if "\\n" in value:
+                continue
+            begin = line.find(value)
+            while begin >= 0:
+                yield Span(start + begin, start + begin + len(value), "login")
+                begin = line.find(value, begin + len(value))
+
+
+def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
+    """Return where a command with a secret may be: an option with a value that looks like one, and words of commands
+    that take one."""
+    signs: list[int] = []
+    if "-" in text or " /" in text:
+        for sign in _SIGN.finditer(text):
+            option = sign["option"] or ""
+            value = _VALUE.match(text, sign.end())
+            given = value[1] if value else ""
+            if text[sign.start() + 1] == "-" or len(option) > LEAST_CHARS:
+                is_user = option in _USERS and any(c in given for c in ":%,")
+                attached = (
+                    text[sign.start() + 1] != "-"
+                    and (option[0] in _SHORT or option[:2] == "hp")
+                    and looks_chosen(option[1:])
+                )
+                may_be = is_user or attached or (option in _GIVEN and looks_chosen(given))
+            elif option in _SURE_SHORT or (option[:1] in _SURE_SHORT and not option.isalpha()):
+                word = given if len(option) < 3 else option[1:]
+                may_be = len(word) >= 3 and not _NUMBERS.match(word) and not {*word} & {*"({[$<"}
+            else:
+                may_be = looks_chosen(given) or ((option in _USERS or option[-1:] in ("u", "U")) and ":" in given[1:])
+            if may_be:
+                signs.append(sign.start())
+    for at, end in places(low, (*parts, "<<<")):
+        rest = _WORD_REST.match(text, end)
+        after = text[rest.end() : rest.end() + 2].lstrip(" ") if rest else ""
+        if after[:1] in _OPERATORS:  # else it is code
+            continue
+        line = text.find("\n", end, end + _GIVEN_CHARS)
+        line = line if line >= 0 else end + _GIVEN_CHARS
+        before = max(text.rfind("\n", max(0, at - _LINE_CHARS), at), at - _LINE_CHARS, 0)
+        if (
+            text.find("|", before, at) >= 0
+            or text.find("<<", end, line) >= 0
+            or low[at] in "<-"
+            or (
+                _CHOSEN.search(text, end, line)
+                and any(_CHOSEN.search(given) and looks_chosen(given) for given in _SHELL_WORD.findall(text, end, line))
+            )
+        ):
+            signs.append(at)
+    signs.sort()
+    return signs
+
+
+def _region(text: str, at: int) -> tuple[int, int]:
+    """Return the bounds of the command around `at`, with lines that go on and here-documents."""
+    low_bound = max(0, at - _REGION_CHARS)
+    start = max(text.rfind("\n", low_bound, at) + 1, low_bound)
+    while start > 1 and text[start - 2] == "\\" and text[start - 1] == "\n" and at - start < _REGION_CHARS:
+        start = text.rfind("\n", 0, start - 1) + 1
+    end = start
+    while True:
+        line_end = text.find("\n", end, at + _REGION_CHARS)
+        end = line_end if line_end >= 0 else min(len(text), at + _REGION_CHARS)
+        if end >= len(text) or text[end - 1] != "\\" or text[end] != "\n":
+            break
+        end += 1
+    if end - start > _LINE_CHARS and text.find("\\n", start, end) >= 0:
+        before, behind = text.rfind("\\n", start, at), text.find("\\n", at, end)
+        start, end = before + 2 if before >= 0 else start, behind if behind >= 0 else end
+    heredoc = _HEREDOC.search(text, start, end) if text.find("<<", start, end) >= 0 else None
+    if heredoc and text[heredoc.start() - 1 : heredoc.start()] != "<":
+        last = re.compile(rf"\n[ \t]*{heredoc[1]}\b").search(text, end, end + _REGION_CHARS)
+        end = last.end() if last else end
+    return start, max(end, at + 1)
+
+
+def _read(line: str, found: dict[str, None], depth: int = _MOST_DEPTH) -> None:
+    """Add the secrets of a line of commands."""
+    prompt = _PROMPT.match(line)
+    command = (
+        line[prompt.end() if prompt else 0 :].rstrip("\\ \t\n").lstrip("#<>").replace('\\"', '"').replace("\\'", "'")
+    )
+    if '", "' in command or "', '" in command:  # a list of arguments
+        command = re.sub(r"(?<=[\"']),\s*(?=[\"'])", " ", command)
+    if "`" in command:
+        command = command.replace("`", "\n")
+    parsed = split(command)
+    fed: list[str] = []
+    for n, (all_words, _, _, _) in enumerate(parsed.commands):
+        words = leading_words(all_words)
+        if not words or words[0][:1] == "-":
+            words = all_words
+        if not words:
+            continue
+        texts = fed
+        if n in parsed.heredocs:
+            texts = [*texts, parsed.heredocs[n].text]
+        _judge(words, all_words, texts, found)
+        fed = []
+        if parsed.ends[n] in ("|", "|&") and words[0] in _PRINTS:
+            fed = [word.replace("\\n", "\n") for word in words[1:] if word not in ("-n", "-e", "-ne")]
+        for word in all_words:
+            if depth and len(word) > 8 and _NESTED.search(word) and word != line:
+                _read(word, found, depth - 1)
+    if "<<<" in command:
+        before, _, after = command.partition("<<<")
+        given = split(after.strip()).commands
+        taker = split(before).commands
+        if given and taker:
+            _judge(taker[-1][0], taker[-1][0], [given[0][0][0]] if given[0][0] else [], found)
+
+
+def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[str, None]) -> None:
+    """Add the secrets of one simple command. `fed`: texts on its standard input."""
+    options = {word.lstrip("-").partition("=")[0] for word in words if word[:1] == "-"}
+    has_user = any(o in _USERS or o[:1] in ("u", "U") for o in options) or any(
+        w[:3].lower() in ("/u:", "/us") for w in words
+    )
+    has_host = any(map(_HOST.match, words[1:]))
+    taker = next((n for n, word in enumerate(words[:6]) if _TAKER.match(word)), -1)
+    stores = (
+        any(map(_STORE.match, words[:5]))
+        or "SecureString" in words
+        or "secret" in options
+        or all_words[:1] == ["export"]
+    )
+    logs_in = has_user or has_host or taker >= 0 or not options.isdisjoint(_HOSTS) or bool(_PROTOCOL.match(words[0]))
+    role = _Role(logs_in=logs_in, has_user=has_user, stores=stores, has_host=has_host)
+    positional: list[str] = []
+    previous = ""
+    for n, word in enumerate(words[1:], 1):
+        if word[:1] == "-" and len(word) > 1 and not (stores and word.count("=") > 1):
+            _option(word, words[n + 1] if n + 1 < len(words) else "", found, role)
+        elif word[:1] == "/" and ":" in word:
+            name, _, value = word[1:].partition(":")
+            if (
+                name.lower() in ("p", "pw", "pass", "pwd", "password", "rp")
+                and len(value) >= LEAST_CHARS
+                and not is_variable(value)
+            ):
+                found[value] = None
+        elif (hit := _AT_HOST.match(word)) and looks_chosen(hit["password"]):
+            found[hit["password"]] = None
+        elif (pair := _ASSIGNED.match(word)) and (stores or previous in ("-e", "--env", "-var", "--set")):
+            value = pair["value"]
+            if (
+                looks_chosen(value)
+                if stores
+                else looks_drawn(value) or (names_a_secret(pair["name"]) and looks_chosen(value))
+            ):
+                found[value] = None
+        elif word[:1] != "/":
+            if names_a_secret(previous.rpartition(":")[2]) and looks_chosen(word):
+                found[word] = None
+            positional += [word] if n > taker else []
+        previous = word
+    if positional:
+        if taker >= 0 or stores or (words[0] in ("net", "net.exe") and len(words) > 3):
+            last = positional[-1]
+            found.update(
+                (word, None) for word in positional if looks_drawn(word) or (word is last and looks_chosen(word))
+            )
+        elif any(map(_MAY_TAKER.match, words[:6])):
+            found.update((word, None) for word in positional[1:] if looks_drawn(word))
+    if not fed:
+        return
+    takes_input = taker >= 0 or not {*all_words}.isdisjoint(_INPUT) or any(w.endswith("-stdin") for w in all_words)
+    for text in fed if takes_input or stores else ():
+        for piece in text.split():
+            value = piece.rpartition("=")[2] if "=" in piece[:-1] else piece
+            value = value.rpartition(":")[2] if ":" in value[:-1] and "//" not in value else value
+            if (len(text.split()) == 1 or looks_chosen(value)) and len(value) >= LEAST_CHARS and not is_variable(value):
+                found[value] = None
+
+
+class _Role(NamedTuple):
+    """What the other arguments of a command tell about it."""
+
+    logs_in: bool
+    has_user: bool
+    stores: bool
+    has_host: bool
+
+
+def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
+    """Judge the value of an option, which follows it or is attached."""
+    name, _, attached = word.lstrip("-").partition("=")
+    value = attached or after
+    short = word[1] if word[1:2] != "-" else ""
+    is_user = name in _USERS or (short and len(name) < 5 and name[-1] in "uU")
+    pair = _PAIR.match(value if is_user else word[2:]) if is_user or short in ("u", "U") else None
+    if pair:
+        password = pair["password"]
+        if looks_chosen(password) or (role.has_host and not _NUMBERS.match(password) and not is_variable(password)):
+            found[pair[0] if pair["sign"] == ":" else password] = None
+            return
+    if name in ("b", "cookie") and "=" in value and not role.stores:
+        found.update(
+            (pair[1], None)
+            for pair in _COOKIES.findall(value)
+            if looks_drawn(pair[1]) or (pair[0] and looks_chosen(pair[1]))
+        )
+        return
+    if not short or name in _GIVEN:
+        if role.stores and name in _GIVEN and looks_chosen(value):
+            found[value] = None
+        return
+    if len(name) > 1 and name not in _SURE_SHORT:  # attached
+        name = next((n for n in ("hp", "pw") if name.startswith(n)), short)
+        value = word[1 + len(name) :]
+    is_sure = name in _SURE_SHORT
+    if not is_sure and name not in _SHORT:
+        return
+    expects = (is_sure and role.logs_in) or role.stores or (role.logs_in and name in ("a", "k", "x", "X"))
+    if looks_chosen(value) if expects else is_sure and looks_drawn(value):
+        found[value] = None
+    elif is_sure and role.has_user and "/" not in value and not _NUMBERS.match(value):
+        found.update({value: None} if is_secret("password", "password", value, quoted=True) else {})

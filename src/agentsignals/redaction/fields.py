@@ -1,0 +1,385 @@
+"""Finds the values of fields whose name states a secret: `DB_PASSWORD=…`, `"client_secret": "…"`, `setPassword("…")`,
+a column of a table, a pair of name and value, a header, a sentence.
+
+A name is not enough: `token: string`, `password = form.password` and `api_key=$KEY` are code. The look of the value
+decides (`values`), the more so the less its name and its place state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agentsignals.model.lazy import deferred_pattern
+from agentsignals.redaction.keys import BREAK
+from agentsignals.redaction.names import Present, named, names_a_secret, speaks_of_other
+from agentsignals.redaction.spans import Span, occurrences, places
+from agentsignals.redaction.values import (
+    LEAST_CHARS,
+    Word,
+    alternates,
+    in_header,
+    is_known,
+    is_mixed,
+    is_random,
+    is_secret,
+    is_variable,
+    looks_chosen,
+    looks_drawn,
+)
+
+_LINE_END = r"(?:\\?\r?\n|\\{1,2}n)"
+_COPULA = (
+    r"(?<=[ \t])(?:is|was|are|be|ist|war|lautet|est|es|era|é|è|to|jest|er|är|on|je|to be|set to)\b(?!=)|[→—–]"
+    r"|[是为為:：]|(?<=[\u3040-\u30ff])は|[은는]|هي|هو"
+)
+_JOINT = deferred_pattern(
+    r"(?:\\{0,4}[\"'`])?[\])*]{0,3}[\"']?[ \t]{0,24}"
+    rf"(?P<op>:=|=>|->|={{1,2}}|:|\||>|,|{_COPULA}|(?=[ \t]))[*]{{0,3}}"
+    rf"(?P<gap>[ \t]{{0,24}}(?:(?:[>|][-+]?)?{_LINE_END}[ \t+|#-]{{0,40}})?)[*(]{{0,3}}"
+    r"(?:[bBrRfFuUN]{1,2}(?=\\{0,4}[\"'`]))?(?=[^\s])"
+)
+"""What joins a name to a value."""
+_PAIR = deferred_pattern(
+    r"[\])\"'`\\]{0,6}(?:\s{0,4}\{[^{}]{0,200}?(?<=\s)(?=default|value)|\s{0,8}(?:[,;{]|/?>(?:\s{0,20}</?\w{1,20}>)?|</\w{1,20}>)|\s{0,2}\n)?"
+    r"\s{0,40}(?:[-<.]\s{0,2})?(?:\\{0,4}[\"'`])?"
+    r"(?i:value|default|val|string|data|text|content|fill|type|send_?keys|set_?value|input|enter|current)"
+    r"(?:\\{0,4}[\"'`])?\s{0,3}(?:=>|[:=>(])\s{0,3}(?=\S)"
+)
+"""Between the name of a field and its value, where both are values of their own: `name: X, value: Y`."""
+_QUOTE = deferred_pattern(r"\\{0,4}[\"'`]")
+_MOST_QUOTED = 2000
+_BARE_CHAR = r"(?:(?!&\w+=|\\{1,4}[\"'`]|\\[nrt])[^\s\"'`;<>,)\]}])"
+_BARE_REST = deferred_pattern(f"{_BARE_CHAR}{{0,4000}}")
+_BARE_END = deferred_pattern(r"[\s\"'`;<>,)\]}&\\](?:(?<![&\\])|(?<=&)(?=\w+=)|(?<=\\)(?=\\{0,3}[\"'`]|[nrt]))")
+_BARE_CHARS = 100
+"""So much of an unquoted value shows whether it is a secret. Only then the rest is read."""
+_NEXT_LINE = deferred_pattern(BREAK + r"(?P<rest>[\w+/.-]{6,400}={0,2})(?=[ \t]{0,40}(?:[\r\n\"'`|│\\]|\Z))")
+_BROKEN_CHARS = 12
+"""Characters of a broken value on each of its lines but the last."""
+_CUT = deferred_pattern(r"[|]|[^\0-\x7f]")
+"""Where an unquoted value may end inside a word: a table cell, a pipe, another script."""
+_TELLS = frozenset((":", "=", ":=", "=>", "="))
+"""Operators that always stand between a name and its value."""
+_NAME = deferred_pattern(r"[\w.-]*")
+_ESCAPED = deferred_pattern("u[0-9a-f]{4}")
+_NAME_REST = deferred_pattern(r"[\w-]{0,40}")
+_NAME_CHARS = 40
+"""No name is longer."""
+_NO_SIGNS = {ord(sign): None for sign in "+/"}
+_HEADER = deferred_pattern(
+    r"(?i:authorization)\\{0,4}[\"'`]?[ \t]{0,3}[:=,][ \t]{0,3}\\{0,4}[\"'`]?[brf]?"
+    r"(?:(?i:bearer|basic|token|digest|apikey|bot|ssws|splunk|negotiate|ntlm|key)[ ])?"
+    r"(?P<bare>[^\s\"'`\\,;<>\[{$][^\s\"'`\\,;<>]{5,4000})"
+)
+_BEARER = deferred_pattern(r"(?i:bearer)[ :]{1,2}(?P<bare>[\w.~+/-]{8,4000}={0,2})")
+_COOKIE = deferred_pattern(
+    r"(?i:cookie)\\{0,4}[\"'`]?[:,=][ ]?\\{0,4}[\"'`]?(?P<bare>[\w.-]{1,60}=[^\s\"'`\\][^\"'`\n\\]{5,4000})"
+)
+_JAR = deferred_pattern(r"(?i:cookies?)[\s:,=({\"'`\\]{1,6}(?=[\w.-]{1,60}[\\\"'`]{0,4}\s?[=:])")
+_SESSION = deferred_pattern(r"(?i)^[\w.-]*(?:sess|sid|auth|token|jwt|login)")
+_COOKIE_PAIR = deferred_pattern(r"[\w.-]{1,60}[\\\"'`]{0,4}\s?[=:]\s?[\\\"'`]{0,4}(?P<value>[^\s\"'`;,\\&})]{6,4000})")
+_HEADERS = (("authorization", _HEADER), ("bearer", _BEARER))
+
+
+def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
+    """Yield values whose name states a secret, and values of headers that carry one. `low`: the text in lower case;
+    `parts`: the parts of words that it contains."""
+    done = name_end = 0
+    for at, end in places(low, parts.names):
+        if at < name_end or at < done:
+            continue
+        begun = _NAME.match(text[max(0, at - _NAME_CHARS) : at][::-1])  # backwards: else from each
+        start = at - (begun.end() if begun else 0)
+        around = text[max(0, at - 20) : end + 20]
+        if at - start == _NAME_CHARS or (len(around) > _NAME_CHARS and around.translate(_NO_SIGNS).isalnum()):  # base64
+            name_end = end
+            continue
+        if start and text[start - 1] == "\\":  # an escaped line end or arrow
+            start += 1 if text[start] in "nrt" else 5 if _ESCAPED.match(text, start) else 0
+        is_script = text[end - 1] > "\u2000"  # of no blanks: what follows is another word
+        rest = None if is_script else _NAME_REST.match(text, end)
+        name_end = rest.end() if rest else end
+        name = text[start:name_end]
+        word = named(name)
+        if word is None:
+            continue
+        for span in _of_name(text, start, name_end, name, word):
+            done = max(done, span.end)
+            yield span
+    if "uth" in low or "bearer" in low:
+        for part, pattern in _HEADERS:
+            for at in occurrences(low, part):
+                header = pattern.match(text, at)
+                if header and in_header(header["bare"]):
+                    yield Span(header.start("bare"), _last(text, *header.span("bare")), "secret")
+    done = 0
+    for at in occurrences(low, "cookie") if "cookie" in low else ():
+        cookie = _COOKIE.match(text, at) if at >= done else None
+        if cookie and not is_variable(cookie["bare"].partition("=")[2]):
+            done = cookie.end()
+            yield Span(*cookie.span("bare"), "secret")
+        elif at >= done and (jar := _JAR.match(text, at)):
+            line = text.find("\n", jar.end(), jar.end() + _MOST_QUOTED)
+            done = line if line >= 0 else min(len(text), jar.end() + _MOST_QUOTED)
+            for pair in _COOKIE_PAIR.finditer(text, jar.end(), done):
+                if looks_drawn(pair["value"]) or (_SESSION.search(pair[0]) and looks_chosen(pair["value"])):
+                    yield Span(*pair.span("value"), "secret")
+    for _, end in places(low, parts.logins):
+        yield from _in_sentence(text, end)
+    yield from _calls(text, low, parts.calls)
+    yield from _inserts(text, low)
+
+
+def _of_name(text: str, start: int, end: int, name: str, word: Word) -> Iterator[Span]:
+    """Yield the secrets that the name from `start` to `end` introduces, by the first way to write them that fits."""
+    if span := _value(text, start, end, name, word):
+        yield span
+        return
+    if speaks_of_other(name):
+        return
+    if pair := _PAIR.match(text, end):
+        first, last, quoted = _place(text, pair.end())
+        if last > first and is_secret(word, name, text[first:last], quoted=quoted):
+            yield Span(first, last, "secret")
+            return
+    cells = list(_column(text, start, end, word))
+    if cells:
+        yield from cells
+    elif word in ("password", "secret", "token"):
+        yield from _in_sentence(text, end)
+
+
+def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | None:
+    """Return the secret that an operator, a word or a line end joins to its name, if there is one."""
+    joint = _JOINT.match(text, end)
+    if joint is None:
+        return None
+    op = joint["op"]
+    is_option = name[:1] == "-" or (text[start - 1 : start] == "/" and op == ":")
+    first, last, quoted = _place(text, joint.end())
+    if op == "" and not is_option and not name.isupper():
+        return None
+    value = text[first:last]
+    if not value or not _joined(word, name, value, joint, quoted=quoted, is_option=is_option):
+        return None
+    if is_option and value[:5] in ("pass:", "pass="):
+        first, value = first + 5, value[5:]
+    is_assigned = op in _TELLS or is_option
+    if speaks_of_other(name) and not (is_assigned and word != "key" and is_random(value, 16) and not is_known(value)):
+        return None
+    called = not quoted and text[last : last + 1] in ("(", "[")
+    literal = quoted or text[start - 1 : start] in ("?", "&", "#")  # a parameter of an address is no code
+    if called or not is_secret(word, name, value, quoted=literal):
+        cut = None if called or quoted else _CUT.search(value)
+        is_cut = cut and is_secret(word, name, value[: cut.start()], quoted=False)
+        return Span(first, first + cut.start(), "secret") if cut and is_cut else None
+    rest = None if quoted else _BARE_REST.match(text, last)
+    if rest and rest[0]:
+        last = max(last, len(text[: rest.end()].rstrip(".:\\")))
+    return Span(first, last if quoted else _last(text, first, last), "secret")
+
+
+def _last(text: str, start: int, end: int) -> int:
+    """Return where a value ends that a terminal or a mail broke over lines: each next line looks random too."""
+    while is_random(text[start:end], _BROKEN_CHARS) and (more := _NEXT_LINE.match(text, end)):
+        if not (is_random(more["rest"], LEAST_CHARS) or alternates(more["rest"])):
+            break
+        end = more.end()
+    return end
+
+
+def _place(text: str, at: int) -> tuple[int, int, bool]:
+    """Return start and end of the value, and whether it is quoted. The bounds are equal if there is none."""
+    quote = _QUOTE.match(text, at)
+    if quote:
+        end = text.find(quote[0], quote.end(), quote.end() + _MOST_QUOTED)
+        if end >= 0 and "\n" not in text[quote.end() : end]:
+            return quote.end(), end, True
+        at = quote.end()
+    ending = _BARE_END.search(text, at, at + _BARE_CHARS)
+    bare = text[at : ending.start() if ending else at + _BARE_CHARS]
+    return at, at + (len(bare.rstrip(".:\\")) if len(bare) >= LEAST_CHARS else 0), False
+
+
+def _joined(  # noqa: PLR0913
+    word: Word, name: str, value: str, joint: re.Match[str], *, quoted: bool, is_option: bool
+) -> bool:
+    """Return whether the text between a name and a value can join them."""
+    op, gap = joint["op"], joint["gap"]
+    if name.lower() in ("pwd", "oldpwd") and (value[:1] in "/~.-" or op not in ("=", ":")):
+        return False
+    if "n" in gap or "\n" in gap:  # the next line is another thing more often than not
+        return op == ":" and value[-1] != ":" and "/" not in value[:1] and _may_be_drawn(word, value)
+    if op == "":
+        return value[0] != "-" if is_option else is_random(value, 12) or (quoted and word == "password")
+    return op in _TELLS or ((quoted or op != ",") and _may_be_drawn(word, value))
+
+
+def _may_be_drawn(word: Word, value: str) -> bool:
+    return is_random(value, 8) or (word == "password" and (is_mixed(value) or looks_chosen(value)))
+
+
+# -- sentences, calls and tables ---------------------------------------------------------------------------------------
+
+_SENTENCE_CHARS = 120
+_TOKEN = deferred_pattern(r"[^\s\"'`,|，。：、]+")
+_MIXES = deferred_pattern(r"[0-9!#$%^&*+=?~]")
+_SENTENCE = deferred_pattern(r"[^\n\\(){}\[\];<>]*")
+_IDENTIFIED = frozenset(("id", "commit", "sha", "hash", "version", "file", "uuid", "request", "ref", "build", "branch"))
+
+
+def _in_sentence(text: str, at: int) -> Iterator[Span]:
+    """Yield a value that looks drawn among the next words of the line: what a sentence or a command says of it."""
+    line = _SENTENCE.match(text, at, at + _SENTENCE_CHARS)
+    before = ""
+    end = line.end() if line else at
+    end = min((n for n in (text.find('",', at, end), text.find('":', at, end)) if n >= 0), default=end)
+    if not _MIXES.search(text, at, end):
+        return
+    for n, token in enumerate(_TOKEN.finditer(text, at, end)):
+        value = token[0].rstrip(".:!?*_")
+        if n > 8 or before.endswith((".", "!", "?")) or before.strip(":#=").lower() in _IDENTIFIED:
+            return
+        value = value.lstrip("*_:=")
+        is_given = text[token.start() - 1] in "\"'`" or before in ("/", ":", "is", "→", "with")
+        if looks_drawn(value) or (is_given and looks_chosen(value)):
+            first = text.index(value, token.start())
+            yield Span(first, first + len(value), "secret")
+            return
+        before = token[0]
+
+
+_CALL = deferred_pattern(
+    r"(?P<name>[a-z0-9_]{0,60}(?:\.\w{1,30}){0,2})(?:\\{0,4}[\"'])?\s{0,2}(?:(?:[=:]|=>)\s{0,2}(?:\w+\s?)?)?[(\[]\s{0,20}(?=[^)\]\s])"
+)
+"""The rest of the name of a call, or of a pair or list under such a name, and its opening."""
+_LITERAL = deferred_pattern(r"[\"'`]((?:[^\"'`\\\n]|\\.){1,400})[\"'`]")
+_ARGUMENTS_CHARS = 400
+_MAIL = deferred_pattern(r"@[\w-]+\.")
+_ONLY_SECRETS = ("passw", "pwd", "secret", "crypt", "hmac", "fernet")
+_TAKE_CHOSEN = (*_ONLY_SECRETS, "auth", "cred", "login", "sign", "connect", "jwt", "basic")
+_HEX_KEY = deferred_pattern(r"(?:0x)?[0-9a-fA-F]{32,128}")
+
+
+def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
+    """Yield literals that are handed to a function or a pair whose name says that it takes a secret."""
+    done = 0
+    for at, _ in places(low, parts):
+        call = _CALL.match(low, at) if at >= done else None
+        if call is None or low.startswith("author", at):
+            continue
+        done, name = call.end(), call["name"]
+        end = _closing(text, done)
+        if text.find('"', done, end) < 0 and text.find("'", done, end) < 0:
+            continue
+        literals = [
+            literal
+            for literal in _LITERAL.finditer(text, done, end)  # without named ones
+            if text[literal.start() - 4 : literal.start()].rstrip()[-1:] not in (":", "=")
+            and text[literal.end() : literal.end() + 3].lstrip()[:1] not in (":", "=")
+        ]
+        for n, literal in enumerate(literals):
+            value = literal[1]
+            if _MAIL.search(value):
+                continue
+            is_last = n == len(literals) - 1 and text.find(",", done, literal.start()) >= 0
+            takes = is_last or any(part in name for part in _ONLY_SECRETS) or (n > 1 and "connect" in name)
+            chosen = takes and looks_chosen(value) and any(part in name for part in _TAKE_CHOSEN)
+            is_hex = ("wallet" in name or "private" in name) and _HEX_KEY.fullmatch(value)
+            if chosen or is_hex or looks_drawn(value, 12):
+                yield Span(*literal.span(1), "secret")
+
+
+def _closing(text: str, at: int) -> int:
+    """Return where the arguments end that begin at `at`."""
+    depth, end = 1, min(len(text), at + _ARGUMENTS_CHARS)
+    for n in range(at, end):
+        if text[n] in "([{":
+            depth += 1
+        elif text[n] in ")]}":
+            depth -= 1
+            if not depth:
+                return n
+    return end
+
+
+_RULE = deferred_pattern(r"[\s|+:=-]+")
+_MOST_ROWS = 200
+_HEAD_CHARS = 500
+_GAPS = deferred_pattern(r"[ ]{2,}|\t")
+
+
+def _column(text: str, start: int, end: int, word: Word) -> Iterator[Span]:
+    """Yield the cells under a name that heads a column: of CSV, of tables in Markdown and on terminals."""
+    near = text[max(0, start - 3) : start] + text[end : end + 3]
+    sign = next(
+        (sign for sign in "|│,;\t" if sign in near), "  " if "  " in near or "\n" in text[end : end + 2] else ""
+    )
+    if not sign or (text[start - 1 : start] + text[end : end + 1]).strip(" \t|│,;\"'`*\n\r"):
+        return
+    head_start = text.rfind("\n", max(0, start - _HEAD_CHARS), start) + 1
+    head_end = text.find("\n", end, end + _HEAD_CHARS)
+    if head_end < 0 or start - head_start > _HEAD_CHARS:
+        return
+    head = text[head_start:head_end]
+    index = text.count(sign, head_start, start)
+    width = head.count(sign)
+    if sign == "  ":
+        index = len(_GAPS.findall(text[head_start:start].lstrip()))
+        width = len(_GAPS.findall(head.strip()))
+        if not width:
+            return
+    elif not width:
+        return
+    at = head_end + 1
+    for _ in range(_MOST_ROWS):
+        line_end = text.find("\n", at)
+        line_end = len(text) if line_end < 0 else line_end
+        line = text[at:line_end]
+        if not line.strip() or at >= len(text):
+            return
+        if not _RULE.fullmatch(line):
+            if sign == "  ":
+                pieces = [(m.start(), m.end()) for m in _CELL.finditer(line)]
+                if len(pieces) != width + 1:
+                    return
+                first, last = pieces[index]
+            else:
+                if line.count(sign) != width:
+                    return
+                first = 0
+                for _ in range(index):
+                    first = line.index(sign, first) + 1
+                last = line.find(sign, first)
+                last = len(line) if last < 0 else last
+            cell = line[first:last]
+            value = cell.strip(" \t\r\"'`")
+            sure = word in ("password", "secret", "hint") and (sign != "  " or text[start:end].isupper())
+            if value and (looks_chosen(value) if sure else looks_drawn(value)):
+                first = at + first + cell.index(value)
+                yield Span(first, first + len(value), "secret")
+        at = line_end + 1
+
+
+_CELL = deferred_pattern(r"\S+(?: \S+)*")
+_INSERT = deferred_pattern(r"insert\s+into\s+\S+\s*\((?P<columns>[^)]{1,400})\)\s*values\s*(?=\()")
+_ROW = deferred_pattern(
+    r"\s*,?\s*\(((?:'(?:[^'\\]|\\.|'')*'|[^()'])*(?:\([^()]*\)(?:'(?:[^'\\]|\\.|'')*'|[^()'])*)*)\)"
+)
+_SQL_VALUE = deferred_pattern(r"\s*(?:[NEnexX]?'((?:[^'\\]|\\.|'')*)'|((?:[^,(']|\([^)]*\))*))\s*(?:,|\Z)")
+
+
+def _inserts(text: str, low: str) -> Iterator[Span]:
+    """Yield values of columns of secrets in rows that SQL inserts."""
+    if "insert" not in low:
+        return
+    for insert in _INSERT.finditer(low):
+        columns = text[slice(*insert.span("columns"))].split(",")
+        wanted = {n for n, column in enumerate(columns) if names_a_secret(column.strip(" \t\n`\"[]'"))}
+        at = insert.end()
+        while wanted and (row := _ROW.match(text, at)):
+            at = row.end()
+            for n, value in enumerate(_SQL_VALUE.finditer(text, *row.span(1))):
+                if n in wanted and value[1] and is_secret("password", "password", value[1]):
+                    yield Span(*value.span(1), "secret")
