@@ -109,17 +109,15 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
             option = sign["option"] or ""
             value = _VALUE.match(text, sign.end())
             given = value[1] if value else ""
-            if text[sign.start() + 1] == "-" or len(option) > LEAST_CHARS:
-                is_user = option in _USERS and any(c in given for c in ":%,")
-                attached = (
-                    text[sign.start() + 1] != "-"
-                    and (option[0] in _SHORT or option[:2] == "hp")
-                    and looks_chosen(option[1:])
-                )
-                may_be = is_user or attached or (option in _GIVEN and looks_chosen(given))
-            elif option in _SURE_SHORT or (option[:1] in _SURE_SHORT and not option.isalpha()):
-                word = given if len(option) < 3 else option[1:]
+            is_long = text[sign.start() + 1] == "-"
+            attached = option[1:] if not is_long and not option.isalpha() else ""
+            if option in _SURE_SHORT or (option[:1] in _SURE_SHORT and attached):
+                word = attached or given
                 may_be = len(word) >= 3 and not _NUMBERS.match(word) and not {*word} & {*"({[$<"}
+            elif is_long or len(option) > LEAST_CHARS:
+                is_user = option in _USERS and any(c in given for c in ":%,")
+                may_be = is_user or (option in _GIVEN and looks_chosen(given))
+                may_be = may_be or ((option[:1] in _SHORT or option[:2] == "hp") and looks_chosen(attached))
             else:
                 may_be = looks_chosen(given) or ((option in _USERS or option[-1:] in ("u", "U")) and ":" in given[1:])
             if may_be:
@@ -211,6 +209,7 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
     has_user = any(o in _USERS or o[:1] in ("u", "U") for o in options) or any(
         w[:3].lower() in ("/u:", "/us") for w in words
     )
+    has_user = has_user or _TAKER.match(words[0]) is not None
     has_host = any(map(_HOST.match, words[1:]))
     taker = next((n for n, word in enumerate(words[:6]) if _TAKER.match(word)), -1)
     stores = (
