@@ -55,7 +55,7 @@ _NONE_KNOWN = KnownSecrets()
 def _spans(text: str, depth: int = encoded.DEEPEST, known: KnownSecrets = _NONE_KNOWN) -> list[Span]:
     """Return the spans to mask, in order and disjoint. Up to `depth` nested encodings are undone."""
     if depth < encoded.DEEPEST and text.count("\ufffd") * _OF_BINARY > len(text):
-        return merged(_key_spans(text, depth))
+        return merged([*key_spans(text, depth), *known.spans(text)])
     look = partial(_spans, known=known)
     text = encoded.in_plain_letters(text)
     hits = known.spans(text)

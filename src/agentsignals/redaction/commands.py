@@ -209,7 +209,6 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
     has_user = any(o in _USERS or o[:1] in ("u", "U") for o in options) or any(
         w[:3].lower() in ("/u:", "/us") for w in words
     )
-    has_user = has_user or _TAKER.match(words[0]) is not None
     has_host = any(map(_HOST.match, words[1:]))
     taker = next((n for n, word in enumerate(words[:6]) if _TAKER.match(word)), -1)
     stores = (
