@@ -11,6 +11,7 @@ import msgspec
 
 from agentsignals.cli.first_findings import LINES, findings_of, last_lines
 from agentsignals.cli.output import Bar, figure, json_text, printable, written_as
+from agentsignals.cli.reading import Reading
 from agentsignals.errors import SourceError
 from agentsignals.formats import homes
 from agentsignals.ingest import pipeline
@@ -97,8 +98,10 @@ def run_analyze(options: argparse.Namespace) -> int:
         from agentsignals.sources import read_exclusions
 
         settings["exclude"] = read_exclusions(options.exclude)
-    with Bar(options.quiet) as bar:
-        summary, store = pipeline.analyze_into(options.sources, options.store, tell=_tell, progress=bar, **settings)
+    with Reading(options.quiet) as bar:
+        summary, store = pipeline.analyze_into(
+            options.sources, options.store, tell=_tell, progress=bar, so_far=bar.so_far, **settings
+        )
     if options.report:
         from agentsignals.ui import report
 
@@ -225,8 +228,8 @@ def run_demo(options: argparse.Namespace) -> int:
     folder = Path(options.folder)
     sources = demo_corpus.make_corpus(folder / "corpus")
     place = options.store or folder / "store"
-    with Bar(options.quiet) as bar:
-        summary, store = pipeline.analyze_into([str(sources)], place, progress=bar)
+    with Reading(options.quiet) as bar:
+        summary, store = pipeline.analyze_into([str(sources)], place, progress=bar, so_far=bar.so_far)
     summary.report = str(report.write(store, folder / "report.html").resolve())
     _say(summary, options, store, place)
     return 0
@@ -244,18 +247,19 @@ def run_start(options: argparse.Namespace) -> int:
     there = found_homes()
     summary = None
     if there:
-        with Bar(options.quiet or not sys.stderr.isatty()) as bar:
-            summary = pipeline.analyze(sorted(there), options.store, progress=bar)
+        with Reading(options.quiet or not sys.stderr.isatty()) as bar:
+            summary = pipeline.analyze(sorted(there), options.store, progress=bar, so_far=bar.so_far)
     store = Store(options.store) if (resolve_folder(options.store) / INDEX_FILE).exists() else None
     if store is None or not store.manifest.sessions:
         folders = "; ".join(f"{agent}: {', '.join(where)}" for agent, where in homes().items())
         hint = f"Looked for {folders}. Name a file or folder: `agentsignals analyze FOLDER`."
         raise SourceError("No session was found on this machine.", f"{hint} `{_DEMO}` shows what there would be.")
+    read = f"read {', '.join(sorted(there))}: {summary.sessions:,} sessions" if summary else "no agent's folder is here"
+    if not options.json:
+        print(printable(f"{read}; store {store.folder}"), flush=True)
     made = findings_of(store)
     if options.json:
         print(json_text({"agents": sorted(there), "store": str(store.folder), "read": summary, "findings": made}))
         return 0
-    read = f"read {', '.join(sorted(there))}: {summary.sessions:,} sessions" if summary else "no agent's folder is here"
-    print(printable(f"{read}; store {store.folder}"))
     print(f"\n{last_lines(store, made, options.store, SENTENCES, SENTENCES + LINES)}")
     return 0

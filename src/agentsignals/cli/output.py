@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import msgspec
 
@@ -168,7 +168,7 @@ class Bar:
             more = f"; {printable(detail)}" if detail else ""
             print(f"{stage}: {_amount(stage, done)}{of}{more}", file=sys.stderr, flush=True)
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

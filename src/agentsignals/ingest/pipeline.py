@@ -41,7 +41,7 @@ from agentsignals.store.index import (
 
 if TYPE_CHECKING:
     from agentsignals.ingest.plan import FileGroup
-    from agentsignals.ingest.shard import ShardReport
+    from agentsignals.ingest.shard import ShardReport, ShardTask, SoFar
 
 
 # The summary of a run
@@ -198,6 +198,7 @@ class _Way(Struct, frozen=True):
     progress: Progress
     exclude: frozenset[str]
     shard_bytes: int
+    so_far: Callable[[SoFar], None] | None
 
 
 def default_sources() -> list[str]:
@@ -232,6 +233,7 @@ def ingest_into(  # noqa: PLR0913  (each is a choice of the person at the comman
     exclude: frozenset[str] = frozenset(),
     progress: Progress = silent,
     wait_s: float = disk.WAIT_S,
+    so_far: Callable[[SoFar], None] | None = None,
 ) -> tuple[Summary, Store]:
     """Read sources into the store, measure the sessions that changed, and return the summary and the store. Damaged
     shards are read again where their sources are still on this machine.
@@ -239,7 +241,7 @@ def ingest_into(  # noqa: PLR0913  (each is a choice of the person at the comman
     `jobs`: worker processes. `force_format`: read every file as this format. `shard_bytes`: raw bytes of a shard; more
     means fewer files and more memory. `embedder`: the store's embedder from now on. `exclude`: data sets of the Hub
     (`owner/name`) and sessions to leave out. `wait_s`: how long to wait for another run on the same store; StoreError
-    afterwards.
+    afterwards. `so_far`: called, as files are read, with sums over the sessions read until then.
     """
     with disk.locked(resolve_folder(store_folder, create=True), wait_s=wait_s, waiting=_waiting(progress)):
         store = Store(store_folder, write=True)
@@ -248,7 +250,7 @@ def ingest_into(  # noqa: PLR0913  (each is a choice of the person at the comman
         same_code = store.manifest.code == code_stamp()
         _choose(store, embedder)
         tick = partial(progress, "looking", total=None)
-        way = _Way(jobs or default_jobs(), engine, progress, exclude, shard_bytes)
+        way = _Way(jobs or default_jobs(), engine, progress, exclude, shard_bytes, so_far)
         plan = planning.make_plan(
             specs, store.manifest, force_format, tick, shard_bytes, same_code, exclude, broken, way.jobs
         )
@@ -408,8 +410,15 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
         return 0, 0
     with _without_threads():
         from agentsignals.embedding import NONE, is_model  # noqa: PLC0415
-        from agentsignals.ingest.engine import ENGINES  # noqa: PLC0415  (not needed when nothing changed)
-        from agentsignals.ingest.shard import ShardTask, read_shard, signal_versions, split_task  # noqa: PLC0415
+        from agentsignals.ingest.engine import ENGINES, heard  # noqa: PLC0415  (not needed when nothing changed)
+        from agentsignals.ingest.shard import (  # noqa: PLC0415
+            ShardTask,
+            added,
+            read_shard,
+            signal_versions,
+            split_task,
+            sums_of,
+        )
         from agentsignals.store.shards import compact  # noqa: PLC0415
 
     chosen = store.manifest.embedder
@@ -441,13 +450,26 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
                 yield report
 
     late_keys: set[str] = set()
+    shards_so_far: dict[str, SoFar] = {}
+
+    def listen(part: SoFar | ShardTask) -> None:
+        if isinstance(part, ShardTask):  # its worker died: parts of it have other names
+            shards_so_far.pop(part.name, None)
+            return
+        shards_so_far[part.shard] = part
+        if way.so_far is not None:
+            way.so_far(added(shards_so_far.values()))
+
     try:
-        for report in read(plan.shards):
-            late_keys |= report.late_keys
-            done += report.bytes
-            parsed += report.parsed
-            excluded += report.excluded
-            way.progress("reading", done, total)
+        with heard(None if way.so_far is None else listen):
+            for report in read(plan.shards):
+                late_keys |= report.late_keys
+                done += report.bytes
+                parsed += report.parsed
+                excluded += report.excluded
+                way.progress("reading", done, total)
+                if way.so_far is not None:
+                    listen(sums_of(report))
         for _ in read(planning.regroup(store.manifest, late_keys)):
             way.progress("reading", done, total)
         compact(store)

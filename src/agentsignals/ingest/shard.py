@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import hashlib
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar
 
 from msgspec import Struct, field
@@ -17,6 +18,7 @@ from agentsignals.errors import AgentSignalsError
 from agentsignals.formats import Input, by_name, refuse, skip, unknown_fields
 from agentsignals.ingest.attempts import attach_attempts, without_copies
 from agentsignals.ingest.corpus_signals import shard_summary
+from agentsignals.ingest.engine import is_heard, tell
 from agentsignals.ingest.plan import (
     READ_AGAIN,
     FileGroup,
@@ -26,7 +28,7 @@ from agentsignals.ingest.plan import (
     printable_id,
     shard_name,
 )
-from agentsignals.model import Absent, Artifact, Attempt, Checkpoint, Label, Session, prices
+from agentsignals.model import MAIN, Absent, Artifact, Attempt, Checkpoint, Label, Session, prices
 from agentsignals.model import lazy as mapped
 from agentsignals.signals.catalog import INTERNAL_ERROR, catalogue, measure
 from agentsignals.sources import Unreadable, error_text, expect, read, storable_text
@@ -35,6 +37,7 @@ from agentsignals.store.index import FIGURES, ArtifactEntry, SessionEntry, Shard
 from agentsignals.store.parquet import SignalRows, signal_rows
 from agentsignals.store.tables import AttemptRow
 from agentsignals.views.session import SessionView
+from agentsignals.views.usage import cost_of
 
 _OURS = frozenset((INTERNAL_ERROR, "worker_died"))
 """Reasons that are, or may be, a defect of ours: shown with the file's name and the error."""
@@ -49,6 +52,24 @@ class MeasuredSession(Struct):
     attempts: list[AttemptRow]
 
 
+_TOLD_EVERY_S = 0.25
+
+
+class SoFar(Struct, kw_only=True):
+    """Sums over the sessions that were read so far: those of one shard, or of all."""
+
+    shard: str = ""
+    bytes: int = 0
+    """Raw bytes of their files."""
+    sessions: int = 0
+    prompts: int = 0
+    tool_calls: int = 0
+    cost_usd: float = 0.0
+    unpriced_sessions: int = 0
+    lower_bounds: int = 0
+    """Sessions whose cost is a lower bound."""
+
+
 class SessionMeasurer(Struct):
     """Prices and measures sessions, and records why files and sessions were set aside."""
 
@@ -60,6 +81,10 @@ class SessionMeasurer(Struct):
     """Artifacts by group."""
     errors: dict[str, str] = field(default_factory=dict)
     """Errors of this program, by artifact."""
+    so_far: SoFar = field(default_factory=SoFar)
+    told_at: float = 0.0
+    counted: set[str] = field(default_factory=set)
+    """Artifacts whose bytes are in `so_far`."""
 
     def register(self, group: str, artifacts: list[Artifact]) -> None:
         """Register the artifacts of a group, read or not."""
@@ -85,6 +110,8 @@ class SessionMeasurer(Struct):
             from_trace = session.labels
             session.labels = from_trace + self.labels.get(session.session_id, [])
             view = SessionView(session)
+            if is_heard():
+                self._tell(view, self._artifact(group, session))
             results = measure(view, {"vectors": counting_vectors(self.embedder)})
             view.forget()
             session.labels = from_trace  # those made here have their own file
@@ -99,6 +126,23 @@ class SessionMeasurer(Struct):
             what = storable_text(f"{result.signal.path}: {result.value.detail}")[:300]
             self.entry.internal_errors[what] = self.entry.internal_errors.get(what, 0) + 1
         return rows
+
+    def _tell(self, view: SessionView, artifact: Artifact) -> None:
+        """Add a session to the sums, and tell them four times a second."""
+        sums, session = self.so_far, view.session
+        cost = None if view.is_blind else cost_of(session.steps)
+        sums.sessions += 1
+        sums.prompts += sum(turn.is_prompt for turn in session.turns)
+        sums.tool_calls += sum(call.thread == MAIN for call in session.tool_calls)
+        sums.cost_usd += cost or 0.0
+        sums.unpriced_sessions += cost is None
+        sums.lower_bounds += view.undercounted
+        if artifact.artifact_id not in self.counted:
+            self.counted.add(artifact.artifact_id)
+            sums.bytes += artifact.bytes
+        if monotonic() - self.told_at >= _TOLD_EVERY_S:
+            self.told_at = monotonic()
+            tell(sums)
 
     def failed(self, group: str, session: Session, why: str) -> None:
         """Record our own error over a session."""
@@ -271,7 +315,7 @@ def read_shard(task: ShardTask) -> ShardReport:
 def _read_shard(task: ShardTask) -> ShardReport:
     root = Path(task.root)
     entry = ShardEntry(signals=signal_versions(), embedder=task.embedder, labels=sidecars.labels_fingerprint(root))
-    measurer = SessionMeasurer(entry, task.embedder, sidecars.read_labels(root))
+    measurer = SessionMeasurer(entry, task.embedder, sidecars.read_labels(root), so_far=SoFar(shard=task.name))
     with shards.Draft(root, task.name) as draft:
         made = ShardWriter(
             task=task,
@@ -370,6 +414,30 @@ class ShardWriter(Struct, kw_only=True):
             entry = session_entry(report.name, row.group, row.session.context, figures)
             report.sessions[row.session.session_id] = entry
             self.written.add(row.session.session_id)
+
+
+def sums_of(report: ShardReport) -> SoFar:
+    """Return the sums of a shard that was read."""
+    entries = report.sessions.values()
+    return SoFar(
+        shard=report.name,
+        bytes=report.bytes,
+        sessions=len(entries),
+        prompts=sum(e.n_prompts or 0 for e in entries),
+        tool_calls=sum(e.n_tool_calls or 0 for e in entries),
+        cost_usd=sum(e.cost_usd or 0.0 for e in entries),
+        unpriced_sessions=sum(e.cost_usd is None for e in entries),
+        lower_bounds=sum(e.visible_output_tokens is not None for e in entries),
+    )
+
+
+def added(shards: Iterable[SoFar]) -> SoFar:
+    """Return the sums over several shards."""
+    whole = SoFar()
+    for sums in shards:
+        for name in SoFar.__struct_fields__[1:]:
+            setattr(whole, name, getattr(whole, name) + getattr(sums, name))
+    return whole
 
 
 def session_entry(shard: str, group: str, context: str, figures: dict[str, Any]) -> SessionEntry:

@@ -6,8 +6,9 @@ result. Running it twice for the same task is harmless.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
 
 from agentsignals.errors import WorkerError
 from agentsignals.model.registry import Registry
@@ -30,6 +31,31 @@ class Engine(Protocol):
 
 ENGINES = Registry[Callable[[], Engine]]("engine", __name__, "ENGINE", callable)
 """Engines by name. A module declares its class as `ENGINE`."""
+
+
+_listener: Callable[[Any], None] | None = None
+
+
+@contextmanager
+def heard(listener: Callable[[Any], None] | None) -> Iterator[None]:
+    """While this lasts, `listener` is called with what tasks tell, and with a task whose worker died: what that one
+    told counts no more. An engine whose workers can't tell leaves it at the results."""
+    global _listener  # noqa: PLW0603  (one a process: a task reaches it through no argument)
+    before, _listener = _listener, listener
+    try:
+        yield
+    finally:
+        _listener = before
+
+
+def is_heard() -> bool:
+    return _listener is not None
+
+
+def tell(part: Any) -> None:
+    """Tell whoever listens of a part of a task's result."""
+    if _listener is not None:
+        _listener(part)
 
 
 def smaller_tasks(task: T, smaller: Callable[[T], Sequence[T]]) -> Sequence[T]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agentsignals.errors import WorkerError
-from agentsignals.ingest.engine import smaller_tasks
+from agentsignals.ingest.engine import heard, is_heard, smaller_tasks, tell
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -50,7 +50,11 @@ class Local:
                     except (EOFError, OSError):
                         worker.end()
                         del team[ready]
+                        tell(worker.task)
                         waiting.extendleft(reversed(smaller_tasks(worker.task, smaller)))
+                        continue
+                    if is_done is None:
+                        tell(answer)
                         continue
                     if not is_done:
                         raise answer
@@ -75,7 +79,9 @@ class Worker(Generic[T, R]):
         self._is_copy = can_fork()
         context: Any = multiprocessing.get_context("fork" if self._is_copy else "spawn")
         self.ours, self._theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(self._theirs, function, os.getpid()), daemon=True)
+        self._process = context.Process(
+            target=_serve, args=(self._theirs, function, os.getpid(), is_heard()), daemon=True
+        )
 
     def start(self) -> None:
         with _deaf(self._is_copy):
@@ -130,7 +136,7 @@ def _deaf(is_copy: bool) -> Iterator[None]:
 _ENDINGS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
-def _serve(tasks: Connection, function: Callable[[Any], Any], parent: int) -> None:
+def _serve(tasks: Connection, function: Callable[[Any], Any], parent: int, tells: bool) -> None:
     """Run tasks in a worker until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as `_deaf`, for what this process begins
     for number in _ENDINGS:
@@ -160,7 +166,8 @@ def _serve(tasks: Connection, function: Callable[[Any], Any], parent: int) -> No
         except (EOFError, OSError):
             return
         try:
-            answer = True, function(task)
+            with heard((lambda part: tasks.send((None, part))) if tells else None):
+                answer = True, function(task)
         except Exception as problem:  # noqa: BLE001  (raised again in the parent)
             answer = False, problem
         try:
