@@ -313,7 +313,7 @@ def test_a_session_that_another_file_tells_of_too_loses_nothing(
     for n in range(20):
         log.user(f"question {n}")
     more = Log("good-1", name="more")
-    more.now = log.now
+    more.now, more.last = log.now, "good-1-Mend the parser-0004"
     more.user("One more thing")
     (folder / "a.jsonl").write_text("\n".join(log.lines + more.lines) + "\n")
     pipeline.analyze([str(folder)], folder.parent / "store", jobs=1, shard_bytes=shard_bytes)

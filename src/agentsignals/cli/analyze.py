@@ -60,7 +60,7 @@ SKIP_ADVICE = {
     "link_loop": "links that lead to themselves",
     "path_too_long": "folders nested too deep to be opened by name",
     "ambiguous_format": "files that several formats claim; --format NAME says which is right",
-    "session_id_of_another": "a session whose id another file's session has: the fullest is kept",
+    "session_id_of_another": "another session has the same id: both are kept, one with a suffix to its id",
     "session_of_copies": "sessions that only repeat records of another: forks that nobody went on with",
     "worker_died": "files over which a worker process died, twice: out of memory? They are tried again next time",
     "internal_error": "errors of this program, listed below: what they cost is read again next time",
@@ -176,7 +176,7 @@ def _summary_text(summary: Summary) -> str:
         ("at least", in_mid_stream if summary.lower_bounds else ""),
         ("held", held if summary.stored_sessions != summary.sessions else ""),
         ("deleted", deleted if summary.deleted_files else ""),
-        ("repeated", summary.repeated and f"{summary.repeated:,} artifacts hold what another one holds, counted once"),
+        ("repeated", _repeated(summary)),
         ("excluded", excluded if summary.excluded_sessions or summary.excluded_sources else ""),
         ("restored", summary.restored_sessions
          and f"{summary.restored_sessions:,} sessions of damaged parts were read again"),
@@ -184,6 +184,14 @@ def _summary_text(summary: Summary) -> str:
         ("report", summary.report and written_as(summary.report)),
     ]  # fmt: skip
     return "\n".join(f"{name:10}  {value}" for name, value in rows if value)
+
+
+def _repeated(summary: Summary) -> str:
+    """Describe copies, which count once."""
+    files = f"{summary.repeated:,} files are copies or earlier states of others" if summary.repeated else ""
+    records = f"{summary.repeated_records:,} further records repeat others" if summary.repeated_records else ""
+    told = "; ".join(filter(None, (files, records)))
+    return told and f"{told}: each counts once"
 
 
 def _unread(summary: Summary) -> list[str]:

@@ -19,6 +19,7 @@ from agentsignals.cli.analyze import NEW_FIELDS, SKIP_ADVICE, drift_line
 from agentsignals.cli.output import MEND, counted, fields, json_text, printable, table
 from agentsignals.errors import AgentSignalsError, StoreError, UsageError
 from agentsignals.formats import homes, unread_homes
+from agentsignals.ingest.identity import REPEATED_FILE, REPEATED_RECORD
 from agentsignals.ingest.pipeline import AgentHome, agent_homes
 from agentsignals.ingest.plan import unknown_fields_by_version
 from agentsignals.model import prices
@@ -160,6 +161,8 @@ def _store(folder: str | None) -> list[Check]:
     for kind in kinds:
         if kind.is_trace:
             for reason, n in kind.skipped.items():
+                if reason in (REPEATED_FILE, REPEATED_RECORD):
+                    continue
                 skipped[reason] = skipped.get(reason, 0) + n * kind.files
     status = "problem" if store.warnings else "ok"
     rows = [Check("store", status, f"{place}: {len(manifest.sessions):,} sessions in {len(manifest.shards):,} shards")]

@@ -213,6 +213,9 @@ class Format(Struct, frozen=True, kw_only=True):
     snapshots: bool = True
     """A file that another file begins with is an earlier snapshot and is not read. False for formats of small files (a
     reward of `1`), which say different things in different places."""
+    unit: Callable[[str], str] | None = None
+    """Returns the place of the session that a file at a path is part of: files of one place are one telling of it. None
+    if each file tells a session by itself."""
     database: Database | tuple[Database, ...] | None = None
     """Databases this agent writes, by kind. Each session is read like a file of this format."""
     card: Card | None = None
@@ -263,6 +266,17 @@ def pieces_by(module: str) -> Callable[[list[Input]], Iterator[Reading]]:
         yield from import_module(f"agentsignals.formats.{module}").pieces(inputs)
 
     return pieces
+
+
+def session_folder(*inside: str) -> Callable[[str], str]:
+    """Return a function from a file to its session's folder: the one above a folder of these names, else its own."""
+    parted = re.compile(f"/(?:{'|'.join(inside)})/") if inside else None
+
+    def folder_of(path: str) -> str:
+        found = parted.search(path) if parted is not None else None
+        return path[: found.start()] if found is not None else posixpath.dirname(path)
+
+    return folder_of
 
 
 def gathered(pieces: Iterator[Reading]) -> Reading:

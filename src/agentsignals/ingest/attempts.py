@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import msgspec
 
 from agentsignals.formats import format_named
+from agentsignals.formats.documents import saw_again
+from agentsignals.ingest.identity import add_note
 from agentsignals.model import MAIN, Artifact, Attempt, Event, Session, copy_attempt, merge_attempts
 
 _UNSTARTED = 2**62
@@ -109,7 +111,9 @@ def without_copies(sessions: list[Session], artifacts: dict[str, Artifact]) -> l
     copies = dict(_copies(sessions)) if len(sessions) > 1 else {}
     for session in sessions:
         if id(session) in copies:
-            artifacts[session.artifact_id].note = f"the same session as in {copies[id(session)].artifact_id}"
+            artifact = artifacts[session.artifact_id]
+            add_note(artifact, f"the same session as in {copies[id(session)].artifact_id}")
+            saw_again(artifact)
     return [s for s in sessions if id(s) not in copies]
 
 

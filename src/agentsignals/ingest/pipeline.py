@@ -21,6 +21,7 @@ from agentsignals.errors import FormatError, SourceError
 from agentsignals.formats import Input, format_named, homes, identify, unread_homes
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import plan as planning
+from agentsignals.ingest.identity import REPEATED_FILE, REPEATED_RECORD
 from agentsignals.ingest.plan import READ_AGAIN, UnknownFields, parser_version, shard_name, unknown_fields_by_version
 from agentsignals.ingest.plan import versions_by_format as versions
 from agentsignals.model import Artifact, Session
@@ -99,7 +100,9 @@ class Summary(Struct, kw_only=True):
     other_files: int = 0
     """Files under the sources that are no traces (not JSON)."""
     repeated: int = 0
-    """Artifacts with the same content as another (a data set uploaded again): counted once."""
+    """Artifacts with nothing of their own: copies and earlier states of another one, which counts."""
+    repeated_records: int = 0
+    """Further records that another record repeats, in the same file or in another one of the session: counted once."""
     excluded_sessions: int = 0
     """Sessions left out in this run, as a list asked."""
     excluded_sources: int = 0
@@ -161,6 +164,8 @@ def summarize(store: Store, uris: set[str]) -> Summary:
             formats[kind.format] += kind.files
         for reason, n in kind.skipped.items():
             skipped[reason] += n * kind.files
+    summary.repeated += skipped.pop(REPEATED_FILE, 0)
+    summary.repeated_records = skipped.pop(REPEATED_RECORD, 0)
     summary.formats, summary.skipped = dict(formats), dict(skipped)
     summary.unread = unread_files(kinds)
     summary.versions, summary.unknown_fields = versions(read), unknown_fields_by_version(read)

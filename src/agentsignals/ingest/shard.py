@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
@@ -15,10 +15,24 @@ from msgspec.structs import replace
 
 from agentsignals.embedding import DEFAULT, counting_vectors
 from agentsignals.errors import AgentSignalsError
-from agentsignals.formats import Input, by_name, refuse, skip, unknown_fields
+from agentsignals.formats import Input, by_name, skip, unknown_fields
+from agentsignals.formats.documents import saw_again
 from agentsignals.ingest.attempts import attach_attempts, without_copies
 from agentsignals.ingest.corpus_signals import shard_summary
 from agentsignals.ingest.engine import is_heard, tell
+from agentsignals.ingest.identity import (
+    OF_ANOTHER_NOTE,
+    Told,
+    add_note,
+    batches_of,
+    by_session,
+    give_id,
+    give_ids,
+    mark_of,
+    prefix_note,
+    read_apart,
+    repeated,
+)
 from agentsignals.ingest.plan import (
     READ_AGAIN,
     FileGroup,
@@ -28,7 +42,7 @@ from agentsignals.ingest.plan import (
     printable_id,
     shard_name,
 )
-from agentsignals.model import MAIN, Absent, Artifact, Attempt, Checkpoint, Label, Session, prices
+from agentsignals.model import MAIN, Absent, Artifact, Checkpoint, Label, Session, prices
 from agentsignals.model import lazy as mapped
 from agentsignals.signals.catalog import INTERNAL_ERROR, catalogue, measure
 from agentsignals.sources import Unreadable, error_text, expect, read, storable_text
@@ -93,15 +107,41 @@ class SessionMeasurer(Struct):
             if not _OURS.isdisjoint(artifact.skipped_reasons):
                 self.errors.setdefault(artifact.artifact_id, artifact.note or "")
 
-    def unique_sessions(self, sessions: list[tuple[str, Session]], written: set[str]) -> list[tuple[str, Session]]:
-        """Return the sessions in order of id, without those `written` before. When files without a common key have one
-        id, the fullest session stays."""
+    def unique_sessions(
+        self, sessions: list[tuple[str, Session]], written: Mapping[str, str]
+    ) -> list[tuple[str, Session]]:
+        """Return the sessions in order of id, each once: of copies the fullest. Different sessions of one id get ids of
+        their own. `written` has the marks of the sessions before, by id."""
+        by_id: dict[str, list[tuple[str, Session]]] = {}
+        for pair in sessions:
+            by_id.setdefault(pair[1].session_id, []).append(pair)
         kept: dict[str, tuple[str, Session]] = {}
-        for group, session in sorted(sessions, key=lambda p: (p[1].session_id, -len(p[1].events), p[0])):
-            first = kept.setdefault(session.session_id, (group, session))[1]
-            if first is not session or session.session_id in written:
-                refuse(self._artifact(group, session), "session_id_of_another")
-        return [pair for session_id, pair in kept.items() if session_id not in written]
+        for session_id, pairs in by_id.items():
+            if len(pairs) == 1 and session_id not in written:
+                kept[session_id] = pairs[0]
+                continue
+            groups = {id(session): group for group, session in pairs}
+            first = written.get(session_id)
+            for same in by_session([session for _, session in pairs]):
+                mark = mark_of(same[0])
+                name = session_id if first in (None, mark) else f"{session_id}~{mark}"
+                first = first or mark
+                same.sort(key=lambda s: (-len(s.events), groups[id(s)]))
+                for session in same:
+                    group = groups[id(session)]
+                    artifact = self._artifact(group, session)
+                    if name in kept or name in written:
+                        add_note(artifact, f"its session {name} is in another file too")
+                        saw_again(artifact)
+                        continue
+                    if name != session_id:
+                        give_id(session, name, artifact)
+                        if session_id in kept:
+                            group, rival = kept[session_id]
+                            add_note(self._artifact(group, rival), f"{OF_ANOTHER_NOTE}{name}")
+                            group = groups[id(session)]
+                    kept[name] = (group, session)
+        return [kept[session_id] for session_id in sorted(kept)]
 
     def measured(self, group: str, session: Session) -> MeasuredSession | None:
         """Measure a session. None, with the error recorded, when it can't be priced or measured."""
@@ -227,7 +267,7 @@ def without_prefixes(inputs: list[Input]) -> list[Input]:
             if near is not kept:
                 near.append(source)
         else:
-            source.artifact.note = f"prefix of {holder.artifact.artifact_id}"
+            source.artifact.note = prefix_note(holder.artifact)
     return sorted(kept, key=lambda i: i.artifact.path)
 
 
@@ -346,7 +386,8 @@ class ShardWriter(Struct, kw_only=True):
     keys_of: dict[str, set[str]] = field(default_factory=dict)
     """Keys of the sessions in each group, and others that reading found."""
     waiting: list[tuple[str, Session]] = field(default_factory=list)
-    written: set[str] = field(default_factory=set)
+    written: dict[str, str] = field(default_factory=dict)
+    """Marks of the sessions written so far, by id."""
     versions: dict[str, str] = field(default_factory=dict)
     """Agent versions by artifact."""
 
@@ -380,7 +421,8 @@ class ShardWriter(Struct, kw_only=True):
                 report.bytes += artifact.bytes
                 report.parsed += member.format is not None
                 error = errors.get(artifact.artifact_id, "")
-                entry = index_entry(member, name, report.name, artifact.skipped_reasons, error)
+                repeats = repeated(artifact)
+                entry = index_entry(member, name, report.name, {**artifact.skipped_reasons, **repeats}, error)
                 entry.keys += sorted(unforeseen)
                 entry.version = self.versions.get(artifact.artifact_id, "")
                 entry.unknown_fields = content.unknown_fields.get(artifact.artifact_id, [])
@@ -413,7 +455,7 @@ class ShardWriter(Struct, kw_only=True):
         for row, figures in zip(rows, made.counted, strict=True):
             entry = session_entry(report.name, row.group, row.session.context, figures)
             report.sessions[row.session.session_id] = entry
-            self.written.add(row.session.session_id)
+            self.written[row.session.session_id] = mark_of(row.session)
 
 
 def sums_of(report: ShardReport) -> SoFar:
@@ -481,8 +523,15 @@ def _read_group(group: FileGroup, task: ShardTask) -> Iterator[GroupContent]:
         if inputs and by_name(inputs[0].artifact.format or "").snapshots:
             inputs = without_prefixes(inputs)
         chars = 0
+        keys = {artifact_id(m.file.uri): m.keys for m in group.files}
         try:
-            for reading in pieces(inputs):
+            batches = batches_of(by_name(name or ""), inputs, keys)
+            for batch, reading in ((b, r) for b in batches for r in pieces(b.inputs)):
+                for session in reading.sessions:
+                    for rival in batch.rivals.get(session.session_id, ()):
+                        add_note(held.get(session.artifact_id), f"{OF_ANOTHER_NOTE}{rival}")
+                    if (new_id := batch.new_ids.get(session.session_id)) is not None:
+                        give_id(session, new_id, held.get(session.artifact_id), reading)
                 content.sessions += (
                     made := _with_printable_ids(attach_attempts(reading.sessions, reading.attempts, held))
                 )
@@ -513,7 +562,8 @@ def _read_files(members: Sequence[RecognisedArtifact]) -> GroupContent:
     inputs: dict[str, list[Input]] = {}
     for source in every:
         inputs.setdefault(source.artifact.format or "", []).append(source)
-    parts: list[Attempt] = []
+    keys = {artifact_id(m.file.uri): m.keys for m in members}
+    told: list[Told] = []
     checkpoints: dict[str, list[Checkpoint]] = {}
     hints: dict[str, str] = {}
     for name in sorted(inputs, key=lambda n: (by_name(n).is_own, n)):  # collectors first: they name what has no id
@@ -521,15 +571,18 @@ def _read_files(members: Sequence[RecognisedArtifact]) -> GroupContent:
         for source in batch:
             if source.session_hint is None:
                 source.session_hint = hints.get(posixpath.dirname(source.artifact.path))
-        reading = by_name(name).read(batch)
-        content.sessions += reading.sessions
-        content.keys |= reading.keys
-        for session_id, fresh in reading.checkpoints.items():
-            kept = checkpoints.setdefault(session_id, [])
-            kept += [c for c in fresh if c not in kept]
-        parts += reading.attempts
-        if len(reading.checkpoints) == 1 and not reading.sessions:
-            hints.update({posixpath.dirname(i.artifact.path): next(iter(reading.checkpoints)) for i in batch})
+        for one in read_apart(by_name(name), batch, keys):
+            told.append(one)
+            reading = one.reading
+            content.keys |= reading.keys
+            for session_id, fresh in reading.checkpoints.items():
+                kept = checkpoints.setdefault(session_id, [])
+                kept += [c for c in fresh if c not in kept]
+            if len(reading.checkpoints) == 1 and not reading.sessions:
+                folders = {posixpath.dirname(i.artifact.path) for i in one.inputs}
+                hints.update(dict.fromkeys(folders, next(iter(reading.checkpoints))))
+    content.sessions = give_ids(told, artifacts)
+    parts = [part for one in told for part in one.reading.attempts]
     content.sessions = (
         attach_attempts(content.sessions, parts, artifacts) if parts else without_copies(content.sessions, artifacts)
     )

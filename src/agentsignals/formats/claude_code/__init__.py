@@ -152,5 +152,11 @@ CARD = Card(
     ),
 )
 FORMAT = Format(
-    name="claude-code", version=9, claims=claims, read=read_by("claude_code.reader"), profile=PROFILE, card=CARD
+    name="claude-code",
+    version=9,
+    claims=claims,
+    read=read_by("claude_code.reader"),
+    unit=lambda path: path.partition("/subagents/")[0].removesuffix(".jsonl"),
+    profile=PROFILE,
+    card=CARD,
 )

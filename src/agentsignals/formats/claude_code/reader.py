@@ -485,11 +485,11 @@ class Seen(Struct, frozen=True, gc=False):
     def is_copied_by(self, line: records.Line, session_id: str) -> bool:
         """Return whether a record of the same id is this one again.
 
-        In the same session it always is: a snapshot may be masked or cut. A fork copies a record as it is. A record of
-        another session that says something else only shares the id.
+        In the same session one of the same time is: a snapshot may be masked or cut. A fork copies a record as it is. A
+        record of another session that says something else only shares the id.
         """
         if session_id == self.session_id:
-            return True
+            return not (line.timestamp and self.line.timestamp) or line.timestamp == self.line.timestamp
         here, there = (
             (r.type, r.timestamp, r.message.content if r.message is not None else r.content) for r in (line, self.line)
         )
@@ -543,7 +543,7 @@ class SessionReader:
                 before = key
             if key is not None:
                 if (earlier := seen.get(key)) is not None and not earlier.is_copied_by(line, session_id):
-                    key = f"{session_id}|{key}"
+                    key = f"{session_id}|{line.timestamp}|{key}"
                     earlier = seen.get(key)
                 if earlier is not None:
                     repeated += 1

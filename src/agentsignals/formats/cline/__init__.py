@@ -11,7 +11,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Card, Claim, Format, Material, read_by, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, Tool, named
@@ -183,6 +183,7 @@ FORMAT = Format(
     version=1,
     claims=claims,
     read=read_by("cline.reader"),
+    unit=session_folder(),
     profile=PROFILE,
     forks=(ROO, KILO),
     snapshots=False,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Card, Claim, Format, Material, read_by, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -80,6 +80,7 @@ FORMAT = Format(
     version=1,
     claims=claims,
     read=read_by("grok_build.reader"),
+    unit=session_folder(),
     profile=PROFILE,
     card=CARD,
 )

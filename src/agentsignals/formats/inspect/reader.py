@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.any_agent import ANYBODY
-from agentsignals.formats.bounds import amount, count, refuse
+from agentsignals.formats.bounds import amount, count
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.documents import each, inside, string
 from agentsignals.formats.documents import read as read_document
@@ -451,7 +451,7 @@ def read(inputs: list[Input]) -> Reading:
 
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
     """Read the samples in their order."""
-    session_ids: set[str] = set()
+    session_ids: set[tuple[object, ...]] = set()
     for source in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.artifact_id)):
         if source.data[:4] == MAGIC:
             header, samples = _archive(source)
@@ -516,18 +516,18 @@ def _sample(contents: Contents, member: Member, artifact: Artifact) -> Sample | 
 
 
 def _session(
-    artifact: Artifact, header: Header, place: str, sample: Sample | None, session_ids: set[str]
+    artifact: Artifact, header: Header, place: str, sample: Sample | None, session_ids: set[tuple[object, ...]]
 ) -> Reading | None:
     if sample is None:
         return None
     saw(artifact, "member.sample")
     run = header.eval.task_id or header.eval.run_id or artifact.artifact_id
     session_id = sample.uuid or f"{run}/{sample.id}_epoch_{sample.epoch}"
-    if session_id in session_ids:
+    same = (session_id, sample.started_at, *map(bytes, sample.messages[:1]))  # an id alone may be of two people's runs
+    if same in session_ids:
         saw(artifact, "repeated", 1)
-        refuse(artifact, "session_id_of_another")
         return None
-    session_ids.add(session_id)
+    session_ids.add(same)
     session = Session(
         session_id=session_id,
         context="eval",

@@ -7,7 +7,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Card, Claim, Format, Material, read_by, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -89,6 +89,7 @@ FORMAT = Format(
     version=1,
     claims=claims,
     read=read_by("kimi_cli.reader"),
+    unit=session_folder("subagents"),
     profile=PROFILE,
     snapshots=False,
     card=CARD,

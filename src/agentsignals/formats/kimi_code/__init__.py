@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Card, Claim, Format, Material, read_by, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -97,6 +97,7 @@ FORMAT = Format(
     version=1,
     claims=claims,
     read=read_by("kimi_code.reader"),
+    unit=session_folder("agents"),
     profile=PROFILE,
     snapshots=False,
     card=CARD,

@@ -7,7 +7,7 @@ import posixpath
 import re
 from typing import Any
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Card, Claim, Format, Material, read_by, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -93,6 +93,7 @@ FORMAT = Format(
     version=1,
     claims=claims,
     read=read_by("mistral_vibe.reader"),
+    unit=session_folder("chunks", "journal", "generations"),
     profile=PROFILE,
     card=CARD,
     snapshots=False,

@@ -228,6 +228,7 @@ FORMAT = Format(
     version=5,
     claims=claims,
     read=read_by("opencode.reader"),
+    unit=lambda path: path.partition("/storage/")[0] if "/storage/" in path else path,
     database=DATABASE,
     profile=PROFILE,
     forks=(KILO,),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Card, Claim, Format, Material, read_by, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, named
@@ -109,6 +109,7 @@ FORMAT = Format(
     version=1,
     claims=claims,
     read=read_by("openhands.reader"),
+    unit=session_folder("events", "subagents"),
     profile=PROFILE,
     card=CARD,
     snapshots=False,

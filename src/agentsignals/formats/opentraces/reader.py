@@ -105,17 +105,17 @@ _ENDINGS: dict[str, CallStatus] = {"rejected": "rejected", "cancelled": "cancell
 
 def read(inputs: list[Input]) -> Reading:
     """Read every record as a session. Of several of one session the youngest generation counts, else the longest."""
-    best: dict[str, tuple[tuple[int, int], Record, Input, int]] = {}
+    best: dict[_Identity, tuple[tuple[int, int], Record, Input, int]] = {}
     for source in inputs:
         for name, rank, number, record in _records(source, source.artifact):
             if name not in best or rank > best[name][0]:
                 best[name] = (rank, record, source, number)
-    return gathered(_reading(name, *best[name][1:]) for name in best)
+    return gathered(_reading(name[0], *best[name][1:]) for name in best)
 
 
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
     """Yield the same records in file order: a first pass chooses them, a second one reads them."""
-    chosen: dict[str, tuple[tuple[int, int], int, int]] = {}
+    chosen: dict[_Identity, tuple[tuple[int, int], int, int]] = {}
     for n, source in enumerate(inputs):
         for name, rank, number, _ in _records(source, source.artifact):
             if name not in chosen or rank > chosen[name][0]:
@@ -124,14 +124,20 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
         for name, rank, number, record in _records(source, read_before(source.artifact)):
             if chosen.get(name) == (rank, n, number):
                 del chosen[name]
-                yield _reading(name, record, source, number)
+                yield _reading(name[0], record, source, number)
 
 
-def _records(source: Input, artifact: Artifact) -> Iterator[tuple[str, tuple[int, int], int, Record]]:
-    """Yield each record with its session id, its rank among the session's records, and its line."""
+_Identity = tuple[str, str | None]
+"""A session's id and its first words: two people may have the same id."""
+
+
+def _records(source: Input, artifact: Artifact) -> Iterator[tuple[_Identity, tuple[int, int], int, Record]]:
+    """Yield each record with its identity, its rank among the session's records, and its line."""
     for number, record in lines(source.data, artifact, decoder(Record).decode):
         saw(artifact, "record")
-        yield record.session_id or record.trace_id, (record.generation_index, len(record.steps)), number, record
+        first = next((step.content for step in record.steps if step.role != "system"), None)
+        rank = (record.generation_index, len(record.steps))
+        yield (record.session_id or record.trace_id, first), rank, number, record
 
 
 def _reading(name: str, record: Record, source: Input, number: int) -> Reading:

@@ -199,17 +199,18 @@ def read(inputs: list[Input]) -> Reading:
 
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
     """The rows, in their order."""
-    names: set[str] = set()
+    names: set[tuple[str, object]] = set()
     for source in inputs:
         for number, row in _rows(source):
             saw(source.artifact, "row")
             name = name_of(row.id, [{"from": turn.from_, "value": turn.value} for turn in row.conversations])
-            if name in names:
+            same = (name, next((turn.value for turn in row.conversations if turn.from_ != "system"), ""))
+            if same in names:
                 saw(source.artifact, "repeated")
                 continue
             session = Reader(name, row, source, number).build()
             if session.events:
-                names.add(name)
+                names.add(same)
                 yield Reading([session])
 
 

@@ -1,0 +1,163 @@
+"""Sessions that share an id: other people's are kept, copies count once, in one run and file by file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from agentsignals.ingest import pipeline
+from agentsignals.store import Store, shards
+from tests.claude import Log
+from tests.golden import SAMPLES
+from tests.two_people import of_another
+
+PEOPLE = (
+    "amp/threads", "atif/files", "claude-code/fork", "claude-code/queue.jsonl", "claude-code/subagent-file",
+    "claude-stream/run.jsonl", "cline/task", "cline/cli", "codex/fork", "codex/session.jsonl", "codex-exec/run.jsonl",
+    "continue/folder", "copilot-cli/session.jsonl", "crush/session.json", "cursor-agent/conversation.jsonl",
+    "factory-droid/session.jsonl", "gemini-cli/log.jsonl", "gemini-cli/menu.json", "goose/session.json",
+    "goose/20250801_1.jsonl", "grok-build/session", "inspect-json/cancelled.json", "kimi-cli/session",
+    "kimi-code/session", "kiro/client.json", "mistral-vibe/session", "opencode/person.json", "opencode/snapshots",
+    "openhands/conversation", "opentraces/two_sessions.jsonl", "otel-genai/agentic.jsonl", "pi/family", "pi/tree.jsonl",
+    "qwen-code/session.jsonl", "sts/forked.jsonl", "swival/session.jsonl", "terminal-bench/run-9", "trail/mended",
+    "vscode-copilot/session.json", "vscode-copilot/united", "zed/thread.json",
+)  # fmt: skip
+"""A sample of each format whose ids can repeat. The other formats name a session by its place."""
+
+Found = dict[str, tuple[str, ...]]
+
+
+def put(sample: str, where: Path, another: bool = False) -> Path:
+    """Write a sample into a folder, as it is or as another person's."""
+    source = SAMPLES / sample
+    for path in sorted(p for p in source.rglob("*") if p.is_file()) if source.is_dir() else [source]:
+        to = where / path.relative_to(source if source.is_dir() else source.parent)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_bytes(of_another(path.read_bytes()) if another else path.read_bytes())
+    return where
+
+
+def read(store: Path, *runs: list[Path], jobs: int = 1, shard_bytes: int = 64 << 20) -> Found:
+    """Read folders in several runs. Return the events of each session by its id."""
+    for folders in runs:
+        pipeline.ingest(map(str, folders), store, jobs=jobs, shard_bytes=shard_bytes)
+    found: dict[str, list[str]] = {s: [] for s in Store(store).manifest.sessions}
+    for name in Store(store).manifest.shards:
+        for row in shards.read_table(store, name, "events"):
+            found[row["session_id"]].append(f"{row['kind']} {row['text']} {row['timestamp']}")
+    return {session_id: tuple(events) for session_id, events in found.items()}
+
+
+def notes_of(store: Path) -> list[str]:
+    rows = (a for s in Store(store).manifest.shards for a in shards.read_table(store, s, "artifacts"))
+    return [row["note"] for row in rows if row["note"]]
+
+
+@pytest.mark.parametrize("sample", PEOPLE)
+def test_two_people_with_one_id_are_two_sessions(tmp_path: Path, sample: str) -> None:
+    alice, bob = put(sample, tmp_path / "alice"), put(sample, tmp_path / "bob", another=True)
+    alone = [read(tmp_path / name, [folder]) for name, folder in (("a", alice), ("b", bob))]
+    both = read(tmp_path / "both", [alice, bob])
+    assert set(alone[0]) <= set(both)
+    assert Counter(both.values()) == Counter([*alone[0].values(), *alone[1].values()])
+    assert read(tmp_path / "one", [alice], [bob]) == both == read(tmp_path / "two", [bob], [alice])
+    summary = pipeline.ingest([str(alice), str(bob)], tmp_path / "both")
+    assert summary.skipped["session_id_of_another"] >= 1
+    assert any("another session has its id too" in note for note in notes_of(tmp_path / "both"))
+
+
+@pytest.mark.parametrize("sample", [s for s in PEOPLE if not s.startswith(("terminal-bench", "atif"))])
+def test_copies_of_a_folder_are_one(tmp_path: Path, sample: str) -> None:
+    """Also where the copies lie deeper and came later."""
+    home, backup = put(sample, tmp_path / "home"), put(sample, tmp_path / "old" / "backup")
+    alone = read(tmp_path / "alone", [home])
+    assert read(tmp_path / "both", [home, tmp_path / "old"]) == alone
+    assert read(tmp_path / "later", [home], [backup]) == alone
+    summary = pipeline.ingest([str(home), str(backup)], tmp_path / "both")
+    if not sample.startswith("mistral"):  # whose own chunks repeat each other
+        assert summary.repeated + summary.repeated_records >= 1
+    assert "session_id_of_another" not in summary.skipped
+
+
+def log_of(words: str, name: str, session: str = "same", n: int = 2) -> Log:
+    log = Log(session, name=name)
+    for i in range(n):
+        log.user(f"{words} {i}")
+        log.assistant({"type": "text", "text": "Done."}, message_id=f"msg-{name}-{i}")
+    return log
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_logs_of_one_folder_and_of_equal_times_are_told_apart_by_their_prompts(tmp_path: Path) -> None:
+    write(tmp_path / "in/a.jsonl", *log_of("Chart the bay", "a").lines)
+    write(tmp_path / "in/b.jsonl", *log_of("Mend the mole", "b").lines)
+    found = read(tmp_path / "store", [tmp_path / "in"])
+    assert sorted(len(events) for events in found.values()) == [4, 4]
+
+
+def test_three_people_keep_three_sessions_whatever_the_order(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in "abc"]
+    for folder in folders:
+        write(folder / "log.jsonl", *log_of(f"The task of {folder.name}", "same").lines)
+    whole = read(tmp_path / "whole", folders)
+    assert len(whole) == 3
+    a, b, c = ([folder] for folder in folders)
+    assert read(tmp_path / "cab", c, a, b) == whole == read(tmp_path / "bac", b, a, c)
+    assert read(tmp_path / "small", folders, shard_bytes=1) == whole == read(tmp_path / "jobs", folders, jobs=2)
+
+
+def test_another_agents_session_of_the_same_id_is_another_session(tmp_path: Path) -> None:
+    one_id = "5a5a0000-0000-4000-8000-000000000001"
+    write(tmp_path / "in/claude.jsonl", *log_of("Chart the bay", "a", one_id).lines)
+    codex = (SAMPLES / "codex/session.jsonl").read_text()
+    named: str = json.loads(codex.partition("\n")[0])["payload"]["id"]
+    write(tmp_path / "in/codex.jsonl", codex.replace(named, one_id).rstrip())
+    found = read(tmp_path / "store", [tmp_path / "in"])
+    assert len(found) == 2
+    assert min(len(events) for events in found.values()) == 4
+
+
+def test_later_states_parts_and_forks_are_with_their_own(tmp_path: Path) -> None:
+    """Each person has a log, an earlier state of it, a part that follows on it, and a fork under another id."""
+    for person in ("alice", "bob"):
+        log = log_of(f"The task of {person}", "r")
+        write(tmp_path / person / "early.jsonl", *log.lines[:2])
+        fork = [line.replace('"same"', '"fork"') for line in log.lines]
+        end = Log("fork", name="f")
+        end.now = log.now + timedelta(minutes=9)
+        end.user(f"The fork of {person}")
+        write(tmp_path / person / "fork.jsonl", *fork, *end.lines)
+        write(tmp_path / person / "log.jsonl", *log.lines)
+        part = Log("same", name="part")
+        part.last, part.now = log.last, log.now
+        part.user(f"More for {person}")
+        write(tmp_path / person / "part.jsonl", *part.lines)
+    store = tmp_path / "store"
+    found = read(store, [tmp_path / "alice", tmp_path / "bob"])
+    assert sorted((i.partition("~")[0], len(events)) for i, events in found.items()) == [
+        ("fork", 1), ("fork", 1), ("same", 5), ("same", 5),
+    ]  # fmt: skip
+    rows = [r for s in Store(store).manifest.shards for r in shards.read_table(store, s, "sessions")]
+    forks = [r for r in rows if r["parent_session_id"]]
+    assert len(forks) == 2
+    for row in forks:
+        person = "alice" if "alice" in found[row["session_id"]][0] else "bob"
+        assert f"task of {person}" in found[row["parent_session_id"]][0]
+
+
+def test_records_of_one_uuid_and_other_times_are_all_kept(tmp_path: Path) -> None:
+    log = Log("same")
+    for n in range(3):
+        log.user(f"Prompt {n}", uuid="one")
+    write(tmp_path / "in/log.jsonl", *log.lines, log.lines[0])
+    assert len(read(tmp_path / "store", [tmp_path / "in"])["same"]) == 3
+    assert pipeline.ingest([str(tmp_path / "in")], tmp_path / "store").repeated_records == 1
