@@ -86,7 +86,8 @@ def assert_good(folder: Path, clean: Rows) -> None:
 def counted(folder: Path) -> dict[str, dict[str, int]]:
     """The files of the store of which something was skipped, by uri."""
     known = Store(folder.parent / "store").manifest.files
-    return {uri: entry.skipped for uri, entry in known.items() if entry.skipped}
+    counts = {u: {r: n for r, n in e.skipped.items() if not r.startswith("repeated_")} for u, e in known.items()}
+    return {uri: skipped for uri, skipped in counts.items() if skipped}
 
 
 # -- what lies in a folder -------------------------------------------------------------------------------------------
