@@ -219,3 +219,17 @@ def test_a_store_whose_index_was_never_written_gets_one_with_its_first_shard(tmp
     store = Store(tmp_path / "s", write=True)
     taken_in(store, "000001-a", ["s1"])
     assert Store(tmp_path / "s").warnings == [] and state(Store(tmp_path / "s")) == state(store)
+
+
+def test_who_held_the_store_too_long_opens_it_again_at_the_next_question(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken_in(store, "000001-a", ["s1"])
+    old, lost = Store(store.folder), Store(store.folder)
+    taken_in(store, "000002-b", ["s1", "s2"])
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "KEEP_S", -1)
+        store.sweep()
+    assert {one.session_id for one in old.read({"s1", "s2"})} == {"s1", "s2"}
+    (store.folder / index.INDEX_FILE).unlink()
+    assert {one.session_id for one in lost.read({"s1", "s2"})} == {"s1", "s2"}

@@ -198,8 +198,8 @@ class Store:
                 logging.getLogger("agentsignals.store").warning("the store %s is damaged: %s", self.folder, line)
 
     def refresh(self) -> None:
-        """Reopen the store when one of its files is gone: a run may have replaced it."""
-        if self.is_changed(_LOOK_AGAIN_S):
+        """Reopen the store when one of its files is gone, or its index no longer holds its state."""
+        if self.is_changed(_LOOK_AGAIN_S) or not self.manifest.is_held():
             self._open()
 
     def is_changed(self, after_s: float) -> bool:

@@ -396,6 +396,7 @@ class Manifest:
         """Shards as they are in the database."""
         self._memory: sqlite3.Connection | None = None
         self._lock = RLock()
+        self._seen: tuple[int, int] | None = None
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -410,10 +411,28 @@ class Manifest:
                 database.execute("BEGIN")
                 now = _state_in(database)
                 if now.mark != self.mark or now.purged > self.generation:
-                    raise StoreError(f"The store {self.folder} was written anew since it was opened.", "Ask again.")
+                    raise StoreError(f"The store {self.folder} was written anew since it was opened.", "Open it again.")
                 return database.execute(sql, {"generation": self.generation, **values}).fetchall()
         except sqlite3.Error as problem:
             raise _cannot_read(self.folder, problem) from problem
+
+    def is_held(self) -> bool:
+        """Return False where the index was replaced, or an hour later lacks rows of this state: the store is to be
+        opened again."""
+        if self.folder is None:
+            return True
+        try:
+            status = (self.folder / INDEX_FILE).stat()
+            if (seen := (status.st_ino, status.st_mtime_ns)) == self._seen:
+                return True
+            with _opened(self.folder / INDEX_FILE) as database:
+                now = _state_in(database)
+        except (OSError, sqlite3.Error, msgspec.DecodeError):
+            return False
+        if now.mark != self.mark or now.purged > self.generation:
+            return False
+        self._seen = seen
+        return True
 
     def contexts(self) -> dict[str, int]:
         """Return the number of sessions by context. Eval runs and people's sessions are never counted together."""
