@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from agentsignals.errors import StoreError
-from agentsignals.store import Store, disk, index
+from agentsignals.ingest import corpus_signals
+from agentsignals.model import Artifact
+from agentsignals.store import Store, artifact_id, copies, disk, fulltext, index, parquet, query, shards, tables
 from agentsignals.store.index import ArtifactEntry, SessionEntry, ShardEntry
-from tests.build import session, user, write_shard
+from tests.build import call, session, user, write_shard
 
 
 def session_entry(shard: str, family: str) -> SessionEntry:
@@ -31,12 +33,17 @@ def file_entry(shard: str, family: str) -> ArtifactEntry:
 
 def taken_in(store: Store, name: str, ids: list[str]) -> None:
     """A shard of these sessions, each of a file of its own, as a run takes it in."""
-    made = []
+    made, artifacts = [], []
     for session_id in ids:
-        one = session(user("hello"))
-        one.session_id = session_id
+        one = session(user(f"hello of {name}"), call("Bash", command="ls"))
+        one.session_id, one.artifact_id = session_id, artifact_id(f"/in/{session_id}")
         made.append(one)
-    parts = write_shard(store.folder, made, name=name)
+        artifacts.append(
+            Artifact(
+                artifact_id=one.artifact_id, source="/in", path=f"/in/{session_id}", format="pi", sha256="", bytes=9
+            )
+        )
+    parts = write_shard(store.folder, made, artifacts, name=name)
     sessions = {i: session_entry(name, f"family:{i}") for i in ids}
     store.add_shard(
         name, ShardEntry(tables=parts), sessions, {f"/in/{i}": file_entry(name, f"family:{i}") for i in ids}
@@ -54,7 +61,9 @@ def state(store: Store) -> tuple[dict[str, str], dict[str, str], set[str]]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "s", create=True)
+    store = Store(tmp_path / "s", create=True)
+    store.manifest.run = 9  # names of copies come after those here
+    return store
 
 
 def test_who_opens_the_store_between_sees_every_commit(store: Store) -> None:
@@ -65,7 +74,7 @@ def test_who_opens_the_store_between_sees_every_commit(store: Store) -> None:
     assert state(seen) == state(store)
     sessions, files_of, shards = state(seen)
     assert sessions["s2"] == files_of["/in/s2"] == "000002-b"
-    assert sessions["s1"] == sessions["s3"] == files_of["/in/s1"] in shards - {"000001-a", "000002-b"}
+    assert sessions["s1"] == sessions["s3"] == files_of["/in/s1"] == "000001-a"
     assert seen.damage == [] and len(shards) == 2
     store.save()
     assert state(Store(store.folder)) == state(store)
@@ -233,3 +242,110 @@ def test_who_held_the_store_too_long_opens_it_again_at_the_next_question(
     assert {one.session_id for one in old.read({"s1", "s2"})} == {"s1", "s2"}
     (store.folder / index.INDEX_FILE).unlink()
     assert {one.session_id for one in lost.read({"s1", "s2"})} == {"s1", "s2"}
+
+
+# Sessions that left a shard
+
+
+def told(store: Store) -> dict[str, list[tuple[str, str]]]:
+    """Sessions with the shard that they came from, through every door to a shard's rows."""
+    prompts = "SELECT session_id, text FROM turns ORDER BY ALL"
+    doors = {
+        "query": query.rows(store, prompts)[1],
+        "query of a context": query.rows(store, prompts, "product")[1],
+        "sessions read": [(s.session_id, s.turns[0].text) for s in store.read(set(store.manifest.sessions))],
+        "one session": [(i, store.session(i).turns[0].text) for i in store.manifest.sessions],
+        "first prompts": [
+            pair
+            for name, entry in store.manifest.shards.items()
+            for pair in shards.first_prompts(store.folder, name, entry.gone).items()
+        ],
+    }
+    out = store.folder.parent / f"out{len(list(store.folder.parent.iterdir()))}"
+    out.mkdir()
+    copies.write_tables(store, out, set(store.manifest.sessions))
+    rows = parquet.read(out / "turns.parquet").to_pylist()
+    doors["a copy"] = [(row["session_id"], row["text"]) for row in rows]
+    assert {row["artifact_id"] for row in parquet.read(out / "artifacts.parquet").to_pylist()} == {
+        artifact_id(f"/in/{i}") for i in store.manifest.sessions
+    }
+    fulltext.build(store)
+    found = fulltext.search(store, "hello")
+    assert sorted(s.session_id for s in found.sessions) == sorted(store.manifest.sessions)
+    sums = corpus_signals._summaries(store).values()
+    assert sorted(r.session_id for s in sums for r in s.sessions) == sorted(store.manifest.sessions)
+    for name in tables.NAMES:
+        rows_there = query.rows(store, f"SELECT count(*) FROM {name}")[1]
+        assert rows_there == [(parquet.read(out / f"{name}.parquet").num_rows,)], name
+    return {door: sorted(pairs) for door, pairs in doors.items()}
+
+
+def test_who_left_a_shard_is_seen_by_no_door_and_nothing_is_written_anew(store: Store) -> None:
+    taken_in(store, "000001-a", ["s1", "s2", "s'3"])
+    before = Store(store.folder)
+    files = {p: p.stat().st_mtime_ns for p in (store.folder / "shards" / "000001-a").glob("*.parquet")}
+    taken_in(store, "000002-b", ["s2", "s'3"])
+    expected = [("s'3", "hello of 000002-b"), ("s1", "hello of 000001-a"), ("s2", "hello of 000002-b")]
+    for seen in (store, Store(store.folder)):
+        assert told(seen) == dict.fromkeys(told(seen), expected)
+    assert {p: p.stat().st_mtime_ns for p in files} == files
+    assert set(told(before)["query"]) == {(i, "hello of 000001-a") for i in ("s1", "s2", "s'3")}
+    assert Store(store.folder).strays() == []
+
+
+def test_an_index_made_again_knows_who_left_a_shard(store: Store) -> None:
+    taken_in(store, "000001-a", ["s1", "s2", "s3"])
+    taken_in(store, "000002-b", ["s2"])
+    store.commit()
+    taken_in(store, "000003-c", ["s2", "s4"])
+    expected = told(store)
+    (store.folder / index.INDEX_FILE).unlink()
+    assert told(Store(store.folder)) == expected
+    (store.folder / "shards" / "000001-a" / index.GONE_FILE).unlink()
+    assert told(Store(store.folder, write=True)) == expected, "the younger shard has it"
+    assert told(Store(store.folder)) == expected
+
+
+def test_a_session_that_nobody_holds_any_more_does_not_come_back_with_a_lost_index(store: Store) -> None:
+    taken_in(store, "000001-a", ["s1", "s2"])
+    store._drop(store.manifest.sessions.known(["s2"]), {})
+    store.commit()
+    (store.folder / index.INDEX_FILE).unlink()
+    assert set(Store(store.folder).manifest.sessions) == {"s1"}
+
+
+def test_what_is_dropped_on_request_leaves_the_files_too(store: Store) -> None:
+    taken_in(store, "000001-a", ["s1", "secret"])
+    store.drop({"secret"}, {"/in/secret"})
+    store.save()
+    (name,) = Store(store.folder).manifest.shards
+    for path in (store.folder / "shards" / name).iterdir():
+        assert b"secret" not in path.read_bytes(), path
+    assert told(Store(store.folder)) == {door: [("s1", "hello of 000001-a")] for door in told(store)}
+
+
+def test_a_shard_that_half_of_its_sessions_left_is_written_anew(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "FEW", 2)
+    monkeypatch.setattr(shards, "LARGE_BYTES", 0)
+    taken_in(store, "000001-a", ["s1", "s2", "s3", "s4"])
+    taken_in(store, "000002-b", ["s1"])
+    assert shards.compact(store) == 0 and "000001-a" in store.manifest.shards
+    taken_in(store, "000003-c", ["s2"])
+    expected = told(store)
+    shards.compact(store)
+    assert "000001-a" not in store.manifest.shards
+    assert not any(entry.gone or entry.gone_artifacts for entry in store.manifest.shards.values())
+    assert told(Store(store.folder)) == expected
+
+
+def test_a_damaged_shard_that_all_sessions_left_is_not_missed(store: Store) -> None:
+    taken_in(store, "000001-a", ["s1"])
+    store.manifest.files["/in/other"] = file_entry("000001-a", "family:other")
+    store.commit()
+    (store.folder / "shards" / "000001-a" / "turns.parquet").unlink()
+    broken = Store(store.folder, write=True)
+    assert [d.table for d in broken.damage] == ["turns"]
+    taken_in(broken, "000002-b", ["s1"])
+    again = Store(store.folder)
+    assert again.damage == [] and set(again.manifest.shards) == {"000001-a", "000002-b"}
+    assert query.rows(again, "SELECT session_id FROM turns")[1] == [("s1",)]

@@ -62,7 +62,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
             n_transcripts += 1
     tallies: dict[str, Counter[str]] = {"agent": Counter(), "model": Counter(), "format": Counter()}
     for shard in store.readable_shards("sessions"):
-        for row in read_header(store.folder, shard, ["session_id", *tallies]):
+        for row in read_header(store.folder, shard, ["session_id", *tallies], gone=store.manifest.shards[shard].gone):
             if row["session_id"] in chosen:
                 for name, counts in tallies.items():
                     counts[row[name] or "not known"] += 1

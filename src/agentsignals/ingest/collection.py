@@ -77,7 +77,8 @@ def label_machine_prompts(store: Store, sessions: set[str]) -> set[str]:
     stored = store.manifest.sessions
     prompts: dict[str, str] = {}
     for shard in sorted({stored[s].shard for s in sessions if s in stored} & set(store.readable_shards("turns"))):
-        prompts |= {s: text for s, text in first_prompts(store.folder, shard).items() if s in sessions and text}
+        found = first_prompts(store.folder, shard, store.manifest.shards[shard].gone)
+        prompts |= {s: text for s, text in found.items() if s in sessions and text}
     marked = machine_begun(prompts)
     reason = f"begins like {REPEATED} sessions or more of its repository"
     rows = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
@@ -97,10 +97,10 @@ class ShardSummary(Struct, kw_only=True):
     """Compressed `ComparedText`s, in the order of the sessions."""
 
 
-def shard_summary(root: Path, shard: str, keep: bool = False) -> ShardSummary:
-    """Return the summary of a shard, made where it is not there; `keep` also writes it. StoreError when a table can't
-    be read."""
-    path = root / FOLDER / f"{shard}.{_stamp()}"
+def shard_summary(root: Path, shard: str, keep: bool = False, gone: Sequence[str] = ()) -> ShardSummary:
+    """Return the summary of a shard but for the sessions `gone`, made where it is not there; `keep` also writes it.
+    StoreError when a table can't be read."""
+    path = root / FOLDER / _summary_file(shard, gone)
     with suppress(OSError, msgspec.DecodeError):
         data = path.read_bytes()
         if zlib.crc32(data[_CHECK_BYTES:]) == int.from_bytes(data[:_CHECK_BYTES]):
@@ -112,7 +112,7 @@ def shard_summary(root: Path, shard: str, keep: bool = False) -> ShardSummary:
     texts: list[ComparedText] = []
     sites: dict[tuple[Context, str | None, str | None], _SiteFacts] = {}
     lists: dict[Context, dict[str, list[tuple[str, Any]]]] = {}
-    for row in shards.read_header(root, shard, _SUMMARY_COLUMNS):
+    for row in shards.read_header(root, shard, _SUMMARY_COLUMNS, gone=gone):
         entry = SessionRecord(**row, lines=0)
         measured = values.get(entry.session_id, {})
         files, marks, lines = (measured.get(name) for name in (FILES, MARKS, LINES))
@@ -151,10 +151,21 @@ def shard_summary(root: Path, shard: str, keep: bool = False) -> ShardSummary:
 
 def remove_stale_summaries(store: Store) -> None:
     """Remove the summaries of shards that no longer exist."""
+    live = {_summary_file(name, entry.gone) for name, entry in store.manifest.shards.items()}
     for path in disk.folder_entries(store.folder / FOLDER):
-        shard, _, stamp = path.name.partition(".")
-        if shard not in store.manifest.shards or stamp != _stamp():
+        if path.name not in live:
             path.unlink(missing_ok=True)
+
+
+def _summary_file(shard: str, gone: Sequence[str]) -> str:
+    left = hashlib.blake2b("|".join(gone).encode(), digest_size=6).hexdigest() if gone else ""
+    return f"{shard}.{_stamp()}{left}"
+
+
+def _summaries(store: Store, keep: bool = False) -> dict[str, ShardSummary]:
+    """Summaries of the undamaged shards."""
+    entries = store.manifest.shards
+    return {name: shard_summary(store.folder, name, keep, entries[name].gone) for name in store.readable_shards(*READ)}
 
 
 def compared_texts(summary: ShardSummary) -> dict[str, ComparedText]:
@@ -356,8 +367,7 @@ def _find_in_context(
     former: dict[str, Neighbours],
     made: NeighbourTable,
 ) -> None:
-    written = {name: shard.values or name for name, shard in store.manifest.shards.items()}
-    shard_of = {entry.session_id: written[name] for name, entry in here}
+    shard_of = {entry.session_id: name for name, entry in here}
     span = time_span(t for _, entry in here for t in (entry.started_at, entry.ended_at))
     here = _unsettled(here, by_site, former, shard_of, span, made)
     sites = {(entry.repo, entry.cwd) for _, entry in here}
@@ -536,7 +546,7 @@ def measure_corpus(store: Store) -> tuple[int, StoredFile | None, StoredFile | N
 
 def _measure(store: Store, before: dict[str, Neighbours] | None, now: dict[str, int]) -> None:
     manifest = store.manifest
-    held = {name: shard_summary(store.folder, name, keep=True) for name in store.readable_shards(*READ)}
+    held = _summaries(store, keep=True)
     made = find_neighbours(store, held, before or {})
 
     def tables() -> Iterator[Any]:
@@ -578,7 +588,7 @@ def session_history(store: Store, session_id: str) -> tuple[History, dict[str, A
     is_done = bool(store.manifest.history_of) and store.manifest.history_of == store.fingerprint(now)
     kept = read_neighbours(store, now) if is_done else None
     if kept is None:
-        held = {name: shard_summary(store.folder, name) for name in store.readable_shards(*READ)}
+        held = _summaries(store)
         kept = {s.session_id: s for s in find_neighbours(store, held, {}).now}
     history = kept[session_id].history()
     ((header, values),) = _sessions_to_measure(store, entry.shard, {session_id})
@@ -597,7 +607,7 @@ class CorpusValue(Struct):
 
 def corpus_value(store: Store, signal: Signal, context: Context, most: int) -> CorpusValue:
     """Return a signal over all sessions of a context, with the inputs of `most` sessions."""
-    held = {name: shard_summary(store.folder, name) for name in store.readable_shards(*READ)}
+    held = _summaries(store)
     made = find_neighbours(store, held, {}, only_places=True)
     history_values = _empty_histories([context])
     if history_values and store.manifest.across is not None:

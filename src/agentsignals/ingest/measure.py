@@ -58,7 +58,7 @@ def _views(store: Store) -> Iterator[SessionView]:
     from agentsignals.store import shards  # noqa: PLC0415  (pyarrow is loaded when asked)
 
     for name in store.readable_shards():
-        for session in shards.read_sessions(store.folder, name):
+        for session in shards.read_sessions(store.folder, name, gone=store.manifest.shards[name].gone):
             if session.context == "product":
                 yield SessionView(session)
 
@@ -86,7 +86,7 @@ def measure_shard(
     sessions, and the number of changed values by signal."""
     rows, attempts = [], []
     count = 0
-    for session in shards.read_sessions(store.folder, name):
+    for session in shards.read_sessions(store.folder, name, gone=store.manifest.shards[name].gone):
         view = SessionView(session)
         embed_session(vectors, view)
         results = measure(view, {"vectors": vectors})
@@ -95,13 +95,15 @@ def measure_shard(
         count += 1
     entry, new_name = store.manifest.shards[name], store.new_shard_name(name)
     tables = shards.copy_with_values(store.folder, name, new_name, entry.tables, rows, attempts)
-    before, after = (_values(store.folder / SHARDS_FOLDER / each / "signals.parquet") for each in (name, new_name))
+    before, after = (
+        _values(store.folder / SHARDS_FOLDER / each / "signals.parquet", entry.gone) for each in (name, new_name)
+    )
     if before is None and tell is not None:
         tell(
             f"{SHARDS_FOLDER}/{name}/signals.parquet is damaged: its values are computed anew, and compared with none."
         )
     store.replace_shard(name, new_name, tables)
-    entry.signals, entry.values = dict(now), ""
+    entry.signals = dict(now)
     store.manifest.history_of = ""
     store.commit()
     return count, changed_values(before, after)
@@ -124,9 +126,9 @@ def changed_values(before: Values | None, after: Values | None) -> Counter[str]:
     return came | went
 
 
-def _values(path: Path) -> Values | None:
+def _values(path: Path, gone: Collection[str] = ()) -> Values | None:
     try:
-        columns = parquet.read(path, _COLUMNS).to_pydict()
+        columns = parquet.without_values(parquet.read(path, _COLUMNS), "session_id", gone).to_pydict()
     except StoreError:  # damaged or gone: what is computed in its place can't be compared
         return None
     return Counter(zip(*(columns[name] for name in _COLUMNS), strict=True))

@@ -226,7 +226,9 @@ def _sessions(store: Store, repository: Repository, name: str) -> set[str]:
     artifacts = {artifact_id(uri) for uri in store.manifest.files if uri.startswith(f"git:{name}@")}
     inside = name.rstrip("/")
     for shard in store.readable_shards("sessions"):
-        for row in read_header(store.folder, shard, ["session_id", "cwd", "artifact_id"]):
+        for row in read_header(
+            store.folder, shard, ["session_id", "cwd", "artifact_id"], gone=store.manifest.shards[shard].gone
+        ):
             cwd = (row["cwd"] or "").rstrip("/")
             if row["artifact_id"] in artifacts or cwd == inside or cwd.startswith(f"{inside}/"):
                 named.add(row["session_id"])

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
 from agentsignals import private_files
@@ -19,6 +20,7 @@ from agentsignals.errors import StoreError, UnknownSession
 from agentsignals.store import disk, index, sidecars
 from agentsignals.store.disk import StoredFile
 from agentsignals.store.index import (
+    GONE_FILE,
     RETIRED,
     SHARDS_FOLDER,
     ArtifactEntry,
@@ -157,7 +159,7 @@ class Store:
         if made_again:
             from agentsignals.store.shards import rebuild_index  # noqa: PLC0415  (rare)
 
-            manifest = rebuild_index(self.folder, write)
+            manifest = rebuild_index(self.folder)
             if write:
                 if why:
                     disk.set_aside(self.folder, self.folder / index.INDEX_FILE)
@@ -312,7 +314,7 @@ class Store:
         entries, whole = self.manifest.sessions, set(self.readable_shards())
         for shard in sorted({entries[i].shard for i in ids if i in entries} & whole):
             try:
-                sessions = read_sessions(self.folder, shard)
+                sessions = read_sessions(self.folder, shard, gone=self.manifest.shards[shard].gone)
             except StoreError:  # what only reading it shows
                 if not self.check_files(thorough=True):
                     raise
@@ -356,6 +358,16 @@ class Store:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
+    def _tell_gone(self) -> None:
+        """Write beside each shard what left it, for an index that is made again."""
+        for name in self.manifest.shrunk:
+            entry = self.manifest.shards.get(name)
+            if entry is not None and (entry.gone or entry.gone_artifacts):
+                with suppress(OSError):  # of a shard that is damaged: it is read again
+                    data = msgspec.json.encode([entry.gone, entry.gone_artifacts])
+                    disk.write_atomically(self.folder / SHARDS_FOLDER / name / GONE_FILE, data)
+        self.manifest.shrunk.clear()
+
     def save(self) -> None:
         """Write all that changed, also shards' entries that were changed in place, then mark the shards that the index
         no longer names."""
@@ -374,6 +386,7 @@ class Store:
         self._retire()
 
     def _retire(self) -> None:
+        self._tell_gone()
         for name in self._retired:
             with suppress(OSError):  # of a shard that is gone; else the next run marks it
                 (self.folder / SHARDS_FOLDER / name / RETIRED).touch(private_files.FILE)
@@ -420,6 +433,8 @@ class Store:
         for name in names:
             del manifest.shards[name]
         manifest.shards[new_name] = entry
+        if entry.gone or entry.gone_artifacts:
+            manifest.shrunk.add(new_name)
         for session_id, session in manifest.sessions.where("shard", names).items():
             manifest.sessions[session_id] = replace(session, shard=new_name)
         for uri, file in manifest.files.where("shard", names).items():
@@ -433,22 +448,32 @@ class Store:
 
     def fingerprint(self, across: dict[str, int]) -> str:
         """Return a hash of all shards, of the signals in them, and of the corpus signals (path to version)."""
-        state = [f"{n}:{sorted(s.signals.items())}" for n, s in sorted(self.manifest.shards.items())]
+        state = [f"{n}:{sorted(s.signals.items())}:{s.gone}" for n, s in sorted(self.manifest.shards.items())]
         state.append(f"{sorted(across.items())}|{sorted(self._broken)}")
         return hashlib.blake2b("|".join(state).encode(), digest_size=12).hexdigest()
 
     def drop(self, sessions: set[str], uris: set[str]) -> None:
         """Remove sessions and files from the index, and rewrite the shards that hold them without them."""
         manifest = self.manifest
-        files = manifest.files.known(uris)
-        self._drop(manifest.sessions.known(sessions), files)
+        files, known = manifest.files.known(uris), manifest.sessions.known(sessions)
+        holding = {e.shard for e in known.values()} | {e.shard for e in files.values()}
+        self._drop(known, files)
         for uri in files:
             del manifest.files[uri]
+        for shard in sorted(holding & manifest.shards.keys()):
+            self.rewrite(shard)
 
-    def _drop(self, sessions: dict[str, SessionEntry], files: dict[str, ArtifactEntry], keep: str = "") -> None:
-        """Rewrite the shards that hold these sessions or files without them; the shard `keep` is left alone."""
+    def rewrite(self, shard: str) -> None:
+        """Replace a shard by a copy without the rows of sessions and artifacts that left it."""
         from agentsignals.store import shards  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
+        entry, name = self.manifest.shards[shard], self.new_shard_name(shard)
+        tables = shards.copy_without(self.folder, shard, name, entry)
+        self.manifest.shards[shard] = replace(entry, gone=[], gone_artifacts=[])
+        self.replace_shard(shard, name, tables)
+
+    def _drop(self, sessions: dict[str, SessionEntry], files: dict[str, ArtifactEntry], keep: str = "") -> None:
+        """Hide these sessions and files in the shards that hold them; the shard `keep` is left alone."""
         manifest = self.manifest
         for session_id in sessions:
             del manifest.sessions[session_id]
@@ -463,14 +488,10 @@ class Store:
                 del manifest.shards[shard]
                 self._retired.append(shard)
                 continue
-            named = "|".join([shard, *sorted(gone), *sorted(gone_files)])
-            name = self.new_shard_name(
-                hashlib.blake2b(named.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-            )
-            entry, artifacts = manifest.shards[shard], {artifact_id(u) for u in gone_files}
-            tables = shards.copy_without(self.folder, shard, name, entry.tables, gone, artifacts, is_emptied)
-            entry.values = entry.values or shard
-            self.replace_shard(shard, name, tables)
+            if is_emptied:  # what nobody can miss is not looked after
+                tables = manifest.shards[shard].tables
+                manifest.shards[shard].tables = {name: part for name, part in tables.items() if name == "artifacts"}
+            manifest.bury(shard, gone, map(artifact_id, gone_files))
 
     def sweep(self) -> None:
         """Remove shards that were superseded an hour ago, and drafts of a run that was killed. A shard that no index
@@ -505,6 +526,7 @@ class Store:
 
     def strays(self) -> list[Path]:
         """Return what lies in the store's folders and belongs to nothing."""
+        from agentsignals.store import tables  # noqa: PLC0415  (as below)
         from agentsignals.store.shards import DRAFT  # noqa: PLC0415  (pyarrow is loaded when asked)
 
         named = self.manifest.shards
@@ -513,10 +535,11 @@ class Store:
             for p in disk.folder_entries(self.folder / SHARDS_FOLDER)
             if p.name not in named and not p.name.startswith(DRAFT) and not disk.has_entry(p, RETIRED)
         ]
-        for name, entry in named.items():
+        known = {f"{table}.parquet" for table in tables.NAMES} | {RETIRED, GONE_FILE}
+        for name in named:
             with suppress(OSError):  # a shard that can't be listed is damaged, which is said elsewhere
                 inside = (self.folder / SHARDS_FOLDER / name).iterdir()
-                strays += [p for p in inside if p.name not in {f"{t}.parquet" for t in entry.tables} | {RETIRED}]
+                strays += [p for p in inside if p.name not in known]
         return sorted([*strays, *SidecarList(self.folder).strays()])
 
     def _is_known(self, shard: Path) -> bool:

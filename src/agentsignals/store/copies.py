@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from agentsignals import private_files
 from agentsignals.errors import StoreError
 from agentsignals.store import parquet, sidecars, tables
+from agentsignals.store.shards import live_rows
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
@@ -49,6 +50,8 @@ def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = 
             for path in paths:
                 if (part := _read(store, path)) is None:
                     continue
+                if (entry := store.manifest.shards.get(path.parent.name)) is not None:
+                    part = live_rows(part, name, entry)
                 table = parquet.with_current_columns(part, schema)
                 rows = table if whole else _chosen(table, wanted, kept)
                 rows = mask_table(rows, mask) if mask else rows

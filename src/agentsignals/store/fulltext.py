@@ -88,8 +88,9 @@ KIND_SHIFT = _SEQ_BITS
 SESSION_SHIFT = _SEQ_BITS + _KIND_BITS
 
 
-def passages(shard: Path) -> Iterator[list[Passage]]:
-    """Yield the texts of a shard, a session at a time, in order of their numbers. StoreError when it can't be read."""
+def passages(shard: Path, gone: Collection[str] = ()) -> Iterator[list[Passage]]:
+    """Yield the texts of a shard, a session at a time, in order of their numbers, but for sessions `gone`. StoreError
+    when it can't be read."""
     from agentsignals.store import parquet  # noqa: PLC0415  (pyarrow is loaded when an index is made)
 
     calls: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
@@ -104,7 +105,10 @@ def passages(shard: Path) -> Iterator[list[Passage]]:
         for table in parquet.read_batches(shard / "events.parquet", _EVENTS)
         for row in zip(*(column.to_pylist() for column in table.columns), strict=True)
     )
+    left = frozenset(gone)
     for session_id, of_session in groupby(events, key=itemgetter(0)):
+        if session_id in left:
+            continue
         of_calls = calls.pop(session_id, [])
         tools = {result: name for *_, result, name in of_calls if result is not None}
         made = [
@@ -208,12 +212,12 @@ def build(store: Store, progress: Progress = lambda *_: None) -> str:
         sizes = {name: store.manifest.shards[name].tables["events"].bytes for name in wanted}
         for done, name in enumerate(wanted):
             progress("indexing", sum(sizes[n] for n in wanted[:done]), sum(sizes.values()))
-            path = index_file(store.folder, store.manifest, name)
+            path, gone = index_file(store.folder, store.manifest, name), store.manifest.shards[name].gone
             why = why or ("" if path.name in live else "The store was written anew since it was opened.")
             try:
-                why = why or _written(store.folder, name, path)
+                why = why or _written(store.folder, name, gone, path)
                 if why:
-                    _in_memory[path] = _filled(":memory:", store.folder / SHARDS / name)
+                    _in_memory[path] = _filled(":memory:", store.folder / SHARDS / name, gone)
             except StoreError:  # what only reading a shard shows
                 if not store.check_files(thorough=True):
                     raise
@@ -266,9 +270,10 @@ def drop(store: Store, shard: str) -> None:
 
 def index_file(folder: Path, index: Manifest, shard: str) -> Path:
     """Return the path of a shard's index. A copy of a shard with other values has the same."""
-    tables = index.shards[shard].tables
-    content = [tables[name].digest for name in TABLES]
-    mark = hashlib.blake2b("|".join([str(VERSION), *(content if all(content) else [shard])]).encode(), digest_size=16)
+    entry = index.shards[shard]
+    content = [entry.tables[name].digest for name in TABLES]
+    parts = [str(VERSION), *(content if all(content) else [shard]), *entry.gone]
+    mark = hashlib.blake2b("|".join(parts).encode(), digest_size=16)
     return folder / FOLDER / f"{mark.hexdigest()}{_SUFFIX}"
 
 
@@ -302,14 +307,14 @@ def _is_whole(path: Path) -> bool:
     )
 
 
-def _written(folder: Path, shard: str, path: Path) -> str:
+def _written(folder: Path, shard: str, gone: Collection[str], path: Path) -> str:
     """Write the index of a shard, or say why that failed."""
     draft = path.with_name(f"{path.stem}.{os.getpid()}-{get_ident()}.tmp")
     try:
         private_files.make_folder(path.parent)
         draft.unlink(missing_ok=True)
         private_files.create(draft)
-        with closing(_filled(str(draft), folder / SHARDS / shard)):
+        with closing(_filled(str(draft), folder / SHARDS / shard, gone)):
             pass
         disk.flush([draft])
         draft.replace(path)
@@ -321,7 +326,7 @@ def _written(folder: Path, shard: str, path: Path) -> str:
     return ""
 
 
-def _filled(where: str, shard: Path) -> sqlite3.Connection:
+def _filled(where: str, shard: Path, gone: Collection[str]) -> sqlite3.Connection:
     """Fill a database with the texts of a shard."""
     database = sqlite3.connect(where, check_same_thread=False)
     try:
@@ -334,7 +339,7 @@ def _filled(where: str, shard: Path) -> sqlite3.Connection:
         ) from problem
     endings = PartIndexer()
     with database:
-        for number, of_session in enumerate(passages(shard)):
+        for number, of_session in enumerate(passages(shard, gone)):
             if of_session:
                 database.execute("INSERT INTO sessions VALUES (?, ?)", (number, of_session[0].session_id))
                 database.executemany(
@@ -686,13 +691,17 @@ class Tables:
     def of_sessions(self, table: str, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
         """Query only the `files` of a table with the sessions `ids`: a third of the time of all."""
         shards = {self.store.manifest.sessions[session_id].shard for session_id in values["ids"]}
+        gone = {session_id for shard in shards for session_id in self.store.manifest.shards[shard].gone}
+        if not gone.isdisjoint(values["ids"]):  # they left one of these shards for another
+            return self.rows(sql.replace("read_parquet($files)", table), values)
         files = [str(path) for path in self.store.files(table) if path.parent.name in shards]
         return self.rows(sql, {**values, "files": files})
 
 
 def matching_sessions(tables: Tables, filters: Sequence[Filter]) -> list[str]:
     """Return the sessions that fit these conditions, the last active first."""
-    state = tuple(map(str, tables.store.files("sessions")))
+    gone = (f"{name}:{entry.gone}" for name, entry in tables.store.manifest.shards.items() if entry.gone)
+    state = (*map(str, tables.store.files("sessions")), *gone)
     asked_before = _newest.get(state)
     if asked_before is not None and not any(f.field in _CONDITIONS for f in filters):
         return asked_before

@@ -25,6 +25,7 @@ from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentsignals import private_files
 from agentsignals.errors import StoreError
@@ -38,6 +39,8 @@ INDEX_FILE = "index.sqlite"
 JOURNAL_FILE = f"{INDEX_FILE}-journal"
 """Rollback journal of SQLite: there while a commit is written, and after one that was killed."""
 SHARDS_FOLDER = "shards"
+GONE_FILE = "gone.json"
+"""Names the sessions and artifacts that left a shard, for an index that is made again."""
 RETIRED = ".retired"
 """Marks a shard that others replaced. No index names it; a reader may still have it open."""
 
@@ -107,8 +110,10 @@ class ShardEntry(Struct, kw_only=True):
     """Fingerprint of the labels made here that its values were computed with."""
     tables: dict[str, StoredFile] = field(default_factory=dict)
     """Its files by table."""
-    values: str = ""
-    """Shard that its values were written with, where it is a copy of that without some sessions."""
+    gone: list[str] = field(default_factory=list)
+    """Sessions with rows in its files that other shards hold now, or none: no reader sees these rows."""
+    gone_artifacts: list[str] = field(default_factory=list)
+    """Artifacts likewise."""
 
 
 class FileStamp(NamedTuple):
@@ -394,6 +399,9 @@ class Manifest:
         self.generation = self.settled = self.purged = 0
         self._written: dict[str, bytes] = {}
         """Shards as they are in the database."""
+        self._touched: set[str] = set()
+        self.shrunk: set[str] = set()
+        """Shards that lost sessions, of which nothing is written beside them yet."""
         self._memory: sqlite3.Connection | None = None
         self._lock = RLock()
         self._seen: tuple[int, int] | None = None
@@ -570,7 +578,8 @@ class Manifest:
         when the disk refuses it, or another run wrote meanwhile."""
         state = self._next_state()
         names = self.shards.keys()
-        shards = {n: msgspec.json.encode(e) for n, e in self.shards.items() if whole or n not in self._written}
+        due = set(names) if whole else (names - self._written.keys()) | (self._touched & names)
+        shards = {name: msgspec.json.encode(self.shards[name]) for name in sorted(due)}
         shards = {name: body for name, body in shards.items() if self._written.get(name) != body}
         gone = [name for name in self._written if name not in names]
         if self.folder is None:
@@ -622,8 +631,20 @@ class Manifest:
         self._written |= shards
         for name in gone:
             del self._written[name]
+        self._touched = set()
         self.sessions.written()
         self.files.written()
+
+    def bury(self, shard: str, sessions: Iterable[str], artifacts: Iterable[str]) -> None:
+        """Hide rows of a shard from all who open the store after the next commit."""
+        entry = self.shards[shard]
+        self.shards[shard] = replace(
+            entry,
+            gone=sorted({*entry.gone, *sessions}),
+            gone_artifacts=sorted({*entry.gone_artifacts, *artifacts}),
+        )
+        self._touched.add(shard)
+        self.shrunk.add(shard)
 
     def create(self, root: Path) -> None:
         """Write the index anew into a folder: it is there whole or not at all. StoreError when the disk refuses it."""

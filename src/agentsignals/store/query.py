@@ -71,18 +71,29 @@ def restrict_to_context(rows: str, name: str, context: str | None) -> str:
     return f"SELECT * FROM ({rows}) WHERE {inside}"  # noqa: S608  (paths quoted by listed)
 
 
-def select_files(files: list[str], name: str) -> str:
-    """Return a SELECT of a view's rows, with the columns that its files have."""
+Gone = Mapping[str, tuple[list[str], list[str]]]
+"""Sessions and artifacts that left a shard, by its folder."""
+
+
+def select_files(files: list[str], name: str, gone: Gone) -> str:
+    """Return a SELECT of a view's rows, with the columns that its files have. Rows that left a shard are not seen."""
     if name in _WIDE:
         return _wide(*_WIDE[name])
     if not files:
         return _none(name)
-    return f"SELECT * FROM read_parquet({path_list(files)}, union_by_name=true)"  # noqa: S608  (quoted by listed)
+    column, which = ("artifact_id", 1) if name == "artifacts" else ("session_id", 0)
+    shrunk = [file for file in files if (left := gone.get(_folder(file))) is not None and left[which]]
+    whole = [file for file in files if file not in shrunk] if shrunk else files
+    parts = [f"SELECT * FROM read_parquet({path_list(whole)}, union_by_name=true)"] if whole else []  # noqa: S608  (quoted by listed)
+    for file in shrunk:
+        among = f"coalesce({column} IN ({path_list(gone[_folder(file)][which])[1:-1]}), false)"
+        parts.append(f"SELECT * FROM read_parquet({path_list([file])}, union_by_name=true) WHERE NOT {among}")  # noqa: S608  (as above)
+    return " UNION ALL BY NAME ".join(parts)
 
 
-def select_files_with_all_columns(files: list[str], table: str) -> str:
+def select_files_with_all_columns(files: list[str], table: str, gone: Gone) -> str:
     """Return a SELECT of these files with all current columns: older files have NULL in those they lack."""
-    return f"{_none(table)} UNION ALL BY NAME {select_files(files, table)}"
+    return f"{_none(table)} UNION ALL BY NAME {select_files(files, table, gone)}"
 
 
 def duckdb_columns(table: str) -> list[tuple[str, str]]:
@@ -298,8 +309,9 @@ class Connection:
     is_slice: bool
     """True for a connection to some of the shards."""
 
-    def __init__(self, files: dict[str, list[str]], context: str | None, threads: int = 0) -> None:
+    def __init__(self, files: dict[str, list[str]], context: str | None, gone: Gone, threads: int = 0) -> None:
         self.files = files
+        self._gone = gone
         self._context = context
         self.is_slice = False
         self._made: set[str] = set()
@@ -390,11 +402,11 @@ class Connection:
         for other in required_views(name, self._context):
             self._make(other)
         files = self.files.get(name, [])
-        rows = select_files(files, name)
+        rows = select_files(files, name, self._gone)
         if files:
             described = self.database.execute(f"DESCRIBE {rows}").fetchall()
             if [row[:2] for row in described] != duckdb_columns(name):
-                rows = select_files_with_all_columns(files, name)
+                rows = select_files_with_all_columns(files, name, self._gone)
         view = "TEMP VIEW" if self.is_slice else "VIEW"
         self.database.execute(f"CREATE {view} {name} AS {restrict_to_context(rows, name, self._context)}")
         self._made.add(name)
@@ -426,10 +438,16 @@ def connect(store: Store, context: str | None = None, shard: str | None = None, 
     }
     files = {table: [str(path) for path in of_table] for table, of_table in paths.items()}
     only = context if context is not None and contexts(store.manifest) - {context} else None
-    key = only, str(store.folder.absolute()), str(files), threads
+    shards = store.manifest.shards.items()
+    gone = {
+        str(store.folder / SHARDS / name): (e.gone, e.gone_artifacts)
+        for name, e in shards
+        if e.gone or e.gone_artifacts
+    }
+    key = only, str(store.folder.absolute()), f"{files}{gone}", threads
     opened = _kept.pop(key, None)
     if opened is None:
-        opened = Connection(files, only, threads)
+        opened = Connection(files, only, gone, threads)
     _kept[key] = opened
     for oldest in list(_kept)[:-_MOST_KEPT]:
         _kept.pop(oldest, None)  # another thread may have

@@ -7,7 +7,7 @@ import io
 import os
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from agentsignals.model import Absent, Attempt, Checkpoint, Edit, Event, Label, 
 from agentsignals.signals.catalog import Result
 from agentsignals.store import disk, parquet, sidecars, tables
 from agentsignals.store.disk import StoredFile
-from agentsignals.store.index import FIGURES, RETIRED, Manifest, SessionEntry, ShardEntry
+from agentsignals.store.index import FIGURES, GONE_FILE, RETIRED, Manifest, SessionEntry, ShardEntry
 from agentsignals.store.parquet import SignalRows, signal_table
 from agentsignals.store.tables import AttemptRow
 from agentsignals.views.charges import session_bill
@@ -71,33 +71,26 @@ def shard_rows(sessions: list[Session], rows: Sequence[SignalRows], attempts: li
     return ShardRows(made, counted)
 
 
-def copy_without(  # noqa: PLR0913  (one call, in `Store`: a shard, its copy, and what the copy lacks)
-    root: Path,
-    name: str,
-    new_name: str,
-    parts: dict[str, StoredFile],
-    gone: set[str],
-    gone_artifacts: set[str],
-    is_emptied: bool = False,
-) -> dict[str, StoredFile]:
-    """Copy a shard under another name, without some sessions and artifacts.
+def copy_without(root: Path, name: str, new_name: str, entry: ShardEntry) -> dict[str, StoredFile]:
+    """Copy a shard under another name, without the sessions and artifacts that left it.
 
-    `parts` are its tables. A damaged table is not copied but keeps its index entry, so that it is missed in the copy as
-    well; except where no session is left (`is_emptied`) that could miss it.
+    A damaged table is not copied but keeps its index entry, so that it is missed in the copy as well.
     """
     with Draft(root, new_name) as draft:
-        for table, part in parts.items():
+        for table, part in entry.tables.items():
             path = root / FOLDER / name / f"{table}.parquet"
             if disk.what_is_wrong(str(path), part):
-                if is_emptied and table != "artifacts":
-                    draft.add({table: parquet.SCHEMAS[table].empty_table()})
-                else:
-                    draft.parts[table] = part
+                draft.parts[table] = part
                 continue
-            column, values = ("artifact_id", gone_artifacts) if table == "artifacts" else ("session_id", gone)
             for rows in parquet.read_batches(path):
-                draft.add({table: parquet.without_values(rows, column, sorted(values))})
+                draft.add({table: live_rows(rows, table, entry)})
     return draft.parts
+
+
+def live_rows(rows: pa.Table, table: str, entry: ShardEntry) -> pa.Table:
+    """Return the rows of a shard's table without those of sessions and artifacts that left it."""
+    column, gone = ("artifact_id", entry.gone_artifacts) if table == "artifacts" else ("session_id", entry.gone)
+    return parquet.without_values(rows, column, gone) if gone else rows
 
 
 def copy_with_values(  # noqa: PLR0913  (one call, in `pipeline`: a shard, its copy, and the copy's values)
@@ -160,9 +153,14 @@ def read_table(root: Path, name: str, table: str, columns: list[str] | None = No
     return list(parquet.read(root / FOLDER / name / f"{table}.parquet", columns).to_pylist())
 
 
-def read_header(root: Path, name: str, columns: list[str], only: set[str] | None = None) -> list[dict[str, Any]]:
-    """Return some columns of a shard's sessions, or of `only` these of them; times in microseconds."""
+def read_header(
+    root: Path, name: str, columns: list[str], only: set[str] | None = None, gone: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """Return some columns of a shard's sessions but for those `gone`, or of `only` these; times in microseconds.
+    `session_id` must be among the columns."""
     table = parquet.read(root / FOLDER / name / "sessions.parquet", columns)
+    if gone:
+        table = parquet.without_values(table, "session_id", gone)
     if only is not None:
         table = parquet.filter_rows(table, parquet.is_in(table["session_id"], sorted(only)))
     return list(parquet.rows_of(table))
@@ -190,18 +188,20 @@ def filter_values(
     return zip(*(column.to_pylist() for column in plain), strict=True)
 
 
-def first_prompts(root: Path, name: str) -> dict[str, str]:
-    """Return the first human turn of each session of a shard that has one."""
+def first_prompts(root: Path, name: str, gone: Collection[str] = ()) -> dict[str, str]:
+    """Return the first human turn of each session of a shard that has one, but for those `gone`."""
     prompts: dict[str, str] = {}
     for turns in parquet.read_batches(root / FOLDER / name / "turns.parquet", ["session_id", "turn", "text"]):
         first = parquet.filter_rows(turns, parquet.equals(turns["turn"], 0))
         prompts.update(zip(first["session_id"].to_pylist(), first["text"].to_pylist(), strict=True))
+    for session_id in gone:
+        prompts.pop(session_id, None)
     return prompts
 
 
-def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Session]:
-    """Yield the sessions of a shard, or the one of that id, with all their rows and the labels made here. StoreError,
-    at once, when a table can't be read."""
+def read_sessions(root: Path, name: str, only: str | None = None, gone: Collection[str] = ()) -> Iterator[Session]:
+    """Yield the sessions of a shard but for those `gone`, or the one of that id, with all their rows and the labels
+    made here. StoreError, at once, when a table can't be read."""
     rows: dict[str, dict[str, list[Any]]] = {}
     folder = root / FOLDER / name
     for table in tables.TABLES.values():
@@ -217,7 +217,8 @@ def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Se
         rows[table.name] = by_session
     facts = parquet.read(folder / "attempts.parquet", ["session_id", "facts"], only).to_pylist()
     attempts = {r["session_id"]: msgspec.json.decode(r["facts"], type=Attempt) for r in facts}
-    heads = list(parquet.read_rows(folder / "sessions.parquet", only=only))
+    left = frozenset(gone)
+    heads = [row for row in parquet.read_rows(folder / "sessions.parquet", only=only) if row["session_id"] not in left]
     labels = sidecars.read_labels(root, only)
     header = {f.name for f in msgspec.structs.fields(Session)} - set(tables.TABLES)
 
@@ -367,16 +368,16 @@ _LATER = ("visible_output_tokens", "n_prompts")
 _FIGURES = ("context", *(name for name in FIGURES if name not in _LATER))
 
 
-def rebuild_index(root: Path, write: bool) -> Manifest:
+def rebuild_index(root: Path) -> Manifest:
     """Rebuild the index from the shards; each table is read once to see that it is intact.
 
-    A session found in two shards (a run was killed between writing and committing) stays in the younger. The older is
-    rewritten without it, or left out where nothing may be written (`write`). Files are forgotten, so that the next run
+    A session found in two shards is of the younger, which was written last. Files are forgotten, so that the next run
     reads them again.
     """
     made = Manifest()
     folders = [p for p in (root / FOLDER).iterdir() if p.is_dir() and not p.name.startswith(DRAFT)]
     made.run = max((run_number(p.name) for p in folders), default=0)
+    known_artifacts: set[str] = set()
     for folder in sorted(folders, key=lambda p: (-run_number(p.name), -p.stat().st_mtime_ns, p.name)):
         if (folder / RETIRED).exists():
             continue
@@ -389,15 +390,20 @@ def rebuild_index(root: Path, write: bool) -> Manifest:
             }
             for column in _LATER
         }
-        twice = {r["session_id"] for r in rows} & set(made.sessions)
-        if twice and (not write or len(twice) == len(rows)):
+        gone, gone_artifacts = _told_gone(folder)
+        artifacts = {r["artifact_id"] for r in _rows(root, name, "artifacts", ["artifact_id"], parts)}
+        gone |= {r["session_id"] for r in rows} & set(made.sessions)
+        if rows and gone.issuperset(r["session_id"] for r in rows):
             continue
-        if twice:
-            name = f"{name}-{len(twice)}"
-            parts = copy_without(root, folder.name, name, parts, twice, set())
-        made.shards[name] = ShardEntry(signals=versions, tables=parts)
+        made.shards[name] = ShardEntry(
+            signals=versions,
+            tables=parts,
+            gone=sorted(gone),
+            gone_artifacts=sorted(gone_artifacts | (artifacts & known_artifacts)),
+        )
+        known_artifacts |= artifacts
         for row in rows:
-            if row["session_id"] not in twice:
+            if row["session_id"] not in gone:
                 figures = {k: row[k] for k in _FIGURES}
                 figures |= {column: values.get(row["session_id"]) for column, values in later.items()}
                 made.sessions[row["session_id"]] = SessionEntry(
@@ -410,6 +416,15 @@ def rebuild_index(root: Path, write: bool) -> Manifest:
         path, number = max(values, key=lambda pair: pair[1])
         made.across, made.run = _mark(path, path.name), max(made.run, number)
     return made
+
+
+def _told_gone(folder: Path) -> tuple[set[str], set[str]]:
+    """Sessions and artifacts that left a shard, as the file beside it says."""
+    try:
+        sessions, artifacts = msgspec.json.decode((folder / GONE_FILE).read_bytes(), type=tuple[list[str], list[str]])
+    except (OSError, msgspec.DecodeError):  # none; or lost: a session is then that of the younger shard
+        return set(), set()
+    return set(sessions), set(artifacts)
 
 
 def run_number(name: str) -> int:
@@ -457,12 +472,12 @@ def compact(store: Store) -> int:
         name = store.new_shard_name(content)
         with Draft(store.folder, name) as draft:
             for table in tables.NAMES:
-                paths = [
-                    store.folder / FOLDER / shard / f"{table}.parquet"
-                    for shard in group
-                    if table in store.manifest.shards[shard].tables
-                ]
-                batches = (rows for path in paths for rows in parquet.read_batches(path))
+                batches = (
+                    live_rows(rows, table, entry)
+                    for shard, entry in zip(group, entries, strict=True)
+                    if table in entry.tables
+                    for rows in parquet.read_batches(store.folder / FOLDER / shard / f"{table}.parquet")
+                )
                 current = (parquet.with_current_columns(rows, parquet.SCHEMAS[table]) for rows in batches)
                 for rows in combine_batches(current):
                     draft.add({table: rows})
@@ -472,9 +487,17 @@ def compact(store: Store) -> int:
         store.merge_shards(
             group,
             name,
-            msgspec.structs.replace(entries[0], tables=draft.parts, values="", internal_errors=dict(errors)),
+            msgspec.structs.replace(
+                entries[0], tables=draft.parts, gone=[], gone_artifacts=[], internal_errors=dict(errors)
+            ),
         )
         went += len(group)
+    counted, whole = store.manifest.sessions_by_shard(), set(store.readable_shards())
+    for name, entry in list(store.manifest.shards.items()):
+        if name in whole and len(entry.gone) >= max(FEW, counted.get(name, 0)):
+            store.rewrite(name)
+            store.manifest.history_of = ""
+            store.commit()
     return went
 
 
