@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -314,14 +315,19 @@ def test_a_session_that_nobody_holds_any_more_does_not_come_back_with_a_lost_ind
     assert set(Store(store.folder).manifest.sessions) == {"s1"}
 
 
-def test_what_is_dropped_on_request_leaves_the_files_too(store: Store) -> None:
-    taken_in(store, "000001-a", ["s1", "secret"])
+def test_what_is_dropped_on_request_leaves_all_files_that_hold_it(store: Store) -> None:
+    taken_in(store, "000001-a", ["s1", "secret", "s2"])
+    taken_in(store, "000002-b", ["secret", "s3"])
+    taken_in(store, "000003-c", ["s3"])
     store.drop({"secret"}, {"/in/secret"})
     store.save()
-    (name,) = Store(store.folder).manifest.shards
-    for path in (store.folder / "shards" / name).iterdir():
-        assert b"secret" not in path.read_bytes(), path
-    assert told(Store(store.folder)) == {door: [("s1", "hello of 000001-a")] for door in told(store)}
+    left = Store(store.folder)
+    for name in left.manifest.shards:
+        for path in (store.folder / "shards" / name).iterdir():
+            held = path.read_text() if path.suffix == ".json" else str(parquet.read(path).to_pylist())
+            assert "secret" not in held and artifact_id("/in/secret") not in held, path
+    assert [row[0] for row in query.rows(left, "SELECT session_id FROM sessions ORDER BY 1")[1]] == ["s1", "s2", "s3"]
+    assert told(left) == told(store)
 
 
 def test_a_shard_that_half_of_its_sessions_left_is_written_anew(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,3 +355,20 @@ def test_a_damaged_shard_that_all_sessions_left_is_not_missed(store: Store) -> N
     again = Store(store.folder)
     assert again.damage == [] and set(again.manifest.shards) == {"000001-a", "000002-b"}
     assert query.rows(again, "SELECT session_id FROM turns")[1] == [("s1",)]
+
+
+def test_an_index_that_nobody_touched_is_not_checked_at_each_opening(store: Store) -> None:
+    taken_in(store, "000001-a", [f"s{n}" for n in range(50)])
+    path, note = store.folder / index.INDEX_FILE, store.folder / index.CHECKED_FILE
+    data, status = bytearray(path.read_bytes()), path.stat()
+    data[-3000:] = os.urandom(3000)
+    path.write_bytes(data)
+    assert "garbled" in Store(store.folder).warnings[0], "its time is another"
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    trusting = Store(store.folder)
+    assert trusting.warnings == [], "the cheap look trusts length and time"
+    trusting.check_files(thorough=True)
+    assert [d.place for d in trusting.damage] == [index.INDEX_FILE]
+    note.unlink()
+    assert "garbled" in Store(store.folder).warnings[0]
+    assert Store(store.folder, write=True).warnings and not Store(store.folder).warnings and note.exists()

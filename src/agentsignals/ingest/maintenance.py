@@ -11,7 +11,7 @@ from agentsignals.errors import AgentSignalsError
 from agentsignals.ingest import pipeline
 from agentsignals.sources.local import deleted_files
 from agentsignals.store import Store, disk, findings_cache, fulltext, resolve_folder, sidecars
-from agentsignals.store.index import INDEX_FILE, SHARDS_FOLDER, local_files, sessions_only_in
+from agentsignals.store.index import CHECKED_FILE, INDEX_FILE, SHARDS_FOLDER, local_files, sessions_only_in
 from agentsignals.store.query import rows
 
 _SHOWN = 20
@@ -34,6 +34,7 @@ def repair(folder: Path | str | None) -> Repaired:
     done = Repaired()
     root = resolve_folder(folder)
     with disk.locked(root):
+        (root / CHECKED_FILE).unlink(missing_ok=True)  # all of the index is looked at
         store = Store(folder, write=True)
         done.mended += [line for line in store.warnings if line.startswith("its index")]
         # Find damage that only a comparison of all bytes shows, and have it checked from now on.

@@ -101,6 +101,8 @@ def find_damage(root: Path, manifest: Manifest, thorough: bool = False) -> list[
             broken.append(
                 Damage(place=f"{SHARDS_FOLDER}/{name}/{table}.parquet", what=what, lacks=rows, shard=name, table=table)
             )
+    if thorough and not manifest.is_sound():
+        broken.append(Damage(place=index.INDEX_FILE, what="is garbled", lacks="what it knows of files may be wrong"))
     across = manifest.across
     if across is not None and (what := disk.what_is_wrong(f"{root}/{across.file}", across, thorough)):
         across.stamp = 0 if thorough else across.stamp
@@ -453,10 +455,14 @@ class Store:
         return hashlib.blake2b("|".join(state).encode(), digest_size=12).hexdigest()
 
     def drop(self, sessions: set[str], uris: set[str]) -> None:
-        """Remove sessions and files from the index, and rewrite the shards that hold them without them."""
+        """Remove sessions and files from the index, and rewrite all shards that hold rows of them, seen or not."""
         manifest = self.manifest
         files, known = manifest.files.known(uris), manifest.sessions.known(sessions)
+        artifacts = {artifact_id(uri) for uri in uris}
         holding = {e.shard for e in known.values()} | {e.shard for e in files.values()}
+        for name, entry in manifest.shards.items():
+            if not (sessions.isdisjoint(entry.gone) and artifacts.isdisjoint(entry.gone_artifacts)):
+                holding.add(name)
         self._drop(known, files)
         for uri in files:
             del manifest.files[uri]

@@ -38,6 +38,8 @@ a newer version is refused."""
 INDEX_FILE = "index.sqlite"
 JOURNAL_FILE = f"{INDEX_FILE}-journal"
 """Rollback journal of SQLite: there while a commit is written, and after one that was killed."""
+CHECKED_FILE = ".index.checked"
+"""Length and time of the index after the last commit. It can be thrown away."""
 SHARDS_FOLDER = "shards"
 GONE_FILE = "gone.json"
 """Names the sessions and artifacts that left a shard, for an index that is made again."""
@@ -127,6 +129,8 @@ class FileStamp(NamedTuple):
     group: str
     is_trace: int
     """1 for a file that has a row in `artifacts`."""
+    is_local: int
+    """1 for a file of this machine."""
 
 
 class FileKind(Struct, kw_only=True):
@@ -405,6 +409,7 @@ class Manifest:
         self._memory: sqlite3.Connection | None = None
         self._lock = RLock()
         self._seen: tuple[int, int] | None = None
+        self._stamps: tuple[int, dict[str, FileStamp]] | None = None
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -442,6 +447,16 @@ class Manifest:
         self._seen = seen
         return True
 
+    def is_sound(self) -> bool:
+        """Check all of the database."""
+        if self.folder is None:
+            return True
+        try:
+            with _opened(self.folder / INDEX_FILE) as database:
+                return database.execute("PRAGMA integrity_check(1)").fetchall() == [("ok",)]
+        except sqlite3.Error:
+            return False
+
     def contexts(self) -> dict[str, int]:
         """Return the number of sessions by context. Eval runs and people's sessions are never counted together."""
         return dict(self.committed(f"SELECT context, count(*) FROM sessions WHERE {_LIVE} GROUP BY 1 ORDER BY 1"))  # noqa: S608  (text of ours)
@@ -452,9 +467,13 @@ class Manifest:
 
     def stamps(self) -> dict[str, FileStamp]:
         """Return what tells of each file whether it changed."""
-        columns = "uri, bytes, stamp, key, format, parser, file_group, shard != ''"
+        if self._stamps is not None and self._stamps[0] == self.generation:
+            return self._stamps[1]
+        columns = "uri, bytes, stamp, key, format, parser, file_group, shard != '', source = 'local'"
         rows = self.committed(f"SELECT {columns} FROM files WHERE {_LIVE}")  # noqa: S608  (texts of ours)
-        return {row[0]: FileStamp._make(row[1:]) for row in rows}
+        stamps = {row[0]: FileStamp._make(row[1:]) for row in rows}
+        self._stamps = self.generation, stamps
+        return stamps
 
     def kinds(self, among: Among | None = None) -> list[FileKind]:
         """Return the kinds of all files or of those `among`."""
@@ -529,8 +548,7 @@ class Manifest:
 
     def paths(self) -> dict[str, bool]:
         """Return all files; True for those of this machine that traces were read from."""
-        sql = f"SELECT uri, shard != '' AND source = 'local' FROM files WHERE {_LIVE}"  # noqa: S608  (text of ours)
-        return {uri: bool(is_local) for uri, is_local in self.committed(sql)}
+        return {uri: bool(stamp.is_trace and stamp.is_local) for uri, stamp in self.stamps().items()}
 
     def no_traces(self) -> list[str]:
         """Return the files under the sources that are no traces."""
@@ -596,6 +614,7 @@ class Manifest:
                     database.execute("COMMIT")
             except sqlite3.Error as problem:
                 raise _cannot_write(self.folder, problem) from problem
+            _note_sound(self.folder)
         self._take_note(state, shards, gone)
 
     def _next_state(self) -> _State:
@@ -673,6 +692,7 @@ class Manifest:
                 draft.unlink(missing_ok=True)
         self.folder = root
         self._take_note(state, shards, [])
+        _note_sound(root)
 
     def take_shards(self, rows: list[tuple[Any, ...]]) -> None:
         """Take the shards out of rows of the database."""
@@ -709,6 +729,7 @@ class Manifest:
                 database.execute("UPDATE state SET body = ?", (msgspec.json.encode(state),))
                 database.execute("COMMIT")
                 self.purged = last
+            _note_sound(self.folder)
         except sqlite3.Error as problem:
             raise _cannot_write(self.folder, problem) from problem
 
@@ -839,7 +860,7 @@ def _loaded(root: Path, path: Path, mode: str = "") -> tuple[Manifest | None, st
         if version != SCHEMA_VERSION:
             n = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             return None, f"is of version {version}, now it is {SCHEMA_VERSION}" if n else "is empty"
-        if database.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+        if not _is_noted_sound(path) and database.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
             return None, "is cut or garbled"
         made = Manifest(root)
         try:
@@ -852,6 +873,25 @@ def _loaded(root: Path, path: Path, mode: str = "") -> tuple[Manifest | None, st
         except msgspec.DecodeError:
             return None, "is garbled"
         return made, ""
+
+
+def _note_sound(root: Path) -> None:
+    """Remember length and time of the index, which is as it was just written: openings do without a check of all of
+    it, which takes 2 ms a MB."""
+    with suppress(OSError):  # then each opening checks it
+        private_files.write(root / CHECKED_FILE, _length_and_time(root / INDEX_FILE))
+
+
+def _is_noted_sound(path: Path) -> bool:
+    try:
+        return path.with_name(CHECKED_FILE).read_text("utf-8") == _length_and_time(path)
+    except (OSError, ValueError):
+        return False
+
+
+def _length_and_time(path: Path) -> str:
+    status = path.stat()
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def _unless_unreadable(root: Path, problem: sqlite3.Error) -> tuple[None, str]:
