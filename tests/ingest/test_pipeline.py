@@ -28,7 +28,9 @@ from agentsignals.store import Store
 from agentsignals.store.index import INDEX_FILE, code_stamp
 from agentsignals.store.query import NAMES
 from tests import long_sessions
+from tests.claude import Log
 from tests.demo_stories import stories
+from tests.formats.test_claude_prompts import planned, taken_up
 
 SMALL_SHARDS = 40_000
 SUMMARY = '{"type":"summary","summary":"a line more","leafUuid":"00000000-0000-4000-8000-000000000000"}\n'
@@ -421,3 +423,27 @@ def test_only_one_run_writes_a_store(corpus: Path, tmp_path: Path) -> None:
                 pipeline.ingest([str(corpus)], tmp_path / "s", jobs=1, wait_s=0.1)
 
     pipeline.ingest([str(corpus)], tmp_path / "s", jobs=1, progress=meanwhile)
+
+
+def test_files_that_turn_out_to_belong_together_cost_their_group_alone(tmp_path: Path) -> None:
+    """Only reading shows that one session goes on with another's plan; shards with other sessions stay as they are."""
+    planning = planned()
+    logs = [planning, taken_up(planning)]
+    for n in range(6):
+        log = Log(f"{n:08d}-2222-4333-8444-555555555555", f"s{n}", "/work/x")
+        for _ in range(20):
+            log.user("please fix the login form")
+            log.say("Done, it works now.")
+        logs.append(log)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for n, log in enumerate(logs):
+        (folder / f"{n}.jsonl").write_bytes(log.data())
+    pipeline.analyze([str(folder)], tmp_path / "s", jobs=1, shard_bytes=150_000)
+    store = Store(tmp_path / "s")
+    left = {name: entry.gone for name, entry in store.manifest.shards.items() if entry.gone}
+    assert {session_id for gone in left.values() for session_id in gone} == {logs[0].session, logs[1].session}
+    on_disk = {path.name for path in (tmp_path / "s" / "shards").iterdir()}
+    assert on_disk == set(store.manifest.shards) and len(on_disk) > 2, "no shard was written twice"
+    pipeline.analyze([str(folder)], tmp_path / "one", jobs=1)
+    assert_same(tables(tmp_path / "one"), tables(tmp_path / "s"))
