@@ -353,7 +353,7 @@ def test_a_damaged_shard_that_all_sessions_left_is_not_missed(store: Store) -> N
     assert [d.table for d in broken.damage] == ["turns"]
     taken_in(broken, "000002-b", ["s1"])
     again = Store(store.folder)
-    assert again.damage == [] and set(again.manifest.shards) == {"000001-a", "000002-b"}
+    assert again.damage == [] and len(again.manifest.shards) == 2
     assert query.rows(again, "SELECT session_id FROM turns")[1] == [("s1",)]
 
 

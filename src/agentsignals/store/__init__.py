@@ -474,7 +474,8 @@ class Store:
         from agentsignals.store import shards  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
         entry, name = self.manifest.shards[shard], self.new_shard_name(shard)
-        tables = shards.copy_without(self.folder, shard, name, entry)
+        is_emptied = not self.manifest.sessions.where("shard", [shard])
+        tables = shards.copy_without(self.folder, shard, name, entry, is_emptied)
         self.manifest.shards[shard] = replace(entry, gone=[], gone_artifacts=[])
         self.replace_shard(shard, name, tables)
 
@@ -494,10 +495,9 @@ class Store:
                 del manifest.shards[shard]
                 self._retired.append(shard)
                 continue
-            if is_emptied:  # what nobody can miss is not looked after
-                tables = manifest.shards[shard].tables
-                manifest.shards[shard].tables = {name: part for name, part in tables.items() if name == "artifacts"}
             manifest.bury(shard, gone, map(artifact_id, gone_files))
+            if is_emptied:  # what is left is small, and damage of the rest nobody can miss
+                self.rewrite(shard)
 
     def sweep(self) -> None:
         """Remove shards that were superseded an hour ago, and drafts of a run that was killed. A shard that no index

@@ -71,14 +71,20 @@ def shard_rows(sessions: list[Session], rows: Sequence[SignalRows], attempts: li
     return ShardRows(made, counted)
 
 
-def copy_without(root: Path, name: str, new_name: str, entry: ShardEntry) -> dict[str, StoredFile]:
+def copy_without(
+    root: Path, name: str, new_name: str, entry: ShardEntry, is_emptied: bool = False
+) -> dict[str, StoredFile]:
     """Copy a shard under another name, without the sessions and artifacts that left it.
 
-    A damaged table is not copied but keeps its index entry, so that it is missed in the copy as well.
+    A damaged table is not copied but keeps its index entry, so that it is missed in the copy as well; except where no
+    session is left (`is_emptied`) that could miss it.
     """
     with Draft(root, new_name) as draft:
         for table, part in entry.tables.items():
             path = root / FOLDER / name / f"{table}.parquet"
+            if is_emptied and table != "artifacts":
+                draft.add({table: parquet.SCHEMAS[table].empty_table()})
+                continue
             if disk.what_is_wrong(str(path), part):
                 draft.parts[table] = part
                 continue
