@@ -65,8 +65,13 @@ def http_opener(local: bool) -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(*handlers)
 
 
+LOCAL_NOTICE = "as they are: a server on this machine may pass them on (a proxy, a tunnel, a model in a cloud)"
+"""How texts go to an address of this machine that nobody asked to be masked for."""
+MASKED_NOTICE = "secrets, addresses and user names masked"
+
+
 def is_local(host: str) -> bool:
-    """Return whether a host name or address is this machine. Nothing is looked up."""
+    """Return whether a host name or address is this machine. Nothing is looked up. The server there may forward."""
     if host == "localhost":
         return True
     try:

@@ -13,6 +13,7 @@ import pytest
 from agentsignals.errors import LabError, UsageError
 from agentsignals.lab.residual.interface import Generation, Message, Piece, Sampling
 from agentsignals.lab.served_model import TRIES, Served
+from agentsignals.network import LOCAL_NOTICE
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -162,7 +163,7 @@ def test_it_is_told_once_where_texts_go(server: Server) -> None:
     here = writer(server, tell=told.append)
     here.write([chat("add")], [Sampling(9)])
     here.write([chat("add")], [Sampling(9)])
-    assert told == [f"tasks and answers go to {server.url}, which is this machine, to be answered by small"]
+    assert told == [f"tasks and answers go to {server.url}, {LOCAL_NOTICE}, to be answered by small"]
 
 
 def test_secrets_do_not_leave_this_machine(server: Server) -> None:

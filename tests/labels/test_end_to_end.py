@@ -22,6 +22,7 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.labels.tasks import Case, task, tasks
 from agentsignals.model import Absent
+from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from tests.labels.server import Fault, Server, label, masked, material
@@ -216,9 +217,29 @@ def test_a_dry_run_says_what_would_go_where(tmp_path: Path, capsys: pytest.Captu
     arguments = ["label", "sentiment", "--dry-run", "--store", str(store), "--by"]
     assert main([*arguments, "openai:gpt-4o-mini@http://192.0.2.1:1/v1"]) == 0
     out = capsys.readouterr().out
-    assert "goes to     http://192.0.2.1:1/v1, masked" in out and "calls       2, about" in out and "$0.00" in out
+    assert f"goes to     http://192.0.2.1:1/v1, {MASKED_NOTICE}" in out
+    assert "calls       2, about" in out and "$0.00" in out
     assert main([*arguments, f"openai:tiny@{server.url}", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["calls"] == 2 and not server.requests
+    said = json.loads(capsys.readouterr().out)
+    assert said["calls"] == 2 and not server.requests
+    assert said["goes_to"] == f"{server.url}, {LOCAL_NOTICE}; --redact masks them"
+    assert main([*arguments, f"openai:tiny@{server.url}", "--json", "--redact"]) == 0
+    assert json.loads(capsys.readouterr().out)["goes_to"] == f"{server.url}, {MASKED_NOTICE}"
+
+
+def test_a_server_on_this_machine_gets_texts_as_they_are_after_a_notice_and_masked_where_that_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], server: Server
+) -> None:
+    store = store_of(
+        tmp_path, ["DB_PASSWORD=Jd6pF4gM0uZx7r in /home/brunhildgard/shop", "why not Jd6pF4gM0uZx7r?"]
+    ).folder
+    arguments = ["label", "sentiment", "--store", str(store), "--by", f"openai:tiny@{server.url}"]
+    assert main(arguments) == 0 and "as they are" in capsys.readouterr().err
+    assert json.dumps(server.requests).count("Jd6pF4gM0uZx7r") >= 2
+    server.requests.clear()
+    assert main([*arguments, "--redact"]) == 0 and MASKED_NOTICE in capsys.readouterr().err
+    sent = json.dumps(server.requests)
+    assert server.requests and "Jd6pF4gM0uZx7r" not in sent and "brunhildgard" not in sent
 
 
 def test_the_tasks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -134,6 +134,9 @@ def test_an_id_is_safe_in_a_command_and_a_value_in_sql_and_sentence() -> None:
     hostile = "a'b\"; $(rm -rf ~) `x`\n\u202e"
     assert set(finding_id("x", hostile)) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-")
     assert finding_id("x", "a b") != finding_id("x", "a-b"), "two values never share an id"
+    for secret in ("/home/brunhildgard/shop", "/srv/redis://u:Gs8wE5nC7mYd1k@h/.env", "gpt token=Pk6tB3rL8vNq2z"):
+        assert not re.search("brunhildgard|gs8we5nc7myd1k|pk6tb3rl8vnq2z", finding_id("x", secret), re.I)
+    assert finding_id("x", "/home/ann/shop") == finding_id("x", "/home/ben/shop"), "`candidate_answers` numbers these"
     assert sql_text("a'b") == "'a''b'"
     assert safe_name("\n x \t y ") == "x y" and len(safe_name("x" * 99)) == 60
 

@@ -90,7 +90,7 @@ def run_analyze(options: argparse.Namespace) -> int:
         from agentsignals.ui import check_report
 
         check_report(Path(options.report))
-    settings = {name: getattr(options, name) for name in ("jobs", "engine", "embedder")}
+    settings = {name: getattr(options, name) for name in ("jobs", "engine")} | {"embedder": _embedder(options)}
     settings["force_format"] = options.format
     if options.wait is not None:
         settings["wait_s"] = options.wait
@@ -113,17 +113,25 @@ def run_analyze(options: argparse.Namespace) -> int:
     return 1 if options.strict and summary.skipped else 0
 
 
+def _without_secrets(summary: Summary) -> Summary:
+    """Redact a summary: versions, kinds and names of files come from traces. The caller named the store's folder and
+    the report's file, so these stay."""
+    from agentsignals.redaction import redacted_in
+
+    return msgspec.structs.replace(redacted_in(summary), store=summary.store, report=summary.report)
+
+
 def _say(summary: Summary, options: argparse.Namespace, store: Store, folder: Path | str | None) -> None:
     """Print what was read, and below it what stands out."""
     if not options.json:
         print(_summary_text(summary), flush=True)
     if getattr(options, "no_report", False):
         if options.json:
-            print(json_text(summary))
+            print(json_text(_without_secrets(summary)))
         return
     made = findings_of(store, getattr(options, "jobs", None))
     if options.json:
-        print(json_text({**msgspec.structs.asdict(summary), "findings": made}))
+        print(json_text({**msgspec.structs.asdict(_without_secrets(summary)), "findings": made}))
     elif made.sessions:
         print(f"\n{last_lines(store, made, None if folder is None else str(folder))}")
 
@@ -215,6 +223,12 @@ def _unread(summary: Summary) -> list[str]:
     return lines
 
 
+def _embedder(options: argparse.Namespace) -> str | None:
+    from agentsignals.embedding import redacting
+
+    return redacting(options.embedder) if options.redact else options.embedder
+
+
 def _tell(what: str) -> None:
     print(f"agentsignals: {printable(what)}", file=sys.stderr)
 
@@ -222,7 +236,7 @@ def _tell(what: str) -> None:
 def run_measure(options: argparse.Namespace) -> int:
     wait = {} if options.wait is None else {"wait_s": options.wait}
     with Bar(options.quiet) as bar:
-        done = pipeline.measure(options.store, bar, embedder=options.embedder, tell=_tell, **wait)
+        done = pipeline.measure(options.store, bar, embedder=_embedder(options), tell=_tell, **wait)
     sessions, values, signals = (f"{done[name]:,} {name}" for name in ("sessions", "values", "signals"))
     text = f"{sessions} measured anew: {values} of {signals} are others than before"
     print(json_text(done) if options.json else text)
@@ -267,7 +281,8 @@ def run_start(options: argparse.Namespace) -> int:
         print(printable(f"{read}; store {store.folder}"), flush=True)
     made = findings_of(store)
     if options.json:
-        print(json_text({"agents": sorted(there), "store": str(store.folder), "read": summary, "findings": made}))
+        of_run = None if summary is None else _without_secrets(summary)
+        print(json_text({"agents": sorted(there), "store": str(store.folder), "read": of_run, "findings": made}))
         return 0
     print(f"\n{last_lines(store, made, options.store, SENTENCES, SENTENCES + LINES)}")
     return 0

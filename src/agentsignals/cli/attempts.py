@@ -19,7 +19,7 @@ from agentsignals.questions.compare.attempts import answer_over_attempts
 from agentsignals.questions.drivers import Drivers
 from agentsignals.questions.drivers.predictors import Models
 from agentsignals.questions.failure_map import FailureMap, class_text, passes_text, share_text
-from agentsignals.redaction import without_keys_in
+from agentsignals.redaction import redacted_in
 from agentsignals.store import Store
 from agentsignals.store.query import ask, connect
 
@@ -29,7 +29,7 @@ _LISTED = 25
 def _answer(options: argparse.Namespace, question: Callable[..., Any], as_text: Callable[..., str]) -> int:
     """Print an answer over the attempts of a store, without keys in it."""
     by, where = options.by, options.where
-    made = without_keys_in(answer_over_attempts(Store(options.store), question(by, where), where=where))
+    made = redacted_in(answer_over_attempts(Store(options.store), question(by, where), where=where))
     print(json_text(made) if options.json else as_text(made, as_markdown=options.markdown))
     return 0
 
@@ -143,7 +143,7 @@ def run_align(options: argparse.Namespace) -> int:
         sessions = [reference, *(s for s in sessions if s is not reference)]
     made = alignment.align(sessions, facts)
     if options.json:
-        print(json_text(without_keys_in({"alignments": [_as_plain(each) for each in made]})))
+        print(json_text(redacted_in({"alignments": [_as_plain(each) for each in made]})))
     else:
         print(_alignments_text(made, markdown=options.markdown))
     return 0
@@ -158,7 +158,7 @@ def _alignments_text(made: Sequence[Alignment], *, markdown: bool) -> str:
         who = f"{run.model or run.agent}{attempt}"
         runs.append((len(runs) + 1, run.session_id, who, run.outcome, run.patch, run.ended, run.calls, run.failed))
     names: tuple[str, ...] = ("run", "session", "model, or agent", "outcome", "patch", "ended", "calls", "failed")
-    answer.table(names, without_keys_in(runs))
+    answer.table(names, redacted_in(runs))
 
     def at(place: Place | None) -> str:
         return "never" if place is None else f"{place.left}, {place.right}"
@@ -185,11 +185,11 @@ def _alignments_text(made: Sequence[Alignment], *, markdown: bool) -> str:
         parted = f"they part at call {place.left} of 1 and {place.right} of {n}; {_because(each)}."
         answer.lines([f"1 × {n}: {parted}"], "## ")
         for which, start, side in ((1, place.left, parting.left), (n, place.right, parting.right)):
-            files = ", ".join(without_keys_in(side.only[:_FILES])) + (" …" if len(side.only) > _FILES else "")
+            files = ", ".join(redacted_in(side.only[:_FILES])) + (" …" if len(side.only) > _FILES else "")
             rest = f"{side.steps:,} calls, {side.failed:,} failed" + (f"; only here: {files}" if files else "")
             answer.lines([f"{which} then: {rest if side.steps else 'had ended'}"], "")
             steps = [(start + k, s.seq, s.tool, s.about, s.error or s.status) for k, s in enumerate(side.next)]
-            answer.table(("call", "event", "tool", "about", "status"), without_keys_in(steps))
+            answer.table(("call", "event", "tool", "about", "status"), redacted_in(steps))
     if together := [str(n) for n, each in enumerate(made, 2) if each.divergence.parts is None]:
         answer.lines([f"1 × {', '.join(together)}: no step after which one goes where the other never goes."], "## ")
     return str(answer)
@@ -237,7 +237,7 @@ def run_drivers(options: argparse.Namespace) -> int:
         models=not options.no_models,
         where=options.where,
     )
-    made = without_keys_in(made)
+    made = redacted_in(made)
     print(json_text(made) if options.json else drivers_text(made, markdown=options.markdown))
     return 0
 

@@ -18,7 +18,7 @@ from agentsignals.questions.compare import MEASURES, Candidate, Comparison, Esti
 from agentsignals.questions.compare.gate import Gate, gate, parse_condition
 from agentsignals.questions.compare.pairs import gap_text, weight_text, without_tasks
 from agentsignals.questions.formatting import formatted, signed
-from agentsignals.redaction import without_keys_in
+from agentsignals.redaction import redacted_in
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.store import Store, disk
 from agentsignals.ui.markdown import escaped, plain_lines, plain_table
@@ -365,12 +365,12 @@ def run_compare(options: argparse.Namespace) -> int:
     )
     render = comparison_markdown if options.markdown else comparison_text
     if not options.fail_if:
-        comparison = without_keys_in(comparison)
+        comparison = redacted_in(comparison)
         print(json_text(comparison) if options.json else render(comparison))
         return 0
     by_value = options.decide_by == "value"
-    checked = without_keys_in(gate(comparison, options.fail_if, baseline=options.baseline, by_value=by_value))
-    comparison = without_keys_in(comparison)
+    checked = redacted_in(gate(comparison, options.fail_if, baseline=options.baseline, by_value=by_value))
+    comparison = redacted_in(comparison)
     if options.junit:
         _write_junit(options.junit, checked)
     if options.json:

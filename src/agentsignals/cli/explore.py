@@ -258,20 +258,20 @@ def _below(answer: Answer) -> list[str]:
 
 def _evidence(store: Store, options: argparse.Namespace) -> int:
     from agentsignals.questions import findings
-    from agentsignals.redaction import without_keys_in
+    from agentsignals.redaction import redacted_in
     from agentsignals.store.query import rows
 
     answer = findings.answer(store, options.id, options.context)
     names, evidence = rows(store, f"SELECT * FROM ({answer.cause}) LIMIT {_MOST_ROWS}", options.context)  # noqa: S608  (ours, its values quoted)
-    answer = without_keys_in(answer)
+    answer = redacted_in(answer)
     if options.json:
-        held = [dict(zip(names, row, strict=True)) for row in without_keys_in(evidence)]
+        held = [dict(zip(names, row, strict=True)) for row in redacted_in(evidence)]
         print(json_text({"finding": answer, "evidence": held}))
         return 0
     lines = [answer.question, answer.sentence, *_below(answer)[:-1], f"mind: {answer.caveat}"]
     lines += [f"agentsignals show {session_id}" for session_id in answer.sessions]
     print("\n".join(printable(line) for line in lines))
-    print(table(names, without_keys_in(evidence[:_ROWS]), 60))
+    print(table(names, redacted_in(evidence[:_ROWS]), 60))
     if len(evidence) > _ROWS:
         print(f"the first {_ROWS} of {len(evidence):,} rows; --json has them all")
     return 0

@@ -15,6 +15,7 @@ from agentsignals.export.team import Team, encode, team
 from agentsignals.model import Session
 from agentsignals.redaction import Redactor
 from agentsignals.store import Store, disk
+from agentsignals.store.known_secrets import known_secrets, shards_not_within
 from agentsignals.store.pseudonym_key import pseudonym_key
 from agentsignals.store.query import rows
 from agentsignals.ui import sharing
@@ -38,8 +39,11 @@ def run_export(options: argparse.Namespace) -> int:
         raise UsageError("No session in the store meets the condition.", "See `agentsignals sessions`.")
     ids = [str(row[0]) for row in matching]
     masks = options.redact if options.redact is not None else isinstance(writer, export.WholeWriter) and writer.redacts
-    redactor = Redactor(pseudonym_key()) if masks else None
     with Bar(options.quiet) as bar:
+        redactor = None
+        if masks:  # what is written gives its own secrets away; those of other sessions are collected first
+            known = known_secrets(store, shards_not_within(store, ids), bar)
+            redactor = Redactor(pseudonym_key(), known=known)
         if isinstance(writer, export.WholeWriter):
             choice = export.Choice(
                 redactor=redactor,
@@ -94,7 +98,9 @@ def run_share(options: argparse.Namespace) -> int:
         store = Store(options.store)
         session = store.session(options.session)
         pictures = pictures_of(Snapshot(store), session) if options.pictures else None
-        done = sharing.write(session, path, Redactor(pseudonym_key()), pictures=pictures)
+        with Bar(options.quiet) as bar:
+            redactor = Redactor(pseudonym_key(), known=known_secrets(store, progress=bar))
+        done = sharing.write(session, path, redactor, pictures=pictures)
         print(json_text(done) if options.json else _shared_text(done))
         return 0
     if options.team:

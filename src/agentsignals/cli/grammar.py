@@ -135,6 +135,9 @@ _EMBEDDER = arg(
     "what compares texts in this store from now on: words (default), chars, sentence-transformers:MODEL,"
     " openai:MODEL[@URL], none",
 )
+_REDACT_EMBEDDER = arg(
+    "--redact", "with --embedder openai: mask secrets and names also for a server on this machine, from now on"
+)
 _WAIT = arg("--wait SECONDS", "how long to wait for another run on this store (default 60)", float)
 _CONTEXT = arg("--context", "of people's sessions, or of eval runs, alone", choices=("product", "eval"))
 _ID = "its id, a unique beginning of it, or its log's file name"
@@ -258,6 +261,7 @@ VERBS = (
         arg("--exclude FILE", "list of data sets (owner/name) and sessions to leave out"),
         arg("--strict", "exit 1 when any record was skipped"),
         _EMBEDDER,
+        _REDACT_EMBEDDER,
         _WAIT,
         Either(
             arg("--report FILE", "also write a report (.html, .md or .json)"),
@@ -269,6 +273,7 @@ VERBS = (
         "analyze",
         "compute the signals whose version, or whose session, changed",
         _EMBEDDER,
+        _REDACT_EMBEDDER,
         _WAIT,
     ),
     _verb(
@@ -562,7 +567,12 @@ VERBS = (
         arg("--examples FILE", "show the model some of each class out of a gold file; they are not judged"),
         arg("--label-first", "ask for the verdict before its reason"),
         arg("--answers N", "so many answers to each question; what most of them say is the label", int),
-        arg("--no-redact", "send texts to a server elsewhere as they are"),
+        arg(
+            "--redact",
+            f"{_MASKED}, also for a server on this machine, which may pass texts on (default: for a server elsewhere"
+            " and in files)",
+            action=argparse.BooleanOptionalAction,
+        ),
         arg(
             "--from FILE",
             "take labels instead: published ones (Parquet, or a folder of it), or a gold file (.jsonl, .csv)",

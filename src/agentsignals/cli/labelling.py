@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from agentsignals import private_files
 from agentsignals.cli.output import Bar, counted, fields, json_text, printable, table
+from agentsignals.embedding import redacting
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.labels import annotation, batch, gold, matching
 from agentsignals.labels.agreement import Comparison, Several
@@ -25,11 +27,13 @@ from agentsignals.labels.topics import Summary as TopicsSummary
 from agentsignals.labels.topics import label_topics
 from agentsignals.labels.units import Selection, Unit, plain, units
 from agentsignals.labels.validation import never_validated, validate
+from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE
 from agentsignals.redaction import Redactor
 from agentsignals.stats.agreement import Estimate as AgreementEstimate
 from agentsignals.stats.intervals import SEED
 from agentsignals.stats.validation import Figure
 from agentsignals.store import Store
+from agentsignals.store.known_secrets import known_secrets
 from agentsignals.store.pseudonym_key import pseudonym_key
 
 # `label`: judgements by rules, by models, or out of a published data set.
@@ -38,7 +42,7 @@ _RULES, _TOPIC, _CLUSTERS = "rules", "topic", "clusters"
 _TOPIC_ROW = (_TOPIC, "turn", "what prompts are about: groups of alike ones, --by clusters",
               "words that tell them apart", "")  # fmt: skip
 """Topics in the list of tasks."""
-_NOT_WITH_TOPICS = ("limit", "dry_run", "source", "labeller", "column", "gold", "sample", "no_redact", "examples",
+_NOT_WITH_TOPICS = ("limit", "dry_run", "source", "labeller", "column", "gold", "sample", "examples",
                     "label_first", "export_batch", "import_batch", "batch_form", "again", "answers")  # fmt: skip
 _FLAGS = {"source": "from", "gold": "export-gold"}
 """Options whose attribute is called otherwise."""
@@ -120,8 +124,9 @@ def _tell(what: str) -> None:
 
 def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
     in_files = options.export_batch is not None or options.import_batch is not None
-    by = _labeller(options, options.by or _RULES, redact=not options.no_redact)
-    masks = (by.leaves or in_files) and not options.no_redact
+    by = _labeller(options, options.by or _RULES, redact=options.redact)
+    sends = in_files or by.leaves or isinstance(by, ChatServer)
+    masks = sends and (in_files or by.leaves if options.redact is None else options.redact)
     selection = Selection(options.where, options.limit, redact=masks)
     asked = prompting(
         wanted,
@@ -129,19 +134,19 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
         column=options.column,
         label_first=options.label_first,
         answers=options.answers,
-        mask=Redactor(pseudonym_key()).plain if masks else plain,
+        mask=Redactor(pseudonym_key(), known=known_secrets(store)).plain if masks else plain,
     )
     versioned(wanted, by, asked)
     if options.dry_run:
         cost = estimate(store, wanted, by, selection, options.window or DEFAULT_WINDOW_TOKENS, asked)
-        print(json_text(cost) if options.json else _estimate_text(cost, by, masked=not options.no_redact))
+        to = _goes(by, masks) if sends else ""
+        print(json_text({**asdict(cost), "goes_to": to}) if options.json else _estimate_text(cost, by, to))
         return 0
     # What goes where is said before anything does, and that rules are only rules.
     if not in_files and by.model is None and not options.quiet:
         _tell("judging by rules: no model, no network. Rules miss much; the summary says how much.")
-    elif not in_files and by.model is not None and by.leaves:
-        how = "as they are" if options.no_redact else "secrets, addresses and user names masked"
-        _tell(f"texts of the sessions go to {by.run_figures().get('url')}, {how}, for labels by {by.model}")
+    elif not in_files and sends:
+        _tell(f"texts of the sessions go to {_goes(by, masks)}, for labels by {by.model}")
     with Bar(options.quiet) as bar:
         if not in_files:
             summary = judge(store, wanted, by, selection, bar, asked)
@@ -156,6 +161,12 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
                 summary = batch.write(store, wanted, by, selection, bar, options.export_batch, **how_asked)
     print(json_text(summary) if options.json else _summary_text(summary))
     return 1 if summary.failed and not summary.labelled and not summary.unanswered else 0
+
+
+def _goes(by: Labeller, masks: bool) -> str:
+    """Say where texts go, and whether they are masked."""
+    unmasked = "as they are" if by.leaves else f"{LOCAL_NOTICE}; --redact masks them"
+    return f"{by.run_figures().get('url')}, {MASKED_NOTICE if masks else unmasked}"
 
 
 def _summary_text(summary: Summary) -> str:
@@ -200,7 +211,7 @@ def _summary_text(summary: Summary) -> str:
     )
 
 
-def _estimate_text(estimated: Estimate, by: Labeller, *, masked: bool) -> str:
+def _estimate_text(estimated: Estimate, by: Labeller, to: str) -> str:
     cost = "unknown: the price of the model is not in the table"
     if estimated.cost_usd is not None:
         cost = f"${estimated.cost_usd:,.2f}"
@@ -213,7 +224,7 @@ def _estimate_text(estimated: Estimate, by: Labeller, *, masked: bool) -> str:
             ("known", f"{e.kept:,} answers of earlier runs, {e.repeated:,} repeated questions"),
             ("calls", f"{e.calls:,}, about {e.input_tokens:,} tokens in, {e.output_tokens:,} out"),
             ("cost", by.model is not None and f"{cost} (an estimate; a model that thinks uses more)"),
-            ("goes to", by.leaves and f"{by.run_figures().get('url')}, {'masked' if masked else 'as it is'}"),
+            ("goes to", to),
         ]
     )
 
@@ -226,9 +237,9 @@ def _export_gold(options: argparse.Namespace, wanted: Task) -> int:
         where=options.where,
         by=options.by or _RULES,
         seed=options.seed if options.seed is not None else SEED,
-        mask=not options.no_redact,
+        mask=options.redact is not False,
     )
-    n = gold.write(options.gold, rows, masked=not options.no_redact)
+    n = gold.write(options.gold, rows, masked=options.redact is not False)
     strata = len({row.stratum for row in rows})
     if options.json:
         print(json_text({"file": options.gold, "rows": n, "strata": strata}))
@@ -251,14 +262,15 @@ def _find_topics(options: argparse.Namespace) -> int:
         if getattr(options, name):
             flag = _FLAGS.get(name, name.replace("_", "-"))
             raise UsageError(f"--{flag} has no meaning for topics.", "Leave it out.")
+    if options.redact is False:
+        raise UsageError("--no-redact has no meaning for topics: their prompts are always masked.", "Leave it out.")
     namer = None if options.names is None else _labeller(options, options.names)
-    if namer is not None and namer.leaves:
-        masked = "secrets, addresses and user names masked"
-        _tell(f"prompts go to {namer.run_figures().get('url')}, {masked}, for names of topics by {namer.model}")
+    if namer is not None and (namer.leaves or isinstance(namer, ChatServer)):
+        _tell(f"prompts go to {_goes(namer, True)}, for names of topics by {namer.model}")
     summary = label_topics(
         Store(options.store),
         options.where,
-        embedder=options.embedder,
+        embedder=redacting(options.embedder) if options.redact else options.embedder,
         method=options.method,
         seed=SEED if options.seed is None else options.seed,
         namer=namer,
@@ -374,7 +386,7 @@ def run_agree(options: argparse.Namespace) -> int:
         store = Store(options.store)
         if options.settle is not None:
             both = matching.pairs(store, wanted, first, others[0])
-            gold.write(options.settle, to_settle(wanted, first, others[0], both))
+            gold.write(options.settle, to_settle(wanted, first, others[0], both, known_secrets(store)))
         result = matching.between(store, wanted, first, others[0])
     else:
         labels = gold.read(options.gold, wanted, options.column)

@@ -30,6 +30,7 @@ from agentsignals.questions.compare.gate import gate
 from agentsignals.redaction import Redactor, redacted_part
 from agentsignals.signals.catalog import inventory
 from agentsignals.store import Store, fulltext, tables
+from agentsignals.store.known_secrets import known_secrets
 from agentsignals.store.pseudonym_key import pseudonym_key
 from agentsignals.store.query import Connection, column_names, execute, with_connection
 from agentsignals.words.text import visible
@@ -59,6 +60,11 @@ class Mask:
     def __init__(self, redactor: Redactor | None) -> None:
         self._redactor = redactor
 
+    def learn(self, store: Store) -> None:
+        """Mask what any session of the store gives away."""
+        if self._redactor is not None:
+            self._redactor.learn(known_secrets(store))
+
     def text(self, text: str) -> str:
         """A text masked; JSON value by value."""
         return text if self._redactor is None else self._redactor.text(text)
@@ -72,7 +78,8 @@ class Mask:
         inner = text.strip("… ")
         if self._redactor is None or inner == text:
             return self.text(text)
-        return f"{'… ' if text[0] == '…' else ''}{redacted_part(inner)}{' …' if text[-1] == '…' else ''}"
+        masked = redacted_part(inner, self._redactor.known)
+        return f"{'… ' if text[0] == '…' else ''}{masked}{' …' if text[-1] == '…' else ''}"
 
     def value(self, value: Any) -> Any:
         """A value as plain data, all texts masked, long ones cut."""
@@ -279,7 +286,9 @@ class Tools:
         return self._masked(comparison_text(made, gate(made, fail_if, baseline=baseline) if fail_if else None))
 
     def _store(self) -> Store:
-        return Store(self._folder)
+        store = Store(self._folder)
+        self._mask.learn(store)
+        return store
 
     def _id(self, store: Store, asked: str) -> str:
         """The id behind the one that was shown: a name in it was masked."""

@@ -14,7 +14,7 @@ from agentsignals.errors import UsageError
 from agentsignals.ingest import collection as ingest
 from agentsignals.ingest.collection import Collection, Filters, RepositoryResults
 from agentsignals.ingest.repository_addresses import discover, named_repositories
-from agentsignals.redaction import without_keys_in
+from agentsignals.redaction import redacted_in
 from agentsignals.repositories.attribute import Attribution
 from agentsignals.repositories.receipt import Place, Receipt
 from agentsignals.repositories.rule_report import RuleRow, RulesReport
@@ -304,7 +304,7 @@ _KINDS = {"test": "test", "build": "build, linter or type checker"}
 
 def run_receipt(options: argparse.Namespace) -> int:
     receipt = ingest.repository_receipt(options.repository, options.revision, options.store, jobs=options.jobs)
-    made = without_keys_in(receipt)
+    made = redacted_in(receipt)
     print(json_text(made) if options.json else _receipt(made, options.markdown))
     return 0
 
@@ -401,7 +401,7 @@ def run_rules(options: argparse.Namespace) -> int:
             "--file is a file of a repository.", "Name the repository, too: `agentsignals rules . --file …`."
         )
     report = ingest.repository_rules(options.repository, options.store, file=options.file, jobs=options.jobs)
-    made = without_keys_in(report)
+    made = redacted_in(report)
     print(json_text(made) if options.json else rules_text(made, as_markdown=options.markdown))
     return 0
 
@@ -470,7 +470,7 @@ _EXAMPLES = 3
 
 def run_witness(options: argparse.Namespace) -> int:
     witnessed = ingest.witness_repository(options.repository, options.store, jobs=options.jobs)
-    result = without_keys_in(witnessed)
+    result = redacted_in(witnessed)
     print(json_text(result) if options.json else _witnessed(result, options.markdown))
     return 0
 

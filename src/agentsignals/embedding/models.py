@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from agentsignals.embedding import Dense, split_words
 from agentsignals.errors import EmbedderError, UsageError
-from agentsignals.network import RETRYABLE_STATUSES, http_opener, is_local, retry_after_s
+from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE, RETRYABLE_STATUSES, http_opener, is_local, retry_after_s
 from agentsignals.redaction import redacted_part
 from agentsignals.redaction.guard import Guard
 
@@ -102,6 +102,8 @@ def digest(folder: Path) -> str:
 
 DEFAULT_URL = "https://api.openai.com/v1"
 URL_VARIABLE, KEY_VARIABLE = "OPENAI_BASE_URL", "OPENAI_API_KEY"
+REDACT = "#redact"
+"""Behind a server's address: redact texts also where it is on this machine."""
 BATCH_TEXTS_REMOTE = 64
 BATCH_CHARS = 200_000
 """Servers cap the tokens of one request (OpenAI: 300,000)."""
@@ -128,22 +130,30 @@ class _Refused(Exception):
         self.wait_s = wait_s
 
 
+def address() -> str:
+    """Return the server's address where none is named."""
+    return os.environ.get(URL_VARIABLE) or DEFAULT_URL
+
+
 class Remote(_Model):
     """A model behind a server: `MODEL@URL`, or `MODEL` at `$OPENAI_BASE_URL`. The key is `$OPENAI_API_KEY`.
 
-    Texts that leave this machine are redacted first; a server on this machine gets them as they are.
+    Texts that leave this machine are redacted first. A server on this machine gets them as they are, unless
+    `#redact` stands behind its address.
     """
 
     def __init__(
         self, named: str, tell: Callable[[str], None] | None = None, wait: Callable[[float], None] = time.sleep
     ) -> None:
         model, at, url = named.partition("@")
-        url = (url if at else os.environ.get(URL_VARIABLE) or DEFAULT_URL).rstrip("/")
+        url, forced, _ = (url if at else address()).partition(REDACT)
+        url = url.rstrip("/")
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or not model:
             raise UsageError(f"{named!r} names no embedding server.", "Say openai:MODEL@http://HOST:PORT/v1.")
         self.leaves = not is_local(parts.hostname)
-        self.id = f"openai:{model}@{parts.hostname}{parts.path}{'+redacted' if self.leaves else ''}"
+        self._redacts = self.leaves or bool(forced)
+        self.id = f"openai:{model}@{parts.hostname}{parts.path}{'+redacted' if self._redacts else ''}"
         self._model, self._url = model, f"{url}/embeddings"
         self._tell, self._wait = tell, wait
         self._opener = http_opener(not self.leaves)
@@ -155,18 +165,18 @@ class Remote(_Model):
             if batch and (len(batch) == BATCH_TEXTS_REMOTE or chars + len(text) > BATCH_CHARS):
                 yield from self._asked(batch)
                 batch, chars = [], 0
-            batch.append(redacted_part(text) if self.leaves else text)
+            batch.append(redacted_part(text) if self._redacts else text)
             chars += len(text)
         if batch:
             yield from self._asked(batch)
 
     def _asked(self, texts: list[str]) -> list[Dense]:
         if self._tell is not None:
-            how = "secrets, addresses and user names masked" if self.leaves else "which is this machine"
+            how = MASKED_NOTICE if self._redacts else f"{LOCAL_NOTICE}; --redact masks them"
             self._tell(f"texts of the sessions go to {self._url}, {how}, for vectors by {self._model}")
             self._tell = None
         body = msgspec.json.encode({"model": self._model, "input": texts, "encoding_format": "float"})
-        if self.leaves and (kind := Guard().kind(body.decode())):
+        if self._redacts and (kind := Guard().kind(body.decode())):
             raise EmbedderError(f"A text would have sent a {kind} to {self._url}.", "Use an embedder on this machine.")
         for tried in range(1, TRIES + 1):
             try:

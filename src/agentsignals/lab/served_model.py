@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from agentsignals.errors import LabError, UsageError
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
-from agentsignals.network import Busy, Refused, http_opener, http_request, is_local
+from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE, Busy, Refused, http_opener, http_request, is_local
 from agentsignals.redaction import Redactor
 from agentsignals.redaction.guard import Guard
 
@@ -123,7 +123,7 @@ class Served:
         with self._telling:
             tell, self._tell = (self._tell, None) if bodies else (None, self._tell)
         if tell is not None:
-            how = "secrets, addresses and user names masked" if self.leaves else "which is this machine"
+            how = MASKED_NOTICE if self.leaves else LOCAL_NOTICE
             tell(f"tasks and answers go to {self.url}, {how}, to be answered by {self._model}")
 
     def _body(self, chat: Sequence[Message], how: Sampling) -> bytes:

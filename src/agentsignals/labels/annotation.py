@@ -20,8 +20,10 @@ from agentsignals.labels.tasks import Task
 from agentsignals.labels.units import SPOKEN, Mask, Selection, Unit, before, plain
 from agentsignals.model import Label
 from agentsignals.redaction import Redactor
+from agentsignals.redaction.known import KnownSecrets
 from agentsignals.stats.intervals import SEED
 from agentsignals.store import Store, sidecars
+from agentsignals.store.known_secrets import known_secrets
 from agentsignals.store.pseudonym_key import pseudonym_key
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.views.session import SessionView
@@ -68,7 +70,8 @@ def sample(  # noqa: PLR0913  (each a choice of the person's)
         for place in chance.sample(stratum, size):
             # A number, since the name is what the labeller said: who labels is not to know it.
             chosen[place] = f"stratum {n_strata}", len(stratum) / size
-    rows = rows_of(store, task, chosen, Redactor(pseudonym_key()).plain if mask else plain)
+    masked = Redactor(pseudonym_key(), known=known_secrets(store)).plain if mask else plain
+    rows = rows_of(store, task, chosen, masked)
     chance.shuffle(rows)
     return rows
 
@@ -273,11 +276,11 @@ def _asked(task: Task, row: GoldRow, person: Person) -> str | None:
             person.show(f"{answer[:40]} is none of them.")
 
 
-def to_settle(task: Task, a: str, b: str, both: list[Both]) -> list[GoldRow]:
+def to_settle(task: Task, a: str, b: str, both: list[Both], known: KnownSecrets | None = None) -> list[GoldRow]:
     """Turn two labellers' labels into rows for a third sitting: what they agree on has its label, scores that are
     near have their mean, and the others have what each said.
     """
-    rows, redactor = [], Redactor(pseudonym_key())
+    rows, redactor = [], Redactor(pseudonym_key(), known=known or KnownSecrets())
     for pair in both:
         row = GoldRow(session_id=pair.session_id, turn=None if pair.turn is None else pair.turn + 1, task=task.name)
         row.text, row.prompt_hash = redactor.plain(pair.text) if pair.text else None, task.prompt_hash

@@ -403,6 +403,6 @@ def take(  # noqa: PLR0913  (as `run`, and where from)
     if results and not taking.used and not before:
         raise LabelError(
             f"None of {len(results):,} results is of a question of {task.name} by {summary.labeller}.",
-            "Name the task, the model, --examples, --answers and --no-redact as they were when the batch was written.",
+            "Name the task, the model, --examples, --answers and --redact as they were when the batch was written.",
         )
     return summary

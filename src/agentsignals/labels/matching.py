@@ -40,6 +40,7 @@ from agentsignals.redaction import redacted
 from agentsignals.redaction.spans import without_pseudonyms
 from agentsignals.stats.agent_traces import TASK, label
 from agentsignals.store import Store, sidecars
+from agentsignals.store.known_secrets import known_secrets
 from agentsignals.store.query import rows
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.words.text import count_tokens
@@ -420,8 +421,9 @@ def places_of(store: Store, rows: list[GoldRow]) -> list[tuple[GoldRow, Place | 
         if row.turn is None:
             return row.session_id, None
         turn = turn_of(PublishedRow(row.session_id, row.turn - 1, "", None, row.text), texts[row.session_id])
-        if turn == "other_text" and _line(redacted(texts[row.session_id][row.turn - 1])) == _line(row.text):
-            turn = row.turn - 1
+        if turn == "other_text" and "[" in (row.text or ""):
+            was = redacted(texts[row.session_id][row.turn - 1], known_secrets(store))
+            turn = row.turn - 1 if _line(was) == _line(row.text) else turn
         return turn if isinstance(turn, str) else (row.session_id, turn)
 
     return [(row, place_of(row)) for row in rows]

@@ -21,6 +21,7 @@ from agentsignals.questions.sql import WHERE_EACH_LIES
 from agentsignals.redaction import Redactor
 from agentsignals.signals import catalog
 from agentsignals.store import Store
+from agentsignals.store.known_secrets import known_secrets
 from agentsignals.store.pseudonym_key import pseudonym_key
 from agentsignals.store.query import rows
 from agentsignals.views.session import SessionView
@@ -374,6 +375,8 @@ class Selection:
 
     def units(self, store: Store, task: Task, window: int, only: set[str] | None = None) -> Iterator[Unit | NotAsked]:
         """The units in order of shard and session, and what is not asked about. `only`: of these sessions."""
+        if self._redactor is not None:
+            self._redactor.learn(known_secrets(store))
         asked = f"SELECT session_id, context FROM sessions WHERE ({self._where})"  # noqa: S608  (the person's own SQL)
         contexts = {str(name): str(context) for name, context in rows(store, asked)[1]}
         evals = sorted(name for name, context in contexts.items() if context == "eval")

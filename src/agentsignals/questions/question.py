@@ -365,12 +365,12 @@ def mark_names(marks: Sequence[Row]) -> list[str]:
 
 
 def _unique_names(rows: list[list[Any]]) -> list[str]:
-    from agentsignals.redaction import without_keys  # noqa: PLC0415  (0.1 s that a run over nothing new saves)
+    from agentsignals.redaction import redacted  # noqa: PLC0415  (0.1 s that a run over nothing new saves)
 
     names: dict[str, int] = {}
     shown: list[str] = []
     for cells in rows:
-        name = " · ".join(without_keys(str(cell)) for cell in cells if cell is not None)[:LONGEST_NAME]
+        name = " · ".join(redacted(str(cell)) for cell in cells if cell is not None)[:LONGEST_NAME]
         names[name] = names.get(name, 0) + 1
         shown.append(name if names[name] == 1 else f"{name} ({names[name]})")
     return shown

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import compress
 from math import ceil, erfc, sqrt
@@ -86,10 +87,14 @@ class Answer(Struct, frozen=True, kw_only=True):
 def candidate_answers(question: Question, inputs: Inputs) -> list[Answer]:
     """Return every candidate answer of a question, each with the question's text and the command that recomputes it."""
     context = f" --context {inputs.context}" if inputs.context else ""
-    return [
-        replace(made, question=question.question, again=f"agentsignals findings{context} {made.id}")
-        for made in question.function(inputs)
-    ]
+    seen: Counter[str] = Counter()
+    candidates = []
+    for made in question.function(inputs):
+        seen[made.id] += 1
+        own = made.id if seen[made.id] == 1 else f"{made.id}-{seen[made.id]}"
+        again = f"agentsignals findings{context} {own}"
+        candidates.append(replace(made, id=own, question=question.question, again=again))
+    return candidates
 
 
 class Findings(Struct, frozen=True, kw_only=True):
@@ -183,10 +188,10 @@ def _tail(gap: float, below: float) -> float:
 
 
 def finding_id(name: str, value: str) -> str:
-    """Build an id from our name and a value out of a trace, keeping only letters and digits, without keys."""
-    from agentsignals.redaction import without_keys  # noqa: PLC0415  (as `_masked`)
-
-    plain = re.sub(r"[^a-z0-9]+", "-", without_keys(value).lower()).strip("-")
+    """Build an id from our name and a value out of a trace: redacted first, then only letters and digits. Values that
+    are equal once they are redacted have one id, which `candidate_answers` numbers."""
+    value = _masked(value)
+    plain = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")
     if plain != value:
         plain = f"{plain[-30:].strip('-')}-{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:6]}".strip(
             "-"

@@ -145,18 +145,6 @@ def key_kind(text: str) -> str | None:
     return hits[0].kind if hits else None
 
 
-def without_keys(text: str) -> str:
-    """Mask the keys that their shape gives away. Everything else stays, also names of people."""
-    hits = key_spans(text) if len(text) >= keys.LEAST_CHARS else []
-    return masked(text, merged(hits), mask_word) if hits else text
-
-
-def without_keys_in(value: _T) -> _T:
-    """Return the value with keys masked in all its texts and names, since tool, model and file names may hold one."""
-    made: _T = with_texts(value, without_keys)
-    return made
-
-
 def with_texts(value: Any, mask: Callable[[str], str]) -> Any:
     """Return the value with `mask` applied to each of its texts, names and fields."""
     if isinstance(value, str):
@@ -164,7 +152,13 @@ def with_texts(value: Any, mask: Callable[[str], str]) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(with_texts(held, mask) for held in value)
     if isinstance(value, dict):
-        return {with_texts(name, mask): with_texts(held, mask) for name, held in value.items()}
+        made: dict[Any, Any] = {}
+        for name, held in value.items():
+            clean = with_texts(name, mask)
+            while clean in made:  # two names may have equal masks
+                clean = f"{clean} ({len(made) + 1})"
+            made[clean] = with_texts(held, mask)
+        return made
     if isinstance(value, Struct):
         return replace(value, **{name: with_texts(getattr(value, name), mask) for name in value.__struct_fields__})
     return value
@@ -190,9 +184,11 @@ def redacted(text: str, known: KnownSecrets = _NONE_KNOWN) -> str:
     return masked(text, spans, mask_word) if spans else text
 
 
-def redacted_part(text: str) -> str:
+def redacted_part(text: str, known: KnownSecrets = _NONE_KNOWN) -> str:
     """Mask a part of a text. A random-looking run at either end may be the rest of a secret."""
-    return _EDGES.sub(lambda run: "[cut]" if _MIXED.search(run[0]) and run[0][0] != "[" else run[0], redacted(text))
+    return _EDGES.sub(
+        lambda run: "[cut]" if _MIXED.search(run[0]) and run[0][0] != "[" else run[0], redacted(text, known)
+    )
 
 
 class Redactor:
@@ -215,6 +211,13 @@ class Redactor:
         """Every masked secret as exact string, with its kind: all that `secrets_in` tells, and values of JSON."""
         self._cache: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._cached_chars = 0
+
+    def learn(self, known: KnownSecrets) -> None:
+        """Mask these secrets from now on, wherever they stand bare."""
+        if known is not self.known:
+            self.known = known
+            self._cache.clear()
+            self._cached_chars = 0
 
     def text(self, text: str, times: int = 1) -> str:
         """Mask a text. JSON is masked value by value and stays JSON, so that escapes hide nothing.
@@ -331,6 +334,12 @@ def _told_beside(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, "session_key" if is_cookie and names_a_secret(told) is None else told
         elif low in _WEB_KEY and "kty" in by_name:
             yield name, "private_key"
+
+
+def redacted_in(value: _T, known: KnownSecrets | None = None) -> _T:
+    """Return the value with all its texts and names masked, with one word for each kind."""
+    made: _T = with_texts(value, Redactor(pseudonyms=False, known=known or _NONE_KNOWN).text)
+    return made
 
 
 def _looks_random(kind: str, value: str) -> bool:

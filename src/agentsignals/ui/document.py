@@ -15,7 +15,8 @@ from agentsignals.questions.question import Chart, Finding, Kind, Study, Table
 from agentsignals.questions.ranking import Answer, Findings
 from agentsignals.questions.studies import STUDIES, study
 from agentsignals.questions.studies import studies as every_study
-from agentsignals.redaction import without_keys_in
+from agentsignals.redaction import redacted_in
+from agentsignals.redaction.known import KnownSecrets
 from agentsignals.sources.local import deleted_files
 from agentsignals.store import Store
 from agentsignals.store.index import local_files, sessions_only_in
@@ -101,17 +102,19 @@ class Document(Struct, frozen=True, kw_only=True):
     """The title of a document that is about no store."""
 
 
-def document(
+def document(  # noqa: PLR0913  (the choices of a report)
     store: Store,
     names: Sequence[str] | None = None,
     context: str | None = None,
     labeller: str | None = None,
     first: Sequence[Study] = (),
+    known: KnownSecrets | None = None,
 ) -> Document:
     """The report of a store: these studies, or all. UsageError names what there is when one is unknown.
 
     `context`: `product` or `eval`, for the studies that take either; without one, people's sessions when there are any.
-    `labeller`: whose labels studies of labels take. `first`: studies of this report alone, before the others.
+    `labeller`: whose labels studies of labels take. `first`: studies of this report alone, before the others. Every
+    text is redacted; `known` secrets of the store are masked also where they stand bare.
     """
     studies = [*first, *(study(name) for name in dict.fromkeys(names or every_study()))]
     counted = store.manifest.contexts()
@@ -136,7 +139,7 @@ def document(
             left_out.append(LeftOut(declared.name, declared.title, " ".join(outcome.limits or ())))
             continue
         about = reader.context if declared.context == "either" else declared.context
-        # Without keys; of one agent without what would say the same again by agent.
+        # Of one agent without what would say the same again by agent.
         shown = [made for made in (*outcome.tables, *outcome.charts) if made]
         shown = [made for made in shown if not (has_one_agent and _by_agent(made.id))]
         section = Section(
@@ -144,15 +147,15 @@ def document(
             title=declared.title,
             question=declared.question,
             context=about,
-            findings=without_keys_in(outcome.findings),
-            tables=without_keys_in([made for made in shown if isinstance(made, Table)]),
-            charts=without_keys_in([made for made in shown if isinstance(made, Chart)]),
+            findings=outcome.findings,
+            tables=[made for made in shown if isinstance(made, Table)],
+            charts=[made for made in shown if isinstance(made, Chart)],
             limits=list(outcome.limits or ()),
             validation=outcome.validation,
         )
         sections.append(section)
     made = find(store, reader.context, reader=reader) if names is None and counted.get(reader.context) else None
-    return Document(
+    document = Document(
         form=FORM,
         agentsignals=version("agentsignals"),
         made_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
@@ -168,6 +171,7 @@ def document(
         damage=store.warnings,
         deleted_sessions=len(sessions_only_in(store.manifest, deleted_files(local_files(store.manifest)))),
     )
+    return redacted_in(document, known)
 
 
 def _by_agent(id: str) -> bool:  # noqa: A002  (the chart's and table's field)
@@ -183,10 +187,7 @@ def _named(store: Store, made: Findings | None, sections: Sequence[Section]) -> 
     columns = ", ".join(NamedSession.__struct_fields__)
     asked = sql("report.sessions", columns=columns)
     names, values = rows(store, asked, values=[sorted(named)]) if named else ([], [])
-    sessions: list[NamedSession] = without_keys_in(
-        [NamedSession(**dict(zip(names, row, strict=True))) for row in values]
-    )
-    return sessions
+    return [NamedSession(**dict(zip(names, row, strict=True))) for row in values]
 
 
 def _reason(study: Study, context: str | None, counted: dict[str, int]) -> str:

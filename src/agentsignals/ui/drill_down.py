@@ -30,7 +30,7 @@ from agentsignals.questions.question import (
     row_names,
 )
 from agentsignals.questions.studies import studies, study
-from agentsignals.redaction import without_keys_in
+from agentsignals.redaction import redacted_in
 from agentsignals.store import Store
 from agentsignals.store.index import main_context
 from agentsignals.ui.snapshot import Snapshot
@@ -119,7 +119,7 @@ def _context(store: Store, context: str) -> str:
 def _of_finding(store: Store, name: str) -> Behind:
     name, _, context = name.partition("@")
     made = findings.answer(store, name, _context(store, context))
-    title = without_keys_in(made.sentence)
+    title = redacted_in(made.sentence)
     reader = Reader(store, [], _context(store, context))
     evidence = reader.ask(made.cause, {}, reader.context)
     if evidence and "session_id" not in evidence[0]:
@@ -162,7 +162,7 @@ def _of_candidate(store: Store, rest: str) -> Behind:
     if name not in whole.groups or what not in ATTEMPTS:
         raise UsageError(f"{rest[:200]!r} names no candidate's attempts.", f"What is one of {', '.join(ATTEMPTS)}.")
     counted = [(o.session_id, o.outcome or 0, 1) for o in ATTEMPTS[what](whole, name)]
-    title = f"{without_keys_in(name)}: {what.replace('_', ' ')}"
+    title = f"{redacted_in(name)}: {what.replace('_', ' ')}"
     return Behind(title=title, of=outcome, parts=ranked_evidence(counted, _unasked), kind="number")
 
 
@@ -188,7 +188,7 @@ def _shown(outcome: Outcome, figure: str) -> Behind | None:
     """Return the title of a figure and its unit; None where the outcome has no such figure."""
     for finding in outcome.findings:
         if finding.id == figure:
-            return Behind(title=without_keys_in(finding.title), of=finding.of, parts={}, kind=finding.kind)
+            return Behind(title=redacted_in(finding.title), of=finding.of, parts={}, kind=finding.kind)
     for table in outcome.tables:
         if figure.startswith(f"{table.id}:"):
             for row in row_names(table):

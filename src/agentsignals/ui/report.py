@@ -17,6 +17,7 @@ from agentsignals.questions.formatting import MISSING, formatted, without_bound
 from agentsignals.questions.question import Kind, mark_names, row_names
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store, disk
+from agentsignals.store.known_secrets import known_secrets
 from agentsignals.ui import check_report
 from agentsignals.ui import document as phrases
 from agentsignals.ui.charts import UNDRAWN, can_draw, data, library, packing
@@ -217,7 +218,7 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
         first = [baselines.against(baselines.decode(held, baseline.name), str(baseline))]
     if form == ".html" and store.manifest.sessions and can_draw():
         packing()
-    made = document(store, studies, context, labeller, first)
+    made = document(store, studies, context, labeller, first, known_secrets(store))
     if form == ".json":
         text = render_data(made)
     else:

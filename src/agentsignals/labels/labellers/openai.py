@@ -285,7 +285,7 @@ class _Refused(Exception):
 
 class ChatServer(Labeller):
     """A model behind one or more servers: `MODEL@URL[,URL…]`, or `MODEL` at `$OPENAI_BASE_URL`. The key is
-    `$OPENAI_API_KEY`."""
+    `$OPENAI_API_KEY`. `redact`: refuse what holds a key; without it, of servers elsewhere alone."""
 
     keeps = True
 
@@ -298,7 +298,7 @@ class ChatServer(Labeller):
         window: int | None = None,
         timeout_s: float | None = None,
         wait: Callable[[float], object] | None = None,
-        redact: bool = True,
+        redact: bool | None = None,
         **_: Any,
     ) -> None:
         model, at, addresses = named.partition("@")
@@ -311,7 +311,7 @@ class ChatServer(Labeller):
         self.model: str | None = model
         self.name = f"openai:{model}"
         self.leaves = any(server.leaves for server in self._servers.all)
-        self._guard = Guard() if self.leaves and redact else None
+        self._guard = Guard() if (self.leaves if redact is None else redact) else None
         self._openai = any(server.is_openai for server in self._servers.all)
         self._window = window
         self._timeout_s = timeout_s or TIMEOUT_S

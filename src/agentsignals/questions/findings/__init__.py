@@ -26,7 +26,7 @@ from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import SIGNAL_PATH, Inputs, Question, Row, Rows, Study, Versions
 from agentsignals.questions.ranking import Answer, Bounds, Findings, candidate_answers, decode_findings, ranked_answers
 from agentsignals.questions.sql import BOUND, LIES, NAMED, PLACED, place_by_session, with_place
-from agentsignals.redaction import without_keys_in
+from agentsignals.redaction import redacted_in
 from agentsignals.store import Store, findings_cache
 from agentsignals.store.index import SCHEMA_VERSION, contexts, main_context
 from agentsignals.store.query import (
@@ -263,7 +263,7 @@ def findings(
     if is_usual and (kept := decode_findings(findings_cache.read(store, context))) is not None:
         return kept
     candidates, frame = _candidates(store, context, questions(), reader, beside)
-    made: Findings = without_keys_in(replace(frame, answers=ranked_answers(candidates, bounds), bounds=bounds))
+    made: Findings = redacted_in(replace(frame, answers=ranked_answers(candidates, bounds), bounds=bounds))
     if is_usual:
         findings_cache.write(store, context, msgspec.json.encode(made))
     return made

@@ -25,6 +25,7 @@ from agentsignals.labels.matching import Place
 from agentsignals.labels.tasks import Task, tasks
 from agentsignals.labels.units import Unit, before, plain, units
 from agentsignals.redaction import Redactor
+from agentsignals.store.known_secrets import known_secrets
 from agentsignals.store.pseudonym_key import pseudonym_key
 from agentsignals.ui.page import Page, Query, Route
 from agentsignals.ui.snapshot import Snapshot
@@ -249,8 +250,9 @@ def _row(labelling: LabellingRound, place: Place) -> GoldRow:
         session_id, turn = place
         row = GoldRow(session_id=session_id, turn=None if turn is None else turn + 1)
         if turn is not None:
-            text = labelling.snapshot.store.session(session_id).turns[turn].text
-            row.text = Redactor(pseudonym_key()).plain(text)
+            store = labelling.snapshot.store
+            redactor = Redactor(pseudonym_key(), known=known_secrets(store))
+            row.text = redactor.plain(store.session(session_id).turns[turn].text)
     row.task, row.annotator, row.prompt_hash = labelling.task.name, labelling.person, labelling.task.prompt_hash
     return row
 

@@ -12,7 +12,7 @@ import msgspec
 from agentsignals.ingest.plan import unknown_fields_by_version, versions_by_format
 from agentsignals.questions import findings
 from agentsignals.questions.ranking import Findings, too_few_sessions
-from agentsignals.redaction import without_keys_in
+from agentsignals.redaction import redacted_in
 from agentsignals.signals.catalog import catalogue
 from agentsignals.ui.drill_down import WITH, behind_key
 from agentsignals.ui.figures import overall
@@ -45,8 +45,8 @@ def _filled(snapshot: Snapshot, id: str, context: str) -> dict[str, Any]:  # noq
     of_context = context if snapshot.contexts - {context} else ""
     evidence = snapshot.rows(sql("finding.rows", cause=made.cause, most=MOST_ROWS + 1), context=of_context)
     return {
-        "made": without_keys_in(made),
-        "evidence": without_keys_in(evidence[:MOST_ROWS]),
+        "made": redacted_in(made),
+        "evidence": redacted_in(evidence[:MOST_ROWS]),
         "is_cut": len(evidence) > MOST_ROWS,
         "key": f"finding:{id}{f'@{context}' if context != snapshot.main_context else ''}",
         "short_ids": short_ids(snapshot.store.manifest.sessions),

@@ -1,0 +1,145 @@
+"""The secrets that a store's texts give away, collected so that each is masked wherever it stands bare.
+
+A pass over all texts is slow, so the store keeps which rows give a secret away, never the secret: a later run reads
+only these rows again. The file can be thrown away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct, field
+
+from agentsignals.errors import StoreError
+from agentsignals.redaction import Redactor
+from agentsignals.redaction.known import KnownSecrets, is_searched
+from agentsignals.store import disk
+from agentsignals.store.index import SHARDS_FOLDER, code_stamp
+
+if TYPE_CHECKING:
+    from agentsignals.store import Store
+
+FILE = "secret_rows.json"
+_COLUMNS = {
+    "sessions": ("title", "cwd", "branch", "model", "agent_version", "repo"),
+    "events": ("text",),
+    "tool_calls": ("arguments", "command", "path", "name"),
+    "artifacts": ("path",),
+    "checkpoints": ("branch",),
+    "attempts": ("facts", "knobs", "exit_status"),
+    "labels": ("reason", "value"),
+}
+"""Columns that quote traces. Others derive from these."""
+_Rows = dict[str, dict[str, list[int]]]
+"""Rows that give a secret away, by table and column."""
+
+
+class _Kept(Struct):
+    code: str = ""
+    """State of the code that looked for secrets."""
+    shards: dict[str, _Rows] = field(default_factory=dict)
+    """By a mark of the shard's content."""
+
+
+_in_memory: dict[str, tuple[_Rows, frozenset[str]]] = {}
+"""Rows and secrets of shards that this process has looked through, by mark."""
+_built: dict[frozenset[str], KnownSecrets] = {}
+"""The last that was asked for."""
+_one_at_a_time = Lock()
+Progress = Callable[[str, int, int], object]
+
+
+def known_secrets(
+    store: Store, shards: Collection[str] | None = None, progress: Progress = lambda *_: None
+) -> KnownSecrets:
+    """Return the secrets of all sessions of a store, or of some shards. New shards are looked through first."""
+    with _one_at_a_time:
+        kept = _read(store.folder)
+        marks = {name: _mark(store, name) for name in store.readable_shards() if shards is None or name in shards}
+        sizes = {n: sum(part.bytes for part in store.manifest.shards[n].tables.values()) for n in marks}
+        whole, done, is_new = sum(sizes.values()), 0, False
+        for name, mark in marks.items():
+            if mark not in _in_memory:
+                rows = kept.shards.get(mark)
+                is_new |= rows is None
+                if rows is None:
+                    progress("collecting secrets", done, whole)
+                _in_memory[mark] = _collected(store, name, rows)
+            done += sizes[name]
+        if is_new:
+            live = {_mark(store, name) for name in store.manifest.shards}
+            found = {mark: rows for mark, (rows, _) in _in_memory.items() if mark in live}
+            _write(store.folder, {mark: kept.shards[mark] for mark in kept.shards.keys() & live} | found)
+        secrets = frozenset(secret for mark in marks.values() for secret in _in_memory[mark][1])
+        if secrets not in _built:
+            _built.clear()
+            _built[secrets] = KnownSecrets(secrets)
+        return _built[secrets]
+
+
+def shards_not_within(store: Store, ids: Collection[str]) -> list[str]:
+    """Return the shards that hold other sessions than these: an export of these finds its own secrets as it goes."""
+    return sorted({entry.shard for name, entry in store.manifest.sessions.items() if name not in set(ids)})
+
+
+def _collected(store: Store, shard: str, wanted: _Rows | None) -> tuple[_Rows, frozenset[str]]:
+    """Return the rows of a shard that give secrets away, and the secrets. `wanted`: rows known to do so."""
+    from agentsignals.store import parquet  # noqa: PLC0415  (pyarrow is loaded when something leaves)
+
+    redactor, rows = Redactor(pseudonyms=False), _Rows()
+    for table, columns in _COLUMNS.items():
+        path = store.folder / SHARDS_FOLDER / shard / f"{table}.parquet"
+        if table not in store.manifest.shards[shard].tables or (wanted is not None and table not in wanted):
+            continue
+        try:
+            schema, n = parquet.SCHEMAS[table], 0
+            asked = [name for name in columns if name in schema.names and (wanted is None or name in wanted[table])]
+            chosen = {name: None if wanted is None else set(wanted[table][name]) for name in asked}
+            for batch in parquet.read_batches(path, asked):
+                for name in asked:
+                    for at, text in _texts(batch[name], n, chosen[name]):
+                        before = len(redactor.secrets)
+                        redactor.text(text)
+                        if len(redactor.secrets) > before:
+                            rows.setdefault(table, {}).setdefault(name, []).append(at)
+                n += batch.num_rows
+        except StoreError:  # damage that only reading shows
+            if not store.check_files(thorough=True):
+                raise
+    return rows, frozenset(filter(is_searched, redactor.secrets))
+
+
+def _texts(column: Any, first: int, rows: set[int] | None) -> list[tuple[int, str]]:
+    """Return the texts of a column, or of some rows, with their rows. Equal texts are there once."""
+    seen: dict[str, int] = {}
+    for at, value in enumerate(column.to_pylist(), first):
+        if value and (rows is None or at in rows):
+            for text in (value,) if isinstance(value, str) else value if isinstance(value, list) else ():
+                seen.setdefault(text, at)
+    return [(at, text) for text, at in seen.items()]
+
+
+def _mark(store: Store, shard: str) -> str:
+    """Return a hash of the texts of a shard. A copy of a shard with other values has the same."""
+    tables = store.manifest.shards[shard].tables
+    content = [tables[name].digest for name in _COLUMNS if name in tables]
+    return hashlib.blake2b("|".join(content if all(content) else [shard]).encode(), digest_size=16).hexdigest()
+
+
+def _read(folder: Path) -> _Kept:
+    try:
+        kept = msgspec.json.decode((folder / FILE).read_bytes(), type=_Kept)
+    except (OSError, msgspec.DecodeError):  # none, or damaged: it is made again
+        return _Kept()
+    return kept if kept.code == code_stamp() else _Kept()
+
+
+def _write(folder: Path, shards: dict[str, _Rows]) -> None:
+    with suppress(OSError):  # who can't write here collects them in each run
+        disk.write_atomically(folder / FILE, msgspec.json.encode(_Kept(code_stamp(), shards)))
