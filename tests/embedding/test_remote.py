@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
+from agentsignals.embedding import REDACT, redacting
 from agentsignals.embedding import models as remote
 from agentsignals.embedding.models import Remote, is_local
 from agentsignals.errors import EmbedderError, UsageError
+from agentsignals.network import MASKED_NOTICE
 from tests.embedding.server import Server, serving, vector
 
 FAR = [("fix the retry", "fix the retry"), ("fix the retry", "zzz qqq")]
@@ -130,3 +133,15 @@ def test_what_is_no_address_is_wrong_usage(named: str) -> None:
 def test_the_address_may_come_from_the_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     assert len(Remote("letters").embed(["fix it"])) == 1
+
+
+def test_a_server_on_this_machine_gets_masked_texts_where_that_is_asked(server: Server) -> None:
+    told: list[str] = []
+    spec = redacting(f"openai:letters@{server.url}")
+    assert spec == redacting(spec) and spec.endswith(REDACT)
+    asked = Remote(spec.removeprefix("openai:"), tell=told.append)
+    asked.embed(["DB_PASSWORD=Jd6pF4gM0uZx7r does not work"])
+    assert "Jd6pF4gM0uZx7r" not in json.dumps(server.requests) and MASKED_NOTICE in told[0]
+    assert asked.id != Remote(f"letters@{server.url}").id, "vectors of other texts are other vectors"
+    with pytest.raises(UsageError):
+        redacting("words")

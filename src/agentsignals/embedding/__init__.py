@@ -343,13 +343,15 @@ def is_model(spec: str) -> bool:
     return parsed(spec)[0] in _MODELS
 
 
+REDACT = "#redact"
+"""Behind a server's address: redact texts also where it is on this machine."""
+
+
 def redacting(spec: str | None) -> str:
     """Return the embedder with texts redacted also for a server on this machine. UsageError where it asks none."""
     if spec is None or parsed(spec)[0] != "openai":
         raise UsageError("--redact is for an embedder that asks a server.", "Add --embedder openai:MODEL@URL.")
-    from agentsignals.embedding.models import REDACT, address  # noqa: PLC0415  (only who asks a server pays for it)
-
-    return spec if REDACT in spec else f"{spec}{'' if '@' in spec else f'@{address()}'}{REDACT}"
+    return spec if REDACT in spec else f"{spec}{'' if '@' in spec else '@'}{REDACT}"
 
 
 @cache

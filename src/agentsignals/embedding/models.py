@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from agentsignals.embedding import Dense, split_words
+from agentsignals.embedding import REDACT, Dense, split_words
 from agentsignals.errors import EmbedderError, UsageError
 from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE, RETRYABLE_STATUSES, http_opener, is_local, retry_after_s
 from agentsignals.redaction import redacted_part
@@ -102,8 +102,6 @@ def digest(folder: Path) -> str:
 
 DEFAULT_URL = "https://api.openai.com/v1"
 URL_VARIABLE, KEY_VARIABLE = "OPENAI_BASE_URL", "OPENAI_API_KEY"
-REDACT = "#redact"
-"""Behind a server's address: redact texts also where it is on this machine."""
 BATCH_TEXTS_REMOTE = 64
 BATCH_CHARS = 200_000
 """Servers cap the tokens of one request (OpenAI: 300,000)."""
@@ -130,11 +128,6 @@ class _Refused(Exception):
         self.wait_s = wait_s
 
 
-def address() -> str:
-    """Return the server's address where none is named."""
-    return os.environ.get(URL_VARIABLE) or DEFAULT_URL
-
-
 class Remote(_Model):
     """A model behind a server: `MODEL@URL`, or `MODEL` at `$OPENAI_BASE_URL`. The key is `$OPENAI_API_KEY`.
 
@@ -146,7 +139,9 @@ class Remote(_Model):
         self, named: str, tell: Callable[[str], None] | None = None, wait: Callable[[float], None] = time.sleep
     ) -> None:
         model, at, url = named.partition("@")
-        url, forced, _ = (url if at else address()).partition(REDACT)
+        url, forced, _ = url.partition(REDACT)
+        if not url and (forced or not at):
+            url = os.environ.get(URL_VARIABLE) or DEFAULT_URL
         url = url.rstrip("/")
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or not model:
