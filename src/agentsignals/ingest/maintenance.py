@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from agentsignals.errors import AgentSignalsError
 from agentsignals.ingest import pipeline
 from agentsignals.sources.local import deleted_files
-from agentsignals.store import Store, disk, findings_cache, fulltext, resolve_folder, sidecars
+from agentsignals.store import Store, disk, findings_cache, fulltext, resolve_folder, shard_answers, sidecars
 from agentsignals.store.index import CHECKED_FILE, INDEX_FILE, SHARDS_FOLDER, local_files, sessions_only_in
 from agentsignals.store.query import rows
 
@@ -144,6 +144,7 @@ def forget(
         sidecars.forget_labels(store.folder, wanted)
         sidecars.forget_in_repositories(store.folder, wanted)
         findings_cache.clear(store.folder)
+        shard_answers.clear(store.folder)
         fulltext.sweep(store.folder)
     pipeline.measure(store.folder, wait_s=wait_s)
     return Forgotten(sessions=sorted(wanted), still_there=there)

@@ -186,8 +186,9 @@ class Question(Struct, frozen=True, kw_only=True):
     needs_charges: bool = False
     """Pass the cost by cause, read once for all questions: `Inputs.paid`."""
     sliced: frozenset[str] = frozenset()
-    """Queries whose rows each depend on one session. In a large store they run over a few shards at a time; their rows
-    come as `Inputs.many`, ordered by their first two columns. Their table `sessions` has no column `place`."""
+    """Queries whose rows each depend on one session, which they name `session_id`. In a large store they run over a few
+    shards at a time, and the rows of a large shard are kept; they come as `Inputs.many`, ordered by their first two
+    columns. Their table `sessions` has no column `place`."""
 
     def answer(self, ask: Callable[[str], list[Row]]) -> Any:
         """Run the queries through `ask`, and return what the function makes of the rows."""

@@ -155,7 +155,7 @@ def set_aside(root: Path, path: Path) -> Path | None:
 
 
 OWN = (
-    *("shards", "labels", "repos", ".search", "briefs", "aside"),
+    *("shards", "labels", "repos", ".search", ".answers", "briefs", "aside"),
     *("manifest.json", "manifest.*.json", "index.sqlite*", "parts.json", ".remote.json", ".lock", ".parts.lock"),
     *("findings.*", "signals.*", "standings.*", "embeddings.sqlite*", ".exposure.json", ".index.checked", ".*.tmp"),
 )

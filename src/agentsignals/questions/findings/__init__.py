@@ -6,12 +6,12 @@ A finding is declared as `NAME_FINDING = Question(...)` in a file of this folder
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property, partial
 from itertools import repeat
 from math import fsum
 from operator import itemgetter
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -32,12 +32,14 @@ from agentsignals.store.index import SCHEMA_VERSION, contexts, main_context
 from agentsignals.store.query import (
     Connection,
     column_names,
+    connect,
     execute_ours,
     materialize,
     signal_rows_query,
     split_by_rows,
     with_connection,
 )
+from agentsignals.store.shard_answers import ShardAnswers
 
 if TYPE_CHECKING:
     import duckdb
@@ -79,7 +81,8 @@ class Reader:
         self._contexts = contexts(store.manifest)
         self.context = context or main_context(store.manifest)
         self._connections: dict[str | None, Connection] = {}
-        self._slices: dict[Connection, list[Connection]] = {}
+        self._slices: dict[tuple[Connection, frozenset[str]], list[Connection]] = {}
+        self._shard_answers: dict[str, ShardAnswers] = {}
         self._awaited: Counter[tuple[str, str]] = Counter()
         self._kept: dict[tuple[str, str], _Answer] = {}
         self._ids: dict[str, str] = {}
@@ -174,9 +177,20 @@ class Reader:
 
     def _asked_by_slices(self, sql: str, context: str) -> Rows:
         def take(connection: Connection) -> Rows:
+            if context not in self._shard_answers:
+                self._shard_answers[context] = ShardAnswers(self._store, context or None, self._slices_of_all)
+            kept = self._shard_answers[context]
             names: list[str] = []
             values: list[tuple[Any, ...]] = []
-            for part in self._slices_of(connection):
+            for answer in kept.of(sql, connection):
+                names = answer.names
+                columns = (
+                    map(self._ids.setdefault, column, column) if name == "session_id" else column
+                    for name, column in zip(*answer, strict=True)
+                )
+                values += zip(*columns, strict=True)
+            small = {Path(file).parent.name for file in connection.files["sessions"]} - set(kept.shards(sql))
+            for part in self._slices_of(connection, small) if small or not names else ():
                 asked = self._execute(sql, part)
                 names = column_names(asked)
                 values += _shared(asked, self._ids)
@@ -185,11 +199,22 @@ class Reader:
 
         return with_connection(self._store, take, context or None, self._connections, self._threads)
 
-    def _slices_of(self, connection: Connection) -> list[Connection]:
-        """Made once for all questions: each would look into the files of its tables again."""
-        if connection not in self._slices:
-            self._slices[connection] = split_by_rows(connection, "tool_calls", _MOST_IN_A_SLICE)
-        return self._slices[connection]
+    def _slices_of_all(self, shards: Collection[str]) -> list[Connection]:
+        """Connections to these shards with the sessions of all contexts."""
+        if None not in self._connections:
+            self._connections[None] = connect(self._store, threads=self._threads)
+        return self._slices_of(self._connections[None], shards)
+
+    def _slices_of(self, connection: Connection, shards: Collection[str]) -> list[Connection]:
+        """Connections to a few of these shards each, made once for all questions: each would look into the files of
+        its tables again."""
+        key = connection, frozenset(shards)
+        if key not in self._slices:
+            folders = {str(Path(file).parent) for file in connection.files["sessions"]}
+            wanted = {folder for folder in folders if Path(folder).name in key[1]}
+            part = connection if wanted == folders else connection.over(wanted)
+            self._slices[key] = split_by_rows(part, "tool_calls", _MOST_IN_A_SLICE)
+        return self._slices[key]
 
     def _execute(
         self, sql: str, connection: Connection, values: dict[str, Any] | None = None

@@ -46,7 +46,7 @@ _SQL = read_queries(__file__, program=PROGRAM, longest=_LONGEST, fewest_equal=st
 
 
 def circles(inputs: Inputs) -> list[Answer]:
-    calls: dict[str, int] = {row["session_id"]: row["n"] for row in inputs.rows["calls"]}
+    calls: dict[str, int] = {row["session_id"]: row["n"] for row in inputs.many["calls"]}
     wasted: dict[str, int] = {}
     longest = 0
     for row in inputs.many["runs"]:
@@ -82,7 +82,7 @@ CIRCLES_FINDING = Question(
     question="Where does it go in circles?",
     queries={**_SQL["circles"], "sessions": SESSIONS},
     function=circles,
-    sliced=frozenset({"runs"}),
+    sliced=frozenset({"calls", "runs"}),
 )
 
 
@@ -221,7 +221,7 @@ FAILURES_FINDING = Question(
 
 
 def unchecked_edits(inputs: Inputs) -> list[Answer]:
-    rows = inputs.rows["changed"]
+    rows = list(inputs.many["changed"])
     unchecked = {row["session_id"] for row in rows if row["checked"] is None or row["checked"] < row["edited"]}
     never = {row["session_id"] for row in rows if row["checked"] is None}
     parts = [(row["session_id"], float(row["session_id"] in unchecked), 1.0) for row in rows]
@@ -254,6 +254,7 @@ UNCHECKED_FINDING = Question(
     question="Is it checked before it is called done?",
     queries={**_SQL["unchecked"], "sessions": SESSIONS},
     function=unchecked_edits,
+    sliced=frozenset({"changed"}),
 )
 
 
@@ -269,7 +270,7 @@ def unfinished(inputs: Inputs) -> list[Answer]:
     places = place_by_session(inputs.rows["sessions"])
     by_place: dict[str, set[str]] = {}
     files: dict[str, dict[str, set[str]]] = {}
-    for row in inputs.rows["edits"]:
+    for row in inputs.many["edits"]:
         place = places.get(row["session_id"])
         if place is not None:
             by_place.setdefault(place, set()).add(row["session_id"])
@@ -329,6 +330,7 @@ UNFINISHED_FINDING = Question(
     question="Which places are never finished?",
     queries={**_SQL["unfinished"], "sessions": SESSIONS},
     function=unfinished,
+    sliced=frozenset({"edits"}),
 )
 
 

@@ -1,0 +1,166 @@
+"""Answers of queries by shard, so that a line appended to one session costs one shard and not the store.
+
+A shard never changes. The rows of a query that each depend on one session are kept, a file a shard and query, in the
+folder `.answers`. A copy of a shard without some sessions takes the answers of the original, without these. The files
+can be thrown away: they are computed anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import duckdb
+import msgspec
+
+from agentsignals import private_files
+from agentsignals.store import disk, tables
+from agentsignals.store.index import code_stamp
+from agentsignals.store.query import NAMES, Connection, column_names, execute_ours, path_list
+
+if TYPE_CHECKING:
+    from agentsignals.store import Store
+
+FOLDER = ".answers"
+LARGE = 2_000
+"""Tool calls from which the answers of a shard are kept. Smaller shards are asked together, which takes less time than
+a file each."""
+_CHECK_BYTES = 4
+_PLAIN = frozenset(("varchar", "bigint", "hugeint", "integer", "double", "boolean"))
+"""Types of columns that MessagePack gives back as they were."""
+_OF_SHARD = (tables.TABLES.keys() - {"labels"}) | {"charges", "repeated_calls"}
+"""Tables whose rows follow from the shard alone."""
+
+
+class Answer(NamedTuple):
+    """The answer of a query over one shard, by column."""
+
+    names: list[str]
+    columns: list[list[Any]]
+
+
+class ShardAnswers:
+    """Answers over the large shards of a store, computed where they are not kept. `context`: as in `connect`.
+
+    `slices`: returns connections to these shards, a few at a time, with sessions of all contexts.
+    """
+
+    def __init__(self, store: Store, context: str | None, slices: Callable[[list[str]], list[Connection]]) -> None:
+        self._store, self._context, self._slices = store, context, slices
+        self._root = store.folder / FOLDER
+        self._sessions: dict[str, str] | None = None
+        """Shard of each session of the context."""
+        self._shards_of: dict[Connection, dict[str, str]] = {}
+
+    def shards(self, query: str) -> list[str]:
+        """Return the shards that `of` answers for: none of a damaged store, or for a query that other tables than the
+        shard's have a part in."""
+        if self._store.damage or not set(NAMES) & set(_WORD.findall(query)) <= _OF_SHARD:
+            return []
+        whole, entries = self._store.readable_shards(), self._store.manifest.shards
+        return [name for name in whole if name in entries and entries[name].tables["tool_calls"].rows >= LARGE]
+
+    def of(self, query: str, connection: Connection) -> list[Answer]:
+        """Return the answers of a query, one a large shard. `connection`: to the sessions of the context."""
+        shards = self._store.manifest.shards
+        kept: dict[str, Answer | None] = {}
+        for name in self.shards(query):
+            original = shards[name].values
+            kept[name] = self._read(name, query) or (self._read(original, query) if original else None)
+        if missing := [name for name, answer in kept.items() if answer is None]:
+            kept |= self._ask(missing, query)
+        return [
+            self._among(name, answer, connection) if self._context or shards[name].values else answer
+            for name, answer in kept.items()
+            if answer is not None
+        ]
+
+    def _among(self, name: str, answer: Answer, connection: Connection) -> Answer:
+        """Return the rows of the sessions that are still in the shard, and of the context."""
+        if self._sessions is None:
+            asked = execute_ours(connection, "SELECT session_id FROM sessions").fetchall()
+            shard_of = _shard_by_session(connection)
+            self._sessions = {session_id: shard_of[session_id] for (session_id,) in asked}
+        at = answer.names.index("session_id")
+        rows = [row for row in zip(*answer.columns, strict=True) if self._sessions.get(row[at]) == name]
+        return _by_column(answer.names, rows)
+
+    def _ask(self, missing: list[str], query: str) -> dict[str, Answer | None]:
+        """Compute the answers of a query over these shards, and keep them where the folder can be written."""
+        rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in missing}
+        names: list[str] = []
+        kinds: set[str] = set()
+        for part in self._slices(missing):
+            if part not in self._shards_of:
+                self._shards_of[part] = _shard_by_session(part)
+            shard_of = self._shards_of[part]
+            asked = execute_ours(part, query)
+            names, kinds = column_names(asked), {column[1].id for column in asked.description or ()}
+            at = names.index("session_id")
+            for row in asked.fetchall():
+                rows[shard_of[row[at]]].append(row)
+        answers = {name: _by_column(names, of) for name, of in rows.items()}
+        if kinds <= _PLAIN:
+            with suppress(OSError):
+                for name, answer in answers.items():
+                    self._write(self._path(name, query), msgspec.msgpack.encode(answer))
+                self._remove_stale()
+        return dict(answers)
+
+    def _path(self, name: str, query: str) -> Path:
+        return self._root / f"{name}.{_code()}.{hashlib.blake2b(query.encode(), digest_size=8).hexdigest()}"
+
+    def _read(self, name: str, query: str) -> Answer | None:
+        with suppress(OSError, msgspec.MsgspecError):
+            data = self._path(name, query).read_bytes()
+            if zlib.crc32(data[_CHECK_BYTES:]) == int.from_bytes(data[:_CHECK_BYTES]):
+                return msgspec.msgpack.decode(memoryview(data)[_CHECK_BYTES:], type=Answer)
+        return None
+
+    def _write(self, path: Path, data: bytes) -> None:
+        """Write a file; one that a crash cuts short is not read."""
+        draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        private_files.make_folder(self._root)
+        private_files.write(draft, zlib.crc32(data).to_bytes(_CHECK_BYTES) + data)
+        draft.replace(path)
+
+    def _remove_stale(self) -> None:
+        """Remove the answers of shards that are gone, and of other code."""
+        entries = self._store.manifest.shards
+        live = entries.keys() | {entry.values for entry in entries.values()}
+        for path in disk.folder_entries(self._root):
+            name, code, *_ = f"{path.name}.".split(".")
+            if (name not in live or code != _code()) and (name or disk.is_expired(path)):
+                path.unlink(missing_ok=True)
+
+
+_WORD = re.compile(r"[a-z_]+")
+
+
+def clear(folder: Path) -> None:
+    """Remove all kept answers: they name sessions."""
+    for path in disk.folder_entries(folder / FOLDER):
+        path.unlink(missing_ok=True)
+
+
+def _by_column(names: list[str], rows: list[tuple[Any, ...]]) -> Answer:
+    return Answer(names, [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names])
+
+
+def _shard_by_session(connection: Connection) -> dict[str, str]:
+    """Return the shard of each session in the files of a connection."""
+    files = path_list(connection.files["sessions"])
+    asked = connection.database.execute(f"SELECT session_id, filename FROM read_parquet({files}, filename=true)")  # noqa: S608  (quoted)
+    return {session_id: Path(file).parent.name for session_id, file in asked.fetchall()}
+
+
+@cache
+def _code() -> str:
+    return hashlib.blake2b(f"{code_stamp()} {duckdb.__version__}".encode(), digest_size=8).hexdigest()
