@@ -13,11 +13,9 @@ import re
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import duckdb
 import msgspec
 
 from agentsignals import private_files
@@ -115,7 +113,7 @@ class ShardAnswers:
         return dict(answers)
 
     def _path(self, name: str, query: str) -> Path:
-        return self._root / f"{name}.{_code()}.{hashlib.blake2b(query.encode(), digest_size=8).hexdigest()}"
+        return self._root / f"{name}.{code_stamp()}.{hashlib.blake2b(query.encode(), digest_size=8).hexdigest()}"
 
     def _read(self, name: str, query: str) -> Answer | None:
         with suppress(OSError, msgspec.MsgspecError):
@@ -137,7 +135,7 @@ class ShardAnswers:
         live = entries.keys() | {entry.values for entry in entries.values()}
         for path in disk.folder_entries(self._root):
             name, code, *_ = f"{path.name}.".split(".")
-            if (name not in live or code != _code()) and (name or disk.is_expired(path)):
+            if (name not in live or code != code_stamp()) and (name or disk.is_expired(path)):
                 path.unlink(missing_ok=True)
 
 
@@ -159,8 +157,3 @@ def _shard_by_session(connection: Connection) -> dict[str, str]:
     files = path_list(connection.files["sessions"])
     asked = connection.database.execute(f"SELECT session_id, filename FROM read_parquet({files}, filename=true)")  # noqa: S608  (quoted)
     return {session_id: Path(file).parent.name for session_id, file in asked.fetchall()}
-
-
-@cache
-def _code() -> str:
-    return hashlib.blake2b(f"{code_stamp()} {duckdb.__version__}".encode(), digest_size=8).hexdigest()
