@@ -71,7 +71,7 @@ def test_kept_answers_are_those_that_would_be_computed(tmp_path: Path, monkeypat
 def test_a_line_appended_costs_its_shard_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answered(written(tmp_path, *((n, 1) for n in range(6))))
     store = written(tmp_path, (2, 2), (6, 1))
-    [of_copy] = [name for name, entry in store.manifest.shards.items() if entry.values]
+    [old] = [name for name, entry in store.manifest.shards.items() if entry.gone]
     computed: set[str] = set()
     ask = shard_answers.ShardAnswers._ask
 
@@ -81,7 +81,7 @@ def test_a_line_appended_costs_its_shard_alone(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(shard_answers.ShardAnswers, "_ask", seen)
     assert answered(store) == anew(store, monkeypatch)
-    assert computed == store.manifest.shards.keys() - {of_copy}, "the rest of the old shard keeps its answers"
+    assert computed == store.manifest.shards.keys() - {old}, "the rest of the old shard keeps its answers"
     runs = answered(store)["circles", "runs"]
     assert len({row["session_id"] for row in runs}) == 7
 
@@ -114,6 +114,14 @@ def test_a_folder_that_can_not_be_written_costs_no_answer(tmp_path: Path) -> Non
     (store.folder / shard_answers.FOLDER).rmdir()
     (store.folder / shard_answers.FOLDER).write_text("")
     assert answered(store) == first
+
+
+def test_answers_of_shrunk_shards_are_of_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, *((n, 1) for n in range(6)))
+    written(tmp_path, (2, 2))
+    store = written(tmp_path, (2, 3), (3, 2))
+    assert sum(bool(entry.gone) for entry in store.manifest.shards.values()) == 1 < len(store.manifest.shards)
+    assert answered(store) == anew(store, monkeypatch) == answered(store)
 
 
 def test_answers_of_shards_that_are_gone_are_removed(tmp_path: Path) -> None:

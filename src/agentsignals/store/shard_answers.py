@@ -1,8 +1,8 @@
 """Answers of queries by shard, so that a line appended to one session costs one shard and not the store.
 
-A shard never changes. The rows of a query that each depend on one session are kept, a file a shard and query, in the
-folder `.answers`. A copy of a shard without some sessions takes the answers of the original, without these. The files
-can be thrown away: they are computed anew.
+A shard's files never change. The rows of a query that each depend on one session are kept, a file a shard and query,
+in the folder `.answers`. Rows of sessions that left the shard since are not seen. The files can be thrown away: they
+are computed anew.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class ShardAnswers:
     def __init__(self, store: Store, context: str | None, slices: Callable[[list[str]], list[Connection]]) -> None:
         self._store, self._context, self._slices = store, context, slices
         self._root = store.folder / FOLDER
-        self._sessions: dict[str, str] | None = None
-        """Shard of each session of the context."""
+        self._sessions: set[str] | None = None
+        """Sessions of the context."""
         self._shards_of: dict[Connection, dict[str, str]] = {}
 
     def shards(self, query: str) -> list[str]:
@@ -63,32 +63,29 @@ class ShardAnswers:
         if self._store.damage or not set(NAMES) & set(_WORD.findall(query)) <= _OF_SHARD:
             return []
         whole, entries = self._store.readable_shards(), self._store.manifest.shards
-        return [name for name in whole if name in entries and entries[name].tables["tool_calls"].rows >= LARGE]
+        large = {n for n, e in entries.items() if "tool_calls" in e.tables and e.tables["tool_calls"].rows >= LARGE}
+        return [name for name in whole if name in large]
 
     def of(self, query: str, connection: Connection) -> list[Answer]:
         """Return the answers of a query, one a large shard. `connection`: to the sessions of the context."""
-        shards = self._store.manifest.shards
-        kept: dict[str, Answer | None] = {}
-        for name in self.shards(query):
-            original = shards[name].values
-            kept[name] = self._read(name, query) or (self._read(original, query) if original else None)
+        kept = {name: self._read(name, query) for name in self.shards(query)}
         if missing := [name for name, answer in kept.items() if answer is None]:
             kept |= self._ask(missing, query)
-        return [
-            self._among(name, answer, connection) if self._context or shards[name].values else answer
-            for name, answer in kept.items()
-            if answer is not None
-        ]
+        return [self._among(name, answer, connection) for name, answer in kept.items() if answer is not None]
 
     def _among(self, name: str, answer: Answer, connection: Connection) -> Answer:
         """Return the rows of the sessions that are still in the shard, and of the context."""
-        if self._sessions is None:
+        gone = set(self._store.manifest.shards[name].gone)
+        if not (gone or self._context):
+            return answer
+        if self._context and self._sessions is None:
             asked = execute_ours(connection, "SELECT session_id FROM sessions").fetchall()
-            shard_of = _shard_by_session(connection)
-            self._sessions = {session_id: shard_of[session_id] for (session_id,) in asked}
-        at = answer.names.index("session_id")
-        rows = [row for row in zip(*answer.columns, strict=True) if self._sessions.get(row[at]) == name]
-        return _by_column(answer.names, rows)
+            self._sessions = {session_id for (session_id,) in asked}
+        at, among = answer.names.index("session_id"), self._sessions
+        rows = zip(*answer.columns, strict=True)
+        return _by_column(
+            answer.names, [row for row in rows if row[at] not in gone and (among is None or row[at] in among)]
+        )
 
     def _ask(self, missing: list[str], query: str) -> dict[str, Answer | None]:
         """Compute the answers of a query over these shards, and keep them where the folder can be written."""
@@ -97,7 +94,7 @@ class ShardAnswers:
         kinds: set[str] = set()
         for part in self._slices(missing):
             if part not in self._shards_of:
-                self._shards_of[part] = _shard_by_session(part)
+                self._shards_of[part] = self._shard_by_session(part)
             shard_of = self._shards_of[part]
             asked = execute_ours(part, query)
             names, kinds = column_names(asked), {column[1].id for column in asked.description or ()}
@@ -122,6 +119,14 @@ class ShardAnswers:
                 return msgspec.msgpack.decode(memoryview(data)[_CHECK_BYTES:], type=Answer)
         return None
 
+    def _shard_by_session(self, connection: Connection) -> dict[str, str]:
+        """Return the shard of each session in the files of a connection."""
+        files = path_list(connection.files["sessions"])
+        asked = connection.database.execute(f"SELECT session_id, filename FROM read_parquet({files}, filename=true)")  # noqa: S608  (quoted)
+        found = [(session_id, Path(file).parent.name) for session_id, file in asked.fetchall()]
+        gone = {(left, name) for name, entry in self._store.manifest.shards.items() for left in entry.gone}
+        return dict(pair for pair in found if pair not in gone)
+
     def _write(self, path: Path, data: bytes) -> None:
         """Write a file; one that a crash cuts short is not read."""
         draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -132,10 +137,9 @@ class ShardAnswers:
     def _remove_stale(self) -> None:
         """Remove the answers of shards that are gone, and of other code."""
         entries = self._store.manifest.shards
-        live = entries.keys() | {entry.values for entry in entries.values()}
         for path in disk.folder_entries(self._root):
             name, code, *_ = f"{path.name}.".split(".")
-            if (name not in live or code != code_stamp()) and (name or disk.is_expired(path)):
+            if (name not in entries or code != code_stamp()) and (name or disk.is_expired(path)):
                 path.unlink(missing_ok=True)
 
 
@@ -150,10 +154,3 @@ def clear(folder: Path) -> None:
 
 def _by_column(names: list[str], rows: list[tuple[Any, ...]]) -> Answer:
     return Answer(names, [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names])
-
-
-def _shard_by_session(connection: Connection) -> dict[str, str]:
-    """Return the shard of each session in the files of a connection."""
-    files = path_list(connection.files["sessions"])
-    asked = connection.database.execute(f"SELECT session_id, filename FROM read_parquet({files}, filename=true)")  # noqa: S608  (quoted)
-    return {session_id: Path(file).parent.name for session_id, file in asked.fetchall()}
