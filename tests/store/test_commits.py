@@ -77,7 +77,11 @@ def test_who_opens_the_store_between_sees_every_commit(store: Store) -> None:
     assert sessions["s2"] == files_of["/in/s2"] == "000002-b"
     assert sessions["s1"] == sessions["s3"] == files_of["/in/s1"] == "000001-a"
     assert seen.damage == [] and len(shards) == 2
+    assert store.manifest.stamps().keys() == files_of.keys()
+    store.manifest.files["/in/other"] = file_entry("000002-b", "family:other")
+    del store.manifest.files["/in/s1"]
     store.save()
+    assert store.manifest.stamps() == Store(store.folder).manifest.stamps() != seen.manifest.stamps()
     assert state(Store(store.folder)) == state(store)
     assert [p.name for p in store.folder.glob("index*")] == [index.INDEX_FILE], "one file again"
 

@@ -686,10 +686,7 @@ def _context_values(
         elif s.pool is None:
             parts = [value for _, value in sorted(parts, key=lambda pair: str(pair[0]))]
         lists[s.name] = parts
-    is_bound = any(
-        e.context == context and e.visible_output_tokens is not None and e.shard in held
-        for e in store.manifest.sessions.values()
-    )
+    is_bound = store.manifest.has_lower_bounds(context, held)
     results = []
     for declared in plan(context, "corpus"):
         value = declared.function(*[lists[need] for need in declared.needs])

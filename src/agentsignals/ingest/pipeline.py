@@ -261,7 +261,6 @@ def ingest_into(  # noqa: PLR0913  (each is a choice of the person at the comman
         )
         parsed, excluded = _read(store, plan, way)
         is_much = len(plan.shards) != 1 or bool(broken)
-        plan.shards.clear()  # what they name was read: half as much as the index
         if broken:
             store.check_files()
         _finish(store, plan.other_files, is_much)
@@ -291,7 +290,6 @@ def analyze_into(
     wanted = [specs] if isinstance(specs, str) else list(specs)
     summary, store = ingest_into(wanted or default_sources(), store_folder, **options)
     if store.damage or (store.manifest.shards and not _is_measured(store)):
-        del store  # its index is as large as the one that is read next
         measure(store_folder, options.get("progress", silent), tell=tell, wait_s=options.get("wait_s", disk.WAIT_S))
         store = Store(store_folder)
     return summary, store

@@ -167,6 +167,11 @@ class Totals(Struct, kw_only=True):
     visible_output_tokens: int
 
 
+def _stamp_of(entry: ArtifactEntry) -> FileStamp:
+    plain = (entry.bytes, entry.stamp, entry.key, entry.format, entry.parser, entry.group)
+    return FileStamp(*plain, int(entry.shard != ""), int(entry.source == "local"))
+
+
 class _State(Struct, kw_only=True):
     """Facts about the whole store."""
 
@@ -461,6 +466,14 @@ class Manifest:
         """Return the number of sessions by context. Eval runs and people's sessions are never counted together."""
         return dict(self.committed(f"SELECT context, count(*) FROM sessions WHERE {_LIVE} GROUP BY 1 ORDER BY 1"))  # noqa: S608  (text of ours)
 
+    def has_lower_bounds(self, context: str, shards: Iterable[str]) -> bool:
+        """Return True where the output of a session of these shards is a lower bound."""
+        sql = (
+            f"SELECT 1 FROM sessions WHERE context = :context AND visible_output_tokens IS NOT NULL"  # noqa: S608  (texts of ours)
+            f" AND shard IN {_AMONG} AND {_LIVE} LIMIT 1"
+        )
+        return bool(self.committed(sql, context=context, values=_json(shards)))
+
     def sessions_by_shard(self) -> dict[str, int]:
         """Return the number of sessions of each shard that has any."""
         return dict(self.committed(f"SELECT shard, count(*) FROM sessions WHERE {_LIVE} GROUP BY 1"))  # noqa: S608  (text of ours)
@@ -549,6 +562,11 @@ class Manifest:
     def paths(self) -> dict[str, bool]:
         """Return all files; True for those of this machine that traces were read from."""
         return {uri: bool(stamp.is_trace and stamp.is_local) for uri, stamp in self.stamps().items()}
+
+    def local_specs(self) -> dict[str, str]:
+        """Return the specifications that files of this machine were listed by, each with one of its files."""
+        sql = f"SELECT spec, min(uri) FROM files WHERE source = 'local' AND {_LIVE} GROUP BY 1"  # noqa: S608  (text of ours)
+        return dict(self.committed(sql))
 
     def no_traces(self) -> list[str]:
         """Return the files under the sources that are no traces."""
@@ -651,6 +669,14 @@ class Manifest:
         for name in gone:
             del self._written[name]
         self._touched = set()
+        if self._stamps is not None:  # brought up to date: it is asked for again at the end of a run
+            stamps = self._stamps[1]
+            for uri, entry in self.files.changed.items():
+                if entry is None:
+                    stamps.pop(uri, None)
+                else:
+                    stamps[uri] = _stamp_of(entry)
+            self._stamps = state.generation, stamps
         self.sessions.written()
         self.files.written()
 

@@ -37,10 +37,7 @@ _Seen = tuple[int, int | None]
 def sources_of(manifest: Manifest) -> tuple[list[str], list[str]]:
     """The specifications on this machine that a store was read from; and those that name another place from here (a
     relative path, read from another folder) or none."""
-    example: dict[str, str] = {}
-    for uri, entry in manifest.files.items():
-        if entry.source == "local":
-            example.setdefault(entry.spec, uri)
+    example = manifest.local_specs()
     here = {spec for spec, uri in example.items() if _names(spec, path_of(uri))}
     return sorted(here), sorted(example.keys() - here)
 
@@ -130,17 +127,13 @@ def _state(path: str) -> _Seen | None:
 
 def sessions_changed(before: Manifest, after: Manifest) -> list[str]:
     """The sessions that are new, or read anew from a file that grew, in the later of two states of a store."""
-    families = {
-        entry.group
-        for uri, entry in after.files.items()
-        if (was := before.files.get(uri)) is not entry
-        and (was is None or (was.bytes, was.stamp, was.group) != (entry.bytes, entry.stamp, entry.group))
+    then = before.stamps()
+    groups = {
+        now.group
+        for uri, now in after.stamps().items()
+        if (was := then.get(uri)) is None or (was.bytes, was.stamp, was.group) != (now.bytes, now.stamp, now.group)
     }
-    return [
-        session_id
-        for session_id, entry in after.sessions.items()
-        if session_id not in before.sessions or entry.group in families
-    ]
+    return list(after.sessions.where("group", groups))
 
 
 # What happens while pages are open: sources that change are read, and open pages hear which sessions did.
@@ -256,7 +249,7 @@ class Live:
         news = {
             "state": now.state,
             "n": len(changed),
-            "new": sum(session_id not in before.store.manifest.sessions for session_id in changed),
+            "new": len(changed) - len(before.store.manifest.sessions.known(changed)),
             "sessions": changed[:MOST_NAMED],
         }
         with self._news:
