@@ -1,8 +1,9 @@
 """Writes the pages that say what the code says: `python -m docs.generate`; `--check` only tells which are stale.
 
 docs/catalog.md comes from the declared signals, docs/cli.md from the grammar of the command line, docs/columns.md from
-the tables' structs, docs/validation.md from what `agentsignals validate` measured, docs/pictures from what the program
-prints of the demo, parts of README.md and docs/formats.md from these figures and from the formats' samples.
+the tables' structs, docs/what-leaves.md from the list of ways out, docs/validation.md from what `agentsignals
+validate` measured, docs/pictures from what the program prints of the demo, parts of README.md and docs/formats.md from
+these figures and from the formats' samples.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from agentsignals.cli import build_parser
+from agentsignals.cli import build_parser, doors
 from agentsignals.labels.validation import never_validated
 from agentsignals.questions.drivers.predictors import hindsight_of
 from agentsignals.signals import Signal
@@ -169,10 +170,42 @@ def _text(words: str) -> str:
     return "`".join(part if n % 2 else part.translate(_MARKDOWN) for n, part in enumerate(parts))
 
 
+def doors_page() -> str:
+    """Every way out of the machine with what is masked there."""
+    return "\n".join([_MADE, "", *_DOORS.strip().splitlines(), "", doors.table(), ""])
+
+
+_DOORS = """
+# What leaves, and what is masked
+
+Files, uploads, prompts and answers that quote many sessions go through one redaction. A record that you ask for by
+itself is shown as it was read: your own terminal and your own page are no way out. Redirect it, and it is yours to
+check.
+
+- **Masked**: keys, passwords, tokens, logins, private keys, mail addresses, telephone numbers, cards, accounts,
+  public IP addresses and user names in home folders, in texts, names, paths, ids and JSON, in any of the encodings
+  that are undone ([masks](labels.md#what-is-masked)).
+- **Known once, masked everywhere**: a secret that one session gives away is masked wherever it stands bare, in each
+  session, file name and encoding. It has eight characters or more, letters with digits or signs. `postgres` and
+  `changeme` stay, since they are words.
+- **What looks random** is masked in `export --to hub` and `share`, because a key of a kind that nobody knows has no
+  name. Hashes, UUIDs, digests of lock files and ids of the session's records stay.
+- **Ids, anchors and file names** are made of redacted values.
+- **A server on this machine is a way out**: a proxy, a tunnel or a model in a cloud may listen there. It gets texts
+  as they are, after a notice; `--dry-run` says so too, and `--redact` masks them.
+- A secret that looks like prose passes. Look through what you hand on.
+
+The first report, share, export of some sessions, prompt or answer over MCP looks through the whole store: 15 MB of
+text take 3 s. Later ones look through what is new. `secret_rows.json` in the store says which rows give a secret
+away, never the secret.
+"""
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "catalog.md": catalog_page,
     "cli.md": cli_page,
     "columns.md": columns.page,
+    "what-leaves.md": doors_page,
     "validation.md": validation_page,
     "pictures/findings.svg": pictures.findings,
     "pictures/explain.svg": pictures.explained,

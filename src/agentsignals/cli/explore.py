@@ -162,7 +162,7 @@ _LONGEST_SEARCH = 110
 
 
 def run_search(options: argparse.Namespace) -> int:
-    from agentsignals.store.fulltext import search
+    from agentsignals.store.fulltext import search, without_secrets
 
     # One argument is the question as it stands; of several those with spaces were quoted as phrases.
     words = options.words
@@ -170,7 +170,7 @@ def run_search(options: argparse.Namespace) -> int:
         words = [f'"{w}"' if " " in w.strip() and not {'"', ":"} & set(w) else w for w in words]
     how = {"kinds": options.kind, "order": options.order, "limit": options.limit, "most_hits": options.hits}
     with Bar(options.quiet) as bar:
-        results = search(Store(options.store), " ".join(words), progress=bar, **how)
+        results = without_secrets(search(Store(options.store), " ".join(words), progress=bar, **how))
     print(json_text(results) if options.json else _found_text(results))
     return 0
 

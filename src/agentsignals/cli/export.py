@@ -14,8 +14,9 @@ from agentsignals.export import Exported, cannot_write
 from agentsignals.export.team import Team, encode, team
 from agentsignals.model import Session
 from agentsignals.redaction import Redactor
+from agentsignals.redaction.random_values import RandomValues
 from agentsignals.store import Store, disk
-from agentsignals.store.known_secrets import known_secrets, shards_not_within
+from agentsignals.store.known_secrets import known_secrets, record_ids, shards_not_within
 from agentsignals.store.pseudonym_key import pseudonym_key
 from agentsignals.store.query import rows
 from agentsignals.ui import sharing
@@ -41,9 +42,11 @@ def run_export(options: argparse.Namespace) -> int:
     masks = options.redact if options.redact is not None else isinstance(writer, export.WholeWriter) and writer.redacts
     with Bar(options.quiet) as bar:
         redactor = None
-        if masks:  # what is written gives its own secrets away; those of other sessions are collected first
-            known = known_secrets(store, shards_not_within(store, ids), bar)
-            redactor = Redactor(pseudonym_key(), known=known)
+        if masks:
+            others = shards_not_within(store, ids) if getattr(writer, "every_text", False) else None
+            known = known_secrets(store, others, bar)
+            drawn = RandomValues(record_ids(store, ids)) if getattr(writer, "masks_random", False) else None
+            redactor = Redactor(pseudonym_key(), known=known, random=drawn)
         if isinstance(writer, export.WholeWriter):
             choice = export.Choice(
                 redactor=redactor,
@@ -99,7 +102,8 @@ def run_share(options: argparse.Namespace) -> int:
         session = store.session(options.session)
         pictures = pictures_of(Snapshot(store), session) if options.pictures else None
         with Bar(options.quiet) as bar:
-            redactor = Redactor(pseudonym_key(), known=known_secrets(store, progress=bar))
+            drawn = RandomValues(record_ids(store, [session.session_id]))
+            redactor = Redactor(pseudonym_key(), known=known_secrets(store, progress=bar), random=drawn)
         done = sharing.write(session, path, redactor, pictures=pictures)
         print(json_text(done) if options.json else _shared_text(done))
         return 0

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentsignals import __version__
+from agentsignals.cli.doors import masking
 from agentsignals.errors import UsageError
 
 _EPILOG = (
@@ -90,6 +91,8 @@ def build_parser(verb: str = "") -> argparse.ArgumentParser:
 
 def _add_verb(verbs: Any, verb: Verb, program: str, common: tuple[Argument, ...]) -> argparse.ArgumentParser:
     says, example = f"{verb.says[:1].upper()}{verb.says[1:]}.", f"{program} {verb.name} {verb.example}".strip()
+    if program == "agentsignals" and (masks := masking(verb.name)):
+        says += f" What leaves: {masks}"
     made: argparse.ArgumentParser = verbs.add_parser(
         verb.name, help=verb.says, description=says, epilog=f"Example: {example}"
     )

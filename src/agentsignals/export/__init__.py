@@ -164,6 +164,10 @@ class WholeWriter(Struct, frozen=True):
     put: Callable[[Store, list[str], Path, Choice, Exported], None]
     redacts: bool = False
     """Mask texts by default: it is made to be given away."""
+    every_text: bool = False
+    """Write every text of the chosen sessions, so that their secrets are learned while it writes."""
+    masks_random: bool = False
+    """Mask also what looks random and is no known id: it is made to be published."""
     loses: tuple[str, ...] = ()
 
     def write(self, store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:

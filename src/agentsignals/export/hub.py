@@ -184,4 +184,6 @@ WRITER = WholeWriter(
     describes="a data set's folder for the Hub: card, tables, conversations",
     put=write,
     redacts=True,
+    every_text=True,
+    masks_random=True,
 )

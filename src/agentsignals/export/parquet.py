@@ -24,6 +24,7 @@ WRITER = WholeWriter(
     describes="the store's tables, a Parquet file each",
     put=write,
     redacts=True,
+    every_text=True,
     loses=(
         "the wide views of signals, which `query` makes of the long table `signals`",
         "where texts are masked: the names of commits' authors",

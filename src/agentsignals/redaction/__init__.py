@@ -22,6 +22,7 @@ from agentsignals.redaction import commands, encoded, fields, keys, logins, pers
 from agentsignals.redaction.known import KnownSecrets
 from agentsignals.redaction.names import names_a_secret, present
 from agentsignals.redaction.personal import KEY_BYTES, Pseudonyms, mask_word
+from agentsignals.redaction.random_values import RandomValues
 from agentsignals.redaction.spans import Span, masked, merged, one_byte_each, unmasked
 
 _T = TypeVar("_T")
@@ -197,11 +198,19 @@ class Redactor:
 
     Users, mail addresses, telephone numbers and IP addresses get pseudonyms by `key`, 32 bytes. Without a key they are
     the same within this redactor only. With `pseudonyms=False` each kind is one word. A key of another length is a
-    ValueError. `known` secrets are masked wherever they stand bare.
+    ValueError. `known` secrets are masked wherever they stand bare, `random` values wherever they stand.
     """
 
-    def __init__(self, key: bytes | None = None, *, pseudonyms: bool = True, known: KnownSecrets = _NONE_KNOWN) -> None:
+    def __init__(
+        self,
+        key: bytes | None = None,
+        *,
+        pseudonyms: bool = True,
+        known: KnownSecrets = _NONE_KNOWN,
+        random: RandomValues | None = None,
+    ) -> None:
         self.known = known
+        self._random = random
         key = secrets.token_bytes(KEY_BYTES) if key is None else key
         self._mask = Pseudonyms(key).mask if pseudonyms else mask_word
         self.counts: dict[str, int] = {}
@@ -256,6 +265,8 @@ class Redactor:
     def _looked_through(self, text: str) -> tuple[str, tuple[str, ...]]:
         """Return the masked text, and the kinds of what was masked."""
         spans = merged(self.known.spans(text)) if _HARMLESS.fullmatch(text) else _spans(text, known=self.known)
+        if self._random is not None and (drawn := self._random.spans(text)):
+            spans = merged(unmasked(text, [*spans, *drawn]))
         self.random_values.update(text[s.start : s.end] for s in spans if _looks_random(s.kind, text[s.start : s.end]))
         self.secrets.update((secret.value, secret.kind) for secret in _among(text, spans))
         entry = (masked(text, spans, self._mask), tuple(span.kind for span in spans)) if spans else (text, ())

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 _MASK = re.compile(
-    r"\[(?P<kind>account|address|card|cut|key|login|mail|phone|private key|secret|user)(?P<who>-[0-9a-f]{8})?\]"
+    r"\[(?P<kind>account|address|card|cut|key|login|mail|phone|private key|random|secret|user)(?P<who>-[0-9a-f]{8})?\]"
 )
 SIGN = r"(?:(?<=(?<![\w.+-])[+-])|(?<=(?<![\w.+-])[+-]{2})|(?<=\\[nr][+-]))"
 """After the sign of a diff line."""

@@ -768,6 +768,21 @@ class Results(Struct, kw_only=True):
     """Remarks on the question or the answer, in words."""
 
 
+def without_secrets(results: Results) -> Results:
+    """Redact titles, prompts and passages, which are parts of texts. A passage that changes loses its marks."""
+    from agentsignals.redaction import redacted, redacted_part  # noqa: PLC0415  (50 ms of patterns)
+
+    for session in results.sessions:
+        session.title = session.title and redacted_part(session.title)
+        session.prompt = session.prompt and redacted_part(session.prompt)
+        session.model, session.place = (text and redacted(text) for text in (session.model, session.place))
+        for hit in session.hits:
+            before, hit.text = hit.text, redacted_part(hit.text)
+            hit.tool = hit.tool and redacted(hit.tool)
+            hit.marks = hit.marks if hit.text == before else []
+    return results
+
+
 def search(  # noqa: PLR0913  (the options of the verb)
     store: Store,
     text: str,

@@ -36,6 +36,14 @@ _COLUMNS = {
     "labels": ("reason", "value"),
 }
 """Columns that quote traces. Others derive from these."""
+_IDS = {
+    "sessions": ("session_id", "parent_session_id", "artifact_id", "trial_id"),
+    "steps": ("message_id",),
+    "tool_calls": ("call_id",),
+    "checkpoints": ("checkpoint_id",),
+    "attempts": ("task_id", "run_id"),
+}
+"""Columns of ids that an agent or a harness drew."""
 _Rows = dict[str, dict[str, list[int]]]
 """Rows that give a secret away, by table and column."""
 
@@ -86,6 +94,16 @@ def known_secrets(
 def shards_not_within(store: Store, ids: Collection[str]) -> list[str]:
     """Return the shards that hold other sessions than these: an export of these finds its own secrets as it goes."""
     return sorted({entry.shard for name, entry in store.manifest.sessions.items() if name not in set(ids)})
+
+
+def record_ids(store: Store, sessions: Collection[str]) -> set[str]:
+    """Return the ids of these sessions' records: of calls, messages, checkpoints, files and runs. They look random."""
+    from agentsignals.store.query import rows  # noqa: PLC0415  (DuckDB is loaded when something is asked)
+
+    columns = [(table, column) for table, names in _IDS.items() for column in names]
+    asked = " UNION ALL ".join(f"SELECT session_id, {column} AS id FROM {table}" for table, column in columns)  # noqa: S608  (names of ours)
+    query = f"SELECT DISTINCT id FROM ({asked}) WHERE id IS NOT NULL AND list_contains(?, session_id)"  # noqa: S608  (as above)
+    return {str(row[0]) for row in rows(store, query, values=[sorted(sessions)])[1]}
 
 
 def _collected(store: Store, shard: str, wanted: _Rows | None) -> tuple[_Rows, frozenset[str]]:

@@ -11,7 +11,7 @@ from agentsignals.errors import AgentSignalsError, StoreError
 from agentsignals.questions.alignment import BECAUSE, FACTS, OF_TASK, OF_TRIAL, AlignedRow, align, reference_of
 from agentsignals.signals.catalog import catalogue
 from agentsignals.store import Store, fulltext
-from agentsignals.store.fulltext import KINDS, Hit, Order, Results, search
+from agentsignals.store.fulltext import KINDS, Hit, Order, Results, search, without_secrets
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route, part_of
 from agentsignals.ui.queries import sql
@@ -154,7 +154,7 @@ def _results(snapshot: Snapshot, query: Query, filter_: Filter, kind: str) -> Re
     start = (max(query.number("page", 1), 1) - 1) * SIZE_OF_SEARCH
     results = search(snapshot.store, text, start=start, **options)
     last = part_of(query, SIZE_OF_SEARCH, results.n_sessions).start
-    return results if last == start else search(snapshot.store, text, start=last, **options)
+    return without_secrets(results if last == start else search(snapshot.store, text, start=last, **options))
 
 
 # Two sessions or attempts side by side: what is known of each, how their signals differ, what each did when.
