@@ -1,4 +1,4 @@
-"""Each way out of the machine is in one list, and is masked as the list says: by one planted set, in letters of any case."""
+"""Each way out of the machine is in one list, and masks one planted set as the list says, in letters of any case."""
 
 from __future__ import annotations
 
