@@ -2,7 +2,7 @@
 
     python -m benchmarks.same_tables STORE STORE [--without TABLE.COLUMN ...] [--json]
 
-All tables but `findings`, which are made of the others. A line a table: its rows, and a hash of them in any order. For
+All tables but `findings`, which are made of the others, with all signals: those that nobody asked for are computed first. A line a table: its rows, and a hash of them in any order. For
 a table that differs, the columns that only one store has, how many rows only one store has, and the first of those
 beside the row of the other that is most like it, as far as they differ. Values are compared exactly: a number that
 differs in its last bit differs. Ends with 1 when anything
@@ -114,6 +114,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     first, second = (Store(folder) for folder in options.stores)
+    for store in (first, second):
+        store.require()
     told = [compared(first, second, table, set(options.without)) for table in NAMES if table != "findings"]
     if options.json:
         print(json.dumps(told, indent=2))

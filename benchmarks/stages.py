@@ -39,11 +39,11 @@ STAGES = {
     "prices": ["ingest.shard:prices.apply"],
     "signals": ["ingest.shard:measure"],
     "signal rows": ["ingest.shard:signal_rows", "ingest.shard:shards.attempt_rows"],
-    "shard summaries": ["ingest.corpus_signals:shard_summary"],
+    "sites of shards": ["ingest.shard:shard_sites"],
     "columns": ["ingest.shard:shards.shard_rows"],
     "Parquet": ["store.shards:Draft.add", "store.shards:Draft.__exit__"],
     "index": ["store:Store.add_shard"],
-    "values across sessions": ["ingest.corpus_signals:measure_corpus"],
+    "places of sessions": ["ingest.corpus_signals:measure_places"],
     "findings": ["cli.first_findings:findings_of"],
 }
 """Functions by stage, as the module that calls them names them: `module:attribute`."""

@@ -56,6 +56,7 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def make(folder: Path) -> None:
         pipeline.analyze([str(demo_corpus.make_corpus(folder / "corpus"))], folder / "store", jobs=1)
+        pipeline.measure(folder / "store", every=True)  # else the first test that asks would change it
 
     return made_once(tmp_path_factory, "demo", make)
 
@@ -69,6 +70,7 @@ def corpus_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def make(folder: Path) -> None:
         pipeline.analyze([str(CORPUS)], folder / "store", jobs=1)
+        pipeline.measure(folder / "store", every=True)
 
     return made_once(tmp_path_factory, "corpus", make)
 

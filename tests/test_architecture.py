@@ -43,7 +43,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("changes", "shell", "stats", "words"),
     ("network",),
     ("model", "private_files"),
-    ("errors",),
+    ("errors", "on_demand"),
 )
 """From the roof down. A unit imports units of lower floors only, so neighbours never import each other."""
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agentsignals import on_demand
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -43,6 +45,15 @@ __all__ = [
     "study",
     "write_report",
 ]
+
+
+def _compute(store: Store, signals: frozenset[str], shard: str | None) -> None:
+    from agentsignals.ingest import pipeline
+
+    pipeline.compute(store, signals, shard)
+
+
+on_demand.compute = _compute
 
 
 def analyze(

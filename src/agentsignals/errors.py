@@ -11,6 +11,7 @@ AgentSignalsError
  ├── CatalogError          a signal is declared wrongly, or is not known
  ├── NameCollision         two units of one kind have one name
  ├── QueryError            DuckDB refuses the SQL
+ │    └── NotComputed      it asks for signals that nobody computed
  ├── ExportError           what was asked for can't be written
  ├── ClaimsError           a file of claims is invalid
  ├── LabelError            a labeller is missing something, or its server refuses
@@ -80,6 +81,24 @@ class NameCollision(AgentSignalsError):
 
 class QueryError(AgentSignalsError):
     kind = "query"
+
+
+class NotComputed(QueryError):
+    """Signals whose values a query needs, and of which shard (None: all)."""
+
+    kind = "not_computed"
+
+    def __init__(self, signals: frozenset[str], shard: str | None = None) -> None:
+        first = ", ".join(sorted(signals)[:3])
+        more = f" and {len(signals) - 3:,} more" if len(signals) > 3 else ""
+        super().__init__(
+            f"Values that the query asks for are not computed: {first}{more}.",
+            "`agentsignals measure --all` computes them where the store can be written.",
+        )
+        self.signals, self.shard = signals, shard
+
+    def __reduce__(self) -> tuple[type[NotComputed], tuple[frozenset[str], str | None]]:  # type: ignore[override]
+        return type(self), (self.signals, self.shard)
 
 
 class BaselineError(AgentSignalsError):

@@ -101,13 +101,11 @@ def test_a_run_that_broke_off_goes_on_where_it_was(
     spec = f"openai:letters@{server.url}"
     pipeline.ingest([str(corpus)], tmp_path, jobs=1, embedder=spec)
     assert server.texts == []
-    assert "backend_disabled" in curves(tmp_path).values()
     answered = server.faults
     answered += [b'{"data": []}']
     with pytest.raises(EmbedderError):
-        pipeline.measure(tmp_path)
+        curves(tmp_path)
     first = server.texts
-    pipeline.measure(tmp_path)
     assert "backend_disabled" not in curves(tmp_path).values()
     after = server.texts[len(first) :]
     assert len(set(after)) == len(after)

@@ -22,6 +22,7 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import ExportError
 from agentsignals.export import team as export
+from agentsignals.ingest.corpus_signals import versions_on_ask
 from agentsignals.ingest.shard import session_entry, signal_versions
 from agentsignals.model import Session
 from agentsignals.signals.catalog import measure
@@ -135,6 +136,7 @@ def planted_store(folder: Path) -> tuple[Store, dict[str, str]]:
                 assert name in ("artifacts", "checkpoints", "labels", "charges", "repeated_calls", "attempts")
             draft.add({name: planter.planted(name, table)})
     store.manifest.shards["one"] = ShardEntry(signals=signal_versions(), tables=draft.parts)
+    store.manifest.across_signals = versions_on_ask()  # the planted values are no numbers to compute with
     for made, figures in zip(sessions, map(tables.totals, sessions), strict=True):
         name = planter.key("sessions.session_id", made.session_id)
         store.manifest.sessions[name] = session_entry("one", "f", made.context, figures)

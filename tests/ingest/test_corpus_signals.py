@@ -180,6 +180,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     for _ in range(4):
         corpus.add()
         corpus.analyze(corpus.store)  # each in a shard of its own
+    pipeline.measure(corpus.store, every=True)
     return corpus
 
 
@@ -192,16 +193,16 @@ def corpus(few: Corpus, tmp_path: Path) -> Corpus:
     return mine
 
 
-def counted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
-    """The shards of which a table is read."""
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The shards of which values are read."""
     read: list[str] = []
-    whole = getattr(shards, name)
+    whole = shards.read_values
 
-    def reading(root: Path, shard: str, *more: Any) -> Any:
-        read.append(shard)
-        return whole(root, shard, *more)
+    def reading(files: list[Path], *more: Any) -> Any:
+        read.extend(path.parent.name for path in files)
+        return whole(files, *more)
 
-    monkeypatch.setattr(shards, name, reading)
+    monkeypatch.setattr(shards, "read_values", reading)
     return read
 
 
@@ -211,12 +212,14 @@ def test_a_session_that_grows_costs_its_shard_and_those_that_it_follows(
     lone = Log("99999999-2222-4333-8444-555555555555", "lone", "/elsewhere")
     lone.user("hello")
     corpus.write(lone)
-    corpus.analyze(corpus.store)
-    read = counted(monkeypatch, "read_values")
+    across_of(corpus.analyze(corpus.store))
+    read = counted(monkeypatch)
     lone.user("and again")
     corpus.write(lone)
     store = corpus.analyze(corpus.store)
     assert len(store.manifest.shards) == 5
+    assert set(read) == {store.manifest.sessions[lone.session].shard}
+    across_of(store)
     assert set(read) == {store.manifest.sessions[lone.session].shard}
 
 
@@ -230,7 +233,7 @@ def test_explaining_a_value_across_sessions_reads_its_session_alone(
         "SELECT number, absent FROM signals WHERE signal = 'user.prior_sessions_same_repo'"
         f" AND session_id = '{session_id}'",
     )[1][0]
-    read = counted(monkeypatch, "read_values")
+    read = counted(monkeypatch)
     assert explain(store, session_id, "user.prior_sessions_same_repo").value == value and absent is None
     assert set(read) == {store.manifest.sessions[session_id].shard}
 
@@ -285,6 +288,6 @@ def test_what_is_forgotten_is_in_no_brief(corpus: Corpus) -> None:
         kept = [*(corpus.store / corpus_signals.FOLDER).iterdir(), corpus.store / part.file]
         return [path.name for path in kept if gone.encode() in path.read_bytes()]
 
-    assert len(naming()) == 2
+    assert len(naming()) == 3
     forget(corpus.store, [gone])
     assert naming() == []

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.shard import session_entry, signal_versions
+from agentsignals.ingest.shard import first_versions, session_entry, signal_versions
 from agentsignals.model import Artifact, Session, prices
 from agentsignals.questions.findings import Reader
 from agentsignals.questions.question import Finding, Outcome
 from agentsignals.questions.studies import study
-from agentsignals.signals.catalog import measure
+from agentsignals.signals.catalog import FIRST, measure
 from agentsignals.store import Store, shards, tables
 from agentsignals.store.index import ShardEntry
 from agentsignals.store.parquet import signal_rows
@@ -19,17 +19,18 @@ from agentsignals.views.session import SessionView
 from tests.build import write_shard
 
 
-def store_of(folder: Path, *sessions: Session, artifacts: tuple[Artifact, ...] = ()) -> Store:
-    """Writes and measures these sessions, as ingest would have."""
+def store_of(folder: Path, *sessions: Session, artifacts: tuple[Artifact, ...] = (), first: bool = False) -> Store:
+    """Writes and measures these sessions. `first`: with the signals alone that a run computes, as ingest would have."""
     store = Store(folder, create=True)
     rows, attempts = [], []
     for session in sessions:
         prices.apply(session)
-        results = measure(SessionView(session))
+        results = measure(SessionView(session), among=FIRST if first else None)
         rows.append(signal_rows(session, results))
         attempts += shards.attempt_rows(session, results)
     parts = write_shard(folder, sessions, artifacts, rows, attempts)
-    store.manifest.shards["one"] = ShardEntry(signals=signal_versions(), tables=parts)
+    versions = first_versions() if first else signal_versions()
+    store.manifest.shards["one"] = ShardEntry(signals=versions, tables=parts)
     for session, figures in zip(sessions, map(tables.totals, sessions), strict=True):
         store.manifest.sessions[session.session_id] = session_entry("one", "f", session.context, figures)
     store.save()

@@ -71,6 +71,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     shutil.copytree(SAMPLES / "pi", folder / "pi")
     pipeline.analyze([str(folder / "pi")], folder / "s", jobs=1)
+    pipeline.measure(folder / "s", every=True)
     return folder
 
 

@@ -9,7 +9,6 @@ from threading import Thread
 import pytest
 
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.measure import required_signals
 from agentsignals.signals import catalog
 from agentsignals.store import Store
 from agentsignals.ui import snapshot
@@ -63,8 +62,9 @@ def test_only_what_a_signal_needs_is_computed_to_explain_it(tmp_path: Path) -> N
     view = SessionView(Snapshot(whole_store(tmp_path / "s")).session("fine-1"))
     everything = catalog.values(view)
     for signal in catalog.plan("product", "session"):
-        some = catalog.values(view, among=required_signals(signal))
-        assert {*some} - {"view", "why", "history", "vectors"} == required_signals(signal)
+        needs = catalog.with_needs(frozenset(signal.needs))
+        some = catalog.values(view, among=needs)
+        assert {*some} - {"view", "why", "history", "vectors"} == needs
         assert catalog.explain(signal, view, some)[0] == catalog.explain(signal, view, everything)[0], signal.path
 
 

@@ -137,9 +137,11 @@ def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
         else:
             parser = build_parser(argv[0])
         options = parser.parse_args(argv)
-        from agentsignals.cli.output import warnings_shown  # behind the parser: --help loads no logging and no JSON
+        # Behind the parser: --help loads no logging and no JSON.
+        from agentsignals.cli.output import compute_on_ask, warnings_shown
 
         while_running.enter_context(warnings_shown())
+        compute_on_ask(options.quiet)
         module, _, function = options.do.partition(":")
         return int(getattr(import_module(f"agentsignals.cli.{module}"), function)(options))
     except AgentSignalsError as problem:

@@ -282,12 +282,15 @@ MOST_ROWS = 1_000_000
 
 
 def run_inventory(options: argparse.Namespace) -> int:
-    from agentsignals.signals.catalog import caption, inventory
+    from agentsignals.signals.catalog import caption, catalogue, inventory
     from agentsignals.store.query import rows
 
     measured: set[str] = set()
+    needy = [signal.path for signal in catalogue().values() if signal.status != "computed"]
+    among = ", ".join(["?"] * len(needy))
+    query = f"SELECT DISTINCT signal FROM signals WHERE signal IN ({among}) AND absent IS NULL"  # noqa: S608  (marks)
     try:
-        asked = rows(Store(options.store), "SELECT DISTINCT signal FROM signals WHERE absent IS NULL")
+        asked = rows(Store(options.store), query, values=needy)
         measured = {path for (path,) in asked[1]}
     except StoreError as problem:  # no store, or one that can't be read
         root = resolve_folder(options.store)

@@ -275,6 +275,7 @@ VERBS = (
         "measure",
         "analyze",
         "compute the signals whose version, or whose session, changed",
+        arg("--all", "also those that nobody asked for yet"),
         _EMBEDDER,
         _REDACT_EMBEDDER,
         _WAIT,

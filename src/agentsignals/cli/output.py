@@ -10,11 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from agentsignals import on_demand
 from agentsignals.words.text import inert, visible_in_json
+
+if TYPE_CHECKING:
+    from agentsignals.store import Store
 
 MAX_CELL = 60
 _heard: list[str] = []
@@ -196,6 +200,22 @@ class Bar:
         if detail:
             self._bar.set_postfix_str(printable(detail))
         self._bar.update(done - self._bar.n)
+
+
+def compute_on_ask(quiet: bool) -> None:
+    """Compute signals that a verb asks for and nobody asked for before, with progress on stderr."""
+
+    def compute(store: Store, paths: frozenset[str], shard: str | None) -> None:
+        from agentsignals.ingest import pipeline
+
+        with Bar(quiet) as bar:
+            pipeline.compute(store, paths, shard, bar, tell=_tell)
+
+    on_demand.compute = compute
+
+
+def _tell(what: str) -> None:
+    print(f"agentsignals: {printable(what)}", file=sys.stderr)
 
 
 def _amount(stage: str, n: int) -> str:

@@ -1,7 +1,8 @@
 """Values that depend on other sessions: those that compare a session with its neighbours, and those over all sessions.
 
-A run reads the shards it changed. Of each other shard it reads a summary kept beside it, and of their sessions those
-whose neighbours changed (docs/decisions/016). Summaries and neighbours are files that can be thrown away.
+Each run computes where sessions lie, which findings need, from the sites of each shard. The other values are computed
+when somebody asks for them. Then the shards that changed are read; of each other shard a summary of its sums, and of
+their sessions those whose neighbours changed (docs/decisions/016). Sites, summaries and neighbours can be thrown away.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import msgspec
 from msgspec import Struct, field
@@ -22,10 +23,10 @@ from agentsignals import private_files
 from agentsignals.errors import StoreError
 from agentsignals.model import Absent, Attempt, Context, Session
 from agentsignals.signals import Measured, Signal
-from agentsignals.signals.catalog import Result, as_bound, catalogue, measure, plan
-from agentsignals.store import Store, disk, shards
+from agentsignals.signals.catalog import Result, as_bound, catalogue, measure, plan, with_needs
+from agentsignals.store import PLACE, Store, disk, shards
 from agentsignals.store.disk import StoredFile
-from agentsignals.store.parquet import signal_rows, signal_table
+from agentsignals.store.parquet import SignalRows, signal_rows, signal_table
 from agentsignals.views.history import (
     History,
     SessionSummary,
@@ -55,11 +56,12 @@ SETS = "metric_inputs"
 """Signal that is counted by project."""
 READ = ("sessions", "signals", "turns")
 """Tables that a summary is made from."""
-_VERSION = 2
+_VERSION = 3
 _SUMMARY_COLUMNS = [
     "session_id", "context", "repo", "cwd", "parent_session_id", "started_at", "ended_at", "n_turns",
 ]  # fmt: skip
 _CHECK_BYTES = 4
+_OF_SITES = ".sites"
 
 
 class SessionRecord(Struct, array_like=True, kw_only=True, gc=False):
@@ -85,45 +87,97 @@ class ComparedText(Struct, array_like=True, gc=False):
     """Words of the first prompt, in one text: a tenth of the memory of many. None without a prompt."""
 
 
+_Summary = TypeVar("_Summary")
+
+
+class ShardSites(Struct, kw_only=True):
+    """A shard's sessions, and what tells where they lie."""
+
+    sessions: list[tuple[str, Context, str | None, str | None]] = field(default_factory=list)
+    """Id, context, repository and folder."""
+    sites: dict[Context, list[Site]] = field(default_factory=dict)
+    """Facts that tell where a repository or folder belongs."""
+
+
 class ShardSummary(Struct, kw_only=True):
     """A shard's sessions, and what they add to values over all sessions."""
 
     sessions: list[SessionRecord] = field(default_factory=list)
-    sites: dict[Context, list[Site]] = field(default_factory=dict)
-    """Facts that tell where a repository or folder belongs."""
     sums: dict[Context, dict[str, list[Any]]] = field(default_factory=dict)
     """Values by signal, pooled (`Signal.pool`) or each with its session."""
     texts: bytes = b""
     """Compressed `ComparedText`s, in the order of the sessions."""
 
 
-def shard_summary(root: Path, shard: str, keep: bool = False, gone: Sequence[str] = ()) -> ShardSummary:
-    """Return the summary of a shard but for the sessions `gone`, made where it is not there; `keep` also writes it.
-    StoreError when a table can't be read."""
-    path = root / FOLDER / _summary_file(shard, gone)
+def shard_sites(
+    root: Path, shard: str, files: list[Path], keep: bool = False, gone: Sequence[str] = ()
+) -> ShardSites:
+    """Return the sites of a shard but for the sessions `gone`, made of its values in these files where they are not
+    kept; `keep` also writes them. StoreError when a table can't be read."""
+    path = root / FOLDER / f"{_summary_file(shard, gone)}{_OF_SITES}"
+    if (kept := _kept(path, ShardSites)) is not None:
+        return kept
+    values = signal_values(files, [FILES, MARKS])
+    found = ShardSites()
+    sites: dict[tuple[Context, str | None, str | None], _SiteFacts] = {}
+    for row in shards.read_header(root, shard, ["session_id", "context", "repo", "cwd"], gone=gone):
+        session_id, context, repo, cwd = row["session_id"], row["context"], row["repo"], row["cwd"]
+        touched, marks = (values.get(session_id, {}).get(name) for name in (FILES, MARKS))
+        facts = sites.setdefault((context, repo, cwd), _SiteFacts())
+        facts.add(
+            1,
+            marks if isinstance(marks, dict) else {},
+            filter(tells, touched if isinstance(touched, list) else []),
+        )
+        found.sessions.append((session_id, context, repo, cwd))
+    for (context, repo, cwd), facts in sites.items():
+        found.sites.setdefault(context, []).append(facts.site(repo, cwd))
+    if keep:
+        _keep(root, path, found)
+    return found
+
+
+def _kept(path: Path, kind: type[_Summary]) -> _Summary | None:
     with suppress(OSError, msgspec.DecodeError):
         data = path.read_bytes()
         if zlib.crc32(data[_CHECK_BYTES:]) == int.from_bytes(data[:_CHECK_BYTES]):
-            return msgspec.msgpack.decode(memoryview(data)[_CHECK_BYTES:], type=ShardSummary)
+            return msgspec.msgpack.decode(memoryview(data)[_CHECK_BYTES:], type=kind)
+    return None
+
+
+def _keep(root: Path, path: Path, summary: Struct) -> None:
+    encoded = msgspec.msgpack.encode(summary)
+    try:
+        private_files.make_folder(path.parent)
+        disk.write_atomically(path, zlib.crc32(encoded).to_bytes(_CHECK_BYTES) + encoded)
+    except OSError as problem:
+        raise disk.cannot_write(root, problem) from problem
+
+
+def shard_summary(
+    root: Path, shard: str, files: list[Path], keep: bool = False, gone: Sequence[str] = ()
+) -> ShardSummary:
+    """Return the summary of a shard but for the sessions `gone`, made of its values in these files where it is not
+    kept; `keep` also writes it. StoreError when a table can't be read."""
+    path = root / FOLDER / _summary_file(shard, gone)
+    if (kept := _kept(path, ShardSummary)) is not None:
+        return kept
     names = {s.name for context in CONTEXTS for s in summed_signals(context) if s.scope == "session"}
-    values = signal_values(root, shard, names | {FILES, LINES, MARKS})
+    values = signal_values(files, names | {FILES, LINES})
     prompts = shards.first_prompts(root, shard)
     summary = ShardSummary()
     texts: list[ComparedText] = []
-    sites: dict[tuple[Context, str | None, str | None], _SiteFacts] = {}
     lists: dict[Context, dict[str, list[tuple[str, Any]]]] = {}
     for row in shards.read_header(root, shard, _SUMMARY_COLUMNS, gone=gone):
         entry = SessionRecord(**row, lines=0)
         measured = values.get(entry.session_id, {})
-        files, marks, lines = (measured.get(name) for name in (FILES, MARKS, LINES))
+        touched, lines = (measured.get(name) for name in (FILES, LINES))
         if isinstance(lines, dict) and lines:
             encoded_lines = msgspec.msgpack.encode(lines, order="sorted")
             entry.lines = int.from_bytes(hashlib.blake2b(encoded_lines, digest_size=7).digest()) or 1
-        files = files if isinstance(files, list) else []
+        touched = touched if isinstance(touched, list) else []
         prompt = prompts.get(entry.session_id)
-        texts.append(ComparedText(files, None if prompt is None else " ".join(sorted(words(prompt)))))
-        facts = sites.setdefault((entry.context, entry.repo, entry.cwd), _SiteFacts())
-        facts.add(1, marks if isinstance(marks, dict) else {}, filter(tells, files))
+        texts.append(ComparedText(touched, None if prompt is None else " ".join(sorted(words(prompt)))))
         for signal in summed_signals(entry.context):
             value = measured.get(signal.name)
             if value is not None and type(value) is not Absent:
@@ -131,8 +185,6 @@ def shard_summary(root: Path, shard: str, keep: bool = False, gone: Sequence[str
                     value = {**value, "place": site_id(entry.repo, entry.cwd)}
                 lists.setdefault(entry.context, {}).setdefault(signal.name, []).append((entry.session_id, value))
         summary.sessions.append(entry)
-    for (context, repo, cwd), facts in sites.items():
-        summary.sites.setdefault(context, []).append(facts.site(repo, cwd))
     for context, by_name in lists.items():
         summary.sums[context] = {
             name: list(pairs) if (pool := catalogue()[name].pool) is None else pool([value for _, value in pairs])
@@ -140,12 +192,7 @@ def shard_summary(root: Path, shard: str, keep: bool = False, gone: Sequence[str
         }
     summary.texts = zlib.compress(msgspec.msgpack.encode(texts), 1)
     if keep:
-        encoded = msgspec.msgpack.encode(summary)
-        try:
-            private_files.make_folder(path.parent)
-            disk.write_atomically(path, zlib.crc32(encoded).to_bytes(_CHECK_BYTES) + encoded)
-        except OSError as problem:
-            raise disk.cannot_write(root, problem) from problem
+        _keep(root, path, summary)
     return summary
 
 
@@ -153,7 +200,7 @@ def remove_stale_summaries(store: Store) -> None:
     """Remove the summaries of shards that no longer exist."""
     live = {_summary_file(name, entry.gone) for name, entry in store.manifest.shards.items()}
     for path in disk.folder_entries(store.folder / FOLDER):
-        if path.name not in live:
+        if path.name.removesuffix(_OF_SITES) not in live:
             path.unlink(missing_ok=True)
 
 
@@ -162,25 +209,18 @@ def _summary_file(shard: str, gone: Sequence[str]) -> str:
     return f"{shard}.{_stamp()}{left}"
 
 
-def _summaries(store: Store, keep: bool = False) -> dict[str, ShardSummary]:
-    """Summaries of the undamaged shards."""
-    entries = store.manifest.shards
-    return {name: shard_summary(store.folder, name, keep, entries[name].gone) for name in store.readable_shards(*READ)}
-
-
 def compared_texts(summary: ShardSummary) -> dict[str, ComparedText]:
     """Return the compared texts by session."""
     texts = msgspec.msgpack.decode(zlib.decompress(summary.texts), type=list[ComparedText])
     return {entry.session_id: text for entry, text in zip(summary.sessions, texts, strict=True)}
 
 
-def signal_values(
-    root: Path, shard: str, names: Iterable[str], only: set[str] | None = None
-) -> dict[str, dict[str, Any]]:
-    """Return session-level values of these signals (by function name), of a shard's sessions or `only` of these."""
+def signal_values(files: list[Path], names: Iterable[str], only: set[str] | None = None) -> dict[str, dict[str, Any]]:
+    """Return session-level values of these signals (by function name) out of the files of a shard, of all its sessions
+    or `only` of these."""
     called = {catalogue()[name].path: name for name in names}
     values: dict[str, dict[str, Any]] = {}
-    for session_id, path, value, absent, why in shards.read_values(root, shard, set(called), only):
+    for session_id, path, value, absent, why in shards.read_values(files, set(called), only):
         values.setdefault(session_id, {})[called[path]] = (
             _absent(absent, why or "") if absent else decode_value(value or "")
         )
@@ -249,6 +289,61 @@ def merge_sites(sites: Iterable[Site]) -> list[Site]:
         marks = {"remotes": site.remotes, "commits": site.commits}
         facts.setdefault((site.repo, site.cwd), _SiteFacts()).add(site.sessions, marks, site.files)
     return [of.site(repo, cwd) for (repo, cwd), of in facts.items()]
+
+
+# Where sessions lie
+
+
+def measure_places(store: Store) -> tuple[int, StoredFile | None]:
+    """Compute where each session lies and write it. Return what the index records: the run, and the file."""
+    manifest, place = store.manifest, catalogue()["place"]
+    held = read_sites(store, keep=True)
+    lies = places_of(held)
+    rows: dict[tuple[Context, str | None, str | None], SignalRows] = {}
+
+    def tables() -> Iterator[Any]:
+        for shard in held.values():
+            yield signal_table([value_of(*session) for session in shard.sessions if place.applies_to(session[1])])
+
+    def value_of(session_id: str, context: Context, repo: str | None, cwd: str | None) -> SignalRows:
+        row = rows.get((context, repo, cwd))
+        if row is None:
+            history = History(place=lies[context].get(site_id(repo, cwd)), known_until=0, known_since=0)
+            session = Session(session_id=session_id, context=context, format="", agent="", artifact_id="")
+            results = measure(SessionView(session), None, history, frozenset(("place",)))
+            row = rows[context, repo, cwd] = signal_rows(session, results)
+        return msgspec.structs.replace(row, session_id=session_id)
+
+    manifest.run += 1
+    manifest.places = shards.write_corpus_values(store.folder, f"places.{manifest.run}.parquet", tables())
+    remove_stale_summaries(store)
+    return manifest.run, manifest.places
+
+
+def read_sites(store: Store, keep: bool = False) -> dict[str, ShardSites]:
+    """Return the sites of every readable shard."""
+    gone = {name: entry.gone for name, entry in store.manifest.shards.items()}
+    return {
+        name: shard_sites(store.folder, name, store.signal_files(name), keep, gone[name])
+        for name in store.readable_shards(*READ)
+    }
+
+
+def read_summaries(store: Store, keep: bool = False) -> dict[str, ShardSummary]:
+    """Return the summary of every readable shard."""
+    gone = {name: entry.gone for name, entry in store.manifest.shards.items()}
+    return {
+        name: shard_summary(store.folder, name, store.signal_files(name), keep, gone[name])
+        for name in store.readable_shards(*READ)
+    }
+
+
+def places_of(held: dict[str, ShardSites]) -> dict[Context, dict[str, str]]:
+    """Return the project of each repository and folder (`site_id`), by context."""
+    return {
+        context: places(merge_sites(site for shard in held.values() for site in shard.sites.get(context, ())))
+        for context in CONTEXTS
+    }
 
 
 # Neighbours of sessions
@@ -327,24 +422,17 @@ def write_neighbours(store: Store, number: int, standings: NeighbourTable, versi
         raise disk.cannot_write(store.folder, problem) from problem
 
 
-def find_neighbours(
-    store: Store, summaries: dict[str, ShardSummary], former: dict[str, Neighbours], only_places: bool = False
-) -> NeighbourTable:
-    """Relate the sessions of these shards to each other; `only_places` finds their projects alone. Eval runs are
-    nobody's earlier sessions."""
-    made = NeighbourTable()
+def find_neighbours(store: Store, summaries: dict[str, ShardSummary], former: dict[str, Neighbours]) -> NeighbourTable:
+    """Relate the sessions of these shards to each other. Eval runs are nobody's earlier sessions."""
+    made = NeighbourTable(places=places_of(read_sites(store)))
     where = {entry.session_id: name for name, summary in summaries.items() for entry in summary.sessions}
     made.gone = former.keys() - where.keys()
     for context in CONTEXTS:
         here = [
             (n, entry) for n, summary in summaries.items() for entry in summary.sessions if entry.context == context
         ]
-        where_they_lie = places(
-            merge_sites(site for summary in summaries.values() for site in summary.sites.get(context, ()))
-        )
-        made.places[context] = where_they_lie
-        if here and not only_places and plan(context, "history"):
-            _find_in_context(store, here, where_they_lie, former, made)
+        if here and plan(context, "history"):
+            _find_in_context(store, here, made.places[context], former, made)
     # Compare the sessions that changed with the sessions that followed them.
     pairs = [s for s in made.now if s.session_id in made.changed and s.next_id is not None]
     wanted = {session_id for s in pairs for session_id in (s.session_id, s.next_id)}
@@ -390,7 +478,7 @@ def _find_in_context(
         if entry.lines and outlines[entry.session_id].place in changed_places:
             with_lines[name].add(entry.session_id)
     for name, wanted in with_lines.items():
-        for session_id, values in signal_values(store.folder, name, [LINES], wanted).items():
+        for session_id, values in signal_values(store.signal_files(name), [LINES], wanted).items():
             outlines[session_id].lines = values[LINES]
     by_session = histories(outlines.values(), span)
     users = {entry.cwd: outlines[entry.session_id].user for _, entry in here}
@@ -528,9 +616,21 @@ def corpus_versions() -> dict[str, int]:
     return {s.path: s.version for s in catalogue().values() if s.scope != "session"}
 
 
-def measure_corpus(store: Store) -> tuple[int, StoredFile | None, StoredFile | None]:
-    """Compute the history and corpus signals that changed and write them. Return what the index records: the run, the
-    file of the values, and that of the neighbours."""
+@cache
+def corpus_inputs() -> frozenset[str]:
+    """Return the signals of one session that those across sessions rest on."""
+    across = frozenset(s.name for s in catalogue().values() if s.scope != "session")
+    needed = (catalogue()[name] for name in with_needs(across | {FILES, LINES, MARKS}))
+    return frozenset(s.path for s in needed if s.scope == "session")
+
+
+def versions_on_ask() -> dict[str, int]:
+    """Return the signals across sessions that are computed when somebody asks for one, and their versions."""
+    return {path: version for path, version in corpus_versions().items() if path != PLACE}
+
+
+def measure_corpus(store: Store) -> None:
+    """Compute the history and corpus signals that changed and write them."""
     manifest, now = store.manifest, corpus_versions()
     before = read_neighbours(store, now) if manifest.across is not None else None
     manifest.run += 1
@@ -540,13 +640,13 @@ def measure_corpus(store: Store) -> tuple[int, StoredFile | None, StoredFile | N
         if before is None:
             raise
         _measure(store, None, now)  # the former values can't be read
+    manifest.across_signals = versions_on_ask()
     remove_stale_summaries(store)
-    return manifest.run, manifest.across, manifest.neighbours
 
 
 def _measure(store: Store, before: dict[str, Neighbours] | None, now: dict[str, int]) -> None:
     manifest = store.manifest
-    held = _summaries(store, keep=True)
+    held = read_summaries(store, keep=True)
     made = find_neighbours(store, held, before or {})
 
     def tables() -> Iterator[Any]:
@@ -559,11 +659,14 @@ def _measure(store: Store, before: dict[str, Neighbours] | None, now: dict[str, 
         there = {entry.context for summary in held.values() for entry in summary.sessions}
         contexts = [context for context in CONTEXTS if context in (there or {"product"})]
         values = [
-            value for context in contexts for value in _context_values(store, context, held, made, history_values)
+            value
+            for context in contexts
+            for value in _context_values(store, context, held, made.places, history_values)
         ]
         yield signal_table([signal_rows(None, values)])
 
-    manifest.across = shards.write_corpus_values(store.folder, manifest.run, tables())
+    file = f"signals.{manifest.run}.parquet"
+    manifest.across = shards.write_corpus_values(store.folder, file, tables())
     manifest.neighbours = write_neighbours(store, manifest.run, made, now)
 
 
@@ -585,11 +688,9 @@ def _collecting(tables: Iterator[Any], history_values: dict[str, dict[str, Any]]
 def session_history(store: Store, session_id: str) -> tuple[History, dict[str, Any]]:
     """Return the neighbours of one session, and its values of signals across sessions."""
     now, entry = corpus_versions(), store.manifest.sessions[session_id]
-    is_done = bool(store.manifest.history_of) and store.manifest.history_of == store.fingerprint(now)
-    kept = read_neighbours(store, now) if is_done else None
+    kept = read_neighbours(store, now) if store.manifest.across_signals else None
     if kept is None:
-        held = _summaries(store)
-        kept = {s.session_id: s for s in find_neighbours(store, held, {}).now}
+        kept = {s.session_id: s for s in find_neighbours(store, read_summaries(store), {}).now}
     history = kept[session_id].history()
     ((header, values),) = _sessions_to_measure(store, entry.shard, {session_id})
     return history, {r.signal.name: r.value for r in measure(SessionView(header), values, history)}
@@ -607,13 +708,12 @@ class CorpusValue(Struct):
 
 def corpus_value(store: Store, signal: Signal, context: Context, most: int) -> CorpusValue:
     """Return a signal over all sessions of a context, with the inputs of `most` sessions."""
-    held = _summaries(store)
-    made = find_neighbours(store, held, {}, only_places=True)
+    held, lies = read_summaries(store), places_of(read_sites(store))
     history_values = _empty_histories([context])
     if history_values and store.manifest.across is not None:
         for _ in _collecting(shards.read_corpus_values(store.folder, store.manifest.across), history_values):
             pass
-    (result,) = (r for r in _context_values(store, context, held, made, history_values) if r.signal.path == signal.path)
+    (result,) = (r for r in _context_values(store, context, held, lies, history_values) if r.signal.path == signal.path)
     there = {
         e.session_id: (name, e) for name, summary in held.items() for e in summary.sessions if e.context == context
     }
@@ -621,11 +721,11 @@ def corpus_value(store: Store, signal: Signal, context: Context, most: int) -> C
     values: dict[str, dict[str, Any]] = {session_id: {} for session_id in first}
     for name in {name for name, _ in first.values()}:
         only = {session_id for session_id, (of, _) in first.items() if of == name}
-        values |= signal_values(store.folder, name, [n for n in signal.needs if n not in history_values], only)
+        values |= signal_values(store.signal_files(name), [n for n in signal.needs if n not in history_values], only)
     for session_id, (_, entry) in first.items():
         values[session_id] |= {n: of[session_id] for n, of in history_values.items() if session_id in of}
         if isinstance(sets := values[session_id].get(SETS), dict):
-            values[session_id][SETS] = {**sets, "place": made.places[context][site_id(entry.repo, entry.cwd)]}
+            values[session_id][SETS] = {**sets, "place": lies[context][site_id(entry.repo, entry.cwd)]}
     inputs = {session_id: {n: values[session_id].get(n) for n in signal.needs} for session_id in first}
     return CorpusValue(result.value, result.detail or {}, len(there), inputs)
 
@@ -637,7 +737,8 @@ def _history_tables(store: Store, held: dict[str, ShardSummary], made: Neighbour
         only = {entry.session_id for entry in summary.sessions if entry.session_id in by_id}
         rows = []
         for header, values in _sessions_to_measure(store, name, only):
-            results = measure(SessionView(header), values, by_id[header.session_id].history())
+            history = by_id[header.session_id].history()
+            results = [r for r in measure(SessionView(header), values, history) if r.signal.path != PLACE]
             rows.append(signal_rows(header, results))
         if rows:
             yield signal_table(rows)
@@ -648,7 +749,7 @@ def _sessions_to_measure(store: Store, shard: str, only: set[str]) -> Iterator[t
     need."""
     if not only:
         return
-    values = signal_values(store.folder, shard, _history_inputs(), only)
+    values = signal_values(store.signal_files(shard), _history_inputs(), only)
     for row in sorted(
         shards.read_header(store.folder, shard, _SESSION_COLUMNS, only), key=lambda row: str(row["session_id"])
     ):
@@ -669,7 +770,7 @@ def _context_values(
     store: Store,
     context: Context,
     held: dict[str, ShardSummary],
-    made: NeighbourTable,
+    lies: dict[Context, dict[str, str]],
     history_values: dict[str, dict[str, Any]],
 ) -> list[Result]:
     # The values that go into those over all sessions: pooled, else in order of session id.
@@ -682,7 +783,7 @@ def _context_values(
             continue
         parts = [part for summary in held.values() for part in summary.sums.get(context, {}).get(s.name, ())]
         if s.name == SETS:  # a data set is a place, which only the sessions together tell
-            parts = [{**part, "place": made.places[context][part["place"]]} for part in parts]
+            parts = [{**part, "place": lies[context][part["place"]]} for part in parts]
         elif s.pool is None:
             parts = [value for _, value in sorted(parts, key=lambda pair: str(pair[0]))]
         lists[s.name] = parts

@@ -40,7 +40,7 @@ def repair(folder: Path | str | None) -> Repaired:
         # Find damage that only a comparison of all bytes shows, and have it checked from now on.
         store.check_files(thorough=True)
         if any(d.table and not d.shard for d in store.damage):
-            store.manifest.history_of = ""
+            store.manifest.shards_changed()
         store.save()
         with sidecars.changing(store.folder) as held:
             held.distrust({d.key for d in store.damage if d.key})
@@ -68,7 +68,7 @@ def repair(folder: Path | str | None) -> Repaired:
             for uri in manifest.files.where("shard", [name]):
                 del manifest.files[uri]
             del manifest.shards[name]
-            manifest.history_of = ""
+            manifest.shards_changed()
             store.save()
             if sessions:
                 shown = ", ".join(sessions[:_SHOWN]) + (" …" if len(sessions) > _SHOWN else "")
@@ -138,8 +138,10 @@ def forget(
         uris = {uri for uri, entry in manifest.files.where("group", groups).items() if entry.shard}
         local = uris & local_files(manifest)
         there = sorted(local - deleted_files(local))
+        names_them = manifest.across is not None
         store.drop(wanted, uris)
-        manifest.code = manifest.history_of = ""
+        manifest.code = ""
+        manifest.shards_changed()
         store.save()
         sidecars.forget_labels(store.folder, wanted)
         sidecars.forget_in_repositories(store.folder, wanted)
@@ -147,6 +149,10 @@ def forget(
         shard_answers.clear(store.folder)
         fulltext.sweep(store.folder)
     pipeline.measure(store.folder, wait_s=wait_s)
+    if names_them:  # as the values across sessions do that somebody asked for
+        from agentsignals.ingest.corpus_signals import versions_on_ask  # noqa: PLC0415  (as in `pipeline`)
+
+        pipeline.compute(Store(store.folder), versions_on_ask().keys())
     return Forgotten(sessions=sorted(wanted), still_there=there)
 
 

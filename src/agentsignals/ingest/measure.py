@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,12 @@ from msgspec import Struct
 
 from agentsignals.embedding import Vectors, counting_vectors, is_model, model
 from agentsignals.errors import CatalogError, EmbedderError, StoreError
-from agentsignals.ingest.corpus_signals import corpus_value, session_history
+from agentsignals.ingest.corpus_signals import CONTEXTS, corpus_value, corpus_versions, session_history
+from agentsignals.ingest.shard import count_errors, signal_versions
 from agentsignals.model import MAIN, NO_SUBAGENT, Absent, Session, Step
 from agentsignals.model.prices import CACHE_WRITES, PAID, CostLine, Kind, cost_lines, rounding_line
 from agentsignals.signals import Signal, catalog
-from agentsignals.signals.catalog import measure
+from agentsignals.signals.catalog import Result, measure
 from agentsignals.store import Store, parquet, shards
 from agentsignals.store.index import SHARDS_FOLDER
 from agentsignals.store.parquet import signal_rows
@@ -78,41 +79,98 @@ Values = Counter[tuple[object, ...]]
 def measure_shard(
     store: Store,
     name: str,
-    now: dict[str, int],
+    paths: Collection[str],
     vectors: Vectors | Absent,
     tell: Callable[[str], None] | None,
 ) -> tuple[int, Counter[str]]:
-    """Compute the values of a shard's sessions and replace the shard by a copy with them. Return the number of
-    sessions, and the number of changed values by signal."""
+    """Compute the values of these signals for a shard's sessions and replace the shard by a copy with them alone.
+    Return the number of sessions, and the number of changed values by signal."""
     rows, attempts = [], []
     count = 0
-    for session in shards.read_sessions(store.folder, name, gone=store.manifest.shards[name].gone):
-        view = SessionView(session)
-        embed_session(vectors, view)
-        results = measure(view, {"vectors": vectors})
-        rows.append(signal_rows(session, results))
-        attempts += shards.attempt_rows(session, results)
+    entry = store.manifest.shards[name]
+    entry.internal_errors = {}
+    wanted = _with_paths(paths)
+    for session, results in _measured(store, name, wanted, vectors):
+        made = [result for result in results if result.signal.path in paths]
+        rows.append(signal_rows(session, made))
+        attempts += shards.attempt_rows(session, made)
+        count_errors(entry, made)
         count += 1
-    entry, new_name = store.manifest.shards[name], store.new_shard_name(name)
+    old, new_name = store.signal_files(name), store.new_shard_name(name)
     tables = shards.copy_with_values(store.folder, name, new_name, entry.tables, rows, attempts)
-    before, after = (
-        _values(store.folder / SHARDS_FOLDER / each / "signals.parquet", entry.gone) for each in (name, new_name)
-    )
+    before = _values(old, entry.gone)
     if before is None and tell is not None:
-        tell(
-            f"{SHARDS_FOLDER}/{name}/signals.parquet is damaged: its values are computed anew, and compared with none."
-        )
+        damaged = ", ".join(f"{SHARDS_FOLDER}/{name}/{path.name}" for path in old if _values([path]) is None)
+        tell(f"{damaged} is damaged: its values are computed anew, and compared with none.")
     store.replace_shard(name, new_name, tables)
-    entry.signals = dict(now)
-    store.manifest.history_of = ""
+    entry.signals = _versions(paths)
+    store.manifest.shards_changed()
     store.commit()
-    return count, changed_values(before, after)
+    return count, changed_values(before, _values(store.signal_files(new_name)))
 
 
-def corpus_values(store: Store) -> Values | None:
-    """Return the stored values across sessions; None where they can't be read."""
-    across = store.manifest.across
-    return _values(store.folder / across.file) if across is not None else Counter()
+def add_values(store: Store, name: str, paths: Collection[str], vectors: Vectors | Absent) -> tuple[int, Counter[str]]:
+    """Compute the values of these signals, which a shard has none of, and write them into a further file of it,
+    without writing the index. Return the number of sessions, and the number of values by signal."""
+    entry = store.manifest.shards[name]
+    rows = []
+    counted = Counter[str]()
+    wanted = _with_paths(paths)
+    held = {session.context for session in store.manifest.sessions.where("shard", [name]).values()}
+    if any(s.path in paths for c in CONTEXTS if c in held for s in catalog.plan(c, "session", wanted)):
+        for session, results in _measured(store, name, wanted, vectors):
+            made = [result for result in results if result.signal.path in paths]
+            rows.append(signal_rows(session, made))
+            counted.update(result.signal.path for result in made)
+            count_errors(entry, made)
+        shards.add_values(store.folder, name, entry.tables, rows)
+    entry.signals = {**entry.signals, **_versions(paths)}
+    return len(rows), counted
+
+
+def _with_paths(paths: Collection[str]) -> frozenset[str]:
+    """Return the names of these signals and of those that they need."""
+    return catalog.with_needs(frozenset(s.name for s in catalog.catalogue().values() if s.path in paths))
+
+
+def _versions(paths: Collection[str]) -> dict[str, int]:
+    return {path: version for path, version in signal_versions().items() if path in paths}
+
+
+def _measured(
+    store: Store, shard: str, names: frozenset[str], vectors: Vectors | Absent
+) -> Iterator[tuple[Session, list[Result]]]:
+    """Yield the sessions of a shard with the values of these signals."""
+    compares = any(_compares(catalog.catalogue()[name]) for name in names)
+    for session in shards.read_sessions(store.folder, shard, gone=store.manifest.shards[shard].gone):
+        view = SessionView(session)
+        if compares:
+            embed_session(vectors, view)
+        yield session, measure(view, {"vectors": vectors}, among=names)
+
+
+def compare_texts(paths: Iterable[str]) -> bool:
+    """Return True where one of these signals, or of those that they need, compares texts by their vectors."""
+    return any(_compares(catalog.catalogue()[name]) for name in _with_paths(frozenset(paths)))
+
+
+def comparing_signals() -> frozenset[str]:
+    """Return the signals that compare texts by their vectors."""
+    return frozenset(signal.path for signal in catalog.catalogue().values() if _compares(signal))
+
+
+def _compares(signal: Signal) -> bool:
+    return "vectors" in signal.parameters
+
+
+NO_VECTORS: Vectors | Absent = Absent("backend_disabled", "no signal that is computed compares texts")
+
+
+def corpus_values(store: Store, every: bool) -> Values | None:
+    """Return the stored places of sessions, with `every` all values across sessions, also those of former shards; None
+    where they can't be read."""
+    files = (store.manifest.places, store.manifest.across if every else None)
+    return _values([store.folder / file.file for file in files if file is not None])
 
 
 def changed_values(before: Values | None, after: Values | None) -> Counter[str]:
@@ -126,12 +184,15 @@ def changed_values(before: Values | None, after: Values | None) -> Counter[str]:
     return came | went
 
 
-def _values(path: Path, gone: Collection[str] = ()) -> Values | None:
+def _values(paths: Iterable[Path], gone: Collection[str] = ()) -> Values | None:
+    counted: Values = Counter()
     try:
-        columns = parquet.without_values(parquet.read(path, _COLUMNS), "session_id", gone).to_pydict()
+        for path in paths:
+            columns = parquet.without_values(parquet.read(path, _COLUMNS), "session_id", gone).to_pydict()
+            counted.update(zip(*(columns[name] for name in _COLUMNS), strict=True))
     except StoreError:  # damaged or gone: what is computed in its place can't be compared
         return None
-    return Counter(zip(*(columns[name] for name in _COLUMNS), strict=True))
+    return counted
 
 
 # Explanations
@@ -178,6 +239,8 @@ def explain_session(store: Store, session: Session, path: str) -> Explanation:
             f"{path} is of {signal.context} sessions; {session.session_id} is one of {session.context}.",
             "`agentsignals inventory` says of which each signal is.",
         )
+    if signal.scope != "session":
+        store.require(corpus_versions())
     if signal.scope == "corpus":
         # Explain a value over all sessions of the session's context by each session's inputs.
         whole = corpus_value(store, signal, session.context, MOST_ROWS)
@@ -190,9 +253,8 @@ def explain_session(store: Store, session: Session, path: str) -> Explanation:
         why.totals["input"], why.items = whole.sessions * len(signal.needs), why.items[:MOST_ROWS]
         return _explanation(store, session, signal, whole.value, whole.detail, why, [])
     view = SessionView(session)
-    among = required_signals(signal)
-    compares = any("vectors" in catalog.catalogue()[name].parameters for name in {signal.name, *among})
-    inputs = {"vectors": _vectors(store, view)} if compares else {}
+    among = catalog.with_needs(frozenset(signal.needs))
+    inputs = {"vectors": _vectors(store, view)} if compare_texts([path]) else {}
     values, history = catalog.values(view, inputs, among), None
     if signal.scope == "history":
         history, across = session_history(store, session.session_id)
@@ -202,11 +264,6 @@ def explain_session(store: Store, session: Session, path: str) -> Explanation:
         collected.denominator(session.turns, "searched:")
     is_usd = signal.unit == "USD"
     return _explanation(store, session, signal, value, detail, collected, _bill(session, collected, value, is_usd))
-
-
-def required_signals(signal: Signal) -> set[str]:
-    """Return the names of the signals that a signal needs, directly or not."""
-    return {*signal.needs}.union(*(required_signals(catalog.catalogue()[name]) for name in signal.needs))
 
 
 def _explanation(  # noqa: PLR0913  (what an explanation is made of)

@@ -9,7 +9,7 @@ import os
 import stat
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
 
-from agentsignals.errors import FormatError, SourceError
+from agentsignals.errors import FormatError, SourceError, StoreError
 from agentsignals.formats import Input, format_named, homes, identify, unread_homes
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import plan as planning
@@ -29,7 +29,7 @@ from agentsignals.model.registry import has_foreign_units
 from agentsignals.sources import RawFile, Unreadable, read, storable_text
 from agentsignals.sources.contents import nonblocking
 from agentsignals.sources.local import deleted_files, existing_paths, found_homes
-from agentsignals.store import Store, disk, resolve_folder, sidecars
+from agentsignals.store import PLACE, Store, disk, resolve_folder, sidecars
 from agentsignals.store.index import (
     ArtifactEntry,
     FileKind,
@@ -292,6 +292,14 @@ def analyze_into(
     if store.damage or (store.manifest.shards and not _is_measured(store)):
         measure(store_folder, options.get("progress", silent), tell=tell, wait_s=options.get("wait_s", disk.WAIT_S))
         store = Store(store_folder)
+    if (embedder := options.get("embedder")) is not None:
+        from agentsignals.embedding import is_model  # noqa: PLC0415  (only who names one pays for it)
+
+        if is_model(embedder):  # whoever names a model asks for what it tells
+            from agentsignals.ingest.measure import comparing_signals  # noqa: PLC0415
+
+            compute(store, comparing_signals(), progress=options.get("progress", silent), tell=tell)
+            store = Store(store_folder)
     return summary, store
 
 
@@ -300,92 +308,172 @@ def analyze(specs: Iterable[str] | str = (), store_folder: Path | str | None = N
     return analyze_into(specs, store_folder, **options)[0]
 
 
-def measure(
+def measure(  # noqa: PLR0913  (the options of the verb)
     store_folder: Path | str | None = None,
     progress: Progress = silent,
     *,
     embedder: str | None = None,
+    every: bool = False,
     tell: Callable[[str], None] | None = None,
     wait_s: float = disk.WAIT_S,
 ) -> dict[str, int]:
-    """Compute values whose signal is new or has a newer version, and those that depend on labels made since. Return the
-    numbers of changed `values`, of `signals` they belong to (or with another version), and of `sessions` measured.
+    """Compute values anew whose signal has a newer version, and those that depend on labels made since. Return the
+    numbers of changed or new `values`, of `signals` they belong to (or with another version), and of `sessions`
+    measured.
 
-    `embedder`: the store's embedder from now on; another one computes all values anew. `tell` is told where texts go
-    when a server embeds them. `wait_s` as in `ingest_into`.
+    `embedder`: the store's embedder from now on; another one computes all values anew. `every`: also compute the values
+    that nobody asked for. `tell` is told where texts go when a server embeds them. `wait_s` as in `ingest_into`.
     """
     nothing = {"signals": 0, "sessions": 0, "values": 0}
     store = Store(store_folder)
-    if embedder in (None, store.manifest.embedder) and not store.damage and _is_measured(store):
+
+    def is_done(store: Store) -> bool:
+        return not store.damage and _is_measured(store) and not (every and store.not_computed())
+
+    if embedder in (None, store.manifest.embedder) and is_done(store):
         return nothing
     folder = store.folder
     del store
     with disk.locked(folder, wait_s=wait_s, waiting=_waiting(progress)):
-        store = Store(store_folder, write=True)
+        store = Store(folder, write=True)
         _choose(store, embedder)
-        return nothing if not store.damage and _is_measured(store) else _measure(store, progress, tell)
+        return nothing if is_done(store) else _measure(store, progress, tell, None if every else frozenset())
+
+
+def compute(
+    store: Store,
+    paths: Collection[str],
+    shard: str | None = None,
+    progress: Progress = silent,
+    tell: Callable[[str], None] | None = None,
+) -> None:
+    """Compute the values of these signals where they are not computed, and keep them: those of one session for all
+    shards or this one, those across sessions for all. Shards whose values are stale are measured anew."""
+    with disk.locked(store.folder, waiting=_waiting(progress)):
+        present = Store(store.folder, write=True)
+        if present.not_computed(paths, shard):
+            _measure(present, progress, tell, frozenset(paths), shard)
 
 
 def _is_measured(store: Store) -> bool:
-    """True where all values are of this code and of the current labels and embedder."""
+    """True where all computed values are of this code and of the current labels and embedder."""
     spec, labelled = store.manifest.embedder, sidecars.labels_fingerprint(store.folder)
     same_inputs = all(s.embedder == spec and s.labels == labelled for s in store.manifest.shards.values())
     return store.manifest.code == code_stamp() and bool(store.manifest.history_of) and same_inputs
 
 
-def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | None) -> dict[str, int]:
+def _measure(
+    store: Store,
+    progress: Progress,
+    tell: Callable[[str], None] | None,
+    asked: frozenset[str] | None = frozenset(),
+    shard: str | None = None,
+) -> dict[str, int]:
+    """Compute values of signals that somebody asks for (paths; None: of all) where they are not computed. Shards with
+    stale values are measured anew: those that lack a value asked for; without a question, all."""
     from agentsignals.ingest import corpus_signals  # noqa: PLC0415  (nothing of this is needed when all is known)
     from agentsignals.ingest import measure as measuring  # noqa: PLC0415
-    from agentsignals.ingest.shard import signal_versions  # noqa: PLC0415  (loads every signal)
+    from agentsignals.ingest.shard import first_versions, signal_versions  # noqa: PLC0415  (loads every signal)
+    from agentsignals.store.shards import MOST_FILES  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
-    spec, labelled = store.manifest.embedder, sidecars.labels_fingerprint(store.folder)
-    now, shards = signal_versions(), store.manifest.shards
-    measurable = set(shards) - _to_read_again(store)
+    manifest, held = store.manifest, store.manifest.shards
+    spec, labelled = manifest.embedder, sidecars.labels_fingerprint(store.folder)
+    now, across_now = signal_versions(), corpus_signals.corpus_versions()
+    is_asked = bool(asked)
+    # Values across sessions that somebody asked for are renewed with those of the sessions they rest on.
+    asks_across = asked is None or not asked.isdisjoint(across_now) or (not is_asked and bool(manifest.across_signals))
+    wanted = now.keys() & (now if asked is None else asked)
+    if asks_across:  # which rest on the sessions of all shards
+        wanted, shard = wanted | corpus_signals.corpus_inputs(), None
+    measurable = set(held) - _to_read_again(store)
     without_values = {d.shard for d in store.damage if d.table == "signals"}
     stale = measurable & (_stale(store) | without_values)
+    lacking = {name: wanted - held[name].signals.keys() for name in measurable if shard in (None, name)}
+    due = {name for name in measurable if lacking.get(name) or (name in stale and not is_asked)}
     renewed: set[str] = set()
     others: Counter[str] = Counter()
     sessions = 0
-    if (
-        stale
-        or "" in without_values
-        or store.manifest.history_of != store.fingerprint(corpus_signals.corpus_versions())
-    ):
+    vectors = measuring.NO_VECTORS
+    if measuring.compare_texts(path for name in due for path in {*lacking.get(name, ()), *held[name].signals}):
         vectors = measuring.store_vectors(store, spec, tell)
         fitted = measuring.calibrate(store, vectors)
-        if fitted is not vectors:
-            stale = measurable  # no value of the old scale may stay beside those of the new
-            for shard in shards.values():
-                shard.embedder = ""
+        if fitted is not vectors:  # no value of the old scale may stay beside those of the new
+            vectors = fitted
+            rescaled = {name for name in measurable if measuring.compare_texts(held[name].signals)}
+            stale, due = stale | rescaled, due | rescaled
+            for name in rescaled:
+                held[name].embedder = ""
             store.save()
-        for done, name in enumerate(sorted(stale)):
-            progress("measuring", done, len(stale))
-            versions = shards[name].signals
-            renewed |= {p for p in {*now, *versions} if now.get(p) != versions.get(p)}
-            shards[name].embedder, shards[name].labels = spec, labelled
-            count, differing = measuring.measure_shard(store, name, now, fitted, tell)
+    try:
+        for done, name in enumerate(sorted(due)):
+            progress("computing signals" if is_asked else "measuring", done, len(due))
+            entry, paths = held[name], lacking.get(name, set())
+            former = entry.embedder, entry.labels, entry.signals
+            try:
+                if name in stale:
+                    paths = paths | (now.keys() & entry.signals.keys()) | first_versions().keys()
+                    entry.embedder, entry.labels = spec, labelled
+                    count, differing = measuring.measure_shard(store, name, paths, vectors, tell)
+                else:
+                    if len(store.signal_files(name)) >= MOST_FILES:
+                        paths = now.keys() - entry.signals.keys()
+                    count, differing = measuring.add_values(store, name, paths, vectors)
+            except StoreError:  # what only reading shows to be damaged costs a question its shard alone
+                if not is_asked or not store.check_files(thorough=True):
+                    raise
+                entry.embedder, entry.labels, _ = former
+                continue
+            if name in stale:
+                renewed |= {path for path in {*paths, *former[2]} if now.get(path) != former[2].get(path)}
             sessions += count
             others += differing
-        if stale:
-            store.check_files()
-            store.sweep()
-        store.manifest.history_of = ""
+    finally:
+        if due:
+            store.save()
+    if due & stale:
+        store.check_files()
+        store.sweep()
+    before = None if is_asked else measuring.corpus_values(store, asks_across)
+    if manifest.across_signals.keys() and manifest.across_signals != corpus_signals.versions_on_ask():
+        manifest.across_signals = {}
+    if "" in without_values:
+        manifest.shards_changed()
+    if manifest.history_of != _state_of_places(store):
+        manifest.history_of = ""
         progress("values across sessions", 0, None)
-        values = measuring.corpus_values(store)
-        _finish(store, {}, is_much=True)
-        others += measuring.changed_values(values, measuring.corpus_values(store))
-    if _is_of_this_code(store) and store.manifest.code != code_stamp():
-        store.manifest.code = code_stamp()
+        _finish(store, {}, is_much=not is_asked)
+    if asks_across and not manifest.across_signals:
+        progress("values across sessions", 0, None)
+        corpus_signals.measure_corpus(store)
+        store.commit()
+    others += measuring.changed_values(before, None if is_asked else measuring.corpus_values(store, asks_across))
+    if _is_of_this_code(store) and manifest.code != code_stamp() and not _stale(store):
+        manifest.code = code_stamp()
         store.save()
     return {"signals": len(renewed | set(others)), "sessions": sessions, "values": others.total()}
 
 
-def _stale(store: Store) -> set[str]:
-    """Shards whose values are of other signals, labels or another embedder than the current ones."""
-    from agentsignals.ingest.shard import signal_versions  # noqa: PLC0415  (loads every signal)
+def _state_of_places(store: Store) -> str:
+    """Return a hash of what the places of sessions follow from."""
+    from agentsignals.ingest.shard import first_versions  # noqa: PLC0415  (loads every signal)
+    from agentsignals.signals.catalog import by_path  # noqa: PLC0415
 
-    due = (signal_versions(), store.manifest.embedder, sidecars.labels_fingerprint(store.folder))
-    return {n for n, s in store.manifest.shards.items() if (s.signals, s.embedder, s.labels) != due}
+    return store.fingerprint({PLACE: by_path(PLACE).version}, first_versions())
+
+
+def _stale(store: Store) -> set[str]:
+    """Shards whose values are of former signals, of other labels or of another embedder than the current ones."""
+    from agentsignals.ingest.shard import first_versions, signal_versions  # noqa: PLC0415  (loads every signal)
+
+    now, first = signal_versions(), first_versions().keys()
+    due = (store.manifest.embedder, sidecars.labels_fingerprint(store.folder))
+    return {
+        name
+        for name, shard in store.manifest.shards.items()
+        if (shard.embedder, shard.labels) != due
+        or not shard.signals.items() <= now.items()
+        or not first <= shard.signals.keys()
+    }
 
 
 def _waiting(progress: Progress) -> Callable[[], None]:
@@ -412,7 +500,6 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
     if not plan.shards:
         return 0, 0
     with _without_threads():
-        from agentsignals.embedding import NONE, is_model  # noqa: PLC0415
         from agentsignals.ingest.engine import ENGINES, heard  # noqa: PLC0415  (not needed when nothing changed)
         from agentsignals.ingest.shard import (  # noqa: PLC0415
             ShardTask,
@@ -424,8 +511,6 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
         )
         from agentsignals.store.shards import compact  # noqa: PLC0415
 
-    chosen = store.manifest.embedder
-    by = NONE if is_model(chosen) else chosen  # a model is loaded once, later
     store.manifest.run += 1
     run = store.manifest.run
     total = sum(f.bytes for groups in plan.shards for f in groups)
@@ -439,7 +524,7 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
                 root=str(store.folder),
                 name=shard_name(groups, run),
                 groups=groups,
-                embedder=by,
+                embedder=store.manifest.embedder,
                 exclude=way.exclude,
                 run=run,
                 shard_bytes=way.shard_bytes,
@@ -497,7 +582,7 @@ def _without_threads() -> Iterator[None]:
 
 
 def _finish(store: Store, other_files: dict[str, ArtifactEntry], is_much: bool) -> None:
-    """Compute the values across sessions when any session changed, and write the index. `is_much`: more than one shard
+    """Compute where sessions lie when any session changed, and write the index. `is_much`: more than one shard
     changed."""
     manifest = store.manifest
     known = manifest.files.known(other_files)
@@ -513,9 +598,9 @@ def _finish(store: Store, other_files: dict[str, ArtifactEntry], is_much: bool) 
         from agentsignals.ingest.engine.local import in_background  # noqa: PLC0415
         from agentsignals.store.parquet import release_memory  # noqa: PLC0415
 
-        measured = partial(corpus_signals.measure_corpus, store)
-        manifest.run, manifest.across, manifest.neighbours = in_background(measured)() if is_much else measured()
-        store.manifest.history_of = store.fingerprint(corpus_signals.corpus_versions())
+        measured = partial(corpus_signals.measure_places, store)
+        manifest.run, manifest.places = in_background(measured)() if is_much else measured()
+        manifest.history_of = _state_of_places(store)
         is_told = store.manifest.code == code_stamp()  # by the run before: what this one read is of this code, too
         if not is_told and not store.damage and _is_of_this_code(store) and not _stale(store):
             store.manifest.code = code_stamp()  # nothing is left to measure: the index is not opened again for it

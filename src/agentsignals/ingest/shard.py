@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentsignals.embedding import DEFAULT, counting_vectors
+from agentsignals.embedding import DEFAULT
 from agentsignals.errors import AgentSignalsError
 from agentsignals.formats import Input, by_name, skip, unknown_fields
 from agentsignals.formats.documents import saw_again
 from agentsignals.ingest.attempts import attach_attempts, without_copies
-from agentsignals.ingest.corpus_signals import shard_summary
+from agentsignals.ingest.corpus_signals import shard_sites
 from agentsignals.ingest.engine import is_heard, tell
 from agentsignals.ingest.identity import (
     OF_ANOTHER_NOTE,
@@ -44,7 +44,7 @@ from agentsignals.ingest.plan import (
 )
 from agentsignals.model import MAIN, Absent, Artifact, Checkpoint, Label, Session, prices
 from agentsignals.model import lazy as mapped
-from agentsignals.signals.catalog import INTERNAL_ERROR, catalogue, measure
+from agentsignals.signals.catalog import FIRST, INTERNAL_ERROR, Result, catalogue, measure
 from agentsignals.sources import Unreadable, error_text, expect, read, storable_text
 from agentsignals.store import artifact_id, parquet, shards, sidecars, tables
 from agentsignals.store.index import FIGURES, ArtifactEntry, SessionEntry, ShardEntry
@@ -88,7 +88,6 @@ class SessionMeasurer(Struct):
     """Prices and measures sessions, and records why files and sessions were set aside."""
 
     entry: ShardEntry
-    embedder: str
     labels: dict[str, list[Label]]
     """Labels made here, by session."""
     artifacts: dict[str, list[Artifact]] = field(default_factory=dict)
@@ -152,7 +151,7 @@ class SessionMeasurer(Struct):
             view = SessionView(session)
             if is_heard():
                 self._tell(view, self._artifact(group, session))
-            results = measure(view, {"vectors": counting_vectors(self.embedder)})
+            results = measure(view, among=FIRST)
             view.forget()
             session.labels = from_trace  # those made here have their own file
             signals, attempts = signal_rows(session, results), shards.attempt_rows(session, results)
@@ -162,9 +161,7 @@ class SessionMeasurer(Struct):
         except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other sessions are measured)
             self.failed(group, session, f"measuring: {error_text(problem)}")
             return None
-        for result in [r for r in results if type(r.value) is Absent and r.value.detail.startswith(INTERNAL_ERROR)]:
-            what = storable_text(f"{result.signal.path}: {result.value.detail}")[:300]
-            self.entry.internal_errors[what] = self.entry.internal_errors.get(what, 0) + 1
+        count_errors(self.entry, results)
         return rows
 
     def _tell(self, view: SessionView, artifact: Artifact) -> None:
@@ -193,6 +190,13 @@ class SessionMeasurer(Struct):
     def _artifact(self, group: str, session: Session) -> Artifact:
         held = self.artifacts[group]
         return next((a for a in held if a.artifact_id == session.artifact_id), held[0])
+
+
+def count_errors(entry: ShardEntry, results: list[Result]) -> None:
+    """Count the signals that raised an exception, by what it was."""
+    for result in [r for r in results if type(r.value) is Absent and r.value.detail.startswith(INTERNAL_ERROR)]:
+        what = storable_text(f"{result.signal.path}: {result.value.detail}")[:300]
+        entry.internal_errors[what] = entry.internal_errors.get(what, 0) + 1
 
 
 T = TypeVar("T")
@@ -278,7 +282,7 @@ class ShardTask(Struct, frozen=True, kw_only=True):
     name: str
     groups: list[FileGroup]
     embedder: str = DEFAULT
-    """Embedder while reading; one with a model has its turn afterwards, in `measure`."""
+    """The store's embedder. No signal that is computed here compares texts."""
     exclude: frozenset[str] = frozenset()
     """Sessions to leave out."""
     run: int = 0
@@ -354,8 +358,8 @@ def read_shard(task: ShardTask) -> ShardReport:
 
 def _read_shard(task: ShardTask) -> ShardReport:
     root = Path(task.root)
-    entry = ShardEntry(signals=signal_versions(), embedder=task.embedder, labels=sidecars.labels_fingerprint(root))
-    measurer = SessionMeasurer(entry, task.embedder, sidecars.read_labels(root), so_far=SoFar(shard=task.name))
+    entry = ShardEntry(signals=first_versions(), embedder=task.embedder, labels=sidecars.labels_fingerprint(root))
+    measurer = SessionMeasurer(entry, sidecars.read_labels(root), so_far=SoFar(shard=task.name))
     with shards.Draft(root, task.name) as draft:
         made = ShardWriter(
             task=task,
@@ -369,7 +373,8 @@ def _read_shard(task: ShardTask) -> ShardReport:
                 made.take(group.name, content)
         report = made.finish()
     report.entry.tables = draft.parts
-    shard_summary(root, task.name, keep=True)  # here, where what it takes goes with the worker
+    values = root / shards.FOLDER / task.name / "signals.parquet"
+    shard_sites(root, task.name, [values], keep=True)  # here, where what it takes goes with the worker
     return report
 
 
@@ -491,6 +496,11 @@ def session_entry(shard: str, group: str, context: str, figures: dict[str, Any])
 def signal_versions() -> dict[str, int]:
     """Return the signals of one session and their versions."""
     return {s.path: s.version for s in catalogue().values() if s.scope == "session"}
+
+
+def first_versions() -> dict[str, int]:
+    """Return those of them that are computed when a session is read."""
+    return {s.path: s.version for name in sorted(FIRST) if (s := catalogue()[name]).scope == "session"}
 
 
 def _read_whole_group(group: FileGroup, deaths: int = 0) -> GroupContent:

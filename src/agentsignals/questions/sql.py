@@ -89,7 +89,7 @@ def values(*paths: str, detail: tuple[str, ...] = RATIO, more: str = "") -> str:
 
 ABSENT = (
     f"SELECT signal, absent, count(*) AS n FROM {NAMED} JOIN sessions USING (session_id) WHERE absent IS NOT NULL"
-    " GROUP BY ALL ORDER BY n DESC, min(session_id)"
+    " GROUP BY ALL ORDER BY n DESC, min(session_id), signal, absent"
 )
 """Why sessions have no value of a signal: a row a signal and reason, most frequent ones first."""
 

@@ -31,6 +31,23 @@ SIGNALS = Registry[ModuleType](
 """Modules that declare signals when they are imported."""
 
 
+FIRST = frozenset(
+    {
+        # of attempts: the table `attempts`, and comparisons of them
+        "attempt1_tool_cap", "fail_to_fail_count", "fail_to_pass_count", "outcome", "pass_to_fail_count",
+        "pass_to_pass_count", "patch_applies", "patch_outcome_label", "retry_tool_cap", "timed_out", "wall_time_s",
+        "agent_type", "attempt_index", "concurrency", "dataset", "model_id", "reward", "timeout_s",
+        # findings
+        "cost_usd", "failure_class", "input_tokens_total", "output_tokens_total", "pass_audit", "pushback_type",
+        "tool_call_count", "turn_count", "waiting_time_s", "work_time_s",
+        # where sessions lie
+        "place", "repository_marks", "touched_files",
+    }
+)  # fmt: skip
+"""Signals (by function) that are computed when sessions are read: the findings, the table `attempts` and the places of
+sessions rest on them. Others are computed when somebody asks for them (docs/decisions/020)."""
+
+
 class Result(Struct, gc=False):
     """One computed value: of the session, or of one of its turns."""
 
@@ -98,23 +115,47 @@ def by_path(path: str) -> Signal:
 
 
 @cache
-def plan(context: Context, scope: Scope) -> tuple[Signal, ...]:
-    """Return the signals of a scope that apply in a context, in the order to compute them."""
-    return tuple(s for s in catalogue().values() if s.scope == scope and s.applies_to(context))
+def plan(context: Context, scope: Scope, among: frozenset[str] | None = None) -> tuple[Signal, ...]:
+    """Return the signals of a scope that apply in a context, in the order to compute them; of `among` these names."""
+    return tuple(
+        s
+        for s in catalogue().values()
+        if s.scope == scope and s.applies_to(context) and (among is None or s.name in among)
+    )
 
 
-def measure(view: SessionView, inputs: dict[str, Any] | None = None, history: Any = None) -> list[Result]:
+@cache
+def with_needs(names: frozenset[str]) -> frozenset[str]:
+    """Return these signals and all that they need, directly or not."""
+    signals, found, waiting = catalogue(), set(names), list(names)
+    while waiting:
+        for need in signals[waiting.pop()].needs:
+            if need not in found:
+                found.add(need)
+                waiting.append(need)
+    return frozenset(found)
+
+
+def measure(
+    view: SessionView,
+    inputs: dict[str, Any] | None = None,
+    history: Any = None,
+    among: frozenset[str] | None = None,
+) -> list[Result]:
     """Compute all signals of one session; with `history`, those that need the other sessions, from the other signals'
-    values in `inputs`. `inputs["vectors"]` compares texts; without it the embedder that counts words does."""
-    signals = plan(view.session.context, "history" if history is not None else "session")
+    values in `inputs`. `inputs["vectors"]` compares texts; without it the embedder that counts words does. `among`: the
+    names of the only signals to compute, which include whatever they need."""
+    signals = plan(view.session.context, "history" if history is not None else "session", among)
     return _measured(view, dict(inputs or {}), history, signals)
 
 
-def values(view: SessionView, inputs: dict[str, Any] | None = None, among: set[str] | None = None) -> dict[str, Any]:
+def values(
+    view: SessionView, inputs: dict[str, Any] | None = None, among: frozenset[str] | None = None
+) -> dict[str, Any]:
     """Return the values of a session's signals keyed by function name, as lists over turns where turn-level. `among`:
     the names of the only signals to compute, which include whatever they need."""
-    results, signals = dict(inputs or {}), plan(view.session.context, "session")
-    _measured(view, results, None, signals if among is None else [s for s in signals if s.name in among])
+    results = dict(inputs or {})
+    _measured(view, results, None, plan(view.session.context, "session", among))
     return results
 
 

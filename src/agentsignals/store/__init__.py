@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from agentsignals import private_files
-from agentsignals.errors import StoreError, UnknownSession
+from agentsignals import on_demand, private_files
+from agentsignals.errors import NotComputed, StoreError, UnknownSession
 from agentsignals.store import disk, index, sidecars
 from agentsignals.store.disk import StoredFile
 from agentsignals.store.index import (
@@ -31,12 +31,16 @@ from agentsignals.store.index import (
 from agentsignals.store.sidecars import Damage, SidecarList
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     import duckdb
     import polars as pl
 
     from agentsignals.model import Session
 
 
+PLACE = "user.place"
+"""The one signal across sessions that is computed with every run: findings tell sessions by their places."""
 ENVIRONMENT = "AGENTSIGNALS_STORE"
 
 
@@ -98,16 +102,22 @@ def find_damage(root: Path, manifest: Manifest, thorough: bool = False) -> list[
             if thorough:  # what only its bytes show is looked at by them from now on
                 shard.tables[table].stamp = 0
             rows = f"{shard.tables[table].rows:,} rows of {table}, of {n:,} sessions, are missing"
-            broken.append(
-                Damage(place=f"{SHARDS_FOLDER}/{name}/{table}.parquet", what=what, lacks=rows, shard=name, table=table)
-            )
+            place = f"{SHARDS_FOLDER}/{name}/{table}.parquet"
+            broken.append(Damage(place=place, what=what, lacks=rows, shard=name, table=table.partition(".")[0]))
     if thorough and not manifest.is_sound():
         broken.append(Damage(place=index.INDEX_FILE, what="is garbled", lacks="what it knows of files may be wrong"))
-    across = manifest.across
-    if across is not None and (what := disk.what_is_wrong(f"{root}/{across.file}", across, thorough)):
-        across.stamp = 0 if thorough else across.stamp
-        broken.append(Damage(place=across.file, what=what, lacks="values across sessions are missing", table="signals"))
+    for across in files_across(manifest):
+        if what := disk.what_is_wrong(f"{root}/{across.file}", across, thorough):
+            across.stamp = 0 if thorough else across.stamp
+            lacks = "values across sessions are missing"
+            broken.append(Damage(place=across.file, what=what, lacks=lacks, table="signals"))
     return [*broken, *SidecarList(root).damage(thorough=thorough)]
+
+
+def files_across(manifest: Manifest) -> list[StoredFile]:
+    """Return the files of values across sessions, without those that are of former shards."""
+    other = manifest.across if manifest.across_signals else None
+    return [file for file in (manifest.places, other) if file is not None]
 
 
 def describe_damage(damages: list[Damage], manifest: Manifest) -> list[str]:
@@ -220,14 +230,55 @@ class Store:
     def files(self, table: str) -> list[Path]:
         """Return the undamaged files of a table of sessions."""
         manifest = self.manifest
-        paths = [
-            self.folder / SHARDS_FOLDER / name / f"{table}.parquet"
-            for name in self.readable_shards(table)
-            if table in manifest.shards[name].tables
-        ]
-        if manifest.across is not None and table == "signals":
-            paths += self.without_damaged([self.folder / manifest.across.file])
+        shards = self.readable_shards(table)
+        if table == "signals":
+            paths = [path for name in shards for path in self.signal_files(name)]
+            paths += self.without_damaged([self.folder / across.file for across in files_across(manifest)])
+        else:
+            folder = self.folder / SHARDS_FOLDER
+            paths = [folder / name / f"{table}.parquet" for name in shards if table in manifest.shards[name].tables]
         return paths + (self.without_damaged(sidecars.label_files(self.folder)) if table == "labels" else [])
+
+    def signal_files(self, shard: str) -> list[Path]:
+        """Return the files with a shard's values: those computed when it was read, then those computed later."""
+        tables = self.manifest.shards[shard].tables
+        return [
+            self.folder / SHARDS_FOLDER / shard / f"{table}.parquet"
+            for table in sorted(tables)
+            if table.partition(".")[0] == "signals"
+        ]
+
+    def not_computed(self, paths: Iterable[str] | None = None, shard: str | None = None) -> frozenset[str]:
+        """Return those of these signals (None: of all) whose values are not computed for every readable shard, or for
+        this one. Unknown names are left out."""
+        manifest = self.manifest
+        shards = [manifest.shards[name].signals for name in self.readable_shards() if shard in (None, name)]
+        across = {*manifest.across_signals, *([PLACE] if manifest.places else [])}
+
+        def lacking(paths: Iterable[str]) -> set[str]:
+            return {path for path in paths if path not in across and any(path not in held for held in shards)}
+
+        asked = None if paths is None else lacking(paths)
+        if asked is not None and not asked:
+            return frozenset()
+        from agentsignals.signals.catalog import catalogue  # noqa: PLC0415  (loads every signal)
+
+        declared = {signal.path for signal in catalogue().values()}
+        return frozenset(lacking(declared) if asked is None else asked & declared)
+
+    def require(self, paths: Iterable[str] | None = None, shard: str | None = None) -> None:
+        """Compute values of these signals (None: of all) that no run and nobody who asked computed, and keep them.
+        Values of signals across sessions are of all shards; others of this one where it is named. NotComputed where
+        nothing can compute them; StoreError where they can't be kept."""
+        missing = self.not_computed(paths, shard)
+        if not missing:
+            return
+        if on_demand.compute is None:
+            raise NotComputed(missing, shard)
+        on_demand.compute(self, missing, shard)
+        self._open()
+        if self.not_computed(missing, shard):  # for what only reading shows to be damaged
+            self.check_files(thorough=True)
 
     def without_damaged(self, paths: list[Path]) -> list[Path]:
         """Return these files without damaged ones."""
@@ -243,9 +294,9 @@ class Store:
 
     def sql(self, query: str) -> duckdb.DuckDBPyRelation:
         """Return a DuckDB relation over the store's tables, read only. Trace text is data here, never code."""
-        from agentsignals.store.query import connect, run  # noqa: PLC0415  (DuckDB is loaded when asked)
+        from agentsignals.store.query import computing, connect, run  # noqa: PLC0415  (DuckDB is loaded when asked)
 
-        return run(connect(self), query)
+        return computing(self, lambda: run(connect(self), query))
 
     def frame(self, table: str) -> pl.DataFrame:
         """Return a table or view as a Polars frame."""
@@ -414,7 +465,7 @@ class Store:
         manifest.shards[name] = entry
         manifest.sessions.update(sessions)
         manifest.files.update(files)
-        manifest.history_of = ""
+        manifest.shards_changed()
         self.commit()
 
     def replace_shard(self, name: str, new_name: str, tables: dict[str, StoredFile]) -> None:
@@ -426,7 +477,7 @@ class Store:
     def merge_shards(self, names: list[str], new_name: str, entry: ShardEntry) -> None:
         """Replace several shards by one."""
         self._put(names, new_name, entry)
-        self.manifest.history_of = ""
+        self.manifest.shards_changed()
         self.commit()
 
     def _put(self, names: list[str], new_name: str, entry: ShardEntry) -> None:
@@ -448,9 +499,10 @@ class Store:
         self.manifest.run += 1
         return f"{self.manifest.run:06d}-{of.rpartition('-')[2]}"
 
-    def fingerprint(self, across: dict[str, int]) -> str:
-        """Return a hash of all shards, of the signals in them, and of the corpus signals (path to version)."""
-        state = [f"{n}:{sorted(s.signals.items())}:{s.gone}" for n, s in sorted(self.manifest.shards.items())]
+    def fingerprint(self, across: dict[str, int], inputs: Collection[str]) -> str:
+        """Return a hash of all shards, of these signals in them, and of those across sessions (path to version)."""
+        shards, inputs = sorted(self.manifest.shards.items()), sorted(inputs)
+        state = [f"{name}:{[shard.signals.get(path) for path in inputs]}:{shard.gone}" for name, shard in shards]
         state.append(f"{sorted(across.items())}|{sorted(self._broken)}")
         return hashlib.blake2b("|".join(state).encode(), digest_size=12).hexdigest()
 
@@ -523,8 +575,13 @@ class Store:
         # Of what runs alone read the last stays; of what others read, each until its successor is an hour old: while an
         # agent works there is a new one every few seconds.
         self.manifest.purge()
-        across, standings = self.manifest.across, self.manifest.neighbours
-        for live, pattern, is_read in ((across, "signals.*parquet", True), (standings, "standings.*", False)):
+        files = self.manifest
+        kinds = (
+            (files.places, "places.*parquet", True),
+            (files.across, "signals.*parquet", True),
+            (files.neighbours, "standings.*", False),
+        )
+        for live, pattern, is_read in kinds:
             written = sorted(self.folder.glob(pattern), key=lambda p: p.stat().st_mtime_ns) if live is not None else ()
             for path, successor in pairwise(written):
                 if live is not None and path.name != live.file and (not is_read or disk.is_expired(successor)):

@@ -35,6 +35,7 @@ def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = 
     StoreError when a shard can't be read; OSError when the folder can't be written.
     """
     store.refresh()
+    store.require()
     whole = ids >= set(store.manifest.sessions)
     wanted = pa.array(sorted(ids), pa.string())
     kept = None if whole else _artifacts(store, wanted)

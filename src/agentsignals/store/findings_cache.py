@@ -34,7 +34,12 @@ _PROCESS = f"{os.getpid()} {time.time_ns()}"
 def cache_file(store: Store, context: str) -> Path:
     """Return the file of a context's findings. Where part of the store is of other code, or other packages add units,
     only this process uses it."""
-    mark = _mark(_surroundings(store), store.manifest.shards, store.manifest.across)
+    # Without the files of values that were computed on demand: findings do not rest on them.
+    tables = {
+        name: {table: file for table, file in shard.tables.items() if "." not in table}
+        for name, shard in store.manifest.shards.items()
+    }
+    mark = _mark(_surroundings(store), tables, store.manifest.places)
     return store.folder / f"findings.{mark}.{context}.json"
 
 

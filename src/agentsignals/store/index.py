@@ -32,7 +32,7 @@ from agentsignals.errors import StoreError
 from agentsignals.store import disk
 from agentsignals.store.disk import StoredFile
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Version of the tables' columns and of this index. A store of an older version is read again from its sources; one of
 a newer version is refused."""
 INDEX_FILE = "index.sqlite"
@@ -105,13 +105,14 @@ class ShardEntry(Struct, kw_only=True):
     """A live shard and the versions of the signals in it."""
 
     signals: dict[str, int] = field(default_factory=dict)
+    """Version of each signal that it has the values of. Others are computed when somebody asks for them."""
     embedder: str = ""
     """Embedder of its signals, as named on the command line; empty when not known."""
     internal_errors: dict[str, int] = field(default_factory=dict)
     labels: str = ""
     """Fingerprint of the labels made here that its values were computed with."""
     tables: dict[str, StoredFile] = field(default_factory=dict)
-    """Its files by table."""
+    """Its files by table. Values computed later are in further files of the table `signals`: `signals.2` and so on."""
     gone: list[str] = field(default_factory=list)
     """Sessions with rows in its files that other shards hold now, or none: no reader sees these rows."""
     gone_artifacts: list[str] = field(default_factory=list)
@@ -178,7 +179,9 @@ class _State(Struct, kw_only=True):
     code: str = ""
     embedder: str = "words"
     history_of: str = ""
+    places: StoredFile | None = None
     across: StoredFile | None = None
+    across_signals: dict[str, int] = {}
     neighbours: StoredFile | None = None
     run: int = 0
     mark: str = ""
@@ -397,9 +400,13 @@ class Manifest:
         self.embedder = "words"
         """Embedder of this store, as named on the command line."""
         self.history_of = ""
-        """Fingerprint of the shards that the corpus signals were computed from; empty when they are stale."""
+        """Fingerprint of the shards that the places of sessions were computed from; empty when they are stale."""
+        self.places: StoredFile | None = None
+        """File of the places of sessions."""
         self.across: StoredFile | None = None
-        """File of the values across sessions."""
+        """File of the other values across sessions, as they were when somebody last asked for them."""
+        self.across_signals: dict[str, int] = {}
+        """Versions of the signals in that file; empty when it is of former shards."""
         self.neighbours: StoredFile | None = None
         """File of the neighbours those values follow from; it can be thrown away."""
         self.run = 0
@@ -609,6 +616,10 @@ class Manifest:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
+    def shards_changed(self) -> None:
+        """Mark the values across sessions as stale."""
+        self.history_of, self.across_signals = "", {}
+
     def commit(self, whole: bool = False) -> None:
         """Write the changes in one transaction. `whole`: also of shards whose entries were changed in place. StoreError
         when the disk refuses it, or another run wrote meanwhile."""
@@ -641,7 +652,9 @@ class Manifest:
             code=self.code,
             embedder=self.embedder,
             history_of=self.history_of,
+            places=self.places,
             across=self.across,
+            across_signals=self.across_signals,
             neighbours=self.neighbours,
             run=self.run,
             mark=self.mark or f"{time.time_ns():x}-{os.getpid():x}",

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import duckdb
 import msgspec
 
-from agentsignals.errors import AgentSignalsError, QueryError
+from agentsignals.errors import AgentSignalsError, NotComputed, QueryError
 from agentsignals.store import findings_cache, sidecars, tables
 from agentsignals.store.index import SHARDS_FOLDER as SHARDS
 from agentsignals.store.index import contexts
+from agentsignals.store.needed_signals import needed_signals
 
 if TYPE_CHECKING:
     import duckdb
@@ -48,6 +49,7 @@ _WIDE = {
     "attempt_signals": ("attempt", "trial_id, attempt_index, session_id"),
 }
 """Level and keys of the views with a column a signal."""
+_OF_SIGNALS = frozenset(("signals", *_WIDE))
 NO_FINDINGS = "The findings of the store as it now is are not computed."
 FIND = "`agentsignals findings`, or agentsignals.find(store) for each context, computes and keeps them."
 NAMES = (*tables.NAMES, *tables.OF_REPOSITORIES, *_WIDE, "findings")
@@ -171,6 +173,8 @@ class Select(NamedTuple):
     sql: str
     tables: frozenset[str] | None
     """Tables it names, and its own common table expressions; None when it asks which tables exist."""
+    tree: list[Any]
+    """It as DuckDB parses it, where it may read signals."""
 
 
 _HINT = (
@@ -214,9 +218,11 @@ def parse_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
         query = f"EXPLAIN {analyze}{explained['options'] or ''} {query}"
     read = [part for part in parts if part.get("type") == "BASE_TABLE"]
     asks_for_names = any(part.get("type") == "SHOW_REF" and part.get("query") is None for part in parts)
+    names = frozenset(str(part.get("table_name", "")).lower() for part in read)
+    kept = tree if names & _OF_SIGNALS else []
     if asks_for_names or any(str(part.get("schema_name", "")).lower() not in _SCHEMAS for part in read):
-        return Select(query, None)
-    return Select(query, frozenset(str(part.get("table_name", "")).lower() for part in read))
+        return Select(query, None, kept)
+    return Select(query, names, kept)
 
 
 def _tree(connection: duckdb.DuckDBPyConnection, query: str) -> list[Any] | None:
@@ -316,6 +322,9 @@ class Connection:
         self.is_slice = False
         self._made: set[str] = set()
         self._findings: Callable[[], list[bytes] | None] = lambda: None
+        self._not_computed: Callable[[frozenset[str] | None], frozenset[str]] = lambda _: frozenset()
+        self.shard: str | None = None
+        """The one shard that it reads, where it reads one alone."""
         self._one_at_a_time = Lock()
         self.held: set[str] = set()
         self.database = duckdb.connect(":memory:", config=_LIMITS | ({"threads": threads} if threads else {}))
@@ -330,11 +339,16 @@ class Connection:
             f"SET allowed_paths={readable}; SET enable_external_access=false; SET lock_configuration=true"
         )
 
-    def again(self, findings: Callable[[], list[bytes] | None]) -> Connection:
+    def again(
+        self,
+        findings: Callable[[], list[bytes] | None],
+        not_computed: Callable[[frozenset[str] | None], frozenset[str]],
+    ) -> Connection:
         """Return another connection to the same database; interrupting or closing one leaves the other alone.
-        `findings`: returns the cached findings when a query names them."""
+        `findings`: returns the cached findings when a query names them. `not_computed`: returns those of the signals
+        (None: of all) that have no values yet."""
         other = copy(self)
-        other._findings = findings
+        other._findings, other._not_computed = findings, not_computed
         other.held = set()
         other.database = self.database.cursor()
         return other
@@ -354,7 +368,7 @@ class Connection:
 
     def over(self, shards: set[str]) -> Connection:
         """Return a connection to these shards (folders), without held tables."""
-        other = self.again(self._findings)
+        other = self.again(self._findings, self._not_computed)
         other.files = {table: [f for f in of if str(Path(f).parent) in shards] for table, of in self.files.items()}
         other.is_slice, other._made = True, set()
         return other
@@ -368,6 +382,7 @@ class Connection:
         join is then read once. Nothing is stored of a table of more than `most_rows`."""
         if table in self.held:
             return
+        self.check_computed(query)
         self.held.add(table)
         database = self.seeing(_named(query))
         counted = f"SELECT count(*) FROM {table}"  # noqa: S608  (a table of ours)
@@ -377,8 +392,24 @@ class Connection:
     def show(self, table: str, query: str) -> None:
         """Replace a table by a query of ours, for this connection alone. The query names the table `memory.main.…`."""
         if table not in self.held:
+            self.check_computed(query)
             self.held.add(table)
             self.seeing({table}).execute(f"CREATE TEMP VIEW {table} AS {query}")
+
+    def check_computed(self, query: str, values: Collection[Any] = (), tree: list[Any] | None = None) -> None:
+        """Raise NotComputed where a query reads values of signals that are not computed. `tree`: it as DuckDB parses
+        it."""
+        if "signals" not in query.lower():
+            return
+        if tree is None:
+            tree = _trees.get(query)
+            if tree is None:
+                if len(_trees) >= _MOST_SELECTS:
+                    _trees.clear()
+                tree = _trees[query] = _tree(self.database, query) or []
+        needed = needed_signals(tree, _WIDE, values)
+        if missing := self._not_computed(needed) if needed is None or needed else ():
+            raise NotComputed(frozenset(missing), self.shard)
 
     def seeing(self, names: Collection[str] | None) -> duckdb.DuckDBPyConnection:
         """Return the database after making the views of these names, None for all. Other names are ignored."""
@@ -418,6 +449,8 @@ _MOST_KEPT = 4
 _selects: dict[str, Select] = {}
 """Queries that were checked: checking one takes a fifth of the time of a small one."""
 _MOST_SELECTS = 500
+_trees: dict[str, list[Any]] = {}
+"""Queries of this program as DuckDB parses them, where they may read signals."""
 
 
 @_in_words()
@@ -451,20 +484,22 @@ def connect(store: Store, context: str | None = None, shard: str | None = None, 
     _kept[key] = opened
     for oldest in list(_kept)[:-_MOST_KEPT]:
         _kept.pop(oldest, None)  # another thread may have
-    return opened.again(partial(findings_cache.read_all_contexts, store))
+    made = opened.again(partial(findings_cache.read_all_contexts, store), partial(store.not_computed, shard=shard))
+    made.shard = shard
+    return made
 
 
 def run(connection: Connection, query: str, values: list[Any] | None = None) -> duckdb.DuckDBPyRelation:
     """Return the relation of one SELECT, or of its EXPLAIN. QueryError for anything else. `values` replace its `?`."""
     with _in_words():
-        select = _select(connection, query)
+        select = _select(connection, query, values)
         return connection.seeing(select.tables).sql(select.sql, params=values)
 
 
 def execute(connection: Connection, query: str, values: list[Any] | None = None) -> duckdb.DuckDBPyConnection:
     """Execute one SELECT; faster than `run`, whose relation is planned for its columns and again for its rows."""
     with _in_words():
-        select = _select(connection, query)
+        select = _select(connection, query, values)
         return connection.seeing(select.tables).execute(select.sql, values)
 
 
@@ -479,6 +514,7 @@ def _ours(
     connection: Connection, query: str, values: dict[str, Any] | None = None, *, apart: bool = False
 ) -> duckdb.DuckDBPyConnection:
     """`apart` uses a cursor of its own, because other threads may query at the same time."""
+    connection.check_computed(query, list(values.values()) if values else ())
     database = connection.seeing(_named(query))
     try:
         return (database.cursor() if apart else database).execute(query, values)
@@ -492,13 +528,15 @@ def _named(query: str) -> set[str]:
     return {name.lower() for name in _TABLE.findall(query)}
 
 
-def _select(connection: Connection, query: str) -> Select:
+def _select(connection: Connection, query: str, values: list[Any] | None) -> Select:
     select = _selects.get(query)
     if select is None:
         select = parse_select(connection.database, query, NAMES)
         if len(_selects) >= _MOST_SELECTS:
             _selects.clear()
         _selects[query] = select
+    if select.tree:
+        connection.check_computed(query, values or (), select.tree)
     return select
 
 
@@ -569,6 +607,7 @@ def readable(store: Store) -> duckdb.DuckDBPyConnection:
     def read() -> duckdb.DuckDBPyConnection:
         connection = connect(store)
         with _in_words():
+            connection.check_computed("SELECT * FROM signals")
             database = connection.seeing(None)
             for table in (*tables.NAMES, *tables.OF_REPOSITORIES):
                 database.execute(f"SELECT count(COLUMNS(*)) FROM {table}").fetchall()  # noqa: S608  (names of ours)
@@ -580,14 +619,28 @@ def readable(store: Store) -> duckdb.DuckDBPyConnection:
 def _without_what_is_damaged(
     store: Store, asked: Callable[[], _Result], forget: Callable[[], None] = lambda: None
 ) -> _Result:
-    """Answer again where the first try failed on damage that only reading shows. `forget` closes connections."""
+    """Answer again where the first try needs values that are not computed, or failed on damage that only reading shows.
+    `forget` closes connections."""
     try:
-        return asked()
+        return computing(store, asked, forget)
+    except NotComputed:
+        raise
     except QueryError as problem:
         cause = problem.__cause__
         # What the Parquet reader itself throws comes as the bare class.
         if not (isinstance(cause, _OF_FILES) or type(cause) is duckdb.Error) or not store.check_files(thorough=True):
             raise
+        forget()
+        return asked()
+
+
+def computing(store: Store, asked: Callable[[], _Result], forget: Callable[[], None] = lambda: None) -> _Result:
+    """Return what is asked; where it needs signals that are not computed, after computing and keeping them. `forget`
+    closes connections, which see the store as it was."""
+    try:
+        return asked()
+    except NotComputed as problem:
+        store.require(problem.signals, problem.shard)
         forget()
         return asked()
 

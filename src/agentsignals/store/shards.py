@@ -83,7 +83,7 @@ def copy_without(
         for table, part in entry.tables.items():
             path = root / FOLDER / name / f"{table}.parquet"
             if is_emptied and table != "artifacts":
-                draft.add({table: parquet.SCHEMAS[table].empty_table()})
+                draft.add({table: parquet.SCHEMAS[table.partition(".")[0]].empty_table()})
                 continue
             if disk.what_is_wrong(str(path), part):
                 draft.parts[table] = part
@@ -110,7 +110,7 @@ def copy_with_values(  # noqa: PLR0913  (one call, in `pipeline`: a shard, its c
     """Copy a shard under another name with other values. Its other tables are hard links to the same files."""
     with Draft(root, new_name) as draft:
         for table, part in parts.items():
-            if table not in ("signals", "attempts"):
+            if table.partition(".")[0] not in ("signals", "attempts"):
                 draft.share(root / FOLDER / name / f"{table}.parquet", table, part)
         draft.add({"attempts": parquet.plain_table(tables.ATTEMPTS, attempts)})
         draft.add({"signals": signal_table(rows)})
@@ -123,9 +123,26 @@ def read_corpus_values(root: Path, part: StoredFile, gone: set[str] | None = Non
         yield table if gone is None else parquet.without_values(table, "session_id", [*sorted(gone), None])
 
 
-def write_corpus_values(root: Path, number: int, parts: Iterable[pa.Table]) -> StoredFile:
-    """Write the store's values across sessions under an unused name."""
-    file, schema, rows = f"signals.{number}.parquet", parquet.SCHEMAS["signals"], 0
+MOST_FILES = 4
+"""Files of a shard's values: whoever asks for values that none of so many holds gets all in one file with theirs."""
+
+
+def add_values(root: Path, name: str, tables: dict[str, StoredFile], rows: Sequence[SignalRows]) -> None:
+    """Write values of a shard's sessions into a further file, and note it among its tables. A file of that name that is
+    not among them is of a run that was killed."""
+    table = f"signals.{sum(held.partition('.')[0] == 'signals' for held in tables) + 1}"
+    values = signal_table(rows)
+    path, data = root / FOLDER / name / f"{table}.parquet", parquet.encode(values, **_layout(values.schema))
+    try:
+        disk.write_atomically(path, data)
+        tables[table] = parquet.stored_file(path, data, values.num_rows)
+    except OSError as problem:
+        raise disk.cannot_write(root, problem) from problem
+
+
+def write_corpus_values(root: Path, file: str, parts: Iterable[pa.Table]) -> StoredFile:
+    """Write values across sessions under an unused name."""
+    schema, rows = parquet.SCHEMAS["signals"], 0
     sink = pa.BufferOutputStream()
     writer = parquet.parquet_writer(sink, schema, **_layout(schema))
     for table in combine_batches(parts):
@@ -173,13 +190,13 @@ def read_header(
 
 
 def read_values(
-    root: Path, name: str, paths: set[str], only: set[str] | None = None
+    files: Iterable[Path], paths: set[str], only: set[str] | None = None
 ) -> Iterator[tuple[str, str, str | None, str | None, str | None]]:
-    """Yield session-level values of these signals, of a shard's sessions or `only` these: session, signal, value as
-    JSON, reason and detail of an absent one."""
-    path = root / FOLDER / name / "signals.parquet"
-    for table in parquet.read_batches(path, [*_VALUE, "turn"], ["session_id", "signal"]):
-        yield from filter_values(table, paths, only)
+    """Yield session-level values of these signals in the files of a shard, of all its sessions or `only` these:
+    session, signal, value as JSON, reason and detail of an absent one."""
+    for path in files:
+        for table in parquet.read_batches(path, [*_VALUE, "turn"], ["session_id", "signal"]):
+            yield from filter_values(table, paths, only)
 
 
 def filter_values(
@@ -387,10 +404,15 @@ def rebuild_index(root: Path) -> Manifest:
     for folder in sorted(folders, key=lambda p: (-run_number(p.name), -p.stat().st_mtime_ns, p.name)):
         if (folder / RETIRED).exists():
             continue
-        name, parts = folder.name, {table: _mark(folder / f"{table}.parquet") for table in tables.NAMES}
+        later = sorted(path.stem for path in folder.glob("signals.*.parquet"))
+        name, parts = folder.name, {table: _mark(folder / f"{table}.parquet") for table in (*tables.NAMES, *later)}
         rows = _rows(root, name, "sessions", ["session_id", *_FIGURES], parts)
-        versions = {r["signal"]: r["version"] for r in _rows(root, name, "signals", ["signal", "version"], parts)}
-        later = {
+        versions = {
+            row["signal"]: row["version"]
+            for table in ("signals", *later)
+            for row in _rows(root, name, table, ["signal", "version"], parts)
+        }
+        newer = {
             column: {
                 r["session_id"]: r[column] for r in _rows(root, name, "sessions", ["session_id", column], {**parts})
             }
@@ -411,16 +433,21 @@ def rebuild_index(root: Path) -> Manifest:
         for row in rows:
             if row["session_id"] not in gone:
                 figures = {k: row[k] for k in _FIGURES}
-                figures |= {column: values.get(row["session_id"]) for column, values in later.items()}
+                figures |= {column: values.get(row["session_id"]) for column, values in newer.items()}
                 made.sessions[row["session_id"]] = SessionEntry(
                     shard=name,
                     group=f"session:{row['session_id']}",
                     **figures,
                 )
-    values = [(p, int(p.suffixes[0][1:])) for p in root.glob("signals.*.parquet") if p.suffixes[0][1:].isdigit()]
-    if values:
-        path, number = max(values, key=lambda pair: pair[1])
-        made.across, made.run = _mark(path, path.name), max(made.run, number)
+    for kind in ("places", "signals"):
+        values = [(p, int(p.suffixes[0][1:])) for p in root.glob(f"{kind}.*.parquet") if p.suffixes[0][1:].isdigit()]
+        if values:
+            path, number = max(values, key=lambda pair: pair[1])
+            file, made.run = _mark(path, path.name), max(made.run, number)
+            if kind == "places":
+                made.places = file
+            else:
+                made.across = file
     return made
 
 
@@ -474,6 +501,10 @@ def compact(store: Store) -> int:
     went = 0
     for group in _small_shards(store):
         entries = [store.manifest.shards[name] for name in group]
+        kept = set(entries[0].signals.items())
+        for entry in entries:
+            kept &= entry.signals.items()
+        signals = dict(sorted(kept))
         content = hashlib.blake2b("|".join(group).encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
         name = store.new_shard_name(content)
         with Draft(store.folder, name) as draft:
@@ -481,9 +512,12 @@ def compact(store: Store) -> int:
                 batches = (
                     live_rows(rows, table, entry)
                     for shard, entry in zip(group, entries, strict=True)
-                    if table in entry.tables
-                    for rows in parquet.read_batches(store.folder / FOLDER / shard / f"{table}.parquet")
+                    for held in sorted(entry.tables)
+                    if held.partition(".")[0] == table
+                    for rows in parquet.read_batches(store.folder / FOLDER / shard / f"{held}.parquet")
                 )
+                if table == "signals":  # those that all of them have; others are computed when somebody asks
+                    batches = (parquet.filter_rows(rows, parquet.is_in(rows["signal"], signals)) for rows in batches)
                 current = (parquet.with_current_columns(rows, parquet.SCHEMAS[table]) for rows in batches)
                 for rows in combine_batches(current):
                     draft.add({table: rows})
@@ -494,7 +528,12 @@ def compact(store: Store) -> int:
             group,
             name,
             msgspec.structs.replace(
-                entries[0], tables=draft.parts, gone=[], gone_artifacts=[], internal_errors=dict(errors)
+                entries[0],
+                signals=signals,
+                tables=draft.parts,
+                gone=[],
+                gone_artifacts=[],
+                internal_errors=dict(errors),
             ),
         )
         went += len(group)
@@ -502,7 +541,7 @@ def compact(store: Store) -> int:
     for name, entry in list(store.manifest.shards.items()):
         if name in whole and len(entry.gone) >= max(FEW, counted.get(name, 0)):
             store.rewrite(name)
-            store.manifest.history_of = ""
+            store.manifest.shards_changed()
             store.commit()
     return went
 
@@ -518,7 +557,7 @@ def _small_shards(store: Store) -> Iterator[list[str]]:
             tier = 0
             while sessions >= FEW:
                 tier, sessions = tier + 1, sessions // FEW
-            tiers[tier, entry.embedder, entry.labels, tuple(sorted(entry.signals.items()))].append(name)
+            tiers[tier, entry.embedder, entry.labels].append(name)
     for names in tiers.values():
         for at in range(0, len(names) - FEW + 1, FEW):
             yield names[at : at + FEW]

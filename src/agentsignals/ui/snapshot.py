@@ -10,7 +10,7 @@ from threading import Lock, RLock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentsignals.store import Store, index, sidecars
-from agentsignals.store.query import Connection, ask, connect
+from agentsignals.store.query import Connection, ask, computing, connect
 
 if TYPE_CHECKING:
     from agentsignals.model import Session
@@ -49,19 +49,34 @@ class Snapshot:
 
     def rows(self, query: str, values: dict[str, Any] | None = None, context: str = "") -> list[dict[str, Any]]:
         """Rows of a question over all sessions, or those of one context. `values` are bound, never part of the text."""
-        return ask(self._connection(context), query, values)
+        return self._answered(lambda: ask(self._connection(context), query, values))
+
+    def _answered(self, asked: Callable[[], _Made]) -> _Made:
+        """Return an answer; where it needs signals that are not computed, after computing them."""
+
+        def forget() -> None:
+            with self._lock:
+                self._connections.clear()
+                self._shards.clear()
+
+        return computing(self.store, asked, forget)
 
     def rows_of(self, session_id: str, query: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         """Rows of a question that concerns one session alone (`$session`): an eighth of the time over thirty shards."""
         entry = self.store.manifest.sessions.get(session_id)
         if entry is None or not entry.shard:
             return self.rows(query, {**(values or {}), "session": session_id})
-        with self._lock:
-            connection = self._shards.pop(entry.shard, None) or connect(self.store, shard=entry.shard)
-            self._shards[entry.shard] = connection
-            for oldest in list(self._shards)[:-MOST_SHARDS]:
-                del self._shards[oldest]
-        return ask(connection, query, {**(values or {}), "session": session_id})
+        shard = entry.shard
+
+        def asked() -> list[dict[str, Any]]:
+            with self._lock:
+                connection = self._shards.pop(shard, None) or connect(self.store, shard=shard)
+                self._shards[shard] = connection
+                for oldest in list(self._shards)[:-MOST_SHARDS]:
+                    del self._shards[oldest]
+            return ask(connection, query, {**(values or {}), "session": session_id})
+
+        return self._answered(asked)
 
     def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """Return what is made once for this state of the store: figures over all of it."""

@@ -35,6 +35,7 @@ from agentsignals.store.query import (
     connect,
     execute_ours,
     materialize,
+    path_list,
     signal_rows_query,
     split_by_rows,
     with_connection,
@@ -95,6 +96,10 @@ class Reader:
         every = {sql for study in studies for sql in study.queries.values()}
         self._queries = every if len(self._awaited) >= _MANY else frozenset()
         self._named = sorted({path for sql in every if NAMED in sql for path in SIGNAL_PATH.findall(sql)})
+        needs = [study.signals for study in studies]
+        self._needs = None if None in needs else frozenset().union(*(of for of in needs if of is not None))
+        """Signals that the questions need; None for all."""
+        store.require(self._needs)
         # Findings are asked at the end of a run, whose index is still in memory: 20 MB less of 27,300 sessions.
         self._threads = 0 if self._queries else 1
         endings = (PurePosixPath(uri).suffix.lower() for uri in store.manifest.no_traces())
@@ -105,7 +110,7 @@ class Reader:
         """Versions that the store's values were computed with."""
         return Versions(
             SCHEMA_VERSION,
-            dict(self._answer("SELECT signal, max(version) FROM signals GROUP BY signal").values),
+            dict(self._answer(_versions_of(self._needs)).values),
             tuple(source for (source,) in self._answer(_SOURCES).values),
         )
 
@@ -230,6 +235,11 @@ class Reader:
         else:
             materialize(connection, self._queries, with_place(), NAMED, self._named)
         return execute_ours(connection, sql, values)
+
+
+def _versions_of(signals: frozenset[str] | None) -> str:
+    among = "" if signals is None else f" WHERE signal IN ({path_list(sorted(signals))[1:-1]})"
+    return f"SELECT signal, max(version) FROM signals{among} GROUP BY signal"
 
 
 def _shared(asked: duckdb.DuckDBPyConnection, ids: dict[str, str]) -> Iterator[tuple[Any, ...]]:

@@ -115,6 +115,7 @@ def _reading_limits(inputs: Inputs) -> list[str]:
 
 
 READING_STUDY = Study(
+    reads_every_signal=True,
     **declared("study", "reading"),
     queries=_SQL["reading"],
     function=reading,
