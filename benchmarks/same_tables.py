@@ -2,10 +2,10 @@
 
     python -m benchmarks.same_tables STORE STORE [--without TABLE.COLUMN ...] [--json]
 
-All tables but `findings`, which are made of the others. Signals that nobody asked for are computed first. A line a table:
-its rows, and a hash of them in any order. For a table that differs, the columns that only one store has, how many rows
-only one store has, and the first of those beside the row of the other that is most like it, as far as they differ. Values
-are compared exactly: a number that differs in its last bit differs. Ends with 1 when anything differs.
+All tables but `findings`, which are made of the others. Signals that nobody asked for are computed first. A line a
+table: its rows, and a hash of them in any order. For a table that differs, the columns that only one store has, how
+many rows only one store has, and the first of those beside the row of the other that is most like it, as far as they
+differ. Values are compared exactly: a number that differs in its last bit differs. Ends with 1 when anything differs.
 """
 
 from __future__ import annotations

@@ -236,9 +236,7 @@ def _tell(what: str) -> None:
 def run_measure(options: argparse.Namespace) -> int:
     wait = {} if options.wait is None else {"wait_s": options.wait}
     with Bar(options.quiet) as bar:
-        done = pipeline.measure(
-            options.store, bar, embedder=_embedder(options), every=options.all, tell=_tell, **wait
-        )
+        done = pipeline.measure(options.store, bar, embedder=_embedder(options), every=options.all, tell=_tell, **wait)
     sessions, values, signals = (f"{done[name]:,} {name}" for name in ("sessions", "values", "signals"))
     text = f"{sessions} measured anew: {values} of {signals} are new or changed"
     print(json_text(done) if options.json else text)

@@ -109,9 +109,7 @@ class ShardSummary(Struct, kw_only=True):
     """Compressed `ComparedText`s, in the order of the sessions."""
 
 
-def shard_sites(
-    root: Path, shard: str, files: list[Path], keep: bool = False, gone: Sequence[str] = ()
-) -> ShardSites:
+def shard_sites(root: Path, shard: str, files: list[Path], keep: bool = False, gone: Sequence[str] = ()) -> ShardSites:
     """Return the sites of a shard but for the sessions `gone`, made of its values in these files where they are not
     kept; `keep` also writes them. StoreError when a table can't be read."""
     path = root / FOLDER / f"{_summary_file(shard, gone)}{_OF_SITES}"
