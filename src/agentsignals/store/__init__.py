@@ -599,10 +599,12 @@ class Store:
             if p.name not in named and not p.name.startswith(DRAFT) and not disk.has_entry(p, RETIRED)
         ]
         known = {f"{table}.parquet" for table in tables.NAMES} | {RETIRED, GONE_FILE}
-        for name in named:
+        for name, entry in named.items():
+            of_it = known | {f"{table}.parquet" for table in entry.tables}
+            is_left = "signals" not in entry.tables  # by all its sessions, whose files stay until it is written anew
             with suppress(OSError):  # a shard that can't be listed is damaged, which is said elsewhere
                 inside = (self.folder / SHARDS_FOLDER / name).iterdir()
-                strays += [p for p in inside if p.name not in known]
+                strays += [p for p in inside if p.name not in of_it and not (is_left and p.name.startswith("signals."))]
         return sorted([*strays, *SidecarList(self.folder).strays()])
 
     def _is_known(self, shard: Path) -> bool:
