@@ -100,7 +100,7 @@ def run_analyze(options: argparse.Namespace) -> int:
         settings["exclude"] = read_exclusions(options.exclude)
     with Reading(options.quiet) as bar:
         summary, store = pipeline.analyze_into(
-            options.sources, options.store, tell=_tell, progress=bar, so_far=bar.so_far, **settings
+            options.sources, options.store, tell=_tell, progress=bar, so_far=bar.heard, **settings
         )
     if options.report:
         from agentsignals.ui import report
@@ -251,7 +251,7 @@ def run_demo(options: argparse.Namespace) -> int:
     sources = demo_corpus.make_corpus(folder / "corpus")
     place = options.store or folder / "store"
     with Reading(options.quiet) as bar:
-        summary, store = pipeline.analyze_into([str(sources)], place, progress=bar, so_far=bar.so_far)
+        summary, store = pipeline.analyze_into([str(sources)], place, progress=bar, so_far=bar.heard)
     summary.report = str(report.write(store, folder / "report.html").resolve())
     _say(summary, options, store, place)
     return 0
@@ -270,7 +270,7 @@ def run_start(options: argparse.Namespace) -> int:
     summary = None
     if there:
         with Reading(options.quiet or not sys.stderr.isatty()) as bar:
-            summary = pipeline.analyze(sorted(there), options.store, progress=bar, so_far=bar.so_far)
+            summary = pipeline.analyze(sorted(there), options.store, progress=bar, so_far=bar.heard)
     store = Store(options.store) if (resolve_folder(options.store) / INDEX_FILE).exists() else None
     if store is None or not store.manifest.sessions:
         folders = "; ".join(f"{agent}: {', '.join(where)}" for agent, where in homes().items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agentsignals.cli.output import Bar
@@ -38,11 +39,14 @@ class Reading(Bar):
             self._clear()
         super().__call__(stage, done, total, detail)
 
+    @property
+    def heard(self) -> Callable[[SoFar], None] | None:
+        """Where the sums go. None when quiet: then nobody adds up."""
+        return None if self._quiet else self.so_far
+
     def so_far(self, sums: SoFar) -> None:
         """Show the sums over the sessions read until now."""
         now = time.monotonic()
-        if self._quiet:
-            return
         if self._live:
             self._is_told = True
             super().close()
