@@ -6,12 +6,15 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agentsignals.errors import StoreError
 from agentsignals.ingest import corpus_signals
@@ -376,3 +379,104 @@ def test_an_index_that_nobody_touched_is_not_checked_at_each_opening(store: Stor
     note.unlink()
     assert "garbled" in Store(store.folder).warnings[0]
     assert Store(store.folder, write=True).warnings and not Store(store.folder).warnings and note.exists()
+
+
+# Sums that the index gives
+
+
+def _crowd(store: Store) -> None:
+    """Files and sessions that differ in what is summed."""
+    rng = Random(7)  # noqa: S311  (a choice, no secret)
+    for n in range(60):
+        shard, group = rng.choice(("", "000001-a", "000002-b")), f"group:{n // 2}"
+        store.manifest.files[f"/in/{n}"] = replace(
+            file_entry(shard, group),
+            keys=[group, f"root:/in/{n % 3}", *([f"record:{n % 5}"] if n % 2 else [])],
+            source=rng.choice(("local", "git")),
+            spec=rng.choice(("/in", "pi")),
+            stamp=rng.choice((None, 5)),
+            key=rng.choice(("", "k1", "k2")),
+            format=rng.choice((None, "pi", "codex")),
+            parser=rng.choice((-2, 1, 3)),
+            skipped=rng.choice(({}, {"unrecognised": 1}, {"bad_json": 2, "x": 1})),
+            error=rng.choice(("", "", "KeyError: 'x'")),
+            note=rng.choice(("", "JSON with a")),
+            version=rng.choice(("", "1.0", "0.10")),
+            unknown_fields=rng.choice(([], ["b", "a"])),
+        )
+        figures = {name: rng.choice((None, 0, 3)) for name in index.FIGURES} | {"cost_usd": rng.choice((None, 0.25))}
+        context = rng.choice(("product", "eval"))
+        store.manifest.sessions[f"s{n}"] = replace(
+            session_entry(shard or "000001-a", group), context=context, **figures
+        )
+    store.save()
+
+
+@pytest.mark.parametrize("among", [None, {f"/in/{n}" for n in range(5)}, {f"/in/{n}" for n in range(57)}, {"/none"}])
+def test_sums_are_those_over_the_rows(store: Store, among: set[str] | None) -> None:
+    _crowd(store)
+    held = Store(store.folder).manifest
+    files = {u: e for u, e in held.files.items() if among is None or u in among}
+    chosen = index.among_files(among, held.paths()) if among is not None else None
+    assert held.paths() == {u: bool(e.shard) and e.source == "local" for u, e in held.files.items()}
+    kinds = held.kinds(chosen)
+    assert sum(kind.files for kind in kinds) == len(files) and sum(kind.bytes for kind in kinds) == 9 * len(files)
+    told_of = Counter[str]()
+    for kind in kinds:
+        told_of[repr((kind.is_trace, kind.format, kind.spec, kind.skipped, kind.note, kind.version))] += kind.files
+        assert kind.example in files
+    assert told_of == Counter(
+        repr((bool(e.shard), e.format, e.spec, e.skipped, e.note, e.version)) for e in files.values()
+    )
+    assert sorted(held.file_errors(chosen)) == sorted((u, e.error) for u, e in files.items() if e.error and e.shard)
+    contents = [e.key for e in files.values() if e.shard and e.stamp is None and e.key]
+    assert held.repeated(chosen) == len(contents) - len(set(contents))
+    groups = {e.group for e in files.values() if e.shard}
+    here = [s for s in held.sessions.values() if s.group in groups]
+    totals = held.totals(chosen)
+    assert (totals.sessions, totals.attempts) == (len(here), sum(s.context == "eval" for s in here))
+    assert totals.prompts == sum(s.n_prompts or 0 for s in here)
+    assert totals.visible_output_tokens == sum(s.visible_output_tokens or 0 for s in here)
+    assert totals.lower_bounds == sum(s.visible_output_tokens is not None for s in here)
+    assert totals.cost_usd == sum(s.cost_usd or 0 for s in here)
+    assert totals.unpriced_sessions == sum(s.cost_usd is None for s in here)
+    silent = Counter(
+        s.group
+        for s in here
+        if (s.context, s.n_turns, s.n_tool_calls) == ("product", 0, 0) and not (s.input_tokens or s.output_tokens)
+    )
+    formats = {
+        group: {e.format for e in files.values() if e.group == group and e.shard and e.format} for group in silent
+    }
+    expected = [(n, formats[group]) for group, n in silent.items() if formats[group]]
+    assert sorted(held.silent_groups(chosen), key=str) == sorted(expected, key=str)
+
+
+def test_files_are_found_by_their_keys(store: Store) -> None:
+    _crowd(store)
+    store.manifest.files["/in/1"] = replace(store.manifest.files["/in/1"], keys=["record:new"])
+    del store.manifest.files["/in/3"]
+    store.commit()
+    held = Store(store.folder).manifest
+    rows_there = held.files.items()
+    asked = ["record:1", "record:new", "group:4", "root:/in/1", "none"]
+    found = {key: sorted(uris) for key, uris in held.files_with_keys(asked).items()}
+    assert found == {k: uris for k in asked if (uris := sorted(u for u, e in rows_there if k in e.keys))}
+    by_prefix = {uri: sorted(keys) for uri, keys in held.keys_with_prefix("root:", "record:").items()}
+    assert by_prefix == {
+        u: keys for u, e in rows_there if (keys := sorted(k for k in e.keys if k.startswith(("root:", "record:"))))
+    }
+    assert held.parsers() == {(e.format, e.parser) for e in held.files.values()}
+    assert sorted(held.no_traces()) == sorted(u for u, e in rows_there if not e.shard)
+    assert held.local_specs().keys() == {e.spec for e in held.files.values() if e.source == "local"}
+    bound = {s.shard for s in held.sessions.values() if s.context == "eval" and s.visible_output_tokens is not None}
+    assert held.has_lower_bounds("eval", bound) is bool(bound) and not held.has_lower_bounds("eval", [])
+    gone = {"/in/4", "/in/5", "/in/8"}
+    groups = {held.files[u].group for u in gone}
+    groups -= {e.group for u, e in rows_there if e.shard and u not in gone}
+    assert index.sessions_only_in(held, gone) == {i for i, s in held.sessions.items() if s.group in groups}
+    assert index.local_files(held) == {u for u, e in rows_there if e.shard and e.source == "local"}
+    assert index.last_run(store.folder) == (held.mark, 0)
+    store.manifest.history_of = "all"
+    store.commit()
+    assert index.last_run(store.folder) == (held.mark, store.manifest.generation)
