@@ -429,7 +429,7 @@ def test_files_that_turn_out_to_belong_together_cost_their_group_alone(tmp_path:
     """Only reading shows that one session goes on with another's plan; shards with other sessions stay as they are."""
     planning = planned()
     logs = [planning, taken_up(planning)]
-    for n in range(6):
+    for n in range(14):
         log = Log(f"{n:08d}-2222-4333-8444-555555555555", f"s{n}", "/work/x")
         for _ in range(20):
             log.user("please fix the login form")
@@ -439,7 +439,7 @@ def test_files_that_turn_out_to_belong_together_cost_their_group_alone(tmp_path:
     folder.mkdir()
     for n, log in enumerate(logs):
         (folder / f"{n}.jsonl").write_bytes(log.data())
-    pipeline.analyze([str(folder)], tmp_path / "s", jobs=1, shard_bytes=150_000)
+    pipeline.analyze([str(folder)], tmp_path / "s", jobs=1, shard_bytes=300_000)
     store = Store(tmp_path / "s")
     left = {name: entry.gone for name, entry in store.manifest.shards.items() if entry.gone}
     assert {session_id for gone in left.values() for session_id in gone} == {logs[0].session, logs[1].session}

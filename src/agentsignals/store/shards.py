@@ -539,7 +539,7 @@ def compact(store: Store) -> int:
         went += len(group)
     counted, whole = store.manifest.sessions_by_shard(), set(store.readable_shards())
     for name, entry in list(store.manifest.shards.items()):
-        if name in whole and len(entry.gone) >= max(FEW, counted.get(name, 0)):
+        if name in whole and entry.gone and len(entry.gone) >= counted.get(name, 0):
             store.rewrite(name)
             store.manifest.shards_changed()
             store.commit()
