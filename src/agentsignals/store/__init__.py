@@ -601,10 +601,9 @@ class Store:
         known = {f"{table}.parquet" for table in tables.NAMES} | {RETIRED, GONE_FILE}
         for name, entry in named.items():
             of_it = known | {f"{table}.parquet" for table in entry.tables}
-            is_left = "signals" not in entry.tables  # by all its sessions, whose files stay until it is written anew
             with suppress(OSError):  # a shard that can't be listed is damaged, which is said elsewhere
                 inside = (self.folder / SHARDS_FOLDER / name).iterdir()
-                strays += [p for p in inside if p.name not in of_it and not (is_left and p.name.startswith("signals."))]
+                strays += [p for p in inside if p.name not in of_it]
         return sorted([*strays, *SidecarList(self.folder).strays()])
 
     def _is_known(self, shard: Path) -> bool:
