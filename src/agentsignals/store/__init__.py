@@ -269,11 +269,11 @@ class Store:
     def require(self, paths: Iterable[str] | None = None, shard: str | None = None) -> None:
         """Compute values of these signals (None: of all) that no run and nobody who asked computed, and keep them.
         Values of signals across sessions are of all shards; others of this one where it is named. NotComputed where
-        nothing can compute them; StoreError where they can't be kept."""
+        the store can't be written."""
         missing = self.not_computed(paths, shard)
         if not missing:
             return
-        if on_demand.compute is None:
+        if on_demand.compute is None or not os.access(self.folder, os.W_OK):
             raise NotComputed(missing, shard)
         on_demand.compute(self, missing, shard)
         self._open()
