@@ -54,6 +54,7 @@ def _compute(store: Store, signals: frozenset[str], shard: str | None) -> None:
 
 
 on_demand.compute = _compute
+del _compute  # it is nobody's to call from here
 
 
 def analyze(
