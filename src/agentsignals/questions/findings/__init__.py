@@ -50,6 +50,7 @@ _LONGEST_ENDING = 12
 _ROWS_A_FETCH = 10_000
 _MOST_IN_A_SLICE = 25_000
 """Tool calls that DuckDB's windows and joins hold at once, some 1 KB each."""
+_FEW_COLUMNS = 5
 _MANY = 30
 """From so many queries on what they ask is held."""
 _SOURCES = "SELECT DISTINCT cost_source FROM steps WHERE cost_source IS NOT NULL ORDER BY 1"
@@ -60,10 +61,17 @@ class _Answer(NamedTuple):
 
     names: list[str]
     values: list[tuple[Any, ...]]
+    made: list[list[Row]]
+    """Rows of few columns, once they were made: many questions want them. Nobody may change them."""
 
     @property
     def rows(self) -> list[Row]:
-        return list(map(dict, map(zip, repeat(self.names), self.values)))
+        if self.made:
+            return self.made[0]
+        rows = list(map(dict, map(zip, repeat(self.names), self.values)))
+        if len(self.names) <= _FEW_COLUMNS:
+            self.made.append(rows)
+        return rows
 
 
 class Reader:
@@ -137,7 +145,7 @@ class Reader:
 
         def take(connection: Connection) -> list[Row]:
             asked = self._execute(sql, connection, dict(values))
-            return _Answer(column_names(asked), asked.fetchall()).rows
+            return _Answer(column_names(asked), asked.fetchall(), []).rows
 
         return with_connection(self._store, take, context or None, self._connections, self._threads)
 
@@ -172,7 +180,8 @@ class Reader:
             def take(connection: Connection) -> _Answer:
                 asked = self._execute(sql, connection)
                 is_kept = self._awaited[sql, context] > 1
-                return _Answer(column_names(asked), list(_shared(asked, self._ids)) if is_kept else asked.fetchall())
+                values = list(_shared(asked, self._ids)) if is_kept else asked.fetchall()
+                return _Answer(column_names(asked), values, [])
 
             answer = with_connection(self._store, take, context or None, self._connections, self._threads)
         self._awaited[sql, context] -= 1
@@ -227,11 +236,10 @@ class Reader:
         if connection.is_slice:
             return execute_ours(connection, sql, values)
         if not self._queries:
-            connection.hold("lies", LIES)
+            # One look through the values, which are most of a store's rows, for places and all queries.
+            connection.hold(NAMED, signal_rows_query(sorted({*self._named, *SIGNAL_PATH.findall(LIES)})))
+            connection.hold("lies", LIES.replace("FROM signals", f"FROM {NAMED}"))
             connection.show("sessions", with_place("memory.main.sessions", "lies"))
-            if NAMED in sql:
-                connection.seeing({"signals"})
-                connection.show(NAMED, signal_rows_query(self._named))
         else:
             materialize(connection, self._queries, with_place(), NAMED, self._named)
         return execute_ours(connection, sql, values)
