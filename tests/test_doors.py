@@ -209,8 +209,15 @@ def test_what_looks_random_is_masked_and_public_ids_stay() -> None:
     assert sum(bool(found.spans(f"use {value} now")) for value in drawn) >= 48
     for text in (
         "toolu_01Kx9mZ4vQ2nB7tR5wY8cD3f", "commit 3f2c1aa9d8e7b6c5a4f3e2d1c0b9a8f7e6d5c4b3", "2026-04-01T10:00:00.000Z",
-        "550e8400-e29b-41d4-a716-446655440000", "integrity sha512-4Kx9mZ4vQ2nB7tR5wY8cD3fA6sE1hJ0pL9oI8uY7t==",
+        "550e8400-e29b-41d4-a716-446655440000", "session-550e8400-e29b-41d4-a716-446655440000",
+        "integrity sha512-4Kx9mZ4vQ2nB7tR5wY8cD3fA6sE1hJ0pL9oI8uY7t==",
         "test_that_user_2_can_log_in_3_times", "getUserNameFromSessionToken2", "h1:4Kx9mZ4vQ2nB7tR5wY8cD3fA6sE1hJ0pL=",
         "claude-opus-4-1-20250805", "/usr/lib/python3.11/site-packages/numpy/core/_multiarray_umath.so",
     ):  # fmt: skip
         assert found.spans(text) == [], text
+
+
+def test_a_named_secret_inside_a_run_that_looks_random_is_still_learned() -> None:
+    redactor = Redactor(random=RandomValues())
+    masked = redactor.text("DB_PASSWORD=kT4w-9pQ\nand 8Kx9mZ4vQ2nB7tR5wY8cD3fA")
+    assert masked == "DB_PASSWORD=[secret]\nand [random]" and "kT4w-9pQ" in redactor.secrets

@@ -265,10 +265,11 @@ class Redactor:
     def _looked_through(self, text: str) -> tuple[str, tuple[str, ...]]:
         """Return the masked text, and the kinds of what was masked."""
         spans = merged(self.known.spans(text)) if _HARMLESS.fullmatch(text) else _spans(text, known=self.known)
-        if self._random is not None and (drawn := self._random.spans(text)):
-            spans = merged(unmasked(text, [*spans, *drawn]))
         self.random_values.update(text[s.start : s.end] for s in spans if _looks_random(s.kind, text[s.start : s.end]))
         self.secrets.update((secret.value, secret.kind) for secret in _among(text, spans))
+        if self._random is not None and (drawn := self._random.spans(text)):
+            free = [d for d in drawn if not any(d.start < span.end and span.start < d.end for span in spans)]
+            spans = merged([*spans, *unmasked(text, free)])
         entry = (masked(text, spans, self._mask), tuple(span.kind for span in spans)) if spans else (text, ())
         if self._cached_chars > _KEPT_CHARS:
             self._cache.clear()

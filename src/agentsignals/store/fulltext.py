@@ -769,7 +769,7 @@ class Results(Struct, kw_only=True):
 
 
 def without_secrets(results: Results) -> Results:
-    """Redact titles, prompts and passages, which are parts of texts. A passage that changes loses its marks."""
+    """Redact titles, prompts and passages, which are parts of texts. Marks of masked words are dropped."""
     from agentsignals.redaction import redacted, redacted_part  # noqa: PLC0415  (50 ms of patterns)
 
     for session in results.sessions:
@@ -779,7 +779,12 @@ def without_secrets(results: Results) -> Results:
         for hit in session.hits:
             before, hit.text = hit.text, redacted_part(hit.text)
             hit.tool = hit.tool and redacted(hit.tool)
-            hit.marks = hit.marks if hit.text == before else []
+            marks, end = hit.marks, 0
+            hit.marks = []
+            for word in (before[slice(*mark)] for mark in marks):
+                if (start := hit.text.find(word, end)) >= 0:
+                    end = start + len(word)
+                    hit.marks.append((start, end))
     return results
 
 
