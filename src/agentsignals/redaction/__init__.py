@@ -56,7 +56,7 @@ _NONE_KNOWN = KnownSecrets()
 def _spans(text: str, depth: int = encoded.DEEPEST, known: KnownSecrets = _NONE_KNOWN) -> list[Span]:
     """Return the spans to mask, in order and disjoint. Up to `depth` nested encodings are undone."""
     if depth < encoded.DEEPEST and text.count("\ufffd") * _OF_BINARY > len(text):
-        return merged([*key_spans(text, depth), *known.spans(text)])
+        return merged(key_spans(text, depth, known))
     look = partial(_spans, known=known)
     text = encoded.in_plain_letters(text)
     hits = known.spans(text)
@@ -82,8 +82,12 @@ def _spans(text: str, depth: int = encoded.DEEPEST, known: KnownSecrets = _NONE_
             hits += coded.in_hex(*run)
         if run_text.lower() != run_text != run_text.upper():
             hits += coded.in_base64(*run)
+        else:
+            hits += coded.in_base32(*run)
     hits += keys.in_runs(text, low, numbered)
     hits += encoded.in_dump(text, raw, look, depth)
+    hits += encoded.apart(text, raw, look, depth)
+    hits += encoded.in_base85(text, raw, look, depth)
     hits += encoded.escaped(text, look, depth)
     return merged(unmasked(text, hits)) if hits else hits
 
@@ -134,8 +138,10 @@ def key_spans(text: str, depth: int = encoded.DEEPEST, known: KnownSecrets = _NO
     hits += keys.in_runs(text, _lower(text), runs)
     coded = encoded.Runs(text, look, depth)
     for run in runs:
-        hits += (*coded.in_base64(*run), *coded.in_hex(*run))
+        hits += (*coded.in_base64(*run), *coded.in_hex(*run), *coded.in_base32(*run))
     hits += encoded.in_dump(text, raw, look, depth)
+    hits += encoded.apart(text, raw, look, depth)
+    hits += encoded.in_base85(text, raw, look, depth)
     hits += encoded.escaped(text, look, depth)
     return unmasked(text, hits)
 

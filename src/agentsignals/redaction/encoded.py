@@ -1,5 +1,5 @@
-"""Finds secrets in other encodings: base64, hex, compressed data, and characters escaped for URLs, JSON, HTML and
-programs.
+"""Finds secrets in other encodings: base64, base32, base85, hex, compressed data, characters one by one, and characters
+escaped for URLs, JSON, HTML, mails and programs.
 
 Decoded text is searched like any other text, up to three encodings deep. Of base64 and hex the whole value is masked,
 of escapes the part that holds the secret.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from base64 import b64decode
+from base64 import a85decode, b32decode, b64decode, b85decode
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from html.entities import html5
@@ -65,6 +65,37 @@ _HEX_LINE = deferred_pattern(_HEX_ROW)
 _HEX_REST = r" {0,50}(?:[^\r\n\\]|\\(?!r?\\?n0000)){0,34}(?:(?:\\r)?\\n|\r?\n|\Z)?"
 """The column of letters, up to the line end. A backslash in it is literal, unless a line end and a row follow."""
 _HEX_DUMP = deferred_pattern(rf"{_HEX_ROW}{_HEX_REST}(?:{_HEX_ROW}{_HEX_REST})*")
+_PACKED_HEX = deferred_pattern(r"(?i:78(?:9c|da|01|5e)|1f8b08)(?:[0-9a-fA-F]{2}){12,}")
+"""Gzip and zlib data in hex."""
+_BASE32 = deferred_pattern(r"(?<![A-Za-z0-9])([A-Z2-7]{24,}|[a-z2-7]{24,})={0,6}(?![A-Za-z0-9])")
+_PADDED = {n: (lambda bare, n=n: bare[-n:] + "=" * (8 - n)) for n in (2, 4, 5, 7)}
+"""What the last letters of base32 are read as, by their number; other numbers encode nothing."""
+_MAY_BE_85 = LongRuns("".join(map(chr, range(33, 127))), 25)
+_SIGNS_85 = deferred_pattern(r"[!#$&*;>?@^`{|}~%(]")
+_LEAST_SIGNS, _LEAST_85 = 3, 25
+_B85 = deferred_pattern(r"[0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]*")
+_A85 = deferred_pattern(r"[!-uz]*")
+_MAY_BE_NUMBERED = LongRuns("0123456789 ,;\n", 12 * 3)
+_NUMBERED = deferred_pattern(
+    r"(?<![\w.])(?:[01]{8}[ ,;]{0,2}){12,}"
+    r"|(?<![\w.])(?:(?:0?[3-9]\d|1[0-2]\d)(?:[ ;]|,\s{0,3})){11,}(?:[3-9]\d|1[0-2]\d)(?![\w.])"
+)
+_NUMBER = deferred_pattern(r"[01]{8}|\d{2,3}")
+_BITS, _BLANK, _DELETE = 8, 32, 127
+_CHR = deferred_pattern(r"(?:[Cc]hr\(\d{2,3}\)[\s+.&|,]{0,5}){8,}")
+_SINGLES = bytes(
+    120 if (chr(n).isalnum() and n < 127) or n in b"_-+/=." else 32 if n in b" \t\n" else 46 for n in range(256)
+)
+_ROW_OF_SINGLES = b" x x x x x x x x x x x"
+_SINGLE = r"[\"']?[\w+/=.-][\"']?(?![\w\"'])"
+_LETTERS_APART = deferred_pattern(
+    rf"(?<![\w'\"]){_SINGLE}(?:(?:,[ ]?|[ ]{{1,3}}|[ ]{{0,3}}\n0\d{{6}}[ ]{{1,3}}){_SINGLE}){{11,}}"
+)
+"""Letters with blanks or commas between them, and rows of `od -c`."""
+_NOT_SINGLE = deferred_pattern(r"\n0\d{6}|[\s,'\"]")
+_PRINTABLE = deferred_pattern(r"=([2-7][0-9A-F])")
+_IN_MAIL = deferred_pattern(r"=(?:5F|2D|3D|[2-7][0-9A-F]=[2-7][0-9A-F])")
+"""Quoted-printable (RFC 2045)."""
 _ANY_HEADER = 32
 """Accepts the headers of zlib and of gzip."""
 _NO_BASE64 = deferred_pattern(r"[^A-Za-z0-9+/_-]|\\n")
@@ -139,11 +170,67 @@ class Runs:
         """Yield secrets that a run holds in hex. Lines that were already read with an earlier one are skipped."""
         if not self._depth or start < self._in_hex:
             return
+        if packed := _PACKED_HEX.search(self._text, start, min(end, start + _SEARCHED_CHARS)):
+            try:
+                data = bytes.fromhex(packed[0][: len(packed[0]) // 2 * 2])
+                unpacked = zlib.decompressobj(wbits=zlib.MAX_WBITS | _ANY_HEADER).decompress(data, _UNPACKED_BYTES)
+            except zlib.error:
+                unpacked = b""
+            self._left_chars -= len(unpacked)
+            if self._left_chars > 0 and (inner := self._look(unpacked.decode("utf-8", "replace"), self._depth - 1)):
+                yield Span(*packed.span(), inner[0].kind)
         if begun := _HEX.search(self._text, start, min(end, start + _SEARCHED_CHARS)):
             hit = _HEX.match(self._text, begun.start()) or begun
             self._in_hex = hit.end()
             if inner := self._look(bytes.fromhex(hit[0]).decode("ascii"), self._depth - 1):
                 yield Span(*hit.span(), inner[0].kind)
+
+    def in_base32(self, start: int, end: int) -> Iterator[Span]:
+        """Yield secrets that a run holds in base32 (RFC 4648), in letters of either case."""
+        for hit in _BASE32.finditer(self._text, start, min(end, start + _SEARCHED_CHARS)) if self._depth else ():
+            bare = hit[1].upper()
+            decoded = b32decode(bare[: len(bare) // 8 * 8] + _PADDED.get(len(bare) % 8, lambda _: "")(bare))
+            if decoded.isascii() and (inner := self._look(decoded.decode("ascii"), self._depth - 1)):
+                yield Span(*hit.span(), inner[0].kind)
+
+
+def in_base85(text: str, raw: bytes, look: Look, depth: int) -> Iterator[Span]:
+    """Yield secrets in base85 of RFC 1924 and of Adobe: long words of signs whose first letters decode to text."""
+    for start, end in _MAY_BE_85(raw) if depth else ():
+        word = text[start:end]
+        if len(_SIGNS_85.findall(word[:60])) < _LEAST_SIGNS:
+            continue
+        for at in {0, *(n + 1 for n, c in enumerate(word[:16]) if c in "\"'=:~(")}:
+            for decode, letters in ((b85decode, _B85), (a85decode, _A85)):
+                body = letters.match(word, at)
+                whole = body[0] if body else ""
+                try:
+                    if len(whole) < _LEAST_85 or not decode(whole[:10].encode()).decode("ascii").isprintable():
+                        continue
+                    decoded = decode(whole.encode()).decode("utf-8", "replace")
+                except ValueError:
+                    continue
+                if inner := look(decoded, depth - 1):
+                    yield Span(start + at, start + at + len(whole), inner[0].kind)
+
+
+def apart(text: str, raw: bytes, look: Look, depth: int) -> Iterator[Span]:
+    """Yield secrets whose characters are written one by one: as letters, or as their numbers."""
+    if not depth:
+        return
+    hits: list[tuple[re.Match[str], str]] = []
+    for start, end in _MAY_BE_NUMBERED(raw):
+        for hit in _NUMBERED.finditer(text, start, min(len(text), end + 1)):
+            numbers = [int(n, 2 if len(n) == _BITS else 10) for n in _NUMBER.findall(hit[0])]
+            hits.append((hit, "".join(chr(n) if _BLANK <= n < _DELETE else "\n" for n in numbers)))
+    if "hr(" in text:
+        hits += ((hit, "".join(chr(int(n)) for n in _NUMBER.findall(hit[0]))) for hit in _CHR.finditer(text))
+    singles = raw.translate(_SINGLES, b"'\",")
+    if _ROW_OF_SINGLES in singles.replace(b"   ", b" ").replace(b"  ", b" "):
+        hits += ((hit, _NOT_SINGLE.sub("", hit[0])) for hit in _LETTERS_APART.finditer(text))
+    for hit, decoded in hits:
+        if inner := look(decoded, depth - 1):
+            yield Span(*hit.span(), inner[0].kind)
 
 
 def in_dump(text: str, raw: bytes, look: Look, depth: int) -> Iterator[Span]:
@@ -169,29 +256,36 @@ def _bytes(encoded: str) -> bytes:
 
 def escaped(text: str, look: Look, depth: int) -> Iterator[Span]:
     """Yield secrets in the escaped parts of a text."""
-    if not depth or not ("%" in text or "\\" in text or "&" in text):
-        return
+    if depth and ("%" in text or "\\" in text or "&" in text):
+        yield from _unescaped(text, _ESCAPE, look, depth)
+    if depth and "=" in text and _IN_MAIL.search(text):
+        yield from _unescaped(text, _PRINTABLE, look, depth)
+
+
+def _unescaped(text: str, escape: re.Pattern[str], look: Look, depth: int) -> Iterator[Span]:
     start = end = -1
-    for hit in _ESCAPE.finditer(text):
+    for hit in escape.finditer(text):
         if hit.start() > end:
             if end >= 0:
-                yield from _undone(text, start, end, look, depth)
+                yield from _undone(text, start, end, escape, look, depth)
             before = text.rfind("\n", max(0, hit.start() - _AROUND, end), hit.start())
             start = before + 1 if before >= 0 else max(0, hit.start() - _AROUND, end)
         line = text.find("\n", hit.end(), hit.end() + _AROUND)
         end = line if line >= 0 else min(len(text), hit.end() + _AROUND)
     if end >= 0:
-        yield from _undone(text, start, end, look, depth)
+        yield from _undone(text, start, end, escape, look, depth)
 
 
-def _undone(text: str, start: int, end: int, look: Look, depth: int) -> Iterator[Span]:
+def _undone(  # noqa: PLR0913  (where, and how)
+    text: str, start: int, end: int, escape: re.Pattern[str], look: Look, depth: int
+) -> Iterator[Span]:
     """Yield secrets in a part of a text with its escapes undone, at their places in the text."""
     parts: list[str] = []
     at: list[int] = []
     stood: list[int] = []
     done, length = start, 0
-    for hit in _ESCAPE.finditer(text, start, end):
-        parts += (text[done : hit.start()], _character(hit))
+    for hit in escape.finditer(text, start, end):
+        parts += (text[done : hit.start()], _character(hit) if escape is _ESCAPE else chr(int(hit[1], 16)))
         length += hit.start() - done + 1
         at.append(length)
         stood.append(hit.end())
@@ -246,8 +340,16 @@ _OF_JOINT = (
 )
 _JOINT = deferred_pattern(rf"[\"'\\^](?:{_OF_JOINT})")
 """Between two parts of a value that a shell or a program joins: a continued line, or two adjacent literals."""
+_OF_MARKUP = (
+    rf"(?:(?<=[A-Za-z0-9]\\)(?=[_-][A-Za-z0-9])"
+    rf"|(?:(?<={_KEY_CHAR}{{4}}\*)\*|(?<={_KEY_CHAR}{{4}}<)/?[A-Za-z]{{1,10}}>)(?={_KEY_CHAR}{{4}})(?={_KEY_CHAR}{{0,80}}(?:\d|[a-z][A-Z]|[A-Z]{{4}})))"
+)
+_MARKUP = deferred_pattern(rf"[\\*<]{_OF_MARKUP}")
+"""Markdown's escape, bold letters and tags within a word."""
 _OTHER_FONT = deferred_pattern("[\u00a0\u2000-\u200a\u202f\u205f\u3000\uff01-\uff5e\U0001d400-\U0001d7ff]")
-_PARTS = deferred_pattern(rf"[\x1b\x9b\\\"'^{_WIDTHLESS}](?:(?<=[{_WIDTHLESS}])|{_OF_COLOUR}|{_OF_JOINT})")
+_PARTS = deferred_pattern(
+    rf"[\x1b\x9b\\\"'^*<{_WIDTHLESS}](?:(?<=[{_WIDTHLESS}])|{_OF_COLOUR}|{_OF_JOINT}|{_OF_MARKUP})"
+)
 
 
 def has_invisible(text: str) -> bool:
@@ -257,6 +359,7 @@ def has_invisible(text: str) -> bool:
         or ("\\" in text and any(mark in text for mark in _MARKS))
         or ("\0" in text if text.isascii() else _IS_WIDTHLESS.search(text) is not None or "\x9b" in text)
         or _JOINT.search(text) is not None
+        or _MARKUP.search(text) is not None
     )
 
 

@@ -54,8 +54,8 @@ _LITERALS = r"\\{0,2}[\"'][ \t]{0,3}(?:\+[ \t]{0,3}(?:\r?\n)?|\r?\n|\\{1,2}n)[ \
 """Between two literals that a program joins: a plus, or a line end."""
 BREAK = (
     r"(?>(?:[\\=]?(?:\r?\n|\r)|[ \t]{0,40}[|│]\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]{0,40}"
-    r"(?:\d{1,6}[→\t])?(?:[+>|│#*-]|//)?[ \t]{0,40}"
-    rf"|{_LITERALS})"
+    r"(?:\d{1,6}[→\t:.|)])?(?:[+>|│#*-]|//)?[ \t]{0,40}"
+    rf"|\t(?=\w{{6}})|{_LITERALS})"
 )
 """A line end, written or escaped, also in quoted-printable mail; with what precedes the next line in a diff, a quote
 or a numbered listing. Or a joint of two literals.
@@ -128,7 +128,7 @@ _ENDS = "_-."
 """A prefix is searched by its last character, which is rarer in texts than its first."""
 _ENDED = sorted((p for p in _BEGINNINGS if p[-1] in _ENDS), key=lambda p: (-len(p), p))
 _LENGTHS = sorted({len(p) for p in _ENDED}, reverse=True)
-_FOLLOWS = r"(?=[\w%+/=.-]{10}|[\w%+/=.-]{0,9}(?:[\\\r\n\"']|[ \t]{0,40}[|│]))"
+_FOLLOWS = r"(?=[\w%+/=.-]{10}|[\w%+/=.-]{0,9}(?:[\\\r\n\t\"'*…]|[ \t]{0,40}[|│]))"
 
 
 @cache
@@ -218,6 +218,8 @@ def spans(text: str) -> Iterator[Span]:
                 begins = _begins_word(text, end - length)
                 if begins or prefix in _GLUED:
                     body_end, is_key = _body(text, end, _shape(prefix), begins, refused)
+                    if not is_key and begins and (rest_end := _elsewhere(text, end, prefix)):
+                        body_end, is_key = rest_end, True
                     if is_key:
                         done = body_end
                         yield Span(end - length, done, "key")
@@ -232,7 +234,10 @@ def spans(text: str) -> Iterator[Span]:
             if at < done or (glued and text[at:end] not in _GLUED):
                 continue
             body = _shape(text[at:end]).body.match(text, end)
-            done = body.end() if body else _run_end(text, at)
+            rest_end = 0 if body else _elsewhere(text, end, text[at:end])
+            done = body.end() if body else rest_end or _run_end(text, at)
+            if rest_end:
+                yield Span(at, done, "key")
             if body and not (glued and not is_mixed(body[0])):
                 yield Span(at, done, "key")
     for name in _PEM_NAMES:
@@ -249,6 +254,22 @@ def spans(text: str) -> Iterator[Span]:
                 lines = len(text[first : tail.start()].rstrip(_PEM_LINES))
                 if line := _PEM_LINE.search(text, first + lines, tail.start()):
                     yield Span(line.start(), at, "private key")
+
+
+_APART = r"[\"'](?:[^\"'\n]{0,60}[\"']){1,3}"
+_CUT_BODY = deferred_pattern(r"[\w-]{6,200}(?=…|\.{3}|\*{3})")
+
+
+def _elsewhere(text: str, end: int, prefix: str) -> int:
+    """Return where a key ends whose body is cut short, or stands in the next literal. 0 if there is none."""
+    issuer, folds = _BEGINNINGS[prefix]
+    if not issuer.certain or folds:
+        return 0
+    if text[end : end + 1] in ("'", '"'):
+        more = re.compile(f"{_APART}({issuer.body}{{{issuer.least},400}})[\"']").match(text, end)
+    else:
+        more = _CUT_BODY.match(text, end)
+    return more.end() if more and (is_mixed(more[0]) or issuer.body == _UPPER) else 0
 
 
 def _begins_word(text: str, at: int) -> bool:
