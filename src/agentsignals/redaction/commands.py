@@ -62,6 +62,7 @@ _PAIR = deferred_pattern(r"(?P<user>[\w.\\/+-]*@?[\w.-]*)(?P<sign>[:%,])(?P<pass
 _AT_HOST = deferred_pattern(
     r"(?P<user>[\w.\\-]+(?:/[\w.\\-]+)?)[:/](?P<password>[^\s@/:]{4,100})@(?://)?[\w.\[][\w.\]:/-]*\Z"
 )
+_SHORT_OPTION = deferred_pattern(r"-\w\Z")
 _AT_SIGN = deferred_pattern(r"[\w.-]+@[\w.-]+(?::|\Z)")
 _ASSIGNED = deferred_pattern(r"(?:--?[\w.-]+=)?(?P<name>[\w.:/-]+)=(?P<value>.+)\Z", re.S)
 _NUMBERS = deferred_pattern(r"[\d:./-]+\Z")
@@ -211,7 +212,9 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         w[:3].lower() in ("/u:", "/us") for w in words
     )
     has_host = any(map(_HOST.match, words[1:]))
-    taker = next((n for n, word in enumerate(words[:6]) if _TAKER.match(word)), -1)
+    taker = next(
+        (n for n, word in enumerate(words[:6]) if _TAKER.match(word) and not _SHORT_OPTION.match(words[n - 1])), -1
+    )
     has_user = has_user or taker >= 0
     stores = (
         any(map(_STORE.match, words[:5]))
@@ -247,7 +250,8 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         elif word[:1] != "/":
             if names_a_secret(previous.rpartition(":")[2]) and looks_chosen(word):
                 found[word] = None
-            positional += [word] if n > taker and not _AT_SIGN.match(word) else []
+            is_value = previous[:1] == "-" and "=" not in previous and not looks_drawn(word)
+            positional += [word] if n > taker and not is_value and not _AT_SIGN.match(word) else []
         previous = word
     if positional:
         if taker >= 0 or stores or (words[0] in ("net", "net.exe") and len(words) > 3):

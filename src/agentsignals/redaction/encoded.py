@@ -143,7 +143,7 @@ class Runs:
         done = start
         while depth and (hit := _BASE64.search(text, done, min(end, max(done, start + _SEARCHED_CHARS)))):
             done = self._end(hit.end())
-            line = text.find("\n", hit.start(), done)
+            whole, line = done, text.find("\n", hit.start(), done)
             if 0 <= line < hit.start() + _WRAPPED_CHARS:
                 done = line
             # Behind binary data the alignment is unknown: from two groups of four before this place, too, counted from
@@ -151,8 +151,9 @@ class Runs:
             at = hit.start()
             first = max(start, 1 + max(text.rfind(sign, start, at) for sign in "=."))
             for begin in {at, max(first, at - (at - first) % 4 - 8)}:
-                if inner := self._look(_bytes(text[begin:done]).decode("utf-8", "replace"), depth - 1):
-                    yield Span(begin, done, inner[0].kind)
+                for end_of in {done, whole}:
+                    if inner := self._look(_bytes(text[begin:end_of]).decode("utf-8", "replace"), depth - 1):
+                        yield Span(begin, end_of, inner[0].kind)
             if done >= end:
                 break
 
