@@ -20,10 +20,11 @@ from msgspec.structs import replace
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction import commands, encoded, fields, keys, logins, personal, values
 from agentsignals.redaction.known import KnownSecrets
-from agentsignals.redaction.names import names_a_secret, present
+from agentsignals.redaction.names import names_a_secret
 from agentsignals.redaction.personal import KEY_BYTES, Pseudonyms, mask_word
 from agentsignals.redaction.random_values import RandomValues
 from agentsignals.redaction.spans import Span, masked, merged, one_byte_each, unmasked
+from agentsignals.redaction.vocabulary import present
 
 _T = TypeVar("_T")
 _KEPT_CHARS = 4_000_000
@@ -68,7 +69,7 @@ def _spans(text: str, depth: int = encoded.DEEPEST, known: KnownSecrets = _NONE_
     parts = present(low)
     hits += (
         *keys.spans(text),
-        *logins.logins(text, low),
+        *logins.logins(text, low, parts.texts),
         *fields.secrets(text, low, parts),
         *commands.secrets(text, low, parts.commands),
         *personal.spans(text, low, raw),
@@ -306,6 +307,9 @@ class Redactor:
             while clean in cleaned or (clean != name and clean in value):
                 clean = f"{clean}{len(cleaned)}"
             cleaned[clean] = self._named(name, held, times)
+        for place in ("data", "stringData") if value.get("kind") == "Secret" else ():  # Kubernetes
+            if isinstance(held := value.get(place), dict):
+                cleaned[place] = {name: self._named("secret", text, times) for name, text in held.items()}
         for place, beside in _told_beside(value):
             if cleaned.get(place) == value[place]:
                 cleaned[place] = self._named(beside, value[place], times)
@@ -314,6 +318,8 @@ class Redactor:
     def _named(self, name: str, value: Any, times: int) -> Any:
         """Mask a value if its name states a secret and it looks like one."""
         clean = self._value(value, times)
+        if isinstance(value, str) and clean == value and name.lower().endswith(("mnemonic", "phrase")):
+            return self.plain(f"mnemonic: {value}", times).removeprefix("mnemonic: ")
         is_auth = len(name) <= _AUTH_CHARS and name.lower() in _AUTH and clean == value
         if is_auth and isinstance(value, str) and logins.is_login(value):
             self.counts["login"] = self.counts.get("login", 0) + times

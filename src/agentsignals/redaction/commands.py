@@ -14,7 +14,7 @@ from typing import NamedTuple
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.names import names_a_secret
 from agentsignals.redaction.spans import Span, places
-from agentsignals.redaction.values import LEAST_CHARS, is_secret, is_variable, looks_chosen, looks_drawn
+from agentsignals.redaction.values import LEAST_CHARS, is_secret, is_variable, looks_chosen, looks_drawn, looks_given
 from agentsignals.shell.arguments import names
 from agentsignals.shell.kinds import leading_words
 from agentsignals.shell.tokens import split
@@ -25,9 +25,10 @@ _PROMPT = deferred_pattern(
 )
 """What stands before a command: a line number, a diff's or quote's sign, a prompt."""
 _SIGN = deferred_pattern(r"-(?<=[\s\"'`,(\[]-)-?(?P<option>[A-Za-z][\w-]*)|/(?<=\s/)(?P<slash>[A-Za-z]\w{0,20}):")
-_VALUE = deferred_pattern(r"[ =:,\"']{0,4}([^\s\"'`|;&)\]]+)")
+_WHOLE = deferred_pattern(r"[^\s\"'`;|&)\\]+")
+_VALUE = deferred_pattern(r"[ =:,\"'\\]{0,4}([^\s\"'`|;&)\]]+)")
 _TAKER = deferred_pattern(
-    r"(?i)(?:[\w.]+[-_:])*(?:login|logon|\w*passw(?:or)?d|\w{2,}pass|passphrase|secrets?|token|auth|authtoken|vault|creds?|credentials?"
+    r"(?i)(?:[\w.]+[-_:])*(?:login|logon|\w*passw(?:or)?d|\w{2,}pass|passphrase|\w*secrets?|token|auth|authtoken|\w*vault|\w*cred\w*"
     r"|keyring|keychain|basic|keyvault|luks\w+|unlock|kinit|requirepass|masterauth|authenticate|sudo|setx|\w*securestring|adduser"
     r"|add_user|change_password)(?:[-_:.]\w+)*\Z"
 )
@@ -49,6 +50,7 @@ _PROTOCOL = deferred_pattern(
 )
 """A program of a protocol, a database or archives: its short options may carry a password."""
 _USERS = names("u U user username login auth a creds credentials credential account proxy-user l src-creds dest-creds")
+_USER_WORDS = names("user auth creds credentials basic userpwd")
 _HOSTS = names("h H host hostname server S url")
 _GIVEN = names("value body secret-string data text b string")
 """Options for the value that a store keeps."""
@@ -63,12 +65,13 @@ _AT_HOST = deferred_pattern(
     r"(?P<user>[\w.\\-]+(?:/[\w.\\-]+)?)[:/](?P<password>[^\s@/:]{4,100})@(?://)?[\w.\[][\w.\]:/-]*\Z"
 )
 _SHORT_OPTION = deferred_pattern(r"-\w\Z")
+_USER_AND = deferred_pattern(r"[A-Za-z][\w.-]*:([^:/\s][^:\s]{5,})\Z")
 _AT_SIGN = deferred_pattern(r"[\w.-]+@[\w.-]+(?::|\Z)")
 _ASSIGNED = deferred_pattern(r"(?:--?[\w.-]+=)?(?P<name>[\w.:/-]+)=(?P<value>.+)\Z", re.S)
 _NUMBERS = deferred_pattern(r"[\d:./-]+\Z")
 _NESTED = deferred_pattern(r"\S\s+\S")
 _COOKIES = deferred_pattern(r"(?i)(sess|sid|auth|token|jwt|login)?[\w.-]*=([^;\s]{6,})")
-_PRINTS = frozenset(("echo", "printf", "Write-Output", "print"))
+_PRINTS = names("echo printf Write-Output print yes")
 _WORD_REST = deferred_pattern(r"[\w:.-]{0,40}[\"']?")
 _CHOSEN = deferred_pattern(r"[0-9!@#$%^&*+=?~]")
 """What every value contains that looks chosen."""
@@ -93,10 +96,11 @@ def secrets(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
         line = text[start:done]
         found: dict[str, None] = {}
         _read(line, found)
-        for value in found:
+        for read in found:
+            value = read if read in line else read.rpartition(":")[2]  # quoted apart
             if "\\n" in value:
                 continue
-            begin = line.find(value)
+            begin = line.find(value) if len(value) >= LEAST_CHARS else -1
             while begin >= 0:
                 yield Span(start + begin, start + begin + len(value), "login")
                 begin = line.find(value, begin + len(value))
@@ -112,13 +116,14 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
             value = _VALUE.match(text, sign.end())
             given = value[1] if value else ""
             is_long = text[sign.start() + 1] == "-"
-            attached = option[1:] if not is_long and not option.isalpha() else ""
+            whole = _WHOLE.match(text, sign.start("option")) if option else None
+            attached = whole[0][1:] if whole and not is_long and not whole[0].isalpha() else ""
             if option in _SURE_SHORT or (option[:1] in _SURE_SHORT and attached):
                 word = attached or given
-                may_be = len(word) >= 3 and not _NUMBERS.match(word) and not {*word} & {*"({[$<"}
+                may_be = len(word) >= 3 and not _NUMBERS.match(word) and word[0] not in "({[$<" and "(" not in word
             elif is_long or len(option) > LEAST_CHARS:
-                is_user = option in _USERS and any(c in given for c in ":%,")
-                may_be = is_user or (option in _GIVEN and looks_chosen(given))
+                is_user = _is_user(option) and any(c in given for c in ":%,")
+                may_be = is_user or (option in _GIVEN and looks_given(given))
                 may_be = may_be or ((option[:1] in _SHORT or option[:2] == "hp") and looks_chosen(attached))
             else:
                 may_be = looks_chosen(given) or ((option in _USERS or option[-1:] in ("u", "U")) and ":" in given[1:])
@@ -134,11 +139,12 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
         before = max(text.rfind("\n", max(0, at - _LINE_CHARS), at), at - _LINE_CHARS, 0)
         if (
             text.find("|", before, at) >= 0
+            or (text[at - 1 : at] in ("/", ".", "\\") and text.find("> ", before, at) >= 0)
             or text.find("<<", end, line) >= 0
             or low[at] in "<-"
             or (
                 _CHOSEN.search(text, end, line)
-                and any(_CHOSEN.search(given) and looks_chosen(given) for given in _SHELL_WORD.findall(text, end, line))
+                and any(_CHOSEN.search(given) and looks_given(given) for given in _SHELL_WORD.findall(text, end, line))
             )
         ):
             signs.append(at)
@@ -172,30 +178,35 @@ def _region(text: str, at: int) -> tuple[int, int]:
 def _read(line: str, found: dict[str, None], depth: int = _MOST_DEPTH) -> None:
     """Add the secrets of a line of commands."""
     prompt = _PROMPT.match(line)
-    command = (
-        line[prompt.end() if prompt else 0 :].rstrip("\\ \t\n").lstrip("#<>").replace('\\"', '"').replace("\\'", "'")
-    )
+    command = line[prompt.end() if prompt else 0 :].rstrip("\\ \t\n").lstrip("#<>").replace("`", "\n")
     if '", "' in command or "', '" in command:  # a list of arguments
         command = re.sub(r"(?<=[\"']),\s*(?=[\"'])", " ", command)
-    if "`" in command:
-        command = command.replace("`", "\n")
+    _read_commands(command, found, depth)
+    if '\\"' in command or "\\'" in command:  # in JSON that is cut
+        _read_commands(command.replace('\\"', '"').replace("\\'", "'"), found, depth)
+
+
+def _read_commands(command: str, found: dict[str, None], depth: int) -> None:
     parsed = split(command)
     fed: list[str] = []
-    for n, (all_words, _, _, _) in enumerate(parsed.commands):
+    for n, (all_words, targets, _, _) in enumerate(parsed.commands):
         words = leading_words(all_words)
         if not words or words[0][:1] == "-":
             words = all_words
         if not words:
             continue
-        texts = fed
+        texts = fed if n and parsed.ends[n - 1] in ("|", "|&", ")") else []
         if n in parsed.heredocs:
             texts = [*texts, parsed.heredocs[n].text]
         _judge(words, all_words, texts, found)
-        fed = []
-        if parsed.ends[n] in ("|", "|&") and words[0] in _PRINTS:
-            fed = [word.replace("\\n", "\n") for word in words[1:] if word not in ("-n", "-e", "-ne")]
+        if words[0] in _PRINTS:
+            fed += [word.replace("\\n", "\n") for word in words[1:] if word not in ("-n", "-e", "-ne")]
+            if any(names_a_secret(target.rpartition("/")[2].partition(".")[0] or target) for target in targets):
+                found.update((given, None) for given in words[1:] if looks_given(given))
+        else:
+            fed = []
         for word in all_words:
-            if depth and len(word) > 8 and _NESTED.search(word) and word != line:
+            if depth and len(word) > LEAST_CHARS and _NESTED.search(word) and word != command:
                 _read(word, found, depth - 1)
     if "<<<" in command:
         before, _, after = command.partition("<<<")
@@ -216,13 +227,10 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         (n for n, word in enumerate(words[:6]) if _TAKER.match(word) and not _SHORT_OPTION.match(words[n - 1])), -1
     )
     has_user = has_user or taker >= 0
-    stores = (
-        any(map(_STORE.match, words[:5]))
-        or "SecureString" in words
-        or "secret" in options
-        or all_words[:1] == ["export"]
-    )
+    stores = any(map(_STORE.match, words[:5])) or "SecureString" in words or "secret" in options
     logs_in = has_user or has_host or taker >= 0 or not options.isdisjoint(_HOSTS) or bool(_PROTOCOL.match(words[0]))
+    may_take = any(map(_MAY_TAKER.match, words[:6]))
+    logs_in = logs_in or may_take
     role = _Role(logs_in=logs_in, has_user=has_user, stores=stores, has_host=has_host)
     positional: list[str] = []
     previous = ""
@@ -239,7 +247,9 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
                 found[value] = None
         elif (hit := _AT_HOST.match(word)) and looks_chosen(hit["password"]):
             found[hit["password"]] = None
-        elif (pair := _ASSIGNED.match(word)) and (stores or previous in ("-e", "--env", "-var", "--set")):
+        elif (pair := _ASSIGNED.match(word)) and (
+            stores or all_words[0] == "export" or previous in ("-e", "--env", "-var", "--set")
+        ):
             value = pair["value"]
             if (
                 looks_chosen(value)
@@ -248,8 +258,10 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             ):
                 found[value] = None
         elif word[:1] != "/":
-            if names_a_secret(previous.rpartition(":")[2]) and looks_chosen(word):
+            if names_a_secret(previous.rpartition(":")[2]) and looks_given(word):
                 found[word] = None
+            if (given := _USER_AND.match(word)) and looks_chosen(given[1]) and (taker >= 0 or may_take):
+                found[given[1]] = None
             is_value = previous[:1] == "-" and "=" not in previous and not looks_drawn(word)
             positional += [word] if n > taker and not is_value and not _AT_SIGN.match(word) else []
         previous = word
@@ -257,19 +269,31 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         if taker >= 0 or stores or (words[0] in ("net", "net.exe") and len(words) > 3):
             last = positional[-1]
             found.update(
-                (word, None) for word in positional if looks_drawn(word) or (word is last and looks_chosen(word))
+                (word, None) for word in positional if looks_drawn(word) or (word is last and looks_given(word))
             )
-        elif any(map(_MAY_TAKER.match, words[:6])):
+        elif may_take:
             found.update((word, None) for word in positional[1:] if looks_drawn(word))
     if not fed:
         return
-    takes_input = taker >= 0 or not {*all_words}.isdisjoint(_INPUT) or any(w.endswith("-stdin") for w in all_words)
+    takes_input = (
+        taker >= 0
+        or "sudo" in all_words
+        or any(map(names_a_secret, options))
+        or words[0] == "pass"
+        or not {*all_words}.isdisjoint(_INPUT)
+        or any(w.endswith("-stdin") for w in all_words)
+    )
     for text in fed if takes_input or stores else ():
         for piece in text.split():
             value = piece.rpartition("=")[2] if "=" in piece[:-1] else piece
             value = value.rpartition(":")[2] if ":" in value[:-1] and "//" not in value else value
             if (len(text.split()) == 1 or looks_chosen(value)) and len(value) >= LEAST_CHARS and not is_variable(value):
                 found[value] = None
+
+
+def _is_user(option: str) -> bool:
+    """Return whether the value of an option may be `USER:PASSWORD`."""
+    return option in _USERS or option.rpartition("-")[2] in _USER_WORDS
 
 
 class _Role(NamedTuple):
@@ -284,9 +308,11 @@ class _Role(NamedTuple):
 def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
     """Judge the value of an option, which follows it or is attached."""
     name, _, attached = word.lstrip("-").partition("=")
-    value = attached or after
+    value = attached or ("" if after[:1] == "-" else after)
     short = word[1] if word[1:2] != "-" else ""
-    is_user = name in _USERS or (short and len(name) < 5 and name[-1] in "uU")
+    is_user = _is_user(name) or (bool(short) and len(name) < 5 and name[-1] in "uU")
+    if is_user and value[-1:] == ":" and looks_drawn(value[:-1]):  # a key as user, without a password
+        found[value[:-1]] = None
     pair = _PAIR.match(value if is_user else word[2:]) if is_user or short in ("u", "U") else None
     if pair:
         password = pair["password"]
@@ -301,7 +327,7 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
         )
         return
     if not short or name in _GIVEN:
-        if role.stores and name in _GIVEN and looks_chosen(value):
+        if role.stores and name in _GIVEN and looks_given(value):
             found[value] = None
         return
     if len(name) > 1 and name not in _SURE_SHORT:  # attached

@@ -53,8 +53,8 @@ _TIMES_READ = 4
 """A text is unpacked, and later lines read again, up to this multiple of its length (and always up to 64 KiB)."""
 _AGAIN_CHARS = 200
 """Then only so much of a line is read again."""
-_BASE64_REST = deferred_pattern(r"[A-Za-z0-9+/_-]*(?:(?:\r?\n|\\n)[ \t]{0,20}[A-Za-z0-9+/_-]{4,})*={0,2}")
-_HEX = deferred_pattern(rf"(?:{_BYTE}){{10,}}(?:\n(?:{_BYTE}){{10,}})*(?:\n(?:{_BYTE})+)?")
+_BASE64_REST = deferred_pattern(r"[A-Za-z0-9+/_-]*(?:(?:\r?\n|\\n)(?:[+>#|]|//)?[ \t]{0,20}[A-Za-z0-9+/_-]{4,})*={0,2}")
+_HEX = deferred_pattern(rf"(?:{_BYTE}){{10,}}(?:\n[+>#|]?[ ]?(?:{_BYTE}){{10,}})*(?:\n[+>#|]?[ ]?(?:{_BYTE})+)?")
 _HEX_APART = deferred_pattern(
     rf"[0-7](?<![0-9A-Za-z:].)(?:(?<=0)x(?:{_BYTE})|[0-9A-Fa-f](?<={_BYTE}))"
     rf"(?:[ ,:-]{{1,2}}(?:0x)?(?:{_BYTE})){{11,}}(?![0-9A-Za-z])"
@@ -65,6 +65,7 @@ _HEX_LINE = deferred_pattern(_HEX_ROW)
 _HEX_REST = r" {0,50}(?:[^\r\n\\]|\\(?!r?\\?n0000)){0,34}(?:(?:\\r)?\\n|\r?\n|\Z)?"
 """The column of letters, up to the line end. A backslash in it is literal, unless a line end and a row follow."""
 _HEX_DUMP = deferred_pattern(rf"{_HEX_ROW}{_HEX_REST}(?:{_HEX_ROW}{_HEX_REST})*")
+_NO_HEX = deferred_pattern("[^0-9A-Fa-f]")
 _PACKED_HEX = deferred_pattern(r"(?i:78(?:9c|da|01|5e)|1f8b08)(?:[0-9a-fA-F]{2}){12,}")
 """Gzip and zlib data in hex."""
 _BASE32 = deferred_pattern(r"(?<![A-Za-z0-9])([A-Z2-7]{24,}|[a-z2-7]{24,})={0,6}(?![A-Za-z0-9])")
@@ -78,7 +79,7 @@ _A85 = deferred_pattern(r"[!-uz]*")
 _MAY_BE_NUMBERED = LongRuns("0123456789 ,;\n", 12 * 3)
 _NUMBERED = deferred_pattern(
     r"(?<![\w.])(?:[01]{8}[ ,;]{0,2}){12,}"
-    r"|(?<![\w.])(?:(?:0?[3-9]\d|1[0-2]\d)(?:[ ;]|,\s{0,3})){11,}(?:[3-9]\d|1[0-2]\d)(?![\w.])"
+    r"|(?<![\w.])(?:(?:0?[3-9]\d|1[0-2]\d)(?:[ ;]|,\s{0,3})){7,}(?:[3-9]\d|1[0-2]\d)(?![\w.])"
 )
 _NUMBER = deferred_pattern(r"[01]{8}|\d{2,3}")
 _BITS, _BLANK, _DELETE = 8, 32, 127
@@ -92,6 +93,9 @@ _LETTERS_APART = deferred_pattern(
     rf"(?<![\w'\"]){_SINGLE}(?:(?:,[ ]?|[ ]{{1,3}}|[ ]{{0,3}}\n0\d{{6}}[ ]{{1,3}}){_SINGLE}){{11,}}"
 )
 """Letters with blanks or commas between them, and rows of `od -c`."""
+_NAME_BEFORE = deferred_pattern(r"([\w.-]*)\s?[:=]\s?[\w.$'\"\[({]{0,30}\Z")
+_NAME_CHARS = 80
+"""What a list of characters is assigned to."""
 _NOT_SINGLE = deferred_pattern(r"\n0\d{6}|[\s,'\"]")
 _PRINTABLE = deferred_pattern(r"=([2-7][0-9A-F])")
 _IN_MAIL = deferred_pattern(r"=(?:5F|2D|3D|[2-7][0-9A-F]=[2-7][0-9A-F])")
@@ -171,7 +175,9 @@ class Runs:
         """Yield secrets that a run holds in hex. Lines that were already read with an earlier one are skipped."""
         if not self._depth or start < self._in_hex:
             return
-        if packed := _PACKED_HEX.search(self._text, start, min(end, start + _SEARCHED_CHARS)):
+        head_end = min(end, start + _SEARCHED_CHARS)
+        may_be_packed = self._text.find("78", start, head_end) >= 0 or self._text.find("8b08", start, head_end) >= 0
+        if may_be_packed and (packed := _PACKED_HEX.search(self._text, start, head_end)):
             try:
                 data = bytes.fromhex(packed[0][: len(packed[0]) // 2 * 2])
                 unpacked = zlib.decompressobj(wbits=zlib.MAX_WBITS | _ANY_HEADER).decompress(data, _UNPACKED_BYTES)
@@ -183,7 +189,7 @@ class Runs:
         if begun := _HEX.search(self._text, start, min(end, start + _SEARCHED_CHARS)):
             hit = _HEX.match(self._text, begun.start()) or begun
             self._in_hex = hit.end()
-            if inner := self._look(bytes.fromhex(hit[0]).decode("ascii"), self._depth - 1):
+            if inner := self._look(bytes.fromhex(_NO_HEX.sub("", hit[0])).decode("ascii"), self._depth - 1):
                 yield Span(*hit.span(), inner[0].kind)
 
     def in_base32(self, start: int, end: int) -> Iterator[Span]:
@@ -201,12 +207,12 @@ def in_base85(text: str, raw: bytes, look: Look, depth: int) -> Iterator[Span]:
         word = text[start:end]
         if len(_SIGNS_85.findall(word[:60])) < _LEAST_SIGNS:
             continue
-        for at in {0, *(n + 1 for n, c in enumerate(word[:16]) if c in "\"'=:~(")}:
+        for at in {0, *(n + 1 for n, c in enumerate(word[:60]) if c in "\"'=:~(")}:
             for decode, letters in ((b85decode, _B85), (a85decode, _A85)):
                 body = letters.match(word, at)
-                whole = body[0] if body else ""
+                whole = body[0][:_SEARCHED_CHARS] if body else ""
                 try:
-                    if len(whole) < _LEAST_85 or not decode(whole[:10].encode()).decode("ascii").isprintable():
+                    if len(whole) < _LEAST_85 or not decode(whole[:20].encode()).decode("ascii").isprintable():
                         continue
                     decoded = decode(whole.encode()).decode("utf-8", "replace")
                 except ValueError:
@@ -230,7 +236,8 @@ def apart(text: str, raw: bytes, look: Look, depth: int) -> Iterator[Span]:
     if _ROW_OF_SINGLES in singles.replace(b"   ", b" ").replace(b"  ", b" "):
         hits += ((hit, _NOT_SINGLE.sub("", hit[0])) for hit in _LETTERS_APART.finditer(text))
     for hit, decoded in hits:
-        if inner := look(decoded, depth - 1):
+        named = _NAME_BEFORE.search(text, max(0, hit.start() - _NAME_CHARS), hit.start())
+        if inner := look(f"{named[1]}='{decoded}'" if named else decoded, depth - 1):
             yield Span(*hit.span(), inner[0].kind)
 
 
@@ -343,7 +350,7 @@ _JOINT = deferred_pattern(rf"[\"'\\^](?:{_OF_JOINT})")
 """Between two parts of a value that a shell or a program joins: a continued line, or two adjacent literals."""
 _OF_MARKUP = (
     rf"(?:(?<=[A-Za-z0-9]\\)(?=[_-][A-Za-z0-9])"
-    rf"|(?:(?<={_KEY_CHAR}{{4}}\*)\*|(?<={_KEY_CHAR}{{4}}<)/?[A-Za-z]{{1,10}}>)(?={_KEY_CHAR}{{4}})(?={_KEY_CHAR}{{0,80}}(?:\d|[a-z][A-Z]|[A-Z]{{4}})))"
+    rf"|(?:(?<={_KEY_CHAR}{{4}}\*)\*|(?<={_KEY_CHAR}{{4}}<)/?[A-Za-z]{{1,10}}>)(?={_KEY_CHAR}{{2}})(?={_KEY_CHAR}{{0,80}}(?:\d|[a-z][A-Z]|[A-Z]{{4}})))"
 )
 _MARKUP = deferred_pattern(rf"[\\*<]{_OF_MARKUP}")
 """Markdown's escape, bold letters and tags within a word."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.keys import BREAK
-from agentsignals.redaction.names import Present, named, names_a_secret, speaks_of_other
+from agentsignals.redaction.names import named, names_a_secret, speaks_of_other
 from agentsignals.redaction.spans import Span, occurrences, places
 from agentsignals.redaction.values import (
     LEAST_CHARS,
@@ -26,25 +26,36 @@ from agentsignals.redaction.values import (
     is_variable,
     looks_chosen,
     looks_drawn,
+    looks_given,
 )
+from agentsignals.redaction.vocabulary import Present
 
 _LINE_END = r"(?:\\?\r?\n|\\{1,2}n)"
 _COPULA = (
     r"(?<=[ \t])(?:is|was|are|be|ist|war|lautet|est|es|era|é|è|to|jest|er|är|on|je|to be|set to)\b(?!=)|[→—–]"
     r"|[是为為:：]|(?<=[\u3040-\u30ff])は|[은는]|هي|هو"
 )
+_ATTRIBUTES = r"(?:\s[\w:.-]{1,40}=(?:\"[^\"<>]{0,80}\"|'[^'<>]{0,80}')){0,4}"
+_WRAPPED = (
+    r"(?:(?:\[\]byte|bytes|String|str|Some|Ok|utf8|(?:[A-Za-z.:]{0,30}\.)?(?:from|[gG]etBytes|new|of))\((?=[\"']))?"
+)
+"""A conversion of a literal."""
 _JOINT = deferred_pattern(
     r"(?:\\{0,4}[\"'`])?[\])*]{0,3}[\"']?[ \t]{0,24}"
-    rf"(?P<op>:=|=>|->|={{1,2}}|:|\||>|,|{_COPULA}|(?=[ \t]))[*]{{0,3}}"
+    rf"(?P<op>:=|=>|->|={{1,2}}|:|\||{_ATTRIBUTES}>|,|{_COPULA}|(?=[ \t]))[*]{{0,3}}"
     rf"(?P<gap>[ \t]{{0,24}}(?:(?:[>|][-+]?)?{_LINE_END}[ \t+|#-]{{0,40}})?)[*(]{{0,3}}"
-    r"(?:[bBrRfFuUN]{1,2}(?=\\{0,4}[\"'`]))?(?=[^\s])"
+    rf"(?:!!?\w+[ ])?{_WRAPPED}(?:[bBrRfFuUN$]{{1,2}}(?=\\{{0,4}}[\"'`]))?(?=[^\s])"
 )
 """What joins a name to a value."""
+_LINE_SIGN = r"(?:[ ]{0,8}\d{1,6}[→\t|:])?[+>|-]?"
+"""What a listing or a diff puts before a line."""
+_BLOCK = r"\s{0,4}\{[^{}]{0,200}?(?<=\s)(?=default|value)"
+_TAGS = r"/?>(?:\s{0,20}</?\w{1,20}>)?|</\w{1,20}>"
 _PAIR = deferred_pattern(
-    r"[\])\"'`\\]{0,6}(?:\s{0,4}\{[^{}]{0,200}?(?<=\s)(?=default|value)|\s{0,8}(?:[,;{]|/?>(?:\s{0,20}</?\w{1,20}>)?|</\w{1,20}>)|\s{0,2}\n)?"
+    rf"[\])\"'`\\]{{0,6}}(?:{_BLOCK}|\s{{0,8}}(?:[,;{{]|{_TAGS})|\s{{0,2}}\n{_LINE_SIGN}|\s{{1,3}}-(?=-?value|-?body))?"
     r"\s{0,40}(?:[-<.]\s{0,2})?(?:\\{0,4}[\"'`])?"
-    r"(?i:value|default|val|string|data|text|content|fill|type|send_?keys|set_?value|input|enter|current)"
-    r"(?:\\{0,4}[\"'`])?\s{0,3}(?:=>|[:=>(])\s{0,3}(?=\S)"
+    r"(?i:value|default|val|string|data|text|content|fill|type|send_?keys|set_?value|input|enter|current|body)"
+    r"(?:\\{0,4}[\"'`])?(?:\s{0,3}(?:=>|[:=>(])|(?<=-value)\s|(?<=-Value)\s)\s{0,3}(?=\S)"
 )
 """Between the name of a field and its value, where both are values of their own: `name: X, value: Y`."""
 _QUOTE = deferred_pattern(r"\\{0,4}[\"'`]")
@@ -66,6 +77,12 @@ _ESCAPED = deferred_pattern("u[0-9a-f]{4}")
 _NAME_REST = deferred_pattern(r"[\w-]{0,40}")
 _NAME_CHARS = 40
 """No name is longer."""
+_OPENS_BEFORE = deferred_pattern(
+    r"(?i)\b(api|access|secret|private|license|licence|signing|encryption|account|master|unseal|recovery"
+    r"|deploy|storage)[ ]\Z"
+)
+_DRAWN_KEY = deferred_pattern(r":\s(?=[A-Za-z]*\d)(?=[a-z\d]*[A-Z])[A-Za-z\d]{24,}\b")
+_OPENS_CHARS = 12
 _NO_SIGNS = {ord(sign): None for sign in "+/"}
 _HEADER = deferred_pattern(
     r"(?i:authorization)\\{0,4}[\"'`]?[ \t]{0,3}[:=,][ \t]{0,3}\\{0,4}[\"'`]?[brf]?"
@@ -76,7 +93,7 @@ _BEARER = deferred_pattern(r"(?i:bearer)[ :]{1,2}(?P<bare>[\w.~+/-]{8,4000}={0,2
 _COOKIE = deferred_pattern(
     r"(?i:cookie)\\{0,4}[\"'`]?[:,=][ ]?\\{0,4}[\"'`]?(?P<bare>[\w.-]{1,60}=[^\s\"'`\\][^\"'`\n\\]{5,4000})"
 )
-_JAR = deferred_pattern(r"(?i:cookies?)[\s:,=({\"'`\\]{1,6}(?=[\w.-]{1,60}[\\\"'`]{0,4}\s?[=:])")
+_JAR = deferred_pattern(r"(?i:cookies?)[\s:,=({\[\"'`\\]{1,6}(?=[\w.-]{1,60}[\\\"'`]{0,4}\s?[=:])")
 _SESSION = deferred_pattern(r"(?i)^[\w.-]*(?:sess|sid|auth|token|jwt|login)")
 _COOKIE_PAIR = deferred_pattern(r"[\w.-]{1,60}[\\\"'`]{0,4}\s?[=:]\s?[\\\"'`]{0,4}(?P<value>[^\s\"'`;,\\&})]{6,4000})")
 _HEADERS = (("authorization", _HEADER), ("bearer", _BEARER))
@@ -101,20 +118,23 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
         rest = None if is_script else _NAME_REST.match(text, end)
         name_end = rest.end() if rest else end
         name = text[start:name_end]
+        if name.lower() == "key" and (opens := _OPENS_BEFORE.search(text, max(0, start - _OPENS_CHARS), start)):
+            name = f"{opens[1]}_key"
+        elif name == "key" and _DRAWN_KEY.match(text, name_end):
+            name = "a_key"
         word = named(name)
         if word is None:
             continue
         for span in _of_name(text, start, name_end, name, word):
             done = max(done, span.end)
             yield span
-    if "uth" in low or "bearer" in low:
-        for part, pattern in _HEADERS:
-            for at in occurrences(low, part):
-                header = pattern.match(text, at)
-                if header and in_header(header["bare"]):
-                    yield Span(header.start("bare"), _last(text, *header.span("bare")), "secret")
+    for part, pattern in _HEADERS:
+        for at in occurrences(low, part) if part in parts.texts else ():
+            header = pattern.match(text, at)
+            if header and in_header(header["bare"]):
+                yield Span(header.start("bare"), _last(text, *header.span("bare")), "secret")
     done = 0
-    for at in occurrences(low, "cookie") if "cookie" in low else ():
+    for at in occurrences(low, "cookie") if "cookie" in parts.texts else ():
         cookie = _COOKIE.match(text, at) if at >= done else None
         if cookie and not is_variable(cookie["bare"].partition("=")[2]):
             done = cookie.end()
@@ -128,7 +148,8 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
     for _, end in places(low, parts.logins):
         yield from _in_sentence(text, end)
     yield from _calls(text, low, parts.calls)
-    yield from _inserts(text, low)
+    if "insert" in parts.texts:
+        yield from _inserts(text, low)
 
 
 def _of_name(text: str, start: int, end: int, name: str, word: Word) -> Iterator[Span]:
@@ -148,6 +169,9 @@ def _of_name(text: str, start: int, end: int, name: str, word: Word) -> Iterator
         yield from cells
     elif word in ("password", "secret", "token"):
         yield from _in_sentence(text, end)
+        before = _SAID_BEFORE.search(text, max(0, start - _SAID_CHARS), start)
+        if before and looks_chosen(before[before.lastgroup or 0]):
+            yield Span(*before.span(before.lastgroup or 0), "secret")
 
 
 def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | None:
@@ -158,7 +182,7 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
     op = joint["op"]
     is_option = name[:1] == "-" or (text[start - 1 : start] == "/" and op == ":")
     first, last, quoted = _place(text, joint.end())
-    if op == "" and not is_option and not name.isupper():
+    if op == "" and not (is_option or name.isupper() or "_" in name or "]" in joint[0]):
         return None
     value = text[first:last]
     if not value or not _joined(word, name, value, joint, quoted=quoted, is_option=is_option):
@@ -169,7 +193,9 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
     if speaks_of_other(name) and not (is_assigned and word != "key" and is_random(value, 16) and not is_known(value)):
         return None
     called = not quoted and text[last : last + 1] in ("(", "[")
-    literal = quoted or text[start - 1 : start] in ("?", "&", "#")  # a parameter of an address is no code
+    literal = (
+        quoted or is_option or text[start - 1 : start] in ("?", "&", "#") or text[last : last + 2] == "</"
+    )  # no code
     if called or not is_secret(word, name, value, quoted=literal):
         cut = None if called or quoted else _CUT.search(value)
         is_cut = cut and is_secret(word, name, value[: cut.start()], quoted=False)
@@ -212,7 +238,9 @@ def _joined(  # noqa: PLR0913
     if "n" in gap or "\n" in gap:  # the next line is another thing more often than not
         return op == ":" and value[-1] != ":" and "/" not in value[:1] and _may_be_drawn(word, value)
     if op == "":
-        return value[0] != "-" if is_option else is_random(value, 12) or (quoted and word == "password")
+        if is_option:
+            return value[0] != "-"
+        return is_random(value, 12) or (quoted and word == "password") or ("_" in name and looks_chosen(value))
     return op in _TELLS or ((quoted or op != ",") and _may_be_drawn(word, value))
 
 
@@ -223,42 +251,84 @@ def _may_be_drawn(word: Word, value: str) -> bool:
 # -- sentences, calls and tables ---------------------------------------------------------------------------------------
 
 _SENTENCE_CHARS = 120
+_SAID_CHARS = 90
+_SAID_BEFORE = deferred_pattern(
+    r"`(?P<value>[^`\s]{6,60})`\s(?:as|is|for)\s[\w\s]{0,30}\Z|\s(?P<beside>\S{6,60})\s\(\Z"
+)
+"""A value before the name of what it is."""
 _TOKEN = deferred_pattern(r"[^\s\"'`,|，。：、]+")
-_MIXES = deferred_pattern(r"[0-9!#$%^&*+=?~]")
+_ASIDE = deferred_pattern(r"\s?\([\w\s]{1,20}\)")
+_BELOW = deferred_pattern(
+    r"[ *]{0,8}\s*\n(?:\s*\n){0,2}(?:```\w*\s*\n)?[ \t>|│]{0,12}(?P<value>[^\s`\"']{6,400})[ \t|│]*(?:\n|\Z)"
+)
+"""The line below a sentence that ends in a colon."""
+_GIVES = frozenset(
+    ("/", ":", "=", "→", "is", "to", "with", "ist", "lautet", "est", "es", "jest", "è", "é", "は", "是", "«", "“", "„")
+)
+_MIXES = deferred_pattern(r"[0-9!#$%^&*+?~]")
 _SENTENCE = deferred_pattern(r"[^\n\\(){}\[\];<>]*")
 _IDENTIFIED = frozenset(("id", "commit", "sha", "hash", "version", "file", "uuid", "request", "ref", "build", "branch"))
 
 
 def _in_sentence(text: str, at: int) -> Iterator[Span]:
     """Yield a value that looks drawn among the next words of the line: what a sentence or a command says of it."""
+    aside = _ASIDE.match(text, at)
+    at = aside.end() if aside else at
     line = _SENTENCE.match(text, at, at + _SENTENCE_CHARS)
     before = ""
     end = line.end() if line else at
     end = min((n for n in (text.find('",', at, end), text.find('":', at, end)) if n >= 0), default=end)
+    if text[at:end].rstrip(" *").endswith(":") and (below := _BELOW.match(text, end)):
+        value = below["value"]
+        if looks_drawn(value) or looks_given(value):
+            yield Span(*below.span("value"), "secret")
+        return
     if not _MIXES.search(text, at, end):
         return
     for n, token in enumerate(_TOKEN.finditer(text, at, end)):
-        value = token[0].rstrip(".:!?*_")
+        value = token[0].rstrip(".:?")
+        value = value.rstrip("*_") if value[:1] in "*_" else value
         if n > 8 or before.endswith((".", "!", "?")) or before.strip(":#=").lower() in _IDENTIFIED:
             return
         value = value.lstrip("*_:=")
-        is_given = text[token.start() - 1] in "\"'`" or before in ("/", ":", "is", "→", "with")
+        is_given = text[token.start() - 1] in "\"'`" or before in _GIVES or before.endswith((":", "="))
+        if value[:1] == "-":  # an option, which commands judge
+            before = token[0]
+            continue
+        if ":" in value and looks_chosen(value.partition(":")[2]):  # a user before it
+            value, is_given = value.partition(":")[2], True
         if looks_drawn(value) or (is_given and looks_chosen(value)):
             first = text.index(value, token.start())
             yield Span(first, first + len(value), "secret")
-            return
+            if not text.startswith(" to ", token.end()):  # from one to another
+                return
         before = token[0]
 
 
 _CALL = deferred_pattern(
-    r"(?P<name>[a-z0-9_]{0,60}(?:\.\w{1,30}){0,2})(?:\\{0,4}[\"'])?\s{0,2}(?:(?:[=:]|=>)\s{0,2}(?:\w+\s?)?)?[(\[]\s{0,20}(?=[^)\]\s])"
+    r"(?P<name>[a-z0-9_]{0,60}(?:(?:\.|::)\w{1,30}){0,2})(?:\\{0,4}[\"'])?\s{0,2}(?:(?:[=:]|=>)\s{0,2}(?:\w+\s?)?)?[(\[]\s{0,20}(?=[^)\]\s])"
 )
 """The rest of the name of a call, or of a pair or list under such a name, and its opening."""
 _LITERAL = deferred_pattern(r"[\"'`]((?:[^\"'`\\\n]|\\.){1,400})[\"'`]")
 _ARGUMENTS_CHARS = 400
 _MAIL = deferred_pattern(r"@[\w-]+\.")
 _ONLY_SECRETS = ("passw", "pwd", "secret", "crypt", "hmac", "fernet")
-_TAKE_CHOSEN = (*_ONLY_SECRETS, "auth", "cred", "login", "sign", "connect", "jwt", "basic")
+_TAKE_CHOSEN = (
+    *(
+        *_ONLY_SECRETS,
+        "auth",
+        "cred",
+        "login",
+        "sign",
+        "connect",
+        "jwt",
+        "basic",
+        "wifi",
+        "pdo",
+        "drivermanager",
+        "user",
+    ),
+)
 _HEX_KEY = deferred_pattern(r"(?:0x)?[0-9a-fA-F]{32,128}")
 
 
@@ -304,7 +374,7 @@ def _closing(text: str, at: int) -> int:
     return end
 
 
-_RULE = deferred_pattern(r"[\s|+:=-]+")
+_RULE = deferred_pattern(r"[\s|+:=─┼├┤│┌┬┐└┴┘━┃-]+")
 _MOST_ROWS = 200
 _HEAD_CHARS = 500
 _GAPS = deferred_pattern(r"[ ]{2,}|\t")
@@ -355,8 +425,9 @@ def _column(text: str, start: int, end: int, word: Word) -> Iterator[Span]:
                 last = len(line) if last < 0 else last
             cell = line[first:last]
             value = cell.strip(" \t\r\"'`")
-            sure = word in ("password", "secret", "hint") and (sign != "  " or text[start:end].isupper())
-            if value and (looks_chosen(value) if sure else looks_drawn(value)):
+            is_ruled = text.startswith(("-", "="), head_end + 1)
+            sure = word in ("password", "secret", "hint") and (sign != "  " or is_ruled or text[start:end].isupper())
+            if value and (looks_given(value) if sure or word == "token" else looks_drawn(value)):
                 first = at + first + cell.index(value)
                 yield Span(first, first + len(value), "secret")
         at = line_end + 1
@@ -372,8 +443,6 @@ _SQL_VALUE = deferred_pattern(r"\s*(?:[NEnexX]?'((?:[^'\\]|\\.|'')*)'|((?:[^,(']
 
 def _inserts(text: str, low: str) -> Iterator[Span]:
     """Yield values of columns of secrets in rows that SQL inserts."""
-    if "insert" not in low:
-        return
     for insert in _INSERT.finditer(low):
         columns = text[slice(*insert.span("columns"))].split(",")
         wanted = {n for n, column in enumerate(columns) if names_a_secret(column.strip(" \t\n`\"[]'"))}

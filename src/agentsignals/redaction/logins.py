@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Iterator
+from itertools import chain
 
 from agentsignals.model.lazy import deferred_pattern
+from agentsignals.redaction.names import names_a_secret
 from agentsignals.redaction.spans import Span, occurrences
-from agentsignals.redaction.values import is_known, is_random, is_variable, looks_chosen, looks_drawn
+from agentsignals.redaction.values import is_known, is_random, is_variable, looks_chosen, looks_drawn, looks_given
 
 _LOGIN = deferred_pattern(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}(?=@)")
 _VARIABLE = deferred_pattern(r"(?:\A|:)(?:\$?\{|\$\(|\$[A-Z_]+\Z|\[)")
@@ -34,43 +37,87 @@ _MANIFEST = deferred_pattern(
 )
 _MANIFEST_VALUE = deferred_pattern(rf"(?m)^{_LISTED}[ \t]+[\w.-]+:[ ]*[\"']?(?P<value>[^\s\"'#|>][^\s\"']{{3,}})")
 """Kubernetes' manifests of secrets: everything under `data` and `stringData`."""
-_NTLM = deferred_pattern(r":[0-9a-fA-F]{32}:[0-9a-fA-F]{32}(?=:|\s|\Z)")
+_NTLM = deferred_pattern(r":(?:[0-9a-fA-F]{32}:)?[0-9a-fA-F]{32}(?=:|\s|\Z)")
 _WEB_KEY = deferred_pattern(
     r"[\"'](?:d|p|q|dp|dq|qi|k)\\{0,4}[\"']\s{0,3}:\s{0,3}\\{0,4}[\"'](?P<value>[\w-]{16,2000})"
 )
-_TICKET = deferred_pattern(
-    r"(?i:negotiate|ntlm|kerberos) (?P<value>[A-Za-z0-9+/]{24,20000}={0,2})"
-    r"|(?P<paseto>v[1-4]\.(?:local|public)\.[\w-]{20,})"
-)
+_TICKET = deferred_pattern(r"(?i:negotiate|ntlm|kerberos) (?P<value>[A-Za-z0-9+/]{24,20000}={0,2})")
+_PASETO = deferred_pattern(r"v[1-4]\.(?:local|public)\.[\w-]{20,}")
 _QUERY = deferred_pattern(r"[?&;](?:amp;)?(?P<name>[\w.%-]{1,60})=(?P<value>[\w%.~+/=!-]{8,4000})")
 _IN_QUERIES = (
     *("sig", "signature", "code", "ticket", "sessionid", "assertion", "policy", "hmac", "hash", "state", "auth", "key"),
 )
 """Ends of names of parameters that authorize."""
+_HOST = deferred_pattern(r"@(?<=[\w!#$%^&*+=?~)-]@)(?:tcp|unix)?[(]?/{0,2}[\w\[]")
 _AT_CHARS = 170
 _AT_HOST = deferred_pattern(
-    r"(?:\A|(?<=[\s\"'`(=,|<>]))(?:[\w.\\-]{1,60}(?:/[\w.\\-]{1,60})?:(?P<value>[^\s:@/\"'`]{5,100})|(?:[a-z]+:)*@?"
-    r"[\w$#]{2,30}/(?P<behind>[^\s/@\"':?&=]{5,60}))\Z"
+    r"(?:\A|(?<=[\s\"'`(=,|<>]))(?:[\w.\\-]{1,60}(?:/[\w.\\-]{1,60})?:(?P<colon>[^\s:@/\"'`]{5,100})|(?:[a-z]+:)*@?"
+    r"[\w$#]{2,30}/(?P<slash>[^\s/@\"':?&=]{5,60}))\Z"
 )
-_HOST = deferred_pattern(r"@(?<=[\w!#$%^&*+=?~)-]@)(?:tcp|unix)?[(]?/{0,2}[\w\[][\w.:-]*")
+"""`USER:PASSWORD@HOST` and Oracle's `USER/PASSWORD@HOST`, without a scheme."""
+_PHRASE = deferred_pattern(
+    r"(?i:mnemonic|(?:seed|recovery|secret|backup)[ _-]?(?:phrase|words))[\"'`]?\s?(?:is|are|[:=])[:\s\"'`]{0,4}"
+    r"(?P<value>(?:[a-z]{3,40}[ ,]{1,2}){3,}[a-z]{3,40})"
+)
+"""Words that a wallet is restored from."""
+_DIGEST = deferred_pattern(r"\bresponse=\"(?P<given>[0-9a-f]{32,})\"")
+_CHARACTERS = deferred_pattern(r"[\"'](?P<given>[^\"'\n]{6,200})[\"']\.toCharArray\(\)")
+"""A password in Java, which is no String."""
+_HOOK = deferred_pattern(r"(?i:hooks?)[./](?:[\w.-]{1,60}/){1,6}(?P<value>[A-Za-z0-9]{20,64})\b")
+_KEY_LINES = deferred_pattern(
+    r"Private-Lines: \d+\s+(?P<putty>(?:[A-Za-z0-9+/=]{20,}\s*)+)"
+    r"|(?:privateExponent|prime[12]|exponent[12]|coefficient|priv):\s*(?P<hex>(?:(?:[0-9a-f]{2}:?){4,}\s*)+)"
+    r"|Private-MAC: (?P<mac>[0-9a-f]{40,})"
+    r"|-----BEGIN [\w ]{0,30}[Ss]tatic key[\w ]{0,5}-----\s(?P<static>[0-9a-f\s]+)"
+)
+"""Private keys of PuTTY, of `openssl -text` and of OpenVPN."""
 _HEX_KEY = deferred_pattern(r"0x[0-9a-fA-F]{64}(?![0-9a-fA-F])")
 
 
-def logins(text: str, low: str) -> Iterator[Span]:
-    """Yield logins in fixed places. `low`: the text in lower case."""
+_SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str], ...] = tuple(
+    (frozenset(words.split()), pattern, kind)
+    for words, pattern, kind in (
+        ("mnemonic phrase", _PHRASE, "secret"),
+        ("privateexponent putty openvpn", _KEY_LINES, "private key"),
+        ("realm", _DIGEST, "secret"),
+        ("tochararray", _CHARACTERS, "secret"),
+        ("kty", _WEB_KEY, "key"),
+        ("negotiate ntlm kerberos", _TICKET, "key"),
+        ("wallet signer private mnemonic", _HEX_KEY, "key"),
+    )
+)
+"""Words that a text must contain, one of them; what they introduce; its kind."""
+WORDS = frozenset(
+    (
+        "auth",
+        "basic",
+        "machine",
+        "default",
+        "identified",
+        "hook",
+        "hooks",
+        "kind",
+        "hashes",
+        *chain(*(s[0] for s in _SHAPES)),
+    )
+)
+"""Whole words that are asked for here."""
+
+
+def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
+    """Yield logins in fixed places. `low`: the text in lower case; `words`: those of `WORDS` that it contains."""
     for at in occurrences(text, "://") if "://" in text else ():
         login = _LOGIN.match(text, at + 3)
-        if login and not _VARIABLE.search(login[0]):
+        if login and not _VARIABLE.search(login[0]) and not _is_placeholder(login[0]):
             yield Span(login.start(), login.end(), "login")
-    for sign, encoded in (("basic ", _BASIC), ("auth", _AUTH)):
-        if sign in low:
-            for at in occurrences(low, sign):
-                hit = encoded.match(text, at)
-                if hit and is_login(hit["value"]):
-                    yield Span(*hit.span("value"), "login")
+    for sign, encoded in (("basic", _BASIC), ("auth", _AUTH)):
+        for at in occurrences(low, sign) if sign in words else ():
+            hit = encoded.match(text, at)
+            if hit and is_login(hit["value"]):
+                yield Span(*hit.span("value"), "login")
     for sign, pattern, needed in _PLACES:
         done = 0
-        for at in occurrences(low, sign) if needed in low else ():
+        for at in occurrences(low, sign) if sign in words and needed in low else ():
             hit = pattern.match(text, at) if at >= done else None
             quoted = hit is not None and text[hit.start("value") - 1] in "\"'"
             if hit and not is_variable(hit["value"]) and (quoted or looks_chosen(hit["value"]) or needed):
@@ -78,19 +125,20 @@ def logins(text: str, low: str) -> Iterator[Span]:
                 yield Span(*hit.span("value"), "login")
     if "@" in text:
         for host in _HOST.finditer(text):
-            at = host.start()
-            words = text[max(0, at - _AT_CHARS) : at].rsplit(None, 1)
-            hit = _AT_HOST.search(words[-1]) if words else None
-            value = (hit["value"] or hit["behind"]) if hit else ""
-            if value and looks_chosen(value):
-                yield Span(at - len(value), at, "secret")  # no login, before which a mail's host stays
-    if text.count(":") > 3:
+            before = text[max(0, host.start() - _AT_CHARS) : host.start()].rsplit(None, 1)
+            hit = _AT_HOST.search(before[-1]) if before else None
+            if hit and looks_chosen(value := hit[hit.lastgroup or 0]):
+                yield Span(
+                    host.start() - len(value), host.start(), "secret"
+                )  # no login, before which a mail's host stays
+    if "hashes" in words or text.count(":") > 3:
         for hit in _PGPASS.finditer(text):
             if looks_chosen(hit["value"]):
                 yield Span(*hit.span("value"), "login")
         for hit in _NTLM.finditer(text):
-            yield Span(hit.start() + 1, hit.end(), "login")
-    if "kind" in low and "data:" in low and _KIND.search(text):
+            if ":" in hit[0][1:] or text.endswith("hashes ", 0, hit.start()):
+                yield Span(hit.start() + 1, hit.end(), "login")
+    if "kind" in words and _KIND.search(text):
         for manifest in _MANIFEST.finditer(text):
             first, last = text.rfind("\n---", 0, manifest.start()), text.find("\n---", manifest.end())
             if _KIND.search(text, max(0, first), last if last >= 0 else len(text)):
@@ -100,22 +148,29 @@ def logins(text: str, low: str) -> Iterator[Span]:
     for pattern, sign in ((_HASHED, "$"), (_LABELLED, "{")):
         for hit in pattern.finditer(text) if sign in text else ():
             yield Span(*hit.span(), "secret")
-    if "kty" in low:
-        for hit in _WEB_KEY.finditer(text):
-            yield Span(*hit.span("value"), "key")
-    if "o" in low and ("negotiate" in low or "ntlm" in low or "local." in low or "kerberos" in low):
-        for hit in _TICKET.finditer(text):
-            yield Span(*hit.span("value" if hit["value"] else "paseto"), "key")
+    for needed_words, pattern, kind in _SHAPES:
+        for hit in pattern.finditer(text) if needed_words & words else ():
+            if hit.lastgroup != "given" or looks_given(hit["given"]):
+                yield Span(*hit.span(hit.lastgroup or 0), kind)
+    for at in occurrences(low, "hook") if "hook" in words or "hooks" in words else ():
+        hit = _HOOK.match(text, at)
+        if hit and looks_given(hit["value"]):
+            yield Span(*hit.span("value"), "secret")
+    for hit in _PASETO.finditer(text) if ".local." in text or ".public." in text else ():
+        yield Span(*hit.span(), "key")
     if "=" in text and ("://" in text or "?" in text):
         for hit in _QUERY.finditer(text):
             value = hit["value"]
             if hit["name"].lower().endswith(_IN_QUERIES) and (
-                looks_drawn(value) or (is_random(value, 12) and not is_known(value))
+                looks_drawn(value) or looks_given(value) or (is_random(value, 12) and not is_known(value))
             ):
                 yield Span(*hit.span("value"), "secret")
-    if "0x" in text and any(word in low for word in ("private", "wallet", "secret", "mnemonic", "signer")):
-        for hit in _HEX_KEY.finditer(text):
-            yield Span(*hit.span(), "key")
+
+
+def _is_placeholder(login: str) -> bool:
+    """Return whether the password of `USER:PASSWORD` only says that it is one."""
+    password = login.partition(":")[2]
+    return password.isupper() and password.isalpha() and names_a_secret(password) is not None
 
 
 def is_login(encoded: str) -> bool:

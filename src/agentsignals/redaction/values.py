@@ -14,14 +14,15 @@ Word = Literal["password", "secret", "token", "hint", "key"]
 
 _NO_VALUE = deferred_pattern(
     r"\[[A-Za-z_ ]+\]|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
-    r"|process\.env|os\.environ|import\.meta"
+    r"|[a-z]{2}-[a-z]+-\d:\d{12}:|process\.env|os\.environ|import\.meta"
 )
 _PLACEHOLDER = deferred_pattern(
-    r"x{4,}|X{4,}|\.\.\.|…|_{3,}|(?i:(?:your|my|the|an?|some|example)[\W_]|changeme|placeholder|redacted|dummy|undefined)"
+    r"x{4,}|X{4,}|\.\.\.|…|_{3,}|(?i:(?:your|my|the|an?|some|example|replace|insert|enter|put)[\W_]|change_?me|todo|placeholder|redacted|dummy|undefined)"
 )
 """Starts of placeholders. Random letters may begin so too."""
 _REFERENCE = deferred_pattern(r"[A-Za-z_$][\w$]{0,60}(?:(?:\.|\?\.|::|->)[A-Za-z_$][\w$]{0,60}){0,12}[!?]?")
-_SPEAKS_OF_IT = ("passw", "secret", "token", "key", "cred", "auth", "pwd")
+_SPEAKS_OF_IT = ("passw", "secret", "token", "cred", "auth", "pwd")
+_KEY = deferred_pattern(r"(?i)(?<![a-z])key|(?:api|access|secret|private|public|auth|ssh|host|app|master)key")
 _SPEAKING_RUN = 2
 """Letters and digits per change of kind: fewer are drawn, and have no words in them but by chance."""
 _PASS = deferred_pattern(r"(?i)pass\b")
@@ -107,7 +108,7 @@ def is_random(value: str, least: int) -> bool:
 
 
 _CONSTANT = deferred_pattern(r"[A-Z]{2,}(?:_[A-Z]+)*_?\d{1,2}")
-_NUMBERED = deferred_pattern(r"[A-Za-z]{2,}[_.-]?\d{1,2}")
+_NUMBERED = deferred_pattern(r"(?:[A-Z]?[a-z]+|[A-Z]+)[_.-]?\d{1,2}")
 _ALGORITHM = deferred_pattern(
     r"(?i:hmac|rsa|rsassa-pkcs|pkcs|es|ps|hs|sha|aes|md|pbkdf|bcrypt|argon|ed|blake|utf|base|scram|win|arm|x|amd|node"
     r"|python)[_-]?\d{1,4}(?:[_.-]?(?:[a-z]{1,6}|[A-Z]{1,6})?\d{0,3}){0,2}"
@@ -116,8 +117,15 @@ _ALGORITHM = deferred_pattern(
 _ID = deferred_pattern(r"(?:[a-z]{2,9}_){1,2}[0-9A-Za-z]{8,}\Z")
 _CLASSES = deferred_pattern(r"[A-Z]+|[a-z]+|\d+|[^A-Za-z\d]+")
 _HEX = deferred_pattern(r"(?:[\w/-]*@)?[0-9a-f.-]+")
-_FILE = deferred_pattern(r"[\w./\\-]*\.[A-Za-z]\w{0,4}(?::[\d,:-]+)?|[a-z]{3,}/[\w.-]+/\S*")
-_OPTION_NUMBER = deferred_pattern(r"v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|\d{4}-\d\d-\d\d|[\w.-]*[=@]v?\d+\.\d")
+_FILE = deferred_pattern(
+    r"[\w./\\*-]*\.(?:[jt]sx?|[cm]js|pyi?|ipynb|go|rs|rb|java|kt|swift|cs?|cc|cpp|h|hpp|php|sh|ps1|bat|sql|json\w?|ya?ml|toml|ini"
+    r"|cfg|conf|env|md|mdx|rst|txt|csv|tsv|xml|html?|s?css|svg|png|jpe?g|gif|pdf|zip|t?gz|tar|bz2|xz|7z|rar|jar|war|deb|rpm|exe"
+    r"|dll|so|dylib|o|a|log|lock|tmp|bak|db|sqlite3?|parquet|pem|crt|cer|key|pub|p12|pfx|jks|ks|kdbx?|gpg|asc|ldif|tf|vue|nix"
+    r"|proto|properties|gradle|com|org|net|io|dev)(?::[\d,:-]+)?|[a-z]{2,}/[\w./-]+"
+)
+_OPTION_NUMBER = deferred_pattern(
+    r"v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|0[xob][\da-f]+\Z|\d{4}-\d\d-\d\d|[\w.-]*[=@]v?\d+\.\d"
+)
 
 
 def looks_chosen(value: str) -> bool:
@@ -127,7 +135,9 @@ def looks_chosen(value: str) -> bool:
         return False
     if value[0] in "<[({" or "(" in value or "://" in value or _FILE.fullmatch(value) or _OPTION_NUMBER.match(value):
         return False
-    value = value.lstrip("!#$&*~^@+")
+    value = value.lstrip("!#$&*~^@+").rstrip("*")
+    if "***" in value:  # masked by another
+        return False
     if not _LETTER.search(value) or _speaks_of_it(value):
         return False
     if has_digit(value):
@@ -136,7 +146,17 @@ def looks_chosen(value: str) -> bool:
     return signs > 0 and not _REFERENCE.fullmatch(value) and not {*"/=,:"} & {*value} and not value.isalpha()
 
 
-_REFERENCES = deferred_pattern(r"[a-z]+(?:[_-][a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+|[A-Za-z]+(?:\.[A-Za-z]\w*)+")
+_REFERENCES = deferred_pattern(
+    r"[a-z]+(?:[_-][a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+|[A-Za-z]+(?:\.[A-Za-z_]+\d?)+|[a-z_]+(?:\.[a-z_]+\d{0,3})+"
+)
+
+
+_LONG_HEX = deferred_pattern(r"[0-9a-fA-F]{32,}")
+
+
+def looks_given(value: str) -> bool:
+    """Return whether a value looks like a password or a key where either is expected. There hex is no hash."""
+    return looks_chosen(value) or _LONG_HEX.fullmatch(value) is not None
 
 
 def looks_drawn(value: str, least: int = 8) -> bool:
@@ -192,6 +212,8 @@ def _speaks_of_it(value: str) -> bool:
 
 def _has_its_words(value: str) -> bool:
     low = value.lower()
+    if "key" in low and _KEY.search(value):
+        return True
     return any(word in low for word in _SPEAKS_OF_IT) or ("pass" in low and _PASS.search(value) is not None)
 
 
