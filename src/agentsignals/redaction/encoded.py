@@ -203,7 +203,7 @@ class Runs:
 
 def in_base85(text: str, raw: bytes, look: Look, depth: int) -> Iterator[Span]:
     """Yield secrets in base85 of RFC 1924 and of Adobe: long words of signs whose first letters decode to text."""
-    for start, end in _MAY_BE_85(raw) if depth else ():
+    for start, end in _MAY_BE_85(raw) if depth == DEEPEST else ():
         word = text[start:end]
         if len(_SIGNS_85.findall(word[:60])) < _LEAST_SIGNS:
             continue

@@ -152,7 +152,7 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
         for hit in pattern.finditer(text) if needed_words & words else ():
             if hit.lastgroup != "given" or looks_given(hit["given"]):
                 yield Span(*hit.span(hit.lastgroup or 0), kind)
-    for at in occurrences(low, "hook") if "hook" in words or "hooks" in words else ():
+    for at in occurrences(low, "hook") if "hook" in words else ():
         hit = _HOOK.match(text, at)
         if hit and looks_given(hit["value"]):
             yield Span(*hit.span("value"), "secret")

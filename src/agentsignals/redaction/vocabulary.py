@@ -63,7 +63,7 @@ _WORDS_OF_LOGINS: dict[str, tuple[str, ...]] = {
     },
     **{word: (f"{word} in",) for word in ("log", "logs", "logged", "sign", "signed")},
 }
-_PARTS_OF_TEXTS = ("cookie", "bearer", "authorization", "insert")
+_PARTS_OF_TEXTS = ("hook", "cookie", "bearer", "authorization", "insert")
 _ROLES: tuple[tuple[tuple[str, ...], dict[str, tuple[str, ...]]], ...] = (
     (_PARTS_OF_NAMES, _WORDS_OF_NAMES),
     (_PARTS_OF_COMMANDS, _WORDS_OF_COMMANDS),
@@ -105,7 +105,8 @@ class _Vocabulary:
         return Present(*map(frozenset, told))
 
     def _judged(self, word: bytes) -> tuple[frozenset[str], ...]:
-        text = word.decode("utf-8", "replace").replace("author", "")
+        text = word.decode("utf-8", "replace")
+        text = text if text.startswith("authori") else text.replace("author", "")
         told: tuple[frozenset[str], ...] = ()
         if _ANY.search(text) or text in _ANY_WORD:
             told = tuple(
