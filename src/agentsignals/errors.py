@@ -21,10 +21,13 @@ AgentSignalsError
  ├── SandboxError          untrusted code can't be sandboxed as asked, so it is not run
  ├── ScanError             a scanner is missing, or fails
  ├── EmbedderError         a package, model or server for embedding is missing or fails
+ ├── OutOfMemory           the system gives this process no more memory
  └── WorkerError           a shard failed on every try
 """
 
 from __future__ import annotations
+
+import errno
 
 
 class AgentSignalsError(Exception):
@@ -143,3 +146,81 @@ class ScanError(AgentSignalsError):
 
 class WorkerError(AgentSignalsError):
     kind = "worker"
+
+
+class OutOfMemory(AgentSignalsError):
+    kind = "out_of_memory"
+
+
+_NEAR_BYTES = 128 * 1024**2
+"""Packages fail in ways of their own when they ask for so much more: a library that is not mapped, a thread's stack."""
+
+
+def is_out_of_memory(problem: BaseException) -> bool:
+    """Return whether an exception, or one that it followed from, says that memory is short. Packages say so by a
+    MemoryError, Python by a RuntimeError for a thread, the system by its number."""
+    for told in _chain(problem):
+        is_refused_thread = type(told) is RuntimeError and "can't start new thread" in str(told)
+        is_refused_by_system = isinstance(told, OSError) and told.errno == errno.ENOMEM
+        if isinstance(told, MemoryError) or is_refused_thread or is_refused_by_system:
+            return True
+    return False
+
+
+def _chain(problem: BaseException) -> list[BaseException]:
+    """Return an exception and those that it followed from."""
+    chain = [problem]
+    while (earlier := chain[-1].__cause__ or chain[-1].__context__) is not None and earlier not in chain:
+        chain.append(earlier)
+    return chain
+
+
+def out_of_memory(problem: BaseException) -> OutOfMemory | None:
+    """Return the error that says how much memory there was and what to do; None where something else is wrong. With a
+    limit (`ulimit -v`) that is nearly reached, whatever fails fails of it."""
+    limit, most = address_space_limit(), _most_taken()
+    chain = _chain(problem)
+    # An error in our words counts where it was made of one that the system or a package had no number for.
+    is_vague = any(isinstance(told, OSError) and told.errno in (None, errno.EAGAIN) for told in chain)
+    is_near = limit is not None and limit - most < _NEAR_BYTES
+    is_near = is_near and (is_vague or not isinstance(problem, AgentSignalsError | OSError))
+    # DuckDB says so also where a query needs more than it may take, which is no lack of the machine's.
+    is_of_duckdb = limit is not None and "OutOfMemoryException" in [type(told).__name__ for told in chain]
+    if not (is_near or is_of_duckdb or is_out_of_memory(problem)):
+        return None
+    return too_little(limit, most, " ".join(f"{type(problem).__name__}: {problem}".split())[:200])
+
+
+def too_little(limit: int | None, most: int, said: str) -> OutOfMemory:
+    """Return the error for a limit of the address space, or none, the most that was taken of it, and the last words."""
+    if limit is None:
+        took = f" It had {most / 1e6:,.0f} MB." if most else ""
+        return OutOfMemory(
+            f"The system gives this process no more memory.{took} ({said})",
+            "Free some memory, or use fewer processes (--jobs 1). What was finished is kept: run again to go on.",
+        )
+    return OutOfMemory(
+        f"The limit of {limit / 1e6:,.0f} MB of address space (ulimit -v) is too low: {most / 1e6:,.0f} MB were taken"
+        f" when more was needed. ({said})",
+        "Raise it: most runs take 600 MB, and several times their largest session. What was finished is kept: run"
+        " again to go on.",
+    )
+
+
+def address_space_limit() -> int | None:
+    """Return the limit of this process's address space in bytes (`ulimit -v`); None without one."""
+    try:
+        import resource  # noqa: PLC0415  (POSIX alone has it)
+    except ImportError:
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def _most_taken() -> int:
+    """Return the most bytes of address space that this process has had; 0 where the system does not say."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as lines:  # noqa: PTH123  (no Path in need)
+            return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmPeak")), 0)
+    except OSError:
+        return 0

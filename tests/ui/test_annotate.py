@@ -399,7 +399,7 @@ def test_a_page_of_another_site_writes_nothing_through_a_browser(opened: Open, h
         if how == "fetch":
             tab.wait_for_function("document.title === 'sent'")
         else:
-            tab.get_by_text("Labels are taken from this page's own form only.").wait_for()
+            tab.get_by_text("Another page sent this request.").wait_for()
         browser.close()
         other.shutdown()
     assert opened.written() == []

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import IO, Any
 
 from agentsignals.cli.grammar import EVERY_VERB, Parser, build_parser
-from agentsignals.errors import AgentSignalsError
+from agentsignals.errors import AgentSignalsError, out_of_memory
 from agentsignals.private_files import owner_only
 from agentsignals.words.text import visible
 
@@ -144,16 +144,6 @@ def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
         compute_on_ask(options.quiet)
         module, _, function = options.do.partition(":")
         return int(getattr(import_module(f"agentsignals.cli.{module}"), function)(options))
-    except AgentSignalsError as problem:
-        from agentsignals.cli.output import json_text, printable
-
-        if as_json:
-            print(json_text({"error": {"kind": problem.kind, "message": problem.message, "hint": problem.hint}}))
-            return 1 if problem.exit_code == 1 else problem.exit_code
-        print(f"agentsignals: {printable(problem.message)}", file=sys.stderr)
-        if problem.hint:
-            print(f"  {printable(problem.hint)}", file=sys.stderr)
-        return 0 if "--hook" in argv else problem.exit_code  # 2 would keep an agent from its call
     except KeyboardInterrupt:
         print("agentsignals: interrupted; what was finished is kept, run again to go on.", file=sys.stderr)
         return 130
@@ -161,3 +151,16 @@ def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
         # The reader of our output went away (`| head`): what is still unsaid goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as problem:
+        told = out_of_memory(problem) or problem
+        if not isinstance(told, AgentSignalsError):
+            raise
+        from agentsignals.cli.output import json_text, printable
+
+        if as_json:
+            print(json_text({"error": {"kind": told.kind, "message": told.message, "hint": told.hint}}))
+            return 1 if told.exit_code == 1 else told.exit_code
+        print(f"agentsignals: {printable(told.message)}", file=sys.stderr)
+        if told.hint:
+            print(f"  {printable(told.hint)}", file=sys.stderr)
+        return 0 if "--hook" in argv else told.exit_code  # 2 would keep an agent from its call

@@ -17,6 +17,7 @@ from agentsignals.formats import homes
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.pipeline import Summary
 from agentsignals.ingest.plan import UnknownFields
+from agentsignals.sources import OUT_OF_MEMORY
 from agentsignals.sources.local import found_homes
 from agentsignals.store import Store, resolve_folder
 from agentsignals.store.index import INDEX_FILE
@@ -63,6 +64,7 @@ SKIP_ADVICE = {
     "session_id_of_another": "another session has the same id: both are kept, one with a suffix to its id",
     "session_of_copies": "sessions that only repeat records of another: forks that nobody went on with",
     "worker_died": "files over which a worker process died, twice: out of memory? They are tried again next time",
+    "out_of_memory": "files that need more memory than this process gets: fewer --jobs, a higher ulimit -v",
     "internal_error": "errors of this program, listed below: what they cost is read again next time",
     "fetch_failed": "the Hub or a repository did not answer, what was there before served: run again with a network",
     "download_failed": "files of a data set or an object store that did not come: run again, what came is kept",
@@ -108,7 +110,8 @@ def run_analyze(options: argparse.Namespace) -> int:
         summary.report = str(report.write(store, Path(options.report)))
     for what, n in summary.internal_errors.items():
         times = f" ({n:,} times)" if n > 1 else ""
-        print(f"agentsignals: set aside, by an error of this program: {printable(what)}{times}", file=sys.stderr)
+        cause = "for want of memory" if OUT_OF_MEMORY in what else "by an error of this program"
+        print(f"agentsignals: set aside, {cause}: {printable(what)}{times}", file=sys.stderr)
     _say(summary, options, store, options.store)
     return 1 if options.strict and summary.skipped else 0
 

@@ -24,6 +24,7 @@ from agentsignals.ingest.pipeline import AgentHome, agent_homes
 from agentsignals.ingest.plan import unknown_fields_by_version
 from agentsignals.model import prices
 from agentsignals.private_files import exposed, exposed_below
+from agentsignals.sources import OUT_OF_MEMORY
 from agentsignals.sources.local import existing_paths
 from agentsignals.store import Store, local_folder
 from agentsignals.store.disk import EXPOSURE_FILE, exposure
@@ -180,7 +181,9 @@ def _store(folder: str | None) -> list[Check]:
     ]
     errors = {w for shard in manifest.shards.values() for w in shard.internal_errors}
     for what in sorted(errors | {f"{uri}: {error}" for uri, error in manifest.file_errors()}):
-        rows.append(Check("internal error", "problem", what, "a defect of this program: please report it"))
+        short = OUT_OF_MEMORY in what
+        advice = SKIP_ADVICE["out_of_memory"] if short else "a defect of this program: please report it"
+        rows.append(Check("memory" if short else "internal error", "problem", what, advice))
     return rows + _attempts(store)
 
 

@@ -35,7 +35,17 @@ from agentsignals.formats import (
 )
 from agentsignals.formats.head import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head
 from agentsignals.model import Session
-from agentsignals.sources import RawFile, Unreadable, dataset_name, error_text, open_source, path_of, read, uri_of
+from agentsignals.sources import (
+    RawFile,
+    Unreadable,
+    dataset_name,
+    error_text,
+    open_source,
+    path_of,
+    read,
+    reason_of,
+    uri_of,
+)
 from agentsignals.sources.contents import max_unpacked_bytes, nonblocking
 from agentsignals.sources.databases import MAGIC as DATABASES_MAGIC
 from agentsignals.store.index import ArtifactEntry, FileKind, FileStamp, Manifest
@@ -57,7 +67,7 @@ ABOUT_CONTENT = frozenset(
 _PASSING = frozenset(
     (
         *("no_permission", "file_gone", "download_failed", "unreadable", "changed_while_read", "database_locked"),
-        *("internal_error", "worker_died"),
+        *("internal_error", "worker_died", "out_of_memory"),
     )
 )
 
@@ -408,7 +418,9 @@ def recognise(
             except AgentSignalsError:
                 raise
             except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other files are read)
-                yield replace(alone, reason="internal_error", detail=f"recognising: {error_text(problem)}")
+                yield replace(
+                    alone, reason=reason_of(error_text(problem)), detail=f"recognising: {error_text(problem)}"
+                )
 
 
 def _recognise(

@@ -45,7 +45,7 @@ from agentsignals.ingest.plan import (
 from agentsignals.model import MAIN, Absent, Artifact, Checkpoint, Label, Session, prices
 from agentsignals.model import lazy as mapped
 from agentsignals.signals.catalog import FIRST, INTERNAL_ERROR, Result, catalogue, measure
-from agentsignals.sources import Unreadable, error_text, expect, read, storable_text
+from agentsignals.sources import OUT_OF_MEMORY, Unreadable, error_text, expect, read, reason_of, storable_text
 from agentsignals.store import artifact_id, parquet, shards, sidecars, tables
 from agentsignals.store.index import FIGURES, ArtifactEntry, SessionEntry, ShardEntry
 from agentsignals.store.parquet import SignalRows, signal_rows
@@ -53,8 +53,8 @@ from agentsignals.store.tables import AttemptRow
 from agentsignals.views.session import SessionView
 from agentsignals.views.usage import cost_of
 
-_OURS = frozenset((INTERNAL_ERROR, "worker_died"))
-"""Reasons that are, or may be, a defect of ours: shown with the file's name and the error."""
+_OURS = frozenset((INTERNAL_ERROR, "worker_died", "out_of_memory"))
+"""Reasons that are a defect of ours, or of too little memory: shown with the file's name and the error."""
 
 
 class MeasuredSession(Struct):
@@ -159,7 +159,7 @@ class SessionMeasurer(Struct):
         except AgentSignalsError:
             raise
         except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other sessions are measured)
-            self.failed(group, session, f"measuring: {error_text(problem)}")
+            self.failed(group, session, error_text(problem), "measuring: ")
             return None
         count_errors(self.entry, results)
         return rows
@@ -181,11 +181,11 @@ class SessionMeasurer(Struct):
             self.told_at = monotonic()
             tell(sums)
 
-    def failed(self, group: str, session: Session, why: str) -> None:
+    def failed(self, group: str, session: Session, why: str, doing: str = "") -> None:
         """Record our own error over a session."""
         artifact = self._artifact(group, session)
-        skip(artifact, INTERNAL_ERROR)
-        self.errors[artifact.artifact_id] = why
+        skip(artifact, reason_of(why))
+        self.errors[artifact.artifact_id] = f"{doing}{why}"
 
     def _artifact(self, group: str, session: Session) -> Artifact:
         held = self.artifacts[group]
@@ -293,7 +293,7 @@ class ShardTask(Struct, frozen=True, kw_only=True):
     """Number of workers that died over this one group."""
 
 
-_DIED = "a worker died over it, twice: killed, or out of memory"
+_DIED = f"a worker died over it, twice: killed, or {OUT_OF_MEMORY} (free some, or raise ulimit -v)"
 _MOST_DEATHS = 2
 """A worker may die because another program takes all memory, so a group is tried a second time."""
 
@@ -454,7 +454,7 @@ class ShardWriter(Struct, kw_only=True):
 
         made, unwritten = isolate(rows, tabled)
         for row, why in unwritten:
-            measurer.failed(row.group, row.session, f"writing: {why}")
+            measurer.failed(row.group, row.session, why, "writing: ")
         rows = [r for r in rows if all(r is not u for u, _ in unwritten)]
         self.draft.add(made.tables)
         for row, figures in zip(rows, made.counted, strict=True):
@@ -512,7 +512,7 @@ def _read_whole_group(group: FileGroup, deaths: int = 0) -> GroupContent:
     content, set_aside = isolate(group.files, _read_files)
     for member, why in set_aside:
         if not member.lent:
-            unread = _unread(member, "internal_error", f"reading {member.format}: {why}")
+            unread = _unread(member, reason_of(why), f"reading {member.format}: {why}")
             content.artifacts.append((member, _artifact(member, unread)))
     return content
 
@@ -557,7 +557,7 @@ def _read_group(group: FileGroup, task: ShardTask) -> Iterator[GroupContent]:
             raise
         except Exception as problem:  # noqa: BLE001  (kept by name and shown: what was read until then stays)
             for source in inputs:
-                skip(source.artifact, "internal_error")
+                skip(source.artifact, reason_of(error_text(problem)))
                 source.artifact.note = f"reading {source.artifact.format}: {error_text(problem)}"
         yield content
 

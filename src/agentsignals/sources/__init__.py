@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentsignals.errors import AgentSignalsError, SourceError
+from agentsignals.errors import AgentSignalsError, SourceError, is_out_of_memory
 from agentsignals.formats import homes
 from agentsignals.model.registry import Registry
 
@@ -51,13 +51,24 @@ class Unreadable(Struct, frozen=True):
 
 
 def internal_error(uri: str, spec: str, problem: Exception) -> Unreadable:
-    """Count a file on which a source failed by a defect, with the error's text."""
-    return Unreadable(uri, spec, "internal_error", error_text(problem))
+    """Count a file on which a source failed by a defect, or for want of memory, with the error's text."""
+    why = error_text(problem)
+    return Unreadable(uri, spec, reason_of(why), why)
+
+
+OUT_OF_MEMORY = "out of memory"
+"""Words in the text of an error that is no defect: there was too little memory."""
 
 
 def error_text(problem: BaseException) -> str:
     """Return an error as one line that can be stored and shown."""
-    return storable_text(" ".join(f"{type(problem).__name__}: {problem}".split()))[:300]
+    text = storable_text(" ".join(f"{type(problem).__name__}: {problem}".split()))[:300]
+    return f"{OUT_OF_MEMORY}: {text}" if is_out_of_memory(problem) else text
+
+
+def reason_of(error: str) -> str:
+    """Return the reason to skip a file over which an error came, given as `error_text`."""
+    return "out_of_memory" if error.startswith(OUT_OF_MEMORY) else "internal_error"
 
 
 def storable_text(text: str) -> str:

@@ -73,8 +73,14 @@ def flush(paths: Iterable[Path]) -> None:
         return
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (only who writes pays for it)
 
-    with ThreadPoolExecutor(_FLUSH_THREADS) as pool:
-        list(pool.map(_flush, wanted))
+    done = 0
+    try:
+        with ThreadPoolExecutor(_FLUSH_THREADS) as pool:
+            for _ in pool.map(_flush, wanted):
+                done += 1
+    except RuntimeError:  # there is no memory for a thread
+        for path in wanted[done:]:
+            _flush(path)
 
 
 def _flush(path: Path) -> None:

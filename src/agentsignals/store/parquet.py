@@ -18,7 +18,7 @@ from msgspec import Struct
 from pyarrow._compute import CastOptions, SetLookupOptions, call_function
 from pyarrow._parquet import ParquetReader, ParquetWriter
 
-from agentsignals.errors import StoreError
+from agentsignals.errors import AgentSignalsError, StoreError, out_of_memory
 from agentsignals.model import Absent, Session
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import Result
@@ -192,8 +192,10 @@ def without_session_ids(table: pa.Table, sessions: set[str]) -> pa.Table:
     return table
 
 
-def unreadable(path: Path, problem: Exception) -> StoreError:
-    """Return the error for a file of the store that can't be read."""
+def unreadable(path: Path, problem: Exception) -> AgentSignalsError:
+    """Return the error for a file of the store that can't be read; nothing is wrong with it where memory is short."""
+    if short := out_of_memory(problem):
+        return short
     words = " ".join(str(problem).split())[:200]
     return StoreError(
         f"{path} can't be read: {words}.",

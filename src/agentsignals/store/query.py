@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import duckdb
 import msgspec
 
-from agentsignals.errors import AgentSignalsError, NotComputed, QueryError
+from agentsignals.errors import AgentSignalsError, NotComputed, QueryError, out_of_memory
 from agentsignals.store import findings_cache, sidecars, tables
 from agentsignals.store.index import SHARDS_FOLDER as SHARDS
 from agentsignals.store.index import contexts
@@ -293,7 +293,7 @@ def _in_words(*, is_ours: bool = False) -> Iterator[None]:
     try:
         yield
     except duckdb.OutOfMemoryException as problem:
-        raise QueryError(
+        raise out_of_memory(problem) or QueryError(
             "The query needs more than half of this machine's memory, which is what it may take.",
             "Name the columns, filter, aggregate, or add LIMIT.",
         ) from problem

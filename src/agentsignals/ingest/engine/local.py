@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from agentsignals.errors import WorkerError
+from agentsignals.errors import WorkerError, is_out_of_memory
 from agentsignals.ingest.engine import heard, is_heard, smaller_tasks, tell
 
 if TYPE_CHECKING:
@@ -151,7 +151,10 @@ def _serve(tasks: Connection, function: Callable[[Any], Any], parent: int, tells
 
     mother = multiprocessing.parent_process()
     if mother is not None:
-        threading.Thread(target=lambda: wait([mother.sentinel]) and os._exit(1), daemon=True).start()
+        try:
+            threading.Thread(target=lambda: wait([mother.sentinel]) and os._exit(1), daemon=True).start()
+        except RuntimeError:  # there is no memory for a thread
+            os._exit(1)
     try:  # Linux does it at once, also while a long call keeps every other thread waiting (prctl(2))
         import ctypes  # noqa: PLC0415
 
@@ -169,6 +172,8 @@ def _serve(tasks: Connection, function: Callable[[Any], Any], parent: int, tells
             with heard((lambda part: tasks.send((None, part))) if tells else None):
                 answer = True, function(task)
         except Exception as problem:  # noqa: BLE001  (raised again in the parent)
+            if is_out_of_memory(problem):
+                os._exit(1)  # as where the system ends it: the task is done in smaller parts
             answer = False, problem
         try:
             tasks.send(answer)
