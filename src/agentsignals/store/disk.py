@@ -163,7 +163,8 @@ def set_aside(root: Path, path: Path) -> Path | None:
 OWN = (
     *("shards", "labels", "repos", ".search", ".answers", "briefs", "aside"),
     *("manifest.json", "manifest.*.json", "index.sqlite*", "parts.json", ".remote.json", ".lock", ".parts.lock"),
-    *("findings.*", "signals.*", "standings.*", "embeddings.sqlite*", ".exposure.json", ".index.checked", ".*.tmp"),
+    *("*.[0-9]*.parquet", "*.[0-9]*.msgpack", "findings.*", "embeddings.sqlite*"),
+    *(".exposure.json", ".index.checked", ".*.tmp"),
 )
 """What a store has in its folder, by patterns of names."""
 EXPOSURE_FILE = ".exposure.json"
