@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from agentsignals import on_demand
+from agentsignals.cli import main
 from agentsignals.errors import NotComputed
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.corpus_signals import FILES, MARKS
@@ -215,9 +217,12 @@ def test_evidence_needs_no_values(fresh: dict[str, Path], tmp_path: Path, nothin
     assert explain(store, "3819e141", "user.user_turn_count").value
 
 
-def test_everything_can_be_computed_at_once(fresh: dict[str, Path], whole: dict[str, Store], tmp_path: Path) -> None:
+def test_everything_can_be_computed_at_once(
+    fresh: dict[str, Path], whole: dict[str, Store], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     store = copied(fresh["product"], tmp_path)
-    done = pipeline.measure(store.folder, every=True)
+    assert main(["measure", "--all", "--json", "--store", str(store.folder)]) == 0
+    done = json.loads(capsys.readouterr().out)
     assert done["sessions"] == 36 and done["signals"] > 60
     assert pipeline.measure(store.folder, every=True) == {"signals": 0, "sessions": 0, "values": 0}
     everything = "SELECT * EXCLUDE (detail), detail::VARCHAR AS d FROM signals ORDER BY ALL"
