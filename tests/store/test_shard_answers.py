@@ -144,3 +144,13 @@ def test_answers_of_shards_that_are_gone_are_removed(tmp_path: Path) -> None:
 def test_what_other_files_have_a_part_in_is_not_kept(query: str, is_kept: bool, tmp_path: Path) -> None:
     store = written(tmp_path, (0, 1))
     assert bool(shard_answers.ShardAnswers(store, None, lambda _: []).shards(query)) is is_kept
+
+
+def test_who_opened_the_store_before_a_session_left_a_shard_still_sees_it_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = written(tmp_path, *((n, 1) for n in range(6)))
+    after = written(tmp_path, (2, 2))
+    first = answered(after)
+    assert answered(before) == anew(before, monkeypatch)
+    assert answered(after) == first == anew(after, monkeypatch)

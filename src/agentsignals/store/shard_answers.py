@@ -105,7 +105,7 @@ class ShardAnswers:
         if kinds <= _PLAIN:
             with suppress(OSError):
                 for name, answer in answers.items():
-                    self._write(self._path(name, query), msgspec.msgpack.encode(answer))
+                    self._write(self._path(name, query), msgspec.msgpack.encode((self._n_gone(name), answer)))
                 self._remove_stale()
         return dict(answers)
 
@@ -116,8 +116,13 @@ class ShardAnswers:
         with suppress(OSError, msgspec.MsgspecError):
             data = self._path(name, query).read_bytes()
             if zlib.crc32(data[_CHECK_BYTES:]) == int.from_bytes(data[:_CHECK_BYTES]):
-                return msgspec.msgpack.decode(memoryview(data)[_CHECK_BYTES:], type=Answer)
+                n_gone, answer = msgspec.msgpack.decode(memoryview(data)[_CHECK_BYTES:], type=tuple[int, Answer])
+                if n_gone <= self._n_gone(name):  # else it lacks sessions that this store still sees there
+                    return answer
         return None
+
+    def _n_gone(self, name: str) -> int:
+        return len(self._store.manifest.shards[name].gone)
 
     def _shard_by_session(self, connection: Connection) -> dict[str, str]:
         """Return the shard of each session in the files of a connection."""
