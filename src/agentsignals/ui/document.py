@@ -230,11 +230,12 @@ def whose(document: Document) -> tuple[str, str]:
 
 
 def made(document: Document) -> str:
-    """When, by what and from what."""
+    """When, by what and from what, and what is masked."""
     prices = [p for p in document.prices if p != "recorded"]
     told_prices = f", price list {', '.join(prices)}" if prices else ""
     when = document.made_at.replace("T", " ").removesuffix("Z")[:16]
-    told_store = "" if document.about else f", store schema {document.schema}{told_prices}"
+    masked = "Secrets, mail addresses and user names are masked; a secret that looks like prose passes"
+    told_store = "" if document.about else f", store schema {document.schema}{told_prices}. {masked}"
     return f"Made {when} UTC by agentsignals {document.agentsignals}{told_store}"
 
 
