@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentsignals.formats import Input, conformance, formats, identify, marks
+from agentsignals.formats import FORMATS, Input, conformance, formats, identify, marks
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact
@@ -150,6 +150,19 @@ def test_no_format_claims_what_anybody_may_write() -> None:
 def test_what_is_read_of_a_declaration_is_what_the_format_is() -> None:
     declared = [(d.place.load().name, d.version, d.of_json, d.marks) for d in marks()]
     assert declared == [(f.name, f.version, f.of_json, f.marks) for f in formats().values()]
+
+
+@given(
+    st.lists(st.sampled_from([m for d in marks() for m in d.marks] + [b'"', b"\\", b'":"', b" ", b"{"]), max_size=12)
+)
+def test_a_format_is_asked_where_the_file_has_a_mark_of_it(parts: list[bytes]) -> None:
+    data = b"{" + b"".join(parts)
+    head, asked = Head(data, "a.jsonl", True), set()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FORMATS, "load", asked.add)
+        identify(head)
+    of_kind = [d for d in marks() if d.of_json in (None, head.looks_like_json)]
+    assert asked == {d.place for d in of_kind if not d.marks or any(mark in data for mark in d.marks)}
 
 
 def test_every_format_says_what_it_rests_on_and_what_it_can_not_say() -> None:

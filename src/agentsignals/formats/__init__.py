@@ -342,7 +342,7 @@ _MARKS = re.compile(rf"\bmarks=\(((?:\s*{_LITERAL},?)*)\s*\)")
 
 
 @cache
-def marks() -> list[Marks]:
+def marks() -> tuple[Marks, ...]:
     """Return the declared marks of each format, in order of name. Formats whose declarations hold no literals, and
     those of other packages, are loaded."""
     declared = []
@@ -356,9 +356,11 @@ def marks() -> list[Marks]:
             declared.append(Marks(place, int(version[1]) + VERSION, json, found))
         elif (unit := FORMATS.load(place)) is not None:
             declared.append(Marks(place, unit.version, unit.of_json, unit.marks))
-    return declared
+    return tuple(declared)
 
 
+_STRING = re.compile(rb'"[^"]+"')
+"""A mark that is a whole string of JSON."""
 _JSON: dict[str, bool | None] = {"True": True, "False": False, "None": None}
 
 
@@ -367,12 +369,33 @@ def version_of_all() -> int:
     return (sum(declared.version for declared in marks()) + UNREAD_VERSION) * 100 + len(marks())
 
 
+@cache
+def _strings_of(
+    known: tuple[Marks, ...],
+) -> tuple[frozenset[bytes], list[tuple[Marks, frozenset[bytes], tuple[bytes, ...]]]]:
+    """Return the strings among all marks, and each format with its own and its other marks."""
+    each = []
+    for declared in known:
+        strings = frozenset(mark[1:-1] for mark in declared.marks if _STRING.fullmatch(mark))
+        each.append((declared, strings, tuple(mark for mark in declared.marks if not _STRING.fullmatch(mark))))
+    return frozenset[bytes]().union(*(strings for _, strings, _ in each)), each
+
+
 def identify(head: Head) -> tuple[Format, Claim] | None:
     """Return the format that claims a file, and its claim. Two claimants are an error that names both. Only formats
     whose marks the file has are loaded."""
+    every, asked = _strings_of(marks())
+    present: frozenset[bytes] | None = None
     claimed = []
-    for declared in marks():
-        if _is_possible(declared, head) and (candidate := FORMATS.load(declared.place)) is not None:
+    for declared, strings, parts in asked:
+        if declared.of_json not in (None, head.looks_like_json):
+            continue
+        if present is None and strings:  # at once: a search for each mark took as long as all else of a plan
+            present = every.intersection(head.data.split(b'"'))
+        is_marked = (present is not None and not strings.isdisjoint(present)) or any(
+            part in head.data for part in parts
+        )
+        if (is_marked or not declared.marks) and (candidate := FORMATS.load(declared.place)) is not None:
             claim = candidate.claims(head)
             if claim is not None:
                 claimed.append((candidate, valid_claim(claim)))
@@ -384,14 +407,11 @@ def identify(head: Head) -> tuple[Format, Claim] | None:
 
 def claimed_by(candidate: Format, head: Head) -> Claim | None:
     """Return a format's claim of a file. None if it is not its own."""
-    claim = candidate.claims(head) if _is_possible(candidate, head) else None
-    return None if claim is None else valid_claim(claim)
-
-
-def _is_possible(declared: Format | Marks, head: Head) -> bool:
-    return declared.of_json in (None, head.looks_like_json) and (
-        not declared.marks or any(mark in head.data for mark in declared.marks)
+    is_possible = candidate.of_json in (None, head.looks_like_json) and (
+        not candidate.marks or any(mark in head.data for mark in candidate.marks)
     )
+    claim = candidate.claims(head) if is_possible else None
+    return None if claim is None else valid_claim(claim)
 
 
 def made_up(parts: Sequence[Sequence[str]]) -> Session:

@@ -51,7 +51,7 @@ from agentsignals.store.index import FIGURES, ArtifactEntry, SessionEntry, Shard
 from agentsignals.store.parquet import SignalRows, signal_rows
 from agentsignals.store.tables import AttemptRow
 from agentsignals.views.session import SessionView
-from agentsignals.views.usage import cost_of
+from agentsignals.views.usage import cost_of, is_lower_bound
 
 _OURS = frozenset((INTERNAL_ERROR, "worker_died", "out_of_memory"))
 """Reasons that are a defect of ours, or of too little memory: shown with the file's name and the error."""
@@ -143,14 +143,11 @@ class SessionMeasurer(Struct):
         return [kept[session_id] for session_id in sorted(kept)]
 
     def measured(self, group: str, session: Session) -> MeasuredSession | None:
-        """Measure a session. None, with the error recorded, when it can't be priced or measured."""
+        """Measure a session. None, with the error recorded, when it can't be measured."""
         try:
-            prices.apply(session)
             from_trace = session.labels
             session.labels = from_trace + self.labels.get(session.session_id, [])
             view = SessionView(session)
-            if is_heard():
-                self._tell(view, self._artifact(group, session))
             results = measure(view, among=FIRST)
             view.forget()
             session.labels = from_trace  # those made here have their own file
@@ -164,16 +161,30 @@ class SessionMeasurer(Struct):
         count_errors(self.entry, results)
         return rows
 
-    def _tell(self, view: SessionView, artifact: Artifact) -> None:
+    def priced(self, group: str, session: Session) -> bool:
+        """Price a session that was read. False, with the error recorded, when it can't be priced."""
+        try:
+            prices.apply(session)
+            if is_heard():
+                self._tell(session, self._artifact(group, session))
+        except AgentSignalsError:
+            raise
+        except Exception as problem:  # noqa: BLE001  (as above)
+            self.failed(group, session, f"pricing: {error_text(problem)}")
+            return False
+        return True
+
+    def _tell(self, session: Session, artifact: Artifact) -> None:
         """Add a session to the sums, and tell them four times a second."""
-        sums, session = self.so_far, view.session
-        cost = None if view.is_blind else cost_of(session.steps)
+        sums = self.so_far
+        is_blind = session.attempt is not None and not session.attempt.has_transcript
+        cost = None if is_blind else cost_of(session.steps)
         sums.sessions += 1
         sums.prompts += sum(turn.is_prompt for turn in session.turns)
         sums.tool_calls += sum(call.thread == MAIN for call in session.tool_calls)
         sums.cost_usd += cost or 0.0
         sums.unpriced_sessions += cost is None
-        sums.lower_bounds += view.undercounted
+        sums.lower_bounds += is_lower_bound(session)
         if artifact.artifact_id not in self.counted:
             self.counted.add(artifact.artifact_id)
             sums.bytes += artifact.bytes
@@ -408,7 +419,7 @@ class ShardWriter(Struct, kw_only=True):
         if len(kept) < len(content.sessions):
             self.report.excluded += len(content.sessions) - len(kept)
             self.read_again.add(group)
-        self.waiting += [(group, s) for s in kept]
+        self.waiting += [(group, s) for s in kept if self.measurer.priced(group, s)]
         self.versions |= agent_versions(kept)
         content.sessions = []
         if content.is_piece:
