@@ -11,16 +11,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentsignals.cli.doctor import checks
-from agentsignals.formats import Claim, Format, Input, Reading, formats
+from agentsignals.formats import FORMATS, Claim, Format, Input, Reading, formats, marks
 from agentsignals.formats.head import Head
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
+from agentsignals.model.registry import UnitPlace
 from agentsignals.sources import contents, local, path_of, storable_text, uri_of
 from agentsignals.store import Store, shards
 from tests.claude import Log
@@ -375,6 +377,23 @@ STEPS: list[tuple[str, Callable[[Head], Claim | None], Callable[[list[Input]], R
 ]
 
 
+@contextmanager
+def known(*added: Format) -> Iterator[None]:
+    """While this lasts, these formats are found as others are."""
+    for each in added:
+        setattr(sys.modules[__name__], each.name.upper(), each)
+        FORMATS.places[each.name] = UnitPlace(each.name, f"{__name__}:{each.name.upper()}")
+    for cached in (formats, marks):
+        cached.cache_clear()
+    try:
+        yield
+    finally:
+        for each in added:
+            del FORMATS.places[each.name]
+        for cached in (formats, marks):
+            cached.cache_clear()
+
+
 SLOW = range(1, 2 * len(ERRORS), 2)
 """Each error is quick at one of its two places."""
 
@@ -385,9 +404,8 @@ SLOW = range(1, 2 * len(ERRORS), 2)
 def stumbling(request: pytest.FixtureRequest) -> Iterator[None]:
     """A format with a defect: what a hostile file finds in one of ours."""
     _, claims, read = request.param
-    formats()["hostile"] = Format(name="hostile", version=1, claims=claims, read=read, of_json=False)
-    yield
-    del formats()["hostile"]
+    with known(Format(name="hostile", version=1, claims=claims, read=read, of_json=False)):
+        yield
 
 
 def test_an_error_of_ours_costs_its_file_and_is_shown(
@@ -409,15 +427,11 @@ def test_an_error_of_ours_costs_its_file_and_is_shown(
 
 def test_a_file_that_an_error_of_ours_cost_is_read_when_it_is_mended(folder: Path, clean: Rows) -> None:
     (folder / "bad.txt").write_text("hostile")
-    formats()["hostile"] = Format(
-        name="hostile", version=1, claims=_claim, read=_stumbles(KeyError("x")), of_json=False
-    )
-    try:
+    hostile = Format(name="hostile", version=1, claims=_claim, read=_stumbles(KeyError("x")), of_json=False)
+    with known(hostile):
         assert analyzed(folder).internal_errors
-        formats()["hostile"] = Format(name="hostile", version=1, claims=_claim, read=_gives(), of_json=False)
+    with known(Format(name="hostile", version=1, claims=_claim, read=_gives(), of_json=False)):
         mended = analyzed(folder)
-    finally:
-        del formats()["hostile"]
     assert (mended.sessions, mended.skipped, mended.internal_errors) == (3, {}, {})
     assert_good(folder, clean)
 
@@ -437,23 +451,17 @@ def test_of_files_that_belong_together_only_those_at_fault_are_set_aside(folder:
 
     for n, word in enumerate(("a", "bad", "b", "c", "bad")):
         (folder / f"{n}.txt").write_text(f"hostile {word}")
-    formats()["hostile"] = Format(name="hostile", version=1, claims=_claim, read=read, of_json=False, snapshots=False)
-    try:
+    with known(Format(name="hostile", version=1, claims=_claim, read=read, of_json=False, snapshots=False)):
         summary = analyzed(folder)
-    finally:
-        del formats()["hostile"]
     assert summary.sessions == 3
     assert counted(folder) == {str(folder / f"{n}.txt"): {"internal_error": 1} for n in (1, 4)}
 
 
 def test_two_formats_that_claim_a_file_cost_that_file(folder: Path, clean: Rows) -> None:
     (folder / "bad.txt").write_text("hostile")
-    for name in ("hostile", "hostile2"):
-        formats()[name] = Format(name=name, version=1, claims=_claim, read=_gives(), of_json=False)
-    try:
+    names = ("hostile", "hostile2")
+    with known(*(Format(name=name, version=1, claims=_claim, read=_gives(), of_json=False) for name in names)):
         assert analyzed(folder).skipped == {"ambiguous_format": 1}
-    finally:
-        del formats()["hostile"], formats()["hostile2"]
     assert_good(folder, clean)
 
 
