@@ -8,6 +8,7 @@ of escapes the part that holds the secret.
 from __future__ import annotations
 
 import re
+import string
 import zlib
 from base64 import a85decode, b32decode, b64decode, b85decode
 from bisect import bisect_right
@@ -71,11 +72,10 @@ _PACKED_HEX = deferred_pattern(r"(?i:78(?:9c|da|01|5e)|1f8b08)(?:[0-9a-fA-F]{2})
 _BASE32 = deferred_pattern(r"(?<![A-Za-z0-9])([A-Z2-7]{24,}|[a-z2-7]{24,})={0,6}(?![A-Za-z0-9])")
 _PADDED = {n: (lambda bare, n=n: bare[-n:] + "=" * (8 - n)) for n in (2, 4, 5, 7)}
 """What the last letters of base32 are read as, by their number; other numbers encode nothing."""
-_MAY_BE_85 = LongRuns("".join(map(chr, range(33, 127))), 25)
 _SIGNS_85 = deferred_pattern(r"[!#$&*;>?@^`{|}~%(]")
 _LEAST_SIGNS, _LEAST_85 = 3, 25
-_B85 = deferred_pattern(r"[0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]*")
-_A85 = deferred_pattern(r"[!-uz]*")
+_B85 = LongRuns(string.ascii_letters + string.digits + "!#$%&()*+-;<=>?@^_`{|}~", _LEAST_85)
+_A85 = LongRuns("".join(map(chr, range(33, 118))) + "z~", _LEAST_85)
 _MAY_BE_NUMBERED = LongRuns("0123456789 ,;\n", 12 * 3)
 _NUMBERED = deferred_pattern(
     r"(?<![\w.])(?:[01]{8}[ ,;]{0,2}){12,}"
@@ -87,7 +87,7 @@ _CHR = deferred_pattern(r"(?:[Cc]hr\(\d{2,3}\)[\s+.&|,]{0,5}){8,}")
 _SINGLES = bytes(
     120 if (chr(n).isalnum() and n < 127) or n in b"_-+/=." else 32 if n in b" \t\n" else 46 for n in range(256)
 )
-_ROW_OF_SINGLES = b" x x x x x x x x x x x"
+_ROWS_OF_SINGLES = (b"x x x x x x x x x", b"x  x  x  x  x  x  x  x  x", b"x   x   x   x   x   x   x   x   x")
 _SINGLE = r"[\"']?[\w+/=.-][\"']?(?![\w\"'])"
 _LETTERS_APART = deferred_pattern(
     rf"(?<![\w'\"]){_SINGLE}(?:(?:,[ ]?|[ ]{{1,3}}|[ ]{{0,3}}\n0\d{{6}}[ ]{{1,3}}){_SINGLE}){{11,}}"
@@ -203,14 +203,13 @@ class Runs:
 
 def in_base85(text: str, raw: bytes, look: Look, depth: int) -> Iterator[Span]:
     """Yield secrets in base85 of RFC 1924 and of Adobe: long words of signs whose first letters decode to text."""
-    for start, end in _MAY_BE_85(raw) if depth == DEEPEST else ():
-        word = text[start:end]
-        if len(_SIGNS_85.findall(word[:60])) < _LEAST_SIGNS:
-            continue
-        for at in {0, *(n + 1 for n, c in enumerate(word[:60]) if c in "\"'=:~(")}:
-            for decode, letters in ((b85decode, _B85), (a85decode, _A85)):
-                body = letters.match(word, at)
-                whole = body[0][:_SEARCHED_CHARS] if body else ""
+    for runs, decode in ((_B85, b85decode), (_A85, a85decode)) if depth == DEEPEST else ():
+        for start, end in runs(raw):
+            word = text[start : min(end, start + _SEARCHED_CHARS)]
+            if len(_SIGNS_85.findall(word[:60])) < _LEAST_SIGNS:
+                continue
+            for at in {0, *(n + 1 for n, c in enumerate(word[:60]) if c in "\"'=:~(")}:
+                whole = word[at:].partition("~>")[0]
                 try:
                     if len(whole) < _LEAST_85 or not decode(whole[:20].encode()).decode("ascii").isprintable():
                         continue
@@ -218,7 +217,7 @@ def in_base85(text: str, raw: bytes, look: Look, depth: int) -> Iterator[Span]:
                 except ValueError:
                     continue
                 if inner := look(decoded, depth - 1):
-                    yield Span(start + at, start + at + len(whole), inner[0].kind)
+                    yield Span(start + at, end, inner[0].kind)
 
 
 def apart(text: str, raw: bytes, look: Look, depth: int) -> Iterator[Span]:
@@ -233,7 +232,7 @@ def apart(text: str, raw: bytes, look: Look, depth: int) -> Iterator[Span]:
     if "hr(" in text:
         hits += ((hit, "".join(chr(int(n)) for n in _NUMBER.findall(hit[0]))) for hit in _CHR.finditer(text))
     singles = raw.translate(_SINGLES, b"'\",")
-    if _ROW_OF_SINGLES in singles.replace(b"   ", b" ").replace(b"  ", b" "):
+    if any(row in singles for row in _ROWS_OF_SINGLES):
         hits += ((hit, _NOT_SINGLE.sub("", hit[0])) for hit in _LETTERS_APART.finditer(text))
     for hit, decoded in hits:
         named = _NAME_BEFORE.search(text, max(0, hit.start() - _NAME_CHARS), hit.start())

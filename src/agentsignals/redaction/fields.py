@@ -108,8 +108,7 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
             continue
         begun = _NAME.match(text[max(0, at - _NAME_CHARS) : at][::-1])  # backwards: else from each
         start = at - (begun.end() if begun else 0)
-        around = text[max(0, at - 20) : end + 20]
-        if at - start == _NAME_CHARS or (len(around) > _NAME_CHARS and around.translate(_NO_SIGNS).isalnum()):  # base64
+        if at - start == _NAME_CHARS:  # base64
             name_end = end
             continue
         if start and text[start - 1] == "\\":  # an escaped line end or arrow
@@ -123,7 +122,8 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
         elif name == "key" and _DRAWN_KEY.match(text, name_end):
             name = "a_key"
         word = named(name)
-        if word is None:
+        around = text[max(0, at - 20) : end + 20] if word else ""
+        if word is None or (len(around) > _NAME_CHARS and around.translate(_NO_SIGNS).isalnum()):  # base64
             continue
         for span in _of_name(text, start, name_end, name, word):
             done = max(done, span.end)
@@ -157,7 +157,7 @@ def _of_name(text: str, start: int, end: int, name: str, word: Word) -> Iterator
     if span := _value(text, start, end, name, word):
         yield span
         return
-    if speaks_of_other(name):
+    if speaks_of_other(name) or text[end : end + 1] in _OF_CODE:
         return
     if pair := _PAIR.match(text, end):
         first, last, quoted = _place(text, pair.end())
@@ -250,6 +250,8 @@ def _may_be_drawn(word: Word, value: str) -> bool:
 
 # -- sentences, calls and tables ---------------------------------------------------------------------------------------
 
+_OF_CODE = frozenset(("", ".", "(", "[", "?", "!", "-", "/", "&"))
+"""What follows a name that is code or a part of another word."""
 _SENTENCE_CHARS = 120
 _SAID_CHARS = 90
 _SAID_BEFORE = deferred_pattern(
