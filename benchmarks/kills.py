@@ -185,7 +185,7 @@ def beside(seconds: float) -> int:
         commands = [
             *([*words, "analyze", str(half), "--quiet", "--jobs", "1", *named] for half in halves),
             *([*words, "query", "SELECT count(DISTINCT session_id) FROM turns", "--csv", *named] for _ in range(2)),
-            [*words, "report", "-o", str(Path(folder) / "r.md"), *named],
+            [*words, "report", "-o", str(Path(folder) / "r.md"), "--quiet", *named],
         ]
         running = {n: _begun(command) for n, command in enumerate(commands)}
         until = time.monotonic() + seconds
