@@ -194,8 +194,15 @@ def close_to_others(root: Path) -> Exposure | None:
 
     A folder that holds more than a store keeps its mode: only what is the store's is closed.
     """
+    if os.name != "posix":
+        return None  # modes mean nothing there
     try:
-        entries = [entry for entry in os.scandir(root) if entry.stat(follow_symlinks=False).st_uid == os.geteuid()]
+        with os.scandir(root) as listed:
+            held = [(entry, entry.stat(follow_symlinks=False)) for entry in listed]
+        modes = [root.stat().st_mode, *(status.st_mode for _, status in held)]
+        if not any(mode & private_files.OTHERS for mode in modes):
+            return None
+        entries = [entry for entry, status in held if status.st_uid == os.geteuid()]
         tops = [entry.path for entry in entries if any(fnmatchcase(entry.name, own) for own in OWN)]
         if len(tops) == len(entries):
             tops.append(os.fspath(root))
@@ -205,8 +212,8 @@ def close_to_others(root: Path) -> Exposure | None:
         closed_each = [private_files.close(each) for each in found.values()]
         if not all(closed_each):
             return None
-        modes = reduce(or_, (each.mode for each in found.values()))
-        may_enter = 0o001 if modes & 0o007 else 0o011
+        taken = reduce(or_, (each.mode for each in found.values()))
+        may_enter = 0o001 if taken & 0o007 else 0o011
         if not all(parent.stat().st_mode & may_enter for parent in root.resolve().parents):
             return None
         former = exposure(root)
@@ -214,8 +221,8 @@ def close_to_others(root: Path) -> Exposure | None:
             until=time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
             files=sum(not each.is_folder for each in found.values()) + (former.files if former else 0),
             folders=sum(each.is_folder for each in found.values()) + (former.folders if former else 0),
-            who="every user of this machine" if modes & 0o007 else "the group of its files",
-            was_writable=bool(modes & 0o022),
+            who="every user of this machine" if taken & 0o007 else "the group of its files",
+            was_writable=bool(taken & 0o022),
         )
         write_atomically(root / EXPOSURE_FILE, msgspec.json.encode(closed))
     except OSError:  # a folder that can't be listed or written: the doctor says so
