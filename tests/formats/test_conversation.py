@@ -169,7 +169,7 @@ def test_tokens_are_read_in_any_spelling(usage: Any, cached: Any, tokens: tuple[
 
 
 def test_figures_that_can_not_be_are_no_tokens() -> None:
-    figures = tokens_of({"input_tokens": -1, "output_tokens": "7", "cached_tokens": 10**15}, "apart")
+    figures = tokens_of({"input_tokens": -1, "output_tokens": "7?", "cached_tokens": 10**15}, "apart")
     assert all(isnan(figure) for figure in figures[:3] if figure is not None)
 
 

@@ -30,7 +30,9 @@ def _read(metrics: str, at: str = "2026-03-01T10:00:05Z") -> tuple[Session, dict
     return session, artifact.skipped_reasons
 
 
-@pytest.mark.parametrize("value", ["-1", "1.5", "1e300", "true", '"9"', "[]", str(MOST_TOKENS + 1), "9" * 400, "NaN"])
+@pytest.mark.parametrize(
+    "value", ["-1", "1.5", "1e300", "true", '"9 or so"', "[]", str(MOST_TOKENS + 1), "9" * 400, "NaN"]
+)
 def test_an_impossible_count_is_absent_and_counted(value: str) -> None:
     session, reasons = _read(f'{{"completion_tokens": {value}, "prompt_tokens": 7}}')
     assert (session.steps[0].output_tokens, session.steps[0].input_tokens) == (None, 7)
@@ -86,7 +88,13 @@ def test_a_block_of_unknown_kind_is_told_on_either_side(role: str) -> None:
 
 @pytest.mark.parametrize(
     ("reward", "reason"),
-    [("1e308", "impossible_score"), ('"0.5"', "impossible_score"), ("1e400", "impossible_number"), ("0.5", None)],
+    [
+        ("1e308", "impossible_score"),
+        ('"a half"', "impossible_score"),
+        ('"0.5"', None),
+        ("1e400", "impossible_number"),
+        ("0.5", None),
+    ],
 )
 def test_a_reward_that_is_none_costs_itself_and_not_its_session(reward: str, reason: str | None) -> None:
     steps = '[{"role": "user", "content": "hi"}, {"role": "agent", "content": "x", "token_usage": {"input_tokens": 5}}]'

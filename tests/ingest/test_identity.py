@@ -161,3 +161,17 @@ def test_records_of_one_uuid_and_other_times_are_all_kept(tmp_path: Path) -> Non
     write(tmp_path / "in/log.jsonl", *log.lines, log.lines[0])
     assert len(read(tmp_path / "store", [tmp_path / "in"])["same"]) == 3
     assert pipeline.ingest([str(tmp_path / "in")], tmp_path / "store").repeated_records == 1
+
+
+def test_a_collectors_records_are_with_the_log_beside_them(tmp_path: Path) -> None:
+    one_id = "7b1e6c52-0d0f-4a5e-9c7e-1f2a3b4c5d6e"
+    metadata = json.loads((SAMPLES / "entire/session.json").read_text())
+    for n, person in enumerate(("alice", "bob")):
+        write(tmp_path / person / "0/full.jsonl", *log_of(f"The task of {person}", "r", one_id).lines)
+        write(tmp_path / person / "0/metadata.json", json.dumps({**metadata, "checkpoint_id": f"{n}" * 12}))
+    store = tmp_path / "store"
+    found = read(store, [tmp_path / "alice", tmp_path / "bob"])
+    rows = [r for s in Store(store).manifest.shards for r in shards.read_table(store, s, "checkpoints")]
+    assert {(found[r["session_id"]][0].split()[4], r["checkpoint_id"]) for r in rows} == {
+        ("alice", "0" * 12), ("bob", "1" * 12),
+    }  # fmt: skip

@@ -8,6 +8,7 @@ stays read.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, filterfalse
 from math import nan
@@ -64,6 +65,8 @@ def whole(value: object) -> int | None:
     """Read a whole number of either sign, such as an exit code. `IMPOSSIBLE` if it is none."""
     if value is None:
         return None
+    if isinstance(value, str):
+        value = spelled_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not -LARGEST < value < LARGEST:
         return IMPOSSIBLE
     return int(value) if value == int(value) else IMPOSSIBLE
@@ -73,6 +76,8 @@ def amount(value: object) -> float | None:
     """Read an amount of dollars. `IMPOSSIBLE` if it is no number from 0 to `MOST_USD`."""
     if value is None:
         return None
+    if isinstance(value, str):
+        value = spelled_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_USD:
         return nan
     return float(value)
@@ -82,12 +87,24 @@ def number(value: object) -> float | None:
     """Read a number. `IMPOSSIBLE` for a truth value, a text, or a number beyond 64 bits."""
     if value is None:
         return None
+    if isinstance(value, str):
+        value = spelled_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not -LARGEST < value < LARGEST:
         return nan
     return value
 
 
-VERSION = 7
+_NUMBER = re.compile(r"\s*[-+]?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,2})?\s*")
+
+
+def spelled_number(text: str) -> int | float | None:
+    """Return the number that a text spells. None if it spells none."""
+    if _NUMBER.fullmatch(text) is None:
+        return None
+    return int(text) if text.strip().lstrip("+-").isdigit() else float(text)
+
+
+VERSION = 8
 """Part of every format's version. Raise it when a bound changes, another value is checked, or a rule of all formats
 changes (how a call ended)."""
 
@@ -117,7 +134,7 @@ _BOUNDS: dict[str, tuple[float, float, str]] = {
     "exit_code": (-LARGEST_CODE, LARGEST_CODE, "impossible_exit_code"),
 }  # fmt: skip
 REASONS = frozenset(reason for *_, reason in _BOUNDS.values()) | {
-    "impossible_count", "impossible_number", "unsound_text", "id_too_long",
+    "impossible_count", "impossible_number", "odd_value", "unsound_text", "id_too_long",
     "session_id_of_another", "session_of_copies",
 }  # fmt: skip
 """Reasons for refusing a value, or a session whose records were read. Every other reason in `Artifact.skipped_reasons`

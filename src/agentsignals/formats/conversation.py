@@ -19,7 +19,7 @@ from agentsignals.formats.documents import Snapshot, each, largest, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.profile import Profile
-from agentsignals.formats.records import decoder
+from agentsignals.formats.records import ODD, decoder
 from agentsignals.model import MAIN, RAN, Artifact, CallStatus, EventKind, Session, Step, ToolCall, TurnKind
 
 D = TypeVar("D", bound="Document")
@@ -126,7 +126,11 @@ class DocumentReader(Conversation, Generic[D, M]):
     @classmethod
     def read(cls, inputs: list[Input], extra: Any = None) -> Reading:
         """Read a group of files. Of several copies of a session the longest counts. `extra`: facts from other files."""
-        return Reading([cls(snapshot, extra).build() for snapshot in largest(cls.snapshots(inputs))])
+        built = [(snapshot, cls(snapshot, extra).build()) for snapshot in largest(cls.snapshots(inputs))]
+        # Where the list of messages was no list, nothing is left of the session.
+        return Reading(
+            [s for held, s in built if s.events or held.messages or ODD not in held.source.artifact.skipped_reasons]
+        )
 
     @classmethod
     def snapshots(cls, inputs: Iterable[Input]) -> Iterator[Snapshot[tuple[D, list[M | None]]]]:

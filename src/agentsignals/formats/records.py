@@ -10,9 +10,10 @@ from math import isfinite
 from typing import Any, TypeVar, overload
 
 import msgspec
+from msgspec import Raw, Struct
 
-from agentsignals.formats.bounds import refuse
-from agentsignals.model import Artifact
+from agentsignals.formats.bounds import refuse, spelled_number
+from agentsignals.model import Artifact, from_iso
 from agentsignals.model import lazy as mapped
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -34,6 +35,7 @@ _DIGITS, _LONG_NUMBER = re.compile(rb"[0-9]{8}"), re.compile(rb"(?=[0-9]{8})")
 every 512th byte."""
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
 Decode = Callable[[memoryview | bytes], T]
 
 
@@ -53,6 +55,13 @@ def decoded(raw: Any, type_: Any) -> Any:
         return None
     try:
         return decoder(type_).decode(raw)
+    except msgspec.ValidationError:
+        odd: list[str] = []
+        try:
+            part = fitted(msgspec.json.decode(raw), decoder(type_).decode, odd)
+        except UNREADABLE:
+            return None
+        return None if odd else part  # nothing is left out where nothing counts it
     except (*UNREADABLE, TypeError):  # a TypeError: neither bytes nor text
         return None
 
@@ -204,11 +213,11 @@ class Lenient:
 
 
 def repaired(raw: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
-    """Decode a value without what JSON has no place for, which is counted. None if that fails too."""
+    """Decode a value without its odd values, which are counted. None if that fails too."""
     lenient = Lenient()
     try:
         value, _ = lenient.value(lenient.text(raw))
-        record = decode(json.dumps(value, ensure_ascii=False).encode()) if lenient.odd else None
+        record = fitted(value, decode, lenient.odd)
     except (ValueError, *UNREADABLE):
         return None
     lenient.account(artifact)
@@ -245,7 +254,7 @@ def _recovered(raw: bytes, artifact: Artifact, decode: Decode[T], broken: str) -
             skip(artifact, broken)
             return
         try:
-            record = decode(json.dumps(value, ensure_ascii=False).encode())
+            record = fitted(value, decode, lenient.odd)
         except UNREADABLE:
             skip(artifact, "bad_shape")
             lenient.odd.clear()
@@ -254,3 +263,165 @@ def _recovered(raw: bytes, artifact: Artifact, decode: Decode[T], broken: str) -
             yield record
         while at < len(text) and text[at] in " \t\r\n,":
             at += 1
+
+
+# Values of another type than the format's. A second pass, for records that can't be decoded as they are.
+
+ODD = "odd_value"
+"""Reason for a value that is absent because it has another type than the format's."""
+_MOST_REPAIRS = 64
+_PROBLEM = re.compile(
+    r"(?:Expected `(?P<want>[^`]*)`, got `(?P<got>[^`]*)`|Object missing required field `(?P<missing>[^`]*)`"
+    r"|(?P<other>.*?))"
+    r"(?: - at `(?P<path>\$[^`]*)`)?"
+)
+_STEP = re.compile(r"\.([^.\[\]]+)|\[([^\]]*)\]")
+_IS_TIME = re.compile(r"(?i:time|stamp|date|created|started|ended)|(?:\A|_)(?:ts|at)\Z|[a-z](?:At|Ms)\Z")
+_IS_NAMED = re.compile(r"(?:\A|_)(?:id|key)\Z|[a-z]I[dD]\Z|(?i:uuid|version)")
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "str": str, "int": int, "float": (int, float), "bool": bool, "null": type(None), "array": list, "object": dict,
+}  # fmt: skip
+
+
+def fitted(value: Any, decode: Decode[T], odd: list[str]) -> T:
+    """Decode plain data whose values may have other types than the format's.
+
+    A value is converted where its meaning is clear: `13.0` and `"13"` to a count, a time in any form, an id that is a
+    number. Otherwise it is taken out, and with it the object that can't be without it; `odd` gets the reason for each.
+    Raises the decoder's error if the whole record can't be without it.
+    """
+    given: dict[str, bool] = {}  # places of odd values: True where an empty text stands in for one
+    for _ in range(_MOST_REPAIRS):
+        try:
+            return decode(json.dumps(value, ensure_ascii=False).encode())
+        except msgspec.ValidationError as problem:
+            if not _mended(value, str(problem), given, odd):
+                raise
+    raise msgspec.ValidationError("Too many odd values")
+
+
+def converted(value: Any, type_: type[S], artifact: Artifact) -> S:
+    """Convert plain data to a type. Odd values are taken out and counted."""
+    odd: list[str] = []
+    decode: Decode[S] = decoder(type_).decode
+    record = fitted(value, decode, odd)
+    for reason in odd:
+        refuse(artifact, reason)
+    return record
+
+
+def within(name: str, raw: Raw | bytes, decode: Decode[T]) -> T:
+    """Decode a part of a record. An error names the place in the whole record."""
+    try:
+        return decode(raw)
+    except msgspec.ValidationError as problem:
+        text = str(problem)
+        at = text.replace("`$", f"`$.{name}", 1) if "`$" in text else f"{text} - at `$.{name}`"
+        raise msgspec.ValidationError(at) from None
+
+
+def _mended(value: Any, problem: str, given: dict[str, bool], odd: list[str]) -> bool:
+    """Mend the value that a decoder's error names. Return False if it is the whole record."""
+    match = _PROBLEM.fullmatch(problem)
+    if match is None:
+        return False
+    path = match["path"] or "$"
+    if (missing := match["missing"]) is not None:
+        place = f"{path}.{missing}"
+        if given.get(place) is None:
+            return False  # it was never there: another record than the format's
+        if given[place]:
+            return _dropped(value, path, odd)
+        given[place] = True
+        for holder in _at(value, _STEP.findall(path)):
+            if isinstance(holder, dict):
+                holder.setdefault(missing, "")  # nobody's name, text or kind
+        return True
+    if path == "$":
+        return False
+    if given.get(path):  # an empty text does not do: the object can't be without the value
+        return _dropped(value, path[: max(path.rfind("."), path.rfind("["))], odd)
+    want, got = frozenset((match["want"] or "").split(" | ")), match["got"]
+    *above, (name, _) = _STEP.findall(path)
+    if not above and len(value) < 2:
+        return False  # the record is nothing but this value
+    changed = False
+    for holder in _at(value, above):
+        for key in reversed(_keys(holder, name)):
+            if _is_meant(holder[key], got, match["other"]):
+                changed = True
+                holder[key] = new = _converted(holder[key], want, name or str(key))
+                if new is _OUT:
+                    del holder[key]
+                    odd.append(ODD)
+                    given.setdefault(path, False)
+    return changed
+
+
+def _is_meant(value: Any, got: str | None, other: str | None) -> bool:
+    """Return whether an error may be about this value: by its type, or by the value that it shows."""
+    if got is not None:
+        type_ = _TYPES.get(got, object)
+        return isinstance(value, type_) and (got == "bool" or not isinstance(value, bool))
+    shown = (other or "").removeprefix("Invalid value ").removeprefix("Invalid enum value ")
+    return shown == (other or "") or shown in (repr(value), str(value))
+
+
+def _at(value: Any, steps: list[tuple[str, str]]) -> list[Any]:
+    """Return all values at a path. A step into a list or a mapping names none of its items."""
+    found = [value]
+    for name, _ in steps:
+        found = [holder[key] for holder in found for key in _keys(holder, name)]
+    return found
+
+
+def _keys(holder: Any, name: str) -> list[Any]:
+    if name:
+        return [name] if isinstance(holder, dict) and name in holder else []
+    return list(holder) if isinstance(holder, dict) else list(range(len(holder))) if isinstance(holder, list) else []
+
+
+_OUT = object()
+
+
+def _converted(value: Any, want: frozenset[str], name: str) -> Any:
+    """Return a value as one of the types that are wanted, and `_OUT` if it is not clear as which."""
+    if isinstance(value, str):
+        number = spelled_number(value)
+        if "bool" in want and value.strip().lower() in ("true", "false"):
+            return value.strip().lower() == "true"
+        if want & {"int", "float"} and number is not None:
+            return _of_number(number, want)
+        if want & {"int", "float"} and _IS_TIME.search(name) and (at := from_iso(value)) is not None:
+            return at // 1000
+        if (want & {"array", "object"}) and value.lstrip()[:1] in ("[", "{"):
+            try:
+                held = json.loads(value)
+            except (ValueError, RecursionError):
+                return _OUT
+            return held if ("array" if isinstance(held, list) else "object") in want else _OUT
+        return _OUT
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _OUT
+    if "str" in want and (_IS_TIME.search(name) or _IS_NAMED.search(name)):
+        return str(int(value)) if value == value // 1 else str(value)
+    return _of_number(value, want)
+
+
+def _of_number(number: float, want: frozenset[str]) -> Any:
+    if "int" in want and number == number // 1:
+        return int(number)
+    return float(number) if "float" in want else _OUT
+
+
+def _dropped(value: Any, path: str, odd: list[str]) -> bool:
+    """Take out the object at a path, since it lacks what it can't be without. Return False for the whole record."""
+    if path == "$":
+        return False
+    *above, (name, _) = _STEP.findall(path)
+    for holder in _at(value, above):
+        for key in reversed(_keys(holder, name)):
+            if isinstance(holder[key], dict):
+                del holder[key]
+                odd.append(ODD)
+    return True

@@ -171,7 +171,7 @@ UNREAD_FILES = (
         "not_sessions",
         looks=lambda head: (
             any("synthetic_reason" in r or "prompt_index" in r for r in head.records)
-            and all(r.get("type") in _SENT_BY_GROK for r in head.records)
+            and all(str(r.get("type")) in _SENT_BY_GROK for r in head.records)
         ),
     ),
     UnreadFile(

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from agentsignals.formats import Format, Input, Reading, format_named, refuse
 from agentsignals.formats.documents import saw_again
-from agentsignals.model import MAIN, Artifact, Event, Session, Turn
+from agentsignals.model import MAIN, Artifact, Checkpoint, Event, Session, Turn
 
 CLOCKS_US = 120_000_000
 """Two logs of one session may note a message some seconds apart."""
@@ -36,6 +36,7 @@ class Told(Struct):
 
     reading: Reading
     inputs: list[Input]
+    format: Format
 
 
 class Batch(Struct):
@@ -53,7 +54,7 @@ def read_apart(trace_format: Format, inputs: list[Input], keys: Mapping[str, Col
 
     `keys` of the files' claims, by artifact.
     """
-    return [Told(trace_format.read(b.inputs), b.inputs) for b in batches_of(trace_format, inputs, keys)]
+    return [Told(trace_format.read(b.inputs), b.inputs, trace_format) for b in batches_of(trace_format, inputs, keys)]
 
 
 def batches_of(trace_format: Format, inputs: list[Input], keys: Mapping[str, Collection[str]]) -> list[Batch]:
@@ -312,6 +313,39 @@ def repeated(artifact: Artifact) -> dict[str, int]:
     if (artifact.note or "").startswith(_PREFIX) or (n and n >= artifact.records - artifact.skipped):
         return {REPEATED_FILE: 1}
     return {REPEATED_RECORD: n} if n else {}
+
+
+def checkpoints_of(
+    told: list[Told], sessions: list[Session], artifacts: Mapping[str, Artifact]
+) -> dict[str, list[Checkpoint]]:
+    """Return a collector's records by session. Where several had one id, each file's go to the nearest."""
+    found: dict[str, list[Checkpoint]] = {}
+    rivals: dict[str, list[Session]] = {}
+    for session in sessions:
+        rivals.setdefault(session.session_id.partition("~")[0], []).append(session)
+    for one in told:
+        for session_id, rows in one.reading.checkpoints.items():
+            near = rivals.get(session_id, [])
+            by_id = {session_id: rows} if len(near) < 2 else _by_place(one, session_id, near, artifacts)
+            for own_id, fresh in by_id.items():
+                kept = found.setdefault(own_id, [])
+                kept += [c for c in fresh if c not in kept]
+    return found
+
+
+def _by_place(
+    told: Told, session_id: str, near: list[Session], artifacts: Mapping[str, Artifact]
+) -> dict[str, list[Checkpoint]]:
+    found: dict[str, list[Checkpoint]] = {}
+    for source in told.inputs:
+        aside = replace(source, artifact=replace(source.artifact, skipped_reasons={}, record_kinds={}))
+        rows = told.format.read([aside]).checkpoints.get(session_id)
+        if rows:
+            path = source.artifact.path
+            held = ((s, artifacts[s.artifact_id].path) for s in near if s.artifact_id in artifacts)
+            nearest = max(held, key=lambda pair: (_shared_path(path, pair[1]), pair[0].session_id == session_id))[0]
+            found.setdefault(nearest.session_id, []).extend(rows)
+    return found
 
 
 def add_note(artifact: Artifact | None, note: str) -> None:

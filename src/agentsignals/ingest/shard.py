@@ -26,6 +26,7 @@ from agentsignals.ingest.identity import (
     add_note,
     batches_of,
     by_session,
+    checkpoints_of,
     give_id,
     give_ids,
     mark_of,
@@ -42,7 +43,7 @@ from agentsignals.ingest.plan import (
     printable_id,
     shard_name,
 )
-from agentsignals.model import MAIN, Absent, Artifact, Checkpoint, Label, Session, prices
+from agentsignals.model import MAIN, Absent, Artifact, Label, Session, prices
 from agentsignals.model import lazy as mapped
 from agentsignals.signals.catalog import FIRST, INTERNAL_ERROR, Result, catalogue, measure
 from agentsignals.sources import OUT_OF_MEMORY, Unreadable, error_text, expect, read, reason_of, storable_text
@@ -585,7 +586,6 @@ def _read_files(members: Sequence[RecognisedArtifact]) -> GroupContent:
         inputs.setdefault(source.artifact.format or "", []).append(source)
     keys = {artifact_id(m.file.uri): m.keys for m in members}
     told: list[Told] = []
-    checkpoints: dict[str, list[Checkpoint]] = {}
     hints: dict[str, str] = {}
     for name in sorted(inputs, key=lambda n: (by_name(n).is_own, n)):  # collectors first: they name what has no id
         batch = without_prefixes(inputs[name]) if by_name(name).snapshots else inputs[name]
@@ -596,13 +596,11 @@ def _read_files(members: Sequence[RecognisedArtifact]) -> GroupContent:
             told.append(one)
             reading = one.reading
             content.keys |= reading.keys
-            for session_id, fresh in reading.checkpoints.items():
-                kept = checkpoints.setdefault(session_id, [])
-                kept += [c for c in fresh if c not in kept]
             if len(reading.checkpoints) == 1 and not reading.sessions:
                 folders = {posixpath.dirname(i.artifact.path) for i in one.inputs}
                 hints.update(dict.fromkeys(folders, next(iter(reading.checkpoints))))
     content.sessions = give_ids(told, artifacts)
+    checkpoints = checkpoints_of(told, content.sessions, artifacts)
     parts = [part for one in told for part in one.reading.attempts]
     content.sessions = (
         attach_attempts(content.sessions, parts, artifacts) if parts else without_copies(content.sessions, artifacts)

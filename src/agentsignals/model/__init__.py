@@ -6,6 +6,7 @@ be computed is `Absent` and says why. Field order is column order.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from functools import cache, lru_cache
@@ -604,6 +605,12 @@ IMPOSSIBLE = -(2**62)
 """Stands for a logged time that is none; `formats.soundness` counts it and takes it out."""
 
 
+_EARLIEST_MS = EARLIEST // 1000
+_DIGITS = re.compile(r"[0-9]{9,19}(?:\.[0-9]{1,9})?")
+_ZONE = re.compile(r"\s+([+-][0-9]{2}:?[0-9]{2})(?:\s+[A-Z]{1,5})?\Z")
+_UTC = re.compile(r"\s*(?:UTC|GMT|z)\Z")
+
+
 def from_iso(text: str | None) -> int | None:
     """Parse an ISO 8601 time; a naive one is UTC. None when it is missing or invalid."""
     if not text:
@@ -617,25 +624,48 @@ def from_iso(text: str | None) -> int | None:
 
 
 def logged_iso(text: str | None) -> int | None:
-    """Parse a logged ISO 8601 time: None when it is missing, `IMPOSSIBLE` when it is invalid."""
+    """Parse a logged time, usually ISO 8601: None when it is missing, `IMPOSSIBLE` when it is invalid."""
     if not text:
         return None
     at = from_iso(text)
-    return IMPOSSIBLE if at is None else at
+    return logged_time(text) if at is None else at
 
 
 def logged_ms(value: object) -> int | None:
-    """Parse logged milliseconds since 1970: None when missing, `IMPOSSIBLE` when invalid."""
+    """Parse a logged time, usually milliseconds since 1970: None when missing, `IMPOSSIBLE` when invalid."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LATEST:
-        return IMPOSSIBLE
-    return int(value * 1000)
+    if type(value) is int and _EARLIEST_MS <= value <= LATEST // 1000:
+        return value * 1000
+    return logged_time(value)
 
 
 def logged_seconds(value: object) -> int | None:
-    """Parse logged seconds since 1970: None when missing, `IMPOSSIBLE` when invalid."""
-    return logged_ms(value * 1000 if isinstance(value, int | float) and not isinstance(value, bool) else value)
+    """Parse a logged time, usually seconds since 1970: None when missing, `IMPOSSIBLE` when invalid."""
+    return logged_time(value)
+
+
+def logged_time(value: object) -> int | None:
+    """Parse a logged time in any form: None when missing, `IMPOSSIBLE` when invalid.
+
+    A number, or a text of one, is of seconds, milliseconds, microseconds or nanoseconds by its size. A text may be ISO
+    8601 with a zone as programs print it.
+    """
+    if value is None or isinstance(value, bool):
+        return None if value is None else IMPOSSIBLE
+    if isinstance(value, str):
+        text = value.strip()
+        if _DIGITS.fullmatch(text) is None:
+            zoned = _UTC.sub("+00:00", _ZONE.sub(r"\1", text))
+            at = from_iso(zoned)
+            return IMPOSSIBLE if at is None else at
+        value = float(text) if "." in text else int(text)
+    if not isinstance(value, int | float):
+        return IMPOSSIBLE
+    for unit_us in (1_000_000, 1000, 1):
+        if EARLIEST <= value * unit_us <= LATEST:
+            return int(value * unit_us)
+    return int(value // 1000) if EARLIEST * 1000 <= value <= LATEST * 1000 else IMPOSSIBLE
 
 
 def to_iso(at: int | None) -> str | None:

@@ -20,7 +20,7 @@ from agentsignals.formats.documents import as_list, as_text, each, inside, strin
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
-from agentsignals.formats.records import decoded, decoder
+from agentsignals.formats.records import decoded, decoder, repaired
 from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import (
     MAIN,
@@ -362,7 +362,8 @@ class RunReader(Conversation):
     def embed(self, file: _File) -> None:
         """Note the trajectories embedded in a file, by name. Nameless ones are numbered."""
         for raw in file.trajectory.subagent_trajectories or ():
-            trajectory = decoded(raw, Trajectory)
+            decode = decoder(Trajectory).decode
+            trajectory = decoded(raw, Trajectory) or repaired(bytes(raw), file.source.artifact, decode)
             if trajectory is None:
                 tally(file.source.artifact, "subagent_step", [None])
                 continue

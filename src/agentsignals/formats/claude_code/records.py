@@ -169,6 +169,10 @@ QUIET_ATTACHMENTS = frozenset(
 """Attachments that the program adds as context for the model."""
 
 
+_READ = QUIET | ABOUT_SESSION | {"system", "attachment", "queue-operation"}
+"""Kinds that are read: an odd value in one of these costs the value, not the record."""
+
+
 def read_lines(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]:
     """Return all records of a file and their line numbers."""
     return all_lines(data, artifact, _decoder, decode)
@@ -181,7 +185,7 @@ def decode(data: memoryview | bytes) -> Line:
     except msgspec.ValidationError:
         envelope = _envelope(data)
         kind = envelope.type if isinstance(envelope.type, str) else ""
-        if not kind or kind in ("user", "assistant"):
+        if not kind or kind in _READ:
             raise
         uuid, session_id, at = (
             v if isinstance(v, str) else None for v in (envelope.uuid, envelope.session_id, envelope.timestamp)

@@ -15,7 +15,7 @@ from agentsignals.formats.claude_code.reader import Seen, SessionReader, Tally, 
 from agentsignals.formats.claude_code.records import File, Line, Message, ToolUseResult
 from agentsignals.formats.documents import as_text, each, is_list
 from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.records import document, lines, skip
+from agentsignals.formats.records import document, lines, skip, within
 from agentsignals.formats.usage import Tokens, close, tokens_of, tokens_of_steps
 from agentsignals.model import Artifact, Step, logged_iso
 
@@ -108,7 +108,7 @@ def decode(data: memoryview | bytes) -> StreamLine:
         timestamp=wire.timestamp,
         is_sidechain=wire.parent_tool_use_id is not None,
         agent_id=wire.parent_tool_use_id,
-        message=_message(wire.message) if wire.type in ("assistant", "user") else None,
+        message=within("message", wire.message, _message) if wire.type in ("assistant", "user") else None,
         tool_use_result=wire.tool_use_result,
         cwd=wire.cwd,
         version=wire.claude_code_version,

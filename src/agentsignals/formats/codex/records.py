@@ -332,7 +332,7 @@ class _Plain(Struct, gc=False):
 
 
 class _Kind(Struct, gc=False):
-    type: str = ""
+    type: object = ""
 
 
 DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(
@@ -359,7 +359,8 @@ def decode(data: memoryview | bytes) -> Record:
         line = _decode_plain(data)
         kind = line.type or "untyped"
         if kind in ("response_item", "event_msg"):
-            kind = f"{kind}.{_decode_kind(line.payload).type or 'untyped'}"
+            named = _decode_kind(line.payload).type
+            kind = f"{kind}.{named if named and isinstance(named, str) else 'untyped'}"
         if kind in _READ_KINDS:
             raise
         return _Unknown(None, line.timestamp, kind)

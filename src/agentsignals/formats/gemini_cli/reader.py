@@ -148,6 +148,7 @@ class Header(Struct, gc=False, kw_only=True):
 class Line(Struct, gc=False, kw_only=True):
     id: object = None
     type: object = None
+    content: Raw = Raw()
     sessionId: object = None
     set: Header | None = field(default=None, name="$set")
     rewind: str | None = field(default=None, name="$rewindTo")
@@ -244,7 +245,8 @@ def _line(data: memoryview | bytes) -> Message | Header | str | None:
     if isinstance(line.sessionId, str) or line.snapshot is True:
         header: Header = decoder(Header).decode(data)
         return header
-    if isinstance(line.id, str) and isinstance(line.type, str):
+    named = isinstance(line.id, str), isinstance(line.type, str)
+    if all(named) or (any(named) and line.content):  # an odd id or kind costs no message
         message: Message = decoder(Message).decode(data)
         return message
     return None

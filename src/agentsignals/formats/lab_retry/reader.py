@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from agentsignals.formats import Input
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.lab_repository.reader import Episode, Message, verification
 from agentsignals.formats.lab_retry import MARK
+from agentsignals.formats.records import converted
 from agentsignals.model import Attempt, Session, Step, Verification
 
 
@@ -56,7 +56,7 @@ class RetryEpisode(Episode):
 
     def message(self, record: dict[str, Any]) -> None:
         """Read a message. What follows an answer begins the next attempt."""
-        message = msgspec.convert(record["message"], Message)
+        message = converted(record["message"], Message, self.artifact)
         if self.tries[-1].answer is not None:
             self.tries.append(Try(self.begin()))
         builder = self.tries[-1].builder
@@ -71,7 +71,7 @@ class RetryEpisode(Episode):
 
     def attempt(self, record: dict[str, Any]) -> None:
         last, scores = self.tries[-1], record["attempt"]
-        last.scores, last.logged, last.line = msgspec.convert(scores, Scores), scores, self.line
+        last.scores, last.logged, last.line = converted(scores, Scores, self.artifact), scores, self.line
 
     def final(self, record: dict[str, Any]) -> None:
         """Skip the verdict: the attempts have it."""

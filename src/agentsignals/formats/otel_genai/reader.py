@@ -18,7 +18,7 @@ from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.bounds import count
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.edits import record_arguments
-from agentsignals.formats.records import UNREADABLE, decoded, decoder, document, lines, read_before, saw, skip
+from agentsignals.formats.records import UNREADABLE, decoded, decoder, document, lines, read_before, repaired, saw, skip
 from agentsignals.formats.usage import Tokens, charge, special
 from agentsignals.model import MAIN, Artifact, CallStatus, Session, Step
 
@@ -493,7 +493,7 @@ class _Seen(Struct):
         for resource, raw, is_span in _raws(export):
             artifact.records += 1
             ordinal += is_span
-            record: Any = decoded(raw, Span if is_span else Event)
+            record: Any = decoded(raw, Span if is_span else Event) or _mended(raw, is_span, artifact)
             if record is None:
                 skip(artifact, "bad_shape")
             elif not is_span:
@@ -568,7 +568,8 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
     for n, source in enumerate(inputs):
         for at, (_, export) in enumerate(_exports(source, read_before(source.artifact))):
             for _, raw, is_span in _raws(export):
-                record: Any = decoded(raw, Span if is_span else Event)
+                aside = read_before(source.artifact)
+                record: Any = decoded(raw, Span if is_span else Event) or _mended(raw, is_span, aside)
                 if record is not None:
                     named = [p.value for p in record.attributes if p.key == _CONVERSATION] if is_span else []
                     last[record.traceId or ""] = (n, at)
@@ -583,6 +584,11 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
             seen.add(source.artifact, number, export)
             for name in ends.get((n, at), ()):
                 yield Reading(seen.take(name, groups[name]))
+
+
+def _mended(raw: Raw, is_span: bool, artifact: Artifact) -> Span | Event | None:
+    """Decode a span or log without its odd values, which are counted."""
+    return repaired(bytes(raw), artifact, decoder(Span if is_span else Event).decode)
 
 
 def _conversations(spans: Iterable[tuple[str, Any]]) -> dict[str, list[str]]:

@@ -21,7 +21,7 @@ from agentsignals.formats import Input, Reading, gathered
 from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.bounds import whole
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import each, is_list
+from agentsignals.formats.documents import as_text, each, is_list
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.records import lines, saw, skip
@@ -199,12 +199,12 @@ def read(inputs: list[Input]) -> Reading:
 
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
     """The rows, in their order."""
-    names: set[tuple[str, object]] = set()
+    names: set[tuple[str, str]] = set()
     for source in inputs:
         for number, row in _rows(source):
             saw(source.artifact, "row")
             name = name_of(row.id, [{"from": turn.from_, "value": turn.value} for turn in row.conversations])
-            same = (name, next((turn.value for turn in row.conversations if turn.from_ != "system"), ""))
+            same = (name, next((as_text(turn.value) for turn in row.conversations if turn.from_ != "system"), ""))
             if same in names:
                 saw(source.artifact, "repeated")
                 continue

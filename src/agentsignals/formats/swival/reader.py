@@ -11,7 +11,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.claude_code import records as claude
 from agentsignals.formats.claude_code.reader import SessionReader
 from agentsignals.formats.claude_code.records import File, Line, Message
-from agentsignals.formats.records import lines, saw
+from agentsignals.formats.records import lines, saw, within
 from agentsignals.formats.swival import PROFILE
 from agentsignals.model import Artifact, Session
 
@@ -43,7 +43,13 @@ def decode(data: memoryview | bytes) -> Line:
     """Return a record as Claude Code would have written it, without time and id."""
     row = _row(data)
     raw = bytes(row.message)
-    message = _message(_text(raw) if raw[:1] == b'"' else raw) if raw else None
+    if raw[:1] == b'"':
+        try:
+            message = _message(_text(raw))
+        except msgspec.ValidationError:  # as an object it can be mended
+            raise msgspec.ValidationError("Expected `object`, got `str` - at `$.message`") from None
+    else:
+        message = within("message", raw, _message) if raw else None
     if row.type in ("user", "assistant") and message is None:
         raise msgspec.ValidationError("no message")
     if message is not None and isinstance(message.content, list):

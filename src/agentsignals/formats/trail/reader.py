@@ -460,7 +460,8 @@ def _attempt(source: Input, trace: Trace, reader: Reader) -> Attempt:
     """Return the attempt as the spans around the agent describe it: task, gold patch, answer, duration, end."""
     session = reader.session
     agent = reader.agents[0] if reader.agents else None
-    root = trace.spans[0] if len(trace.spans) == 1 else None
+    timed = [span for span in trace.spans if span.timestamp]
+    root = timed[0] if len(timed) == 1 else None
     part = Attempt(root=f"trail:{trace.trace_id}", trial_id=trace.trace_id)
     part.session_artifact, part.session_id = session.artifact_id, session.session_id
     spans = [span for span in (agent, *trace.spans) if span is not None]
