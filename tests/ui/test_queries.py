@@ -72,7 +72,10 @@ def whole_queries() -> list[str]:
 def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Store]:
     empty = Store(tmp_path_factory.mktemp("empty") / "store", create=True)
     empty.save()
-    return [empty, whole_store(tmp_path_factory.mktemp("whole") / "store")]
+    made = [empty, whole_store(tmp_path_factory.mktemp("whole") / "store")]
+    for store in made:
+        store.require()
+    return made
 
 
 @pytest.mark.parametrize("name", whole_queries())
