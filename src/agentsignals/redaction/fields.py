@@ -161,7 +161,8 @@ def _of_name(text: str, start: int, end: int, name: str, word: Word) -> Iterator
         return
     if pair := _PAIR.match(text, end):
         first, last, quoted = _place(text, pair.end())
-        if last > first and is_secret(word, name, text[first:last], quoted=quoted):
+        value = text[first:last]
+        if value and (quoted or looks_given(value)) and is_secret(word, name, value, quoted=quoted):
             yield Span(first, last, "secret")
             return
     cells = list(_column(text, start, end, word))
@@ -250,6 +251,7 @@ def _may_be_drawn(word: Word, value: str) -> bool:
 
 # -- sentences, calls and tables ---------------------------------------------------------------------------------------
 
+_ASSIGNED = deferred_pattern(r"\w+=\w")
 _OF_CODE = frozenset(("", ".", "(", "[", "?", "!", "-", "/", "&"))
 """What follows a name that is code or a part of another word."""
 _SENTENCE_CHARS = 120
@@ -294,7 +296,7 @@ def _in_sentence(text: str, at: int) -> Iterator[Span]:
             return
         value = value.lstrip("*_:=")
         is_given = text[token.start() - 1] in "\"'`" or before in _GIVES or before.endswith((":", "="))
-        if value[:1] == "-":  # an option, which commands judge
+        if value[:1] == "-" or "://" in value or _ASSIGNED.match(value):  # judged by others
             before = token[0]
             continue
         if ":" in value and looks_chosen(value.partition(":")[2]):  # a user before it

@@ -14,7 +14,7 @@ Word = Literal["password", "secret", "token", "hint", "key"]
 
 _NO_VALUE = deferred_pattern(
     r"\[[A-Za-z_ ]+\]|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
-    r"|[a-z]{2}-[a-z]+-\d:\d{12}:|process\.env|os\.environ|import\.meta"
+    r"|[a-z]{2}-[a-z]+-\d:\d{12}:|#[0-9a-fA-F]{3,8}\Z|process\.env|os\.environ|import\.meta"
 )
 _PLACEHOLDER = deferred_pattern(
     r"x{4,}|X{4,}|\.\.\.|…|_{3,}|(?i:(?:your|my|the|an?|some|example|replace|insert|enter|put)[\W_]|change_?me|todo|placeholder|redacted|dummy|undefined)"
