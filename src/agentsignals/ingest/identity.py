@@ -26,7 +26,7 @@ _COMPARED_CHARS = 2_000
 """Characters of a text that are compared. Copies may differ in the mark of a cut behind them."""
 _WINDOWS, _WINDOW_BYTES = (1, 2, 3), 4_096
 """Files that share this many bytes at three quarters of the smaller one are copies."""
-_SPOKEN = frozenset(("text", "thinking", "tool_result", "human_turn"))
+_SPOKEN = frozenset(("text", "thinking", "tool_result"))
 
 Said = tuple[str, int | None]
 
@@ -174,6 +174,8 @@ def is_same(one: Session, other: Session) -> bool:
         return True
     if not (mine and theirs):
         mine, theirs = (_said((e.text, e.timestamp) for e in s.events if _is_spoken(e)) for s in (one, other))
+    if not (mine and theirs) and one.format != other.format:
+        return True  # a log and what its agent printed may each hold what the other lacks
     if not (mine and theirs):
         begins = [s.started_at for s in (one, other) if s.started_at is not None]
         if len(begins) > 1 and max(begins) - min(begins) > CLOCKS_US and one.attempt is not None:
