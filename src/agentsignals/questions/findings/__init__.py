@@ -296,7 +296,7 @@ def findings(
 ) -> Findings:
     """Return the findings of a store, ranked. `context`: `product` or `eval`; without one, people's sessions when
     there are any. `bounds`: below which nothing is said. `reader`: one that knows of `asking`. `beside`: how the
-    questions about costs are begun, half of all that is done; without it they come second. Keys in names are masked,
+    questions about costs are begun; without it they come second. Keys in names are masked,
     also in SQL.
 
     With the usual bounds it is computed once for each state of the store, and kept there as its table `findings`."""
