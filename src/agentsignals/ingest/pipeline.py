@@ -512,13 +512,12 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
         from agentsignals.store.shards import compact  # noqa: PLC0415
 
     store.manifest.run += 1
-    run = store.manifest.run
     total = sum(f.bytes for groups in plan.shards for f in groups)
     done = parsed = excluded = 0
     way.progress("reading", 0, total)
     signal_versions()  # loads every signal: the values across sessions need them, and workers that are copies have them
 
-    def read(planned: list[list[FileGroup]]) -> Iterator[ShardReport]:
+    def read(planned: list[list[FileGroup]], run: int) -> Iterator[ShardReport]:
         tasks = [
             ShardTask(
                 root=str(store.folder),
@@ -550,7 +549,7 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
 
     try:
         with heard(None if way.so_far is None else listen):
-            for report in read(plan.shards):
+            for report in read(plan.shards, store.manifest.run):
                 late_keys |= report.late_keys
                 done += report.bytes
                 parsed += report.parsed
@@ -558,8 +557,10 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
                 way.progress("reading", done, total)
                 if way.so_far is not None:
                     listen(sums_of(report))
-        for _ in read(planning.regroup(store.manifest, late_keys)):
-            way.progress("reading", done, total)
+        if joined := planning.regroup(store.manifest, late_keys):
+            store.manifest.run += 1  # the same files may lie in a shard of this run, whose name is taken
+            for _ in read(joined, store.manifest.run):
+                way.progress("reading", done, total)
         compact(store)
     finally:
         store.sweep()  # no worker is left; what one that was ended had begun is removed
