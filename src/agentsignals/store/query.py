@@ -680,6 +680,7 @@ def ask(connection: Connection, query: str, values: Mapping[str, Any] | None = N
 # Tables held for many queries
 
 _OFTEN_ASKED = ("turns", "tool_calls", "steps")
+_LONG_TEXTS = frozenset(("text", "arguments", "command", "argument_roles"))
 _MOST_HELD = 40_000
 """Rows up to which a table is held: beyond, memory costs more than reading the columns again."""
 _ID, _REASON = "numbered_session", "numbered_reason"
@@ -703,11 +704,11 @@ def materialize(
     numbered = f"SELECT * REPLACE (CAST(session_id AS {_ID}) AS session_id) FROM ({sessions})"  # noqa: S608  (ours)
     connection.hold("sessions", numbered)
     for table in _OFTEN_ASKED:
-        # The columns that queries name; all where one selects `*`.
+        # Long texts only where a query names them or selects `*`; the rest always: rows behind a figure name others.
         starred = re.compile(rf"\*[^()]*\b(?:FROM|JOIN) {table}\b|\b{table}\.\*")
         words = {word for sql in queries for word in re.findall(r"\w+", sql)}
-        used = [f'"{name}"' for name in tables.COLUMNS[table] if name in words]
-        columns = ", ".join(used) if used and not any(map(starred.search, queries)) else "*"
+        used = [f'"{name}"' for name in tables.COLUMNS[table] if name in words or name not in _LONG_TEXTS]
+        columns = "*" if any(map(starred.search, queries)) else ", ".join(used)
         connection.hold(table, f"SELECT {columns} FROM {table}", _MOST_HELD)  # noqa: S608  (names of ours)
     paths = ", ".join(f"'{path}'" for path in signals)
     numbers = {"session_id": _ID, "absent": _REASON, "signal": f"ENUM({paths})"} if signals else {}
