@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agentsignals.store import Store
 
 
+_QUOTED = (list, dict, bytes)
 _AT_ONCE = 4096
 """Rows of a table, or lines of a text, that are checked together; one by one where something is found."""
 
@@ -42,9 +43,10 @@ def verify_export(written: Path, redactor: Redactor) -> None:
     files = sorted(p for p in written.rglob("*") if p.is_file()) if written.is_dir() else [written]
     for path in files:
         try:
-            if any(guard.kind(text) for _, text in _texts(path)):
-                again = _write_again(path, guard, redactor)
-                refuse_secrets(again.name, _texts(again), guard)
+            if found := [(place, text) for place, text in _texts(path) if guard.kind(text)]:
+                again = _write_again(path, {text for _, text in found}, guard, redactor)
+                left = ((place, text if place in _FIXED else guard.without_known(text)) for place, text in found)
+                refuse_secrets(again.name, left, guard)
         except ExportError:
             for other in written.rglob("*") if written.is_dir() else files:
                 if other.is_file():
@@ -52,11 +54,12 @@ def verify_export(written: Path, redactor: Redactor) -> None:
             raise
 
 
-def _write_again(path: Path, guard: Guard, redactor: Redactor) -> Path:
-    """Rewrite a file without secrets that were masked elsewhere, and return its path: its name may hold one."""
+def _write_again(path: Path, texts: set[str], guard: Guard, redactor: Redactor) -> Path:
+    """Rewrite these texts of a file without secrets that were masked elsewhere, and return its path: its name may hold
+    one."""
 
     def mask(text: str, times: int = 1) -> str:
-        clean = guard.without_known(text)
+        clean = guard.without_known(text) if text in texts else text
         if clean != text:
             redactor.counts[KNOWN] = redactor.counts.get(KNOWN, 0) + times
         return clean
@@ -98,6 +101,10 @@ def refuse_secrets(name: str, texts: Iterable[tuple[str, str]], guard: Guard) ->
             )
 
 
+_FIXED = ("its metadata", "its columns")
+"""Places of texts that are ours and are not rewritten."""
+
+
 def _texts(path: Path) -> Iterator[tuple[str, str]]:
     """Yield every text of a file with its place."""
     yield "its name", path.name
@@ -107,21 +114,22 @@ def _texts(path: Path) -> Iterator[tuple[str, str]]:
         file = pq.ParquetFile(path)
         for key, value in (file.metadata.metadata or {}).items():
             if key != b"ARROW:schema":
-                yield "its metadata", f"{key!r} {value!r}"
+                yield _FIXED[0], f"{key!r} {value!r}"
         for name in file.schema_arrow.names:
-            yield "its columns", name
+            yield _FIXED[1], name
         first = 1
         for batch in file.iter_batches(_AT_ONCE):
             for name, column in zip(batch.schema.names, batch.columns, strict=True):
                 seen: set[str] = set()
                 for n, cell in enumerate(column.to_pylist(), first):
-                    text = cell if isinstance(cell, str) else str(cell) if isinstance(cell, list | dict | bytes) else ""
-                    if text and text not in seen:
-                        seen.add(text)
-                        yield f"column {name}, row {n}", text
+                    for value in cell if isinstance(cell, list) else (cell,):
+                        text = value if isinstance(value, str) else str(value) if isinstance(value, _QUOTED) else ""
+                        if text and text not in seen:
+                            seen.add(text)
+                            yield f"column {name}, row {n}", text
             first += len(batch)
         return
-    with path.open(encoding="utf-8", errors="replace") as lines:
+    with path.open(encoding="utf-8", errors="surrogateescape", newline="") as lines:
         for n, line in enumerate(lines, 1):
             yield f"line {n}", line
 
