@@ -58,8 +58,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         cur.put(db, f"bubbleId:{WORK}:left-behind", cur.agent("an older generation"))
         db.execute("INSERT INTO composerHeaders VALUES (?, ?, '{}')", [WORK, cur.START + 60_000])
     db.close()
-    line = {"role": "user", "message": {"content": [{"type": "text", "text": "<user_query>fix</user_query>"}]}}
-    for session_id in (WORK, OTHER):
+    for session_id, words in ((WORK, "fix the test"), (OTHER, "fix")):
+        text = f"<user_query>{words}</user_query>"
+        line = {"role": "user", "message": {"content": [{"type": "text", "text": text}]}}
         folder = home / "projects" / "home-me-p" / "agent-transcripts" / session_id
         folder.mkdir(parents=True)
         (folder / f"{session_id}.jsonl").write_text(json.dumps(line) + "\n")
