@@ -132,7 +132,7 @@ def test_only_who_asks_for_it_sends_texts_as_they_are(
 def test_an_embedder_elsewhere_is_sent_no_secret(store: Path, far: str, capsys: pytest.CaptureFixture[str]) -> None:
     with ExitStack() as stack:
         server = stack.enter_context(serving_vectors())
-        told = ran(capsys, "measure", "--embedder", f"openai:letters@{url_of(server)}", "--store", store)
+        told = ran(capsys, "measure", "--all", "--embedder", f"openai:letters@{url_of(server)}", "--store", store)
     assert server.texts and leaks(json.dumps(server.requests)) == []
     assert far in told and "masked" in told
 
@@ -366,7 +366,7 @@ def test_an_embedder_elsewhere_is_told_nobody_apart(
     people: Path, far: str, capsys: pytest.CaptureFixture[str], another_machine: Callable[[str], None]
 ) -> None:
     with serving_vectors() as server:
-        ran(capsys, "measure", "--embedder", f"openai:letters@{url_of(server)}", "--store", people)
+        ran(capsys, "measure", "--all", "--embedder", f"openai:letters@{url_of(server)}", "--store", people)
     arrived = json.dumps(server.requests)
     assert "/home/[user]/a" in arrived and "[mail]" in arrived and not who(arrived)
 
