@@ -292,14 +292,9 @@ def analyze_into(
     if store.damage or (store.manifest.shards and not _is_measured(store)):
         measure(store_folder, options.get("progress", silent), tell=tell, wait_s=options.get("wait_s", disk.WAIT_S))
         store = Store(store_folder)
-    if (embedder := options.get("embedder")) is not None:
-        from agentsignals.embedding import is_model  # noqa: PLC0415  (only who names one pays for it)
-
-        if is_model(embedder):  # whoever names a model asks for what it tells
-            from agentsignals.ingest.measure import comparing_signals  # noqa: PLC0415
-
-            compute(store, comparing_signals(), progress=options.get("progress", silent), tell=tell)
-            store = Store(store_folder)
+    if options.get("embedder") is not None:
+        measure(store_folder, options.get("progress", silent), embedder=options["embedder"], tell=tell)
+        store = Store(store_folder)
     return summary, store
 
 
@@ -321,23 +316,38 @@ def measure(  # noqa: PLR0913  (the options of the verb)
     numbers of changed or new `values`, of `signals` they belong to (or with another version), and of `sessions`
     measured.
 
-    `embedder`: the store's embedder from now on; another one computes all values anew. `every`: also compute the values
-    that nobody asked for. `tell` is told where texts go when a server embeds them. `wait_s` as in `ingest_into`.
+    `embedder`: the store's embedder from now on; another one computes all values anew, and a model at once those that
+    compare texts: whoever names it asks for what it tells. `every`: also compute the values that nobody asked for.
+    `tell` is told where texts go when a server embeds them. `wait_s` as in `ingest_into`.
     """
-    nothing = {"signals": 0, "sessions": 0, "values": 0}
+    done = {"signals": 0, "sessions": 0, "values": 0}
     store = Store(store_folder)
+    by_model = frozenset[str]()
+    if embedder is not None and not every:
+        from agentsignals.embedding import is_model  # noqa: PLC0415  (only who names one pays for it)
+
+        if is_model(embedder):
+            from agentsignals.ingest.measure import comparing_signals  # noqa: PLC0415
+
+            by_model = frozenset(comparing_signals())
 
     def is_done(store: Store) -> bool:
-        return not store.damage and _is_measured(store) and not (every and store.not_computed())
+        lacks = store.not_computed() if every else store.not_computed(by_model) if by_model else ()
+        return not store.damage and _is_measured(store) and not lacks
 
     if embedder in (None, store.manifest.embedder) and is_done(store):
-        return nothing
+        return done
     folder = store.folder
     del store
     with disk.locked(folder, wait_s=wait_s, waiting=_waiting(progress)):
         store = Store(folder, write=True)
         _choose(store, embedder)
-        return nothing if is_done(store) else _measure(store, progress, tell, None if every else frozenset())
+        if not is_done(store):
+            done = _measure(store, progress, tell, None if every else frozenset())
+        if by_model and store.not_computed(by_model):
+            more = _measure(store, progress, tell, by_model)
+            done = {what: n + more[what] for what, n in done.items()}
+    return done
 
 
 def compute(
