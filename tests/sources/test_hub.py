@@ -178,7 +178,7 @@ def test_the_same_content_in_two_data_sets_is_fetched_and_counted_once(small: Hu
     )
     store = tmp_path / "store"
     summary = pipeline.analyze(["hub:ann/traces", "hub:bob/copy"], store, jobs=1)
-    assert (summary.artifacts, summary.repeated, summary.sessions) == (6, 2, 3)
+    assert (summary.artifacts, summary.repeated, summary.sessions) == (6, 3, 3)
     assert "renamed.jsonl" not in small.downloads()
     rows = prompts(store)
     assert len({(session, turn) for session, turn, _ in rows}) == len(rows) == 5

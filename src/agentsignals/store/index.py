@@ -526,10 +526,11 @@ class Manifest:
         return self.committed(sql, **values)
 
     def repeated(self, among: Among | None = None) -> int:
-        """Return the number of files with the content of another, where sources tell the content."""
+        """Return the number of files with the content of another, where sources tell the content and reading did not."""
         which, values = _chosen(among)
         sql = (
             "SELECT count(key) - count(DISTINCT key) FROM files WHERE stamp IS NULL AND key != '' AND shard != ''"  # noqa: S608  (texts of ours)
+            " AND json_extract(more, '$.skipped.repeated_file') IS NULL"
             f" AND {which} AND {_LIVE}"
         )
         return int(self.committed(sql, **values)[0][0])
