@@ -526,7 +526,7 @@ class Manifest:
         return self.committed(sql, **values)
 
     def repeated(self, among: Among | None = None) -> int:
-        """Return the number of files with the content of another, as sources tell; those that reading tells are left out."""
+        """Return the number of files with the content of another, as sources tell, without those that reading tells."""
         which, values = _chosen(among)
         sql = (
             "SELECT count(key) - count(DISTINCT key) FROM files WHERE stamp IS NULL AND key != '' AND shard != ''"  # noqa: S608  (texts of ours)
