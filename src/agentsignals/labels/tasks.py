@@ -151,12 +151,14 @@ def schema_of(answer: type[Struct]) -> dict[str, Any]:
 
 def read_as(answer: type[Struct], text: str) -> Any:
     """The answer as its type. Raw control characters inside strings pass, which some grammars let through (xgrammar
-    with bounded strings); everything else that is no JSON of that shape is Unfit.
+    with bounded strings), and fields beyond the shape are left out; everything else that is no JSON of it is Unfit.
     """
     try:
         parsed = json.loads(text, strict=False, object_pairs_hook=_unique, parse_constant=_no_number)
     except (ValueError, RecursionError) as problem:
         raise Unfit("invalid_json", str(problem)) from problem
+    if isinstance(parsed, dict):
+        parsed = {name: value for name, value in parsed.items() if name in answer.__struct_fields__}
     try:
         return msgspec.convert(parsed, answer)
     except msgspec.ValidationError as problem:
