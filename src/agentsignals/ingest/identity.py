@@ -121,9 +121,17 @@ def _counts_on(one: Session, other: Session) -> bool:
 
 
 def _continues(unit: list[Input], other: list[Input]) -> bool:
-    """Return whether the records of one follow on a record of the other: parts of one log."""
+    """Return whether the records of one follow on a record of the other, or one names the other's file as the part
+    that comes next: parts of one log."""
     (mine, theirs), (my_above, their_above) = zip(*(_ids(of) for of in (unit, other)), strict=True)
-    return not (my_above - mine).isdisjoint(theirs) or not (their_above - theirs).isdisjoint(mine)
+    if not (my_above - mine).isdisjoint(theirs) or not (their_above - theirs).isdisjoint(mine):
+        return True
+    return _names_next(unit, other) or _names_next(other, unit)
+
+
+def _names_next(unit: list[Input], other: list[Input]) -> bool:
+    paths = [i.artifact.path.encode("utf-8", "surrogateescape") for i in other]
+    return any(path.endswith(name) for i in unit for name in _NEXT.findall(i.data) for path in paths)
 
 
 def _ids(unit: list[Input]) -> tuple[set[bytes], set[bytes]]:
@@ -136,6 +144,8 @@ _IDS = ("session:", "trace:", "otel:", "trial:")
 """Prefixes of keys that name a session. Other keys name a place, a run or a record."""
 _ID = re.compile(rb'"(?:uu|span)?_?[Ii]d"\s*:\s*"([^"]{4,80})"')
 _ABOVE = re.compile(rb'"[Pp]arent\w*"\s*:\s*"([^"]{4,80})"')
+_NEXT = re.compile(rb'"continued\w*"\s*:\s*"([^"/]{4,200})"')
+"""The file in which a log goes on (ATIF's `continued_trajectory_ref`); a copy of it may have more before its name."""
 
 
 def _shared_path(one: str, other: str) -> int:

@@ -68,6 +68,7 @@ _SHORT_OPTION = deferred_pattern(r"-\w\Z")
 _USER_AND = deferred_pattern(r"[A-Za-z][\w.-]*:([^:/\s][^:\s]{5,})\Z")
 _AT_SIGN = deferred_pattern(r"[\w.-]+@[\w.-]+(?::|\Z)")
 _ASSIGNED = deferred_pattern(r"(?:--?[\w.-]+=)?(?P<name>[\w.:/-]+)=(?P<value>.+)\Z", re.S)
+_MASKED = deferred_pattern(r"\[(?:secret|login|key|random)\]")
 _NUMBERS = deferred_pattern(r"[\d:./-]+\Z")
 _NESTED = deferred_pattern(r"\S\s+\S")
 _COOKIES = deferred_pattern(r"(?i)(sess|sid|auth|token|jwt|login)?[\w.-]*=([^;\s]{6,})")
@@ -258,7 +259,8 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             ):
                 found[value] = None
         elif word[:1] != "/":
-            if names_a_secret(previous.rpartition(":")[2]) and looks_given(word):
+            is_named = names_a_secret(previous.rpartition(":")[2]) and not _MASKED.search(previous)
+            if is_named and looks_given(word):
                 found[word] = None
             if (given := _USER_AND.match(word)) and looks_chosen(given[1]) and (taker >= 0 or may_take):
                 found[given[1]] = None
@@ -267,7 +269,8 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         previous = word
     if positional:
         if taker >= 0 or stores or (words[0] in ("net", "net.exe") and len(words) > 3):
-            last = positional[-1]
+            # Beside a secret that was masked before, the last word is none.
+            last = None if any(map(_MASKED.search, words)) else positional[-1]
             found.update(
                 (word, None) for word in positional if looks_drawn(word) or (word is last and looks_given(word))
             )
