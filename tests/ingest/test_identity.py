@@ -20,13 +20,14 @@ PEOPLE = (
     "claude-stream/run.jsonl", "cline/task", "cline/cli", "codex/fork", "codex/session.jsonl", "codex-exec/run.jsonl",
     "continue/folder", "copilot-cli/session.jsonl", "crush/session.json", "cursor-agent/conversation.jsonl",
     "factory-droid/session.jsonl", "gemini-cli/log.jsonl", "gemini-cli/menu.json", "goose/session.json",
-    "goose/20250801_1.jsonl", "grok-build/session", "inspect-json/cancelled.json", "kimi-cli/session",
+    "goose/20250801_1.jsonl", "grok-build/session", "kimi-cli/session",
     "kimi-code/session", "kiro/client.json", "mistral-vibe/session", "opencode/person.json", "opencode/snapshots",
     "openhands/conversation", "opentraces/two_sessions.jsonl", "otel-genai/agentic.jsonl", "pi/family", "pi/tree.jsonl",
     "qwen-code/session.jsonl", "sts/forked.jsonl", "swival/session.jsonl", "terminal-bench/run-9", "trail/mended",
     "vscode-copilot/session.json", "vscode-copilot/united", "zed/thread.json",
 )  # fmt: skip
-"""A sample of each format whose ids can repeat. The other formats name a session by its place."""
+"""A sample of each format whose ids can repeat. The other formats name a session by its place. Inspect's one sample has
+a trial of which its log tells nothing: two people's of that kind can't be told apart."""
 
 Found = dict[str, tuple[str, ...]]
 
@@ -175,3 +176,20 @@ def test_a_collectors_records_are_with_the_log_beside_them(tmp_path: Path) -> No
     assert {(found[r["session_id"]][0].split()[4], r["checkpoint_id"]) for r in rows} == {
         ("alice", "0" * 12), ("bob", "1" * 12),
     }  # fmt: skip
+
+
+def test_a_log_that_names_the_file_it_goes_on_in_is_one_session_with_it(tmp_path: Path) -> None:
+    """ATIF's `continued_trajectory_ref`, also where copies got a longer name."""
+    agent = {"name": "acme", "version": "1"}
+    parts = {
+        "run7.trajectory.json": [("user", "Chart the bay."), ("agent", "I look.")],
+        "run7.trajectory.cont-1.json": [("user", "Go on where you were."), ("agent", "It is done.")],
+    }
+    for name, said in parts.items():
+        steps = [{"step_id": n, "source": who, "message": text} for n, (who, text) in enumerate(said, 1)]
+        whole: dict[str, object] = {"schema_version": "ATIF-v1.7", "session_id": "S", "agent": agent, "steps": steps}
+        if "cont" not in name:
+            whole["continued_trajectory_ref"] = "trajectory.cont-1.json"
+        write(tmp_path / "in" / name, json.dumps(whole))
+    found = read(tmp_path / "store", [tmp_path / "in"])
+    assert [sum(said in " ".join(events) for said in ("bay", "look", "were", "done")) for events in found.values()] == [4]
