@@ -28,11 +28,12 @@ _SIGN = deferred_pattern(r"-(?<=[\s\"'`,(\[]-)-?(?P<option>[A-Za-z][\w-]*)|/(?<=
 _WHOLE = deferred_pattern(r"[^\s\"'`;|&)\\]+")
 _VALUE = deferred_pattern(r"[ =:,\"'\\]{0,4}([^\s\"'`|;&)\]]+)")
 _TAKER = deferred_pattern(
-    r"(?i)(?:[\w.]+[-_:])*(?:login|logon|\w*passw(?:or)?d|\w{2,}pass|passphrase|\w*secrets?|token|auth|authtoken|\w*vault|\w*cred\w*"
-    r"|keyring|keychain|basic|keyvault|luks\w+|unlock|kinit|requirepass|masterauth|authenticate|sudo|setx|\w*securestring|adduser"
-    r"|add_user|change_password)(?:[-_:.]\w+)*\Z"
+    r"(?i)(?:\A|(?<=[-_:]))(?:login|logon|\w*passw(?:or)?d|\w{2,}pass|passphrase|\w*secrets?|token|auth|authtoken|\w*vault"
+    r"|\w*cred\w*|keyring|keychain|basic|keyvault|luks\w+|unlock|kinit|requirepass|masterauth|authenticate|sudo|setx"
+    r"|\w*securestring|adduser|add_user|change_password)(?=[-_:.]\w|\Z)"
 )
-"""A program or subcommand that takes a secret."""
+"""A part of the name of a program or subcommand that takes a secret."""
+_NAME = deferred_pattern(r"[\w.:-]{1,100}\Z")
 _MAY_TAKE = "config|configure|connect|register|enroll|user|net|set|variables?|env|context|put|export|add"
 _MAY_TAKER = deferred_pattern(rf"(?:{_MAY_TAKE})(?:[-_]\w+)?\Z")
 """A subcommand that may take one: its value has to look drawn."""
@@ -225,10 +226,19 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
     )
     has_host = any(map(_HOST.match, words[1:]))
     taker = next(
-        (n for n, word in enumerate(words[:6]) if _TAKER.match(word) and not _SHORT_OPTION.match(words[n - 1])), -1
+        (
+            n
+            for n, word in enumerate(words[:6])
+            if _NAME.match(word) and _TAKER.search(word) and not _SHORT_OPTION.match(words[n - 1])
+        ),
+        -1,
     )
     has_user = has_user or taker >= 0
-    stores = any(map(_STORE.match, words[:5])) or "SecureString" in words or "secret" in options
+    stores = (
+        any(_STORE.match(word) for word in words[:5] if len(word) <= 100)
+        or "SecureString" in words
+        or "secret" in options
+    )
     logs_in = has_user or has_host or taker >= 0 or not options.isdisjoint(_HOSTS) or bool(_PROTOCOL.match(words[0]))
     may_take = any(map(_MAY_TAKER.match, words[:6]))
     logs_in = logs_in or may_take
