@@ -159,3 +159,11 @@ def test_a_first_line_that_is_no_record_costs_itself_alone(first: str, folder: P
         for n, sample in enumerate(samples)
     }
     assert failures(spoilt, alone, folder) == []
+
+
+def test_half_a_surrogate_pair_beside_an_odd_value_costs_no_record() -> None:
+    said = b'"message":{"role":"user","content":"a \\ud800 b"}'
+    line = b'{"type":"user","uuid":"u","sessionId":"s","timestamp":1767323040000,' + said + b"}"
+    artifact = Artifact(artifact_id="a", source="", path="a.jsonl", format="claude-code", sha256="", bytes=1)
+    (session,) = formats()["claude-code"].read([Input(line, artifact)]).sessions
+    assert [turn.text for turn in session.turns] == ["a ? b"]

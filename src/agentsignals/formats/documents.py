@@ -64,7 +64,7 @@ def read(source: Input, decode: Decode[T], key: str) -> T | None:
     lenient = Lenient()
     rest = _salvaged(lenient.text(bytes(source.data)), key, lenient)
     try:
-        salvaged = decode(json.dumps(rest, ensure_ascii=False).encode()) if rest else None
+        salvaged = decode(json.dumps(rest, ensure_ascii=False).encode("utf-8", "replace")) if rest else None
     except UNREADABLE:
         return None
     lenient.account(source.artifact)

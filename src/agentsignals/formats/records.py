@@ -293,7 +293,7 @@ def fitted(value: Any, decode: Decode[T], odd: list[str]) -> T:
     given: dict[str, bool] = {}  # places of odd values: True where an empty text stands in for one
     for _ in range(_MOST_REPAIRS):
         try:
-            return decode(json.dumps(value, ensure_ascii=False).encode())
+            return decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
         except msgspec.ValidationError as problem:
             if not _mended(value, str(problem), given, odd):
                 raise

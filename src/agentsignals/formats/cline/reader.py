@@ -682,7 +682,7 @@ class ChatReader(DocumentReader[Chat, Message]):
         passed = decoded(arguments, dict[str, Any]) or {}
         commands, files = passed.get("commands"), passed.get("files")
         if isinstance(commands, list) and commands and all(isinstance(c, str) for c in commands):
-            arguments = json.dumps({"command": "\n".join(commands)}, ensure_ascii=False).encode()
+            arguments = json.dumps({"command": "\n".join(commands)}, ensure_ascii=False).encode("utf-8", "replace")
         if isinstance(files, list) and files and isinstance(files[0], dict):
             path = files[0].get("path") if isinstance(files[0].get("path"), str) else None
         self.builder.call(block.id or "", name, arguments, PROFILE.tool(name), at, step, path=path)
