@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
@@ -42,7 +42,8 @@ def serve(words: list[str]) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "BROWSER": "true"}) as server:
         try:
             assert server.stdout
-            with urlopen(server.stdout.readline().split()[0]) as page:  # noqa: S310  (its own address)
+            browser = build_opener(HTTPCookieProcessor())  # the address gives a cookie, and leads on
+            with browser.open(server.stdout.readline().split()[0]) as page:
                 assert b"<h1" in page.read()
         finally:
             server.send_signal(signal.SIGINT)

@@ -107,7 +107,7 @@ def test_after_a_few_changes_what_was_said_before_is_shown_and_says_so(
     for n in range(gone):
         del entries[str(20 + n)]
     store.save()
-    next(iter(store.manifest.shards.values())).internal_errors["x"] = 1  # what the kept file's name follows from
+    next(iter(store.manifest.shards.values())).tables["events"].digest = "x"  # what the kept file's name follows from
     shown = " ".join(last_lines(store, findings_of(store), None).split())
     assert len(computed) == (1 if is_shown else 2)
     note = f"(This was before {changed} of {sessions} files changed: `agentsignals findings` looks at all.)"

@@ -405,6 +405,8 @@ class Manifest:
         """File of the places of sessions."""
         self.across: StoredFile | None = None
         """File of the other values across sessions, as they were when somebody last asked for them."""
+        self._settled_history = ""
+        """`history_of` at the commit that ended the last run."""
         self.across_signals: dict[str, int] = {}
         """Versions of the signals in that file; empty when it is of former shards."""
         self.neighbours: StoredFile | None = None
@@ -660,7 +662,8 @@ class Manifest:
             run=self.run,
             mark=self.mark or f"{time.time_ns():x}-{os.getpid():x}",
             generation=generation,
-            settled=generation if self.history_of else self.settled,
+            # Values that were computed on demand leave the sessions as they are: pages need not be shown anew.
+            settled=generation if self.history_of not in ("", self._settled_history) else self.settled,
             purged=self.purged,
         )
 
@@ -679,6 +682,7 @@ class Manifest:
 
     def _take_note(self, state: _State, shards: dict[str, bytes], gone: list[str]) -> None:
         self.mark, self.generation, self.settled = state.mark, state.generation, state.settled
+        self._settled_history = state.history_of or self._settled_history
         self._written |= shards
         for name in gone:
             del self._written[name]
@@ -908,6 +912,7 @@ def _loaded(root: Path, path: Path, mode: str = "") -> tuple[Manifest | None, st
             state = _state_in(database)
             for name in _State.__struct_fields__:
                 setattr(made, name, getattr(state, name))
+            made._settled_history = made.history_of
             live = f"SELECT name, body FROM shards WHERE {_LIVE}"  # noqa: S608  (text of ours)
             made.take_shards(database.execute(live, {"generation": state.generation}).fetchall())
         except msgspec.DecodeError:
