@@ -69,8 +69,8 @@ def test_the_causes_of_the_demo_sum_to_its_bill(demo_folder: Path) -> None:
 @pytest.mark.slow
 def test_the_causes_of_every_sample_sum_to_its_bill(tmp_path: Path) -> None:
     pipeline.analyze([str(Path(__file__).parents[1] / "formats")], tmp_path / "s", jobs=1)
-    # Three samples state round dollars for a few tokens, whose price is a small part of that.
-    assert_sums_to_the_bill(Store(tmp_path / "s"), most_other=0.4)
+    # Four samples state round dollars for a few tokens, whose price is a small part of that.
+    assert_sums_to_the_bill(Store(tmp_path / "s"), most_other=0.5)
 
 
 @pytest.mark.slow
