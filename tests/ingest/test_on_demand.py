@@ -211,6 +211,23 @@ def test_a_run_that_is_killed_while_it_adds_values_leaves_the_store_as_it_was(
     assert not Store(store.folder).strays()
 
 
+def test_errors_of_a_damaged_shard_are_still_counted_when_it_can_not_be_measured_anew(
+    fresh: dict[str, Path], tmp_path: Path
+) -> None:
+    store = Store(copied(fresh["product"], tmp_path).folder, write=True)
+    (name, entry), *_ = sorted(store.manifest.shards.items())
+    entry.internal_errors, entry.embedder = {"user.x: internal_error: boom": 2}, "older"
+    store.save()
+    turns = store.folder / "shards" / name / "turns.parquet"
+    data, seen = bytearray(turns.read_bytes()), turns.stat()
+    data[4 : len(data) // 2] = os.urandom(len(data) // 2 - 4)
+    turns.write_bytes(data)
+    os.utime(turns, ns=(seen.st_atime_ns, seen.st_mtime_ns))  # only reading shows it
+    rows(Store(store.folder), ASKED)
+    after = Store(store.folder).manifest.shards[name]
+    assert (after.internal_errors, after.embedder) == ({"user.x: internal_error: boom": 2}, "older")
+
+
 def test_evidence_needs_no_values(fresh: dict[str, Path], tmp_path: Path, nothing_more: Callable[[], None]) -> None:
     store = copied(fresh["product"], tmp_path)
     nothing_more()

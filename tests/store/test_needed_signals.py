@@ -62,6 +62,15 @@ ALL = None
         ("SELECT session_signals FROM session_signals", [], ALL),
         ('SELECT s FROM session_signals s WHERE "a.b" > 1', [], ALL),
         ("SELECT count(*) FROM session_signals", [], set()),
+        ("SELECT * FROM signals WHERE signal = signal", [], ALL),
+        ("SELECT b.value FROM signals JOIN signals b USING (turn) WHERE signals.signal = 'a.b'", [], ALL),
+        ('SELECT count(*) FROM session_signals JOIN turn_signals USING ("a.b")', [], {"a.b"}),
+        ("SELECT count(*) FROM session_signals NATURAL JOIN turn_signals", [], ALL),
+        ("SELECT #9 FROM session_signals", [], ALL),
+        ("SELECT * FROM signals s(signal, x) WHERE signal = 'a.b'", [], ALL),
+        ("SELECT d FROM session_signals s(a, b, c, d)", [], ALL),
+        ('UNPIVOT session_signals ON "a.b" INTO NAME n VALUE v', [], ALL),
+        ('PIVOT session_signals ON "a.b" USING count(*)', [], ALL),
     ],
 )
 def test_a_query_names_the_signals_it_reads(query: str, values: list[Any], expected: set[str] | None) -> None:

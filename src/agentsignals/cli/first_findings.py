@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agentsignals.cli.output import printable
 from agentsignals.questions.ranking import Findings, decode_findings, too_few_sessions
 from agentsignals.store import Store, findings_cache
-from agentsignals.store.index import contexts, main_context
+from agentsignals.store.index import main_context
 
 SENTENCES = 3
 LINES = 10
@@ -65,7 +65,7 @@ def last_lines(store: Store, made: Findings, folder: str | None, most: int = SEN
 def next_commands(store: Store, folder: str | None) -> list[str]:
     """Return the commands to type next, for the store as it was named."""
     named = f" --store {shlex.quote(folder)}" if folder else ""
-    also = [f"agentsignals findings --context eval{named}"] if len(contexts(store.manifest)) > 1 else []
+    also = [f"agentsignals findings --context eval{named}"] if len(store.manifest.contexts()) > 1 else []
     verbs = ("findings", "report -o report.html", "serve --open")
     return [*(f"agentsignals {verb}{named}" for verb in verbs), *also]
 

@@ -60,7 +60,6 @@ _VERSION = 3
 _SUMMARY_COLUMNS = [
     "session_id", "context", "repo", "cwd", "parent_session_id", "started_at", "ended_at", "n_turns",
 ]  # fmt: skip
-_CHECK_BYTES = 4
 _OF_SITES = ".sites"
 
 
@@ -137,17 +136,14 @@ def shard_sites(root: Path, shard: str, files: list[Path], keep: bool = False, g
 
 def _kept(path: Path, kind: type[_Summary]) -> _Summary | None:
     with suppress(OSError, msgspec.DecodeError):
-        data = path.read_bytes()
-        if zlib.crc32(data[_CHECK_BYTES:]) == int.from_bytes(data[:_CHECK_BYTES]):
-            return msgspec.msgpack.decode(memoryview(data)[_CHECK_BYTES:], type=kind)
+        return msgspec.msgpack.decode(disk.read_checked(path), type=kind)
     return None
 
 
 def _keep(root: Path, path: Path, summary: Struct) -> None:
-    encoded = msgspec.msgpack.encode(summary)
     try:
         private_files.make_folder(path.parent)
-        disk.write_atomically(path, zlib.crc32(encoded).to_bytes(_CHECK_BYTES) + encoded)
+        disk.write_atomically(path, disk.with_checksum(msgspec.msgpack.encode(summary)))
     except OSError as problem:
         raise disk.cannot_write(root, problem) from problem
 
@@ -320,18 +316,16 @@ def measure_places(store: Store) -> tuple[int, StoredFile | None]:
 
 def read_sites(store: Store, keep: bool = False) -> dict[str, ShardSites]:
     """Return the sites of every readable shard."""
-    gone = {name: entry.gone for name, entry in store.manifest.shards.items()}
     return {
-        name: shard_sites(store.folder, name, store.signal_files(name), keep, gone[name])
+        name: shard_sites(store.folder, name, store.signal_files(name), keep, store.manifest.shards[name].gone)
         for name in store.readable_shards(*READ)
     }
 
 
 def read_summaries(store: Store, keep: bool = False) -> dict[str, ShardSummary]:
     """Return the summary of every readable shard."""
-    gone = {name: entry.gone for name, entry in store.manifest.shards.items()}
     return {
-        name: shard_summary(store.folder, name, store.signal_files(name), keep, gone[name])
+        name: shard_summary(store.folder, name, store.signal_files(name), keep, store.manifest.shards[name].gone)
         for name in store.readable_shards(*READ)
     }
 

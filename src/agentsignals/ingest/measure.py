@@ -17,7 +17,7 @@ from agentsignals.model import MAIN, NO_SUBAGENT, Absent, Session, Step
 from agentsignals.model.prices import CACHE_WRITES, PAID, CostLine, Kind, cost_lines, rounding_line
 from agentsignals.signals import Signal, catalog
 from agentsignals.signals.catalog import Result, measure
-from agentsignals.store import Store, parquet, shards
+from agentsignals.store import Store, parquet, shards, sidecars
 from agentsignals.store.index import SHARDS_FOLDER
 from agentsignals.store.parquet import signal_rows
 from agentsignals.store.tables import totals
@@ -56,8 +56,6 @@ def calibrate(store: Store, vectors: Vectors | Absent) -> Vectors | Absent:
 
 
 def _views(store: Store) -> Iterator[SessionView]:
-    from agentsignals.store import shards  # noqa: PLC0415  (pyarrow is loaded when asked)
-
     for name in store.readable_shards():
         for session in shards.read_sessions(store.folder, name, gone=store.manifest.shards[name].gone):
             if session.context == "product":
@@ -86,16 +84,13 @@ def measure_shard(
     """Compute the values of these signals for a shard's sessions and replace the shard by a copy with them alone.
     Return the number of sessions, and the number of changed values by signal."""
     rows, attempts = [], []
-    count = 0
-    entry = store.manifest.shards[name]
-    entry.internal_errors = {}
-    wanted = _with_paths(paths)
-    for session, results in _measured(store, name, wanted, vectors):
+    errors: dict[str, int] = {}
+    entry, labelled = store.manifest.shards[name], sidecars.labels_fingerprint(store.folder)
+    for session, results in _measured(store, name, _with_paths(paths), vectors):
         made = [result for result in results if result.signal.path in paths]
         rows.append(signal_rows(session, made))
         attempts += shards.attempt_rows(session, made)
-        count_errors(entry, made)
-        count += 1
+        count_errors(errors, made)
     old, new_name = store.signal_files(name), store.new_shard_name(name)
     tables = shards.copy_with_values(store.folder, name, new_name, entry.tables, rows, attempts)
     before = _values(old, entry.gone)
@@ -103,17 +98,18 @@ def measure_shard(
         damaged = ", ".join(f"{SHARDS_FOLDER}/{name}/{path.name}" for path in old if _values([path]) is None)
         tell(f"{damaged} is damaged: its values are computed anew, and compared with none.")
     store.replace_shard(name, new_name, tables)
-    entry.signals = _versions(paths)
+    entry.signals, entry.internal_errors = _versions(paths), errors
+    entry.embedder, entry.labels = store.manifest.embedder, labelled
     store.manifest.shards_changed()
     store.commit()
-    return count, changed_values(before, _values(store.signal_files(new_name)))
+    return len(rows), changed_values(before, _values(store.signal_files(new_name)))
 
 
 def add_values(store: Store, name: str, paths: Collection[str], vectors: Vectors | Absent) -> tuple[int, Counter[str]]:
     """Compute the values of these signals, which a shard has none of, and write them into a further file of it,
     without writing the index. Return the number of sessions, and the number of values by signal."""
     entry = store.manifest.shards[name]
-    rows = []
+    rows, errors = [], dict(entry.internal_errors)
     counted = Counter[str]()
     wanted = _with_paths(paths)
     held = {session.context for session in store.manifest.sessions.where("shard", [name]).values()}
@@ -122,8 +118,9 @@ def add_values(store: Store, name: str, paths: Collection[str], vectors: Vectors
             made = [result for result in results if result.signal.path in paths]
             rows.append(signal_rows(session, made))
             counted.update(result.signal.path for result in made)
-            count_errors(entry, made)
+            count_errors(errors, made)
         shards.add_values(store.folder, name, entry.tables, rows)
+        entry.internal_errors = errors
     entry.signals = {**entry.signals, **_versions(paths)}
     return len(rows), counted
 

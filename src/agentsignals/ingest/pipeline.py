@@ -37,6 +37,7 @@ from agentsignals.store.index import (
     Totals,
     among_files,
     code_stamp,
+    local_files,
     sessions_only_in,
 )
 
@@ -151,8 +152,7 @@ class Summary(Struct, kw_only=True):
 def summarize(store: Store, uris: set[str]) -> Summary:
     """Add up what the index says of these files and their sessions."""
     summary, manifest = Summary(store=storable_text(str(store.folder))), store.manifest
-    paths = manifest.paths()
-    among = among_files(uris, paths)
+    among = among_files(uris, manifest.stamps())
     kinds = manifest.kinds(among)
     read = [kind for kind in kinds if kind.is_trace]
     summary.artifacts = sum(kind.files for kind in read)
@@ -179,9 +179,9 @@ def summarize(store: Store, uris: set[str]) -> Summary:
     for shard in store.manifest.shards.values():
         for what, n in shard.internal_errors.items():
             summary.internal_errors[what] = summary.internal_errors.get(what, 0) + n
-    deleted = deleted_files({uri for uri, is_local in paths.items() if is_local} - uris)
-    summary.stored_sessions, summary.deleted_files = len(store.manifest.sessions), len(deleted)
-    summary.deleted_sessions = len(sessions_only_in(store.manifest, deleted)) if deleted else 0
+    deleted = deleted_files(local_files(manifest) - uris)
+    summary.stored_sessions, summary.deleted_files = len(manifest.sessions), len(deleted)
+    summary.deleted_sessions = len(sessions_only_in(manifest, deleted))
     return summary
 
 
@@ -387,7 +387,6 @@ def _measure(
     from agentsignals.store.shards import MOST_FILES  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
     manifest, held = store.manifest, store.manifest.shards
-    spec, labelled = manifest.embedder, sidecars.labels_fingerprint(store.folder)
     now, across_now = signal_versions(), corpus_signals.corpus_versions()
     is_asked = bool(asked)
     # Values across sessions that somebody asked for are renewed with those of the sessions they rest on.
@@ -405,7 +404,7 @@ def _measure(
     sessions = 0
     vectors = measuring.NO_VECTORS
     if measuring.compare_texts(path for name in due for path in {*lacking.get(name, ()), *held[name].signals}):
-        vectors = measuring.store_vectors(store, spec, tell)
+        vectors = measuring.store_vectors(store, manifest.embedder, tell)
         fitted = measuring.calibrate(store, vectors)
         if fitted is not vectors:  # no value of the old scale may stay beside those of the new
             vectors = fitted
@@ -417,24 +416,21 @@ def _measure(
     try:
         for done, name in enumerate(sorted(due)):
             progress("computing signals" if is_asked else "measuring", done, len(due))
-            entry, paths = held[name], lacking.get(name, set())
-            former = entry.embedder, entry.labels, entry.signals
+            former, paths = held[name].signals, lacking.get(name, set())
             try:
                 if name in stale:
-                    paths = paths | (now.keys() & entry.signals.keys()) | first_versions().keys()
-                    entry.embedder, entry.labels = spec, labelled
+                    paths = paths | (now.keys() & former.keys()) | first_versions().keys()
                     count, differing = measuring.measure_shard(store, name, paths, vectors, tell)
                 else:
                     if len(store.signal_files(name)) >= MOST_FILES:
-                        paths = now.keys() - entry.signals.keys()
+                        paths = now.keys() - former.keys()
                     count, differing = measuring.add_values(store, name, paths, vectors)
             except StoreError:  # what only reading shows to be damaged costs a question its shard alone
                 if not is_asked or not store.check_files(thorough=True):
                     raise
-                entry.embedder, entry.labels, _ = former
                 continue
             if name in stale:
-                renewed |= {path for path in {*paths, *former[2]} if now.get(path) != former[2].get(path)}
+                renewed |= {path for path in {*paths, *former} if now.get(path) != former.get(path)}
             sessions += count
             others += differing
     finally:

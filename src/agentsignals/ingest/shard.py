@@ -159,7 +159,7 @@ class SessionMeasurer(Struct):
         except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other sessions are measured)
             self.failed(group, session, error_text(problem), "measuring: ")
             return None
-        count_errors(self.entry, results)
+        count_errors(self.entry.internal_errors, results)
         return rows
 
     def priced(self, group: str, session: Session) -> bool:
@@ -204,11 +204,11 @@ class SessionMeasurer(Struct):
         return next((a for a in held if a.artifact_id == session.artifact_id), held[0])
 
 
-def count_errors(entry: ShardEntry, results: list[Result]) -> None:
+def count_errors(errors: dict[str, int], results: list[Result]) -> None:
     """Count the signals that raised an exception, by what it was."""
     for result in [r for r in results if type(r.value) is Absent and r.value.detail.startswith(INTERNAL_ERROR)]:
         what = storable_text(f"{result.signal.path}: {result.value.detail}")[:300]
-        entry.internal_errors[what] = entry.internal_errors.get(what, 0) + 1
+        errors[what] = errors.get(what, 0) + 1
 
 
 T = TypeVar("T")

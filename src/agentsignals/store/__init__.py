@@ -90,6 +90,7 @@ def find_damage(root: Path, manifest: Manifest, thorough: bool = False) -> list[
     """Compare the store with its index. Lengths and times are compared, and bytes where a time differs; `thorough`
     compares all bytes."""
     broken: list[Damage] = []
+    counted: dict[str, int] = {}
     for name, shard in sorted(manifest.shards.items()):
         folder = f"{root}/{SHARDS_FOLDER}/{name}"
         wrong = {
@@ -97,11 +98,11 @@ def find_damage(root: Path, manifest: Manifest, thorough: bool = False) -> list[
             for table, part in shard.tables.items()
             if (what := disk.what_is_wrong(f"{folder}/{table}.parquet", part, thorough))
         }
-        n = manifest.sessions_by_shard().get(name, 0) if wrong else 0
+        counted = counted or (manifest.sessions_by_shard() if wrong else {})
         for table, what in wrong.items():
             if thorough:  # what only its bytes show is looked at by them from now on
                 shard.tables[table].stamp = 0
-            rows = f"{shard.tables[table].rows:,} rows of {table}, of {n:,} sessions, are missing"
+            rows = f"{shard.tables[table].rows:,} rows of {table}, of {counted.get(name, 0):,} sessions, are missing"
             place = f"{SHARDS_FOLDER}/{name}/{table}.parquet"
             broken.append(Damage(place=place, what=what, lacks=rows, shard=name, table=table.partition(".")[0]))
     if thorough and not manifest.is_sound():
@@ -575,17 +576,17 @@ class Store:
         # Of what runs alone read the last stays; of what others read, each until its successor is an hour old: while an
         # agent works there is a new one every few seconds.
         self.manifest.purge()
-        files = self.manifest
         kinds = (
-            (files.places, "places.*parquet", True),
-            (files.across, "signals.*parquet", True),
-            (files.neighbours, "standings.*", False),
+            (self.manifest.places, "places.*parquet", True),
+            (self.manifest.across, "signals.*parquet", True),
+            (self.manifest.neighbours, "standings.*", False),
         )
         for live, pattern, is_read in kinds:
-            written = sorted(self.folder.glob(pattern), key=lambda p: p.stat().st_mtime_ns) if live is not None else ()
-            for path, successor in pairwise(written):
-                if live is not None and path.name != live.file and (not is_read or disk.is_expired(successor)):
-                    path.unlink(missing_ok=True)
+            if live is not None:
+                written = sorted(self.folder.glob(pattern), key=lambda p: p.stat().st_mtime_ns)
+                for path, successor in pairwise(written):
+                    if path.name != live.file and (not is_read or disk.is_expired(successor)):
+                        path.unlink(missing_ok=True)
 
     def strays(self) -> list[Path]:
         """Return what lies in the store's folders and belongs to nothing."""

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fnmatch import fnmatchcase
@@ -23,6 +24,7 @@ from agentsignals.errors import StoreError
 KEEP_S = 3600
 """Seconds that replaced files stay on disk, so that a reader who opened the store before can go on reading. A report
 over a large store takes minutes, a notebook's connection lives longer."""
+_CHECK_BYTES = 4
 _FLUSH_THREADS = 10
 """Flushes requested together: the disk answers ten at once in the time of one (2.9 ms against 26.9 on ext4)."""
 
@@ -63,6 +65,17 @@ def write_atomically(target: Path, data: bytes | memoryview) -> None:
         draft.unlink(missing_ok=True)
         raise
     flush([target.parent])
+
+
+def with_checksum(data: bytes) -> bytes:
+    """Return the content of a file for `read_checked`."""
+    return zlib.crc32(data).to_bytes(_CHECK_BYTES) + data
+
+
+def read_checked(path: Path) -> memoryview:
+    """Return what was written to a file `with_checksum`; nothing where it was cut or garbled. OSError."""
+    data = memoryview(path.read_bytes())
+    return data[_CHECK_BYTES:] if zlib.crc32(data[_CHECK_BYTES:]) == int.from_bytes(data[:_CHECK_BYTES]) else data[:0]
 
 
 def flush(paths: Iterable[Path]) -> None:

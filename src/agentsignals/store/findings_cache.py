@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from agentsignals.errors import StoreError
 from agentsignals.store import disk, sidecars
-from agentsignals.store.index import RETIRED, code_stamp, contexts
+from agentsignals.store.index import RETIRED, code_stamp
 from agentsignals.store.index import SHARDS_FOLDER as SHARDS
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def write(store: Store, context: str, made: bytes) -> None:
 
 def read_all_contexts(store: Store) -> list[bytes] | None:
     """Return the cached findings of all contexts of the store; None where one is missing."""
-    kept = [read(store, context) for context in sorted(contexts(store.manifest))]
+    kept = [read(store, context) for context in sorted(store.manifest.contexts())]
     return [made for made in kept if made is not None] if None not in kept else None
 
 

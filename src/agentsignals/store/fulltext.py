@@ -79,11 +79,6 @@ def passage_number(session: int, kind: str, seq: int) -> int:
     return (session << _KIND_BITS | KINDS.index(kind)) << _SEQ_BITS | seq
 
 
-def session_and_kind(number: int) -> tuple[int, str]:
-    """Decode a passage's number without its event (shifted by `KIND_SHIFT` bits)."""
-    return number >> _KIND_BITS, KINDS[number & (1 << _KIND_BITS) - 1]
-
-
 KIND_SHIFT = _SEQ_BITS
 SESSION_SHIFT = _SEQ_BITS + _KIND_BITS
 

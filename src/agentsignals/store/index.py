@@ -275,11 +275,7 @@ class Rows(MutableMapping[str, T], Generic[T]):
     def __init__(self, index: Manifest, table: str) -> None:
         self._index, self._table = index, table
         is_files = table == "files"
-        self._id, self._columns = (
-            ("uri", _FILE_COLUMNS)
-            if is_files
-            else ("session_id", f"session_id, shard, file_group, context, {_FIGURES}")
-        )
+        self._id, self._columns = ("uri", _FILE_COLUMNS) if is_files else ("session_id", _SESSION_COLUMNS)
         self._made: Any = _file_of if is_files else _session_of
         self._row: Any = _row_of_file if is_files else _row_of_session
         self._all: dict[str, T] | None = None
@@ -505,20 +501,9 @@ class Manifest:
         kinds = []
         for n, size, example, is_trace, name, spec, more in self.committed(sql, **values):
             rest = msgspec.json.decode(more, type=_MoreOfFile)
-            kinds.append(
-                FileKind(
-                    files=n,
-                    bytes=size,
-                    example=example,
-                    is_trace=bool(is_trace),
-                    format=name,
-                    spec=spec,
-                    skipped=rest.skipped,
-                    note=rest.note,
-                    version=rest.version,
-                    unknown_fields=rest.unknown_fields,
-                )
-            )
+            told = {key: getattr(rest, key) for key in ("skipped", "note", "version", "unknown_fields")}
+            same = {"is_trace": bool(is_trace), "format": name, "spec": spec, **told}
+            kinds.append(FileKind(files=n, bytes=size, example=example, **same))
         return kinds
 
     def file_errors(self, among: Among | None = None) -> list[tuple[str, str]]:
@@ -568,10 +553,6 @@ class Manifest:
             f" WHERE shard != '' AND format IS NOT NULL AND {which} AND {_LIVE} GROUP BY files.file_group ORDER BY 2"
         )
         return [(n, set(msgspec.json.decode(names))) for n, names in self.committed(sql, **values)]
-
-    def paths(self) -> dict[str, bool]:
-        """Return all files; True for those of this machine that traces were read from."""
-        return {uri: bool(stamp.is_trace and stamp.is_local) for uri, stamp in self.stamps().items()}
 
     def local_specs(self) -> dict[str, str]:
         """Return the specifications that files of this machine were listed by, each with one of its files."""
@@ -650,22 +631,13 @@ class Manifest:
         self._take_note(state, shards, gone)
 
     def _next_state(self) -> _State:
-        generation = self.generation + 1
-        return _State(
-            code=self.code,
-            embedder=self.embedder,
-            history_of=self.history_of,
-            places=self.places,
-            across=self.across,
-            across_signals=self.across_signals,
-            neighbours=self.neighbours,
-            run=self.run,
-            mark=self.mark or f"{time.time_ns():x}-{os.getpid():x}",
-            generation=generation,
+        state = _State(**{name: getattr(self, name) for name in _State.__struct_fields__})
+        state.mark = self.mark or f"{time.time_ns():x}-{os.getpid():x}"
+        state.generation += 1
+        if self.history_of not in ("", self._settled_history):
             # Values that were computed on demand leave the sessions as they are: pages need not be shown anew.
-            settled=generation if self.history_of not in ("", self._settled_history) else self.settled,
-            purged=self.purged,
-        )
+            state.settled = state.generation
+        return state
 
     def _write(self, database: sqlite3.Connection, state: _State, shards: dict[str, bytes], gone: list[str]) -> None:
         now = state.generation
@@ -737,11 +709,6 @@ class Manifest:
         self.folder = root
         self._take_note(state, shards, [])
         _note_sound(root)
-
-    def take_shards(self, rows: list[tuple[Any, ...]]) -> None:
-        """Take the shards out of rows of the database."""
-        self._written = dict(rows)
-        self.shards = {name: msgspec.json.decode(body, type=ShardEntry) for name, body in rows}
 
     def keep_in_memory(self) -> None:
         """Copy the database into memory: its file goes."""
@@ -855,14 +822,9 @@ def _cannot_write(folder: Path, problem: sqlite3.Error) -> StoreError:
     return disk.cannot_write(folder, OSError(0, str(problem)))
 
 
-def contexts(manifest: Manifest) -> set[str]:
-    """Return the contexts of the store's sessions. Eval runs and people's sessions are never counted together."""
-    return set(manifest.contexts())
-
-
 def main_context(manifest: Manifest) -> str:
     """Return the default context: people's sessions when there are any."""
-    return "eval" if contexts(manifest) == {"eval"} else "product"
+    return "eval" if manifest.contexts().keys() == {"eval"} else "product"
 
 
 def load(root: Path) -> tuple[Manifest | None, str]:
@@ -914,7 +876,8 @@ def _loaded(root: Path, path: Path, mode: str = "") -> tuple[Manifest | None, st
                 setattr(made, name, getattr(state, name))
             made._settled_history = made.history_of
             live = f"SELECT name, body FROM shards WHERE {_LIVE}"  # noqa: S608  (text of ours)
-            made.take_shards(database.execute(live, {"generation": state.generation}).fetchall())
+            made._written = dict(database.execute(live, {"generation": state.generation}))
+            made.shards = {name: msgspec.json.decode(body, type=ShardEntry) for name, body in made._written.items()}
         except msgspec.DecodeError:
             return None, "is garbled"
         return made, ""
@@ -962,15 +925,15 @@ def refuse_newer(root: Path, version: int, newest: int) -> None:
 
 def local_files(manifest: Manifest) -> set[str]:
     """Return the files of this machine that traces were read from."""
-    return {uri for uri, is_local in manifest.paths().items() if is_local}
+    return {uri for uri, stamp in manifest.stamps().items() if stamp.is_trace and stamp.is_local}
 
 
 def sessions_only_in(manifest: Manifest, files: set[str]) -> set[str]:
     """Return the sessions that were read from these files and from no other."""
-    groups = f"SELECT file_group FROM files WHERE uri IN (SELECT value FROM json_each(:files)) AND {_LIVE}"  # noqa: S608  (texts of ours)
-    others = f"SELECT file_group FROM files WHERE shard != '' AND uri NOT IN (SELECT value FROM json_each(:files)) AND {_LIVE}"  # noqa: S608, E501
+    groups = f"SELECT file_group FROM files WHERE uri IN {_AMONG} AND {_LIVE}"  # noqa: S608  (texts of ours)
+    others = f"SELECT file_group FROM files WHERE shard != '' AND uri NOT IN {_AMONG} AND {_LIVE}"  # noqa: S608
     sql = f"SELECT session_id FROM sessions WHERE file_group IN ({groups} EXCEPT {others}) AND {_LIVE}"  # noqa: S608
-    return {session_id for (session_id,) in manifest.committed(sql, files=_json(files))} if files else set()
+    return {session_id for (session_id,) in manifest.committed(sql, values=_json(files))} if files else set()
 
 
 def code_stamp() -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 LONG = "signals"
 """The table with a row a value."""
+_EVERY_COLUMN = ("STAR", "PIVOT", "NATURAL", "POSITIONAL_REFERENCE")
+"""Classes and types of nodes that may read columns without their names."""
 
 
 def needed_signals(tree: Any, wide: Collection[str], values: Iterable[Any] = ()) -> frozenset[str] | None:
@@ -25,20 +27,24 @@ def needed_signals(tree: Any, wide: Collection[str], values: Iterable[Any] = ())
             condition = node.get("where_clause")
             for table in _tables(node.get("from_table")):
                 if _name(table) == LONG:
-                    names = {LONG, str(table.get("alias") or "").lower()}
-                    signals = None if condition is None else _restricted(condition, names, bound)
+                    name = str(table.get("alias") or LONG).lower()
+                    signals = None if condition is None else _restricted(condition, name, bound)
                     if signals is None:
                         return None
                     found |= signals
                     restricted += 1
-    named = [_name(node) for node in nodes if node.get("type") == "BASE_TABLE"]
+    read = [node for node in nodes if node.get("type") == "BASE_TABLE"]
+    named = [_name(table) for table in read]
     if named.count(LONG) > restricted:  # in a PIVOT, or wherever else a table may be named
         return None
+    if any(table.get("column_name_alias") for table in read if _name(table) in {LONG, *wide}):
+        return None
     if any(name in wide for name in named):
-        if any(node.get("class") == "STAR" or node.get("type") == "STAR" for node in nodes):
+        if any(node.get(key) in _EVERY_COLUMN for node in nodes for key in ("class", "type", "ref_type")):
             return None
         columns = [str(node["column_names"][-1]) for node in nodes if node.get("class") == "COLUMN_REF"]
-        aliases = {str(node.get("alias") or "").lower() for node in nodes if node.get("type") == "BASE_TABLE"}
+        columns += [column for node in nodes for column in node.get("using_columns") or ()]
+        aliases = {str(table.get("alias") or "").lower() for table in read}
         if any(column.lower() in {*wide, *aliases} - {""} for column in columns):  # a row as one value
             return None
         found.update(columns)
@@ -72,35 +78,33 @@ def _name(table: dict[str, Any]) -> str:
     return str(table.get("table_name", "")).lower()
 
 
-def _restricted(condition: dict[str, Any], tables: set[str], bound: frozenset[str]) -> frozenset[str] | None:
+def _restricted(condition: dict[str, Any], table: str, bound: frozenset[str]) -> frozenset[str] | None:
     """Return the signals to which a condition restricts the rows; None where it may let others through."""
     kind, children = condition.get("type"), condition.get("children") or []
     if kind == "CONJUNCTION_AND":
-        either = [found for child in children if (found := _restricted(child, tables, bound)) is not None]
+        either = [found for child in children if (found := _restricted(child, table, bound)) is not None]
         return min(either, key=len, default=None)
     if kind == "CONJUNCTION_OR":
-        every = [_restricted(child, tables, bound) for child in children]
+        every = [_restricted(child, table, bound) for child in children]
         return None if None in every else frozenset().union(*(found for found in every if found is not None))
     if kind == "COMPARE_EQUAL":
-        sides = [condition.get("left"), condition.get("right")]
-        if not any(_is_signal(side, tables) for side in sides):
-            return None
-        return _constants([side for side in sides if not _is_signal(side, tables)], bound)
-    if kind == "COMPARE_IN" and children and _is_signal(children[0], tables):
+        others = [side for key in ("left", "right") if not _is_signal(side := condition.get(key), table)]
+        return _constants(others, bound) if len(others) == 1 else None
+    if kind == "COMPARE_IN" and children and _is_signal(children[0], table):
         return _constants(children[1:], bound)
     if kind == "FUNCTION" and condition.get("function_name") in ("contains", "list_contains"):
         # `signal IN $names`, as DuckDB parses it.
         given = children or [argument.get("expression") for argument in condition.get("arguments") or []]
-        if len(given) == 2 and _is_signal(given[1], tables):
+        if len(given) == 2 and _is_signal(given[1], table):
             return _constants(given[:1], bound)
     return None
 
 
-def _is_signal(part: Any, tables: set[str]) -> bool:
+def _is_signal(part: Any, table: str) -> bool:
     if not isinstance(part, dict) or part.get("class") != "COLUMN_REF":
         return False
-    *table, column = (str(name).lower() for name in part["column_names"])
-    return column == "signal" and (not table or table[-1] in tables)
+    *of, column = (str(name).lower() for name in part["column_names"])
+    return column == "signal" and (not of or of[-1] == table)
 
 
 def _constants(parts: Iterable[Any], bound: frozenset[str]) -> frozenset[str] | None:

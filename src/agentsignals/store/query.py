@@ -21,7 +21,6 @@ import msgspec
 from agentsignals.errors import AgentSignalsError, NotComputed, QueryError, out_of_memory
 from agentsignals.store import findings_cache, sidecars, tables
 from agentsignals.store.index import SHARDS_FOLDER as SHARDS
-from agentsignals.store.index import contexts
 from agentsignals.store.needed_signals import needed_signals
 
 if TYPE_CHECKING:
@@ -470,7 +469,7 @@ def connect(store: Store, context: str | None = None, shard: str | None = None, 
         table: store.without_damaged(sidecars.repository_files(store.folder, table)) for table in tables.OF_REPOSITORIES
     }
     files = {table: [str(path) for path in of_table] for table, of_table in paths.items()}
-    only = context if context is not None and contexts(store.manifest) - {context} else None
+    only = context if context is not None and store.manifest.contexts().keys() - {context} else None
     shards = store.manifest.shards.items()
     gone = {
         str(store.folder / SHARDS / name): (e.gone, e.gone_artifacts)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -30,7 +29,6 @@ FOLDER = ".answers"
 LARGE = 2_000
 """Tool calls from which the answers of a shard are kept. Smaller shards are asked together, which takes less time than
 a file each."""
-_CHECK_BYTES = 4
 _PLAIN = frozenset(("varchar", "bigint", "hugeint", "integer", "double", "boolean"))
 """Types of columns that MessagePack gives back as they were."""
 _OF_SHARD = (tables.TABLES.keys() - {"labels"}) | {"charges", "repeated_calls"}
@@ -114,11 +112,10 @@ class ShardAnswers:
 
     def _read(self, name: str, query: str) -> Answer | None:
         with suppress(OSError, msgspec.MsgspecError):
-            data = self._path(name, query).read_bytes()
-            if zlib.crc32(data[_CHECK_BYTES:]) == int.from_bytes(data[:_CHECK_BYTES]):
-                n_gone, answer = msgspec.msgpack.decode(memoryview(data)[_CHECK_BYTES:], type=tuple[int, Answer])
-                if n_gone <= self._n_gone(name):  # else it lacks sessions that this store still sees there
-                    return answer
+            kept = disk.read_checked(self._path(name, query))
+            n_gone, answer = msgspec.msgpack.decode(kept, type=tuple[int, Answer])
+            if n_gone <= self._n_gone(name):  # else it lacks sessions that this store still sees there
+                return answer
         return None
 
     def _n_gone(self, name: str) -> int:
@@ -136,7 +133,7 @@ class ShardAnswers:
         """Write a file; one that a crash cuts short is not read."""
         draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         private_files.make_folder(self._root)
-        private_files.write(draft, zlib.crc32(data).to_bytes(_CHECK_BYTES) + data)
+        private_files.write(draft, disk.with_checksum(data))
         draft.replace(path)
 
     def _remove_stale(self) -> None:

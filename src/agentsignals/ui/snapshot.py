@@ -36,7 +36,7 @@ class Snapshot:
         self.state = state
         self.annotations = annotations
         """The gold file that takes labels; None where pages write nothing."""
-        self.contexts = index.contexts(store.manifest)
+        self.contexts = set(store.manifest.contexts())
         self.main_context = index.main_context(store.manifest)
         self._lock = RLock()
         self._connections: dict[str, Connection] = {}

@@ -28,7 +28,7 @@ from agentsignals.questions.ranking import Answer, Bounds, Findings, candidate_a
 from agentsignals.questions.sql import BOUND, LIES, NAMED, PLACED, place_by_session, with_place
 from agentsignals.redaction import redacted_in
 from agentsignals.store import Store, findings_cache
-from agentsignals.store.index import SCHEMA_VERSION, contexts, main_context
+from agentsignals.store.index import SCHEMA_VERSION, main_context
 from agentsignals.store.query import (
     Connection,
     column_names,
@@ -87,7 +87,7 @@ class Reader:
     ) -> None:
         self._store = store
         self._labeller = labeller or ""
-        self._contexts = contexts(store.manifest)
+        self._contexts = set(store.manifest.contexts())
         self.context = context or main_context(store.manifest)
         self._connections: dict[str | None, Connection] = {}
         self._slices: dict[tuple[Connection, frozenset[str]], list[Connection]] = {}
@@ -320,7 +320,7 @@ def asking(store: Store, context: str | None = None) -> list[Question]:
 
 def every_context(store: Store) -> list[Findings]:
     """Return the findings of each context in the store: its table `findings`."""
-    return [findings(store, context) for context in sorted(contexts(store.manifest))]
+    return [findings(store, context) for context in sorted(store.manifest.contexts())]
 
 
 def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa: A002  (the answer's field)
