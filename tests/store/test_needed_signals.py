@@ -70,7 +70,7 @@ ALL = None
         ("SELECT * FROM signals s(signal, x) WHERE signal = 'a.b'", [], ALL),
         ("SELECT d FROM session_signals s(a, b, c, d)", [], ALL),
         ('UNPIVOT session_signals ON "a.b" INTO NAME n VALUE v', [], ALL),
-        ('PIVOT session_signals ON "a.b" USING count(*)', [], ALL),
+        ('SELECT "1" FROM session_signals PIVOT (count(*) FOR "a.b" IN (1))', [], ALL),
     ],
 )
 def test_a_query_names_the_signals_it_reads(query: str, values: list[Any], expected: set[str] | None) -> None:
