@@ -70,7 +70,8 @@ def test_where_the_cost_went(page: Any, server: Server) -> None:
 def test_which_file_is_edited_again_and_again(page: Any) -> None:
     section = page.locator("section", has=page.get_by_role("heading", name="Which file is edited again and again"))
     section.locator("a[href*='file=']").first.click()
-    assert "file=" in page.url and page.locator("table a[href^='/session/']").count()
+    page.locator("table a[href^='/session/']").first.wait_for()
+    assert "file=" in page.url
 
 
 def test_why_a_session_loops(page: Any, server: Server) -> None:
@@ -86,7 +87,7 @@ def test_why_a_session_loops(page: Any, server: Server) -> None:
     page.locator("a[href*='explain/dynamics.repetition_rate']").first.click()
     assert worst["session_id"] in page.url
     page.locator("main a[href*='?at=']").first.click()
-    assert page.locator(":target, .here").count(), "the event that repeats another is shown"
+    page.locator(":target, .here").first.wait_for()  # the event that repeats another
 
 
 def test_the_session_in_which_a_function_was_discussed(page: Any, server: Server) -> None:
@@ -106,7 +107,8 @@ def test_back_and_the_address_keep_what_was_chosen(page: Any) -> None:
     page.goto(f"{page.url}?agent=codex")
     page.locator("table a[href^='/session/']").first.click()
     page.go_back()
-    assert page.url.endswith("agent=codex") and page.locator("table a[href^='/session/']").count() > 1
+    page.locator("table a[href^='/session/']").nth(1).wait_for()
+    assert page.url.endswith("agent=codex")
 
 
 def test_keys_walk_a_session(page: Any) -> None:
