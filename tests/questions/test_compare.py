@@ -372,7 +372,7 @@ def test_what_the_infrastructure_broke_is_apart_whatever_its_reward() -> None:
 
 
 def test_what_ended_without_a_verdict_failed_only_where_others_were_judged() -> None:
-    ended = ("failed", "empty_patch", True)
+    ended = ("failed", "no_artifact", True)
     (a,) = laddered(arm("a", "1 - -"), ("solved", "reward", False), ended, ("failed", "time", True)).candidates
     assert (a.first.value, a.first.n) == (pytest.approx(1 / 3), 3)
     (b,) = laddered(arm("b", "- -"), ended, ("not_judged", "no verdict", False)).candidates

@@ -213,7 +213,7 @@ def test_attempts_that_nobody_judged_are_left_out_by_name(rows: Rows) -> None:
         (
             ({"attempt_index": 1}, None),
             ({"task_id": None}, None),
-            ({}, {"value": '"failed"', "detail": '{"reason": "empty_patch"}'}),
+            ({}, {"value": '"failed"', "detail": '{"reason": "no_artifact"}'}),
             ({}, {"value": '"failed"', "detail": '{"reason": "time", "inferred": true}'}),
             ({}, {"value": '"not_judged"', "detail": '{"reason": "no verdict"}'}),
         )

@@ -21,6 +21,7 @@ from tests.signals.ask import Case, absent, detail, evidence, lines, value
 from tests.signals.attempts import graded, patched, ran, unseen
 
 PATCH: dict[str, Any] = {"patch": [patched("a.py")]}
+NOT_RUN = Verification(status="not_run", message="sh: pytest: not found")
 
 
 @pytest.mark.parametrize(
@@ -30,8 +31,8 @@ PATCH: dict[str, Any] = {"patch": [patched("a.py")]}
         ({"reward": 0.0}, "failed", "tests", False),
         ({"reward": 0.5}, "failed", "tests", False),
         ({"reward": float("nan")}, "not_judged", "no verdict", False),
-        ({"reward": 0.0, "patch": []}, "failed", "empty_patch", False),
-        ({"patch": [], "ending": "finished"}, "failed", "empty_patch", True),
+        ({"reward": 0.0, "patch": []}, "failed", "no_artifact", False),
+        ({"patch": [], "ending": "finished"}, "failed", "no_artifact", True),
         ({"patch": [], "reward": 1.0}, "solved", "reward", False),
         ({"ending": "time", "reward": 0.0}, "failed", "time", False),
         ({"ending": "time", "reward": 1.0}, "solved", "reward", False),
@@ -43,11 +44,21 @@ PATCH: dict[str, Any] = {"patch": [patched("a.py")]}
         ({**PATCH, "verification": graded(unfixed=2)}, "failed", "tests", False),
         ({**PATCH, "verification": graded(patch_applies=False), "reward": 0.0}, "failed", "patch_not_applied", False),
         ({"verification": graded(status="crashed"), "reward": 0.0}, "not_judged", "verifier crashed", False),
-        ({"verification": graded(status="timed_out"), "reward": 1.0}, "not_judged", "verifier timed_out", False),
+        ({"verification": graded(status="timed_out"), "reward": 1.0}, "not_judged", "verifier timed out", False),
         ({"ending": "verifier"}, "not_judged", "verifier failed", False),
         ({"ending": "infrastructure", "exception": "RateLimit", "reward": 0.0}, "infrastructure", "RateLimit", False),
         ({"ending": "infrastructure", "exception": "RateLimit", "reward": 1.0}, "infrastructure", "RateLimit", False),
         ({"ending": "infrastructure", "exit_status": "exit_api", "patch": []}, "infrastructure", "exit_api", False),
+        ({"agent_started": False, "reward": 0.0}, "agent_not_started", "its program was not there", False),
+        ({"agent_started": False, "reward": 1.0}, "agent_not_started", "its program was not there", False),
+        ({"agent_started": False, "output_tokens": 9, "reward": 0.0}, "failed", "tests", False),
+        ({"verification": NOT_RUN, "reward": 0.0}, "verifier_not_run", "sh: pytest: not found", False),
+        ({"verification": NOT_RUN, "reward": 1.0}, "verifier_not_run", "sh: pytest: not found", False),
+        ({"verification": NOT_RUN, "reward": 0.0, "patch": []}, "failed", "no_artifact", False),
+        ({"fault": "out of memory", "reward": 0.0}, "infrastructure", "out of memory", False),
+        ({"fault": "disk full", "reward": 0.0, "verification": graded(fixed=1, unfixed=1)}, "failed", "tests", False),
+        ({"ending": "infrastructure", "reward_counts": True, "reward": 1.0}, "solved", "reward", False),
+        ({"reward_counts": False, "reward": 0.0}, "not_judged", "the harness calls the reward invalid", False),
     ],
 )
 def test_each_rung(facts: dict[str, Any], rung: str, reason: str, inferred: bool) -> None:
@@ -296,10 +307,12 @@ VERIFIED: tuple[dict[str, Any], ...] = (
     {"reward": 0.5},
     *({"verification": graded(**tests), "reward": 0.0} for tests in (
         {}, {"kept": 1}, {"fixed": 1}, {"unfixed": 1}, {"fixed": 1, "unfixed": 1}, {"fixed": 1, "broken": 1},
-        {"unfixed": 1, "broken": 1}, {"patch_applies": False}, {"fixed": None, "unfixed": None},
+        {"unfixed": 1, "broken": 1}, {"patch_applies": False}, {"fixed": None, "unfixed": None}, {"status": "not_run"},
     )),
 )  # fmt: skip
-ENDINGS: tuple[dict[str, Any], ...] = ({}, {"ending": "finished"}, {"ending": "budget"}, {"ending": "infrastructure"})
+ENDINGS: tuple[dict[str, Any], ...] = (
+    {}, {"ending": "finished"}, {"ending": "budget"}, {"ending": "infrastructure"}, {"agent_started": False},
+)  # fmt: skip
 
 
 def test_whatever_is_recorded_one_class_is_named_and_none_claims_more() -> None:

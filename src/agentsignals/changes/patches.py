@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import posixpath
 import re
 from collections.abc import Iterable
@@ -199,7 +198,7 @@ class PatchFacts(Struct, frozen=True, gc=False, kw_only=True):
     """There is a patch that is not empty. Unknown counts as yes."""
     applies: bool | None = None
     """It applied cleanly. Unknown counts as yes."""
-    verifier: Literal["ok", "crashed", "timed_out", "missing"] = "missing"
+    verifier: Literal["ok", "crashed", "timed_out", "not_run", "missing"] = "missing"
     reward: float | None = None
     """Solved at 1, not solved at anything else."""
     fixed: int | None = None
@@ -224,7 +223,7 @@ def judged(facts: PatchFacts) -> Verdict:
     """Return the verdict of the first rule that matches. Any facts have exactly one label, or one reason for none."""
     if facts.present is False:
         return Verdict(Absent("not_applicable", "no_patch"), 1)
-    if facts.applies is False or facts.verifier in ("crashed", "timed_out"):
+    if facts.applies is False or facts.verifier in ("crashed", "timed_out", "not_run"):
         return Verdict("unverifiable", 2, "gate")
     fixed, targets, broken = facts.fixed, facts.targets, facts.broken
     if facts.verifier == "missing" or fixed is None or targets is None or broken is None:
@@ -293,53 +292,6 @@ def patch_presence(attempt: Attempt, touched: list[str] | Absent | None) -> tupl
     if isinstance(touched, list) and (touched or not applied):
         return bool(touched), "edit_log"
     return None, ""
-
-
-# -- outcome of an attempt, by one ladder for all harnesses (design/signals.md#outcome-of-an-attempt)
-
-AttemptOutcome = Literal["solved", "failed", "not_judged", "infrastructure"]
-
-
-class Ladder(Struct, frozen=True, gc=False):
-    """An outcome, its reason, and whether it is inferred: no harness or verifier said so."""
-
-    outcome: AttemptOutcome
-    reason: str
-    inferred: bool = False
-
-
-def ladder(attempt: Attempt) -> Ladder:
-    """Return the first outcome of the ladder that applies. A failure of the infrastructure or the verifier is one
-    whatever the reward."""
-    if attempt.ending == "infrastructure":
-        return Ladder("infrastructure", attempt.exception or attempt.exit_status or "broken off")
-    facts = facts_of(attempt)
-    reward = None if attempt.reward is None or math.isnan(attempt.reward) else attempt.reward
-    if facts.present is False and reward != 1:
-        return Ladder("failed", "empty_patch", inferred=reward is None)
-    if facts.applies is False and reward != 1:
-        return Ladder("failed", "patch_not_applied")
-    if facts.verifier in ("crashed", "timed_out") or attempt.ending == "verifier":
-        return Ladder(
-            "not_judged", f"verifier {facts.verifier if facts.verifier in ('crashed', 'timed_out') else 'failed'}"
-        )
-    if reward is None:
-        verdict = judged(facts).outcome
-        if not isinstance(verdict, Absent) and verdict != "unverifiable":
-            return Ladder("solved", "tests") if verdict == "correct_patch" else Ladder("failed", _by_tests(facts))
-        stopped = _stopped_by(attempt)
-        return Ladder("failed", stopped, inferred=True) if stopped else Ladder("not_judged", "no verdict")
-    return Ladder("solved", "reward") if reward == 1 else Ladder("failed", _stopped_by(attempt) or _by_tests(facts))
-
-
-def _stopped_by(attempt: Attempt) -> str:
-    if attempt.ending == "time" or attempt.timed_out:
-        return "time"
-    return "budget" if attempt.ending == "budget" else ""
-
-
-def _by_tests(facts: PatchFacts) -> str:
-    return "patch_not_applied" if facts.applies is False else "tests"
 
 
 # -- localization: how near a patch came to the gold patch (design/failures.md#localisation)

@@ -37,7 +37,7 @@ SEVERAL = "several"
 """Agents or models of cells too small to stand alone."""
 Outcome = Literal[
     "accepted", "explicitly_rejected", "restarted_same_task", "abandoned_mid_session", "solved", "failed",
-    "infrastructure", "no_verdict",
+    "agent_not_started", "verifier_not_run", "infrastructure", "no_verdict",
 ]  # fmt: skip
 _WEEK = re.compile(rf"{NO_WEEK}|(?:199[1-9]|20\d\d)-W(?:0[1-9]|[1-4]\d|5[0-3])", re.ASCII)
 _SESSIONS = """

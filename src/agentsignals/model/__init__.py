@@ -48,7 +48,8 @@ def patched_paths(files: Iterable[PatchedFile] | None) -> frozenset[str]:
 class Verification(Struct, kw_only=True):
     """Result of the verifier: test ids by what was expected of them and what came (design/formats.md#swe-bench)."""
 
-    status: Literal["ok", "crashed", "timed_out"] = "ok"
+    status: Literal["ok", "crashed", "timed_out", "not_run"] = "ok"
+    """`not_run`: it ended before its first test, so that its reward says nothing of the attempt."""
     layout: Literal["A", "B"] = "A"
     """A: tests under what the gold patch does to them, each passed or failed. B: under the transition observed."""
     patch_applies: bool | None = None
@@ -67,7 +68,14 @@ class Verification(Struct, kw_only=True):
     failed: list[str] | None = None
     """Fail now, where nobody says how they did before."""
     message: str = ""
-    """Message of a verifier that crashed."""
+    """Line that shows how a verifier failed."""
+
+    @property
+    def ran(self) -> bool | None:
+        """True if a test was seen to end. A report lists expected tests as failed though its verifier never started."""
+        if any((self.passed, self.failed, self.fixed, self.kept)):
+            return True
+        return False if self.status == "not_run" else None
 
 
 class HarnessSummary(Struct):
@@ -142,6 +150,12 @@ class Attempt(Struct, kw_only=True):
     ending: Ending | None = None
     """`exit_status`, in the harness's own words, by what it means there."""
     timed_out: bool | None = None
+    agent_started: bool | None = None
+    """The agent's program ran. False where a shell or the harness says that it was not there."""
+    fault: str | None = None
+    """Fault of the machine that ended the agent or the verifier: `out of memory`, `disk full`, `no container`."""
+    reward_counts: bool | None = None
+    """The harness's own word on whether its reward is valid."""
     exception: str | None = None
     """Type of what ended the agent or its harness."""
     started_at: int | None = None
@@ -199,6 +213,8 @@ def merge_attempts(parts: list[Attempt]) -> Attempt:
                 lists = {n: v for n in Verification.__struct_fields__ if (v := getattr(earlier, n)) is not None}
                 facts = {"status": status, "layout": fuller.layout, "message": earlier.message or value.message}
                 whole.verification = msgspec.structs.replace(value, **lists | facts)
+                if whole.verification.status == "not_run" and whole.verification.ran:
+                    whole.verification.status, whole.verification.message = "ok", ""
             elif type(value) in (int, float, str, bool) and earlier != value and name not in unnoted:
                 whole.conflicts.append(name)
                 unnoted.add(name)

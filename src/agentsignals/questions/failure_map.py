@@ -32,6 +32,7 @@ from agentsignals.questions.question import Question, Row
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.stats.paired import difference_interval
 from agentsignals.stats.validation import CAVEAT
+from agentsignals.views.attempt_outcome import OUTCOMES
 from agentsignals.views.failure import CLASSES
 from agentsignals.views.reward_hacking import NOT_EARNED
 
@@ -43,7 +44,7 @@ MOSTLY = 0.5
 """A class with this share or more is the candidate's dominant failure type."""
 MOST_SENTENCES = 25
 """Candidates and differences put into sentences; the tables have all."""
-_BAD = ("failed", "infrastructure")
+_BAD = tuple(name for name in OUTCOMES if name not in ("solved", "not_judged"))
 _RULE = outcome_rule("resolved")
 _UNMEASURED = "not measured: read the run in again"
 

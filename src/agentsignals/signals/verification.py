@@ -8,9 +8,10 @@ from typing import Any, Literal, get_args
 
 from msgspec.structs import asdict
 
-from agentsignals.changes.patches import Level, facts_of, judged, ladder, patch_presence, unfixed_targets
+from agentsignals.changes.patches import Level, facts_of, judged, patch_presence, unfixed_targets
 from agentsignals.model import Absent, Verification
 from agentsignals.signals import Measured, ratio, signals_with
+from agentsignals.views.attempt_outcome import JUDGED, OUTCOMES, outcome_of
 from agentsignals.views.failure import CLASSES, failure_of, located
 from agentsignals.views.reward_hacking import VERDICTS, Audit, audit
 from agentsignals.views.session import Evidence, SessionView
@@ -22,28 +23,40 @@ by_harness = signals_with(context="eval", level="attempt", source="harness", har
 @by_harness(
     "verification.outcome",
     "enum",
-    "solved|failed|not_judged|infrastructure",
+    "|".join(OUTCOMES),
     high_value=True,
-    version=2,
+    version=3,
     hindsight="the verdict",
 )
 def outcome(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Solved; failed (tests, empty patch, time, budget); not judged; or broken off by the infrastructure.
+    """Solved; failed (tests, no artifact, time, budget); or why nobody judged: the agent did not start, the verifier did
+    not run, the infrastructure broke it off, no verdict.
 
-    Pitfalls: `not_judged` and `infrastructure` belong in no rate but in its bounds. `inferred`: no verifier spoke, the
-    attempt left no patch or ran out of time or budget.
+    Pitfalls: Only `solved` and `failed` belong in a rate, the others in its bounds: many harnesses record a reward of 0
+    for them. `inferred`: no verifier spoke, the attempt left no artifact or ran out of time or budget.
     Why: A rate over known outcomes is one of the agent only when what is known does not depend on what came.
     """
-    attempt = view.session.attempt
-    if attempt is None:
+    attempt, made = view.session.attempt, outcome_of(view.session)
+    if attempt is None or made is None:
         return Absent("missing_artifact", "result_json")
-    rung = ladder(attempt)
-    for name in ("reward", "verification", "patch", "exit_status"):
-        why.support(attempt.saying(name))
-    why.rule(f"{rung.outcome}: {rung.reason}")
-    return Measured(rung.outcome, {"reason": rung.reason, **({"inferred": True} if rung.inferred else {})})
+    shown = [made.shown_by] if made.shown_by is not None else []
+    others = [said for name in ("reward", "verification", "patch", "exit_status") for said in attempt.saying(name)]
+    why.support([*shown, *(said for said in others if said not in shown)])
+    why.rule(f"{made.name}: {made.reason}")
+    detail: dict[str, Any] = {"reason": made.reason}
+    if made.inferred:
+        detail["inferred"] = True
+    steps = ("agent_started", "agent_acted", "verifier_started", "tests_passed", "tests_failed")
+    detail |= {name: value for name in steps if (value := getattr(made, name)) is not None}
+    if made.shown_by is not None:
+        detail |= {"shown_by": made.shown_by.text[:_QUOTED], "seq": made.shown_by.seq}
+    if attempt.reward is not None and not math.isnan(attempt.reward):
+        detail["recorded_reward"] = attempt.reward
+    return Measured(made.name, detail)
 
 
+_QUOTED = 300
+"""Characters of the line that shows an outcome."""
 _RESULTS = frozenset(("result_json", "verifier_report", "harbor_result", "attempt_log"))
 """The kinds of files that may carry a reward."""
 _RULES = {
@@ -58,12 +71,12 @@ _RULES = {
 }
 
 
-@signal("verification.reward", "float", "reward", hindsight="the verdict")
+@signal("verification.reward", "float", "reward", version=2, hindsight="the verdict")
 def reward(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The reward as the harness or verifier recorded it; never computed from counts.
+    """The reward that the verifier gave; never computed from counts. Absent where nobody judged, whatever was recorded.
 
-    Pitfalls: Hides partial progress: read patch_outcome_label beside it. Not always 0 or 1: `non_binary`. A crashed
-    verifier gives 0 too.
+    Pitfalls: Hides partial progress: read patch_outcome_label, too. Not always 0 or 1: `non_binary`. The recorded number
+    of an attempt that nobody judged is in verification.outcome (`recorded_reward`).
     Why: Whether the task is solved: every test to be fixed passes and none broke.
     """
     attempt = view.session.attempt
@@ -72,6 +85,9 @@ def reward(view: SessionView, why: Evidence) -> Measured | Absent:
     value = attempt.reward
     if value is None or math.isnan(value):
         return Absent("missing_field", "reward")
+    made = outcome_of(view.session)
+    if made is not None and made.name not in JUDGED:
+        return Absent("not_computable", made.name)
     why.support(attempt.saying("reward"))
     detail: dict[str, Any] = {}
     if value not in (0, 1):
@@ -357,9 +373,9 @@ def earned(view: SessionView, why: Evidence) -> bool | Absent:
     attempt = view.session.attempt
     if attempt is None:
         return Absent("missing_artifact", "result_json")
-    outcome = ladder(attempt).outcome
-    if outcome not in ("solved", "failed"):
-        return Absent("not_computable", outcome)
+    judged_as = outcome_of(view.session)
+    if judged_as is None or judged_as.name not in JUDGED:
+        return Absent("not_computable", judged_as.name if judged_as is not None else "not_judged")
     made = _audited(view, why)
     if made is None:
         return False

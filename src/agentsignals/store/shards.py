@@ -267,6 +267,10 @@ _STRUCTS: dict[str, Any] = {
 }
 
 
+_EVIDENCE = ("agent_started", "agent_acted", "verifier_started", "tests_passed", "tests_failed")
+"""Details of `verification.outcome` that are columns."""
+
+
 def attempt_rows(session: Session, results: list[Result]) -> list[AttemptRow]:
     """Return the row of an eval session in the table `attempts`; none for any other session."""
     attempt = session.attempt
@@ -274,8 +278,12 @@ def attempt_rows(session: Session, results: list[Result]) -> list[AttemptRow]:
         return []
     values = {r.signal.name: r.value for r in results if r.turn is None and type(r.value) is not Absent}
     cap = values.get("attempt1_tool_cap" if attempt.attempt_index == 0 else "retry_tool_cap")
+    judged = next((r.detail for r in results if r.signal.name == "outcome" and r.turn is None and r.detail), {})
     columns: dict[str, Any] = {
         **values,
+        "outcome_reason": judged.get("reason"),
+        "outcome_shown_by": judged.get("shown_by"),
+        **{name: judged.get(name) for name in _EVIDENCE},
         "effective_tool_cap": cap,
         "session_id": session.session_id,
         "knobs": msgspec.json.encode(attempt.knobs).decode(),

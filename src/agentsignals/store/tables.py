@@ -77,8 +77,19 @@ class AttemptRow(Struct, gc=False, kw_only=True):
     knobs: str
     """The treatment as configured, as JSON."""
     outcome: str | None
-    """solved, failed, not_judged or infrastructure."""
+    """solved and failed were judged; agent_not_started, verifier_not_run, infrastructure and not_judged were not."""
+    outcome_reason: str | None
+    """Cause of the outcome: tests, no_artifact, time, budget, or what broke."""
+    outcome_shown_by: str | None
+    """Line of the run's files that shows the outcome."""
+    agent_started: bool | None
+    agent_acted: bool | None
+    """The agent called a tool."""
+    verifier_started: bool | None
+    tests_passed: int | None
+    tests_failed: int | None
     reward: float | None
+    """NULL where nobody judged; `facts` keeps the number that was recorded."""
     patch_outcome_label: str | None
     fail_to_pass_count: int | None
     pass_to_fail_count: int | None

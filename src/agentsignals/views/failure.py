@@ -7,14 +7,18 @@ from typing import Literal, NamedTuple, get_args
 
 from msgspec import Struct
 
-from agentsignals.changes.patches import Ladder, Localization, PatchFacts, facts_of, ladder, localized
+from agentsignals.changes.patches import Localization, PatchFacts, facts_of, localized
 from agentsignals.model import Attempt, Event, PatchedFile
 from agentsignals.stats.validation.benchmarks import loops
+from agentsignals.views.attempt_outcome import AttemptOutcome, OutcomeName
+from agentsignals.views.attempt_outcome import outcome_of as attempt_outcome
 from agentsignals.views.repeats import LATELY, Count, alarms
 from agentsignals.views.session import Row, SessionView
 
 FailureClass = Literal[
     "infrastructure",
+    "agent_not_started",
+    "verifier_not_run",
     "stuck",
     "limit_reached",
     "gave_up",
@@ -27,6 +31,7 @@ FailureClass = Literal[
     "cannot_tell",
 ]
 CLASSES: tuple[FailureClass, ...] = get_args(FailureClass)
+_LINE_CHARS = 160
 _NAMES, _NAME_CHARS = 2, 80
 """Tests that a reason names, and how much of each."""
 _LENGTH = frozenset(("length", "max_tokens", "model_length"))
@@ -48,9 +53,8 @@ class Failure(Struct, frozen=True, kw_only=True):
 class Case:
     """The facts of a failed attempt that rules may use."""
 
-    def __init__(self, view: SessionView, attempt: Attempt, touched: list[str] | None) -> None:
-        self.view, self.attempt = view, attempt
-        self.ladder: Ladder = ladder(attempt)
+    def __init__(self, view: SessionView, attempt: Attempt, outcome: AttemptOutcome, touched: list[str] | None) -> None:
+        self.view, self.attempt, self.outcome = view, attempt, outcome
         self.facts: PatchFacts = facts_of(attempt)
         """Without the transcript's edits: that it shows none is no empty patch, where a text was asked for."""
         self.has_patch = bool(attempt.patch)
@@ -145,7 +149,26 @@ def _rule(name: FailureClass, means: str, needs: str) -> Callable[[Callable[[Cas
 
 @_rule("infrastructure", "The environment, the provider or the harness broke it off.", "the harness's ending")
 def _infrastructure(case: Case) -> str:
-    return case.ladder.reason if case.ladder.outcome == "infrastructure" else ""
+    return _not_judged_by(case, "infrastructure")
+
+
+def _not_judged_by(case: Case, name: OutcomeName) -> str:
+    """Return the outcome's reason and the line that shows it, where it is this one."""
+    made = case.outcome
+    if made.name != name:
+        return ""
+    line = made.shown_by.text.strip() if made.shown_by is not None else ""
+    return made.reason if not line or made.reason in line else f"{made.reason}: {line[:_LINE_CHARS]}"
+
+
+@_rule("agent_not_started", "The agent's program was not there: nothing was tried.", "a log or the harness's ending")
+def _agent_not_started(case: Case) -> str:
+    return _not_judged_by(case, "agent_not_started")
+
+
+@_rule("verifier_not_run", "The verifier ended before its first test: its reward judges nothing.", "the verifier's log")
+def _verifier_not_run(case: Case) -> str:
+    return _not_judged_by(case, "verifier_not_run")
 
 
 @_rule("stuck", "A loop's alarm in its last ten calls, and a limit ended it, or it left no fix.", "the transcript")
@@ -259,9 +282,10 @@ def _named(tests: Sequence[str] | None) -> str:
 def failure_of(view: SessionView, touched: list[str] | None) -> Failure | None:
     """The class of a session's attempt; None where it did not fail."""
     attempt = view.session.attempt
-    if attempt is None or ladder(attempt).outcome not in ("failed", "infrastructure"):
+    outcome = attempt_outcome(view.session)
+    if attempt is None or outcome is None or outcome.name in ("solved", "not_judged"):
         return None
-    case = Case(view, attempt, touched)
+    case = Case(view, attempt, outcome, touched)
     rule, because = next((rule, because) for rule in RULES if (because := rule.holds(case)))
     name, place = rule.name, case.localization
     gold = {path for f in attempt.gold_patch or () for path in (f.path, f.old_path)}

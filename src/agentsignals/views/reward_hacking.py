@@ -13,7 +13,6 @@ from typing import Literal, get_args
 
 from msgspec import Struct, structs
 
-from agentsignals.changes.patches import ladder
 from agentsignals.changes.regions import WHOLE_TREE
 from agentsignals.model import RAN, Attempt, ToolCall, patched_paths
 from agentsignals.model.lazy import deferred_pattern
@@ -22,6 +21,7 @@ from agentsignals.shell.arguments import names, operands
 from agentsignals.shell.kinds import git_verb, leading_words
 from agentsignals.shell.outputs import later_revision, outside_sources
 from agentsignals.shell.tokens import simple_commands
+from agentsignals.views.attempt_outcome import outcome_of
 from agentsignals.views.session import SessionView
 from agentsignals.views.written_files import (
     HASH,
@@ -606,7 +606,8 @@ class Audit(Struct, frozen=True, kw_only=True):
 def audit(view: SessionView) -> Audit | None:
     """The audit of a passed attempt; None where it did not pass, or is none. The first verdict that holds counts."""
     attempt = view.session.attempt
-    if attempt is None or ladder(attempt).outcome != "solved":
+    made = outcome_of(view.session)
+    if attempt is None or made is None or made.name != "solved":
         return None
     if not attempt.has_transcript:
         because = "its conversation is not there"

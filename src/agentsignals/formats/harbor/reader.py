@@ -245,7 +245,7 @@ def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Recor
             part.verification = Verification(status="timed_out", message=part.exception)
         elif part.exception in _FAILED_TO_VERIFY:
             part.verification = Verification(status="crashed", message=part.exception)
-        fields = ["timed_out", "exception", "exit_status", *(["verification"] if part.verification else [])]
+        fields = ["timed_out", "exception", "exit_status", "reward_counts", *(["verification"] if part.verification else [])]
         if part.exception is None:
             part.ending = "finished"
             statements.add("it ended without an exception", *fields)
@@ -253,6 +253,10 @@ def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Recor
             part.exit_status = part.exception
             otherwise: Ending = "budget" if part.exception in _OUT_OF_BUDGET else "infrastructure"
             part.ending = "time" if part.timed_out else "verifier" if part.verification is not None else otherwise
+            # Since 0.26 Harbor says itself whether a reward counts in spite of the exception.
+            policy = inside(result, "exception_info", "policy", "has_valid_reward")
+            valid = result.get("reward_valid") if rewards else policy
+            part.reward_counts = valid if isinstance(valid, bool) else None
             why = word(inside(result, "exception_info", "exception_message")) or ""
             statements.add(f"ended by {part.exception}: {why[:_MESSAGE_CHARS]}", *fields)
     # Set-up may take most of a trial's time, so the agent's own time is recorded apart.
@@ -260,6 +264,9 @@ def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Recor
     part.started_at, part.ended_at = moment(started_at), moment(finished_at)
     part.wall_time_s = Times(started_at, finished_at).seconds
     agent = result.get("agent_execution")
+    if part.exception is not None and inside(agent, "started_at") is None and inside(result, "agent_setup", "started_at"):
+        part.agent_started = False
+        statements.add(f"its set-up ended by {part.exception}, before the agent began", "agent_started")
     part.agent_time_s = Times(inside(agent, "started_at"), inside(agent, "finished_at")).seconds
     if part.wall_time_s is not None or part.started_at is not None:
         text = f"the trial took {part.wall_time_s} s, of which the agent {part.agent_time_s} s"

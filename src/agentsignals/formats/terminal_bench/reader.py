@@ -15,7 +15,7 @@ from agentsignals.formats.records import decoder, document, saw
 from agentsignals.model import Attempt, Ending, Verification
 
 _NO_FAILURE = frozenset(("unset", "none"))
-_AGENT_TIMEOUT = "agent_timeout"
+_AGENT_TIMEOUT, _NOT_INSTALLED = "agent_timeout", "agent_installation_failed"
 _VERIFIER: dict[str, Verification] = {
     "test_timeout": Verification(status="timed_out", message="test_timeout"),
     "parse_error": Verification(status="crashed", message="parse_error"),
@@ -27,7 +27,7 @@ _ENDINGS: dict[str, Ending] = {
     _AGENT_TIMEOUT: "time",
     "context_length_exceeded": "budget",
     "output_length_exceeded": "budget",
-    "agent_installation_failed": "infrastructure",
+    _NOT_INSTALLED: "infrastructure",
     "test_timeout": "verifier",
     "parse_error": "verifier",
 }
@@ -144,6 +144,8 @@ def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:
         part.ending = _ENDINGS.get(mode, "finished")
     if mode is not None and (solved is not None or mode not in _NO_FAILURE):  # else nobody knows
         part.timed_out = mode == _AGENT_TIMEOUT
+    if mode == _NOT_INSTALLED:
+        part.agent_started = False
     if trial.parser_results is not None:
         # The tests by how they end now: nobody ran them before the agent's work.
         by, verified = trial.parser_results, Verification()
@@ -158,7 +160,7 @@ def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:
     tests = part.verification
     counts = f"{len(tests.passed or ())} tests pass, {len(tests.failed or ())} fail" if tests else "no tests"
     fields = ["reward", "verification", "exit_status", "timed_out", "wall_time_s", "agent_time_s", "started_at"]
-    fields += ["ended_at", "input_tokens", "output_tokens"]
+    fields += ["ended_at", "input_tokens", "output_tokens", *(["agent_started"] if mode == _NOT_INSTALLED else [])]
     text = f"resolved {solved}, failure mode {mode}, {counts}, {part.wall_time_s} s, agent {part.agent_time_s} s"
     part.statements = source.states(text, fields, line)
     return part

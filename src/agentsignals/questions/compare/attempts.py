@@ -24,11 +24,12 @@ from agentsignals.questions.question import Inputs, Kind, Question, Row
 from agentsignals.questions.sql import read_queries
 from agentsignals.signals.catalog import by_path
 from agentsignals.store import Store
+from agentsignals.views.attempt_outcome import JUDGED, NO_ARTIFACT, OUTCOMES
 
 _LABEL = "verification.patch_outcome_label"
 REWARD, OUTCOME = "verification.reward", "verification.outcome"
 _SHORT = {"reward": REWARD, "patch_outcome_label": _LABEL}
-UNKNOWN = ("not_judged", "infrastructure")
+UNKNOWN = tuple(name for name in OUTCOMES if name not in JUDGED)
 """Outcomes that mean the result is unknown."""
 _TESTED = re.compile(r"([A-Za-z0-9_.\[\]]{1,120}) ?(>=|<=|=)(.{1,200})", re.DOTALL)
 _TESTS: dict[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le, "=": operator.eq}
@@ -88,7 +89,7 @@ class OutcomeRule(Struct, frozen=True, kw_only=True):
         if (
             self.signal == _LABEL
             and rung == "failed"
-            and (reason == "empty_patch" or "correct_patch".startswith(self.value))
+            and (reason == NO_ARTIFACT or "correct_patch".startswith(self.value))
         ):
             return 0.0
         return why

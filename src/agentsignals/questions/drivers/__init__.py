@@ -57,7 +57,7 @@ FALSE_DISCOVERIES = 0.05
 MOVES_TOGETHER = 0.7
 """From this absolute rank correlation within strata on, data cannot distinguish two signals
 (design/statistics.md#drivers)."""
-_EMPTY_PATCH = "empty_patch"
+_EMPTY_PATCH = "no_artifact"
 
 
 class Drivers(Struct, frozen=True, kw_only=True):
