@@ -29,8 +29,8 @@ by_harness = signals_with(context="eval", level="attempt", source="harness", har
     hindsight="the verdict",
 )
 def outcome(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Solved; failed (tests, no artifact, time, budget); or why nobody judged: the agent did not start, the verifier did
-    not run, the infrastructure broke it off, no verdict.
+    """Solved; failed (tests, no artifact, time, budget); or why nobody judged: the agent did not start, the verifier
+    did not run, the infrastructure broke it off, no verdict.
 
     Pitfalls: Only `solved` and `failed` belong in a rate, the others in its bounds: many harnesses record a reward of 0
     for them. `inferred`: no verifier spoke, the attempt left no artifact or ran out of time or budget.
@@ -75,8 +75,8 @@ _RULES = {
 def reward(view: SessionView, why: Evidence) -> Measured | Absent:
     """The reward that the verifier gave; never computed from counts. Absent where nobody judged, whatever was recorded.
 
-    Pitfalls: Hides partial progress: read patch_outcome_label, too. Not always 0 or 1: `non_binary`. The recorded number
-    of an attempt that nobody judged is in verification.outcome (`recorded_reward`).
+    Pitfalls: Hides partial progress: read patch_outcome_label, too. Not always 0 or 1: `non_binary`. The recorded
+    number of an attempt that nobody judged is in verification.outcome (`recorded_reward`).
     Why: Whether the task is solved: every test to be fixed passes and none broke.
     """
     attempt = view.session.attempt

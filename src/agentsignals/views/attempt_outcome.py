@@ -1,7 +1,7 @@
 """Outcome of an attempt, by the evidence that its run left (design/signals.md#outcome-of-an-attempt).
 
-One record for all harnesses: which steps happened (the agent started, it acted, the verifier started), which tests ended
-how, the outcome that follows, and the line that shows it. Rates, failures, audits and findings read this record.
+One record for all harnesses: which steps happened (the agent started, it acted, the verifier started), which tests
+ended how, the outcome that follows, and the line that shows it. Rates, failures, audits and findings read this record.
 """
 
 from __future__ import annotations
@@ -50,12 +50,14 @@ def outcome_of(session: Session) -> AttemptOutcome | None:
     tests = attempt.verification
     name, reason, fields, inferred = _decided(attempt, facts, started)
     passed = [names for names in (tests.passed, tests.fixed, tests.kept) if names is not None] if tests else []
-    failed = [n for n in (tests.failed, tests.unfixed, tests.broken, tests.still_failing) if n is not None] if tests else []
+    failed = (
+        [n for n in (tests.failed, tests.unfixed, tests.broken, tests.still_failing) if n is not None] if tests else []
+    )
     verifier_started = tests.ran if tests is not None else None
-    if verifier_started is None and name in JUDGED and reason != NO_ARTIFACT and not inferred:
-        verifier_started = True
-    elif verifier_started is None and tests is not None and tests.status == "timed_out":
-        verifier_started = True
+    if verifier_started is None:
+        timed_out = tests is not None and tests.status == "timed_out"
+        is_judged = name in JUDGED and reason != NO_ARTIFACT and not inferred
+        verifier_started = True if timed_out or is_judged else None
     return AttemptOutcome(
         name=name,
         reason=reason,
@@ -114,4 +116,9 @@ def _decided(attempt: Attempt, facts: PatchFacts, started: bool | None) -> _Deci
         return "not_judged", "no verdict", ("reward", *how_it_ended), False
     if reward == 1:
         return "solved", "reward", ("reward", "verification"), False
-    return "failed", stopped or "tests", (("timed_out", "exit_status") if stopped else ("verification", "reward")), False
+    return (
+        "failed",
+        stopped or "tests",
+        (("timed_out", "exit_status") if stopped else ("verification", "reward")),
+        False,
+    )

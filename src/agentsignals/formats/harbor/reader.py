@@ -245,7 +245,13 @@ def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Recor
             part.verification = Verification(status="timed_out", message=part.exception)
         elif part.exception in _FAILED_TO_VERIFY:
             part.verification = Verification(status="crashed", message=part.exception)
-        fields = ["timed_out", "exception", "exit_status", "reward_counts", *(["verification"] if part.verification else [])]
+        fields = [
+            "timed_out",
+            "exception",
+            "exit_status",
+            "reward_counts",
+            *(["verification"] if part.verification else []),
+        ]
         if part.exception is None:
             part.ending = "finished"
             statements.add("it ended without an exception", *fields)
@@ -264,7 +270,11 @@ def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Recor
     part.started_at, part.ended_at = moment(started_at), moment(finished_at)
     part.wall_time_s = Times(started_at, finished_at).seconds
     agent = result.get("agent_execution")
-    if part.exception is not None and inside(agent, "started_at") is None and inside(result, "agent_setup", "started_at"):
+    if (
+        part.exception is not None
+        and inside(agent, "started_at") is None
+        and inside(result, "agent_setup", "started_at")
+    ):
         part.agent_started = False
         statements.add(f"its set-up ended by {part.exception}, before the agent began", "agent_started")
     part.agent_time_s = Times(inside(agent, "started_at"), inside(agent, "finished_at")).seconds
