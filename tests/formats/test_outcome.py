@@ -290,13 +290,13 @@ CLASSES: list[tuple[str, ToolClass, ShellKind | None, str]] = [
     ("", "mcp", None, "other"),
     ("Exit code 1\n--- FAIL: TestA: no such file or directory", "test", "test", "test_failed"),
     ("Exit code 1\nFAILED a.py - timeout", "test", "test", "test_failed"),
-    ("ok\n\nCommand exited with code 1", "test", "test", "test_failed"),
-    (f"{LONG}\n\nCommand exited with code 1", "test", "test", "test_failed"),
+    ("ok\n\nCommand exited with code 1", "test", "test", "exit_nonzero"),
+    (f"{LONG}\n\nCommand exited with code 1", "test", "test", "exit_nonzero"),
     ("Exit code 1\n(eval):cd:1: no such file or directory: sub", "test", "test", "not_found"),
     ("Exit code 127\nsh: 1: vitest: not found", "test", "test", "not_found"),
     ("Exit code 127\n/bin/bash: line 1: tsc: command not found", "shell", "build", "not_found"),
     ("Exit code 143\nCommand timed out after 2m 0.0s", "test", "test", "timeout"),
-    ("Exit code 2\na.ts(1,1): error TS1", "shell", "build", "lint_failed"),
+    ("Exit code 2\na.ts(1,1): error TS1", "shell", "build", "compile_error"),
     ("Exit code 2\nls: cannot access 'x': No such file or directory", "search", "search", "not_found"),
     ("Exit code 128\nfatal: pathspec 'x' did not match any files", "shell", "vcs", "not_found"),
     ("Exit code 1\ngh: Not Found (HTTP 404)", "shell", "vcs", "not_found"),
@@ -351,7 +351,117 @@ def test_an_error_has_the_class_its_words_say(
     assert error_class(text, class_, kind) == expected
 
 
-@pytest.mark.parametrize(("code", "expected"), [(126, "permission"), (127, "not_found"), (3, "exit_nonzero")])
+RUNS: list[tuple[str, str, int]] = [
+    # a test runner's results
+    ("test_failed", "Tests:       1 failed, 2 passed, 3 total\nTest Suites: 1 failed, 1 total", 1),
+    ("test_failed", "FAIL src/a.test.ts\n  ● reads › a list\n\n    TypeError: x is not a function", 1),
+    ("test_failed", " FAIL  src/a.test.ts > reads > a list\n Test Files  1 failed (1)\n      Tests  1 failed | 3 passed (4)", 1),
+    ("test_failed", "  3 passing (9ms)\n  1 failing\n\n  1) reads\n     Error: getaddrinfo ENOTFOUND x", 1),
+    ("test_failed", "# tests 2\n# pass 1\n# fail 1", 1),
+    ("test_failed", "ℹ tests 2\nℹ pass 1\nℹ fail 1", 1),
+    ("test_failed", "ok 1 - reads\nnot ok 2 - writes", 1),
+    ("test_failed", "FAILED | 3 passed | 1 failed (12ms)", 1),
+    ("test_failed", " 3 pass\n 1 fail\nRan 4 tests across 1 file.", 1),
+    ("test_failed", "  1 failed\n    [chromium] › a.spec.ts:3:1 › opens", 1),
+    ("test_failed", "=================== 1 failed in 0.12s ===================", 1),
+    ("test_failed", "ERROR tests/test_a.py::test_b - ConnectionError: connection refused\n1 passed, 1 error in 0.1s", 1),
+    ("test_failed", "FAIL: test_a (tests.T.test_a)\nRan 1 test in 0.0s\n\nFAILED (failures=1)", 1),
+    ("test_failed", "test result: FAILED. 3 passed; 1 failed; 0 ignored\nerror: test failed, to rerun pass `--lib`", 101),
+    ("test_failed", "     Summary [   0.005s] 3 tests run: 2 passed, 1 failed, 0 skipped", 100),
+    ("test_failed", "--- FAIL: TestTide (0.00s)\n    a_test.go:4: no such file or directory\nFAIL\nexit status 1", 1),
+    ("test_failed", "ok  \texample.org/a\t0.2s\nFAIL\texample.org/b\t0.012s", 1),
+    ("test_failed", "[ERROR] Tests run: 3, Failures: 1, Errors: 0, Skipped: 0\n[INFO] BUILD FAILURE", 1),
+    ("test_failed", "[ERROR] Tests run: 3, Failures: 0, Errors: 1\n[ERROR] There are test failures.", 1),
+    ("test_failed", "ATest > reads FAILED\n\n3 tests completed, 1 failed\n> There were failing tests.", 1),
+    ("test_failed", "  Failed Reads [12 ms]\nFailed!  - Failed:     1, Passed:     3, Skipped:     0, Total:     4", 1),
+    ("test_failed", "Total tests: 3\n     Passed: 2\n     Failed: 1\nTest Run Failed.", 1),
+    ("test_failed", "Finished in 0.1 seconds\n5 examples, 1 failure\n\nFailed examples:\n\nrspec ./spec/a_spec.rb:3", 1),
+    ("test_failed", "3 runs, 3 assertions, 1 failures, 0 errors, 0 skips", 1),
+    ("test_failed", "3 runs, 2 assertions, 0 failures, 1 errors, 0 skips", 1),
+    ("test_failed", "FAILURES!\nTests: 3, Assertions: 3, Failures: 1.", 1),
+    ("test_failed", "Executed 3 tests, with 1 failure (0 unexpected) in 0.1 (0.1) seconds", 1),
+    ("test_failed", "  1) test reads (ATest)\n\n1 doctest, 3 tests, 1 failure", 2),
+    ("test_failed", "50% tests passed, 1 tests failed out of 2\n\nThe following tests FAILED:\n\t  2 - b (Failed)", 8),
+    ("test_failed", "[  PASSED  ] 1 test.\n[  FAILED  ] 1 test, listed below:", 1),
+    ("test_failed", "test cases: 2 | 1 passed | 1 failed\nassertions: 4 | 3 passed | 1 failed", 1),
+    ("test_failed", "[info] Tests: succeeded 2, failed 1, canceled 0\n[error] (Test / test) sbt.TestFailedException", 1),
+    ("test_failed", "Ran 3 tests containing 5 assertions.\n1 failures, 0 errors.", 1),
+    ("test_failed", "[ FAIL 1 | WARN 0 | SKIP 0 | PASS 3 ]", 1),
+    ("test_failed", "00:01 +2 -1: Some tests failed.", 1),
+    ("test_failed", "1 scenario (1 failed)\n3 steps (1 failed, 2 skipped)", 1),
+    ("test_failed", "t/a.t .. Failed 1/3 subtests\nResult: FAIL", 1),
+    ("test_failed", "//reef:tide_test      FAILED in 0.3s\nExecuted 1 out of 1 test: 1 fails locally.", 3),
+    # no test ran
+    ("compile_error", "FAIL src/a.test.ts\n  ● Test suite failed to run\n\n    error TS2304: Cannot find name 'T'\nTest Suites: 1 failed, 1 total\nTests:       0 total", 1),
+    ("compile_error", "[ERROR] COMPILATION ERROR :\n[ERROR] /w/A.java:[3,5] cannot find symbol\n[INFO] BUILD FAILURE", 1),
+    ("compile_error", "> Task :compileTestJava FAILED\nA.java:3: error: cannot find symbol\nBUILD FAILED in 2s", 1),
+    ("compile_error", "/w/A.cs(3,5): error CS0103: The name 'tide' does not exist\nBuild FAILED.", 1),
+    ("compile_error", "An error occurred while loading ./spec/a_spec.rb.\nsyntax error, unexpected end-of-input\n0 examples, 0 failures, 1 error occurred outside of examples", 1),
+    ("compile_error", "PHP Parse error:  syntax error, unexpected token \"}\" in /w/a.php on line 3", 255),
+    ("compile_error", "/w/a.swift:3:5: error: cannot find 'tide' in scope\nerror: fatalError", 1),
+    ("compile_error", "== Compilation error in file lib/a.ex ==\n** (SyntaxError) lib/a.ex:3:1", 1),
+    ("compile_error", "a.c: In function 'main':\na.c:3:5: error: 'tide' undeclared\nmake: *** [Makefile:3: a.o] Error 1", 2),
+    ("compile_error", "a.c:1:10: fatal error: tide.h: No such file or directory", 2),
+    ("compile_error", "src/a.ts:1:20 - error TS2307: Cannot find module './b'", 2),
+    ("compile_error", "vet: ./a.go:3:5: undefined: tide", 1),
+    ("compile_error", "e: file:///w/A.kt:3:5 Unresolved reference: tide\n> Task :compileKotlin FAILED", 1),
+    ("not_found", "ERROR: test_a (unittest.loader._FailedTest)\nImportError: Failed to import test module: test_a\nModuleNotFoundError: No module named 'yaml'\nFAILED (errors=1)", 1),
+    ("not_found", "ERROR collecting tests/test_a.py\nModuleNotFoundError: No module named 'yaml'\n1 error in 0.1s", 2),
+    ("not_found", "error: no such command: `nextest`", 101),
+    ("not_found", "make: *** No rule to make target 'test'.  Stop.", 2),
+    ("not_found", "Task 'tests' not found in root project 'reef'.", 1),
+    ("not_found", "Could not open input file: vendor/bin/phpunit", 1),
+    ("not_found", "bundler: command not found: rspec", 127),
+    ("not_found", "'pytest' is not recognized as an internal or external command,", 1),
+    ("not_found", "collected 0 items\n\n===== no tests ran in 0.01s =====", 5),
+    ("not_found", "No tests were found!!!", 8),
+    ("network", "[ERROR] Could not transfer artifact a:b:jar:1: Unknown host repo.maven.apache.org", 1),
+    ("network", "error NU1301: Unable to load the service index for source https://api.nuget.org/v3/index.json", 1),
+    ("network", "go: example.org/x@v1: Get \"https://proxy.golang.org/x\": dial tcp: lookup proxy.golang.org: no such host", 1),
+    ("network", "NewConnectionError: Temporary failure in name resolution\nERROR: No matching distribution", 1),
+    ("killed", "..\nbash: line 1:  4242 Killed                  pytest -q", 137),
+    ("killed", "", 137),
+    ("killed", "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory", 134),
+    ("permission", "bash: ./check.sh: Permission denied", 126),
+    ("timeout", "Command timed out after 2m 0.0s\n..F.", 143),
+    ("permission", "a.go:7:2: open /c/ba-a: operation not permitted\nFAIL\t./... [setup failed]", 1),
+    ("not_found", "# .\nno Go files in /w\nFAIL\t. [setup failed]", 1),
+    ("invalid_arguments", "Error: unknown flag: --x\nUsage:\n  run [flags]\n  --kill  send SIGTERM", 1),
+    ("lint_failed", "/w/a.ts\n  3:5  error  'x' is unused  no-unused-vars\n\n✖ 1 problem (1 error, 0 warnings)", 1),
+    ("lint_failed", "a.py:3: error: Incompatible types  [assignment]\nFound 1 error in 1 file (checked 2 source files)", 1),
+    ("lint_failed", "a.py:1:8: F401 [*] `os` imported but unused\nFound 1 error.", 1),
+    ("exit_nonzero", "", 1),
+]  # fmt: skip
+"""What a run printed, of any test runner, and what failed by that."""
+
+
+@pytest.mark.parametrize(("class_", "kind"), [("test", "test"), ("shell", "run"), ("shell", "build")])
+@pytest.mark.parametrize(("expected", "text", "code"), RUNS)
+def test_a_run_is_told_by_its_output_whatever_program_it_is(
+    class_: ToolClass, kind: ShellKind, expected: str, text: str, code: int
+) -> None:
+    assert error_class(f"Exit code {code}\n{text}", class_, kind, code) == expected
+    if expected in ("test_failed", "compile_error") and "Killed" not in text:
+        assert error_class(text, class_, kind) == expected, "an agent that logs no exit code"
+
+
+@pytest.mark.parametrize(
+    ("class_", "kind", "expected"), [("test", "test", "test_failed"), ("shell", "run", "exit_nonzero")]
+)
+@pytest.mark.parametrize("text", ["reads a list: FAILED", "✗ reads a list", "..F.", "Test Suites: 1 failed, 1 total"])
+def test_words_without_a_known_result_count_for_a_test_program_alone(
+    class_: ToolClass, kind: ShellKind, expected: str, text: str
+) -> None:
+    assert error_class(f"Exit code 1\n{text}", class_, kind, 1) == expected
+
+
+def test_a_hook_that_reports_its_own_tests_blocked_the_call() -> None:
+    assert error_class("PreToolUse:Bash hook error: 1 failed, 3 passed in 0.4s", "shell", "vcs") == "blocked"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [(126, "permission"), (127, "not_found"), (137, "killed"), (3, "exit_nonzero")]
+)
 def test_an_exit_code_that_posix_gives_a_meaning_says_the_class(code: int, expected: str) -> None:
     assert error_class("", "shell", "run", code) == expected
 
@@ -366,7 +476,7 @@ def test_an_extension_that_blocks_in_its_own_words_is_known_by_the_tool(class_: 
 
 PATTERNS = [
     *TOOL_SAYS.values(),
-    *COMMAND_SAYS.values(),
+    *(pattern for _, pattern in COMMAND_SAYS),
     *(pattern for profile in profiles() for _, patterns in profile.failures for pattern in patterns),
 ]
 

@@ -120,7 +120,7 @@ _BOTH = {
     "wrong_kind_of_path": r"\beisdir\b|\benotdir\b|is a directory\b|not a directory\b"
     r"|illegal operation on a directory",
     "disk_full": r"\benospc\b|no space left on device|disk quota exceeded",
-    "network": r"econnrefused|econnreset|enotfound|could not resolve host|getaddrinfo|connection (?:refused|reset"
+    "network": r"econnrefused|econnreset|\benotfound|could not resolve host|getaddrinfo|connection (?:refused|reset"
     r"|aborted)|network is unreachable|socket hang up|temporary failure in name resolution|no route to host"
     r"|remote end hung up|tls handshake|certificate verify failed|fetch failed|name or service not known",
     "timeout": r"timed out|etimedout|deadline exceeded|timeouterror|timeoutexpired|operation timeout",
@@ -156,14 +156,78 @@ _BLOCKED = (
     r"|\bpolicy (?:violation|denied)|guard (?:failed|blocked|denied)"
 )
 _COMPILES = (
-    r"syntaxerror|error ts\d{3,5}|error\[e\d{4}\]|compil(?:ation|e) (?:failed|error)|\d compile errors?"
-    r"|could not compile|build failed|cannot find symbol|undefined reference to|undeclared identifier"
-    r"|code parsing failed|unexpected (?:end of file|eof|token)|syntax error|unterminated string"
+    r"syntaxerror|indentationerror|compil(?:ation|e) (?:failed|error)|\d compile errors?|build failed"
+    r"|cannot find symbol|undefined reference to|undeclared identifier|code parsing failed"
+    r"|unexpected (?:end of file|eof|token)|parse error: |syntax error|unterminated string"
 )
+_COMPILER = (
+    r"\berror (?:cs|fs|bc|c|lnk)\d{4}\b|\berror ts\d+|error\[e\d{4}\]|could not compile|\[build failed\]"
+    r"|^\W{0,3}\S+:\d+:\d+: (?:fatal )?error:|\.(?:java|c|h|cc|cpp|m|hs):\d+: (?:fatal )?error\b"
+    r"|\[error\] \S+\.(?:java|kt|scala|groovy):\[?\d+[,:]\d+|^e: (?:file://)?/?\S+\.kts?\b|compilation error\b"
+    r"|:(?:compile|kapt)\w+ failed$|compile\w{0,20}\) compilation failed|^\*\* \((?:compile|syntax|token)\w*error\)"
+    r"|^(?:vet: )?\S+\.go:\d+:\d+: (?!open )\S|failed to compile|can't resolve '|transform failed with"
+    r"|build failed with \d+ errors?|ld returned 1 exit status|linker command failed|symbol\(s\) not found for"
+    r"|error: cannot find '[^'\n]+' in scope|php parse error"
+)
+"""Only a compiler prints these."""
+_LINTER = (
+    r"^found \d+ errors?(?:\.$| in \d+ files? \(checked)|\b[1-9]\d* problems? \(\d+ errors?|would reformat\b"
+    r"|would be reformatted|code style issues? (?:found )?in|\b[1-9]\d* offenses? detected|clippy::"
+    r"|\.py:\d+:\d+:? [a-z]{1,6}\d{2,5}\b|^\S+:\d+(?::\d+)?: error: [^\n]*\[[\w-]+\]$"
+    r"|^\s+\d+:\d+\s+(?:error|warning)\s|^\d+ issues:$"
+)
+_SOME = r"\b[1-9]\d{0,6}"
+_TESTED = r"(?:tests?|examples?|specs?|scenarios?|test cases?|subtests|cases|assertions?)"
 _TESTS = (
-    r"\b[1-9]\d* (?:tests? |examples?, )?(?:failed|failing|failures?)\b|test(?:s|ing)? failed|\bfailed tests?[/:.]"
-    r"|assertion ?error|--- fail:|short test summary info|tests? suites?: [1-9]\d* failed"
+    rf"^(?![^\n]*(?:suites?|files?)\b)[^\n]*{_SOME} failed\b[,;|) ]{{1,4}}\d+ (?:passed|skipped)\b"
+    rf"|^(?![^\n]*(?:suites?|files?)\b)[^\n]*\b\d+ (?:passed|ok|succeeded)\b[,;| ]{{1,4}}{_SOME} (?:failed|fail)\b"
+    rf"|^[=\s]*{_SOME} (?:failed|failing|fail)\b(?:$|[ ,]+(?:in \d|\d+ [a-z]+ in \d|\(|=))"
+    rf"|{_SOME} (?:[a-z]+ )?{_TESTED} (?:have |has |out of \d+ )?(?:failed|failing)\b|{_SOME} of \d+ failed\b"
+    rf"|\b\d+ {_TESTED}(?: completed| run)?[,:/ ]{{1,3}}(?:\d+ \w+[,/ ]{{1,3}}){{0,4}}"
+    rf"{_SOME} (?:failed|failures?|failing)\b"
+    rf"|\b(?:tests run|tests|test count|cases)\b[^\n]{{0,80}}?(?:failures?|errors|failed|fail)[:= ]{{1,6}}{_SOME}"
+    rf"|(?:runs|assertions|successes|executed \d+ tests?) ?[,/] (?:with )?(?:\d+ \w+ ?[,/] )?{_SOME} (?:failure|error)"
+    rf"|^{_SOME} failures?(?:, \d+ errors?|! in )|^\*\*\* {_SOME} (?:tests? failed|failures? (?:is|are) detected)"
+    rf"|failed: +{_SOME}, passed:|^(?:# |. )fail(?:ed)? {_SOME}|scenarios? \([^)\n]*{_SOME} failed"
+    rf"|{_SOME} failed [|] |failed [|] \d+ passed|\[ fail {_SOME} [|]|{_SOME} fails? locally"
+    r"|\[  failed  \]|test result: failed|^failed \((?:failures|errors)=|^\s*--- fail: |^fail\t\S+\t[\d.]+s"
+    r"|^not ok \d|^(?:failed|error) \S+::\S|test failed, to rerun pass|^fail: test\w* \(|^#? +failed test '"
+    r"|there (?:are|were) (?:failing tests|test failures)|^(?:failures|errors)!$|the following tests failed:"
+    r"|^test run failed|^failed!  - |\*\* ?test failed ?\*\*|some tests (?:failed|did not pass)|^result: fail$"
+    r"|sbt\.testfailedexception|failed \d+/\d+ (?:subtests|test)|^test suite [^\n]*: fail$|//\S+ +failed in \d"
+    r"|^\s*● [^\n]+ › |^\s*(?:[^\w\s] )?fail +\S+ > |executed \d+ of \d+ [^\n]{0,20}\(\d+ failed\)"
 )
+"""Results of a test runner of which at least one is a failure. A suite that could not be loaded is none."""
+_NO_TESTS = (
+    r"no tests? (?:found|ran\b|were found|executed|specified|suite found|files? found|matched|matching|to run)"
+    r"|collected 0 items|missing script|\bscript not found|command \"[^\"\n]+\" not found|no such command"
+    r"|no rule to make target|task '[^'\n]+' not found|the task \"[^\"\n]+\" could not be found|unknown task"
+    r"|executable file not found|executable doesn't exist|could not find executable|could not open input file"
+    r"|not recognized as (?:an internal|the name)|specified command or file was not found|could not find gem"
+    r"|could not find '?[\w-]+'? \(|could not locate gemfile|no required module provides|can't find crate"
+    r"|specify a project or solution|no go files in|cannot find main module|no such target|no target named|cannot load such file"
+)
+"""There was no runner, no script or no test."""
+_OFFLINE = (
+    r"eai_again|dial tcp|unknown ?host|could not transfer artifact|failed to lookup address|max retries exceeded"
+    r"|spurious network error|network error|unable to load the service index|nodename nor servname|no internet"
+    r"|ssl certificate problem|temporary failure resolving|could not connect to server"
+)
+_KILLED = (
+    r"^killed$|: killed\b|: +\d+ killed |signal: (?:9|15|killed|terminated)|\bsig(?:kill|term)\b|out of memory"
+    r"|outofmemoryerror|cannot allocate memory|std::bad_alloc|^memoryerror\b|oom-?kill|java heap space"
+)
+_FAILS = Pattern(
+    r"\bfail(?:s|ed|ure|ures|ing)?\b|assertion ?error|\bassertion\b|[✗✘✕]|^[.fesx]*f[.fesx]*(?: +\[ *\d+%\])?$",
+    re.MULTILINE,
+)
+"""A test program says that something failed, in words of its own or in part of its results."""
+_UNLOADED = re.compile(
+    r"suite failed to run|error collecting|errors? during collection|outside of examples|failed to import test"
+    r"|failed to load|\[setup failed\]"
+)
+"""No test ran: the file that holds them raised."""
+_PLACE = re.compile(r"\w:\d+\b|\(\d+,\d+\)")
 _RAISES = (
     r"traceback \(most recent call last\)|^panic: |thread '[^']{0,80}' panicked|segmentation fault|core dumped"
     r"|node\.js v\d|unhandled (?:promise )?rejection|uncaught (?:\w+ )?(?:error|exception)|exception in thread"
@@ -198,24 +262,32 @@ TOOL_SAYS = {
     "compile_error": _COMPILES,
     "exception": _RAISES,
 }
-COMMAND_SAYS = {
-    "merge_conflict": _BOTH["merge_conflict"],
-    "edit_mismatch": _BOTH["edit_mismatch"],
-    "rate_limit": r"\b(?:api|secondary)? ?rate limit (?:exceeded|reached|hit)|too many requests|http 429|error 429",
-    "wrong_kind_of_path": r"\beisdir\b|\benotdir\b|: is a directory$|: not a directory$",
-    "not_found": _NOT_FOUND,
-    "permission": _PERMISSION,
-    "disk_full": _BOTH["disk_full"],
-    "timeout": r"timed out|etimedout|deadline exceeded",
-    "network": _BOTH["network"],
-    "test_failed": _TESTS,
-    "invalid_arguments": r"(?:unknown|unrecognized|illegal|invalid|unexpected) (?:shorthand )?(?:argument|option|flag"
-    r"|command|json field|search query|request|usage)\b|unrecognized arguments|^usage: |no such option|http 422"
-    r"|failed to parse jq|were all set|option requires|unmatched ['\"(]|parse error (?:near|in|on)|jq: error",
-    "compile_error": _COMPILES,
-    "exception": _RAISES,
-}
-"""Stricter than for a tool: a command's output is any text, and much of it names a timeout or a 404 in passing."""
+COMMAND_SAYS = (
+    ("test_failed", _TESTS),
+    ("lint_failed", _LINTER),
+    ("compile_error", _COMPILER),
+    ("merge_conflict", _BOTH["merge_conflict"]),
+    ("edit_mismatch", _BOTH["edit_mismatch"]),
+    ("rate_limit", r"\b(?:api|secondary)? ?rate limit (?:exceeded|reached|hit)|too many requests|http 429|error 429"),
+    ("wrong_kind_of_path", r"\beisdir\b|\benotdir\b|: is a directory$|: not a directory$"),
+    ("network", f"{_BOTH['network']}|{_OFFLINE}"),
+    ("not_found", f"{_NOT_FOUND}|{_NO_TESTS}"),
+    ("permission", _PERMISSION),
+    ("disk_full", _BOTH["disk_full"]),
+    ("timeout", r"timed out|etimedout|deadline exceeded"),
+    (
+        "invalid_arguments",
+        r"(?:unknown|unrecognized|illegal|invalid|unexpected) (?:shorthand )?(?:argument|option|flag"
+        r"|command|json field|search query|request|usage)\b|unrecognized arguments|^usage: |no such option|http 422"
+        r"|failed to parse jq|were all set|option requires|unmatched ['\"(]|parse error (?:near|in|on)|jq: error",
+    ),
+    ("killed", _KILLED),
+    ("compile_error", _COMPILES),
+    ("exception", _RAISES),
+)
+"""Stricter than for a tool: a command's output is any text, and much of it names a timeout or a 404 in passing. Words
+that only a test runner, a linter or a compiler prints come first: what they report may name anything."""
+_BY_PROGRAM = ("test_failed", "lint_failed", "compile_error")
 _SHELL_SAYS = re.compile(
     r"^(?:\(eval\)|(?:/\S+/)?[a-z]*sh):[^\n]*(?:no such file or directory|not found)", re.MULTILINE
 )
@@ -223,6 +295,8 @@ _SHELL_SAYS = re.compile(
 _EDGE_CHARS = 400
 _BY_CODE = {126: "permission", 127: "not_found"}
 """POSIX, "Exit Status for Commands": found and not to be run; not found."""
+_SIGNALLED = (137, 143)
+"""Exit codes of a shell whose command was ended by SIGKILL or SIGTERM."""
 
 
 def ends(text: str) -> str:
@@ -241,29 +315,52 @@ def ran(text: str, code: int | None) -> bool:
 
 
 def error_class(text: str, class_: ToolClass, shell_kind: ShellKind | None, code: int | None = None) -> str:
-    """Return the error class of a failed call: `exit_nonzero` or `other` if nothing more precise shows."""
+    """Return the error class of a failed call: `exit_nonzero` or `other` if nothing more precise shows.
+
+    The output of a command tells what failed, whatever program was asked to run: a script of any name may run tests.
+    """
     head, both = text[:HEAD_CHARS].lower(), ends(text)
     if not ran(text, code):
-        return _class_of(head, "tool") or "other"
+        said = _class_of(head, _tool_table())
+        if shell_kind is None or said in _NEVER_RAN:
+            return said or "other"
+        printed = _class_of(both, _command_table())
+        return printed if printed in _BY_PROGRAM else said or "other"
     if GAVE_UP in both:
         return "timeout"
     if _SHELL_SAYS.search(head[:_EDGE_CHARS]):
         return "not_found"
-    if class_ == "test":
+    if _UNLOADED.search(both):  # unittest counts a file that it could not import as an error of a test
+        both = both.replace("failed (errors=", "")
+    printed = _class_of(both, _command_table())
+    if code in _SIGNALLED and printed not in _BY_PROGRAM:
+        return "killed"
+    if printed not in (None, "exception", "timeout"):
+        return printed
+    if (by_code := _BY_CODE.get(code or 0)) is not None:
+        return by_code
+    if class_ == "test" and not _UNLOADED.search(both) and _FAILS.is_in(both):
         return "test_failed"
-    if shell_kind == "build":
+    if printed is None and shell_kind == "build" and _PLACE.search(both):
         return "lint_failed"
-    return _class_of(both, "command") or _BY_CODE.get(code or 0) or "exit_nonzero"
+    return printed or "exit_nonzero"
 
 
-def _class_of(text: str, who: str) -> str | None:
-    return next((name for name, says in _table(who) if says.is_in(text)), None)
+_NEVER_RAN = ("sibling_cancelled", "blocked", "invalid_arguments", "rate_limit")
+
+
+def _class_of(text: str, table: tuple[tuple[str, Pattern], ...]) -> str | None:
+    return next((name for name, says in table if says.is_in(text)), None)
 
 
 @cache
-def _table(who: str) -> tuple[tuple[str, Pattern], ...]:
-    table = TOOL_SAYS if who == "tool" else COMMAND_SAYS
-    return tuple((name, Pattern(words, re.MULTILINE)) for name, words in table.items())
+def _tool_table() -> tuple[tuple[str, Pattern], ...]:
+    return tuple((name, Pattern(words, re.MULTILINE)) for name, words in TOOL_SAYS.items())
+
+
+@cache
+def _command_table() -> tuple[tuple[str, Pattern], ...]:
+    return tuple((name, Pattern(words, re.MULTILINE)) for name, words in COMMAND_SAYS)
 
 
 # -- status and outcome (design/formats.md#how-a-call-ended), exit codes (design/signals.md#tool-classes)
@@ -340,7 +437,7 @@ def _failures(table: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[tuple[str
 _NOT_CARRIED_OUT: dict[CallStatus, CallOutcome] = {"rejected": "refused", "cancelled": "cancelled"}
 _TIMEOUT_EXITS = 124
 """Exit code of GNU `timeout` when time was up (its manual), and of agents that stop a command."""
-_OF_PROGRAMS = ("exception", "compile_error")
+_OF_PROGRAMS = ("exception", "killed", *_BY_PROGRAM)
 _BY_EXIT = ("exit_nonzero", "test_failed", "lint_failed")
 
 
