@@ -124,7 +124,7 @@ MEANINGS: dict[str, str] = {
     "tool_calls.path": "the file it is about",
     "tool_calls.command": "the command, of a shell",
     "tool_calls.status": "ok, error, rejected, cancelled; unknown: the log does not say; none: there is no result",
-    "tool_calls.error_class": "of a failed one, by its output: not_found, test_failed, compile_error, timeout, killed, … or other",
+    "tool_calls.error_class": "of a failed one, by its output: not_found, test_failed, compile_error, … or other",
     "tool_calls.exit_code": "of a command, where the log says it",
     "tool_calls.started_at": "when it was asked for",
     "tool_calls.ended_at": "when its result was logged",

@@ -218,7 +218,8 @@ _KILLED = (
     r"|outofmemoryerror|cannot allocate memory|std::bad_alloc|^memoryerror\b|oom-?kill|java heap space"
 )
 _FAILS = Pattern(
-    r"\bfail(?:s|ed|ure|ures|ing)?\b|assertion ?error|\bassertion\b|[✗✘✕]|^[.fesx]*f[.fesx]*(?: +\[ *\d+%\])?$",
+    r"\bfail(?:s|ed|ure|ures|ing)?\b|assertion ?error|\bassertion\b|[✗✘✕]"
+    r"|^[.fesx]*f[.fesx]*(?: +\[ *\d+%\])?$",
     re.MULTILINE,
 )
 """A test program says that something failed, in words of its own or in part of its results."""
