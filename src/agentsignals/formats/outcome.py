@@ -205,7 +205,8 @@ _NO_TESTS = (
     r"|executable file not found|executable doesn't exist|could not find executable|could not open input file"
     r"|not recognized as (?:an internal|the name)|specified command or file was not found|could not find gem"
     r"|could not find '?[\w-]+'? \(|could not locate gemfile|no required module provides|can't find crate"
-    r"|specify a project or solution|no go files in|cannot find main module|no such target|no target named|cannot load such file"
+    r"|specify a project or solution|no go files in|cannot find main module|no such target"
+    r"|no target named|cannot load such file"
 )
 """There was no runner, no script or no test."""
 _OFFLINE = (
