@@ -116,6 +116,7 @@ MEANINGS: dict[str, str] = {
     "sessions.cost_source": "`recorded`, the version of the price table, or both",
     "sessions.unpriced": "what of it has no price: the cost is too low by that",
     "sessions.recorded_cost_usd": "of the cost, what the log states",
+    "sessions.replaced_cost_usd": "dollars that the agent recorded for models of other makers, replaced by list prices",
     "sessions.subagent_summed_tokens": "tokens of subagents whose calls are not logged, of unknown kind",
     "sessions.conventions": "how its agent logs, so that what is missing can be read",
     # calls and edits

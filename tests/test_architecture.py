@@ -69,7 +69,7 @@ WEIGHT = {
     "markupsafe": {"ui.markup"},
     "markdown_it": {"ui.markup"},
     "pygments": {"ui.markup"},
-    "platformdirs": {"store", "sources.git", "sources.hub", "ui.charts", "lab.tiny.kept"},
+    "platformdirs": {"store", "model.prices", "sources.git", "sources.hub", "ui.charts", "lab.tiny.kept"},
     "huggingface_hub": {"sources.hub"},
     "tqdm": {"cli.output"},
     "yaml": {"experiments.claims", "questions.compare", "formats.swe_bench_text.reader"},
@@ -123,7 +123,7 @@ SPEAKS_OF_AGENTS = {
     "export": "is called as the format it writes",
     "cli.grammar": "names what can be written, and examples of questions",
     "questions.tool_kinds": "has the kinds of a published table, some of which are called after tools",
-    "model.prices opencode": "sells calls of models, too",
+    "model.model_names opencode": "sells calls of models, too",
     "shell.kinds apply_patch": "is a command as well",
 }
 """Modules (with all names, or one) that may have an agent's words, and why."""

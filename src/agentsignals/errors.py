@@ -13,6 +13,7 @@ AgentSignalsError
  ├── QueryError            DuckDB refuses the SQL
  │    └── NotComputed      it asks for signals that nobody computed
  ├── ExportError           what was asked for can't be written
+ ├── PriceError            a file of own prices is invalid
  ├── ClaimsError           a file of claims is invalid
  ├── LabelError            a labeller is missing something, or its server refuses
  ├── LabelledMeanwhile     a label that was to be replaced was changed meanwhile
@@ -110,6 +111,10 @@ class BaselineError(AgentSignalsError):
 
 class ExportError(AgentSignalsError):
     kind = "export"
+
+
+class PriceError(AgentSignalsError):
+    kind = "price"
 
 
 class ClaimsError(AgentSignalsError):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from agentsignals.errors import PriceError
 from agentsignals.model import Session, Step, prices
 from agentsignals.model.prices import ModelPrice, Rate, Tier, apply, cost_usd, price, table
 
@@ -62,6 +64,40 @@ def session(*steps: Step) -> Session:
         ("zai/GLM-4.6", "glm-4.6"),
         ("xai/grok-4-0709", "grok-4"),
         (" moonshotai/kimi-k2-0905-preview ", "kimi-k2-0905-preview"),
+        # Cursor and routers: another order, efforts, windows, display names
+        ("claude-4.5-sonnet-thinking", "claude-sonnet-4-5"),
+        ("anthropic/claude-4.6-opus", "claude-opus-4-6"),
+        ("claude-4.6-opus-high-thinking", "claude-opus-4-6"),
+        ("claude-4-sonnet-1m", "claude-sonnet-4"),
+        ("claude-4-opus-20250514", "claude-opus-4"),
+        ("Claude Opus 4.5 (Preview)", "claude-opus-4-5"),
+        ("claude-sonnet-4-5-latest", "claude-sonnet-4-5"),
+        ("gpt-5.2-codex-high", "gpt-5.2-codex"),
+        ("gpt-5.1-codex-max-xhigh", "gpt-5.1-codex-max"),
+        ("o4-mini-high", "o4-mini"),
+        ("GPT-5.2 (high)", "gpt-5.2"),
+        ("gpt-4-1", "gpt-4.1"),
+        ("gpt-5.2-chat", "gpt-5.2"),
+        ("gemini-3-pro", "gemini-3-pro-preview"),
+        ("gemini-2.5-pro-preview-06-05", "gemini-2.5-pro"),
+        ("kimi-k2p5", "kimi-k2.5"),
+        ("openrouter,moonshotai/kimi-k2.5", "kimi-k2.5"),
+        ("anthropic:claude-sonnet-4-5", "claude-sonnet-4-5"),
+        ("sap/anthropic--claude-4.5-sonnet", "claude-sonnet-4-5"),
+        # clouds
+        ("us.anthropic.claude-opus-4-8-v1:0", "claude-opus-4-8"),
+        ("anthropic.claude-sonnet-4-5-20250929-v1:0:200k", "claude-sonnet-4-5"),
+        (
+            "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+            "claude-sonnet-4-5",
+        ),
+        ("bedrock/us-west-2/anthropic.claude-haiku-4-5-20251001-v1:0", "claude-haiku-4-5"),
+        ("moonshot.kimi-k2-thinking", "kimi-k2-thinking"),
+        ("projects/p/locations/us-east5/publishers/anthropic/models/claude-opus-4-5@20251101", "claude-opus-4-5"),
+        ("vertex_ai/kimi-k2-thinking-maas", "kimi-k2-thinking"),
+        ("azure/eu/gpt-4o-2024-08-06", "gpt-4o"),
+        ("azure/global-standard/gpt-5.2-2025-12-11", "gpt-5.2"),
+        ("databricks-claude-sonnet-4-5", "claude-sonnet-4-5"),
     ],
 )
 def test_a_logged_name_leads_to_the_model(logged: str, model: str) -> None:
@@ -87,6 +123,16 @@ def test_a_logged_name_leads_to_the_model(logged: str, model: str) -> None:
         "someone/claude-opus-4-5",
         "accounts/fireworks/models/glm-4.6",
         "ggml-org/gemma-4-12B-it-GGUF",
+        "claude-4.9-opus-high-thinking",
+        "claude-4.7-sonnet",
+        "claude-sonnet-latest",
+        "gemini-flash-latest",
+        "gpt-5.2-codex-max",  # a model in the family before, no effort
+        "gpt-5.2-codex-high-fast",  # costs more, nobody lists how much
+        "gpt-5.9-codex-high",
+        "gemini-2.5-flash-preview-05-20",  # had prices of its own
+        "ollama/qwen3-coder-plus",
+        "arn:aws:bedrock:us-east-1:1:application-inference-profile/abc123",
     ],
 )
 def test_an_unknown_model_has_no_price_and_no_cost(logged: str) -> None:
@@ -327,3 +373,119 @@ def test_what_pi_recorded_as_cost_is_what_the_table_says() -> None:
             compared += 1
     assert compared > 1400
     assert len(models) == 6
+
+
+# -- whose dollars --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "usd", "replaced"),
+    [
+        ("kimi-k2.5", 0.6 + 0.3, 30.0),
+        ("moonshotai/kimi-k2.5[1m]", 0.6 + 0.3, 30.0),
+        ("gpt-5.2", 1.75 + 1.4, 30.0),
+        ("house-model", None, 30.0),  # no list has it: nobody knows what it cost
+        ("claude-opus-4-5", 30.0, None),
+        ("us.anthropic.claude-next-1", 30.0, None),
+        (None, 30.0, None),
+    ],
+)
+def test_dollars_at_another_makers_prices_are_replaced(
+    model: str | None, usd: float | None, replaced: float | None
+) -> None:
+    call = step(model, input_tokens=MILLION, output_tokens=MILLION // 10, cost_usd=30.0, cost_source="recorded")
+    apply(session(call), lambda agent: "anthropic")
+    assert call.cost_usd == (None if usd is None else pytest.approx(usd))
+    assert call.replaced_cost_usd == replaced
+
+
+def test_an_agent_that_knows_many_makers_is_believed() -> None:
+    call = step("kimi-k2.5", input_tokens=MILLION, output_tokens=0, cost_usd=30.0, cost_source="recorded")
+    apply(session(call), lambda agent: None)
+    assert (call.cost_usd, call.replaced_cost_usd) == (30.0, None)
+
+
+# -- own prices -----------------------------------------------------------------------------------------------------
+
+OWN = """
+[models."our-model"]
+input = 1
+output = 2
+aliases = ["team/our-model-v2"]
+
+[models.claude-opus-4-5]
+[[models.claude-opus-4-5.rates]]
+since = 2026-07-01
+input = 4
+output = 20
+above = [{tokens = 200000, input = 8, output = 30}]
+[[models.claude-opus-4-5.rates]]
+since = 2026-05-01
+until = 2026-06-01
+input = 3
+output = 15
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Path]:
+    file = tmp_path / "prices.toml"
+    file.write_text(OWN)
+    prices.use_own_prices(file)
+    yield file
+    prices.use_own_prices(b"")
+
+
+@pytest.mark.parametrize(
+    ("model", "at", "fresh", "usd"),
+    [
+        ("our-model", "2026-01-01", 100_000, 0.1),
+        ("team/our-model-v2", "2026-01-01", 100_000, 0.1),
+        ("other-model", "2026-01-01", 100_000, None),
+        ("claude-opus-4-5-20251101", "2026-04-30", 100_000, 0.5),  # the list's
+        ("claude-opus-4-5", "2026-05-01", 100_000, 0.3),
+        ("openrouter/anthropic/claude-opus-4.5", "2026-06-01", 100_000, 0.5),  # between two own rates
+        ("claude-opus-4-5", "2026-07-01", 100_000, 0.4),
+        ("claude-opus-4-5", "2026-07-01", 200_001, 200_001 * 8 / MILLION),
+    ],
+)
+def test_own_prices_come_first_on_their_days(own: Path, model: str, at: str, fresh: int, usd: float | None) -> None:
+    assert cost_usd(model, fresh, 0, at=day(at)) == (None if usd is None else pytest.approx(usd))
+
+
+def test_own_prices_replace_recorded_dollars_and_name_themselves(own: Path) -> None:
+    call = step("our-model", input_tokens=1000, output_tokens=0, cost_usd=9.0, cost_source="recorded")
+    listed = step("gpt-5.2", input_tokens=1000, output_tokens=0)
+    apply(session(call, listed))
+    assert (call.cost_usd, call.replaced_cost_usd) == (0.001, 9.0)
+    assert call.cost_source is not None and call.cost_source.startswith("own-") and listed.cost_source == "2026-11"
+    assert "$1" in prices.in_words(call)
+    prices.use_own_prices(OWN.replace("input = 1\n", "input = 7\n").encode())
+    assert "$7" not in prices.in_words(call)  # by other prices than it was paid
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[models.a]\ninputs = 1", "inputs"),
+        ("[models.a]\ninput = -1", "input is -1"),
+        ("[models.a]\ninput = inf", "input is inf"),
+        ("[models.a]\n", "no price"),
+        ("[models.a]\ninput = 1\nsince = 2026-02-01\nuntil = 2026-02-01", "until"),
+        ("[models.a]\ninput = 1\nrates = [{output = 1}]", "outside"),
+        ("models = 3", "models"),
+        ("[models.a", "no price file"),
+    ],
+)
+def test_a_wrong_price_file_says_what_is_wrong(text: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    with pytest.raises(PriceError, match=says) as caught:
+        prices.use_own_prices(file)
+    assert "mine.toml" in caught.value.message
+    prices.use_own_prices(b"")
+
+
+def test_a_missing_price_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PriceError, match=r"nowhere\.toml"):
+        prices.use_own_prices(tmp_path / "nowhere.toml")

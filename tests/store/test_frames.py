@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from agentsignals.errors import QueryError
+from agentsignals.model.model_names import maker
 from agentsignals.store import Store
-from agentsignals.store.frames import provider_of
 from tests.build import call, say, session, think, user
 from tests.questions.stores import store_of
 
@@ -101,4 +101,4 @@ def test_a_store_without_a_session_gives_frames_without_a_row(tmp_path: Path) ->
     ],
 )  # fmt: skip
 def test_the_maker_is_told_by_how_the_name_begins(model: str, who: str | None) -> None:
-    assert provider_of(model) == who
+    assert maker(model) == who

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
+from pathlib import Path
 from typing import IO, Any
 
 from agentsignals.cli.grammar import EVERY_VERB, Parser, build_parser
@@ -115,7 +116,7 @@ def visible_streams() -> Iterator[None]:
         yield
 
 
-_COMMON = ("--json", "--quiet", "--store")
+_COMMON = ("--json", "--prices", "--quiet", "--store")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -142,6 +143,10 @@ def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
 
         while_running.enter_context(warnings_shown())
         compute_on_ask(options.quiet)
+        if getattr(options, "prices", None) is not None:
+            from agentsignals.model.prices import use_own_prices
+
+            use_own_prices(Path(options.prices))
         module, _, function = options.do.partition(":")
         return int(getattr(import_module(f"agentsignals.cli.{module}"), function)(options))
     except KeyboardInterrupt:

@@ -46,11 +46,27 @@ def timeline(session: Session, everything: bool = False) -> str:
         f" {sum(c.thread == MAIN for c in session.tool_calls)} tool calls,"
         f" {len({(e.seq, e.path) for e in session.edits if e.thread == MAIN})} edits",
         "tokens": ", ".join(f"{bound if kind == 'output' else ''}{n:,} {kind}" for n, kind in tokens if n is not None),
-        "cost": "" if sums["cost_usd"] is None else f"{bound}{formatted(sums['cost_usd'], 'usd')}",
+        "cost": _cost_line(sums),
     }
     lines = [f"{name:8} {printable(str(value))}" for name, value in facts.items() if value]
     shown = (event for event in session.events if is_shown(event, everything))
     return "\n".join([*lines, "", *(_line(event, calls.get(event.seq), session) for event in shown)])
+
+
+def _cost_line(sums: dict[str, Any]) -> str:
+    """Return a session's cost in words: a lower bound with what it lacks, and what the agent recorded otherwise."""
+    cost, lacks, replaced = sums["cost_usd"], sums["unpriced"], sums["replaced_cost_usd"]
+    bound = AT_LEAST if lacks or sums["visible_output_tokens"] is not None else ""
+    parts = [
+        "unknown"
+        if cost is None and replaced is not None
+        else ""
+        if cost is None
+        else f"{bound}{formatted(cost, 'usd')}",
+        f"without {lacks}" if lacks else "",
+        f"the agent recorded {formatted(replaced, 'usd')}" if replaced is not None else "",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 def is_shown(event: Event, everything: bool) -> bool:
@@ -86,7 +102,7 @@ def _cut(text: str, n: int) -> str:
 
 _COLUMNS = (
     "session_id, agent, model, started_at, ended_at, n_prompts, n_tool_calls, n_edits, output_tokens, cost_usd,"
-    " visible_output_tokens, repo, cwd, title"
+    " visible_output_tokens, unpriced, replaced_cost_usd, repo, cwd, title"
 )
 _LONGEST = 300
 """Characters of a first prompt."""
@@ -130,8 +146,9 @@ def run_sessions(options: argparse.Namespace) -> int:
     first = () if behind is None else ("counts",)
     cells = []
     for session in listed:
-        # Output and cost are lower bounds where the log has output in mid-stream only.
+        # Output and cost are lower bounds where the log has output in mid-stream only; cost also without some parts.
         bound = "" if session["visible_output_tokens"] is None else AT_LEAST
+        cost_bound = AT_LEAST if session["unpriced"] else bound
         output, cost = session["output_tokens"], session["cost_usd"]
         row = (
             *(session[name] for name in first),
@@ -139,7 +156,7 @@ def run_sessions(options: argparse.Namespace) -> int:
             *(at and f"{at:%Y-%m-%d %H:%M}" for at in (session["started_at"], session["ended_at"])),
             *(session[name] for name in ("agent", "model", "n_prompts", "n_tool_calls", "n_edits")),
             None if output is None else f"{bound}{output}",
-            None if cost is None else f"{bound}{formatted(cost, 'usd')}",
+            None if cost is None else f"{cost_bound}{formatted(cost, 'usd')}",
             session["repo"] or session["cwd"],
             " ".join((session["title"] or session["first_prompt"] or "").split()),
         )

@@ -127,6 +127,7 @@ def _several(spec: str, says: str) -> Argument:
 EVERY_VERB = (
     arg("--json", "one JSON document on stdout, nothing else there"),
     arg("--quiet", "no progress on stderr"),
+    arg("--prices FILE", "your own prices of models (else prices.toml in your configuration folder): docs/prices.md"),
     arg("--store DIR", "the store's folder, or s3://BUCKET/PREFIX (else $AGENTSIGNALS_STORE, else your data folder)"),
 )
 _EVERY_LAB_VERB = (  # without a default of their own: `lab --json list` and `lab list --json` mean the same

@@ -186,12 +186,13 @@ def _at_work(specs: list[str]) -> tuple[RawFile, Session]:
 
 def _state(session: Session) -> dict[str, Any]:
     """Return a session's state in a line."""
+    from agentsignals.formats import maker_of
     from agentsignals.model import prices
     from agentsignals.stats.validation.benchmarks import loops
     from agentsignals.store.tables import totals
     from agentsignals.views.repeats import standing
 
-    prices.apply(session)
+    prices.apply(session, maker_of)
     sums = totals(session)
     measured = loops()
     alarm = standing(session, measured.limits)

@@ -303,6 +303,23 @@ def profiles() -> list[Profile]:
     return [p for f in formats().values() if f.is_own for p in (f.profile, *f.forks) if p is not None]
 
 
+@cache
+def maker_of(agent: str) -> str | None:
+    """Return the maker of the models whose prices an agent knows, by any spelling of its name; None for one that has
+    prices of many."""
+    name = _spelled(agent)
+    for profile in profiles():
+        if profile.maker and any(
+            name == n or name.startswith(f"{n}-") for n in map(_spelled, (profile.agent, *profile.aliases))
+        ):
+            return profile.maker
+    return None
+
+
+def _spelled(agent: str) -> str:
+    return re.sub(r"[\s_]+", "-", agent.strip().lower())
+
+
 def homes() -> dict[str, tuple[str, ...]]:
     """Return the folders in which each agent keeps its sessions, by name. Some may not exist on this machine."""
     places: dict[str, tuple[str, ...]] = {}

@@ -253,6 +253,9 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
     agent: str = ""
     aliases: tuple[str, ...] = ()
     """Other names under which data sets file its sessions."""
+    maker: str = ""
+    """Maker of the models whose prices it knows (`model_names.maker`): other models are priced as one of these. Empty
+    for an agent that has prices of many makers."""
     homes: tuple[str, ...] = ()
     """Folders and databases in which it keeps its sessions on a machine. `~` is the home folder. A first `$NAME` is an
     environment variable; without it nothing is looked for. Names below may hold `*`, or be `..` for what lies next to a

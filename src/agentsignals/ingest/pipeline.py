@@ -25,6 +25,7 @@ from agentsignals.ingest.identity import REPEATED_FILE, REPEATED_RECORD
 from agentsignals.ingest.plan import READ_AGAIN, UnknownFields, parser_version, shard_name, unknown_fields_by_version
 from agentsignals.ingest.plan import versions_by_format as versions
 from agentsignals.model import Artifact, Session
+from agentsignals.model.prices import own_prices
 from agentsignals.model.registry import has_foreign_units
 from agentsignals.sources import RawFile, Unreadable, read, storable_text
 from agentsignals.sources.contents import nonblocking
@@ -533,6 +534,7 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
                 exclude=way.exclude,
                 run=run,
                 shard_bytes=way.shard_bytes,
+                own_prices=own_prices().text,
             )
             for groups in planned
         ]

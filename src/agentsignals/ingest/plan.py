@@ -35,6 +35,7 @@ from agentsignals.formats import (
 )
 from agentsignals.formats.head import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head
 from agentsignals.model import Session
+from agentsignals.model.prices import own_prices
 from agentsignals.sources import (
     RawFile,
     Unreadable,
@@ -131,10 +132,17 @@ def is_current(entry: FileStamp) -> bool:
 
 
 def parser_version(name: str | None) -> int:
-    """Return the version of the parser of a format; for unclaimed files, of all parsers together."""
+    """Return the version of the parser of a format; for unclaimed files, of all parsers together. It changes with the
+    person's own prices, too: the costs of sessions are stored."""
     if name is None:
         return version_of_all()
-    return -1 if (named := format_named(name)) is None else named.version
+    if (named := format_named(name)) is None:
+        return -1
+    return named.version + int.from_bytes(own_prices().digest) * _VERSIONS
+
+
+_VERSIONS = 1_000_000
+"""Versions of a format are fewer."""
 
 
 def index_entry(

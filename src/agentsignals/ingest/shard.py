@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from agentsignals.embedding import DEFAULT
 from agentsignals.errors import AgentSignalsError
-from agentsignals.formats import Input, by_name, skip, unknown_fields
+from agentsignals.formats import Input, by_name, maker_of, skip, unknown_fields
 from agentsignals.formats.documents import saw_again
 from agentsignals.ingest.attempts import attach_attempts, without_copies
 from agentsignals.ingest.corpus_signals import shard_sites
@@ -165,7 +165,7 @@ class SessionMeasurer(Struct):
     def priced(self, group: str, session: Session) -> bool:
         """Price a session that was read. False, with the error recorded, when it can't be priced."""
         try:
-            prices.apply(session)
+            prices.apply(session, maker_of)
             if is_heard():
                 self._tell(session, self._artifact(group, session))
         except AgentSignalsError:
@@ -301,6 +301,8 @@ class ShardTask(Struct, frozen=True, kw_only=True):
     """Number of the run, for names of shards."""
     shard_bytes: int = 64 * 1024 * 1024
     """Raw bytes of a shard. A larger group is read in pieces where its format allows it."""
+    own_prices: bytes = b""
+    """The person's own price file."""
     deaths: int = 0
     """Number of workers that died over this one group."""
 
@@ -358,6 +360,8 @@ def split_task(task: ShardTask) -> list[ShardTask]:
 
 def read_shard(task: ShardTask) -> ShardReport:
     """Read, measure and write one shard. Doing it twice gives the same folder."""
+    if task.own_prices != prices.own_prices().text:
+        prices.use_own_prices(task.own_prices)
     collects = gc.isenabled()
     gc.disable()  # a shard's objects all live until it is written; the collector would only walk them
     try:

@@ -346,7 +346,9 @@ class Step(Struct, gc=False, kw_only=True):
     reasoning_tokens: int | None = None
     cost_usd: float | None = None
     cost_source: str | None = None
-    """`recorded`, or the version of the price table that was applied."""
+    """`recorded`, the version of the price list that was applied, or `own-` and a mark of the person's price file."""
+    replaced_cost_usd: float | None = None
+    """Dollars that the agent recorded and that are not believed: it prices models of other makers as its own."""
     cache_write_1h_tokens: int | None = None
     """Part of `cache_write_tokens` kept for an hour, which costs more; None when the trace does not tell."""
     input_in_step: int | None = None

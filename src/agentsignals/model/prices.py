@@ -1,62 +1,28 @@
-"""List prices of model calls, for traces without costs, and bills in decimals that can be checked by hand.
+"""Prices of model calls, for traces without costs, and bills in decimals that can be checked by hand.
 
-The table is `prices-<VERSION>.json` beside this file: USD per million tokens, each model with its source. A new table
-is a new file with a new version; steps keep the version they were priced with in `cost_source`. A model that is not in
-the table has no price: only exact names match, so that a successor stays unknown.
+The list is `prices-<VERSION>.json` beside this file: USD per million tokens, each model with its source. A new list is
+a new file with a new version; steps keep the version they were priced with in `cost_source`. A model that is not listed
+has no price: only whole names match (`model_names`), so that a successor stays unknown. A person's own prices
+(`prices.toml` in the configuration folder, or `--prices FILE`) come first.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from math import inf, isnan, nan
+from hashlib import blake2b
+from math import inf, isfinite, isnan, nan
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec import Struct, field
 
+from agentsignals.errors import PriceError
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, SESSION_TOTAL, Session, Step
-
-_ROUTES = frozenset((
-    "amazon-bedrock", "anthropic", "azure", "bedrock", "copilot", "dashscope", "deepseek", "gemini", "github-copilot",
-    "google", "google-vertex", "minimax", "mistral", "mistralai", "models", "moonshot", "moonshotai", "openai",
-    "openai-codex", "opencode", "openrouter", "qwen", "vertex", "vertex_ai", "x-ai", "xai", "z-ai", "zai", "zai-org",
-    "zhipuai",
-))  # fmt: skip
-"""Routes to a model that precede its name, as in `openrouter/anthropic/claude-…`. The price is the list price of the
-model's maker, whatever the route charged."""
-
-_EFFORTS = frozenset(("none", "off", "minimal", "low", "medium", "high", "xhigh", "max", "thinking"))
-"""Words after a colon that do not change the price; `:free` and the like do."""
-
-_BEDROCK = re.compile(r"(?:(?:us|eu|apac|au|ca|jp|global)\.)?anthropic\.(?P<name>.+?)(?:-v\d+(?::\d+)?)?")
-_BIG_WINDOW = re.compile(r"\[1m\]$")
-_AT = re.compile(r"@(?:\d{8}|default|latest)$")
-_DATE = re.compile(r"-20\d{2}(?:\d{4}|-\d{2}-\d{2})$")
-_POINT = re.compile(r"(?<=\d)\.(?=\d)")
-
-
-def candidates(logged: str) -> Iterator[str]:
-    """Yield names to look up, the most exact first. A dated name may have a price of its own."""
-    name = logged.strip().lower()
-    route, slash, rest = name.partition("/")
-    while slash and route in _ROUTES:
-        name = rest
-        route, slash, rest = name.partition("/")
-    if bedrock := _BEDROCK.fullmatch(name):
-        name = bedrock["name"]
-    before, colon, effort = name.rpartition(":")
-    name = _AT.sub("", _BIG_WINDOW.sub("", (before if colon and effort in _EFFORTS else name)))
-    yield name
-    if name.startswith("claude-"):
-        name = _POINT.sub("-", name)
-        yield name
-    yield _DATE.sub("", name)
-
+from agentsignals.model.model_names import candidates, maker, price_keys
 
 VERSION = "2026-11"
 DATE = "2026-11-20"
@@ -69,7 +35,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 _US_A_DAY = 86_400_000_000
 
 
-class Tier(Struct, frozen=True, kw_only=True):
+class Tier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Prices of a whole request whose prompt, cached tokens included, is longer than `tokens`."""
 
     tokens: int
@@ -80,7 +46,7 @@ class Tier(Struct, frozen=True, kw_only=True):
     cache_write_1h: float | None = None
 
 
-class Rate(Struct, frozen=True, kw_only=True):
+class Rate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Prices in USD per million tokens from one day (`since`, included) to another (`until`, not included)."""
 
     input: float | None = None
@@ -133,13 +99,128 @@ def table() -> Table:
 
 @lru_cache(maxsize=1)
 def _by_name() -> dict[str, ModelPrice]:
-    return {name: price for model, price in table().models.items() for name in (model, *price.aliases)}
+    return _keyed({name: price for model, price in table().models.items() for name in (model, *price.aliases)})
+
+
+def _keyed(listed: Mapping[str, ModelPrice]) -> dict[str, ModelPrice]:
+    """Key prices by every spelling that a name answers to; a name's own spelling comes before another's shorter one."""
+    keys = [(n, key, price) for name, price in listed.items() for n, key in enumerate(price_keys(name))]
+    return {key: price for n, key, price in sorted(keys, key=lambda k: -k[0])}
 
 
 @lru_cache(maxsize=1024)
 def price(model: str) -> ModelPrice | None:
-    """Return the prices of a model by its name as logged; None when the table does not know exactly this model."""
+    """Return the list prices of a model by its name as logged; None when the list does not have exactly this model."""
     return next((listed for name in candidates(model) if (listed := _by_name().get(name))), None)
+
+
+# Own prices
+
+
+class _OwnModel(Rate, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Prices of one model in a person's file: one rate, or several with their days."""
+
+    rates: list[Rate] = field(default_factory=list)
+    aliases: list[str] = field(default_factory=list)
+    source: str = ""
+    note: str = ""
+
+
+class _OwnFile(Struct, frozen=True, forbid_unknown_fields=True):
+    models: dict[str, _OwnModel]
+
+
+class OwnPrices(Struct, frozen=True):
+    """A person's own prices."""
+
+    text: bytes = b""
+    exact: dict[str, ModelPrice] = field(default_factory=dict)
+    """By names as logged, with their routes."""
+    spelled: dict[str, ModelPrice] = field(default_factory=dict)
+    digest: bytes = b""
+
+    @property
+    def mark(self) -> str:
+        """Return what `cost_source` calls them; empty where there are none."""
+        return f"own-{self.digest.hex()}" if self.digest else ""
+
+    def price(self, model: str) -> ModelPrice | None:
+        """Return a model's own prices by its name as logged."""
+        if (named := self.exact.get(model.strip().lower())) is not None:
+            return named
+        return next((own for name in candidates(model) if (own := self.spelled.get(name))), None)
+
+
+_own: OwnPrices | None = None
+
+
+def own_prices() -> OwnPrices:
+    """Return the own prices of this process: those in use, or else what the configuration folder holds."""
+    if _own is None:
+        import platformdirs  # noqa: PLC0415  (only where something is priced)
+
+        file = Path(platformdirs.user_config_dir("agentsignals", appauthor=False)) / "prices.toml"
+        return use_own_prices(file if file.exists() else b"")
+    return _own
+
+
+def use_own_prices(file: Path | bytes) -> OwnPrices:
+    """Use the own prices of a file, or of its text, from now on. PriceError where it is no price file."""
+    global _own  # noqa: PLW0603  (one price file a process)
+    text, name = (file, "prices.toml") if isinstance(file, bytes) else (b"", str(file))
+    try:
+        text = text if isinstance(file, bytes) else file.read_bytes()
+    except OSError as problem:
+        raise PriceError(f"The price file {name} can't be read: {problem.strerror}.", PRICE_FILE_HINT) from problem
+    _own = _parsed(text, name) if text else OwnPrices()
+    _terms.cache_clear()
+    return _own
+
+
+PRICE_FILE_HINT = (
+    'It is TOML, USD per million tokens: [models."NAME"] with input, output, cache_read, cache_write, cache_write_1h,'
+    " since, until, above = [{tokens = N, input = …}]. See docs/prices.md."
+)
+
+
+def _parsed(text: bytes, name: str) -> OwnPrices:
+    try:
+        file = msgspec.toml.decode(text, type=_OwnFile)
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise PriceError(f"{name} is no price file: {problem}.", PRICE_FILE_HINT) from problem
+    listed: dict[str, ModelPrice] = {}
+    for model, own in file.models.items():
+        direct = Rate(**{each: getattr(own, each) for each in Rate.__struct_fields__})
+        if own.rates and direct != Rate():
+            raise PriceError(f"{name}: {model} has rates and prices outside of them.", "Put all prices into rates.")
+        rates = own.rates or [direct]
+        for rate in rates:
+            _check(rate, f"{name}: {model}")
+        rates = [
+            msgspec.structs.replace(rate, above=sorted(rate.above, key=lambda tier: tier.tokens))
+            for rate in sorted(rates, key=lambda rate: rate.since or date.min, reverse=True)
+        ]
+        listed |= dict.fromkeys((model, *own.aliases), ModelPrice(own.source or name, rates, own.aliases, own.note))
+    exact = {model.strip().lower(): price for model, price in listed.items()}
+    return OwnPrices(text, exact, _keyed(listed), blake2b(text, digest_size=4).digest())
+
+
+def _check(rate: Rate, name: str) -> None:
+    amounts = [
+        (name_of, value)
+        for prices in (rate, *rate.above)
+        for name_of in prices.__struct_fields__
+        for value in (getattr(prices, name_of),)
+        if isinstance(value, int | float)
+    ]
+    amounts += list(rate.factors.items())
+    for name_of, value in amounts:
+        if not isfinite(value) or value < 0:
+            raise PriceError(f"{name}: {name_of} is {value}.", "Prices, factors and tokens are numbers from 0 up.")
+    if not amounts:
+        raise PriceError(f"{name} has no price.", PRICE_FILE_HINT)
+    if rate.since is not None and rate.until is not None and rate.until <= rate.since:
+        raise PriceError(f"{name}: until {rate.until} is not after since {rate.since}.", "`until` is not included.")
 
 
 def cost_usd(  # noqa: PLR0913  (the kinds of tokens a call is billed for)
@@ -163,8 +244,11 @@ def cost_usd(  # noqa: PLR0913  (the kinds of tokens a call is billed for)
     return None if isnan(cost) else cost
 
 
-def apply(session: Session) -> None:
-    """Set the list price of steps with known tokens whose cost was not recorded.
+def apply(session: Session, maker_of: Callable[[str], str | None] = lambda agent: None) -> None:
+    """Set the price of steps with known tokens whose cost was not recorded, or not at the price of their model.
+
+    `maker_of` returns whose models an agent knows prices of. It records other models at those prices: such dollars are
+    kept in `replaced_cost_usd`, and so are those of a model that has a price of a person's own.
 
     A format without a concept of caching leaves cached tokens absent; then there are none to bill. There is no input to
     bill where a closing step holds it. The prompts of a closing step are of unknown length: the price of short ones is
@@ -173,9 +257,18 @@ def apply(session: Session) -> None:
     model: str | None = None
     day: int | None = None
     terms = _terms(model, day)
+    own = own_prices()
+    prices_of: str | None = _NOT_ASKED
     for step in session.steps:
         if step.cost_usd is not None:
-            continue
+            if step.cost_source != "recorded" or step.model is None:
+                continue
+            if prices_of is _NOT_ASKED:
+                prices_of = maker_of(session.agent)
+            is_own = step.input_tokens is not None and _terms(step.model, _day(step)).is_own if own.mark else False
+            if not is_own and (prices_of is None or maker(step.model) == prices_of):
+                continue
+            step.replaced_cost_usd, step.cost_usd, step.cost_source = step.cost_usd, None, None
         fresh, output = step.input_tokens, step.output_tokens
         if fresh is None and step.input_in_step is not None:
             fresh, output = 0, output or 0
@@ -183,7 +276,7 @@ def apply(session: Session) -> None:
             output = output or 0
         if fresh is None or output is None:
             continue
-        today = None if step.timestamp is None else step.timestamp // _US_A_DAY
+        today = _day(step)
         if step.model != model or today != day:  # neighbours mostly share both, and a look-up costs as much as the sum
             model, day = step.model, today
             terms = _terms(model, day)
@@ -198,8 +291,21 @@ def apply(session: Session) -> None:
                     lacking.append(f"{step.web_searches} web searches")
                 elif step.web_searches:
                     cost += step.web_searches * (terms.web_search or 0.0)
-            step.cost_usd, step.cost_source = round(cost, USD_DIGITS), VERSION
+            step.cost_usd, step.cost_source = round(cost, USD_DIGITS), own.mark if terms.is_own else VERSION
             step.unpriced = ", ".join(lacking) or None
+
+
+_NOT_ASKED = "?"
+
+
+def _is_computed(step: Step) -> bool:
+    """Return whether the cost is tokens times prices that are in use: neither recorded nor by former own prices."""
+    source = step.cost_source or "recorded"
+    return source != "recorded" and (not source.startswith("own-") or source == own_prices().mark)
+
+
+def _day(step: Step) -> int | None:
+    return None if step.timestamp is None else step.timestamp // _US_A_DAY
 
 
 class Charge(NamedTuple):
@@ -215,7 +321,7 @@ class Charge(NamedTuple):
 
 def step_charge(step: Step) -> Charge:
     """Return the list prices of a call, whether it was paid by them or not."""
-    terms = _terms(step.model, None if step.timestamp is None else step.timestamp // _US_A_DAY)
+    terms = _terms(step.model, _day(step))
     prompt = (step.input_tokens or 0) + (step.cache_read_tokens or 0) + (step.cache_write_tokens or 0)
     search = nan if terms.web_search is None else terms.web_search
     return Charge(_of_prompt(terms, step, prompt), round(_factor(step, terms, []), 6), search)
@@ -233,7 +339,7 @@ def in_words(step: Step, is_bound: bool = False) -> str:
         (for_an_hour, "write 1h", rate.cache_write_1h),
         (step.output_tokens, "out", rate.output),
     )
-    is_listed = step.cost_source not in (None, "recorded")
+    is_listed = _is_computed(step)
     least = ">= " if is_bound and step.stop_reason is None else ""
     used = [
         f"{least if name == 'out' else ''}{n:,} {name}" + (f" x ${1e6 * price:g}" if is_listed else "")
@@ -327,6 +433,8 @@ class _Terms(NamedTuple):
     factors: dict[str, float] = {}  # noqa: RUF012  (a named tuple has no factories; it is only read)
     web_search: float | None = None
     """Price of one search."""
+    is_own: bool = False
+    """They are a person's own."""
 
     def of_prompt(self, prompt: int) -> _Terms:
         """Return the terms of a prompt of that length."""
@@ -356,11 +464,12 @@ def _cost(  # noqa: PLR0913  (the kinds of tokens)
 
 @lru_cache(maxsize=4096)
 def _terms(model: str | None, day: int | None) -> _Terms:
-    model_price = price(model) if model else None
     ordinal = 0 if day is None else _EPOCH + day
-    is_possible = 0 < ordinal <= date.max.toordinal()
-    rate = model_price.rate(date.fromordinal(ordinal) if is_possible else table().date) if model_price else None
-    return _a_token(rate, rate.above, rate) if rate else _Terms()
+    at = date.fromordinal(ordinal) if 0 < ordinal <= date.max.toordinal() else table().date
+    for is_own, prices in ((True, own_prices().price(model)), (False, price(model))) if model else ():
+        if prices is not None and (rate := prices.rate(at)) is not None:
+            return _a_token(rate, rate.above, rate)._replace(is_own=is_own)
+    return _Terms()
 
 
 def _a_token(prices: Rate | Tier, above: Sequence[Tier] = (), extras: Rate | None = None) -> _Terms:
@@ -467,8 +576,8 @@ def exact_digits(usd: Decimal | None) -> str:
 
 def _parts(step: Step) -> list[tuple[Kind, int, Decimal | None]]:
     """Amounts by kind, each with its price a million; None where it was recorded or has no price."""
-    is_recorded = step.cost_source == "recorded"
-    is_listed = step.cost_usd is not None and not is_recorded
+    is_listed = step.cost_usd is not None and _is_computed(step)
+    is_recorded = step.cost_usd is not None and not is_listed
     terms, factor, search = step_charge(step)
     hour = step.cache_write_1h_tokens or 0
     kinds: tuple[tuple[Kind, int, float], ...] = (
@@ -485,7 +594,7 @@ def _parts(step: Step) -> list[tuple[Kind, int, Decimal | None]]:
         parts.append(("reasoning", step.reasoning_tokens, None))
     if step.summed_tokens:
         parts.append(("not split", step.summed_tokens, None))
-    if is_recorded and step.cost_usd is not None:
+    if is_recorded:
         parts.append(("recorded", 1, None))
     return parts
 

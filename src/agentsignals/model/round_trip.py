@@ -75,6 +75,7 @@ class OfStep(Struct, kw_only=True, omit_defaults=True):
     reasoning_tokens: int | None = None
     cost_usd: float | None = None
     cost_source: str | None = None
+    replaced_cost_usd: float | None = None
     speed: str | None = None
     service_tier: str | None = None
     inference_geo: str | None = None

@@ -47,7 +47,8 @@ BOUND = "visible_output_tokens"
 SESSIONS = (
     f"SELECT session_id, agent, model, {PLACE}, parent_session_id, {IS_SUBAGENTS} AS is_subagents, {STARTED}, title,"
     " n_prompts, n_steps, n_tool_calls, n_subagent_tool_calls, n_edits, input_tokens, output_tokens, cache_read_tokens,"
-    " cache_write_tokens, cost_usd, recorded_cost_usd, subagent_cost_usd, unpriced, visible_output_tokens"
+    " cache_write_tokens, cost_usd, recorded_cost_usd, replaced_cost_usd, subagent_cost_usd, unpriced,"
+    " visible_output_tokens"
     " FROM sessions ORDER BY session_id"
 )
 """One row a session."""

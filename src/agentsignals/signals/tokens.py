@@ -10,7 +10,7 @@ from agentsignals.model import SESSION_TOTAL, Absent
 from agentsignals.model.prices import CACHE_WRITES, PAID, PROMPT, Kind
 from agentsignals.signals import Measured, ratio, signals_with
 from agentsignals.views.session import Evidence, SessionView
-from agentsignals.views.usage import VISIBLE_ERROR, cost_of, unpriced_parts, usd_of, used_tokens
+from agentsignals.views.usage import VISIBLE_ERROR, cost_of, replaced_usd, unpriced_parts, usd_of, used_tokens
 from agentsignals.words.text import estimate_tokens
 
 signal = signals_with(context="both", level="attempt", origin="Agent Signals")
@@ -112,10 +112,11 @@ def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(curve, {"first": curve[0], "max": max(curve), "last": curve[-1]} if curve else {})
 
 
-@signal("tokens.cost_usd", "float", "USD", version=5, grows_with_output=True, harness=True)
+@signal("tokens.cost_usd", "float", "USD", version=6, grows_with_output=True, harness=True)
 def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
     """Cost of all model calls, subagents' and left branches' too: as the trace recorded it, else tokens times a
-    versioned price table.
+    versioned price table, or prices of a person's own. Dollars that an agent records for a model of another maker than
+    it has prices of are replaced.
 
     Pitfalls: List prices where the trace recorded none; a lower bound with `at_least` (output logged in mid-stream),
     and too low by what `unpriced` names. Means little alone. Method harness: of an eval attempt whose trace tells no
@@ -155,6 +156,8 @@ def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
     if tables:
         detail["method"] = "mixed" if len(tables) < len(sources) else "price_table"
         detail["price_table"] = ", ".join(sorted(map(str, tables)))
+    if (replaced := replaced_usd(steps)) is not None:
+        detail["replaced_recorded"] = replaced
     if len(view.steps) < len(steps):
         detail["main"] = usd_of(view.steps)
         detail["subagent"] = usd_of(view.subagent_steps)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from agentsignals.errors import QueryError, StoreError
-from agentsignals.model.prices import candidates
+from agentsignals.model.model_names import maker
 from agentsignals.signals.catalog import caption
 from agentsignals.store.query import NAMES, run, with_connection
 
@@ -38,20 +37,6 @@ _USER_MESSAGES = """
         visible_output_tokens IS NOT NULL AS cost_at_least
     FROM turns JOIN sessions USING (session_id) LEFT JOIN artifacts USING (artifact_id) ORDER BY session_id, turn
 """
-_MAKERS = (
-    ("anthropic", re.compile(r"claude")),
-    ("openai", re.compile(r"gpt|codex|chatgpt|o[1345](?:-|$)")),
-    ("google", re.compile(r"gemini|gemma")),
-    ("mistral", re.compile(r"mistral|ministral|devstral|codestral|magistral")),
-    ("moonshot", re.compile(r"kimi")),
-    ("zai", re.compile(r"glm")),
-    ("alibaba", re.compile(r"qwen|qwq")),
-    ("deepseek", re.compile(r"deepseek")),
-    ("minimax", re.compile(r"minimax")),
-    ("xai", re.compile(r"grok")),
-    ("meta", re.compile(r"llama")),
-)
-"""Makers by the beginning of a model's name, without a route such as `openrouter/anthropic/`."""
 
 
 def frame(store: Store, table: str, context: str | None = None) -> pl.DataFrame:
@@ -74,7 +59,7 @@ def content(store: Store, context: str | None = None) -> pl.DataFrame:
 def user_messages(store: Store, context: str | None = None) -> pl.DataFrame:
     """Return one row a human turn, in the columns of agent-traces's data set; see `Store.user_messages`."""
     messages = _frame(store, _USER_MESSAGES, context)
-    makers = {name: provider_of(name) for name in messages["model"].unique() if name is not None}
+    makers = {name: maker(name) for name in messages["model"].unique() if name is not None}
     provider = pl.Series("provider", [makers.get(name) for name in messages["model"]], pl.String)
     return messages.insert_column(messages.columns.index("model") + 1, provider)
 
@@ -82,9 +67,3 @@ def user_messages(store: Store, context: str | None = None) -> pl.DataFrame:
 def _frame(store: Store, query: str, context: str | None) -> pl.DataFrame:
     made: pl.DataFrame = with_connection(store, lambda connection: run(connection, query).pl(), context)
     return made
-
-
-def provider_of(model: str) -> str | None:
-    """Return the maker of a model from its name as logged; None when the name does not tell."""
-    *_, name = candidates(model)
-    return next((who for who, begins in _MAKERS if begins.match(name)), None)

@@ -29,6 +29,7 @@ from msgspec.structs import replace
 
 from agentsignals import private_files
 from agentsignals.errors import StoreError
+from agentsignals.model.prices import own_prices
 from agentsignals.store import disk
 from agentsignals.store.disk import StoredFile
 
@@ -937,9 +938,9 @@ def sessions_only_in(manifest: Manifest, files: set[str]) -> set[str]:
 
 
 def code_stamp() -> str:
-    """Return a hash of all files of this package and of the installed packages, which may add units. While it is
-    unchanged, nothing in the store is stale because of code."""
-    return _stamp(tuple(sys.path))
+    """Return a hash of all files of this package and of the installed packages, which may add units, and of the
+    person's own prices. While it is unchanged, nothing in the store is stale because of code or prices."""
+    return _stamp(tuple(sys.path)) + own_prices().digest.hex()
 
 
 @cache

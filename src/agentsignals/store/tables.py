@@ -25,7 +25,14 @@ from agentsignals.model import (
     Turn,
 )
 from agentsignals.views.charges import Charge, RepeatedCall
-from agentsignals.views.usage import cost_of, cost_source, unpriced_parts, usage_totals, visible_output_tokens
+from agentsignals.views.usage import (
+    cost_of,
+    cost_source,
+    replaced_usd,
+    unpriced_parts,
+    usage_totals,
+    visible_output_tokens,
+)
 
 _TIME = "timestamp[us]"
 _TIMES = frozenset(("timestamp", "started_at", "ended_at", "created_at", "authored_at", "committed_at"))
@@ -265,7 +272,7 @@ def _rows_table(name: str, struct: type[Struct], rows: Callable[[Session], list[
 _KINDS_OF_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 _COUNTED = ("n_turns", "n_prompts", "n_steps", "n_tool_calls", "n_edits", *_KINDS_OF_TOKENS, "visible_output_tokens")
 _PARTS_OF_LEDGER = ("main", "subagent")
-_COSTS = ("recorded_cost_usd", *(f"{part}_cost_usd" for part in _PARTS_OF_LEDGER))
+_COSTS = ("recorded_cost_usd", "replaced_cost_usd", *(f"{part}_cost_usd" for part in _PARTS_OF_LEDGER))
 _TOKENS = (*(f"{part}_{kind}" for part in _PARTS_OF_LEDGER for kind in _KINDS_OF_TOKENS), "subagent_summed_tokens")
 _OF_MONEY = ("cost_source", "unpriced")
 
@@ -294,6 +301,7 @@ def totals(session: Session) -> dict[str, Any]:
         "visible_output_tokens": visible_output_tokens(session),
         **structs.asdict(whole),
         "recorded_cost_usd": cost_of([s for s in steps if s.cost_source == "recorded"]) if steps else None,
+        "replaced_cost_usd": replaced_usd(steps),
         "cost_source": cost_source(steps),
         "unpriced": unpriced_parts(steps),
     }

@@ -175,7 +175,7 @@ WHERE kind IN ('prompt', 'queued_prompt') AND session_id IN (SELECT unnest($ids)
 -- Prompts of the sessions that are shown, not of all.
 WITH shown AS (
   SELECT session_id, context, agent, model, coalesce(repo, cwd) AS place, branch, title, started_at, ended_at,
-    n_prompts, n_tool_calls, n_edits, output_tokens, cost_usd, visible_output_tokens,
+    n_prompts, n_tool_calls, n_edits, output_tokens, cost_usd, visible_output_tokens, unpriced,
     epoch(ended_at - started_at) AS seconds, row_number() OVER () AS rank
   FROM (SELECT * FROM sessions s {where} {order})
 )

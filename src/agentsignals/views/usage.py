@@ -117,6 +117,12 @@ def cost_source(steps: list[Step]) -> str | None:
     return " + ".join(sorted({s.cost_source for s in steps if s.cost_source is not None}, reverse=True)) or None
 
 
+def replaced_usd(steps: list[Step]) -> float | None:
+    """Return the dollars that the agent recorded and that are not believed; None where all are."""
+    amounts = [s.replaced_cost_usd for s in steps if s.replaced_cost_usd is not None]
+    return round(math.fsum(amounts), USD_DIGITS) if amounts else None
+
+
 def unpriced_parts(steps: list[Step]) -> str | None:
     """Return the parts that the costs leave out, so that they are too low; None where nothing is missing."""
     return "; ".join(sorted({s.unpriced for s in steps if s.unpriced is not None})) or None

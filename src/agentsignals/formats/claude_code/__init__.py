@@ -25,6 +25,7 @@ an entry point of its own."""
 
 PROFILE = Profile(
     agent="claude-code",
+    maker="anthropic",
     # https://code.claude.com/docs/en/memory; AGENTS.md since 2.1.277 where there is no CLAUDE.md (its changelog)
     instructions=("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", ".claude/rules/**/*.md"),
     instructions_perhaps=("AGENTS.md", ".claude/AGENTS.md"),

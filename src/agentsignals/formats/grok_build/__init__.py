@@ -13,6 +13,7 @@ from agentsignals.formats.profile import Profile, named
 
 PROFILE = Profile(
     agent="grok-build",
+    maker="xai",
     aliases=("grok",),
     homes=("~/.grok/sessions", "$GROK_HOME/sessions"),
     tools=named(

@@ -19,6 +19,7 @@ _REPLACE = structs.replace(
 
 PROFILE = Profile(
     agent="kimi-cli",
+    maker="moonshot",
     homes=("~/.kimi/sessions", "$KIMI_SHARE_DIR/sessions"),
     tools=named(
         (tools.READ, "ReadFile ReadMediaFile"),

@@ -14,6 +14,7 @@ from agentsignals.formats.profile import Profile, named
 
 PROFILE = Profile(
     agent="mistral-vibe",
+    maker="mistral",
     aliases=("vibe",),
     homes=("~/.vibe/logs/session", "$VIBE_HOME/logs/session"),
     tools=named(

@@ -102,6 +102,12 @@ def cost_study(inputs: Inputs) -> Outcome:
             f"The cost of {len(low_price):,} sessions is too low: the price list lacks"
             f" {', '.join(part for part, _ in cost_parts[:3])}{' and more' if len(cost_parts) > 3 else ''}."
         )
+    replaced = inputs.present("sessions", "replaced_cost_usd")
+    if replaced:
+        limits.append(
+            f"In {len(replaced):,} sessions agents recorded {formatted(fsum(replaced), 'usd')} that does not count:"
+            " they priced models of other makers as their own maker's, or you have prices of your own."
+        )
     total, priced = len(inputs.rows["sessions"]), len(inputs.present("sessions", "cost_usd"))
     if priced < total:
         limits.append(f"The cost of {total - priced:,} of {total:,} sessions is unknown, so totals are lower bounds.")
