@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 NOTHING = dict.fromkeys(
-    ("run_id", "format", "agent_version", "agent_type", "dataset", "attempt1_tool_cap", "retry_tool_cap",
+    ("repo", "run_id", "format", "agent_version", "agent_type", "dataset", "attempt1_tool_cap", "retry_tool_cap",
      "effective_tool_cap", "timeout_s", "concurrency", "root")
 )  # fmt: skip
 CAUSE = "behavior.files_read_before_edit"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from tests.signals.attempts import graded, patched, trial
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval"
 NOTHING = dict.fromkeys(
-    ("run_id", "format", "agent_version", "agent_type", "dataset", "attempt1_tool_cap", "retry_tool_cap",
+    ("repo", "run_id", "format", "agent_version", "agent_type", "dataset", "attempt1_tool_cap", "retry_tool_cap",
      "effective_tool_cap", "timeout_s", "concurrency")
 )  # fmt: skip
 
@@ -446,6 +447,76 @@ def test_who_is_not_recorded_is_nobody() -> None:
     assert "who was tried is not known" in problem.value.message
     runs = [tried(None, "t", float(n), trial=f"r{n}", run_id=f"r{n}") for n in range(2)]
     assert {c.name for c in compared(*runs).candidates} == {"r0", "r1"}, "the run is recorded"
+
+
+def runs(model: str, solved: Sequence[tuple[int, int]], task: str = "t{}") -> list[Trial]:
+    """Independent runs of each task, of which so many of n solve it."""
+    return [
+        tried(model, task.format(k), float(n < good), trial=f"{model}/{k}/{n}", run_id=f"run-{n}")
+        for k, (good, of) in enumerate(solved)
+        for n in range(of)
+    ]
+
+
+def test_pass_at_k_is_the_mean_over_all_choices_of_k_runs() -> None:
+    solved = [(0, 5), (1, 5), (5, 5), (3, 4), (2, 3), (1, 1)]
+    (a,) = compared(*runs("a", solved)).candidates
+    assert [p.k for p in a.passes] == [1, 2, 3, 4, 5]
+    for passes in a.passes:
+        enough = [(good, of) for good, of in solved if of >= passes.k]
+        choices = [list(combinations([n < good for n in range(of)], passes.k)) for good, of in enough]
+        for found, meets in ((passes.pass_at_k, any), (passes.pass_hat_k, all)):
+            shares = [sum(map(meets, of_task)) / len(of_task) for of_task in choices]
+            assert found.value == pytest.approx(sum(shares) / len(shares)) and found.tasks == len(enough)
+            assert found.low is not None and found.high is not None and 0 <= found.low <= found.value <= found.high <= 1
+        assert passes.left_out == len(solved) - len(enough)
+
+
+def test_pass_at_1_of_equal_runs_is_the_share_of_runs() -> None:
+    (a,) = compared(*runs("a", [(n % 4, 3) for n in range(8)])).candidates
+    assert a.passes[0].pass_at_k.value == pytest.approx(a.first.value)
+    assert (a.passes[0].pass_at_k.low, a.passes[0].pass_at_k.high) == pytest.approx((a.first.low, a.first.high))
+
+
+def test_retries_and_single_runs_are_no_repeats() -> None:
+    (a,) = compared(*arm("a", "01 1 001 0")).candidates
+    assert a.passes == []
+
+
+def in_repositories(model: str, sizes: Sequence[int], solved: Callable[[int, int], bool], task: str) -> list[Trial]:
+    return [
+        tried(model, task.format(repo, n), float(solved(repo, n))) for repo, of in enumerate(sizes) for n in range(of)
+    ]
+
+
+OF_SWE_BENCH = "owner__repo{}-{}"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "better", "task", "word", "words"),
+    [
+        ((28, 4, 4, 4, 4, 4), lambda repo, n: repo == 0 or n == 0, OF_SWE_BENCH, "undecided", "their 6 repositories"),
+        ((28, 4, 4, 4, 4, 4), lambda repo, n: n % 4 != 3, OF_SWE_BENCH, "better", "over their 6 repositories is +50.0"),
+        ((8,) * 8, lambda repo, n: n % 4 != 3, "instance_owner__repo{}-{:040x}", "better", "their 8 repositories"),
+        ((8,) * 8, lambda repo, n: n % 4 != 3, "owner/repo{}:pr-{}", "better", "their 8 repositories"),
+        ((8,) * 8, lambda repo, n: n % 4 != 3, "owner__repo{}.{:08x}.combine__x1", "better", "their 8 repositories"),
+        ((48,), lambda repo, n: n % 4 != 3, OF_SWE_BENCH, "better", "of one repository, owner/repo0"),
+        ((24, 12, 12), lambda repo, n: n % 4 != 3, OF_SWE_BENCH, "better", "of 3 repositories only"),
+        ((1,) * 48, lambda repo, n: repo % 4 != 3, OF_SWE_BENCH, "better", ""),
+        ((48,), lambda repo, n: n % 4 != 3, "task-{}-{}", "better", ""),
+        ((8,) * 6, lambda repo, n: n % 4 != 3, "make_it__work{}_{}", "better", ""),
+    ],
+)
+def test_a_conclusion_says_over_which_repositories_it_holds(
+    sizes: Sequence[int], better: Callable[[int, int], bool], task: str, word: str, words: str
+) -> None:
+    alone = len(sizes) == 48
+    base = in_repositories("a", sizes, lambda repo, n: (repo if alone else n) % 4 == 0, task)
+    found = compared(*base, *in_repositories("b", sizes, better, task), baseline="a")
+    (conclusion,) = found.conclusions
+    assert conclusion.word == word and words in conclusion.sentence
+    assert words or "repositor" not in conclusion.sentence
+    assert ("better than a on these tasks" in conclusion.sentence) == ("of one" in words or "only" in words)
 
 
 def test_what_each_solved_task_took_holds_the_failed_ones() -> None:

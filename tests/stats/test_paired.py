@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsignals.stats.intervals import mean_interval, t_quantile, wilson
-from agentsignals.stats.paired import benjamini_hochberg, difference_interval, holm, mcnemar, paired, sign_flip, tango
+from agentsignals.stats.paired import (
+    benjamini_hochberg,
+    difference_interval,
+    holm,
+    mcnemar,
+    over_clusters,
+    paired,
+    sign_flip,
+    tango,
+)
 
 P_VALUES = st.lists(st.floats(0, 1), max_size=30)
 
@@ -44,8 +53,13 @@ def test_no_p_is_smaller_than_so_few_tasks_allow() -> None:
         best = {f"t{k}": [1.0] for k in range(n)}, {f"t{k}": [0.0] for k in range(n)}
         found = paired(*best, yes_or_no=True)
         assert found.p == found.least_p == 2.0 ** (1 - n)
-    several = paired({f"t{k}": [1.0, 1.0] for k in range(60)}, {f"t{k}": [0.0] for k in range(60)}, yes_or_no=True)
-    assert several.p == several.least_p == pytest.approx(1 / 2001), "of drawn flips the real one is one"
+    arms = {f"t{k}": [1.0, 1.0] for k in range(60)}, {f"t{k}": [0.0] for k in range(60)}
+    several = paired(*arms, yes_or_no=True)
+    assert several.p == several.least_p == 2.0**-59, "exact, also of repeats"
+    drawn = paired(*arms, yes_or_no=False)
+    assert drawn.p == drawn.least_p == pytest.approx(1 / 2001), "of drawn flips the real one is one"
+    family = paired(*arms, yes_or_no=False, tests=300)
+    assert family.p == family.least_p == pytest.approx(1 / 30_001)
 
 
 @given(P_VALUES)
@@ -177,3 +191,41 @@ def test_unpaired_shares_differ_as_in_newcombes_example() -> None:
     one, other = wilson(56, 70), wilson(48, 80)
     assert one is not None and other is not None
     assert difference_interval(56 / 70, one, 48 / 80, other) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+
+
+@pytest.mark.parametrize(("n", "per"), [(13, 5), (14, 6), (15, 4)])
+def test_flips_of_fractions_are_exact(n: int, per: int) -> None:
+    gaps = [random.Random(k).randint(-per, per) / per for k in range(n)]  # noqa: S311
+    real = abs(sum(gaps)) - 1e-9
+    sums = [abs(sum(s * g for s, g in zip(signs, gaps, strict=True))) for signs in product((1, -1), repeat=n)]
+    assert sign_flip(gaps, per) == sum(s >= real for s in sums) / 2**n
+
+
+def test_clusters_that_differ_alike_have_the_textbook_interval() -> None:
+    """Of equal clusters it is Student's over their means (scipy)."""
+    stats = pytest.importorskip("scipy.stats")
+    means = [0.1, 0.4, -0.2, 0.3, 0.5, 0.0, 0.2, 0.25]
+    found = over_clusters({str(k): [mean - 0.01, mean + 0.01] for k, mean in enumerate(means)})
+    known = stats.ttest_1samp(means, 0)
+    low, high = known.confidence_interval(0.95)
+    assert found.value == pytest.approx(0.19375) and found.p == pytest.approx(known.pvalue, rel=1e-3)
+    assert (found.low, found.high) == (pytest.approx(low, rel=1e-3), pytest.approx(high, rel=1e-3))
+    assert over_clusters({str(k): [0.5, 0.0] for k in range(5)}).value is None, "five are too few"
+    same = over_clusters({str(k): [0.5] for k in range(7)})
+    assert (same.value, same.low, same.p) == (0.5, None, 2.0**-6)
+
+
+def test_equal_agents_of_unequal_repositories_are_seldom_called_different() -> None:
+    """12 repositories of 1 to 44 tasks whose effect differs by 1.0 log-odds; the mean over repositories is 0."""
+    draw, sizes, called = random.Random(7), (44, 14, 8, 7, 6, 5, 4, 4, 3, 3, 1, 1), 0  # noqa: S311
+    odds = lambda x: 1 / (1 + math.exp(-x))  # noqa: E731
+    for _ in range(400):
+        gaps = {}
+        for k, size in enumerate(sizes):
+            easy, effect = draw.gauss(0, 1), draw.gauss(0, 1)
+            tasks = [easy + draw.gauss(0, 1) for _ in range(size)]
+            gaps[str(k)] = [
+                float((draw.random() < odds(t + effect / 2)) - (draw.random() < odds(t - effect / 2))) for t in tasks
+            ]
+        called += (over_clusters(gaps).p or 1) <= 0.05
+    assert called / 400 <= 0.06

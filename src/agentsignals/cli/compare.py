@@ -136,6 +136,8 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
 
     if any(candidate.retries for candidate in shown):
         yield _retries(shown, yes)
+    if any(candidate.passes for candidate in shown):
+        yield _passes(shown)
     matched = [pair for pair in pairs if pair.paired.tasks]
     if matched:
         yield _paired(matched, comparison)
@@ -213,6 +215,19 @@ def _retries(shown: Sequence[Candidate], yes: bool) -> Part:
         rows.append((candidate.name, candidate.retries, *_estimate(candidate.retry, yes), within, recovered))
     names = ("candidate", "retries", "share" if yes else "mean", "95%", "solved within", "recovered")
     return Part("retries, apart: only what failed is tried again", names, rows)
+
+
+def _passes(shown: Sequence[Candidate]) -> Part:
+    rows = [
+        (c.name, p.k, *_estimate(p.pass_at_k, True), *_estimate(p.pass_hat_k, True), p.pass_at_k.tasks, p.left_out)
+        for c in shown
+        for p in c.passes
+    ]
+    names = ("candidate", "k", "pass@k", "95%", "pass^k", "95%", "tasks", "left out")
+    lines = [
+        "  pass@k: at least one of k runs solves the task; pass^k: all do. left out: tasks with fewer than k runs."
+    ]  # noqa: E501
+    return Part("repeated runs: pass@k and pass^k, mean and interval over tasks", names, rows, lines)
 
 
 def _paired(pairs: Sequence[Pair], comparison: Comparison) -> Part:

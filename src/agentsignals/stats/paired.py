@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from itertools import product
-from math import ceil, comb, copysign, exp, fsum, inf, lgamma, log, log1p, sqrt
+from math import ceil, comb, copysign, exp, fsum, gcd, inf, lcm, lgamma, log, log1p, sqrt
 
 from msgspec import Struct
 
@@ -26,21 +25,28 @@ from agentsignals.stats.intervals import (
 )
 
 __all__ = [
+    "OverClusters",
     "Paired",
     "benjamini_hochberg",
     "difference_interval",
     "differences",
     "holm",
-    "least_p",
     "mcnemar",
+    "over_clusters",
     "paired",
     "sign_flip",
+    "sign_flips",
     "tango",
 ]
 
-_EXACT_UP_TO = 12
+_MOST_EXACT = 4_000_000_000
+"""Bits moved for an exact permutation test: half a second. Where it would take more, flips are sampled."""
+_ENUMERATED = 12
 """Up to so many differing tasks all sign flips are enumerated (4096)."""
 _FLIPS, _FEWEST_FLIPS, _MOST_FLIPPED = 2000, 500, 1_000_000
+_FLIPS_A_TEST, _MOST_OF_A_FAMILY = 100, 40_000_000
+"""Flips for each candidate that shares the level, drawn if fewer than `_FEW` of the first were as far."""
+_FEW = 10
 _ROUNDING = 1e-12
 
 Arm = Mapping[str, Sequence[float]]
@@ -74,8 +80,9 @@ class Paired(Struct, frozen=True, kw_only=True):
     """One yes-or-no attempt a side at each task."""
 
 
-def paired(candidate: Arm, baseline: Arm, *, yes_or_no: bool) -> Paired:
-    """Compare two arms within their common tasks. `yes_or_no`: outcomes are 0 and 1."""
+def paired(candidate: Arm, baseline: Arm, *, yes_or_no: bool, tests: int = 1) -> Paired:
+    """Compare two arms within their common tasks. `yes_or_no`: outcomes are 0 and 1. `tests`: candidates that share the
+    level."""
     tasks, gaps = sorted(candidate.keys() & baseline.keys()), differences(candidate, baseline)
     tried = sum(len(candidate[t]) for t in tasks), sum(len(baseline[t]) for t in tasks)
     if not gaps:
@@ -90,6 +97,11 @@ def paired(candidate: Arm, baseline: Arm, *, yes_or_no: bool) -> Paired:
     elif max(gaps) - min(gaps) > _ROUNDING:
         interval, method = mean_interval(gaps), "Student's over differences of tasks"
     low, high = interval or (None, None)
+    if single:
+        p, least = mcnemar(gained, lost), min(1.0, 2.0 ** (1 - len(gaps)))
+    else:
+        each = lcm(*(lcm(len(candidate[t]), len(baseline[t])) for t in tasks)) if yes_or_no else None
+        p, least = sign_flips(gaps, each, tests)
     return Paired(
         tasks=len(tasks),
         attempts=tried[0],
@@ -100,8 +112,8 @@ def paired(candidate: Arm, baseline: Arm, *, yes_or_no: bool) -> Paired:
         discordance=_mean([g * g for g in gaps]),
         gained=gained,
         lost=lost,
-        p=mcnemar(gained, lost) if single else sign_flip(gaps),
-        least_p=least_p(len(gaps), single=single),
+        p=p,
+        least_p=least,
         test="exact McNemar" if single else "flips of whole tasks",
         method=method,
         single=single,
@@ -148,24 +160,60 @@ def mcnemar(gained: int, lost: int) -> float:
     return min(1.0, 2 * tail / (1 << changed))
 
 
-def sign_flip(gaps: Sequence[float]) -> float:
-    """Return the p value of Fisher's sign-flip test (1935) over tasks: exact for few differing tasks, else sampled."""
+def sign_flip(gaps: Sequence[float], per: int | None = None) -> float:
+    """Return the p value of Fisher's sign-flip test (1935) over tasks. See `sign_flips`."""
+    return sign_flips(gaps, per)[0]
+
+
+def sign_flips(gaps: Sequence[float], per: int | None = None, tests: int = 1) -> tuple[float, float]:
+    """Return the p value of the sign-flip test, and the smallest that so many tasks can reach.
+
+    Exact where gaps are multiples of 1 / `per`, or few; else sampled, with as many flips as `tests` candidates that
+    share the level need.
+    """
     moved = [abs(g) for g in gaps if abs(g) > _ROUNDING]
+    least = min(1.0, 2.0 ** (1 - len(gaps)))
     far = abs(fsum(gaps)) - _ROUNDING * max(1, len(gaps))
-    if len(moved) <= _EXACT_UP_TO:
-        met = 0
-        for signs in product((1, -1), repeat=len(moved)):
-            met += abs(fsum(s * g for s, g in zip(signs, moved, strict=True))) >= far
-        return met / (1 << len(moved))
+    if len(moved) <= _ENUMERATED:
+        sums = [0.0]
+        for g in moved:
+            sums = [end for total in sums for end in (total + g, total - g)]
+        return sum(abs(total) >= far for total in sums) / len(sums), least
+    if per is not None:
+        steps = [round(g * per) for g in moved]
+        step = gcd(*steps)
+        bits = (len(moved) + 8) // 8 * 8
+        if len(moved) * bits * sum(steps) // step <= _MOST_EXACT:
+            return _flipped_exactly([s // step for s in steps], abs(round(fsum(gaps) * per)) // step, bits), least
     from random import Random  # noqa: PLC0415  (what was found is read without)
 
     chance = Random(SEED)  # noqa: S311  (draws, no secret)
-    flips = _drawn(len(moved))
-    total, met = fsum(moved), 0
-    for _ in range(flips):
+    flips = max(_FEWEST_FLIPS, min(_FLIPS, _MOST_FLIPPED // len(moved)))
+    most = max(flips, min(_FLIPS_A_TEST * tests, _MOST_OF_A_FAMILY // len(moved)))
+    total, met, drawn = fsum(moved), 0, 0
+    while drawn < (flips if met >= _FEW else most):
+        drawn += 1
         up = fsum(g for g, bit in zip(moved, chance.randbytes(len(moved)), strict=True) if bit & 1)
         met += abs(2 * up - total) >= far
-    return (1 + met) / (1 + flips)
+    return (1 + met) / (1 + drawn), max(least, 1 / (1 + most))
+
+
+def _flipped_exactly(steps: Sequence[int], seen: int, bits: int) -> float:
+    """Share of all sign flips of whole numbers whose sum is at least as far from 0 as `seen`.
+
+    The number of flips for each sum is a coefficient of the product of (1 + x ** step), and those are `bits` apart in
+    one whole number.
+    """
+    if not seen:
+        return 1.0
+    counts = 1
+    for step in steps:
+        counts += counts << (step * bits)
+    least = (sum(steps) + seen + 1) // 2  # of the steps that go up, so that the sum is `seen` or more
+    tail = (counts >> (least * bits)).to_bytes((sum(steps) + 1) * bits // 8, "little")
+    each = bits // 8
+    met = sum(int.from_bytes(tail[at : at + each], "little") for at in range(0, len(tail), each))
+    return min(1.0, 2 * met / (1 << len(steps)))
 
 
 def benjamini_hochberg(p: Sequence[float]) -> list[float]:
@@ -192,14 +240,47 @@ def holm(p: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def least_p(tasks: int, *, single: bool) -> float:
-    """Return the smallest p value that so many matched tasks can reach. A sampled test counts the observed flip."""
-    exact = min(1.0, 2.0 ** (1 - tasks))
-    return exact if single or tasks <= _EXACT_UP_TO else max(exact, 1 / (1 + _drawn(tasks)))
+class OverClusters(Struct, frozen=True, kw_only=True):
+    """Mean difference over clusters of tasks (repositories), which holds for clusters like these."""
+
+    clusters: int
+    value: float | None = None
+    """None for fewer than six clusters."""
+    low: float | None = None
+    high: float | None = None
+    """At 95 %."""
+    p: float | None = None
 
 
-def _drawn(moved: int) -> int:
-    return max(_FEWEST_FLIPS, min(_FLIPS, _MOST_FLIPPED // moved))
+def over_clusters(gaps: Mapping[str, Sequence[float]]) -> OverClusters:
+    """Estimate the mean difference over clusters from the differences of their tasks.
+
+    Random effects: clusters differ beyond their tasks by a variance after Paule and Mandel (1982), the error is
+    Hartung's and Knapp's (2001), and Student's t has one degree fewer than the effective number of clusters, or half of
+    them where one cluster has most of the weight.
+    Simulations: design/statistics.md#families-of-tasks.
+    """
+    n = len(gaps)
+    if n < FEWEST_CLUSTERS:
+        return OverClusters(clusters=n)
+    means = {cluster: _mean(of) for cluster, of in gaps.items()}
+    tasks = sum(map(len, gaps.values()))
+    within = fsum((gap - means[cluster]) ** 2 for cluster, of in gaps.items() for gap in of) / max(1, tasks - n)
+    errors = [max(within / len(of), _ROUNDING) for of in gaps.values()]
+
+    def estimated(between: float) -> tuple[float, list[float], float]:
+        """Mean, weights, and weighted squares of the clusters' differences from the mean."""
+        weights = [1 / (error + between) for error in errors]
+        mean = fsum(w * m for w, m in zip(weights, means.values(), strict=True)) / fsum(weights)
+        return mean, weights, fsum(w * (m - mean) ** 2 for w, m in zip(weights, means.values(), strict=True))
+
+    mean, weights, squares = estimated(_last(lambda between: estimated(between)[2] >= n - 1, 0.0, 4.0))
+    freedom = max((n - 1) / 2, fsum(weights) ** 2 / fsum(w * w for w in weights) - 1)
+    error = sqrt(max(1.0, squares / (n - 1)) / fsum(weights))
+    if within <= _ROUNDING and max(means.values()) - min(means.values()) <= _ROUNDING:  # every task differs by the same
+        return OverClusters(clusters=n, value=mean, p=sign_flip(list(means.values())))
+    half = t_quantile(freedom) * error
+    return OverClusters(clusters=n, value=mean, low=mean - half, high=mean + half, p=two_sided(mean / error, freedom))
 
 
 def difference_interval(value: float, interval: Interval, other: float, other_interval: Interval) -> Interval:

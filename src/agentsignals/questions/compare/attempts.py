@@ -201,6 +201,8 @@ class Attempt(Struct, frozen=True, gc=False, kw_only=True):
     """Measures that are lower bounds."""
     clock: str = ""
     """Source of the wall time: the harness, or first to last time stamp. The two are not comparable."""
+    repository: str | None = None
+    """Repository of the task, where its id or the session names one."""
 
 
 ALL = "true"
@@ -258,9 +260,27 @@ def attempts_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Attemp
                 rung=rung,
                 reason=reason,
                 inferred=of_rung.get("inferred") is True,
+                repository=_repository(row["task_id"], row["repo"]),
             )
         )
     return attempts
+
+
+_INSTANCE = re.compile(
+    r"(?:.*/)?(?:instance_)?([A-Za-z0-9][\w.-]*?)__([A-Za-z0-9][\w.-]*?)"
+    r"(?:-\d+|-[0-9a-f]{40}(?:-v\w+)?|\.[0-9a-f]{7,40}(?:\..*)?|[:#](?:pr-)?\d+)"
+)
+"""`owner__name` and a number, commit or pull request, as in SWE-bench and the sets that followed it."""
+_PULL_REQUEST = re.compile(r"(?:.*github\.com/)?([\w.-]+)/([\w.-]+?)(?:#|:pr-|/pull/|/issues/)\d+")
+_OWNER_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def _repository(task: str | None, recorded: str | None) -> str | None:
+    if task is None:
+        return None
+    if named := _INSTANCE.fullmatch(task) or _PULL_REQUEST.fullmatch(task):
+        return f"{named[1]}/{named[2]}"
+    return recorded if recorded and _OWNER_NAME.fullmatch(recorded) else None
 
 
 def _value(row: Row | None) -> tuple[Any, str]:

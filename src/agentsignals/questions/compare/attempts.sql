@@ -1,5 +1,5 @@
 -- name: attempts.attempts
-SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.knobs, s.format, s.agent_version,
+SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.knobs, s.format, s.agent_version, s.repo,
   a.facts->>'$.root' AS root, coalesce(a.agent_type, s.agent) AS agent_type, coalesce(a.model_id, s.model) AS model_id,
   {columns}
 FROM attempts a JOIN sessions s USING (session_id)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import comb, fsum
 from statistics import fmean
 
 from msgspec import Struct
@@ -18,6 +19,8 @@ from agentsignals.stats.intervals import (
     median_interval,
     rate_interval,
     ratio_interval,
+    share_interval,
+    wilson,
 )
 
 MOST_WITHIN = 10
@@ -49,6 +52,18 @@ class Within(Struct, frozen=True):
 
     attempts: int
     solved: Estimate
+
+
+class PassAt(Struct, frozen=True, kw_only=True):
+    """Repeated runs of a task, without bias from the number of runs (Chen et al. 2021); each task has the same weight."""  # noqa: E501
+
+    k: int
+    pass_at_k: Estimate
+    """At least one of k runs solves the task."""
+    pass_hat_k: Estimate
+    """All of k runs solve the task (pass^k; Yao et al. 2024)."""
+    left_out: int
+    """Tasks with fewer than k runs whose outcome is known."""
 
 
 class Recovery(Struct, frozen=True):
@@ -123,6 +138,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     within: list[Within]
     recovery: Recovery | None
     """None if no trial was retried."""
+    passes: list[PassAt] = []
+    """pass@k and pass^k over repeated first attempts at the tasks of `first`; empty without repeats, and for numbers."""  # noqa: E501
     without_first: int
     """Trials whose first attempt is missing."""
     took: dict[str, Usage]
@@ -191,11 +208,44 @@ def candidate_of(  # noqa: PLR0913  (the parts of a candidate, named at the call
         retry_absent=absent_reasons(again),
         within=within,
         recovery=recovery,
+        passes=_passes(shared, by_dataset) if yes_or_no else [],
         without_first=len(trials) - len(whole),
         took={measure: _usage(shared, measure, by_dataset) for measure in MEASURES},
         per_solved={measure: _per_solved(shared, measure) for measure in SPENT} if yes_or_no else {},
         pooled=pooled,
     )
+
+
+_RUNS = (1, 2, 3, 4, 5, 8, 10, 16, 32, 64, 100)
+"""Numbers of runs that are reported, with the largest that a task has."""
+
+
+def _passes(first: Sequence[Attempt], by_dataset: bool) -> list[PassAt]:
+    """Return pass@k and pass^k over tasks with k runs or more."""
+    runs: dict[str, list[float]] = {}
+    for task, outcome in with_outcome([o for o in first if o.task is not None], by_dataset):
+        runs.setdefault(task, []).append(outcome)
+    most = max(map(len, runs.values()), default=0)
+    made = []
+    for k in sorted({k for k in _RUNS if k < most} | {most}) if most > 1 else ():
+        tried = [(len(of), round(sum(of))) for of in runs.values() if len(of) >= k]
+        made.append(
+            PassAt(
+                k=k,
+                pass_at_k=_over_tasks([1 - comb(n - solved, k) / comb(n, k) for n, solved in tried]),
+                pass_hat_k=_over_tasks([comb(solved, k) / comb(n, k) for n, solved in tried]),
+                left_out=len(runs) - len(tried),
+            )
+        )
+    return made
+
+
+def _over_tasks(values: Sequence[float]) -> Estimate:
+    whole = all(value in (0, 1) for value in values)
+    interval = wilson(fsum(values), len(values)) if whole else share_interval([(value, 1.0) for value in values])
+    low, high = interval or (None, None)
+    method = "Wilson" if whole else "Student's over tasks" if interval else "one task"
+    return Estimate(value=fmean(values), low=low, high=high, n=len(values), tasks=len(values), method=method)
 
 
 def _share_solved(trials: Sequence[list[Attempt]], parts: Sequence[list[Attempt]], by_dataset: bool) -> Estimate:

@@ -16,6 +16,7 @@ from agentsignals.stats.paired import (
     LEVEL,
     RELEVANT_GAP,
     Arm,
+    OverClusters,
     Paired,
     Power,
     WeightedGain,
@@ -24,6 +25,7 @@ from agentsignals.stats.paired import (
     holm,
     least_one_way,
     mcnemar,
+    over_clusters,
     paired,
     power_of,
     weigh,
@@ -116,14 +118,27 @@ class Missing(Struct, frozen=True, kw_only=True):
     missing, and for numbers."""
 
 
+class Repositories(Struct, frozen=True, kw_only=True):
+    """The repositories of the matched tasks: tasks of one repository are alike."""
+
+    over: OverClusters
+    weighted_p: float | None
+    """p of `over` with weighted regressions."""
+    largest: str
+    largest_tasks: int
+
+
 class Pair(Struct, frozen=True, kw_only=True):
     """First attempts of a candidate compared with the baseline's."""
 
     candidate: str
     baseline: str
     paired: Paired
+    repositories: Repositories | None = None
+    """None where task ids name none, and where each task has its own."""
     p_adjusted: float | None = None
-    """Holm over candidates with at least six matched tasks; fewer can never be significant. None without a p value."""
+    """Holm over candidates with at least six matched tasks, of the larger p: over tasks, and over repositories where
+    there are six or more. None without a p value."""
     least_p: float | None = None
     """Smallest value that `p_adjusted` (or p, for fewer tasks) can reach."""
     weighed: WeightedGain | None
@@ -158,7 +173,7 @@ def pair_of(  # noqa: PLR0913  (what is compared, named at the call)
     left, right = _arm(attempts, by_dataset), _arm(other, by_dataset)
     both = left.keys() & right.keys()
     rest = [[v for v in with_outcome(side, by_dataset) if v[0] not in both] for side in (attempts, other)]
-    compared, weighted = _tested(left, right, weight, yes_or_no)
+    compared, weighted = _tested(left, right, weight, yes_or_no, tests)
     candidate_tasks, base_tasks = tasks_of(attempts, by_dataset), tasks_of(other, by_dataset)
     tried = candidate_tasks & base_tasks
     lacking = [right[task] for task in (right.keys() & base_tasks) - left.keys()]
@@ -166,6 +181,7 @@ def pair_of(  # noqa: PLR0913  (what is compared, named at the call)
         candidate=name,
         baseline=baseline,
         paired=compared,
+        repositories=_repositories(left, right, [*attempts, *other], weight, by_dataset),
         weighed=weighted,
         power=power_of(left, right, compared, yes_or_no=yes_or_no, tests=tests),
         took=usage_differences(attempts, other, by_dataset),
@@ -174,37 +190,63 @@ def pair_of(  # noqa: PLR0913  (what is compared, named at the call)
             baseline=len((tried & left.keys()) - right.keys()),
             could_regress=sum(max(values) > 0 for values in lacking) if yes_or_no else len(lacking),
             could_improve=sum(min(values) < 1 for values in lacking) if yes_or_no else len(lacking),
-            undone=_undone(left, right, tried, weight=weight, level=LEVEL / tests) if yes_or_no and both else None,
+            undone=_undone(left, right, tried, weight=weight, tests=tests) if yes_or_no and both else None,
         ),
         unpaired=_unpaired(rest[0], rest[1], yes_or_no),
         also_differ=also_differ,
     )
 
 
-def _tested(left: Arm, right: Arm, weight: float, yes_or_no: bool) -> tuple[Paired, WeightedGain | None]:
-    compared = paired(left, right, yes_or_no=yes_or_no)
+def _tested(left: Arm, right: Arm, weight: float, yes_or_no: bool, tests: int) -> tuple[Paired, WeightedGain | None]:
+    compared = paired(left, right, yes_or_no=yes_or_no, tests=tests)
     gaps = differences(left, right)
     return compared, weigh(gaps, weight, compared.p, single=compared.single) if gaps else None
 
 
-def _undone(left: Arm, right: Arm, tried: Iterable[str], *, weight: float, level: float) -> bool | None:
+def _repositories(
+    left: Arm, right: Arm, attempts: Iterable[Attempt], weight: float, by_dataset: bool
+) -> Repositories | None:
+    named = {task_key(o, by_dataset): o.repository for o in attempts if o.repository is not None}
+    tasks = sorted(left.keys() & right.keys())
+    if 2 * sum(task in named for task in tasks) <= len(tasks):
+        return None
+    gaps: dict[str, list[float]] = {}
+    for task, gap in zip(tasks, differences(left, right), strict=True):
+        gaps.setdefault(named.get(task) or task, []).append(gap)
+    if len(gaps) == len(tasks):
+        return None
+    weighted = {name: [gap if gap > 0 else weight * gap for gap in of] for name, of in gaps.items()}
+    largest = max(gaps, key=lambda name: (len(gaps[name]), name))
+    return Repositories(
+        over=over_clusters(gaps),
+        weighted_p=over_clusters(weighted).p,
+        largest=largest,
+        largest_tasks=len(gaps[largest]),
+    )
+
+
+def _undone(left: Arm, right: Arm, tried: Iterable[str], *, weight: float, tests: int) -> bool | None:
     lack = [task for task in tried if task not in left or task not in right]
     if not lack:
         return None
-    _, seen = _tested(left, right, weight, True)
+    _, seen = _tested(left, right, weight, True, tests)
     up = seen is not None and seen.value > 0
     against = [{**{task: [float(up != mine)] for task in lack}, **arm} for arm, mine in ((left, True), (right, False))]
-    compared, weighted = _tested(against[0], against[1], weight, True)
+    compared, weighted = _tested(against[0], against[1], weight, True, tests)
     still = weighted is not None and (weighted.value > 0) == up
     p = compared.p if weighted is None or weight == 1 else weighted.p
-    return not (still and p is not None and p <= level)
+    return not (still and p is not None and p <= LEVEL / tests)
 
 
 def adjust_p_values(pairs: Sequence[Pair]) -> list[Pair]:
     """Adjust p values: outcomes over candidates, usage over candidates and measures."""
     able = [c for c in pairs if c.paired.tasks >= FEWEST_CLUSTERS]
-    tests: dict[str, float] = {c.candidate: c.paired.p for c in able if c.paired.p is not None}
-    weighted = {c.candidate: c.weighed.p for c in able if c.weighed is not None and c.weighed.p is not None}
+    tests: dict[str, float] = {c.candidate: _larger(c, c.paired.p) for c in able if c.paired.p is not None}
+    weighted = {
+        c.candidate: _larger(c, c.weighed.p, weighted=True)
+        for c in able
+        if c.weighed is not None and c.weighed.p is not None
+    }
     took = {(c.candidate, m): t.p for c in pairs for m, t in c.took.items() if t.p is not None}
     p, weighted_p, took_p = _holm(tests), _holm(weighted), _holm(took)
     return [
@@ -219,6 +261,15 @@ def adjust_p_values(pairs: Sequence[Pair]) -> list[Pair]:
         )
         for c in pairs
     ]
+
+
+def _larger(pair: Pair, p: float, *, weighted: bool = False) -> float:
+    """Return the larger p, of tasks and of repositories; 1 if the two differ in direction."""
+    of = pair.repositories
+    over = None if of is None else of.weighted_p if weighted else of.over.p
+    if of is None or over is None:
+        return p
+    return max(p, over) if (of.over.value or 0.0) * (pair.paired.value or 0.0) > 0 or weighted else 1.0
 
 
 def _holm(p: Mapping[_Key, float]) -> dict[_Key, float]:
@@ -268,6 +319,8 @@ def conclude(pair: Pair, *, yes_or_no: bool, good: bool) -> Conclusion:
     names = _cut(pair.candidate), _cut(pair.baseline)
     if word == "too few":
         sentence = _too_few(pair, names)
+    elif word == "undecided" and _blocked(pair):
+        sentence = _of_few_repositories(pair, names, yes_or_no, good)
     elif word == "undecided":
         sentence = _undecided(pair, names, yes_or_no, good)
     else:
@@ -349,6 +402,48 @@ def _undecided(pair: Pair, names: tuple[str, str], yes_or_no: bool, good: bool) 
     return f"{first} {_able(power, p, yes_or_no)}" if power is not None else first
 
 
+def _blocked(pair: Pair) -> bool:
+    """True if the tasks alone would decide, and their repositories do not."""
+    plain = pair.weighed is None or pair.weighed.weight == 1
+    p = pair.paired.p if plain or pair.weighed is None else pair.weighed.p
+    return p is not None and p <= LEVEL < _larger(pair, p, weighted=not plain)
+
+
+def _of_few_repositories(pair: Pair, names: tuple[str, str], yes_or_no: bool, good: bool) -> str:
+    p, of = pair.paired, pair.repositories
+    if of is None or of.over.low is None:
+        return _undecided(pair, names, yes_or_no, good)
+    return (
+        f"{names[0]} differs from {names[1]} by {gap_text(p.value, yes_or_no)} on these {_tasks(p.tasks)}"
+        f" ({_counts(pair, good)}; p {p.p:.2g}), but not alike in their {of.over.clusters:,} repositories: the mean"
+        f" over repositories is {_over_text(of, yes_or_no)}. {_largest(of)}"
+    )
+
+
+def _over_text(of: Repositories, yes_or_no: bool) -> str:
+    ends = f" ({gap_text(of.over.low, yes_or_no)} to {gap_text(of.over.high, yes_or_no)})" * (of.over.low is not None)
+    return f"{gap_text(of.over.value, yes_or_no)}{ends}"
+
+
+def _largest(of: Repositories) -> str:
+    return f"{_cut(of.largest)} has {of.largest_tasks:,} of the tasks."
+
+
+def _held_over(pair: Pair, yes_or_no: bool) -> str:
+    """Sentence: over which repositories a decided difference holds; empty where none is named."""
+    of = pair.repositories
+    if of is None:
+        return ""
+    if of.over.clusters == 1:
+        return f" All these tasks are of one repository, {_cut(of.largest)}, so this may not hold for others."
+    if of.over.value is None:
+        return (
+            f" These tasks are of {of.over.clusters:,} repositories only, so this may not hold for others."
+            f" {_largest(of)}"
+        )
+    return f" The mean over their {of.over.clusters:,} repositories is {_over_text(of, yes_or_no)}."
+
+
 def _able(power: Power, compared: Paired, yes_or_no: bool) -> str:
     seen = compared.value or 0.0
     if not compared.single and compared.tasks < FEWEST_OF_SEVERAL:
@@ -371,7 +466,8 @@ def _able(power: Power, compared: Paired, yes_or_no: bool) -> str:
 def _decided(pair: Pair, names: tuple[str, str], yes_or_no: bool, word: Word) -> str:
     p, weighed = pair.paired, pair.weighed
     ends = f" ({gap_text(p.low, yes_or_no)} to {gap_text(p.high, yes_or_no)})" if p.low is not None else ""
-    is_so, sure = f"{names[0]} is {word} than {names[1]}", _p_text(pair)
+    few = pair.repositories is not None and pair.repositories.over.value is None
+    is_so, sure = f"{names[0]} is {word} than {names[1]}{' on these tasks' if few else ''}", _p_text(pair)
     if weighed is not None and weighed.weight != 1:
         is_so = f"With a regression counted {weighed.weight:g} times {is_so}"
         sure += f", weighted {pair.weighed_p_adjusted:.2g}"
@@ -379,6 +475,7 @@ def _decided(pair: Pair, names: tuple[str, str], yes_or_no: bool, word: Word) ->
         f"{is_so}: {gap_text(p.value, yes_or_no)}{ends} on {_tasks(p.tasks)},"
         f" {_counts(pair, word in ('better', 'worse'))}; {sure}."
     )
+    sentence += _held_over(pair, yes_or_no)
     if weighed is not None and word in ("better", "worse"):
         sentence += f" {_unless(weighed, word)}"
     if pair.missing.undone:
@@ -405,8 +502,11 @@ def _unless(weighed: WeightedGain, word: Word) -> str:
 
 
 def _p_text(pair: Pair) -> str:
-    adjusted = f", {pair.p_adjusted:.2g} among all candidates" if pair.p_adjusted != pair.paired.p else ""
-    return f"p {pair.paired.p:.2g}{adjusted}"
+    of = pair.repositories
+    over = f", over repositories {of.over.p:.2g}" if of is not None and of.over.p is not None else ""
+    larger = _larger(pair, pair.paired.p) if pair.paired.p is not None else None
+    adjusted = f", {pair.p_adjusted:.2g} among all candidates" if pair.p_adjusted != larger else ""
+    return f"p {pair.paired.p:.2g}{over}{adjusted}"
 
 
 def _counts(pair: Pair, good: bool) -> str:

@@ -265,7 +265,7 @@ def contrast(signal: str, attempts: Sequence[VerifiedAttempt], values: Mapping[s
         superiority=fsum([k for k, _ in sums]) / fsum([n for _, n in sums]),
         low=interval[0] if interval else None,
         high=interval[1] if interval else None,
-        p=sign_flip([k - n / 2 for k, n in sums]) if enough else None,
+        p=sign_flip([k - n / 2 for k, n in sums], 4) if enough else None,
         tasks=len(sums),
         solved=len(pairs[True]),
         failed=len(pairs[False]),
