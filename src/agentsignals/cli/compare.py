@@ -226,7 +226,7 @@ def _passes(shown: Sequence[Candidate]) -> Part:
     names = ("candidate", "k", "pass@k", "95%", "pass^k", "95%", "tasks", "left out")
     lines = [
         "  pass@k: at least one of k runs solves the task; pass^k: all do. left out: tasks with fewer than k runs."
-    ]  # noqa: E501
+    ]
     return Part("repeated runs: pass@k and pass^k, mean and interval over tasks", names, rows, lines)
 
 
