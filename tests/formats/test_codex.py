@@ -383,3 +383,40 @@ def patched(*between: ROW, said: str = "Exit code: 0\nWall time: 0 seconds\nOutp
 def test_a_patch_that_failed_changed_nothing(session: Session) -> None:
     assert session.edits == []
     assert session.tool_calls[0].status in ("error", "rejected")
+
+
+# -- counts that were written again, and counts before the first context
+
+ONE, TWO, THREE = (
+    tokens((1000, 0, 100, 0), (1000, 0, 100, 0)),
+    tokens((2500, 1000, 250, 0), (1500, 1000, 150, 0)),
+    tokens((4500, 2500, 450, 0), (2000, 1500, 200, 0)),
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "output"),
+    [
+        ([ONE, TWO, THREE], 450),
+        ([ONE, TWO, THREE, TWO, THREE], 450),
+        ([ONE, TWO, THREE, TWO], 450),
+        ([ONE, TWO, THREE, ONE, TWO, THREE, ONE], 450),
+        ([ONE, TWO, THREE, TWO, tokens((6000, 3500, 600, 0), (1500, 1000, 150, 0))], 600),  # goes on from the third
+        ([ONE, TWO, THREE, TWO, tokens((4000, 2000, 400, 0), (1500, 1000, 150, 0))], 600),  # goes on from the second
+        ([ONE, TWO, tokens((700, 0, 70, 0), (700, 0, 70, 0))], 320),  # counts from zero again
+    ],
+)
+def test_counts_that_a_file_holds_twice_count_once(rows: list[ROW], output: int) -> None:
+    session = one(meta(), context(), prompt("go"), *(row for count in rows for row in (says(), count)))
+    assert sum(step.output_tokens or 0 for step in session.steps) == output
+
+
+def test_a_call_before_the_first_context_is_of_the_model_that_is_named_next() -> None:
+    session = one(
+        meta(), prompt("go"), says(), ONE, context("gpt-5.4"), says(), TWO, context("gpt-5.4-mini"), says(), THREE
+    )
+    assert [step.model for step in session.steps] == ["gpt-5.4", "gpt-5.4", "gpt-5.4-mini"]
+
+
+def test_without_any_context_nobody_knows_the_model() -> None:
+    assert [step.model for step in one(meta(), prompt("go"), says(), ONE).steps] == [None]

@@ -244,6 +244,9 @@ REPLAYED = "replayed"
 """Thread of a history copied from a session that is not among the files read."""
 SESSION_TOTAL = "session_total"
 """Stop reason of a closing step: no model call, but what the log's totals say beyond the calls it tells of."""
+ITERATION = "iteration_"
+"""Beginning of the stop reason of a model call behind another one's message (`iteration_advisor_message`): it is paid
+for by itself, and its prompt is no context of the thread."""
 RULES = "rules"
 """The labeller that needs no model: stands in where nobody else judged, and is never pooled with those who did."""
 CLASSIFIER = "classifier"
@@ -367,6 +370,11 @@ class Step(Struct, gc=False, kw_only=True):
     """For a closing step of a subagent whose work is not logged: its tool calls, as the log counts them."""
     summed_tokens: int | None = None
     """Its tokens, of which the log tells neither kind nor model."""
+
+    @property
+    def is_beside(self) -> bool:
+        """True where its prompt is not the thread's context: totals of a run, a call behind a message."""
+        return self.stop_reason is not None and self.stop_reason.startswith((SESSION_TOTAL, ITERATION))
 
 
 class Event(Struct, gc=False, kw_only=True):

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.errors import PriceError
-from agentsignals.model import ABANDONED, MAIN, REPLAYED, SESSION_TOTAL, Session, Step
+from agentsignals.model import ABANDONED, ITERATION, MAIN, REPLAYED, SESSION_TOTAL, Session, Step
 from agentsignals.model.model_names import candidates, maker, price_keys
 
 VERSION = "2026-11"
@@ -283,7 +283,13 @@ def apply(session: Session, maker_of: Callable[[str], str | None] = lambda agent
         read, written = step.cache_read_tokens or 0, step.cache_write_tokens or 0
         rate = _of_prompt(terms, step, fresh + read + written)
         cost = _cost(rate, fresh, output, read, written, for_an_hour=step.cache_write_1h_tokens or 0)
-        if not isnan(cost):
+        is_behind = isnan(cost) and (step.stop_reason or "").startswith(ITERATION)
+        if is_behind:  # of a total that is known otherwise: what it lacks is said
+            step.cost_usd, step.cost_source = 0.0, VERSION
+            step.unpriced = (
+                f"{(step.stop_reason or '').removeprefix(ITERATION)} calls of {step.model or 'an unknown model'}"
+            )
+        elif not isnan(cost):
             lacking = ["long prompts"] if rate is terms and fresh + read + written > terms.limit else []
             if step.speed or step.service_tier or step.inference_geo or step.web_searches:
                 cost *= _factor(step, terms, lacking)
@@ -292,7 +298,7 @@ def apply(session: Session, maker_of: Callable[[str], str | None] = lambda agent
                 elif step.web_searches:
                     cost += step.web_searches * (terms.web_search or 0.0)
             step.cost_usd, step.cost_source = round(cost, USD_DIGITS), own.mark if terms.is_own else VERSION
-            step.unpriced = ", ".join(lacking) or None
+            step.unpriced = ", ".join(filter(None, (step.unpriced, *lacking))) or None
 
 
 _NOT_ASKED = "?"

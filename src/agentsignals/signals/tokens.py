@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 from typing import Any
 
-from agentsignals.model import SESSION_TOTAL, Absent
+from agentsignals.model import Absent
 from agentsignals.model.prices import CACHE_WRITES, PAID, PROMPT, Kind
 from agentsignals.signals import Measured, ratio, signals_with
 from agentsignals.views.session import Evidence, SessionView
@@ -102,7 +102,7 @@ def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     """
     sized = [
         s for s in view.billed_steps
-        if (s.input_tokens is not None or s.cache_read_tokens is not None) and s.stop_reason != SESSION_TOTAL
+        if (s.input_tokens is not None or s.cache_read_tokens is not None) and not s.is_beside
     ]  # fmt: skip
     if view.steps and not sized:
         return Absent("missing_field", "usage")

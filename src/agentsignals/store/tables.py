@@ -13,7 +13,6 @@ from msgspec import Struct, structs
 from agentsignals.model import (
     MAIN,
     NO_SUBAGENT,
-    SESSION_TOTAL,
     Artifact,
     Checkpoint,
     Edit,
@@ -292,7 +291,7 @@ def totals(session: Session) -> dict[str, Any]:
     figures = {
         "n_turns": len(session.turns),
         "n_prompts": sum(turn.is_prompt for turn in session.turns),
-        "n_steps": sum(1 for s in main if s.stop_reason != SESSION_TOTAL),
+        "n_steps": sum(not s.is_beside for s in main),
         "n_tool_calls": sum(1 for c in session.tool_calls if c.thread == MAIN),
         "n_edits": len({(e.seq, e.path) for e in session.edits if e.thread == MAIN}),
         "n_subagent_tool_calls": sum(1 for c in session.tool_calls if c.thread not in NO_SUBAGENT)

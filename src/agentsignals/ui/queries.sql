@@ -317,7 +317,7 @@ SELECT turn, kind, seq FROM turns WHERE session_id = $session AND seq IN (SELECT
 SELECT bin, max(context) AS context, max(cost) AS cost, max(seq) AS seq, min(seq) AS first, count(context) AS n
 FROM (
   SELECT seq, (row_number() OVER (ORDER BY seq) - 1) * $bins // greatest(count(*) OVER (), $bins) AS bin,
-    CASE WHEN thread = 'main' AND stop_reason IS DISTINCT FROM 'session_total'
+    CASE WHEN thread = 'main' AND coalesce(stop_reason NOT SIMILAR TO '(session_total|iteration_.*)', true)
       THEN input_tokens + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0) END AS context,
     sum(cost_usd) OVER (ORDER BY seq, step) AS cost
   FROM steps WHERE session_id = $session

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from agentsignals.model import NO_SUBAGENT, SESSION_TOTAL, Edit, Session, Step, ToolCall, prices
+from agentsignals.model import ITERATION, NO_SUBAGENT, SESSION_TOTAL, Edit, Session, Step, ToolCall, prices
 
 Cause = Literal[
     "subagents",
@@ -43,6 +43,8 @@ LIFETIME_S, LONG_LIFETIME_S = 300, 3600
 SHRUNK = 0.5
 """A context that shrinks below this share was cleared or compacted, whether or not the trace says so."""
 
+_COMPACTED = f"{ITERATION}compaction"
+"""Stop reason of the call that wrote a compaction's summary."""
 _SECOND, _DAY = 1_000_000, 86_400_000_000
 _ENDED_WELL = frozenset(("ok", "unknown"))
 _NEVER_REPEATED = frozenset(("plan", "task", "ask", "edit"))
@@ -249,14 +251,14 @@ class _Context:
         read, written = step.cache_read_tokens or 0, step.cache_write_tokens or 0
         fresh, output = step.input_tokens or 0, step.output_tokens or 0
         size = fresh + read + written
-        is_sum = step.stop_reason == SESSION_TOTAL
+        is_beside = step.is_beside
         parts = prices.cost_parts(
             step.model,
             step.timestamp,
             step.cost_usd or 0.0,
             (fresh, read, written, step.cache_write_1h_tokens or 0, output),
             searches=0 if step.cost_source == "recorded" else step.web_searches or 0,
-            is_total=is_sum,
+            is_total=step.stop_reason == SESSION_TOTAL,
         )
         made = self._made.get(step.step)
         wasted: Cause = "output"
@@ -264,7 +266,10 @@ class _Context:
             wasted = next(kind for kind in _WASTED if kind in made)
         shares.add(wasted, parts.output, output)
         shares.add("other", parts.other, 0)
-        if not size or is_sum or step.input_in_step is not None:
+        if step.stop_reason == _COMPACTED:
+            shares.add("compaction", parts.input + parts.cache_read + parts.cache_write, size)
+            return
+        if not size or is_beside or step.input_in_step is not None:
             # Of several calls together: what of it was sent before can't be told from what is new.
             shares.add("carried_words", parts.cache_read, read)
             shares.add("cache_write", parts.cache_write, written)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from agentsignals.model import NO_SUBAGENT, REPLAYED, SESSION_TOTAL, Session, Step
+from agentsignals.model import ITERATION, NO_SUBAGENT, REPLAYED, SESSION_TOTAL, Session, Step
 from agentsignals.model.prices import USD_DIGITS
 from agentsignals.words.text import estimate_tokens
 
@@ -82,7 +82,8 @@ def final_share(steps: list[Step], closing: int = -1) -> float | None:
     final = [
         s.stop_reason is not None or s.step < closing
         for s in steps
-        if s.output_tokens is not None or s.input_tokens is not None
+        if (s.output_tokens is not None or s.input_tokens is not None)
+        and not (s.stop_reason or "").startswith(ITERATION)
     ]
     return sum(final) / len(final) if final else None
 

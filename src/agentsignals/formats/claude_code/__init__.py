@@ -154,7 +154,7 @@ CARD = Card(
 )
 FORMAT = Format(
     name="claude-code",
-    version=9,
+    version=10,
     claims=claims,
     read=read_by("claude_code.reader"),
     unit=lambda path: path.partition("/subagents/")[0].removesuffix(".jsonl"),

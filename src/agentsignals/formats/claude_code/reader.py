@@ -24,8 +24,19 @@ from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import tagged, without_tagged
 from agentsignals.formats.records import decoded, decoder, document, saw
-from agentsignals.formats.usage import close, tokens_of, tokens_of_steps
-from agentsignals.model import MAIN, SESSION_TOTAL, CallStatus, EventKind, Session, Step, ToolCall, Turn, logged_iso
+from agentsignals.formats.usage import Tokens, charge, close, tokens_of, tokens_of_steps
+from agentsignals.model import (
+    ITERATION,
+    MAIN,
+    SESSION_TOTAL,
+    CallStatus,
+    EventKind,
+    Session,
+    Step,
+    ToolCall,
+    Turn,
+    logged_iso,
+)
 
 INTERRUPTED = "[Request interrupted by user"
 PLAN = "Implement the following plan:"
@@ -465,6 +476,14 @@ def close_with(builder: SessionBuilder, state: Raw) -> None:
             step.summed_tokens = step.unpriced = None
 
 
+def _summed(calls: Sequence[records.Iteration | records.Usage]) -> Tokens:
+    rows = [tokens_of(call, "apart") for call in calls]
+    return Tokens(*(sum(n or 0 for n in column) for column in zip(*rows, strict=True))) if rows else Tokens()
+
+
+_USED = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens")
+
+
 def _undated(model: str | None) -> str:
     return _DATED.sub("", plain(model) or "")
 
@@ -518,6 +537,8 @@ class SessionReader:
         self.summaries: list[tuple[str | None, str]] = []
         self.ended_agents: list[EndedAgent] = []
         self.used = Raw()
+        self.behind: dict[int, tuple[Step, records.Usage]] = {}
+        """Calls with the usage that lists the model calls behind them."""
 
     def take(self, file: records.File) -> None:
         """Add the records of a file that no earlier file held."""
@@ -566,6 +587,7 @@ class SessionReader:
     def finish(self) -> Session:
         self.queue.finish()
         self._close_agents()
+        self.bill_iterations()
         session = self.session
         if session.parent_session_id is None:  # a fork's totals go on from those of the session that it copied
             close_with(self.builder, self.used)
@@ -576,6 +598,45 @@ class SessionReader:
         ]
         session.title = self.custom_title or session.title or (titles[-1] if titles else None)
         return self.builder.finish()
+
+    def bill_iterations(self) -> None:
+        """Add a step for each model call behind a message (design/formats.md#claude-code-usage).
+
+        The message's own figures are those of its last iteration from then on. They hold iterations of type `message`
+        only, unless they sum to more. A type that nobody knows makes the cost a lower bound.
+        """
+        for step, usage in self.behind.values():
+            listed = decoded(usage.iterations, list[records.Iteration] | None)
+            if listed is None and bytes(usage.iterations) != b"null":
+                step.unpriced = "model calls behind a message, in an unknown shape"
+            calls = listed or []
+            own = [call for call in calls if call.type == "message"]
+            counted = _summed([usage])
+            if counted == _summed(calls) != _summed(own):
+                own = calls
+            unknown = sorted({call.type for call in calls if call.type not in records.ITERATIONS})
+            if unknown:
+                step.unpriced = ", ".join(f"{kind[:40] or 'unnamed'} calls" for kind in unknown)
+            last = next((call for call in reversed(own) if call.type == "message"), None)
+            is_split = counted == _summed(own) and (len(own) > 1 or last is None)
+            for call in calls:
+                if call is last or call.type not in records.ITERATIONS or (call.type == "message" and not is_split):
+                    continue
+                behind = self._behind(step, call)
+                for name in _USED if is_split and any(call is each for each in own) else ():
+                    if used := getattr(behind, name):
+                        setattr(step, name, max((getattr(step, name) or 0) - used, 0))
+        self.behind.clear()
+
+    def _behind(self, step: Step, call: records.Iteration) -> Step:
+        behind = self.builder.step(None, call.model or step.model, step.timestamp, step.thread)
+        behind.turn, behind.seq, behind.stop_reason = step.turn, step.seq, f"{ITERATION}{call.type}"
+        charge(behind, tokens_of(call, "apart"), zeros=False)
+        if call.cache_creation is not None:
+            behind.cache_write_1h_tokens = call.cache_creation.ephemeral_1h_input_tokens
+        if behind.model == step.model:
+            behind.speed, behind.service_tier, behind.inference_geo = step.speed, step.service_tier, step.inference_geo
+        return behind
 
     def _close_agents(self) -> None:
         """Stand in for subagents without a log of their own by their closing totals, kept apart from logged calls."""
@@ -638,6 +699,8 @@ class SessionReader:
             return
         step = builder.step(records.identity(message.id), message.model, at, thread)
         records.count_usage(step, message)
+        if message.usage is not None and message.usage.iterations:
+            self.behind[step.step] = step, message.usage
         if line.cost_usd is not None:
             step.cost_usd = line.cost_usd if step.cost_usd is None else max(line.cost_usd, step.cost_usd)
             step.cost_source = "recorded"

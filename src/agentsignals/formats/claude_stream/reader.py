@@ -210,6 +210,7 @@ class StreamReader(SessionReader):
 
         The output of a message is logged at its start only. Some models (of titles, of summaries) have no message.
         """
+        self.bill_iterations()
         steps = self.session.steps[self._closed :]
         tallies = result.modelUsage
         if not tallies:

@@ -138,6 +138,10 @@ class ModelCalls:
         self._open: Step | None = None
         self._answered = False
         self._unmetered: Step | None = None
+        self._counted: set[tuple[tuple[int | None, ...], tuple[int | None, ...]]] = set()
+        """Counts that were taken: the total and the last call of each."""
+        self._nameless: list[Step] = []
+        """Calls before any record named a model."""
 
     def item(self, at: int | None) -> Step:
         """Return the step of something the model says now."""
@@ -145,8 +149,21 @@ class ModelCalls:
             self.close()
         self._answered = False
         if self._open is None:
-            self._open = self._builder.step(None, self.model, at)
+            self._open = self._step(at)
         return self._open
+
+    def named(self, model: str) -> None:
+        """Note the model that is in use from now on. Calls that nothing named before were its own, too."""
+        self.model = model
+        for step in self._nameless:
+            step.model = model
+        self._nameless.clear()
+
+    def _step(self, at: int | None) -> Step:
+        step = self._builder.step(None, self.model, at)
+        if self.model is None:
+            self._nameless.append(step)
+        return step
 
     def result(self, call: ToolCall | None) -> None:
         """Note a tool's result."""
@@ -178,6 +195,10 @@ class ModelCalls:
         grown = _minus(total, before)
         if not any(astuple(grown)):
             return
+        count = astuple(total), astuple(last) if last is not None else ()
+        if _has_negative(grown) and count in self._counted:
+            return  # a stretch of the file that was written again
+        self._counted.add(count)
         if grown == last:
             self._total = total
             charge(self._open or self._uncalled(at), tokens_of(last))
@@ -195,7 +216,7 @@ class ModelCalls:
 
     def _uncalled(self, at: int | None) -> Step:
         """Return the step of a call that left nothing but its count of tokens."""
-        step = self._builder.step(None, self.model, at)
+        step = self._step(at)
         self._builder.event("meta", "tokens of a model call that is not logged", at, step)
         return step
 
@@ -489,7 +510,8 @@ class Reader:
         if isinstance(body, records.TokenCount) and body.info is not None:
             self.models.skip(body.info)
         elif isinstance(body, records.TurnContext):
-            self.models.model = body.model or self.models.model
+            if body.model:
+                self.models.named(body.model)
 
     def finish(self) -> Session:
         self._handlers.clear()  # they hold this reader, a circle that would keep all its rows until the collector comes
@@ -544,7 +566,7 @@ class Reader:
         if context.model and context.model != self.models.model:
             if self.models.model is not None:
                 self._event("model_change", f"{self.models.model} -> {context.model}", at)
-            self.models.model = context.model
+            self.models.named(context.model)
 
     def _message(self, message: records.Message, at: int | None) -> None:
         if message.role == "assistant":

@@ -32,8 +32,8 @@ SELECT session_id, seq, step, model, least(size, lag(size) OVER w) - coalesce(ca
   cost_usd, epoch(timestamp) - lag(epoch(timestamp)) OVER w AS pause_s, CASE WHEN max(cache_write_1h_tokens) OVER
   earlier > 0 THEN {long_lifetime_s} ELSE {lifetime_s} END AS lives_s
 FROM (SELECT *, coalesce(input_tokens, 0) + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0) AS size
-  FROM steps WHERE thread IN ('main', 'abandoned', 'replayed') AND cost_usd > 0 AND stop_reason IS DISTINCT FROM
-  'session_total' AND input_in_step IS NULL AND session_id NOT IN (SELECT session_id FROM sessions WHERE
+  FROM steps WHERE thread IN ('main', 'abandoned', 'replayed') AND cost_usd > 0 AND coalesce(stop_reason NOT
+  SIMILAR TO '(session_total|iteration_.*)', true) AND input_in_step IS NULL AND session_id NOT IN (SELECT session_id FROM sessions WHERE
   parent_session_id IS NOT NULL))
 WHERE size > 0
 WINDOW w AS (PARTITION BY session_id, thread ORDER BY step), earlier AS (PARTITION BY session_id, thread ORDER BY
