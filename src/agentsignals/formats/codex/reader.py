@@ -509,9 +509,8 @@ class Reader:
         body = record.payload
         if isinstance(body, records.TokenCount) and body.info is not None:
             self.models.skip(body.info)
-        elif isinstance(body, records.TurnContext):
-            if body.model:
-                self.models.named(body.model)
+        elif isinstance(body, records.TurnContext) and body.model:
+            self.models.named(body.model)
 
     def finish(self) -> Session:
         self._handlers.clear()  # they hold this reader, a circle that would keep all its rows until the collector comes
