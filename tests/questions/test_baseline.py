@@ -281,6 +281,7 @@ def test_what_does_not_vary_has_no_standardised_gap() -> None:
 
 @pytest.mark.slow
 @pytest.mark.corpus
+@pytest.mark.nightly
 def test_real_sessions_against_those_of_one_agent(tmp_path: Path, corpus_folder: Path) -> None:
     store = Store(corpus_folder / "store")
     where = "agent = 'claude-code'"

@@ -61,7 +61,8 @@ def test_a_planted_cause_is_said_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [SEEDS[0], *(pytest.param(seed, marks=pytest.mark.nightly) for seed in SEEDS[1:])])
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", SEEDS)
 def test_of_ten_planted_stores_nine_say_it_first(seed: int, tmp_path: Path) -> None:
     assert len(NAMES) == 10
     missed = {}

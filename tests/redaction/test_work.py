@@ -113,6 +113,7 @@ def test_lines_that_go_on_are_not_read_to_the_end_from_each(unit: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_no_rule_s_beginning_takes_more() -> None:
     shapes = list(SHAPES)
     cases = [*product((*NAMES, *PLACES, *PEOPLE, *WRITTEN), shapes)]

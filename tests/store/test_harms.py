@@ -332,7 +332,7 @@ CROSSED = [harm for harm in HARMS if harm.split()[0] != "values" and "embeddings
 RESTORED = ("turns gone", "turns cut", "a shard gone", "two shards swapped", "a folder for a table",
             "a file for a shard", "a link to nothing for a table", "the index garbled", "the index gone")  # fmt: skip
 """What reading the sources again makes whole."""
-PARTS = 6
+PARTS = 12
 
 
 @pytest.mark.slow
