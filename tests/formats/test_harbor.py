@@ -156,7 +156,7 @@ NO_RESULT = "FileNotFoundError: [Errno 2] No such file or directory: '/app/out.t
         ([failing("KeyError: 'mean'")], "ok"),
         ([{"name": "t", "status": "failed"}], "ok"),
         ([{"name": "t", "status": "passed"}], "ok"),
-        ([], "ok"),
+        ([], "not_run"),
     ],
     ids=[
         "a file of its own", "beside a pass", "in its own folder", "the agent's file", "beside a real failure",

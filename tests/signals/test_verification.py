@@ -21,6 +21,8 @@ from tests.signals.ask import Case, absent, detail, evidence, lines, value
 from tests.signals.attempts import graded, patched, ran, unseen
 
 PATCH: dict[str, Any] = {"patch": [patched("a.py")]}
+LISTED = Verification(passed=["test_header", "test_rows"], failed=["test_total"])
+TOUCHED = HarnessSummary(touched_files=[("src/b.py", 4), ("docs/x.md", 2)])
 NOT_RUN = Verification(status="not_run", message="sh: pytest: not found")
 
 
@@ -224,7 +226,7 @@ EDIT = call("Edit", path="src/a.py")
         (ran(say("half an ans", stop_reason="max_tokens"), **FAILED), "limit_reached", "its answer was cut"),
         (unseen(patch=[], **FAILED), "gave_up", "no change"),
         (unseen(**NEW, **GOLD, **NONE_FIXED), "gave_up", "nothing that was there"),
-        (unseen(**NEW, **NONE_FIXED), "cannot_tell", "no gold patch"),
+        (unseen(**NEW, **NONE_FIXED), "tests_failed", "0 of 2 tests fixed, 0 broken; not fixed: test_unfixed_0"),
         (unseen(**NEW, gold_patch=[patched("src/n.py", "create")], **FAILED), "cannot_tell", "another name"),
         (ran(say("  "), **FAILED), "gave_up", "no answer"),
         (unseen(verification=graded(patch_applies=False), **WRONG, **GOLD, **FAILED), "not_applied", "could not apply"),
@@ -239,16 +241,31 @@ EDIT = call("Edit", path="src/a.py")
         (unseen(**NONE_FIXED, **RIGHT, **GOLD), "wrong_fix", "in 1 of the 1 files"),
         (unseen(**BROKE, **RIGHT, **GOLD), "wrong_fix", "0 of 2 tests fixed, 1 broken"),
         (ran(EDIT, **NONE_FIXED, **GOLD), "wrong_fix", "in 1 of the 1 files"),
-        (ran(call("Edit", path="src/b.py"), **NONE_FIXED, **GOLD), "cannot_tell", "the patch was not recorded"),
-        (unseen(**FAILED, **RIGHT, **GOLD), "cannot_tell", "the tests are not listed"),
-        (unseen(**NONE_FIXED, **RIGHT), "cannot_tell", "no gold patch"),
-        (unseen(**FAILED), "cannot_tell", "no gold patch, and the tests are not listed"),
-        (unseen(reward=0.4417), "cannot_tell", "of what the reward of 0.44 is a part"),
+        (ran(call("Edit", path="src/b.py"), **NONE_FIXED, **GOLD), "tests_failed", "0 of 2 tests fixed"),
+        (unseen(**FAILED, **RIGHT, **GOLD), "cannot_tell", "no file of the run lists a test"),
+        (unseen(**NONE_FIXED, **RIGHT), "tests_failed", "not fixed: test_unfixed_0"),
+        (unseen(**FAILED), "cannot_tell", "no file of the run lists a test"),
+        (unseen(reward=0.4417), "cannot_tell", "or the parts of the reward of 0.44"),
         (unseen(verification=graded(fixed=2), **FAILED), "cannot_tell", "the verdict contradicts the tests"),
         (unseen(verification=graded(kept=2), **FAILED), "cannot_tell", "no test was to be fixed"),
         (ran(say("42"), **FAILED), "wrong_answer", "the answer was not accepted"),
-        (ran(say("42"), call("Bash", command="ls"), **FAILED), "cannot_tell", "no gold patch"),
-        (ran(say("42"), **FAILED, **GOLD), "cannot_tell", "the patch was not recorded"),
+        (unseen(verification=LISTED, **FAILED), "tests_failed", "1 of 3 tests fails: test_total"),
+        (ran(call("Bash", command="ls"), verification=LISTED, **FAILED), "tests_failed", "1 of 3 tests fails"),
+        (unseen(verification=Verification(failed=["a", "b"]), **FAILED), "tests_failed", "2 of 2 tests fail: a, b"),
+        (unseen(verification=LISTED, timed_out=True, **FAILED), "limit_reached", "its time was up"),
+        (unseen(verification=Verification(message="got 12"), **FAILED), "tests_failed", "last words: got 12"),
+        (unseen(verification=Verification(passed=["a"], failed=[]), **FAILED), "cannot_tell", "contradicts the tests"),
+        (ran(say("I will now run:\n```bash\nls\n```"), **FAILED), "no_call", "written as text: ```bash ls"),
+        (ran(CALM[0], say('{"name": "bash", "arguments": {}}'), **FAILED), "no_call", "written as text"),
+        (ran(call("Bash", command="ls"), say("Done:\n```bash\nls\n```"), **FAILED), "cannot_tell", "no file"),
+        (ran(call("Bash", command="ls", status="rejected"), **FAILED), "no_call", "its one call was refused"),
+        (ran(say("done"), verification=LISTED, **FAILED), "no_call", "it called no tool in 1 model calls"),
+        (unseen(summary=TOUCHED, **FAILED, **GOLD), "wrong_place", "none of the 1 files"),
+        (unseen(agent_started=False, **FAILED), "agent_not_started", "its program was not there"),
+        (unseen(verification=NOT_RUN, **FAILED), "verifier_not_run", "pytest: not found"),
+        (unseen(fault="disk full", **FAILED), "infrastructure", "disk full"),
+        (ran(say("42"), call("Bash", command="ls"), **FAILED), "cannot_tell", "no file of the run lists a test"),
+        (ran(say("42"), **FAILED, **GOLD), "no_call", "it called no tool in 1 model calls"),
     ],
 )  # fmt: skip
 def test_the_first_rule_that_holds_names_the_class(view: SessionView, expected: str, because: str) -> None:
@@ -328,12 +345,14 @@ def test_whatever_is_recorded_one_class_is_named_and_none_claims_more() -> None:
         tests = recorded.get("verification")
         if failure.name == "wrong_place":
             assert recorded["patch"] and recorded["gold_patch"], recorded
+        if failure.name == "tests_failed":
+            assert failure.tests and all(name in failure.because for name in failure.tests[:1]), recorded
         if failure.name in ("regression", "incomplete", "wrong_fix"):
             assert tests is not None and tests.fixed is not None and tests.unfixed is not None, recorded
             assert bool(tests.fixed) == (failure.name != "wrong_fix"), recorded
         if failure.name == "cannot_tell":
             assert recorded.get("ending") not in ("budget", "infrastructure") and recorded.get("patch") != [], recorded
-    assert set(named) == set(CLASSES) - {"stuck", "wrong_answer"}, "these two rest on the conversation"
+    assert set(named) == set(CLASSES) - {"stuck", "no_call", "wrong_answer"}, "these three rest on the conversation"
 
 
 # The truth table of patch_outcome_label (design/signals.md#patch-outcome), row by row and over every combination of

@@ -55,7 +55,13 @@ def failures_text(made: FailureMap, *, as_markdown: bool = False) -> str:
         classes = ", ".join(f"{class_text(s.name)} {s.n:,}" for s in c.classes)
         candidates.append((c.name, c.first_attempts, c.not_judged, c.not_earned, c.failed, classes))
     examples = [
-        (class_text(entry.name), entry.because, entry.file or "", entry.session_id, entry.seq)
+        (
+            class_text(entry.name),
+            "; ".join(filter(None, (entry.because, entry.shared))),
+            entry.file or "",
+            entry.session_id,
+            entry.seq,
+        )
         for share in made.classes
         for entry in [entry for entry in made.listed if entry.name == share.name][:_EXAMPLES]
     ]

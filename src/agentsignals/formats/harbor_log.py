@@ -1,6 +1,7 @@
-"""The plain text in a Harbor trial's folders: the reward, the verifier's output, what ended the trial, the agent's log.
+"""The plain text in the folders of a trial of Harbor or Terminal-Bench: the reward, the verifier's output, what ended
+the trial, the agent's log and terminal.
 
-It means nothing outside a trial, and says little inside: the reward and the exception; the logs are accounted for.
+It means nothing outside a trial. Inside it shows whether the agent and the verifier ran, and which tests ended how.
 """
 
 from __future__ import annotations
@@ -12,21 +13,28 @@ from math import inf
 from agentsignals.formats import Card, Claim, Format, Input, Material, Reading, patch, subq_eval_log, swe_bench_text
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import saw, skip
-from agentsignals.model import Attempt
+from agentsignals.formats.test_report import program_not_there, read_junit, read_log, tests_text
+from agentsignals.model import Attempt, Verification
 
-_FOLDERS = frozenset(("agent", "verifier"))
+_FOLDERS = frozenset(("agent", "verifier", "panes", "sessions"))
 _ENDINGS = (".txt", ".log", ".stdout", ".stderr")
+_TERMINALS = frozenset(("panes", "sessions"))
 _EXCEPTION = "exception.txt"
-_REWARD = "reward.txt"
+_REWARD, _RETURN_CODE = "reward.txt", "return-code.txt"
 _MOST_OF_REWARD = 64
+_NOT_STARTED = (126, 127)
 _END = 4_000
 _RAISED = re.compile(r"^([A-Za-z_][\w.]{0,200}(?:Error|Exception|Exit|Interrupt|Timeout))(?::|$)", re.MULTILINE)
+_JUNIT = re.compile(r"<testsuites?\b")
 
 
 def claims(head: Head) -> Claim | None:
     """Claim a log by its path: it has no form of its own. Diffs and other harnesses' logs have their own readers."""
     folder, name = posixpath.split(head.path)
-    in_place = posixpath.basename(folder) in _FOLDERS and name.endswith(_ENDINGS)
+    if name.endswith(".xml"):
+        return Claim(keys=[], companion=True) if _JUNIT.search(head.text[:2_048]) else None
+    inner, above = posixpath.basename(folder), posixpath.basename(posixpath.dirname(folder))
+    in_place = (inner in _FOLDERS or above == "agent") and name.endswith(_ENDINGS)
     if not in_place and name != _EXCEPTION:
         return None
     if any(other.claims(head) is not None for other in (patch, subq_eval_log, swe_bench_text)):
@@ -41,17 +49,24 @@ def read(inputs: list[Input]) -> Reading:
         artifact, data = source.artifact, source.data
         artifact.records += 1
         part = Attempt(root=source.folder, scope="trial", kinds=["attempt_log"])
-        name = posixpath.basename(artifact.path)
-        if name == _REWARD:
+        folder, name = posixpath.split(artifact.path)
+        inner = posixpath.basename(folder)
+        if name in (_REWARD, _RETURN_CODE):
             try:
-                reward = float(bytes(data[:_MOST_OF_REWARD]).decode("utf-8", "replace").strip())
+                number = float(bytes(data[:_MOST_OF_REWARD]).decode("utf-8", "replace").strip())
             except ValueError:
-                reward = inf
-            if not abs(reward) < inf:
+                number = inf
+            if not abs(number) < inf:
                 skip(artifact, "no_number")
                 continue
-            saw(artifact, "reward")
-            part.reward, part.statements = reward, source.states(f"verifier's reward: {reward}", ["reward"])
+            if name == _REWARD:
+                saw(artifact, "reward")
+                part.reward, part.statements = number, source.states(f"verifier's reward: {number}", ["reward"])
+            else:
+                saw(artifact, "return_code")
+                if number in _NOT_STARTED and inner.startswith("command"):
+                    part.agent_started = False
+                    part.statements = source.states(f"{inner} ended with exit code {number:g}", ["agent_started"])
         elif name == _EXCEPTION:
             saw(artifact, "exception")
             # A traceback ends in the name of the exception and its message.
@@ -62,14 +77,40 @@ def read(inputs: list[Input]) -> Reading:
                 part.exception = last[1].rpartition(".")[2]
                 line = bytes(source.data[:start]).count(b"\n") + text.count("\n", 0, last.start()) + 1
                 part.statements = source.states(text[last.start() :].split("\n", 1)[0], ["exception"], line)
+        elif name.endswith(".xml"):
+            part.verification = read_junit(data)
+            if part.verification is None:
+                skip(artifact, "bad_shape")
+                continue
+            saw(artifact, "test_report")
+            part.statements = source.states(_shown(part.verification), ["verification"])
+        elif inner == "verifier" or (inner in _TERMINALS and "test" in name):
+            saw(artifact, "verifier_log")
+            log = read_log(data)
+            part.verification, part.fault = log.verification, log.fault or None
+            if log.text:
+                text = _shown(part.verification) if log.state == "ran" and part.verification is not None else log.text
+                part.statements = source.states(text, ["fault" if log.fault else "verification"], log.line)
+        elif inner not in _TERMINALS or name.startswith(("post-agent", "agent")):
+            saw(artifact, "agent_log")
+            if (shown := program_not_there(data, name.partition(".")[0] if inner == "agent" else "")) is not None:
+                part.agent_started = False
+                part.statements = source.states(shown[1], ["agent_started"], shown[0])
         else:
             saw(artifact, "log")
         reading.attempts.append(part)
     return reading
 
 
+def _shown(tests: Verification) -> str:
+    return tests.message or tests_text(tests)
+
+
 CARD = Card(
     material=(Material("real", "the logs of one trial"),),
-    limits=("They are for people: what they say is taken where it is printed in a form of its own.",),
+    limits=(
+        "A verifier's output shows tests by name where a known runner printed them, else its last line.",
+        "An agent's log shows that its program was missing, and no calls.",
+    ),
 )
-FORMAT = Format(name="harbor-log", version=1, claims=claims, read=read, of_json=False, snapshots=False, card=CARD)
+FORMAT = Format(name="harbor-log", version=2, claims=claims, read=read, of_json=False, snapshots=False, card=CARD)

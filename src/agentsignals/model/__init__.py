@@ -68,7 +68,9 @@ class Verification(Struct, kw_only=True):
     failed: list[str] | None = None
     """Fail now, where nobody says how they did before."""
     message: str = ""
-    """Line that shows how a verifier failed."""
+    """Line that shows how a verifier failed; of a plain script without named tests its last line."""
+    missing_module: str | None = None
+    """Module that the tests' own file could not import: of the work, if the task names it."""
 
     @property
     def ran(self) -> bool | None:
@@ -211,7 +213,13 @@ def merge_attempts(parts: list[Attempt]) -> Attempt:
                 fuller = earlier if earlier.fixed is not None or value.fixed is None else value
                 status = earlier.status if earlier.status != "ok" else value.status
                 lists = {n: v for n in Verification.__struct_fields__ if (v := getattr(earlier, n)) is not None}
-                facts = {"status": status, "layout": fuller.layout, "message": earlier.message or value.message}
+                facts = {
+                    "status": status,
+                    "layout": fuller.layout,
+                    "message": (earlier if earlier.status == status else value).message
+                    or earlier.message
+                    or value.message,
+                }
                 whole.verification = msgspec.structs.replace(value, **lists | facts)
                 if whole.verification.status == "not_run" and whole.verification.ran:
                     whole.verification.status, whole.verification.message = "ok", ""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentsignals.questions.audit import AUDITS, Pass, passes_of
 from agentsignals.questions.compare.attempts import (
@@ -32,7 +33,7 @@ from agentsignals.questions.question import Question, Row
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.stats.paired import difference_interval
 from agentsignals.stats.validation import CAVEAT
-from agentsignals.views.attempt_outcome import OUTCOMES
+from agentsignals.views.attempt_outcome import JUDGED, OUTCOMES
 from agentsignals.views.failure import CLASSES
 from agentsignals.views.reward_hacking import NOT_EARNED
 
@@ -63,6 +64,21 @@ class Failed(Struct, frozen=True, kw_only=True):
     seq: int | None
     """The event that shows it."""
     file: str | None
+    tests: list[str] = []
+    """Tests that failed, by name."""
+    others_failed: int | None = None
+    """Other candidates that fail the first of these tests at the same task; None without one that was judged there."""
+    others: int = 0
+    """Other candidates that were judged at the same task."""
+
+    @property
+    def shared(self) -> str:
+        """Whether other candidates fail the same test, in words; empty where nobody else was judged at the task."""
+        return (
+            f"so do {self.others_failed:,} of {self.others:,} other candidates"
+            if self.others_failed is not None
+            else ""
+        )
 
 
 class Share(Struct, frozen=True, kw_only=True):
@@ -158,6 +174,7 @@ def failure_map(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Failur
         for attempt in attempts
         if attempt.rung in _BAD
     ]
+    failed = _with_others(failed, groups, tried)
     first = [entry for entry in failed if not entry.attempt]
     passes = passes_of(groups, rows["audits"])
     not_earned = [entry for entry in passes if entry.verdict in NOT_EARNED]
@@ -194,7 +211,32 @@ def _failed(attempt: Attempt, candidate: str, row: Row | None) -> Failed:
         because=str(stated.get("because", "")) if name in CLASSES else _UNMEASURED,
         seq=stated.get("seq"),
         file=stated.get("file"),
+        tests=[test for test in stated.get("tests") or [] if isinstance(test, str)],
     )
+
+
+def _with_others(
+    failed: list[Failed], groups: Mapping[str, Sequence[Attempt]], tried: Mapping[str, Attempt]
+) -> list[Failed]:
+    """Add how many other candidates fail the same test: one that all fail may be the task's, not the agent's."""
+    judged: dict[str, set[str]] = {}
+    for name, attempts in groups.items():
+        for attempt in attempts:
+            if attempt.rung in JUDGED and name != NOBODY:
+                judged.setdefault(task_key(attempt, True), set()).add(name)
+    failing: dict[tuple[str, str], set[str]] = {}
+    for entry in failed:
+        for test in entry.tests:
+            failing.setdefault((task_key(tried[entry.session_id], True), test), set()).add(entry.candidate)
+    made = []
+    for entry in failed:
+        task = task_key(tried[entry.session_id], True)
+        others = judged.get(task, set()) - {entry.candidate}
+        if entry.tests and others:
+            same = failing[task, entry.tests[0]] & others
+            entry = replace(entry, others=len(others), others_failed=len(same))  # noqa: PLW2901
+        made.append(entry)
+    return made
 
 
 def _candidate(

@@ -281,10 +281,16 @@ def _unfixed(view: SessionView, tests: Verification) -> int | None:
 
 
 @by_harness(
-    "verification.failure_class", "enum", "|".join(CLASSES), high_value=True, basis="heuristic", hindsight="the verdict"
+    "verification.failure_class",
+    "enum",
+    "|".join(CLASSES),
+    version=2,
+    high_value=True,
+    basis="heuristic",
+    hindsight="the verdict",
 )
 def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
-    """Why a failed attempt failed: one class of eleven, by ordered rules.
+    """Why a failed attempt failed: one class of fifteen, by ordered rules.
 
     Pitfalls: The first rule that holds, of those whose evidence is recorded; `because` says which. A wrong place is one
     by the gold patch: a fix elsewhere that fixes a test is none.
@@ -297,7 +303,8 @@ def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | A
         return Absent("not_applicable", "not_failed")
     why.support(failure.rows)
     why.rule(f"{failure.name}: {failure.because}")
-    detail = {"because": failure.because, "seq": failure.rows[0].seq if failure.rows else None, "file": failure.file}
+    detail: dict[str, Any] = {"because": failure.because, "file": failure.file, "tests": list(failure.tests) or None}
+    detail["seq"] = failure.rows[0].seq if failure.rows else None
     return Measured(failure.name, {name: fact for name, fact in detail.items() if fact is not None})
 
 

@@ -7,6 +7,7 @@ ended how, the outcome that follows, and the line that shows it. Rates, failures
 from __future__ import annotations
 
 import math
+import re
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -48,7 +49,7 @@ def outcome_of(session: Session) -> AttemptOutcome | None:
     started = True if acted or attempt.output_tokens else attempt.agent_started
     facts = facts_of(attempt)
     tests = attempt.verification
-    name, reason, fields, inferred = _decided(attempt, facts, started)
+    name, reason, fields, inferred = _decided(session, attempt, facts, started)
     passed = [names for names in (tests.passed, tests.fixed, tests.kept) if names is not None] if tests else []
     failed = (
         [n for n in (tests.failed, tests.unfixed, tests.broken, tests.still_failing) if n is not None] if tests else []
@@ -82,7 +83,15 @@ _Decision = tuple[OutcomeName, str, tuple[str, ...], bool]
 """Outcome, reason, the attempt's fields that show it, and whether it is inferred."""
 
 
-def _decided(attempt: Attempt, facts: PatchFacts, started: bool | None) -> _Decision:
+def _is_of_task(session: Session, module: str | None) -> bool:
+    """Return whether a module that tests could not import is the work itself: a prompt or an edit names it."""
+    if module is None:
+        return False
+    named = re.compile(rf"(?<![\w.]){re.escape(module.partition('.')[0])}(?:\.py\b|/|\b)")
+    return any(named.search(turn.text) for turn in session.turns) or any(named.search(e.path) for e in session.edits)
+
+
+def _decided(session: Session, attempt: Attempt, facts: PatchFacts, started: bool | None) -> _Decision:
     """Return the first outcome that applies. A step that did not happen comes before every reward."""
     tests = attempt.verification
     how_it_ended = ("exception", "exit_status", "fault", "ending")
@@ -99,7 +108,7 @@ def _decided(attempt: Attempt, facts: PatchFacts, started: bool | None) -> _Deci
         return "failed", "patch_not_applied", ("verification",), False
     if attempt.fault is not None and (tests is None or not tests.ran):
         return "infrastructure", attempt.fault, ("fault",), False
-    if facts.verifier == "not_run":
+    if facts.verifier == "not_run" and not _is_of_task(session, tests.missing_module if tests is not None else None):
         line = tests.message if tests is not None else ""
         return "verifier_not_run", line or "it ended before its first test", ("verification",), False
     if facts.verifier in ("crashed", "timed_out") or attempt.ending == "verifier":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, get_args
 
@@ -21,19 +22,29 @@ FailureClass = Literal[
     "verifier_not_run",
     "stuck",
     "limit_reached",
+    "no_call",
     "gave_up",
     "not_applied",
     "regression",
     "incomplete",
     "wrong_place",
     "wrong_fix",
+    "tests_failed",
     "wrong_answer",
     "cannot_tell",
 ]
 CLASSES: tuple[FailureClass, ...] = get_args(FailureClass)
 _LINE_CHARS = 160
+_MOST_TESTS = 50
 _NAMES, _NAME_CHARS = 2, 80
 """Tests that a reason names, and how much of each."""
+_CALL_MARKUP = re.compile(
+    r"<(?:tool_call|function_calls?|function=|invoke|tool_use|execute_bash)[^\n]{0,200}|\[TOOL_CALLS?\][^\n]{0,200}"
+    r"|\{\s*\"(?:name|tool|tool_name|function)\"\s*:\s*\"[\w.-]+\"\s*,\s*\"(?:arguments|parameters|args|input)\"\s*:[^\n]{0,200}"
+)
+"""A call in the forms that models are taught, in what should be prose."""
+_CALL_AS_TEXT = re.compile(rf"{_CALL_MARKUP.pattern}|```(?:bash|sh|shell|console|tool_code)\n[^`]{{1,200}}")
+"""The same, or a command in a fence: a call where none was made."""
 _LENGTH = frozenset(("length", "max_tokens", "model_length"))
 """Providers' words for an answer that was cut at its limit of tokens."""
 
@@ -48,6 +59,8 @@ class Failure(Struct, frozen=True, kw_only=True):
     """Events that show it, the telling one first."""
     file: str | None = None
     """The file to look at first; for a wrong place a file that the gold patch changes and the attempt does not."""
+    tests: Sequence[str] = ()
+    """Tests that failed, by name."""
 
 
 class Case:
@@ -59,6 +72,9 @@ class Case:
         """Without the transcript's edits: that it shows none is no empty patch, where a text was asked for."""
         self.has_patch = bool(attempt.patch)
         """The patch was recorded."""
+        touched_files = attempt.summary.touched_files if attempt.summary is not None else None
+        self.knows_files = self.has_patch or bool(touched_files)
+        """All files that the attempt changed are known."""
         self.localization: Localization | None = located(attempt, touched)
 
     @property
@@ -103,6 +119,14 @@ class Case:
         return bool(self.facts.targets) and self.facts.fixed is not None and self.facts.broken is not None
 
     @property
+    def failing(self) -> list[str] | None:
+        """The tests that fail, by name, those to be fixed first; None where no test is listed."""
+        verified = self.attempt.verification
+        lists = (verified.unfixed, verified.broken, verified.failed) if verified is not None else ()
+        named = [names for names in lists if names is not None]
+        return [name for names in named for name in names] if named else None
+
+    @property
     def tests(self) -> str:
         """The counts of tests in words."""
         facts = self.facts
@@ -110,16 +134,18 @@ class Case:
 
 
 def located(attempt: Attempt, touched: list[str] | None) -> Localization | None:
-    """Compare the attempt's patch with the gold patch. Without the patch the transcript's edits can show that a file
-    was hit, but not that none was: scripts change files unseen."""
+    """Compare the attempt's patch, or the files that the harness counted, with the gold patch. Without both the
+    transcript's edits can show that a file was hit, but not that none was: scripts change files unseen."""
     if not attempt.gold_patch:
         return None
     if attempt.patch:
         return localized(attempt.patch, attempt.gold_patch)
-    if attempt.patch is None and touched:
-        files = [PatchedFile(path=path, op="modify", added=0, removed=0, hunks=[]) for path in touched]
+    counted = attempt.summary.touched_files if attempt.summary is not None else None
+    if attempt.patch is None and (counted or touched):
+        paths = [path for path, _ in counted] if counted else touched or []
+        files = [PatchedFile(path=path, op="modify", added=0, removed=0, hunks=[]) for path in paths]
         place = localized(files, attempt.gold_patch)
-        return place if place is not None and place.files.hit else None
+        return place if place is not None and (counted or place.files.hit) else None
     return None
 
 
@@ -184,6 +210,27 @@ def _limit_reached(case: Case) -> str:
 
 
 @_rule(
+    "no_call",
+    "The agent's calls were never made: it wrote them as text, made none, or all were refused.",
+    "the transcript",
+)
+def _no_call(case: Case) -> str:
+    calls, attempt = case.view.session.tool_calls, case.attempt
+    if not attempt.has_transcript:
+        return ""
+    if calls and all(call.status in ("rejected", "cancelled") for call in calls):
+        return f"all of its {len(calls)} calls were refused" if len(calls) > 1 else "its one call was refused"
+    answer = case.answer
+    if answer is not None and (not calls or calls[-1].seq < answer.seq):
+        written = (_CALL_MARKUP if calls else _CALL_AS_TEXT).search(answer.text or "")
+        if written is not None:
+            return f"it ended with a call written as text: {' '.join(written[0].split())[:_NAME_CHARS]}"
+    wants_work = attempt.patch is not None or attempt.gold_patch is not None or case.failing is not None
+    turns = len(case.view.steps)
+    return f"it called no tool in {turns} model calls" if not calls and wants_work and answer is not None else ""
+
+
+@_rule(
     "gave_up",
     "The agent ended by itself and handed in no fix: no change, or none of anything that was there before.",
     "the patch; that only new files are no fix, the gold patch",
@@ -222,11 +269,11 @@ def _incomplete(case: Case) -> str:
 @_rule(
     "wrong_place",
     "No test is fixed, and no file, or in them no function, that the gold patch changes is changed.",
-    "the patch and the gold patch; for functions, that both diffs show them",
+    "the patch or the harness's list of files, and the gold patch; for functions, that both diffs show them",
 )
 def _wrong_place(case: Case) -> str:
     place = case.localization
-    if place is None or case.facts.fixed or not case.has_patch:
+    if place is None or case.facts.fixed or not case.knows_files:
         return ""
     if place.level == "elsewhere" and not place.gold_is_new:
         return f"none of the {place.files.gold} files that the gold patch changes is changed"
@@ -248,6 +295,26 @@ def _wrong_fix(case: Case) -> str:
 
 
 @_rule(
+    "tests_failed",
+    "Tests fail, and neither the place nor the tests that passed say more.",
+    "the tests by name, or the last words of a verifier that names none",
+)
+def _tests_failed(case: Case) -> str:
+    verified = case.attempt.verification
+    if verified is None:
+        return ""
+    if case.has_counts and not case.facts.fixed:
+        return f"{case.tests}; not fixed: {_named(verified.unfixed or verified.still_failing)}" if case.failing else ""
+    if case.failing and verified.failed is not None:
+        of = len(verified.failed) + len(verified.passed or ())
+        word = "fails" if len(verified.failed) == 1 else "fail"
+        return f"{len(verified.failed)} of {of} tests {word}: {_named(verified.failed)}"
+    if verified.message and verified.status == "ok" and not case.is_answer:
+        return f"no test is named; the verifier's last words: {verified.message[:_LINE_CHARS]}"
+    return ""
+
+
+@_rule(
     "wrong_answer",
     "A text is all that the agent gave, no tool was called, and the text was not accepted.",
     "the transcript: no tool was called",
@@ -261,16 +328,16 @@ def _cannot_tell(case: Case) -> str:
     facts = case.facts
     if facts.targets is not None and facts.fixed == facts.targets and not facts.broken:
         return "the verdict contradicts the tests" if facts.targets else "no test was to be fixed"
-    if not case.attempt.gold_patch:
-        reward = case.attempt.reward or 0.0
-        if 0 < reward < 1:
-            return f"no gold patch, and of what the reward of {reward:.2g} is a part is not recorded"
-        return "no gold patch" if case.has_counts else "no gold patch, and the tests are not listed"
-    if not case.has_patch:
-        return "the patch was not recorded"
+    reward, verified = case.attempt.reward or 0.0, case.attempt.verification
+    if verified is not None and verified.failed == [] and verified.passed:
+        return "the verdict contradicts the tests: all that are listed pass"
+    if 0 < reward < 1:
+        return f"no file of the run lists a test, or the parts of the reward of {reward:.2g}"
     if case.localization is not None and case.localization.gold_is_new and case.localization.level == "elsewhere":
-        return "the gold patch only makes new files: another name may be as right"
-    return "the tests are not listed"
+        return "no file of the run lists a test, and the gold patch only makes new files: another name may be as right"
+    if case.attempt.gold_patch and not case.knows_files:
+        return "no file of the run lists a test, and the patch was not recorded"
+    return "no file of the run lists a test"
 
 
 def _named(tests: Sequence[str] | None) -> str:
@@ -297,13 +364,13 @@ def failure_of(view: SessionView, touched: list[str] | None) -> Failure | None:
         named = {f.path for f in attempt.gold_patch or ()}
         file = sorted(attempt.patch, key=lambda f: f.path not in named)[0].path
     # Evidence: events of the transcript where it has them, then statements of the run's files.
-    fields = ("patch", "verification", "reward", "exit_status", "timed_out", "exception")
+    fields = ("agent_started", "fault", "patch", "verification", "reward", "exit_status", "timed_out", "exception")
     rows: list[Row] = [*[e for e in view.events if e.kind != "harness"][-1:]]
     if name == "stuck" and case.circle is not None:
         rows = [*(c for c in view.calls if c.seq == case.circle.seq)]
     elif name in ("wrong_place", "incomplete", "regression", "wrong_fix", "not_applied"):
         rows = [*edits]
-    elif name == "wrong_answer" and case.answer is not None:
+    elif name in ("wrong_answer", "no_call") and case.answer is not None:
         rows = [case.answer]
     rows += [statement for field in fields for statement in attempt.saying(field)]
-    return Failure(name=name, because=because, rows=rows, file=file)
+    return Failure(name=name, because=because, rows=rows, file=file, tests=(case.failing or ())[:_MOST_TESTS])

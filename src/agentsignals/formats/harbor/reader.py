@@ -13,6 +13,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, count, number
 from agentsignals.formats.documents import inside, tally
 from agentsignals.formats.records import decoder, document, saw, skip
+from agentsignals.formats.test_report import read_ctrf, tests_text
 from agentsignals.model import IMPOSSIBLE, Attempt, Ending, Statement, Verification, logged_iso
 
 _Record = dict[str, Any]
@@ -160,16 +161,10 @@ def _attempts(source: Input, kind: str, record: _Record, jobs: dict[str, _Record
         statements.add(f"job: {trials} trials, {done} done, {errors} with an exception", "run_id")
     elif kind == "test_report" and isinstance(tests := inside(record, "results", "tests"), list):
         # The tests by how they end now; how they did before the agent's work, Harbor does not ask.
-        failing = [test for test in _items(tests) if test.get("status") == "failed"]
-        part.verification = Verification(
-            passed=[n for t in _items(tests) if t.get("status") == "passed" and (n := word(t.get("name"))) is not None],
-            failed=[n for t in failing if (n := word(t.get("name"))) is not None],
-        )
+        part.verification = read_ctrf(_items(tests), _own_failure)
         part.kinds = ["test_report"]
-        text = f"{len(part.verification.passed or ())} tests pass, {len(part.verification.failed or ())} fail"
-        broken = [_own_failure(test) for test in failing]
-        if broken and all(broken):
-            part.verification.status, part.verification.message = "crashed", broken[0] or ""
+        text = tests_text(part.verification)
+        if part.verification.status == "crashed":
             text += f"; the verifier itself broke: {part.verification.message[:_MESSAGE_CHARS]}"
         statements.add(text, "verification")
     elif kind == "rewards":
@@ -249,7 +244,6 @@ def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Recor
             "timed_out",
             "exception",
             "exit_status",
-            "reward_counts",
             *(["verification"] if part.verification else []),
         ]
         if part.exception is None:
@@ -263,6 +257,7 @@ def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Recor
             policy = inside(result, "exception_info", "policy", "has_valid_reward")
             valid = result.get("reward_valid") if rewards else policy
             part.reward_counts = valid if isinstance(valid, bool) else None
+            fields += ["reward_counts"] if part.reward_counts is not None else []
             why = word(inside(result, "exception_info", "exception_message")) or ""
             statements.add(f"ended by {part.exception}: {why[:_MESSAGE_CHARS]}", *fields)
     # Set-up may take most of a trial's time, so the agent's own time is recorded apart.

@@ -123,17 +123,27 @@ LEAST_FAILED = 0.02
 """The share of attempts from which it is worth a sentence."""
 LEAST_REASON = 0.5
 """Share of the failed attempts from which one class is named, if there is anything to do about it."""
-_NO_NEWS = ("tests", "wrong_answer", "cannot_tell")
+_NO_NEWS = ("tests", "tests_failed", "wrong_answer", "cannot_tell")
 """Classes that suggest no action."""
 _NO_VERDICT = "no verdict"
 """Says again that nobody judged."""
 _RUNGS = {
+    "agent_not_started": (
+        "have no agent that started",
+        "Mend the agent's installation and run them again: a reward of 0 is no failure here.",
+    ),
+    "verifier_not_run": (
+        "have a verifier that ran no test",
+        "Run the verifier again: a reward of 0 is no failure here.",
+    ),
     "infrastructure": ("were broken off by the infrastructure", "Run them again: they say nothing of who was tried."),
     "not_judged": ("were never judged", "Run the verifier over them: they count on neither side."),
     "failed": ("failed for one reason", "`agentsignals failures` lists them, by candidate: they may need one change."),
 }
 
 _RESTS = {
+    "agent_not_started": "By the line of the run's files that shows it",
+    "verifier_not_run": "By the line of the run's files that shows it",
     "infrastructure": "As the harness recorded it",
     "not_judged": "As the harness recorded it",
     "failed": "By rules over what the run recorded (design/failures.md)",
