@@ -39,7 +39,7 @@ _MOST_TESTS = 50
 _NAMES, _NAME_CHARS = 2, 80
 """Tests that a reason names, and how much of each."""
 _CALL_MARKUP = re.compile(
-    r"<(?:tool_call|function_calls?|function=|invoke|tool_use|execute_bash)[^\n]{0,200}|\[TOOL_CALLS?\][^\n]{0,200}"
+    r"<(?:tool_call|function_calls?|function=|invoke|tool_use|\w*bash>|\w*shell>)[^\n]{0,200}|\[TOOL_CALLS?\][^\n]{0,200}"
     r"|\{\s*\"(?:name|tool|tool_name|function)\"\s*:\s*\"[\w.-]+\"\s*,\s*\"(?:arguments|parameters|args|input)\"\s*:[^\n]{0,200}"
 )
 """A call in the forms that models are taught, in what should be prose."""
