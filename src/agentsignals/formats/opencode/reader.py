@@ -4,6 +4,7 @@ The structs hold only the fields that are read: no texts of diffs, no attached f
 Annotations are no strings here: the decoder would evaluate each, which takes longer than all else.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -13,8 +14,8 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from agentsignals.changes.hunks import Hunk, count_lines, created, of_whole_file, unified
-from agentsignals.formats import Input, Reading
-from agentsignals.formats.bounds import amount, count, whole
+from agentsignals.formats import ANSWERS, ASKS, Input, Reading
+from agentsignals.formats.bounds import amount, count, refuse, whole
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.documents import Snapshot, as_text, each, largest, saw_again, tally
 from agentsignals.formats.documents import read as read_document
@@ -244,7 +245,75 @@ def read(inputs: list[Input]) -> Reading:
             for source in folders[snapshot.session_id].inputs:
                 source.artifact.note = snapshot.source.artifact.note
                 saw_again(source.artifact)
-    return Reading([Reader(snapshot).build() for snapshot in used])
+    originals, keys = _without_copies(used)
+    reading = Reading(keys=keys)
+    for snapshot in used:
+        session = Reader(snapshot).build()
+        original = originals.get(id(snapshot))
+        if original is not None and not session.events:
+            refuse(snapshot.source.artifact, "session_of_copies")
+            continue
+        session.parent_session_id = session.parent_session_id or original
+        reading.sessions.append(session)
+    return reading
+
+
+def _without_copies(snapshots: list[_Snapshot]) -> tuple[dict[int, str], set[str]]:
+    """Take out of forks the messages that they copied. A fork copies them under new ids, as they are: with their times,
+    before its own, and tokens. They stay in the session that was made first.
+
+    Return the session that each fork copied first, and keys by which the files of a fork and its original meet.
+    """
+    originals: dict[int, str] = {}
+    keys: set[str] = set()
+    seen: dict[tuple[object, ...], str] = {}
+    for snapshot in sorted(snapshots, key=_made_at):
+        export, messages = snapshot.document
+        if export.info.parentID is not None:
+            continue
+        marks = [None if message is None else _mark(message) for message in messages]
+        answers = [mark for mark in marks if mark is not None and mark[0] == "assistant" and any(mark[_USED:])]
+        times = [at for m in messages if m is not None and m.info.time and (at := logged_ms(m.info.time.created))]
+        is_fork = bool(times) and times[0] < _made_at(snapshot)[0]  # it was made after its first message
+        if answers:
+            key = f"answer:{hashlib.blake2b(repr(answers[0]).encode(), digest_size=12).hexdigest()}"
+            keys |= {ANSWERS + key, ASKS + key} if is_fork else {ANSWERS + key}
+        if is_fork and any(mark in seen for mark in answers):
+            originals[id(snapshot)] = next(seen[mark] for mark in answers if mark in seen)
+            copied = [n for n, mark in enumerate(marks) if mark in seen]
+            for n in copied:
+                messages[n] = None
+            saw(snapshot.source.artifact, "repeated", len(copied))
+        seen |= {mark: seen.get(mark, snapshot.session_id) for mark in marks if mark is not None}
+    return originals, keys
+
+
+def _made_at(snapshot: _Snapshot) -> tuple[int, str]:
+    info = snapshot.document[0].info
+    at = logged_ms(info.time.created) if info.time is not None else None
+    return 2**62 if at is None else at, snapshot.session_id
+
+
+_USED = 4
+"""Place in an answer's mark where its tokens begin."""
+
+
+def _mark(message: Message) -> tuple[object, ...] | None:
+    """Return what a message and its copies have in common. None for one without a time."""
+    info = message.info
+    if info.time is None or info.time.created is None:
+        return None
+    if info.role == "assistant":
+        return info.role, info.time.created, info.time.completed, info.modelID, *_charged(info.tokens)
+    texts = tuple(part.text for part in message.parts if part is not None and part.type == "text")
+    return info.role, info.time.created, texts
+
+
+def _charged(tokens: Tokens | None) -> tuple[int | None, ...]:
+    if tokens is None:
+        return ()
+    cached = (tokens.cache.read, tokens.cache.write) if tokens.cache is not None else (None, None)
+    return tuple(map(count, (tokens.input, tokens.output, tokens.reasoning, *cached)))
 
 
 def _size(messages: list[Message | None]) -> int:
