@@ -322,5 +322,5 @@ def test_real_runs_are_too_few_and_that_is_said(tmp_path: Path, capsys: pytest.C
     pipeline.analyze([str(CORPUS)], tmp_path / "s")
     assert main(["drivers", "--store", str(Store(tmp_path / "s").folder), "--no-models", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
-    assert made["mixed"] == {"treatment": 1, "task": 3} and made["near_copies"] == []
+    assert made["mixed"] == {"treatment": 2, "task": 3} and made["near_copies"] == []
     assert made["answer"][0].startswith("It can't be told") and all(c["p"] is None for c in made["contrasts"])

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 import agentsignals
 from agentsignals.cli.output import json_text, printable, table
 from agentsignals.errors import ExportError, UsageError
-from agentsignals.questions.compare import MEASURES, Candidate, Comparison, Estimate, Pair
+from agentsignals.questions.compare import MEASURES, Candidate, Comparison, Estimate, Pair, treatments_option
 from agentsignals.questions.compare.gate import Gate, gate, parse_condition
 from agentsignals.questions.compare.pairs import gap_text, weight_text, without_tasks
 from agentsignals.questions.formatting import formatted, signed
@@ -199,6 +199,8 @@ def _head(comparison: Comparison) -> Iterator[str]:
         yield f"rates       {shares if comparison.common_tasks else 'each of its own tasks: none is shared by all'}"
     if comparison.unrecorded:
         yield f"left out    {comparison.unrecorded:,} attempts that do not record who was tried"
+    if comparison.proposed_treatments:
+        yield f"no model    folders' names may tell it: {treatments_option(comparison.proposed_treatments)}"
 
 
 def _retries(shown: Sequence[Candidate], yes: bool) -> Part:

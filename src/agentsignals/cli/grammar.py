@@ -155,7 +155,7 @@ _REPOSITORIES = arg("repositories REPO", "a repository's folder or address", nar
 _PLACES = "folders or addresses of repositories, OWNER/NAME, a folder of clones, a list, a saved search result"
 _TREATMENTS = arg(
     "--treatments FILE",
-    "who was tried, by folder, where the run does not record it (YAML or JSON; docs/compare.md)",
+    "who was tried, by folder, where the run does not record it: YAML, JSON, or a pattern (docs/compare.md)",
     Path,
 )
 _MASKED = "mask keys, passwords, mail addresses and names in home folders"

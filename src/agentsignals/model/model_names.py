@@ -8,7 +8,7 @@ What is left has to be the whole name of a known model, so that a successor stay
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 _ROUTES = frozenset((
@@ -131,3 +131,78 @@ def price_keys(listed: str) -> Iterator[str]:
     for ending in ("-latest", "-preview"):
         if name.endswith(ending) and any(map(str.isdigit, name)):
             yield name.removesuffix(ending)
+
+
+# -- one model under several names -------------------------------------------------------------------------------------
+
+_HOSTS = _ROUTES | frozenset((
+    "accounts", "anyscale", "baseten", "cerebras", "chutes", "cohere", "custom-openai", "deepinfra", "featherless",
+    "fireworks", "fireworks-ai", "friendliai", "groq", "hf", "hosted-vllm", "huggingface", "hyperbolic", "inference",
+    "lambda", "llamacpp", "lm-studio", "lmstudio", "local", "meta-llama", "nebius", "novita", "nscale", "nvidia",
+    "nvidia-nim", "ollama", "ollama-chat", "openai-compatible", "parasail", "perplexity", "replicate", "sambanova",
+    "serverless", "sglang", "siliconflow", "targon", "text-completion-openai", "together", "together-ai",
+    "togethercomputer", "vllm", "volcengine", "watsonx",
+))  # fmt: skip
+"""Routes, and hosts that serve models of others: what they charge is their own, the model is not."""
+_LOCATION = re.compile(r"(?:[./~]|[a-z]:\\|[a-z0-9]+://).*", re.DOTALL)
+"""A folder or address of weights, which names no model."""
+_SERVED_AS = re.compile(r"(?::(?:free|nitro|floor|exacto)|-maas|@default|[-@]latest)$")
+"""Which of its servers answered, and the newest snapshot."""
+_SNAPSHOT = re.compile(r"(?:-v\d)?[-@](20\d\d)-?(\d\d)-?(\d\d)$")
+_FIRST = re.compile(r"(?<=^claude-opus-4)-0$|(?<=^claude-sonnet-4)-0$")
+"""Anthropic's name of the first snapshot of Claude 4."""
+
+
+def same_models(logged: Collection[str]) -> dict[str, str]:
+    """Map each spelling to the shortest spelling of the same model among these.
+
+    Provider, host, order and punctuation are spelling. Effort, size, quantization and version are not. A name without a
+    date is the dated one if only one date is there. A maker that nobody knows is part of the name, unless it is left
+    out in only one way.
+    """
+    bases: dict[str, dict[tuple[str, ...], dict[str, list[str]]]] = {}
+    for name in set(logged):
+        ways, base, date = _identity(name)
+        bases.setdefault(base, {}).setdefault(ways, {}).setdefault(date, []).append(name)
+    made: dict[str, str] = {}
+    for by_way in bases.values():
+        for by_date in _one_maker(by_way):
+            dates = sorted(date for date in by_date if date)
+            if "" in by_date and len(dates) == 1:
+                by_date[dates[0]] += by_date.pop("")
+            for names in by_date.values():
+                shortest = min(names, key=lambda name: (len(name), name))
+                made |= dict.fromkeys(names, shortest)
+    return made
+
+
+def _identity(name: str) -> tuple[tuple[str, ...], str, str]:
+    """Return unknown makers and hosts, the name without them and without its date, and the date."""
+    low = name.strip().lower()
+    if _LOCATION.fullmatch(low):
+        return (), name, ""
+    whole = _ARN.fullmatch(low) or _PUBLISHED.fullmatch(low)
+    *ways, base = _PARTED.sub("/", whole["rest"] if whole else low.lstrip("@~")).split("/")
+    route, colon, model = base.partition(":")
+    base = model if colon and route.replace("_", "-") in _HOSTS else base
+    vendor = _VENDOR.fullmatch(base)
+    base = spelled(_SERVED_AS.sub("", vendor["name"] if vendor else base)).removeprefix("databricks-")
+    date = "".join(found.groups()) if (found := _SNAPSHOT.search(base)) else ""
+    base = _FIRST.sub("", _SNAPSHOT.sub("", base))
+    ways = [way.replace("_", "-") for way in ways]
+    unknown = tuple(way for way in ways if way not in _HOSTS and not _PLACE.fullmatch(way))
+    return () if maker(base) and len(unknown) == 1 else unknown, base, date
+
+
+def _one_maker(by_way: dict[tuple[str, ...], dict[str, list[str]]]) -> Iterator[dict[str, list[str]]]:
+    """Join names whose makers are the end of just one other's."""
+    ends: dict[tuple[str, ...], list[tuple[str, ...]]] = {
+        way: [other for other in by_way if other != way and other[len(other) - len(way) :] == way] for way in by_way
+    }
+    joined: dict[tuple[str, ...], dict[str, list[str]]] = {}
+    for way, by_date in by_way.items():
+        outermost = [other for other in ends[way] if not ends[other]]
+        into = joined.setdefault(outermost[0] if len(outermost) == 1 else way, {})
+        for date, names in by_date.items():
+            into.setdefault(date, []).extend(names)
+    yield from joined.values()

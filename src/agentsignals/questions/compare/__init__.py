@@ -6,6 +6,7 @@ failed attempts are retried, often under another limit.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -16,6 +17,7 @@ from agentsignals.questions.compare.attempts import (
     ALL,
     MEASURES,
     NOT_RECORDED,
+    RECORDED_MODEL,
     TIME,
     Attempt,
     OutcomeRule,
@@ -28,6 +30,7 @@ from agentsignals.questions.compare.attempts import (
     decoded,
     differing,
     evaluated,
+    is_nuisance,
     is_version,
     outcome_rule,
     pooled,
@@ -46,6 +49,7 @@ from agentsignals.questions.compare.candidate import (
     uninformative_tasks,
 )
 from agentsignals.questions.compare.pairs import Conclusion, Pair, Unpaired, adjust_p_values, conclude, pair_of
+from agentsignals.questions.compare.treatments import proposed
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import safe_name
 from agentsignals.signals.catalog import caption
@@ -85,7 +89,7 @@ def _warnings_of_treatments(
     warnings: list[str] = []
     changing = differing(first)
     if len(candidates) == 1:
-        other = [column for column in changing if column not in by]
+        other = [column for column in changing if column not in by and not is_nuisance(column)]
         more = f" What differs between its attempts: {_list(other)}; name one with --by." if other else ""
         warnings.append(f"one candidate only, {candidates[0].name}: there is nothing to compare it with.{more}")
     confounded = confounded_columns(first, changing)
@@ -105,6 +109,15 @@ def _warnings_of_treatments(
         warnings.append(f"{_list(names)} {verb} from the baseline in {_list(never_shared)}, too.")
     if left := sum(len(names) for _, names in ranked[_SENTENCES:]):
         warnings.append(f"{left:,} more candidates differ from the baseline in other columns, too.")
+    spellings: dict[str, set[str]] = {}
+    for attempt in first:
+        if recorded := attempt.treatment.get(RECORDED_MODEL):
+            spellings.setdefault(attempt.treatment["model_id"], set()).add(recorded)
+    warnings += [
+        f"{_list(sorted(names))} are taken for one model. --by {RECORDED_MODEL} separates them."
+        for names in spellings.values()
+        if len(names) > 1
+    ][:_SENTENCES]
     # Providers and routers put folders before a model's name.
     alike: dict[str, list[str]] = {}
     for candidate in candidates:
@@ -125,7 +138,7 @@ def _warnings_of_treatments(
             f"attempts were run or judged by different versions: {'; '.join(versions)}."
             " Rates may differ for that alone."
         )
-    mixed = Counter(c for candidate in candidates for c in candidate.pooled if not is_version(c))
+    mixed = Counter(c for a in candidates for c in a.pooled if not is_version(c) and not is_nuisance(c))
     if mixed:
         columns = [f"{c} (in {n} of {len(candidates)})" for c, n in mixed.most_common()]
         warnings.append(f"candidates hold attempts that differ in {_list(columns)}: --by tells those apart.")
@@ -234,6 +247,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """Number of tasks that all candidates tried. None if all tried the same tasks."""
     unrecorded: int
     """Attempts without a recorded candidate; they belong to none."""
+    proposed_treatments: str = ""
+    """A value of `--treatments` that reads who was tried out of folders' names; empty if they show nobody."""
     warnings: list[str]
 
 
@@ -242,6 +257,8 @@ class Arms(Struct, frozen=True, kw_only=True):
 
     everyone: list[Attempt]
     """All attempts, with unrecorded ones."""
+    proposed: str
+    """As `Comparison.proposed_treatments`."""
     columns: list[str]
     """Columns whose values make a candidate."""
     groups: dict[str, list[Attempt]]
@@ -348,6 +365,7 @@ def compare(
         unlike=mismatches(first, base, by, tasks, changing),
         common_tasks=len(common) if common is not None else None,
         unrecorded=len(everyone) - len(tried),
+        proposed_treatments=whole.proposed,
         warnings=warnings_of(rule, rows["values"], tried, columns, described_candidates, pairs),
     )
 
@@ -383,19 +401,24 @@ def _pairs(whole: Arms, base: str | None, changing: Sequence[str], *, yes_or_no:
 def arms(rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (), baseline: str | None = None) -> Arms:
     """Group the attempts by candidate, as `compare` does."""
     everyone = attempts_of(rule, rows)
-    columns = candidate_columns(everyone, by)
+    proposal = proposed(rows["attempts"])
+    folders = f"Their folders' names may say it: {treatments_option(proposal)}. " if proposal else ""
+    try:
+        columns = candidate_columns(everyone, by)
+    except UsageError as problem:
+        raise UsageError(problem.message, f"{folders}{problem.hint}") from problem
     recorded = everyone
     if baseline != NOT_RECORDED:
         recorded = [attempt for attempt in everyone if not unrecorded(attempt, columns)]
         if everyone and not recorded:
             raise UsageError(
                 f"No attempt records its {' or '.join(columns)}: who was tried is not known.",
-                "--by compares by another column; --treatments FILE says it of folders.",
+                f"{folders}--by compares by another column; --treatments FILE says it of folders.",
             )
     groups = {name: evaluated(attempts) for name, attempts in candidates(recorded, columns).items()}
     first = {name: [attempt for attempt in attempts if attempt.index == 0] for name, attempts in groups.items()}
     tasks = {name: tasks_of(attempts, "dataset" not in columns) for name, attempts in first.items()}
-    return Arms(everyone=everyone, columns=columns, groups=groups, first=first, tasks=tasks)
+    return Arms(everyone=everyone, proposed=proposal, columns=columns, groups=groups, first=first, tasks=tasks)
 
 
 LEAST_WEIGHT, MOST_WEIGHT = 0.001, 1000.0
@@ -419,6 +442,11 @@ def eval_comparison(inputs: Inputs) -> Comparison | None:
         return compare(RULE, inputs.rows)
     except UsageError:  # of what the attempts don't record
         return None
+
+
+def treatments_option(proposal: str) -> str:
+    """Return the option of the command line, ready to copy."""
+    return f"--treatments {shlex.quote(proposal)}"
 
 
 def named(candidate: str) -> str:

@@ -20,6 +20,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.errors import StoreError, UsageError
+from agentsignals.model.model_names import same_models
+from agentsignals.questions.compare.treatments import mapped, read_mapping
 from agentsignals.questions.question import Inputs, Kind, Question, Row
 from agentsignals.questions.sql import read_queries
 from agentsignals.signals.catalog import by_path
@@ -172,6 +174,8 @@ COLUMNS = (
 )
 """Columns of attempts and sessions that can distinguish candidates; any knob can too."""
 TIME = "wall_time_s"
+RECORDED_MODEL = "recorded_model"
+"""The model in the run's own spelling, a column where several spellings of one model are there."""
 _LONGEST = 160
 _NOT_EVALUATED = "nothing of this candidate was evaluated"
 
@@ -227,6 +231,8 @@ def attempts_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Attemp
     for row in rows["values"]:
         by_session.setdefault(row["session_id"], {})[row["signal"]] = row
     attempts: list[Attempt] = []
+    models = same_models({row["model_id"] for row in rows["attempts"] if row["model_id"]})
+    is_respelled = any(name != shortest for name, shortest in models.items())
     for row in rows["attempts"]:
         values = by_session.get(row["session_id"], {})
         rung, _ = _value(values.get(OUTCOME))
@@ -241,6 +247,8 @@ def attempts_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Attemp
             if _details(values.get(path)).get("at_least"):
                 at_least.add(name)
         treatment = {name: _text(row[name]) for name in COLUMNS if row[name] not in (None, "")}
+        if is_respelled and (name := row["model_id"]):
+            treatment |= {"model_id": models[name], RECORDED_MODEL: name}
         knobs = decoded(row["knobs"])
         for name, value in (*(knobs.items() if isinstance(knobs, dict) else ()), *row.get("mapped", {}).items()):
             treatment.setdefault(name, _text(value))
@@ -331,6 +339,14 @@ _REPETITION = frozenset(("epoch", "epochs", "seed", "sample", "sample_index", "r
 """Columns that number repetitions of one treatment."""
 _NOT_GIVEN = _REPETITION | {"dataset"}
 """Columns that are no treatment: the data set belongs to the task."""
+_NUISANCE = re.compile(
+    rf"^{RECORDED_MODEL}$|concurren|parallel|connections|subprocess|sandboxes|workers?$|threads?$|processes$|^jobs?$|^n_jobs$"
+    r"|^(?:is_)?(?:quiet|verbose|debug|force|overwrite|resume|cleanup|no_rebuild|rebuild|delete|livestream|headless)$"
+    r"|^(?:host|hostname|port|user|username|machine|node|gpu|gpu_ids?|device|pid|container_name|project_name)$"
+    r"|^(?:log|logging|output|results?|trials?|jobs?|runs?|save|cache|tmp|temp|work|working|work_?space|upload|report|trace)s?_"
+    r"(?:dir|directory|path|folder|file|root|level|prefix|name|url|uri|bucket)$"
+)
+"""Names of knobs of the machine that ran the attempts: workers, folders, logs."""
 _PLAIN = frozenset(("model_id", "agent_type", "condition", "run_id"))
 """Columns whose values need no name before them."""
 _MANY = 10
@@ -344,6 +360,14 @@ Candidates = dict[Name, list[Attempt]]
 def is_version(column: str) -> bool:
     """True if a column describes what ran or judged the attempt, not what it was given."""
     return column in ("format", "inspect_ai") or column.endswith("version")
+
+
+def is_nuisance(column: str) -> bool:
+    """True if a column is of the machine, and makes no candidate unless it is asked for."""
+    return _NUISANCE.search(CAMEL.sub("_", column).lower().rpartition(".")[2]) is not None
+
+
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def differing(tried: Sequence[Attempt]) -> list[str]:
@@ -373,7 +397,7 @@ def candidate_columns(tried: Sequence[Attempt], asked: Sequence[str]) -> list[st
     # Treatments, not what numbers trials, nor (where others differ at one task) knobs that only differ between tasks.
     treatments, crossed = [], set()
     for column in differing(tried):
-        if column in _NOT_GIVEN or is_version(column):
+        if column in _NOT_GIVEN or is_version(column) or is_nuisance(column):
             continue
         values = values_of(tried, column) - {None}
         trials = {attempt.trial for attempt in tried if column in attempt.treatment}
@@ -392,7 +416,9 @@ def candidate_columns(tried: Sequence[Attempt], asked: Sequence[str]) -> list[st
         more = len({_key(attempt, [*taken, name]) for attempt in tried})
         if more > parts:
             taken, parts = [*taken, name], more
-    everywhere = (name for name in COLUMNS if all(name in attempt.treatment for attempt in tried))
+    everywhere = (
+        name for name in COLUMNS if not is_nuisance(name) and all(name in attempt.treatment for attempt in tried)
+    )
     return (
         taken or ["model_id"]
         if any("model_id" in a.treatment for a in tried)
@@ -446,7 +472,7 @@ def confounded_columns(tried: Sequence[Attempt], columns: Sequence[str]) -> list
     for column in columns:
         seen: dict[str | None, int] = {}
         parts = tuple(seen.setdefault(attempt.treatment.get(column), len(seen)) for attempt in tried)
-        if len(seen) > 1 and column not in _REPETITION:
+        if len(seen) > 1 and column not in _REPETITION and not is_nuisance(column):
             alike.setdefault(parts, []).append(column)
     return [group for group in alike.values() if len(group) > 1]
 
@@ -457,7 +483,7 @@ def also_differ(
     """Return columns outside `by` whose values two candidates never share; they may explain a difference."""
     if not attempts or not other:
         return []
-    apart = [c for c in columns if c not in by and c not in _REPETITION]
+    apart = [c for c in columns if c not in by and c not in _REPETITION and not is_nuisance(c)]
     return [c for c in apart if not values_of(attempts, c) & values_of(other, c)]
 
 
@@ -481,18 +507,6 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-# -- treatments from a file --------------------------------------------------------------------------------------------
-
-
-_FIELD = re.compile(r"\{([A-Za-z_]\w{0,40})\}|(\*\*|\*|\?)")
-_GLOB = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
-_SHAPE = (
-    "Such a file is YAML or JSON: a pattern of folders each, and fields: '**/trace_??_{model_id}': {dataset: mine}."
-)
-
-Rules = Sequence[tuple[re.Pattern[str], Mapping[str, str]]]
-
-
 def answer_over_attempts(store: Store, question: Question, treatments: Path | None = None, where: str = ALL) -> Any:
     """Ask a store a question about attempts. StoreError if there are none.
 
@@ -512,48 +526,3 @@ def answer_over_attempts(store: Store, question: Question, treatments: Path | No
             "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
         )
     return question.function(Inputs(rows=found))
-
-
-def read_mapping(path: Path) -> Rules:
-    """Read the patterns of a treatments file, in order. `{field}` in a pattern captures part of the folder's name.
-
-    UsageError if it cannot be read or is invalid.
-    """
-    import yaml  # noqa: PLC0415  (for such a file alone)
-
-    try:
-        loaded = yaml.safe_load(path.read_text("utf-8"))
-        rules = msgspec.convert(loaded, dict[str, dict[str, str | int | float | bool] | None])
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError, RecursionError) as problem:
-        raise UsageError(f"{path} is no file of treatments: {problem}", _SHAPE) from problem
-    return [(_pattern(p), {k: str(v) for k, v in (fields or {}).items()}) for p, fields in rules.items()]
-
-
-def mapped(rows: Sequence[Row], rules: Rules) -> list[Row]:
-    """Add the fields of the first pattern that matches a trial's folder, where the run records none."""
-    made = []
-    for row in rows:
-        matches = ((pattern.fullmatch(row["root"] or ""), fields) for pattern, fields in rules)
-        stated: dict[str, str] = {}
-        found = next(((match, fields) for match, fields in matches if match is not None), None)
-        if found is None:
-            made.append(row)
-            continue
-        stated = {**found[1], **{k: v for k, v in found[0].groupdict().items() if v}}
-        knobs = {k: v for k, v in stated.items() if k not in row}
-        columns = {k: v for k, v in stated.items() if k in row and row[k] in (None, "")}
-        made.append({**row, **columns, "mapped": knobs})
-    return made
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    parts, at, seen = [], 0, set[str]()
-    for match in _FIELD.finditer(text):
-        parts.append(re.escape(text[at : match.start()]))
-        name, glob = match.groups()
-        if name in seen:
-            raise UsageError(f"{text!r} names {{{name}}} twice.", _SHAPE)
-        seen.update([name] if name else ())
-        parts.append(f"(?P<{name}>[^/]+)" if name else _GLOB[glob])
-        at = match.end()
-    return re.compile("".join((*parts, re.escape(text[at:]))), re.DOTALL)

@@ -11,7 +11,7 @@ from statistics import fmean
 
 from msgspec import Struct
 
-from agentsignals.questions.compare.attempts import MEASURES, SHORT_NAMES, TIME, Attempt
+from agentsignals.questions.compare.attempts import CAMEL, MEASURES, SHORT_NAMES, TIME, Attempt, is_nuisance
 from agentsignals.questions.estimates import median_interval as clustered_median_interval
 from agentsignals.stats.intervals import (
     FEWEST_CLUSTERS,
@@ -341,9 +341,8 @@ _GUARDED = re.compile(
     r"(?:$|[_.])|reasoning_tokens$|^task_version$"
 )
 """Names of columns that define tasks, limits, effort or tools of an attempt."""
-_NO_LIMIT = re.compile(r"connections|samples|tasks|workers|subprocesses|sandboxes|concurren")
-"""Names about concurrency, which limits no attempt."""
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_NO_LIMIT = re.compile(r"samples|tasks")
+"""Names about the number of attempts, which limits none of them."""
 _TIME, _FACTOR = "timeout_s", "multiplier"
 _LISTED = 3
 
@@ -364,8 +363,9 @@ def mismatches(
     wanted = {SHORT_NAMES.get(name, name) for name in asked}
     columns = []
     for column in changing:
-        name = _CAMEL.sub("_", column).lower()
-        guarded = name != "effective_tool_cap" and _GUARDED.search(name) and not _NO_LIMIT.search(name)
+        name = CAMEL.sub("_", column).lower()
+        is_limit = _GUARDED.search(name) and not _NO_LIMIT.search(name) and not is_nuisance(column)
+        guarded = is_limit and name != "effective_tool_cap"
         if guarded and column not in wanted:
             columns.append(column)
     if _TIME in wanted or all(_TIME in a.treatment for attempts in first.values() for a in attempts):

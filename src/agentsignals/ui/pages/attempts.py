@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from agentsignals.errors import UsageError
-from agentsignals.questions.compare import MEASURES, Arms, Comparison
+from agentsignals.questions.compare import MEASURES, Arms, Comparison, treatments_option
 from agentsignals.questions.compare import question as compare_question
 from agentsignals.questions.compare.attempts import available
 from agentsignals.questions.compare.candidate import task_key
@@ -302,6 +302,7 @@ def compare_page(snapshot: Snapshot, query: Query) -> Page:
         "gap": gap_text,
         "signed": signed,
         "worth": weight_text,
+        "treatments_option": treatments_option,
         "conclusions": {c.candidate: c for c in comparison.conclusions},
         "sides": lambda a, b: f"/sides?a={quote(a, safe='')}&b={quote(b, safe='')}",
         "attempt": lambda session_id: address("session", session_id),
