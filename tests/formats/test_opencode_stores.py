@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.formats.opencode import DATABASE
+from agentsignals.formats.opencode import DATABASES
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.pipeline import session_from_database
 from agentsignals.model import Session
@@ -25,6 +25,7 @@ from agentsignals.ui.raw_record import raw_line
 from agentsignals.ui.snapshot import Snapshot
 from tests.formats import cursor_database as cur
 from tests.formats import opencode_database as oc
+from tests.formats.test_crush import SCHEMA as CRUSH
 
 WORK = [
     oc.user('"Write \\"hello.py\\" and run it"'),
@@ -113,7 +114,7 @@ def test_credentials_reach_no_store(store: Store, home: Path) -> None:
     assert held == [] and not any(oc.SECRET.encode() in data for data in _contents(home).values())
 
     def steal(db: sqlite3.Connection) -> list[object]:
-        return list(databases._ask(db, DATABASE)("SELECT access_token FROM account"))
+        return list(databases._ask(db, DATABASES[0])("SELECT access_token FROM account"))
 
     with pytest.raises(sqlite3.DatabaseError, match="prohibited"):
         databases.query(str(home / "opencode.db"), steal)
@@ -237,6 +238,86 @@ def test_what_is_no_sound_database_is_counted_with_its_reason_and_its_neighbours
     assert not summary.internal_errors
 
 
+TALK = [oc.asks(0, "one"), oc.answers(10), oc.asks(20, "two"), oc.answers(30)]
+
+
+def counted(db: sqlite3.Connection, folder: Path) -> tuple[dict[str, tuple[int, float]], str]:
+    """Prompts and cents of each session, and the reasons of what is not read."""
+    db.close()
+    _, store = pipeline.ingest_into([str(folder)], folder.with_name(f"{folder.name}-store"), jobs=1)
+    rows = store.sql("SELECT session_id, n_prompts, coalesce(cost_usd, 0) * 100 FROM sessions").fetchall()
+    notes = store.sql("SELECT note FROM artifacts WHERE skipped > 0 ORDER BY note").fetchall()
+    return {own: (prompts, round(cents, 3)) for own, prompts, cents in rows}, "; ".join(note for (note,) in notes)
+
+
+def test_sessions_of_version_2_are_read_beside_older_ones(tmp_path: Path) -> None:
+    with oc.made(tmp_path / "opencode.db") as db:
+        oc.add(db, "ses_old", OLD)
+        oc.second(db, "ses_new", TALK)
+    assert counted(db, tmp_path) == ({"ses_old": (1, 0), "ses_new": (2, 2)}, "")
+
+
+def test_a_session_that_version_2_took_over_counts_its_messages_once(tmp_path: Path) -> None:
+    with oc.made(tmp_path / "opencode.db") as db:
+        oc.add(db, "ses_both", OLD)
+        moved = [oc.asks(oc.START - oc.LATER, "an old one"), oc.answers(oc.START + 1000 - oc.LATER)]
+        oc.second(db, "ses_both", [*moved, *TALK], time_created=oc.START)
+    assert counted(db, tmp_path) == ({"ses_both": (3, 3)}, "")
+
+
+def test_a_database_that_version_2_began_is_read(tmp_path: Path) -> None:
+    with oc.made(tmp_path / "opencode.db") as db:
+        oc.second(db, "ses_new", TALK)
+        db.executescript("DROP TABLE session; DROP TABLE message; DROP TABLE part")
+    assert counted(db, tmp_path) == ({"ses_new": (2, 2)}, "")
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["", "its parent was deleted"])
+def test_a_fork_s_copies_count_once(kept: bool, tmp_path: Path) -> None:
+    with oc.made(tmp_path / "opencode.db") as db:
+        if kept:
+            oc.second(db, "ses_parent", TALK)
+        for n in (1, 2):
+            going_on = [oc.asks(n * 1000 + 5, "go on"), oc.answers(n * 1000 + 9)]
+            oc.second(db, f"ses_fork{n}", [*TALK[: 6 - 2 * n], *going_on], n * 1000, fork_session_id="ses_parent")
+    expected = {"ses_fork1": (1, 1), "ses_fork2": (1, 1), "ses_parent": (2, 2)}
+    if not kept:
+        expected = {"ses_fork1": (3, 3), "ses_fork2": (1, 1)}
+    assert counted(db, tmp_path) == (expected, "")
+
+
+@pytest.mark.parametrize(
+    ("statement", "table"),
+    [
+        ("CREATE TABLE session_v3 (id text, title text); INSERT INTO session_v3 VALUES ('ses_x', 't')", "session_v3"),
+        (
+            "CREATE TABLE turns (id text, session_id text, data text); INSERT INTO turns VALUES ('t', 'ses_x', '{}')",
+            "turns",
+        ),
+        (
+            "CREATE TABLE said (id text, threadId text, role text, body text);"
+            "INSERT INTO said VALUES ('s', 'ses_x', 'user', 'hi')",
+            "said",
+        ),
+        ("CREATE TABLE tasks (session_id text, data text); INSERT INTO tasks VALUES ('ses_1', '{}')", ""),
+        ("CREATE TABLE threads (id text); CREATE TABLE notes (id, data); INSERT INTO notes VALUES (1, '{}')", ""),
+    ],
+)
+@pytest.mark.parametrize("agent", ["opencode", "crush"])
+def test_tables_of_sessions_that_nobody_reads_are_named(agent: str, statement: str, table: str, tmp_path: Path) -> None:
+    """Whoever's database it is, and although older rows are read."""
+    db = oc.made(tmp_path / "opencode.db") if agent == "opencode" else sqlite3.connect(tmp_path / "crush.db")
+    if agent == "opencode":
+        oc.add(db, "ses_1", OLD)
+    else:
+        db.executescript(CRUSH + "INSERT INTO sessions (id, title, updated_at, created_at) VALUES ('ses_1', 't', 1, 1)")
+        db.execute("INSERT INTO messages VALUES ('m', 'ses_1', 'user', '[]', 'm', 1, 1)")
+    db.executescript(statement)
+    db.commit()
+    sessions, notes = counted(db, tmp_path)
+    assert (list(sessions), notes) == (["ses_1"], f"not read: table {table}" if table else "")
+
+
 def test_of_a_damaged_database_the_sessions_that_can_be_read_are(tmp_path: Path) -> None:
     db = oc.made(tmp_path / "opencode.db")
     for session_id in ("ses_1", "ses_2", "ses_3"):
@@ -276,6 +357,7 @@ import os, sqlite3, sys, time
 sys.path.insert(0, sys.argv[2])
 from tests.formats import cursor_database as cur
 from tests.formats import opencode_database as oc
+from tests.formats.test_crush import SCHEMA as CRUSH
 db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
 db.execute("PRAGMA wal_autocheckpoint = 4")
 n, until = 1, time.monotonic() + float(sys.argv[3])

@@ -101,8 +101,6 @@ class Database(Struct, frozen=True, kw_only=True):
     sessions: Callable[[Ask], Iterator[Held]]
     document: Callable[[Ask, bytes], Iterator[bytes]]
     """Yields a session in pieces of the size of a row. None if the database no longer holds it."""
-    newer: str = ""
-    """The table that a newer version uses instead. Rows in it, and none here, are reported."""
 
 
 def plain(value: object) -> object:

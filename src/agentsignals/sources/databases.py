@@ -8,6 +8,7 @@ meanwhile.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -243,8 +244,16 @@ def _listed(file: RawFile, connection: sqlite3.Connection) -> list[RawFile | Unr
         else:
             held.append(session)
     rows = sum(session.rows for session in held)
-    if not rows and database.newer in tables and _has_rows(connection, database.newer):
-        return [Unreadable(file.uri, file.spec, "newer_database", f"its sessions are in {database.newer}")]
+    unread: list[str] = []
+    for found in _until_damaged(_unread_tables(connection, database, {session.session_id for session in held})):
+        if isinstance(found, str):
+            files.append(Unreadable(file.uri, file.spec, "bad_database", found))
+        else:
+            table, n = found
+            unread.append(f"table {table}{f' ({n} sessions)' if n > 1 else ''}")
+    if unread:
+        files.append(Unreadable(file.uri, file.spec, "newer_database", f"not read: {', '.join(unread)}"))
+        held = [session for session in held if session.rows]  # what is said in one without may be there
     # Lengths would cost reading all of it: a row is taken to be of the mean size, which only shares out work.
     row_bytes = sum(seen[0] for seen in _state(path_of(file.uri)) if seen is not None) // max(rows, 1)
     files += (
@@ -267,12 +276,12 @@ def _text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
 
 
-def _until_damaged(sessions: Iterator[Held]) -> Iterator[Held | str]:
-    """Yield sessions as far as they can be listed, then the error's text."""
+def _until_damaged(rows: Iterator[T]) -> Iterator[T | str]:
+    """Yield what can be listed, then the error's text."""
     import sqlite3  # noqa: PLC0415  (as above)
 
     try:
-        yield from sessions
+        yield from rows
     except sqlite3.DatabaseError as problem:
         if _code(problem) != sqlite3.SQLITE_CORRUPT:
             raise
@@ -323,9 +332,40 @@ def _databases() -> list[Database]:
     return [database for f in formats().values() for database in f.databases]
 
 
-def _has_rows(connection: sqlite3.Connection, table: str) -> bool:
+_SESSION = "(?:session|thread|conversation|chat|composer|trajectory)"
+_SESSION_ID = re.compile(rf"(?i){_SESSION}_?id")
+_SESSIONS = re.compile(rf"(?i){_SESSION}s?(?:_?v?[0-9]+)?")
+_LOOKED_AT = 100
+
+
+def _unread_tables(connection: sqlite3.Connection, database: Database, read: Set[object]) -> Iterator[tuple[str, int]]:
+    """Yield tables with sessions that are not read, and how many: a newer version writes them beside older rows.
+
+    Such a table has a session's id beside JSON or a role, or is named for sessions, or lacks columns that the format
+    reads. State of sessions that are read, such as a list of tasks, has no id of another one. No content leaves SQLite.
+    """
     connection.set_authorizer(None)
-    return connection.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone() is not None  # noqa: S608  (a format's word)
+    for table in sorted(_tables(connection) - database.columns.keys()):
+        quoted, columns = _quoted(table), _columns(connection, table)
+        if not columns.issuperset(database.some_have.get(table, ())):
+            if connection.execute(f"SELECT 1 FROM {quoted} LIMIT 1").fetchone() is not None:  # noqa: S608
+                yield table, 0
+            continue
+        key = next((column for column in sorted(columns) if _SESSION_ID.fullmatch(column)), None)
+        if key is None and "id" in columns and _SESSIONS.fullmatch(table):
+            key = "id"
+        elif key is not None and "role" not in columns:
+            begins = " OR ".join(f"substr({_quoted(c)}, 1, 1) IN ('{{', '[', x'7b', x'5b')" for c in sorted(columns))
+            some = f"SELECT 1 FROM (SELECT * FROM {quoted} LIMIT {_LOOKED_AT}) WHERE {begins} LIMIT 1"  # noqa: S608
+            key = key if connection.execute(some).fetchone() is not None else None
+        if key is not None:
+            ids = {i for (i,) in connection.execute(f"SELECT DISTINCT {_quoted(key)} FROM {quoted}")}  # noqa: S608
+            if unknown := len(ids - read - {None, b""}):
+                yield table, unknown
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 class _Asked:

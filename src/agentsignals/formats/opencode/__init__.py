@@ -1,6 +1,8 @@
 """OpenCode sessions (design/formats.md#opencode): the database, the older folder (a file for each message and part),
 and exports, one JSON document a session.
 
+Version 2 writes its sessions to tables of its own in the same database, and may go on with a session of version 1.
+
 A session with `parentID` is a subagent's: its "user" is the parent agent, so it has no human turns. A message's own
 tokens count; the `step-finish` part repeats them.
 """
@@ -9,20 +11,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, plain, read_by
+from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, plain, read_by, rows_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, named
 from agentsignals.formats.records import decoded
 
 # A row's `data` is the object of the export without its ids, which are columns. `event` repeats every change of
-# every part, and `session` has sums of what the messages say: neither is read.
-_DESCRIBED = "id, parent_id, project_id, directory, title, version, time_created, time_updated"
+# every part, and the session tables have sums of what the messages say: neither is read.
+_DESCRIBED = ("id", "parent_id", "project_id", "directory", "title", "version", "time_created", "time_updated")
+_FORKED = ("fork_session_id",)
+_SESSIONS = ("session_v2", "session")
+_MESSAGE = ("id", "session_id", "time_created", "time_updated", "data")
+_PART = ("id", "message_id", "session_id", "time_updated", "data")
+_SECOND = ("id", "session_id", "type", "seq", "time_created", "time_updated", "data")
 _CHANGES = "SELECT session_id, count(*), max(time_updated) FROM {} GROUP BY session_id"
+
+
+def _tables(ask: Ask) -> Iterator[str]:
+    """Yield the tables of messages. Before version 2, some files have `session_message` with other columns."""
+    if {"message", "part"} <= ask.tables.keys():
+        yield from ("message", "part")
+        if not set(_SECOND) <= ask.tables.get("session_message", set()):
+            return
+    yield "session_message"
 
 
 def sessions(ask: Ask) -> Iterator[Held]:
@@ -30,7 +47,7 @@ def sessions(ask: Ask) -> Iterator[Held]:
     import sqlite3  # noqa: PLC0415  (loaded where such a file is met)
 
     rows: dict[bytes, tuple[int, int]] = {}
-    for table in ("message", "part"):
+    for table in _tables(ask):
         try:
             for session_id, count, changed in ask(_CHANGES.format(table)):
                 before = rows.get(session_id, (0, 0))
@@ -38,41 +55,67 @@ def sessions(ask: Ask) -> Iterator[Held]:
         except sqlite3.DatabaseError as problem:
             if type(problem) is not sqlite3.DatabaseError:  # others are of the question; this is of a page
                 raise
-    for session_id, changed in ask("SELECT id, time_updated FROM session ORDER BY id"):
+    listed: dict[bytes, int] = {}
+    for table in _SESSIONS:
+        query = f"SELECT id, time_updated FROM {table} ORDER BY id"  # noqa: S608
+        for session_id, changed in ask(query) if table in ask.tables else ():
+            listed[session_id] = max(listed.get(session_id, 0), _ms(changed))
+    for session_id, changed in listed.items():
         count, last = rows.get(session_id, (0, 0))
-        yield Held(session_id, max(last, _ms(changed)), count)
+        yield Held(session_id, max(last, changed), count)
 
 
 def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
-    """Yield a session as its export. Rows are selected by session alone, since messages of parent and subagents
-    interleave.
+    """Yield a session as its export, with what both versions wrote. Rows are selected by session alone, since messages
+    of parent and subagents interleave.
 
     A row that is no JSON object becomes `null`, which the reader counts as unreadable.
     """
-    described = next(ask(f"SELECT {_DESCRIBED} FROM session WHERE id = ?", session_id.decode()), None)  # noqa: S608
-    if described is None:
+    own_id: object = session_id.decode()
+    described = (
+        row
+        for table in _SESSIONS if table in ask.tables
+        for row in ask(f"SELECT {', '.join(_DESCRIBED)} FROM {table} WHERE id = ?", own_id)  # noqa: S608
+    )  # fmt: skip
+    if (row := next(described, None)) is None:
         return
-    own_id, parent_id, project_id, directory, title, version, created, updated = map(plain, described)
+    own_id, parent_id, project_id, directory, title, version, created, updated = map(plain, row)
     info = {"id": own_id, "parentID": parent_id, "projectID": project_id, "directory": directory, "title": title}
     info |= {"version": version, "time": {"created": created, "updated": updated}}
+    for table in _SESSIONS:
+        info |= next(rows_of(ask, table, ("fork_session_id",), "WHERE id = ?", own_id), {})
     yield b'{"info":' + msgspec.json.encode(info) + b',"messages":['
+    read = set(_tables(ask))
+    pieces = chain(
+        _of_first(ask, own_id) if "message" in read else (),
+        _of_second(ask, own_id) if "session_message" in read else (),
+    )
+    yield next(pieces, b",")[1:]
+    yield from pieces
+    yield b"]}"
+
+
+def _of_first(ask: Ask, own_id: object) -> Iterator[bytes]:
     # Their order by few bytes each: SQLite would sort the rows with all that is in them.
     places: dict[object, list[tuple[object, int]]] = {}
     for row, message_id, part_id in ask("SELECT rowid, message_id, id FROM part WHERE session_id = ?", own_id):
         places.setdefault(message_id, []).append((part_id, row))
-    comma = b""
     messages = ask("SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id", own_id)
     for message_id, data in messages:
         ids = {"id": plain(message_id), "sessionID": own_id}
-        yield comma + b'{"info":' + _with_ids(data, ids) + b',"parts":['
+        yield b',{"info":' + _with_ids(data, ids) + b',"parts":['
         comma = b""
         for part_id, row in sorted(places.get(message_id, ()), key=lambda place: (str(place[0]), place[1])):
             for (part,) in ask("SELECT data FROM part WHERE rowid = ?", row):
                 yield comma + _with_ids(part, {"id": plain(part_id), "messageID": ids["id"], "sessionID": own_id})
                 comma = b","
         yield b"]}"
-        comma = b","
-    yield b"]}"
+
+
+def _of_second(ask: Ask, own_id: object) -> Iterator[bytes]:
+    query = "SELECT id, type, seq, data FROM session_message WHERE session_id = ? ORDER BY seq, id"
+    for message_id, type_, seq, data in ask(query, own_id):
+        yield b"," + _with_ids(data, {"id": plain(message_id), "type": plain(type_), "seq": seq})
 
 
 def _with_ids(data: object, ids: dict[str, object]) -> bytes:
@@ -86,16 +129,26 @@ def _ms(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-DATABASE = Database(
-    columns={
-        "session": tuple(_DESCRIBED.split(", ")),
-        "message": ("id", "session_id", "time_created", "time_updated", "data"),
-        "part": ("id", "message_id", "session_id", "time_updated", "data"),
-    },
-    sessions=sessions,
-    document=document,
-    newer="session_message",
+DATABASES = (
+    Database(
+        columns={"session": _DESCRIBED, "message": _MESSAGE, "part": _PART},
+        some_have={"session": _FORKED, "session_v2": (*_DESCRIBED, *_FORKED), "session_message": _SECOND},
+        sessions=sessions,
+        document=document,
+    ),
+    Database(
+        columns={"session_message": _SECOND},
+        some_have={
+            "session": (*_DESCRIBED, *_FORKED),
+            "session_v2": (*_DESCRIBED, *_FORKED),
+            "message": _MESSAGE,
+            "part": _PART,
+        },
+        sessions=sessions,
+        document=document,
+    ),
 )
+"""The second is a file that version 2 began."""
 
 
 class Ids(Struct, gc=False, kw_only=True):
@@ -153,7 +206,7 @@ PROFILE = Profile(
         (tools.PLAN, "todowrite todoread"),
         (tools.PLAN_MODE, "plan_enter"),
         (tools.HAND_IN, "plan_exit"),
-        (tools.TASK, "task"),
+        (tools.TASK, "task subagent"),
         (tools.SKILL, "skill"),
         (tools.WEB, "webfetch websearch codesearch"),
         (tools.ASK, "question"),
@@ -225,11 +278,11 @@ CARD = Card(
 FORMAT = Format(
     name="opencode",
     marks=(b'"info"', b"ses_"),
-    version=6,
+    version=7,
     claims=claims,
     read=read_by("opencode.reader"),
     unit=lambda path: path.partition("/storage/")[0] if "/storage/" in path else path,
-    database=DATABASE,
+    database=DATABASES,
     profile=PROFILE,
     forks=(KILO,),
     card=CARD,

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -36,6 +37,7 @@ class Times(Struct, gc=False):
 class SessionInfo(Struct, gc=False, kw_only=True):
     id: str = ""
     parentID: str | None = None
+    fork_session_id: str | None = None
     directory: str | None = None
     title: str | None = None
     version: str | None = None
@@ -111,14 +113,91 @@ class Part(Struct, gc=False, kw_only=True):
     error: Raw = Raw()
 
 
+class ModelRef(Struct, gc=False):
+    id: str | None = None
+
+
+class Place(Struct, gc=False):
+    directory: str | None = None
+
+
+class Record(Struct, gc=False, kw_only=True):
+    """A record of version 2 (packages/schema/src/session-message.ts). `type` is the role, or what happened."""
+
+    id: str | None = None
+    type: str = ""
+    time: Times | None = None
+    text: str | None = None
+    files: list[Raw] | None = None
+    agent: str | None = None
+    model: ModelRef | None = None
+    content: list[Raw] | None = None
+    finish: str | None = None
+    cost: object = None
+    tokens: Tokens | None = None
+    error: Raw = Raw()
+    retry: Raw = Raw()
+    command: str | None = None
+    output: object = None
+    status: str | None = None
+    reason: str | None = None
+    summary: str | None = None
+    outcome: str | None = None
+    location: Place | None = None
+
+
+class ContentTimes(Struct, gc=False):
+    created: object = None
+    ran: object = None
+    completed: object = None
+
+
+class ContentState(Struct, gc=False, kw_only=True):
+    status: str = ""
+    input: Raw = Raw()
+    output: object = None
+    content: list[Any] | None = None
+    error: Raw = Raw()
+    metadata: Raw = Raw()
+    structured: Raw = Raw()
+    """The metadata, in the first betas."""
+
+
+class Content(Struct, gc=False, kw_only=True):
+    """A part of an answer of version 2."""
+
+    type: str = ""
+    text: str | None = None
+    id: str | None = None
+    name: str | None = None
+    state: ContentState | None = None
+    time: ContentTimes | None = None
+
+
+class Problem(Struct, gc=False):
+    """An error of version 2."""
+
+    type: str = ""
+    message: object = None
+
+
+class Retry(Struct, gc=False):
+    at: object = None
+    error: Raw = Raw()
+
+
 class Message(Struct, gc=False):
     info: MessageInfo
     parts: list[Part | None]
+    record: Record | None = None
+    """The record of version 2 that it stands for."""
 
 
 class RawMessage(Struct, gc=False):
-    info: MessageInfo
+    info: MessageInfo | None = None
     parts: list[Raw] = []
+    type: str | None = None
+    """Of a record of version 2, which has no `info`."""
 
 
 class Export(Document, kw_only=True):
@@ -149,11 +228,14 @@ class Metadata(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class PatchedFile(Struct, gc=False):
-    """A file of an `apply_patch` run. Old versions call the diff `diff`, newer ones `patch`."""
+    """A file of an `apply_patch` run. Old versions call the diff `diff`, newer ones `patch`; version 2 has `file` and
+    `status`, of every edit."""
 
     filePath: str = ""
+    file: str = ""
     movePath: str | None = None
     type: str = ""
+    status: str = ""
     diff: str | None = None
     patch: str | None = None
 
@@ -177,8 +259,10 @@ _DISMISSED = "The user dismissed this question"
 _ABORTED_TOOL = ("Tool execution aborted", "Cancelled")
 _ERROR_HEAD = 200
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_OPS: dict[str, EditOp] = {"add": "create", "update": "modify", "delete": "delete", "move": "rename"}
-_ABORTED = "MessageAbortedError"
+_OPS: dict[str, EditOp] = {
+    "add": "create", "update": "modify", "delete": "delete", "move": "rename", "added": "create", "deleted": "delete",
+}  # fmt: skip
+_ABORTED = ("MessageAbortedError", "aborted")
 _REASONING_APART = (1, 4)
 """From this version on `output` leaves reasoning out. It holds it up to 1.2.26, and does not from 1.4.3
 (design/formats.md#token-usage)."""
@@ -343,18 +427,21 @@ class Reader(DocumentReader[Export, Message]):
     def _decode(cls, data: memoryview | bytes, artifact: Artifact) -> tuple[Export, list[Message | None]]:
         def message(raw: memoryview | bytes) -> Message:
             whole = decoder(RawMessage).decode(raw)
-            return Message(whole.info, each(whole.parts, decoder(Part).decode, artifact))
+            if whole.info is not None:
+                return Message(whole.info, each(whole.parts, decoder(Part).decode, artifact))
+            return _second(decoder(Record).decode(raw), artifact)
 
         export = decoder(Export).decode(data)
-        return export, each(export.messages, message, artifact)
+        return export, _once(each(export.messages, message, artifact))
 
     def begin(self) -> None:
         info, session = self.document.info, self.session
         if _KILO_PLACE.search(self.source.artifact.path):
             session.agent = KILO.agent
-        session.title, session.agent_version, session.parent_session_id = info.title, info.version, info.parentID
+        session.title, session.agent_version = info.title, info.version
+        session.parent_session_id = info.parentID or info.fork_session_id
         session.started_at = logged_ms(info.time.created) if info.time is not None else None
-        self.is_subagent = session.parent_session_id is not None
+        self.is_subagent = info.parentID is not None
         self.builder.where(info.directory)
         version = _VERSION.match(info.version or "")
         self.reasoning_apart = version is None or (int(version[1]), int(version[2])) >= _REASONING_APART
@@ -391,8 +478,38 @@ class Reader(DocumentReader[Export, Message]):
             completed = logged_ms(info.time.completed) if info.time is not None else None
             self.last_completed = max(self.last_completed, completed or 0)
             self.busy_until = None if info.error else completed
-        else:
-            self.event("unknown", f"message of role {info.role or 'unknown'}")
+        elif message.record is None or not self.on_record(message.record, at):
+            self.event("unknown", f"message of role {info.role or 'unknown'}", at)
+
+    def on_record(self, record: Record, at: int | None) -> bool:
+        """Take a record of version 2 that is no message of either side. Return False for an unknown one."""
+        completed = logged_ms(record.time.completed) if record.time is not None else None
+        if record.type in ("synthetic", "system", "skill"):
+            self.event("meta", record.text or "", at)
+        elif record.type == "agent-switched":
+            if record.agent and self.agent and record.agent != self.agent:
+                self.event("phase", record.agent, at)
+            self.agent = record.agent or self.agent
+        elif record.type == "location-switched":
+            self.builder.where(record.location.directory if record.location is not None else None)
+        elif record.type == "shell":
+            self.event("user_shell", record.command or "", at)
+            self.event("command_output", _output(record.output), completed or at)
+        elif record.type == "compaction":
+            model = record.model.id if record.model is not None else None
+            info = MessageInfo(id=record.id, modelID=model, tokens=record.tokens, cost=record.cost)
+            step = self.model_call(info, at) if record.tokens is not None or record.cost else None
+            self.event("compaction", json.dumps({"trigger": record.reason} if record.reason else {}), at, step)
+            self.event("meta", record.summary or "", at, step)
+            if record.error:
+                self.event("api_error", ": ".join(filter(None, _failure(record.error))), at, step)
+        elif record.type == "idle":
+            events = self.session.events
+            if record.outcome == "interrupted" and not (events and events[-1].kind == "interrupt"):
+                self.event("interrupt", "", at)
+        elif record.type != "model-switched":  # each answer names its model
+            return False
+        return True
 
     def build(self) -> Session:
         session = super().build()
@@ -489,7 +606,7 @@ class Reader(DocumentReader[Export, Message]):
         completed = logged_ms(info.time.completed) if info.time is not None else None
         if info.error:
             name, reason = _failure(info.error)
-            kind: EventKind = "interrupt" if name == _ABORTED else "api_error"
+            kind: EventKind = "interrupt" if name in _ABORTED else "api_error"
             text = ": ".join(filter(None, (name, reason)))
             self.event(kind, text, completed if completed is not None else at, step)
         elif (
@@ -592,11 +709,12 @@ class Reader(DocumentReader[Export, Message]):
             if patched is None:
                 self.builder.edit(call, None, "modify", [])
             for file in patched or ():
-                op = _OPS.get(file.type, "modify")
+                op = _OPS.get(file.type or file.status, "modify")
                 hunks = unified(file.diff or file.patch or "")
+                own_path = file.filePath or file.file
                 if op == "rename":
-                    self.builder.edit(call, file.filePath, "delete", [])
-                path = file.movePath or file.filePath if op == "rename" else file.filePath
+                    self.builder.edit(call, own_path, "delete", [])
+                path = file.movePath or own_path if op == "rename" else own_path
                 self.builder.edit(call, path, op, of_whole_file(hunks) if op in ("create", "delete") else hunks)
         elif call.name == "write" and metadata.exists is False:  # it logs no diff
             self.builder.edit(call, None, "create", [created(args.content or "")])
@@ -619,9 +737,11 @@ class Reader(DocumentReader[Export, Message]):
 
 def _failure(raw: Raw) -> tuple[str, str]:
     """Return name and message of an error object."""
-    error = decoded(raw, Failure)
-    if error is None:
+    error, problem = decoded(raw, Failure), decoded(raw, Problem)
+    if error is None or problem is None:
         return "", bytes(raw).decode("utf-8", "replace")
+    if problem.type:
+        return problem.type, str(problem.message or "")
     return error.name, str(error.data.message or "") if error.data is not None else ""
 
 
@@ -645,6 +765,61 @@ def _charge(step: Step, tokens: Tokens, reasoning_apart: bool) -> None:
     is_apart = reasoning_apart if total not in (inside, inside + reasoning) else total != inside
     if is_apart or reasoning > output:
         step.output_tokens = output + reasoning
+
+
+def _second(record: Record, artifact: Artifact) -> Message:
+    """Return a record of version 2 as the message of version 1 that says the same."""
+    model = record.model.id if record.model is not None else None
+    info = MessageInfo(role=record.type, id=record.id, time=record.time, agent=record.agent)
+    parts: list[Part | None] = []
+    if record.type == "user":
+        parts = [Part(type="text", text=record.text), *(Part(type="file") for _ in record.files or ())]
+    elif record.type == "assistant":
+        info.modelID, info.cost, info.tokens = model, record.cost, record.tokens
+        info.finish, info.error = record.finish, record.error
+        parts = [
+            None if part is None else _second_part(part)
+            for part in each(record.content or [], decoder(Content).decode, artifact)
+        ]
+        if (retry := decoded(record.retry, Retry) if record.retry else None) is not None:
+            parts.append(Part(type="retry", time=Times(created=retry.at), error=retry.error))
+    return Message(info, parts, record)
+
+
+def _second_part(part: Content) -> Part:
+    times = part.time or ContentTimes()
+    time = Times(start=times.ran if times.ran is not None else times.created, end=times.completed)
+    if part.state is None:
+        return Part(type=part.type, text=part.text, time=time)
+    held = part.state
+    texts = [block["text"] for block in held.content or () if isinstance(block, dict) and "text" in block]
+    output = "\n".join(map(as_text, texts)) if held.content is not None else held.output
+    error = ": ".join(filter(None, _failure(held.error)[1:])) if held.error else None
+    said = held.metadata or held.structured
+    state = State(status=held.status, input=held.input, output=output, error=error, metadata=said, time=time)
+    return Part(type=part.type, callID=part.id, tool=part.name, state=state, time=time)
+
+
+def _output(value: object) -> str:
+    """Return the output of a command that the person ran: a text, or an object with it."""
+    held = value.get("output", value.get("text", value)) if isinstance(value, dict) else value
+    return as_text(held)
+
+
+def _once(messages: list[Message | None]) -> list[Message | None]:
+    """Leave out messages of version 1 that version 2 took over: of one id, or of one role and time."""
+    seconds = [m.info for m in messages if m is not None and m.record is not None]
+    if len(seconds) in (0, len(messages)):
+        return messages
+    taken = {info.id for info in seconds} | {_moment(info) for info in seconds}
+    return [
+        m for m in messages
+        if m is None or m.record is not None or (m.info.id not in taken and _moment(m.info) not in taken)
+    ]  # fmt: skip
+
+
+def _moment(info: MessageInfo) -> tuple[object, ...]:
+    return info.role, info.time.created if info.time is not None else info.id
 
 
 def _is_typed(part: Part) -> bool:
