@@ -53,11 +53,11 @@ def read(*rows: Row | str) -> Session:
     ("facts", "status", "error"),
     [
         ({}, "ok", None),
-        ({"exit_code": 2, "status": "failed"}, "error", "lint_failed"),
+        ({"exit_code": 2, "status": "failed"}, "error", "exit_nonzero"),
         ({"exit_code": 1, "status": "completed", "command": "run-me"}, "error", "exit_nonzero"),
         ({"exit_code": None, "status": "declined"}, "rejected", None),
         ({"exit_code": None, "status": "in_progress"}, "none", None),
-        ({"exit_code": 1, "status": "failed", "command": "bash -lc 'pytest -q'"}, "error", "test_failed"),
+        ({"exit_code": 1, "status": "failed", "command": "bash -lc 'pytest -q'"}, "error", "exit_nonzero"),
     ],
 )
 def test_what_became_of_a_command(facts: Row, status: str, error: str | None) -> None:

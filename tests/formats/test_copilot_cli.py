@@ -186,9 +186,12 @@ def count(data: bytes) -> dict[str, int]:
     ("completion", "expected"),
     [
         (done("t", "x\n<shellId: 3 completed with exit code 0>"), ("ok", 0, None)),
-        (done("t", "x\n<shellId: 3 completed with exit code 1>"), ("error", 1, "test_failed")),
-        (done("t", "x\n<exited with exit code 2>"), ("error", 2, "test_failed")),
-        (done("t", "x", contents=[{"type": "shell_exit", "shellId": "3", "exitCode": 4}]), ("error", 4, "test_failed")),
+        (done("t", "x\n<shellId: 3 completed with exit code 1>"), ("error", 1, "exit_nonzero")),
+        (done("t", "x\n<exited with exit code 2>"), ("error", 2, "exit_nonzero")),
+        (
+            done("t", "x", contents=[{"type": "shell_exit", "shellId": "3", "exitCode": 4}]),
+            ("error", 4, "exit_nonzero"),
+        ),
         (done("t", "it says <shellId: 3 completed with exit code 1> somewhere"), ("ok", None, None)),
         (failed("t", "Path does not exist", "failure"), ("error", None, "not_found")),
         (failed("t", "stopped", "aborted"), ("cancelled", None, None)),

@@ -21,6 +21,7 @@ from agentsignals.changes.hunks import Hunk, count_lines, created, inserted, of_
 from agentsignals.formats.outcome import ending
 from agentsignals.formats.profile import EDIT, OTHER, READ, SHELL, Profile, Tool, describe
 from agentsignals.model import (
+    ABANDONED,
     MAIN,
     RAN,
     CallStatus,
@@ -499,6 +500,27 @@ class SessionBuilder:
                 latest[events[n].thread] = latest[None] = events[n].kind
         self._latest_looked_at[kinds] = len(events)
         return latest.get(thread)
+
+    def abandon(self, first: int) -> None:
+        """Move the main thread from event `first` on to the thread `abandoned`: the person went back from it.
+
+        It was paid for, but belongs to no turn, and its prompts do not stand.
+        """
+        session = self.session
+        kept = [turn for turn in session.turns if turn.seq < first]
+        session.turns[len(kept) :] = []
+        self.turn_index = kept[-1].turn if kept else None
+        for event in session.events[first:]:
+            if event.kind == "human_turn" and event.thread == MAIN:
+                event.kind = "meta"
+        rows: list[Event | Step | ToolCall | Edit] = [*session.events[first:], *session.tool_calls, *session.edits]
+        for row in (*rows, *session.steps):
+            if row.seq >= first:
+                row.thread = ABANDONED if row.thread == MAIN else row.thread
+                if row.thread == ABANDONED or (row.turn is not None and row.turn >= len(kept)):
+                    row.turn = None
+        self._latest.clear()
+        self._latest_looked_at.clear()
 
     def answered(self, call_id: str) -> bool:
         """Return whether every call of that id has its result."""

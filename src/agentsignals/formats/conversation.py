@@ -106,6 +106,24 @@ class Conversation:
         self.thread = before
 
 
+def returns(parents: Sequence[int], is_prompt: Sequence[bool]) -> set[int]:
+    """Return the prompts of a tree with which the person went back: they follow on another prompt than the last one.
+
+    `parents` are the places of the records that each follows on, -1 for a root.
+    """
+    found: set[int] = set()
+    last: int | None = None
+    follows: list[int] = []
+    for n, parent in enumerate(parents):
+        before = -1 if not 0 <= parent < n else parent if is_prompt[parent] else follows[parent]
+        follows.append(before)
+        if is_prompt[n]:
+            if last is not None and before != last:
+                found.add(n)
+            last = n
+    return found
+
+
 class DocumentReader(Conversation, Generic[D, M]):
     """Reads files that each hold one session as a document."""
 

@@ -273,10 +273,11 @@ UNSPOKEN: frozenset[TurnKind] = frozenset(("plan_handoff", "attachment", "script
 """Turns without words of a person."""
 EventKind = Literal[
     "human_turn", "interrupt", "thinking", "text", "tool_call", "tool_result", "compaction", "model_change",
-    "command_output", "notification", "hook_block", "user_shell", "external_edit", "api_error", "phase", "meta",
-    "harness", "unknown",
+    "command_output", "notification", "hook_block", "user_shell", "external_edit", "api_error", "phase", "rewind",
+    "meta", "harness", "unknown",
 ]  # fmt: skip
-"""`harness` is what the harness or the verifier of an eval run said.
+"""`harness` is what the harness or the verifier of an eval run said. At a `rewind` the person went back; what was left
+has the thread `abandoned`.
 
 `unknown` is a record that was readable but is not understood: kept whole as text, and counted."""
 
@@ -287,9 +288,9 @@ ToolPurpose = Literal[
 """Purpose of a tool, finer than its class, where signals need it: find files by name, write a whole file, add a task to
 a list, show the person a plan and wait for approval, start planning, use a skill, search for tools, poll something that
 runs."""
-Convention = Literal["thinking_not_logged", "phases_logged", "usage_logged_midway"]
+Convention = Literal["thinking_not_logged", "phases_logged", "usage_logged_midway", "rewinds_logged"]
 """Logging habits of an agent, by which missing data can be interpreted: it never logs thinking; it logs the phases it
-announces; it may log usage before the answer is complete."""
+announces; it may log usage before the answer is complete; it keeps what the person went back from."""
 ShellKind = Literal["test", "build", "vcs", "read", "search", "write", "run"]
 CallStatus = Literal["ok", "error", "rejected", "cancelled", "unknown", "none"]
 """Success of a call. `unknown`: it has a result, and the trace does not tell; `none`: it has no result."""

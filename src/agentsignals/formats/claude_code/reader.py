@@ -120,6 +120,19 @@ def _is_scripted(line: records.Line) -> bool:
     return line.prompt_source == "sdk" and line.entrypoint in DRIVEN_BY
 
 
+def is_said(line: records.Line) -> bool:
+    """Return whether a user record without results of tools holds words of a person, a command of theirs included."""
+    if line.message is None or is_true(line.is_meta) or is_true(line.is_compact_summary):
+        return False
+    origin = line.origin.get("kind") if isinstance(line.origin, dict) else None
+    text = text_of(line.message).strip()
+    if text.startswith(_COMMAND_TAGS):
+        named = _COMMAND.fullmatch(tagged(text, "command-name") or " ")
+        return named is not None and named[1] not in BUILTIN_COMMANDS
+    is_program = text.startswith((INTERRUPTED, _SUMMARY)) or PROFILE.machine_kind(text) is not None
+    return not is_program and origin in (None, "human") and line.prompt_source != "system"
+
+
 def _is_answered_by_program(after: Sequence[records.Line]) -> bool:
     for line in after:
         if line.type == "user" and line.message is not None:
@@ -539,6 +552,7 @@ class SessionReader:
         self.used = Raw()
         self.behind: dict[int, tuple[Step, records.Usage]] = {}
         """Calls with the usage that lists the model calls behind them."""
+        self.branches = records.Branches()
 
     def take(self, file: records.File) -> None:
         """Add the records of a file that no earlier file held."""
@@ -556,6 +570,8 @@ class SessionReader:
         repeated = 0
         nth: Counter[str] = Counter()
         seen, session_id, before = self.seen, self.session.session_id, ""
+        left, rewinds = self.branches.left, self.branches.rewinds
+        left_from: int | None = None  # the first event of the branch that is read
         for n, (line_number, line) in enumerate(zip(file.numbers, file.lines, strict=True)):
             key = line.uuid
             if key is None or key == REDACTED:
@@ -574,11 +590,23 @@ class SessionReader:
                     continue
                 seen[key] = Seen(session_id, line)
             builder.line = line_number
+            if left and line.uuid is not None and thread_of(line) == MAIN:
+                if line.uuid not in left and left_from is not None:
+                    builder.abandon(left_from)
+                    left_from = None
+                elif line.uuid in left and left_from is None:
+                    left_from = len(builder.session.events)
+                if line.uuid in rewinds:
+                    builder.event("rewind", None, logged_iso(line.timestamp))
             if turns is not None:
                 at = logged_iso(line.timestamp)
                 place = bisect_right(turns, (at, len(turns))) if at is not None else len(turns)
                 builder.turn_index = turns[place - 1][1] if place else None
             self._record(line, n)
+        if left_from is not None:
+            builder.abandon(left_from)
+        if self.branches.ends_rewound and left_from is not None:
+            builder.event("rewind")
         if repeated:
             saw(artifact, "repeated", repeated)
         if turns is not None:
@@ -872,9 +900,16 @@ def read(inputs: list[Input]) -> Reading:
     agents = {file.agent_id for file in files if file.agent_id}
     seen: dict[str, Seen] = {}
     readers: dict[str, SessionReader] = {}
+    lines: dict[str, list[records.Line]] = {}
+    for file in files:
+        if not file.agent_id:
+            earlier = lines.setdefault(file.session_id, [])
+            held = {line.uuid for line in earlier} - {None}
+            earlier += [line for line in file.lines if line.uuid not in held] if held else file.lines
     for file in files:
         if file.session_id not in readers:
-            readers[file.session_id] = SessionReader(file, seen, agents)
+            readers[file.session_id] = reader = SessionReader(file, seen, agents)
+            reader.branches = records.branches(lines.get(file.session_id, ()), is_said)
         readers[file.session_id].take(file)
     sessions = []
     for reader in readers.values():

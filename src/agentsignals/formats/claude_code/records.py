@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
 
@@ -129,6 +129,8 @@ class Line(Struct, gc=False, rename="camel", kw_only=True):
     data: Progress | None = None
     attachment: Attachment | None = None
     uuid: str | None = None
+    parent_uuid: str | None = None
+    logical_parent_uuid: str | None = None
     timestamp: str | None = None
     tool_use_result: ToolUseResult = None
     is_meta: object = None
@@ -416,6 +418,135 @@ def thread_of(line: Line) -> str:
     if not line.is_sidechain or not is_true(line.is_sidechain):
         return MAIN
     return line.agent_id or "sidechain"
+
+
+# -- branches: a rewind leaves the old records in the file, and the next prompt follows on a record before them
+
+
+class Branches(Struct, frozen=True):
+    """Branches of a conversation that the person went back from, by ids of records."""
+
+    left: frozenset[str | None] = frozenset()
+    """All records of such branches."""
+    rewinds: frozenset[str | None] = frozenset()
+    """Prompts with which the person went on from an earlier place."""
+    ends_rewound: bool = False
+    """The person went back last of all, and said nothing more."""
+
+
+_ROOT = -1
+_STRAIGHT = Branches()
+
+
+def branches(lines: Sequence[Line], is_said: Callable[[Line], bool]) -> Branches:
+    """Find what the person went back from. `is_said` returns whether a user record holds words of a person.
+
+    Other branches are none of a person: results of parallel calls, hooks, attachments, retries, a compaction. On both
+    sides of a rewind words of the person come first.
+    """
+    last = next((line for line in reversed(lines) if line.uuid or line.type == "last-prompt"), None)
+    leaf = last.leaf_uuid if last is not None and not last.uuid else None
+    if _is_straight(lines, leaf):
+        return _STRAIGHT
+    nodes = [line for line in lines if line.uuid and line.uuid != REDACTED and thread_of(line) == MAIN]
+    place = {line.uuid: n for n, line in enumerate(nodes)}
+    is_prompt = [_is_user(line) and is_said(line) for line in nodes]
+    parents = [_parent(nodes, place, n, is_prompt[n]) for n in range(len(nodes))]
+    end = len(nodes) - 1
+    marked = place.get(leaf, end)
+    if any(is_prompt[n] for n in _up(parents, end, marked)) and marked in _up(parents, end):
+        end = marked
+    live = list(_up(parents, end))
+    on_path = {n: at for at, n in enumerate(live)}
+    roots: set[int] = set()
+    for prompt in (n for n, said in enumerate(is_prompt) if said and n not in on_path):
+        side: list[int] = []
+        meets = _ROOT
+        for n in _up(parents, prompt):
+            if n in on_path:
+                meets = n
+                break
+            side.append(n)
+        onward = live[: on_path[meets]] if meets != _ROOT else live
+        first, other = (
+            next((n for n in reversed(part) if nodes[n].type in _SPEAKING), None) for part in (side, onward)
+        )
+        is_past_end = other is None and end != len(nodes) - 1
+        if (
+            first is not None
+            and _is_user(nodes[first])
+            and (is_past_end or (other is not None and _is_user(nodes[other])))
+        ):
+            roots.add(first)
+    if not roots:
+        return _STRAIGHT
+    gone: dict[int, bool] = {_ROOT: False}
+    for n in range(len(nodes)):
+        path = []
+        for m in _up(parents, n):
+            if m in gone:
+                break
+            path.append(m)
+        for m in reversed(path):
+            gone[m] = m in roots or gone.get(parents[m], False)
+    rewinds: set[str | None] = set()
+    before: int | None = None
+    for n in (n for n, said in enumerate(is_prompt) if said):
+        follows = next((m for m in _up(parents, parents[n]) if is_prompt[m]), None)
+        if before is not None and follows != before and (gone[before] or gone[n]):
+            rewinds.add(nodes[n].uuid)
+        before = n
+    left = frozenset(line.uuid for n, line in enumerate(nodes) if gone[n])
+    return Branches(left, frozenset(rewinds), end != len(nodes) - 1 and before is not None and gone[before])
+
+
+_SPEAKING = ("user", "assistant")
+
+
+def _is_user(line: Line) -> bool:
+    """Return whether it is a user record without results of tools."""
+    content = line.message.content if line.message is not None else None
+    return line.type == "user" and not (isinstance(content, list) and any(b.type == "tool_result" for b in content))
+
+
+def _is_straight(lines: Sequence[Line], leaf: str | None) -> bool:
+    """Return whether each user record follows on one that came after the user record before. Most logs are so."""
+    since: set[str | None] = set()
+    begun = False
+    for line in lines:
+        if line.uuid is None:
+            continue
+        if line.type == "user" and _is_user(line) and thread_of(line) == MAIN:
+            if begun and line.parent_uuid not in since:
+                return False
+            since.clear()
+            begun = True
+        since.add(line.uuid)
+    return leaf is None or leaf in since
+
+
+def _parent(nodes: Sequence[Line], place: dict[str | None, int], n: int, is_prompt: bool) -> int:
+    """Return the record that another follows on. A lost one is taken to be the one before: it leaves nothing.
+
+    Only a prompt begins anew. What else has no parent is what a compaction, a hook or a resumed session begins with.
+    """
+    line = nodes[n]
+    known = place.get(line.parent_uuid) if line.parent_uuid is not None else None
+    if known is None and line.logical_parent_uuid is not None:
+        known = place.get(line.logical_parent_uuid)
+    if known is not None and known != n:
+        return known
+    return _ROOT if line.parent_uuid is None and is_prompt else n - 1
+
+
+def _up(parents: Sequence[int], start: int, stop: int = _ROOT) -> Iterator[int]:
+    """Yield the places from `start` to the root, or before `stop`. A circle ends it."""
+    met: set[int] = set()
+    n = start
+    while n not in (_ROOT, stop) and n not in met:
+        met.add(n)
+        yield n
+        n = parents[n]
 
 
 def key_without_id(line: Line, before: str, nth: Counter[str]) -> str | None:

@@ -47,6 +47,7 @@ _SHOWN_PROFILE = structs.replace(tools.EDIT, roles=Roles(patch=("diff", "content
 
 PROFILE = Profile(
     agent="cline",
+    conventions=("rewinds_logged",),
     instructions=(".clinerules", ".clinerules/**/*.md"),
     instructions_perhaps=("AGENTS.md", ".cursorrules", ".windsurfrules"),
     homes=(

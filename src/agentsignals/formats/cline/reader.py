@@ -21,7 +21,7 @@ from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.head import head_of
 from agentsignals.formats.records import decoded, decoder, document, saw
 from agentsignals.formats.usage import charge, tokens_of
-from agentsignals.model import SESSION_TOTAL, CallStatus, EventKind, Session, Step, ToolCall, logged_ms
+from agentsignals.model import ABANDONED, SESSION_TOTAL, CallStatus, EventKind, Session, Step, ToolCall, logged_ms
 
 _BLOCKS = frozenset(("text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document", "file"))
 
@@ -399,8 +399,9 @@ class TaskReader(Conversation):
         elif row.kind in _REMOVED:
             # Requests that the person went back from were paid for, but their rows are gone.
             if (removed := _decoded(row.text, Usage)) is not None:
-                step = self.builder.step(None, self.model, at)
-                step.stop_reason = SESSION_TOTAL
+                self.event("rewind", None, at)
+                step = self.builder.step(None, self.model, at, ABANDONED)
+                step.turn, step.stop_reason = None, SESSION_TOTAL
                 self.count(step, removed)
         elif row.kind in _EVENTS:
             if row.type == "ask" and row.kind in _TEXT_ROWS and text in ("", self.last_text):

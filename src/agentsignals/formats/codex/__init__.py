@@ -29,6 +29,7 @@ _PERSONAL = r"(?:.*\n--- project-doc ---\n)?"
 PROFILE = Profile(
     agent="codex",
     maker="openai",
+    conventions=("rewinds_logged",),
     instructions=("AGENTS.md", "AGENTS.override.md"),  # https://github.com/openai/codex/blob/main/docs/agents_md.md
     instructions_logged=(
         (

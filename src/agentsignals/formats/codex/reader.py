@@ -14,7 +14,7 @@ from msgspec.structs import astuple
 
 from agentsignals.changes.hunks import created, unified
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.bounds import number
+from agentsignals.formats.bounds import number, whole
 from agentsignals.formats.builder import SessionBuilder, repo_name
 from agentsignals.formats.codex import PATCH, PROFILE, records
 from agentsignals.formats.codex.records import PARTS, kinds_of, text_of
@@ -266,6 +266,8 @@ class UserRecords:
         self._reports = Reports()
         self._running = False
         self._prompted = False
+        self._began: list[int] = []
+        """First event of each user message that stands."""
 
     def task_started(self) -> None:
         self._running, self._prompted = True, False
@@ -291,6 +293,15 @@ class UserRecords:
         elif words and text.strip() not in self._prompts:
             self._builder.event("meta", text, at)
 
+    def rolled_back(self, record: records.RolledBack, at: int | None) -> None:
+        """Abandon what came since the last `num_turns` user messages, which are the turns of a rollback."""
+        turns = max(whole(record.num_turns) or 0, 0)
+        if began := self._began[-turns:] if turns else ():
+            self._builder.abandon(began[0])
+            del self._began[-turns:]
+        self._prompted = False
+        self._builder.event("rewind" if turns else "meta", None, at)
+
     def interrupted(self, source: str, text: str, at: int | None) -> None:
         if self._reports.is_first("interrupt", source):
             self._builder.event("interrupt", text, at)
@@ -314,7 +325,10 @@ class UserRecords:
 
     def _turn(self, text: str, at: int | None, model: str | None) -> None:
         words = request_of(text)
-        if not self._is_person or PROFILE.machine_kind(words):
+        is_program = PROFILE.machine_kind(words) is not None
+        if not is_program:
+            self._began.append(len(self._builder.session.events))
+        if not self._is_person or is_program:
             self._builder.event("meta", text, at)
             return
         queued = self._running and self._prompted
@@ -551,11 +565,15 @@ class Reader:
             **dict.fromkeys(records.ERRORS, lambda body, at: event("api_error", body.message, at)),
             records.Warned: lambda body, at: event("notification", body.message, at),
             records.Renamed: self._renamed,
-            records.RolledBack: lambda body, at: event("meta", f"rolled back {body.num_turns} turns", at),
+            records.RolledBack: self._rolled_back,
             records.ItemCompleted: lambda body, at: (
                 event("meta", body.item.text or body.item.type, at) if body.item is not None else None
             ),
         }
+
+    def _rolled_back(self, record: records.RolledBack, at: int | None) -> None:
+        self.models.close()
+        self.user.rolled_back(record, at)
 
     def _event(self, kind: EventKind, text: str, at: int | None) -> None:
         self.builder.event(kind, text, at)

@@ -233,7 +233,7 @@ class Renamed(Typed, tag="thread_name_updated"):
 
 
 class RolledBack(Typed, tag="thread_rolled_back"):
-    num_turns: int | None = None
+    num_turns: object = None
 
 
 class Item(Struct, gc=False):

@@ -175,11 +175,14 @@ class Reader:
         """Words of the person when refusing a call, by call id; often none."""
         self.running: dict[str, ToolCall] = {}
         """Commands that were left running, by shell."""
+        self.places: dict[str | None, int] = {}
+        """The first row of each event, by the event's id."""
 
     def take(self, event: Event | Unknown) -> None:
         if isinstance(event, records.Quiet):
             return
         at, thread, kind = logged_iso(event.timestamp), event.agentId or MAIN, records.kind_of(event)
+        self.places[event.id] = len(self.session.events)
         if isinstance(event, records.Read):
             _METHODS[kind](self, event.data, at, thread)
         else:
@@ -324,6 +327,12 @@ class Reader:
     def name(self, notice: records.Notice, at: int | None, thread: str) -> None:
         self.session.title = notice.title or self.session.title
 
+    def rewind(self, notice: records.Notice, at: int | None, thread: str) -> None:
+        """Take a rewind. The program removes what the person went back from, but a copy of the log may hold it."""
+        if notice.upToEventId in self.places:
+            self.builder.abandon(self.places[notice.upToEventId])
+        self.builder.event("rewind", None, at)
+
     def aside(self, notice: records.Notice, at: int | None, thread: str, kind: str) -> None:
         self.builder.event("meta", f"{kind} {notice.text}".strip(), at, None, thread)
 
@@ -364,6 +373,7 @@ _METHODS: dict[str, Callable[[Reader, Any, int | None, str], object]] = {
     "session.error": lambda reader, data, at, thread: reader.builder.event("api_error", data.text, at, None, thread),
     "abort": lambda reader, data, at, thread: reader.builder.event("interrupt", data.text, at, None, thread),
     "session.title_changed": Reader.name,
+    "session.snapshot_rewind": Reader.rewind,
     "session.compaction_complete": Reader.compact,
     "session.truncation": lambda reader, data, at, thread: reader.compact(data, at, thread, "truncation"),
     "hook.end": Reader.hook,

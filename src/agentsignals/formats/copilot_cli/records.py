@@ -134,6 +134,8 @@ class Notice(Struct, gc=False, kw_only=True):
     newModel: str | None = None
     title: str | None = None
     kind: Shell | None = None
+    upToEventId: str | None = None
+    """In a rewind: the first event that was removed."""
 
     @property
     def text(self) -> str:
@@ -185,9 +187,8 @@ class Totals(AgentMetric):
 
 
 ASIDES = frozenset((
-    "session.context_cleared", "session.handoff", "session.mode_changed", "session.snapshot_rewind",
-    "session.task_complete", "skill.invoked", "subagent.completed", "subagent.deselected", "subagent.failed",
-    "subagent.selected", "subagent.started",
+    "session.context_cleared", "session.handoff", "session.mode_changed", "session.task_complete", "skill.invoked",
+    "subagent.completed", "subagent.deselected", "subagent.failed", "subagent.selected", "subagent.started",
 ))  # fmt: skip
 """Events outside the conversation, recorded by their type and a line of text."""
 _QUIET = (
@@ -214,7 +215,7 @@ _DATA: dict[type[Struct], tuple[str, ...]] = {
     Totals: ("session.shutdown",),
     Notice: (
         "session.model_change", "assistant.reasoning", "system.notification", "session.info", "session.warning",
-        "session.error", "abort", "session.title_changed", *sorted(ASIDES),
+        "session.error", "abort", "session.title_changed", "session.snapshot_rewind", *sorted(ASIDES),
     ),
 }  # fmt: skip
 """The shape of the data of each type of event that is read."""

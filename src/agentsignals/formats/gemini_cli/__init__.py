@@ -14,6 +14,7 @@ from agentsignals.formats.profile import Profile, named
 PROFILE = Profile(
     agent="gemini-cli",
     maker="google",
+    conventions=("rewinds_logged",),
     # https://github.com/google-gemini/gemini-cli/blob/main/docs/cli/gemini-md.md: others by `context.fileName`
     instructions=("GEMINI.md",),
     instructions_perhaps=("AGENTS.md",),

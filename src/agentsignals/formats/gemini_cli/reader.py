@@ -100,9 +100,11 @@ class Chat(Document, kw_only=True):
     kind: str | None = None
     summary: str | None = None
     folder: str | None = None
-    """The next three are set for JSON Lines: folder, line numbers of the messages, and which the person rewound."""
+    """The next four are set for JSON Lines: folder, line numbers of the messages, which the person rewound, and the
+    number of messages at each rewind."""
     numbers: list[int] = field(default_factory=list)
     rewound: set[int] = field(default_factory=set)
+    rewinds: list[int] = field(default_factory=list)
 
 
 class Response(Struct, gc=False):
@@ -257,7 +259,7 @@ class Log:
 
     def __init__(self, source: Input) -> None:
         self.artifact = source.artifact
-        self.chat = Chat(id="", numbers=[], rewound=set())
+        self.chat = Chat(id="", numbers=[], rewound=set(), rewinds=[])
         self.directories: object = None
         self.places: dict[str, int] = {}
         """Index of each message by id. Copies have that of their original."""
@@ -274,6 +276,7 @@ class Log:
         if isinstance(record, str):
             if (at := self.places.get(record)) is not None:
                 self.chat.rewound.update(range(at, len(self.messages)))
+                self.chat.rewinds.append(len(self.messages))
             return "$rewindTo"
         if isinstance(record, Message):
             self.has_messages = True
@@ -369,6 +372,7 @@ class Reader(DocumentReader[Chat, Message]):
     def take(self, message: Message) -> None:
         """Messages that the person rewound were paid for, but belong to no turn."""
         place = self.builder.line - 1
+        self._rewind(place)
         if self.document.numbers:
             self.builder.line = self.document.numbers[place]
         thread = ABANDONED if place in self.document.rewound else MAIN
@@ -380,6 +384,15 @@ class Reader(DocumentReader[Chat, Message]):
         else:
             with self.builder.aside():
                 super().take(message)
+
+    def end(self) -> None:
+        self._rewind(len(self.messages))
+
+    def _rewind(self, place: int) -> None:
+        """Add the rewinds before a message."""
+        while self.document.rewinds and self.document.rewinds[0] <= place:
+            del self.document.rewinds[0]
+            self.builder.event("rewind")
 
     def at(self, message: Message) -> int | None:
         return logged_iso(message.timestamp)

@@ -13,6 +13,7 @@ from agentsignals.formats.profile import Profile, named
 PROFILE = Profile(
     agent="kimi-code",
     maker="moonshot",
+    conventions=("rewinds_logged",),
     homes=("~/.kimi-code/sessions", "$KIMI_CODE_HOME/sessions"),
     tools=named(
         (tools.READ, "Read ReadMediaFile"),

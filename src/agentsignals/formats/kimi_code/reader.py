@@ -111,7 +111,7 @@ _KINDS: dict[str, EventKind] = {"background_task": "notification", "cron": "noti
 _IGNORED = (
     "metadata", "agent.", "cron.", "config.", "file_history.", "full_compaction.", "goal.", "interaction.", "llm.",
     "micro_compaction.", "permission.", "plan.", "plugin.", "profile.", "prompt.", "runtime.", "session.", "subagent.",
-    "task.", "token_counting.", "tools.", "tower_mode.", "context.undo", "turn.ended", "turn.prompt", "turn.step.",
+    "task.", "token_counting.", "tools.", "tower_mode.", "turn.ended", "turn.prompt", "turn.step.",
 )  # fmt: skip
 """Types without content, or that repeat another record: `agent.message.appended` repeats every message."""
 _MAIN_AGENT = "main"
@@ -229,6 +229,8 @@ class Reader(WireReader):
             elif record.reason == "failed":
                 self.event("api_error", as_text(record.error) or record.reason, at)
             self.stopped = False
+        elif record.type == "context.undo":
+            self.event("rewind", None, at)
         elif record.type not in ("forked", "turn.cancel") and not record.type.startswith(_IGNORED):
             self.event("unknown", record.type[:80], at)
 

@@ -16,7 +16,7 @@ from itertools import chain
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, plain, read_by, rows_of
+from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, json_of, plain, read_by, rows_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, named
@@ -25,7 +25,7 @@ from agentsignals.formats.records import decoded
 # A row's `data` is the object of the export without its ids, which are columns. `event` repeats every change of
 # every part, and the session tables have sums of what the messages say: neither is read.
 _DESCRIBED = ("id", "parent_id", "project_id", "directory", "title", "version", "time_created", "time_updated")
-_FORKED = ("fork_session_id",)
+_ORIGIN = ("fork_session_id", "revert")
 _SESSIONS = ("session_v2", "session")
 _MESSAGE = ("id", "session_id", "time_created", "time_updated", "data")
 _PART = ("id", "message_id", "session_id", "time_updated", "data")
@@ -83,7 +83,10 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
     info = {"id": own_id, "parentID": parent_id, "projectID": project_id, "directory": directory, "title": title}
     info |= {"version": version, "time": {"created": created, "updated": updated}}
     for table in _SESSIONS:
-        info |= next(rows_of(ask, table, ("fork_session_id",), "WHERE id = ?", own_id), {})
+        for row in rows_of(ask, table, _ORIGIN, "WHERE id = ?", own_id):
+            info |= {name: value for name, value in row.items() if name != "revert"}
+            if (revert := json_of(row.get("revert"))) is not None:
+                info["revert"] = revert
     yield b'{"info":' + msgspec.json.encode(info) + b',"messages":['
     read = set(_tables(ask))
     pieces = chain(
@@ -132,15 +135,15 @@ def _ms(value: object) -> int:
 DATABASES = (
     Database(
         columns={"session": _DESCRIBED, "message": _MESSAGE, "part": _PART},
-        some_have={"session": _FORKED, "session_v2": (*_DESCRIBED, *_FORKED), "session_message": _SECOND},
+        some_have={"session": _ORIGIN, "session_v2": (*_DESCRIBED, *_ORIGIN), "session_message": _SECOND},
         sessions=sessions,
         document=document,
     ),
     Database(
         columns={"session_message": _SECOND},
         some_have={
-            "session": (*_DESCRIBED, *_FORKED),
-            "session_v2": (*_DESCRIBED, *_FORKED),
+            "session": (*_DESCRIBED, *_ORIGIN),
+            "session_v2": (*_DESCRIBED, *_ORIGIN),
             "message": _MESSAGE,
             "part": _PART,
         },

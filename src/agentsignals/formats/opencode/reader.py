@@ -34,6 +34,13 @@ class Times(Struct, gc=False):
     end: object = None
 
 
+class Revert(Struct, gc=False):
+    """What `/undo` took back last: the first message, or part of one. The next prompt deletes it for good."""
+
+    messageID: str | None = None
+    partID: str | None = None
+
+
 class SessionInfo(Struct, gc=False, kw_only=True):
     id: str = ""
     parentID: str | None = None
@@ -42,6 +49,7 @@ class SessionInfo(Struct, gc=False, kw_only=True):
     title: str | None = None
     version: str | None = None
     time: Times | None = None
+    revert: Revert | None = None
 
 
 class Cache(Struct, gc=False):
@@ -460,9 +468,13 @@ class Reader(DocumentReader[Export, Message]):
         self.busy_until: int | None = None
         """End of the last agent message. Prompts before it had to wait."""
         self.last_completed = 0
+        revert = info.revert or Revert()
+        self.undone_from, self.undone = revert.partID or revert.messageID, -1
 
     def place(self, record_id: str | None) -> None:
         """Name the file of the next message or part, if each has its own."""
+        if self.undone < 0 and record_id is not None and record_id == self.undone_from:
+            self.undone = len(self.session.events)
         self.builder.artifact_id = self.document.places.get(record_id or "", self.builder.artifact_id)
 
     def take(self, message: Message) -> None:
@@ -510,6 +522,11 @@ class Reader(DocumentReader[Export, Message]):
         elif record.type != "model-switched":  # each answer names its model
             return False
         return True
+
+    def end(self) -> None:
+        if self.undone >= 0:
+            self.builder.abandon(self.undone)
+            self.event("rewind", None)
 
     def build(self) -> Session:
         session = super().build()

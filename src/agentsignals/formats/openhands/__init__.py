@@ -15,6 +15,7 @@ TERMINAL = tools.SHELL.within("timeout")
 
 PROFILE = Profile(
     agent="openhands",
+    conventions=("rewinds_logged",),
     aliases=("open-hands", "openhands-sdk"),
     homes=("$OPENHANDS_PERSISTENCE_DIR/conversations", "~/.openhands/conversations"),
     tools=named(

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, field
 from agentsignals.changes.hunks import between, created
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, whole
-from agentsignals.formats.conversation import Conversation
+from agentsignals.formats.conversation import Conversation, returns
 from agentsignals.formats.documents import as_text, each, saw_again, tally
 from agentsignals.formats.openhands import EVENT_FILE, PROFILE, conversation_of, folder_of, parent_folder
 from agentsignals.formats.records import decoded, decoder, document, saw
@@ -264,12 +264,15 @@ class Reader(Conversation):
 
     def build(self, logged: set[str | None], zone_us: int) -> Session:
         """`logged`: the answers of the model of which any folder has an event."""
-        builder, state, live = self.builder, self.folder.state, self._live()
+        builder, state = self.builder, self.folder.state
+        live, returned = self._live()
         builder.where(state.workspace.working_dir if state.workspace is not None else None)
         for file in self.folder.files:
             at = logged_iso(file.event.timestamp)
             at = at - zone_us if at is not None else None
             builder.artifact_id, builder.line = file.source.artifact.artifact_id, 1
+            if file.event.id in returned:
+                builder.event("rewind", None, at)
             if file.event.id in live:
                 self.take(file.event, at)
             else:
@@ -295,20 +298,22 @@ class Reader(Conversation):
         session.model = session.model or (llm.model if llm is not None else None)
         return session
 
-    def _live(self) -> set[str]:
-        """Return the ids of events from the last one back to the first; the person went back from the others.
+    def _live(self) -> tuple[set[str], set[str]]:
+        """Return the ids of events from the last one back to the first, since the person went back from the others; and
+        those of the prompts with which they did.
 
         An event without a parent follows the one before it in number.
         """
         events = [file.event for file in self.folder.files]
         place = {event.id: n for n, event in enumerate(events)}
+        parents = [-1 if e.parent_id == _ROOT else place.get(e.parent_id or "", n - 1) for n, e in enumerate(events)]
         live: set[str] = set()
         n = len(events) - 1
         while n >= 0 and events[n].id not in live:
             live.add(events[n].id)
-            parent = events[n].parent_id
-            n = -1 if parent == _ROOT else place.get(parent or "", n - 1)
-        return live
+            n = parents[n]
+        is_prompt = [e.kind == "MessageEvent" and e.source == "user" for e in events]
+        return live, {events[n].id for n in returns(parents, is_prompt)}
 
     def take(self, event: Event, at: int | None) -> None:
         kind = event.kind

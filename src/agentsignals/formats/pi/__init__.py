@@ -79,7 +79,7 @@ PROFILE = Profile(
         (tools.HAND_IN, "plannotator_submit_plan exit_plan_mode"),
         (tools.MCP, "mcp"),
     ),
-    conventions=("phases_logged",),
+    conventions=("phases_logged", "rewinds_logged"),
     machine_written=(
         ("Task: [Read from:", "meta"),
         ("Task: [Write to:", "meta"),

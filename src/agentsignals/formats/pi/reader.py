@@ -16,7 +16,7 @@ from agentsignals.changes.hunks import Hunk, changed, marks_of, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, whole
 from agentsignals.formats.builder import RESULT_CHARS_KEPT
-from agentsignals.formats.conversation import Conversation
+from agentsignals.formats.conversation import Conversation, returns
 from agentsignals.formats.documents import by_session, once
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.head import HEAD_BYTES
@@ -239,11 +239,13 @@ class _Tree:
         reader = self.reader()
         builder = reader.builder
         own: list[_Key] = []
-        live = _live(self.entries)
+        live, returned = _live(self.entries)
         rows = zip(self.entries, self.stamps, self.copied, self.places, strict=True)
         for n, (entry, at, copy, (artifact, number)) in enumerate(rows):
             thread = MAIN if entry.id is None or n in live else ABANDONED  # without ids (v1) it is one conversation
             builder.artifact_id, builder.line = artifact.artifact_id, number
+            if n in returned and not copy:
+                builder.event("rewind", None, at, None, thread)
             if not copy:
                 reader.take(entry, at, thread)
                 continue
@@ -285,23 +287,26 @@ def _copy_key(entry: Entry) -> _Key:
     return _time(entry), entry.type, entry.customType, role, message.toolCallId
 
 
-def _live(entries: Sequence[Entry]) -> set[int]:
-    """Return the positions on the paths to the root from the last entry, and from the last that says something.
+def _live(entries: Sequence[Entry]) -> tuple[set[int], set[int]]:
+    """Return the positions on the paths to the root from the last entry, and from the last that says something; and
+    the prompts with which the person went back.
 
-    They differ when an extension noted its state on an older branch after the end of the conversation. A lost parent (a
-    skipped line) is taken to be the entry before: one bad line must not abandon everything before it.
+    The paths differ when an extension noted its state on an older branch after the end of the conversation. A lost
+    parent (a skipped line) is taken to be the entry before: one bad line must not abandon everything before it.
     """
     position = {entry.id: n for n, entry in enumerate(entries) if entry.id is not None}
+    parents = [
+        -1 if entry.parentId is None and entry.id is not None else position.get(entry.parentId or "", n - 1)
+        for n, entry in enumerate(entries)
+    ]
     live: set[int] = set()
     spoken_leaf = next((n for n in range(len(entries) - 1, -1, -1) if entries[n].type in _CONVERSATION), -1)
     for leaf in (spoken_leaf, len(entries) - 1):
         n = leaf
         while n >= 0 and n not in live:
             live.add(n)
-            entry = entries[n]
-            is_root = entry.parentId is None and entry.id is not None
-            n = -1 if is_root else position.get(entry.parentId or "", n - 1)
-    return live
+            n = parents[n]
+    return live, returns(parents, [e.message is not None and e.message.role == "user" for e in entries])
 
 
 class Reader(Conversation):

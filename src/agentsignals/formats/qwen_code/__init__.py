@@ -18,6 +18,7 @@ from agentsignals.formats.profile import named
 PROFILE = structs.replace(
     gemini_cli.PROFILE,
     agent="qwen-code",
+    conventions=("rewinds_logged",),
     instructions=("QWEN.md",),
     instructions_perhaps=("AGENTS.md",),
     aliases=("qwen",),

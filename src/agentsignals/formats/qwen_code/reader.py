@@ -146,7 +146,7 @@ class Payload(Struct, gc=False, kw_only=True):
     filesRead: object = None
 
 
-_IGNORED = frozenset(("attribution_snapshot", "rewind", "agent_bootstrap"))
+_IGNORED = frozenset(("attribution_snapshot", "agent_bootstrap"))
 _ABORTED = "Request was aborted."
 
 
@@ -255,7 +255,9 @@ class Reader(Conversation):
         payload = decoded(record.systemPayload, Payload)
         if record.subtype in _IGNORED:
             return
-        if payload is None:
+        if record.subtype == "rewind":
+            self.event("rewind", None, at)
+        elif payload is None:
             self.event("unknown", record.kind, at)
         elif record.subtype == "ui_telemetry":
             self.telemetry(payload.uiEvent or UiEvent(), at)

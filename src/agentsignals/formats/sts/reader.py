@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.bounds import count
-from agentsignals.formats.conversation import Conversation
+from agentsignals.formats.conversation import Conversation, returns
 from agentsignals.formats.documents import Snapshot, largest
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.records import all_lines, decoded, decoder, saw
@@ -153,11 +153,13 @@ class Reader(Conversation):
         """Status of calls by id, as the figures of a run give it."""
 
     def build(self) -> Session:
-        live = self._live()
+        live, returned = self._live()
         for run in self._runs(live):
             self._account(run)
         for n, (line, message) in enumerate(self.file.messages):
             self.builder.line, self.thread = line, MAIN if n in live else ABANDONED
+            if n in returned:
+                self.event("rewind", None)
             self.take(n, message)
         for line, text in self.file.others:
             self.builder.line = line
@@ -170,20 +172,23 @@ class Reader(Conversation):
         round_trip.restore(session, self.facts)
         return session
 
-    def _live(self) -> set[int]:
-        """Return the messages from the current one up to the root. Without parents all are one conversation."""
+    def _live(self) -> tuple[set[int], set[int]]:
+        """Return the messages from the current one up to the root, and the prompts with which the person went back.
+        Without parents all are one conversation."""
         messages = self.messages
         if all(m.parent is None for m in messages):
-            return set(range(len(messages)))
+            return set(range(len(messages))), set()
         place: dict[str | None, int] = {m.id: n for n, m in enumerate(messages) if m.id is not None}
         at = place.get(self.file.header.currNode, len(messages) - 1)
+        parents = [
+            -1 if m.parent is None else place.get(m.parent, n - 1)  # a lost line must not abandon what was before it
+            for n, m in enumerate(messages)
+        ]
         live: set[int] = set()
         while at >= 0 and at not in live:
             live.add(at)
-            if messages[at].parent is None:
-                break
-            at = place.get(messages[at].parent, at - 1)  # a lost line must not abandon what was said before it
-        return live
+            at = parents[at]
+        return live, returns(parents, [m.role == "user" for m in messages])
 
     def _runs(self, live: set[int]) -> Iterator[list[int]]:
         """Yield the answers between one prompt and the next, on each side of a fork by itself."""

@@ -27,6 +27,7 @@ _TESTS = Tool(class_="test")
 
 PROFILE = Profile(
     agent="vscode-copilot",
+    conventions=("rewinds_logged",),
     instructions=(".github/copilot-instructions.md", ".github/instructions/**/*.instructions.md"),
     instructions_perhaps=("AGENTS.md", "CLAUDE.md"),
     aliases=("copilot-chat", "github-copilot-chat"),

@@ -417,16 +417,20 @@ class Reader(Conversation):
             items.append([item for item in listed if item is not None])
         bases = (i.baseUri.file for listed in items for i in listed if i.baseUri is not None)
         self.builder.where(folder or next((base for base in bases if base), None))
+        undone = False
         for n, (request, shown) in enumerate(zip(held.requests, items, strict=True)):
             if request is not None:
+                was_undone, undone = undone, bool(request.shouldBeRemovedOnSend or request.isHidden is True)
                 self.builder.line = held.numbers[n] if n < len(held.numbers) else n + 1
-                if request.shouldBeRemovedOnSend or request.isHidden is True:
+                if undone and not was_undone:
+                    self.event("rewind", None, logged_ms(request.timestamp))
+                if undone:
                     with self.aside(ABANDONED):
                         self.request(request, shown)
                 else:
                     self.request(request, shown)
         if self.lacks_usage:
-            session.conventions = ["usage_logged_midway"]
+            session.conventions = ["usage_logged_midway", *PROFILE.conventions]
         self.beyond(max((logged_ms(r.timestamp) or 0 for r in held.requests if r is not None), default=0))
         return self.builder.finish()
 

@@ -39,6 +39,22 @@ def user_turn_count(view: SessionView, why: Evidence) -> int:
     return len(turns)
 
 
+@signal("user.rewinds", "int", "count", origin="agentsignals")
+def rewinds(view: SessionView, why: Evidence) -> int | Absent:
+    """How often the person went back to an earlier place in the conversation and left what came after it: `/rewind`,
+    `/undo`, an edited prompt. What was left has thread `abandoned`; its prompts are no turns. Absent where the agent's
+    log does not keep it.
+
+    Pitfalls: A prompt that was stopped before an answer and typed anew counts, too.
+    Why: The clearest rejection that a log holds.
+    """
+    found = [event for event in view.session.events if event.kind == "rewind"]
+    if not found and "rewinds_logged" not in view.session.conventions:
+        return Absent("missing_field", "the log does not keep what the person went back from")
+    why.support(found)
+    return len(found)
+
+
 @signal("user.user_msg_lengths[]", "list[int]", "tokens")
 def user_msg_lengths(view: SessionView, why: Evidence) -> Measured:
     """Length of each human turn in order, in words and punctuation marks of the raw text; an attachment alone is 0.
