@@ -83,10 +83,8 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
     info = {"id": own_id, "parentID": parent_id, "projectID": project_id, "directory": directory, "title": title}
     info |= {"version": version, "time": {"created": created, "updated": updated}}
     for table in _SESSIONS:
-        for row in rows_of(ask, table, _ORIGIN, "WHERE id = ?", own_id):
-            info |= {name: value for name, value in row.items() if name != "revert"}
-            if (revert := json_of(row.get("revert"))) is not None:
-                info["revert"] = revert
+        for origin in rows_of(ask, table, _ORIGIN, "WHERE id = ?", own_id):
+            info |= {name: value if name != "revert" else json_of(value) for name, value in origin.items()}
     yield b'{"info":' + msgspec.json.encode(info) + b',"messages":['
     read = set(_tables(ask))
     pieces = chain(
