@@ -132,9 +132,9 @@ UNREAD_FILES = (
     ),
     UnreadFile(
         "antigravity",
-        "conversations",
-        "agent_not_read",
-        homes=("~/.gemini/antigravity/conversations",),
+        "a conversation in Protocol Buffers, whose transcript is read; its tokens are here alone",
+        "not_sessions",
+        tables=frozenset(("gen_metadata", "trajectory_metadata_blob")),
     ),
     UnreadFile("gptme", "logs", "agent_not_read", homes=("~/.local/share/gptme/logs",)),
     UnreadFile("iflow", "sessions", "agent_not_read", homes=("~/.iflow/projects",)),
