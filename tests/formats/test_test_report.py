@@ -58,6 +58,7 @@ RAN = [
     (" ✓ adds two numbers (3 ms)\n ✕ divides\n\nTests:       1 failed, 1 passed, 2 total\n", ["adds two numbers"], ["divides"]),
     ("[       OK ] Calc.Adds (0 ms)\n[  FAILED  ] Calc.Divides (1 ms)\n", ["Calc.Adds"], ["Calc.Divides"]),
     ("1/2 Test  #1: adds ........   Passed    0.01 sec\n2/2 Test  #2: divides .....***Failed    0.01 sec\n", ["adds"], ["divides"]),
+    ("PASSED test_header\nFAILED test_total - AssertionError: no\n== 1 failed, 1 passed in 1.20s ==\n", ["test_header"], ["test_total"]),
     ("PASS: test_header\nFAIL: test_total\n", ["test_header"], ["test_total"]),
     ("[PASS] test_header\ntest_total: FAIL\n", ["test_header"], ["test_total"]),
 ]  # fmt: skip
@@ -110,6 +111,14 @@ def test_a_judgement_stays_one(output: str) -> None:
 def test_the_machine_ended_it(output: str, fault: str) -> None:
     log = read_log(output.encode())
     assert (log.state, log.fault) == ("fault", fault)
+
+
+def test_a_summary_that_counts_failures_is_no_pass_of_all() -> None:
+    log = read_log(b"PASSED t.py::test_x\nthe other prints nothing\n== 1 failed, 1 passed in 1.2s ==\n")
+    assert log.verification is not None and (log.verification.passed, log.verification.failed) == (
+        ["t.py::test_x"],
+        None,
+    )
 
 
 def test_a_long_log_is_read_from_its_end() -> None:

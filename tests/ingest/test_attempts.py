@@ -264,6 +264,69 @@ def test_the_verdict_of_a_trial_is_of_its_last_attempt_and_its_totals_are_of_non
     assert (first.saying("reward"), len(last.saying("reward")), len(first.saying("knobs.timeout_s"))) == ([], 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("starts", "told", "expected"),
+    [
+        ((0, 1_200), 3_000.0, [1_200.0, 1_800.0]),
+        ((0, 900, 1_000), 1_500.0, [900.0, 100.0, 500.0]),
+        ((0, None), 3_000.0, [None, None]),
+        ((0, 4_000), 3_000.0, [None, None]),
+        ((0, 1_200), None, [None, None]),
+    ],
+)
+def test_attempts_divide_the_duration_of_their_trial_by_their_starts(
+    starts: tuple[int | None, ...], told: float | None, expected: list[float | None]
+) -> None:
+    parts = [
+        Attempt(root="/r", attempt_index=n, started_at=None if at is None else at * 1_000_000)
+        for n, at in enumerate(starts)
+    ]
+    made = attach_attempts([], [Attempt(root="/r", scope="trial", trial_id="t", wall_time_s=told), *parts], {})
+    assert [s.attempt.wall_time_s for s in made if s.attempt] == expected
+
+
+OUTPUTS = {
+    "ran": ("FAILED t.py::test_a - no\n== 1 failed in 0.1s ==\n", "failed", "tests"),
+    "runner": ("/tests/test.sh: line 9: pytest: command not found\n", "verifier_not_run", "/tests/test.sh: line 9"),
+    "killed": ("collected 2 items\nKilled\n", "infrastructure", "out of memory"),
+    "script": ("FAIL: 2 of 3 rows differ\n", "failed", "tests"),
+    "module": (
+        "collected 0 items / 1 error\ntests/test_a.py:1: in <module>\n"
+        "E   ModuleNotFoundError: No module named 'psutil'\n",
+        "verifier_not_run",
+        "ModuleNotFoundError",
+    ),
+}
+
+
+@pytest.mark.parametrize("harness", ["harbor", "terminal-bench"])
+def test_an_outcome_rests_on_the_verifiers_own_output(tmp_path: Path, harness: str) -> None:
+    for name, (output, _, _) in OUTPUTS.items():
+        trial = tmp_path / "run" / name
+        if harness == "harbor":
+            result = {
+                "task_name": name, "trial_name": f"{name}__1", "started_at": "2026-05-04T09:00:00Z",
+                "finished_at": "2026-05-04T09:10:00Z", "verifier_result": {"rewards": {"reward": 0.0}}, "config": {},
+            }  # fmt: skip
+            files = {"result.json": json.dumps(result), "verifier/test-stdout.txt": output}
+        else:
+            result = {
+                "id": f"00000000-0000-4000-8000-{len(name):012}", "trial_name": f"{name}.1-of-1", "task_id": name,
+                "is_resolved": False, "failure_mode": "unset", "parser_results": None,
+            }  # fmt: skip
+            files = {"results.json": json.dumps(result), "panes/post-test.txt": output}
+        for path, text in files.items():
+            (trial / path).parent.mkdir(parents=True, exist_ok=True)
+            (trial / path).write_text(text)
+    analyzed(tmp_path / "store", tmp_path / "run")
+    columns = "task_id, outcome, outcome_reason, outcome_shown_by, reward"
+    told = rows(tmp_path / "store", f"SELECT {columns} FROM attempts")
+    assert {row["task_id"]: row["outcome"] for row in told} == {name: end for name, (_, end, _) in OUTPUTS.items()}
+    for row in told:
+        assert row["outcome_reason"].startswith(OUTPUTS[row["task_id"]][2]) and row["outcome_shown_by"]
+        assert row["reward"] == (0.0 if row["outcome"] == "failed" else None), "nobody judged it"
+
+
 def test_each_attempt_cites_its_own_event() -> None:
     whole = Attempt(
         root="/r",

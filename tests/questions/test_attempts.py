@@ -100,7 +100,7 @@ def test_what_is_missing_gives_bounds_and_what_gave_up_is_not_missing(tmp_path: 
     assert [row[k] for k in ("solved", "failed", "not_judged", "infrastructure")] == [2, 3, 1, 1]
     assert (row["worst"], row["best"]) == (pytest.approx(2 / 7), pytest.approx(4 / 7))
     listed = {r["instance"]: r["outcome"] for r in rows(outcome(store, "attempts"), "each")}
-    assert listed["f2"] == "failed: empty patch" and listed["s1"] == "solved"
+    assert listed["f2"] == "failed: no artifact" and listed["s1"] == "solved"
 
 
 @pytest.mark.parametrize("tries", [1, 3])

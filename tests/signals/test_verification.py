@@ -316,6 +316,27 @@ def test_without_the_patch_the_transcript_shows_what_was_hit_and_never_what_was_
     assert absent(unseen(**RIGHT), PLACE) == ("missing_artifact", "gold_patch")
 
 
+SCOPE, OUTSIDE = "anticipation.scope_drift", "dynamics.gd_actions"
+
+
+@pytest.mark.parametrize(
+    ("view", "scope", "files_by"),
+    [
+        (unseen(**RIGHT, **GOLD), 1.0, "patch"),
+        (unseen(patch=[patched("src/a.py"), patched("docs/a.md"), patched("setup.cfg")], **GOLD), 3.0, "patch"),
+        (unseen(summary=TOUCHED, **GOLD), 2.0, "harness"),
+        (ran(EDIT, call("Edit", path="src/b.py"), **GOLD), 2.0, "edit_log"),
+    ],
+)
+def test_scope_of_an_attempt_is_by_the_gold_patch(view: SessionView, scope: float, files_by: str) -> None:
+    assert (value(view, SCOPE), detail(view, SCOPE)["files_by"]) == (scope, files_by)
+
+
+def test_scope_without_a_gold_patch_is_absent() -> None:
+    assert absent(unseen(**RIGHT), SCOPE) == absent(ran(EDIT), OUTSIDE) == ("missing_artifact", "gold_patch")
+    assert value(ran(EDIT, call("Edit", path="src/b.py"), **GOLD), OUTSIDE) == 0.5
+
+
 PATCHES: tuple[dict[str, Any], ...] = ({}, {"patch": []}, RIGHT, WRONG, OTHER_FUNCTION, NEW)
 GOLDS: tuple[dict[str, Any], ...] = ({}, GOLD, {"gold_patch": []}, {"gold_patch": [patched("src/n.py", "create")]})
 VERIFIED: tuple[dict[str, Any], ...] = (

@@ -133,6 +133,8 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
     names: tuple[str, ...] = ("candidate", "attempts", "tasks", "known", "not judged", "infrastructure", rate, "95%",
                               "interval", "worst to best")  # fmt: skip
     yield Part("candidates, first attempts", names, rows)
+    if any(c.zeros.judged < c.zeros.n for c in shown):
+        yield _zeros(shown)
 
     if any(candidate.retries for candidate in shown):
         yield _retries(shown, yes)
@@ -201,6 +203,25 @@ def _head(comparison: Comparison) -> Iterator[str]:
         yield f"left out    {comparison.unrecorded:,} attempts that do not record who was tried"
     if comparison.proposed_treatments:
         yield f"no model    folders' names may tell it: {treatments_option(comparison.proposed_treatments)}"
+
+
+_ZEROS = {"tests": "failed by tests"} | {
+    name: name.replace("_", " ")
+    for name in ("no_artifact", "limit", "agent_not_started", "verifier_not_run", "infrastructure", "not_judged")
+}
+"""Kinds of recorded zeros, as a table names them."""
+
+
+def _zeros(shown: Sequence[Candidate]) -> Part:
+    """How many rewards of 0 are failures, and what the others are."""
+    columns = [name for name in _ZEROS if any(getattr(c.zeros, name) for c in shown)]
+    rows: list[Row] = []
+    for c in shown:
+        if c.zeros.n:
+            counts = (getattr(c.zeros, name) for name in columns)
+            rows.append((c.name, f"{c.zeros.judged:,} of {c.zeros.n:,}", *counts))
+    names = ("candidate", "failures", *(_ZEROS[name] for name in columns))
+    return Part("rewards of 0: how many are failures", names, rows)
 
 
 def _retries(shown: Sequence[Candidate], yes: bool) -> Part:

@@ -37,6 +37,8 @@ class TestLog(Struct):
     line: int = 1
     """Line that shows the state; of a script's own words the last."""
     text: str = ""
+    is_partial: bool = False
+    """A summary counts failures, and no failed test is named."""
     fault: str = ""
     """Fault of the machine: `out of memory`, `disk full`, `no container`."""
     module: str | None = None
@@ -46,7 +48,11 @@ class TestLog(Struct):
     def verification(self) -> Verification | None:
         """Return the log as the result of a verifier; None where it shows none."""
         if self.passed or self.failed:
-            return Verification(passed=self.passed, failed=self.failed)
+            return Verification(
+                passed=self.passed,
+                failed=None if self.is_partial else self.failed,
+                message=self.text if self.is_partial else "",
+            )
         if self.state == "not_run":
             return Verification(status="not_run", message=self.text, missing_module=self.module)
         return Verification(message=self.text) if self.text and not self.fault else None
@@ -57,6 +63,7 @@ class TestLog(Struct):
 _PASSED = frozenset(("passed", "pass", "ok", "xfail", "✓", "✔", "√", "expected failure"))
 _SKIPPED = frozenset(("skipped", "skip", "ignored", "pending", "todo", "disabled", "xpass"))
 _ENDS = r"PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS"
+_WORDS = r"PASS(?:ED)?|FAIL(?:ED)?|OK|ERROR"
 _NAMED = tuple(
     re.compile(pattern)
     for pattern in (
@@ -72,8 +79,8 @@ _NAMED = tuple(
         r"^\s+(?P<end>Passed|Failed|Skipped) (?P<name>\S.*?) \[[\d.,< ]+m?s\]$",  # dotnet test
         r"^(?P<name>\S+ > .+) (?P<end>PASSED|FAILED|SKIPPED)$",  # gradle
         r"^rspec (?P<name>\./\S+) # .+(?P<end>)$",  # rspec lists what failed
-        r"^\[?(?P<end>PASS(?:ED)?|FAIL(?:ED)?|OK|ERROR)\]?[:\s-]+\s*(?P<name>\w*(?:test|Test|check|spec)[\w./:\[\]-]*)$",
-        r"^(?P<name>\w*(?:test|Test|check|spec)[\w./\[\]-]*)\s*(?::|\.{2,}|->|=>)\s*(?P<end>PASS(?:ED)?|FAIL(?:ED)?|OK|ERROR)$",
+        rf"^\[?(?P<end>{_WORDS})\]?[:\s-]+\s*(?P<name>\w*(?:test|Test|check|spec)[\w./:\[\]-]*)(?: - .*)?$",
+        rf"^(?P<name>\w*(?:test|Test|check|spec)[\w./\[\]-]*)\s*(?::|\.{{2,}}|->|=>)\s*(?P<end>{_WORDS})$",
     )
 )
 _MAYBE_NAMED = re.compile(
@@ -88,6 +95,10 @@ _SUMMARY = re.compile(
     r"|^\s*(?:Passed|Failed)!\s+- Failed: +\d+|^\[  (?:PASSED|FAILED)  \] [1-9]\d* tests?"
 )
 """Lines in which a runner sums up tests that ran."""
+_FAILURES = re.compile(
+    r"\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|\b(?:Failures|Errors|Failed): *[1-9]|^FAIL|FAILED\b"
+)
+"""A summary that counts failures."""
 _UNNAMED = re.compile(r"^(?P<file>\S*\w)\s[.FEsxX]+(?:\s+\[ *\d+%\])?$")
 """A line of pytest's progress, a letter a test."""
 
@@ -189,7 +200,7 @@ def read_log(data: memoryview | bytes) -> TestLog:
     text, before = text_of(data)
     log = TestLog()
     tests: dict[str, bool | None] = {}
-    summed_up = progress = False
+    summed_up = progress = has_failures = False
     last = 0
     """The last line with something to say."""
     complaints: list[tuple[int, str, str]] = []
@@ -214,6 +225,7 @@ def read_log(data: memoryview | bytes) -> TestLog:
         last = number
         if _SUMMARY.search(line):
             summed_up, log.line, log.text = True, number, line
+            has_failures = has_failures or _FAILURES.search(line) is not None
             continue
         progress = progress or _UNNAMED.search(line) is not None
         if _UNCOLLECTED.search(line) and uncollected is None:
@@ -238,6 +250,7 @@ def read_log(data: memoryview | bytes) -> TestLog:
     log.failed = [name for name, is_good in tests.items() if is_good is False]
     if log.passed or log.failed or summed_up:
         log.state = "ran"
+        log.is_partial = has_failures and not log.failed
         if faults and not summed_up and not log.failed and faults[-1][0] == last:
             _show(log, "fault", *faults[-1])  # it was ended among tests that passed
             log.passed = []

@@ -247,7 +247,25 @@ def _attempts(
                 for p in parts
             ]
         result.append(_attempt_session(trial_id, index, last, session, parts))
+    _divide_wall_time(result, shared)
     return result + [s for s, _ in tied if s is not None and s.attempt is None]
+
+
+def _divide_wall_time(sessions: list[Session], shared: list[Attempt]) -> None:
+    """Give each of several attempts its part of the trial's duration: from its start, as the harness dates it, to the
+    next one's. Where a start is missing, or they lie outside of the duration, none has a part."""
+    told = next((p.wall_time_s for p in shared if p.wall_time_s is not None), None)
+    attempts = [s.attempt for s in sessions if s.attempt is not None]
+    starts = [a.started_at for a in attempts if a.started_at is not None and a.wall_time_s is None]
+    if told is None or len(attempts) < 2 or len(starts) < len(attempts):
+        return
+    ends = [*starts[1:], starts[0] + round(told * 1e6)]
+    if any(end < start for start, end in zip(starts, ends, strict=True)):
+        return
+    for attempt, start, end in zip(attempts, starts, ends, strict=True):
+        attempt.wall_time_s = (end - start) / 1e6
+        for statement in attempt.saying("started_at") or attempt.saying("attempt_index"):
+            statement.fields.append("wall_time_s")
 
 
 def _restrict_to_attempt(part: Attempt, first: bool, last: bool) -> Attempt:

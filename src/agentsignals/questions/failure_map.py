@@ -73,9 +73,9 @@ class Failed(Struct, frozen=True, kw_only=True):
 
     @property
     def shared(self) -> str:
-        """Whether other candidates fail the same test, in words; empty where nobody else was judged at the task."""
+        """How many other candidates fail the same test, in words; empty where nobody else was judged at the task."""
         return (
-            f"so do {self.others_failed:,} of {self.others:,} other candidates"
+            f"fails for {self.others_failed:,} of {self.others:,} other candidates, too"
             if self.others_failed is not None
             else ""
         )

@@ -203,15 +203,45 @@ _NAMING = re.compile(r"[_-]|[a-z][A-Z]|\d")
 """A stem with one of these is a name, not a word that happens to be one ("main", "index")."""
 
 
-@signal("anticipation.scope_drift", "float", "ratio", basis="heuristic", priority="P1")
-def scope_drift(view: SessionView, why: Evidence, touched_files: list[str]) -> Measured | Absent:
-    """Files changed (generated, lock and scratch files left out) / those of them that a human turn names.
+@signal(
+    "anticipation.scope_drift",
+    "float",
+    "ratio",
+    version=2,
+    basis="heuristic",
+    priority="P1",
+    context="both",
+    harness=True,
+    hindsight="the gold patch",
+)
+def scope_drift(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
+    """Files changed (generated, lock and scratch files left out) / those of them that a human turn names; of an eval
+    attempt, / files of the gold patch (1.0 is the smallest footprint).
 
-    Pitfalls: Method mention counts as asked for only what a turn names, so it says too much: call it drift above 2 only
+    Pitfalls: Method gold_patch compares with one fix of several; `hit` counts its files that were changed. Method
+    mention counts as asked for only what a turn names, so it says too much: call it drift above 2 only
     with 3 or more unrequested files. Half of the sessions name no file.
     Why: Work that grows past the request looks like thoroughness.
     """
-    touched = [p for p in touched_files if view.in_repo(p) and not (_NOT_BY_HAND.search(p) or p.endswith(_DESIGNER))]
+    attempt = view.session.attempt
+    files, method = touched_files, "edit_log"
+    if attempt is not None:
+        if not attempt.gold_patch:
+            return Absent("missing_artifact", "gold_patch")
+        counted = attempt.summary.touched_files if attempt.summary is not None else None
+        if attempt.patch is not None:
+            files, method = [file.path for file in attempt.patch], "patch"
+        elif counted is not None:
+            files, method = [path for path, _ in counted], "harness"
+    if isinstance(files, Absent):
+        return files
+    touched = [p for p in files if view.in_repo(p) and not (_NOT_BY_HAND.search(p) or p.endswith(_DESIGNER))]
+    if attempt is not None and attempt.gold_patch:
+        gold = {file.path for file in attempt.gold_patch}
+        why.support([*attempt.saying("patch"), *attempt.saying("summary"), *attempt.saying("gold_patch")])
+        why.counter((e for e in view.repo_edits if e.path not in gold), "not in the gold patch:")
+        hit = len(gold & set(touched))
+        return ratio(len(touched), len(gold), hit=hit, method="gold_patch", files_by=method)
     why.denominator(view.turns)
     if not touched:
         return Measured(0.0, {"num": 0, "den": 0, "method": "mention"})

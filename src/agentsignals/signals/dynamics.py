@@ -213,10 +213,20 @@ def _slope(values: list[int]) -> tuple[float, float | None]:
 _TEST_FOLDERS = frozenset(("test", "tests", "__tests__", "testdata"))
 
 
-@signal("dynamics.gd_actions", "float", "ratio", source="derived", priority="P2")
+@signal(
+    "dynamics.gd_actions",
+    "float",
+    "ratio",
+    version=2,
+    source="derived",
+    priority="P2",
+    context="both",
+    hindsight="the gold patch",
+)
 def gd_actions(view: SessionView, why: Evidence) -> Measured | Absent:
     """Calls that change files outside the scope / calls that change files. In scope is what lies in a folder that a
-    human turn names or the first response with a change touched, and tests next to it.
+    human turn names or the first response with a change touched, and tests next to it; of an eval attempt, what the
+    gold patch changes.
 
     Pitfalls: An adaptation to code, not the paper's number (arXiv 2505.02709); without a judge only a trend: what the
     first response changed is in scope, so a session of one turn is always 0.
@@ -231,6 +241,15 @@ def gd_actions(view: SessionView, why: Evidence) -> Measured | Absent:
     ]
     if not actions:
         return Absent("not_applicable", "no_edit")
+    if (attempt := view.session.attempt) is not None:
+        if not attempt.gold_patch:
+            return Absent("missing_artifact", "gold_patch")
+        gold = {path for file in attempt.gold_patch for path in (file.path, file.old_path)}
+        outside = [call for call, paths in actions if gold.isdisjoint(paths)]
+        why.support(outside, "outside:")
+        why.denominator([call for call, _ in actions])
+        why.rule("files that the gold patch changes are in scope")
+        return ratio(len(outside), len(actions), method="gold_patch", confidence="low")
     began = next((call.turn for call, _ in actions if call.seq in changed), None)
     folders = {
         p.rpartition("/")[0] for call, paths in actions if call.turn == began and call.seq in changed for p in paths

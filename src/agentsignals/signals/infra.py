@@ -22,7 +22,8 @@ def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     own, where recorded.
     """
     attempt = view.session.attempt
-    events = view.events if attempt is None else [e for e in view.events if e.kind != "harness"]
+    # Lines of harness and controller date themselves: between two of them lies no duration of the attempt.
+    events = view.events if attempt is None else [e for e in view.events if e.kind not in ("harness", "phase")]
     times = [at for e in events if (at := e.timestamp) is not None]
     if attempt is not None:
         seconds, method = attempt.wall_time_s, "harness"

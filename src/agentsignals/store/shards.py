@@ -281,6 +281,7 @@ def attempt_rows(session: Session, results: list[Result]) -> list[AttemptRow]:
     judged = next((r.detail for r in results if r.signal.name == "outcome" and r.turn is None and r.detail), {})
     columns: dict[str, Any] = {
         **values,
+        "reward": values.get("reward"),  # what was recorded and judges nothing is in `facts` alone
         "outcome_reason": judged.get("reason"),
         "outcome_shown_by": judged.get("shown_by"),
         **{name: judged.get(name) for name in _EVIDENCE},

@@ -442,6 +442,8 @@ count(DISTINCT task_id) AS tasks, count(*) FILTER (outcome IN ('solved', 'failed
 list({'task': coalesce(task_id, session_id), 'solved': outcome = 'solved'})
   FILTER (outcome IN ('solved', 'failed')) AS judgements,
 count(*) FILTER (reward IS NOT NULL OR patch_outcome_label IS NOT NULL) AS verified,
+count(*) FILTER (outcome = 'agent_not_started') AS agent_not_started,
+count(*) FILTER (outcome = 'verifier_not_run') AS verifier_not_run,
 count(*) FILTER (outcome = 'infrastructure') AS infrastructure, median(wall_time_s) AS wall_time_s
 
 -- name: attempts.count

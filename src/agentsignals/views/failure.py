@@ -310,7 +310,7 @@ def _tests_failed(case: Case) -> str:
         word = "fails" if len(verified.failed) == 1 else "fail"
         return f"{len(verified.failed)} of {of} tests {word}: {_named(verified.failed)}"
     if verified.message and verified.status == "ok" and not case.is_answer:
-        return f"no test is named; the verifier's last words: {verified.message[:_LINE_CHARS]}"
+        return f"no failed test is named; the verifier's last words: {verified.message[:_LINE_CHARS]}"
     return ""
 
 

@@ -199,6 +199,8 @@ class Attempt(Struct, frozen=True, gc=False, kw_only=True):
     """Cause of the failure or breakage."""
     inferred: bool = False
     """True if no verifier judged it."""
+    recorded_reward: float | None = None
+    """The reward that the harness recorded, also where nobody judged."""
     measures: dict[str, float | str]
     """By the names of MEASURES: the number, or the reason why it is missing."""
     at_least: frozenset[str] = frozenset()
@@ -268,6 +270,7 @@ def attempts_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Attemp
                 rung=rung,
                 reason=reason,
                 inferred=of_rung.get("inferred") is True,
+                recorded_reward=recorded if is_number(recorded := of_rung.get("recorded_reward")) else None,
                 repository=_repository(row["task_id"], row["repo"]),
             )
         )

@@ -11,7 +11,7 @@ from statistics import fmean
 
 from msgspec import Struct
 
-from agentsignals.questions.compare.attempts import CAMEL, MEASURES, SHORT_NAMES, TIME, Attempt, is_nuisance
+from agentsignals.questions.compare.attempts import CAMEL, MEASURES, SHORT_NAMES, TIME, UNKNOWN, Attempt, is_nuisance
 from agentsignals.questions.estimates import median_interval as clustered_median_interval
 from agentsignals.stats.intervals import (
     FEWEST_CLUSTERS,
@@ -22,11 +22,13 @@ from agentsignals.stats.intervals import (
     share_interval,
     wilson,
 )
+from agentsignals.views.attempt_outcome import NO_ARTIFACT
 
 MOST_WITHIN = 10
 """Largest k for which success within k attempts is reported."""
 
 _INFRASTRUCTURE = "infrastructure"
+_KINDS_OF_ZERO = (NO_ARTIFACT, "time", "budget")
 SPENT = ("cost_usd", "input_tokens", "output_tokens", "wall_time_s")
 """Measures that are summed per solved attempt."""
 
@@ -110,6 +112,26 @@ class PerSolved(Struct, frozen=True, kw_only=True):
     """True if some values are lower bounds."""
 
 
+class Zeros(Struct, frozen=True, kw_only=True):
+    """First attempts with a recorded reward of 0, by what the evidence says of them. The first three are failures."""
+
+    n: int
+    tests: int
+    """A verifier ran, and its tests failed."""
+    no_artifact: int
+    limit: int
+    """Time or budget ran out."""
+    agent_not_started: int
+    verifier_not_run: int
+    infrastructure: int
+    not_judged: int
+
+    @property
+    def judged(self) -> int:
+        """Zeros that are failures of the agent."""
+        return self.tests + self.no_artifact + self.limit
+
+
 class Candidate(Struct, frozen=True, kw_only=True):
     """The results of one candidate."""
 
@@ -128,6 +150,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """First attempts at these tasks that the environment, provider or harness broke off, whatever their reward."""
     failed: dict[str, int]
     """First attempts at these tasks that failed, by reason, if known."""
+    zeros: Zeros
     bounds: Bounds | None
     """None for numbers, and without attempts."""
     all_tasks: Estimate
@@ -202,6 +225,7 @@ def candidate_of(  # noqa: PLR0913  (the parts of a candidate, named at the call
         absent=absent_reasons(o for o in shared if o.rung != _INFRASTRUCTURE),
         infrastructure=rungs(shared, _INFRASTRUCTURE),
         failed=rungs((o for o in shared if o.outcome is not None), "failed"),
+        zeros=_zeros(shared),
         bounds=bounds,
         all_tasks=estimate(with_outcome(first, by_dataset), yes_or_no),
         retry=estimate(with_outcome(again, by_dataset), yes_or_no),
@@ -246,6 +270,16 @@ def _over_tasks(values: Sequence[float]) -> Estimate:
     low, high = interval or (None, None)
     method = "Wilson" if whole else "Student's over tasks" if interval else "one task"
     return Estimate(value=fmean(values), low=low, high=high, n=len(values), tasks=len(values), method=method)
+
+
+def _zeros(attempts: Sequence[Attempt]) -> Zeros:
+    zeros = [o for o in attempts if o.recorded_reward == 0]
+    counted = Counter(
+        o.rung if o.rung in UNKNOWN else o.reason if o.reason in _KINDS_OF_ZERO else "tests" for o in zeros
+    )
+    limit = counted["time"] + counted["budget"]
+    names = ("tests", NO_ARTIFACT, *UNKNOWN)
+    return Zeros(n=len(zeros), limit=limit, **{name: counted[name] for name in names})
 
 
 def _share_solved(trials: Sequence[list[Attempt]], parts: Sequence[list[Attempt]], by_dataset: bool) -> Estimate:

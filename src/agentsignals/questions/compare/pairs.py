@@ -54,8 +54,12 @@ class UsageDifference(Struct, frozen=True, kw_only=True):
 def usage_differences(
     attempts: Sequence[Attempt], other: Sequence[Attempt], by_dataset: bool
 ) -> dict[str, UsageDifference]:
-    """Compare usage by measure. Infrastructure failures, lower bounds and other clocks are left out."""
+    """Compare usage by measure. What the machine ended, lower bounds and other clocks are left out."""
     return {name: _measured(_of(attempts, name, by_dataset), _of(other, name, by_dataset)) for name in MEASURES}
+
+
+_NOT_ITS_OWN = ("infrastructure", "agent_not_started")
+"""Outcomes whose time and cost are not the agent's."""
 
 
 def _of(attempts: Sequence[Attempt], measure: str, by_dataset: bool) -> dict[tuple[str, str], float]:
@@ -63,7 +67,7 @@ def _of(attempts: Sequence[Attempt], measure: str, by_dataset: bool) -> dict[tup
     by_task: dict[tuple[str, str], list[float]] = {}
     for o in attempts:
         value = o.measures[measure]
-        if o.task is not None and isinstance(value, float) and measure not in o.at_least and o.rung != "infrastructure":
+        if o.task is not None and isinstance(value, float) and measure not in o.at_least and o.rung not in _NOT_ITS_OWN:
             by_task.setdefault((task_key(o, by_dataset), o.clock if measure == TIME else ""), []).append(value)
     return {task: median(values) or 0.0 for task, values in by_task.items()}
 

@@ -23,6 +23,7 @@ from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, Finding, Inputs, Kind, Outcome, Part, Row, Study, Table
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.stats.intervals import rate_interval
+from agentsignals.views.attempt_outcome import OUTCOMES
 from agentsignals.views.failure import RULES
 
 _SQL = read_queries(__file__)
@@ -47,7 +48,7 @@ _TESTS = {
 }
 MOST_LISTED = 100
 """Attempts in the table, those of which most is known first; beyond that it would be the page."""
-_RUNGS = ("solved", "failed", "not_judged", "infrastructure")
+_RUNGS = OUTCOMES
 _UNEVALUATED = "nothing of this treatment was evaluated"
 _HAS_OUTCOME = "outcome IN ('solved', 'failed')"
 _SPENT: dict[str, tuple[str, str, Kind, str]] = {

@@ -281,6 +281,7 @@ def compare_page(snapshot: Snapshot, query: Query) -> Page:
         "comparison": comparison,
         "shown": shown,
         "more": len(comparison.candidates) - len(shown),
+        "zeros": any(c.zeros.judged < c.zeros.n for c in shown),
         "pairs": pairs,
         "took": [(p.candidate, measure, t) for p in pairs for measure, t in p.took.items() if t.p is not None],
         "took_family": sum(t.p is not None for p in comparison.pairs for t in p.took.values()),
