@@ -86,6 +86,33 @@ def test_json_is_masked_value_by_value_and_stays_json(value: Any, becomes: Any, 
     assert masked(value) == (becomes, counts)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "+         artifact_key = excluded.artifact_key,\n+      input.id,\n+      input.lockfileSha256,\n",
+        "+  throw new Failed('GITHUB_PRIVATE_KEY is no PEM');\n+  importKey(\n+    'pkcs8',\n+    privateKeyDer,\n",
+        "  equal(state.messages[0]?.openrouterApiKey, 'or_user_token_123');\n  equal(state.createdId, 'acct_123');\n",
+        "  pwdhash = hashlib.pbkdf2_hmac(\n      'sha256',\n      password,\n",
+    ],
+)
+def test_indented_code_under_a_name_is_no_column_of_secrets(code: str) -> None:
+    assert Redactor().plain(code) == code
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "user,password\nbob,Falcon!8berg\n",
+        "a,api_key\nuser,password\nbob,Falcon!8berg\n",
+        "user  password\n----  --------\nbob   Falcon!8berg\n",
+        "user      PASSWORD\nbob   Falcon!8berg\n",
+        "| user | password |\n|---|---|\n| bob | Falcon!8berg |\n",
+    ],
+)
+def test_cells_under_the_name_of_a_secret_are_masked(table: str) -> None:
+    assert Redactor().plain(table) == table.replace("Falcon!8berg", "[secret]")
+
+
 def test_an_escape_hides_nothing() -> None:
     assert Redactor(pseudonyms=False).text('{"a": "jo\\u0040example.org"}') == '{"a": "[mail]"}'
 

@@ -103,6 +103,7 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
     """Yield values whose name states a secret, and values of headers that carry one. `low`: the text in lower case;
     `parts`: the parts of words that it contains."""
     done = name_end = 0
+    tables: _Tables = {}
     for at, end in places(low, parts.names):
         if at < name_end or at < done:
             continue
@@ -125,7 +126,7 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
         around = text[max(0, at - 20) : end + 20] if word else ""
         if word is None or (len(around) > _NAME_CHARS and around.translate(_NO_SIGNS).isalnum()):  # base64
             continue
-        for span in _of_name(text, start, name_end, name, word):
+        for span in _of_name(text, start, name_end, name, word, tables):
             done = max(done, span.end)
             yield span
     for part, pattern in _HEADERS:
@@ -152,7 +153,9 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
         yield from _inserts(text, low)
 
 
-def _of_name(text: str, start: int, end: int, name: str, word: Word) -> Iterator[Span]:
+def _of_name(  # noqa: PLR0913  (a name, and what was read)
+    text: str, start: int, end: int, name: str, word: Word, tables: _Tables
+) -> Iterator[Span]:
     """Yield the secrets that the name from `start` to `end` introduces, by the first way to write them that fits."""
     if span := _value(text, start, end, name, word):
         yield span
@@ -165,7 +168,7 @@ def _of_name(text: str, start: int, end: int, name: str, word: Word) -> Iterator
         if value and (quoted or looks_given(value)) and is_secret(word, name, value, quoted=quoted):
             yield Span(first, last, "secret")
             return
-    cells = list(_column(text, start, end, word))
+    cells = list(_column(text, start, end, word, tables))
     if cells:
         yield from cells
     elif word in ("password", "secret", "token"):
@@ -295,6 +298,8 @@ def _in_sentence(text: str, at: int) -> Iterator[Span]:
         if n > 8 or before.endswith((".", "!", "?")) or before.strip(":#=").lower() in _IDENTIFIED:
             return
         value = value.lstrip("*_:=")
+        if token.end() == end and text[end : end + 1] == "(":  # a call
+            return
         is_given = text[token.start() - 1] in "\"'`" or before in _GIVES or before.endswith((":", "="))
         if value[:1] == "-" or "://" in value or _ASSIGNED.match(value):  # judged by others
             before = token[0]
@@ -318,20 +323,8 @@ _ARGUMENTS_CHARS = 400
 _MAIL = deferred_pattern(r"@[\w-]+\.")
 _ONLY_SECRETS = ("passw", "pwd", "secret", "crypt", "hmac", "fernet")
 _TAKE_CHOSEN = (
-    *(
-        *_ONLY_SECRETS,
-        "auth",
-        "cred",
-        "login",
-        "sign",
-        "connect",
-        "jwt",
-        "basic",
-        "wifi",
-        "pdo",
-        "drivermanager",
-        "user",
-    ),
+    *(*_ONLY_SECRETS, "auth", "cred", "login", "sign", "connect", "jwt", "basic", "wifi", "pdo", "drivermanager"),
+    "user",
 )
 _HEX_KEY = deferred_pattern(r"(?:0x)?[0-9a-fA-F]{32,128}")
 
@@ -382,10 +375,13 @@ _RULE = deferred_pattern(r"[\s|+:=─┼├┤│┌┬┐└┴┘━┃-]+")
 _MOST_ROWS = 200
 _HEAD_CHARS = 500
 _GAPS = deferred_pattern(r"[ ]{2,}|\t")
+_Tables = dict[tuple[str, int, int, Word], int]
+"""End of the last table by its separator, its width, the column that was read, and what the column's name states."""
 
 
-def _column(text: str, start: int, end: int, word: Word) -> Iterator[Span]:
-    """Yield the cells under a name that heads a column: of CSV, of tables in Markdown and on terminals."""
+def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Iterator[Span]:
+    """Yield the cells under a name that heads a column: of CSV, of tables in Markdown and on terminals. `tables`: where
+    tables end that were read. A row inside one is no head of its own: it would read all rows below again."""
     near = text[max(0, start - 3) : start] + text[end : end + 3]
     sign = next(
         (sign for sign in "|│,;\t" if sign in near), "  " if "  " in near or "\n" in text[end : end + 2] else ""
@@ -396,45 +392,38 @@ def _column(text: str, start: int, end: int, word: Word) -> Iterator[Span]:
     head_end = text.find("\n", end, end + _HEAD_CHARS)
     if head_end < 0 or start - head_start > _HEAD_CHARS:
         return
+    is_aligned = sign == "  "
     head = text[head_start:head_end]
-    index = text.count(sign, head_start, start)
-    width = head.count(sign)
-    if sign == "  ":
-        index = len(_GAPS.findall(text[head_start:start].lstrip()))
-        width = len(_GAPS.findall(head.strip()))
-        if not width:
-            return
-    elif not width:
+    width = len(_GAPS.findall(head.strip())) if is_aligned else head.count(sign)
+    before = text[head_start:start]
+    index = len(_GAPS.findall(before.lstrip())) if is_aligned else before.count(sign)
+    table = sign, width, index, word
+    if not width or start < tables.get(table, 0) or (sign == "," and "(" in head):
         return
+    is_ruled = text.startswith(("-", "="), head_end + 1)
+    sure = word in ("password", "secret", "hint") and (not is_aligned or is_ruled or text[start:end].isupper())
     at = head_end + 1
     for _ in range(_MOST_ROWS):
         line_end = text.find("\n", at)
         line_end = len(text) if line_end < 0 else line_end
         line = text[at:line_end]
-        if not line.strip() or at >= len(text):
-            return
+        if not line.strip():
+            break
         if not _RULE.fullmatch(line):
-            if sign == "  ":
-                pieces = [(m.start(), m.end()) for m in _CELL.finditer(line)]
-                if len(pieces) != width + 1:
-                    return
-                first, last = pieces[index]
-            else:
-                if line.count(sign) != width:
-                    return
-                first = 0
-                for _ in range(index):
-                    first = line.index(sign, first) + 1
-                last = line.find(sign, first)
-                last = len(line) if last < 0 else last
+            cells = _CELL.finditer(line) if is_aligned else re.finditer(rf"(?:\A|(?<=[{sign}]))[^{sign}]*", line)
+            pieces = [cell.span() for cell in cells]
+            if len(pieces) != width + 1:
+                break
+            first, last = pieces[index]
+            if is_aligned and first != start - head_start and last != end - head_start:  # indented code
+                break
             cell = line[first:last]
             value = cell.strip(" \t\r\"'`")
-            is_ruled = text.startswith(("-", "="), head_end + 1)
-            sure = word in ("password", "secret", "hint") and (sign != "  " or is_ruled or text[start:end].isupper())
             if value and (looks_given(value) if sure or word == "token" else looks_drawn(value)):
-                first = at + first + cell.index(value)
+                first += at + cell.index(value)
                 yield Span(first, first + len(value), "secret")
         at = line_end + 1
+    tables[table] = at
 
 
 _CELL = deferred_pattern(r"\S+(?: \S+)*")
