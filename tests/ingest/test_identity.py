@@ -26,8 +26,8 @@ PEOPLE = (
     "qwen-code/session.jsonl", "sts/forked.jsonl", "swival/session.jsonl", "terminal-bench/run-9", "trail/mended",
     "vscode-copilot/session.json", "vscode-copilot/united", "zed/thread.json",
 )  # fmt: skip
-"""A sample of each format whose ids can repeat. The other formats name a session by its place. Inspect's one sample has
-a trial of which its log tells nothing: two people's of that kind can't be told apart."""
+"""A sample of each format whose ids can repeat. The other formats name a session by its place, but
+for Inspect: a sample that did not run has the id of its trial, so a second log of it may be a retry."""
 
 Found = dict[str, tuple[str, ...]]
 
@@ -51,6 +51,12 @@ def read(store: Path, *runs: list[Path], jobs: int = 1, shard_bytes: int = 64 <<
         for row in shards.read_table(store, name, "events"):
             found[row["session_id"]].append(f"{row['kind']} {row['text']} {row['timestamp']}")
     return {session_id: tuple(events) for session_id, events in found.items()}
+
+
+def trials_of(store: Path) -> list[tuple[str, int]]:
+    """Return the trial and the number of each attempt."""
+    rows = (a for s in Store(store).manifest.shards for a in shards.read_table(store, s, "attempts"))
+    return sorted((row["trial_id"], row["attempt_index"]) for row in rows)
 
 
 def notes_of(store: Path) -> list[str]:
@@ -82,6 +88,30 @@ def test_copies_of_a_folder_are_one(tmp_path: Path, sample: str) -> None:
     if not sample.startswith("mistral"):  # whose own chunks repeat each other
         assert summary.repeated + summary.repeated_records >= 1
     assert "session_id_of_another" not in summary.skipped
+
+
+def test_two_peoples_attempts_of_one_trial_id_are_two_trials(tmp_path: Path) -> None:
+    for sample, trial in (
+        ("opentraces/two_sessions.jsonl", "0d3f6a1e-0000-4000-8000-000000000002~d08ec8f1"),
+        ("inspect-json/cancelled.json", "T1/fix-7_epoch_1~bd3f133e"),
+    ):
+        home = tmp_path / sample.partition("/")[0]
+        alice, bob = put(sample, home / "alice"), put(sample, home / "bob", another=True)
+        read(home / "one", [alice])
+        read(home / "both", [alice, bob])
+        assert trials_of(home / "both") == sorted([*trials_of(home / "one"), (trial, 0)])
+
+
+def test_a_retry_of_a_sample_without_an_id_of_its_own_is_the_next_attempt(tmp_path: Path) -> None:
+    """Logs of Inspect before samples had a uuid."""
+    log = json.loads((SAMPLES / "inspect-json/cancelled.json").read_text())
+    for sample in log["samples"]:
+        sample.pop("uuid", None)
+    first = json.dumps(log)
+    write(tmp_path / "in/first.json", first)
+    write(tmp_path / "in/retry.json", first.replace("2026-01-02T", "2026-01-03T"))
+    read(tmp_path / "store", [tmp_path / "in"])
+    assert trials_of(tmp_path / "store") == [("T1/3_epoch_1", 0), ("T1/fix-7_epoch_1", 0), ("T1/fix-7_epoch_1", 1)]
 
 
 def log_of(words: str, name: str, session: str = "same", n: int = 2) -> Log:

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from agentsignals.formats import format_named
 from agentsignals.formats.documents import saw_again
-from agentsignals.ingest.identity import add_note
+from agentsignals.ingest.identity import add_note, is_own
 from agentsignals.model import MAIN, Artifact, Attempt, Event, Session, copy_attempt, merge_attempts
 
 _UNSTARTED = 2**62
@@ -88,12 +87,12 @@ def _without_conversions(
     """Drop the harness's conversions of conversations whose own file is there too. A conversion that began while an
     agent's session ran is the same conversation; what it says of the attempt goes to that session."""
     kept: list[Session] = []
-    agent_sessions = [s for s in sessions if _is_own(s)]
+    agent_sessions = [s for s in sessions if is_own(s)]
     printed = dict(_copies(sessions))
     for session in sessions:
         same = (
             next((o for o in agent_sessions if _is_same_conversation(o, session)), None)
-            if not _is_own(session)
+            if not is_own(session)
             else None
         )
         same = same or printed.get(id(session))
@@ -121,15 +120,10 @@ def _copies(sessions: list[Session]) -> Iterator[tuple[int, Session]]:
     """Yield sessions of one id in several formats, all but one, each with that one: the agent's own file, else the
     fullest."""
     first_by_id: dict[str, Session] = {}
-    for session in sorted(sessions, key=lambda s: (not _is_own(s), -len(s.events), s.format)):
+    for session in sorted(sessions, key=lambda s: (not is_own(s), -len(s.events), s.format)):
         first = first_by_id.setdefault(session.session_id, session)
         if session.session_id and first.format != session.format:
             yield id(session), first
-
-
-def _is_own(session: Session) -> bool:
-    agent_format = format_named(session.format)
-    return agent_format is not None and agent_format.is_own
 
 
 def _is_same_conversation(session: Session, other: Session) -> bool:

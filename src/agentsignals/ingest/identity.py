@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from agentsignals.formats import Format, Input, Reading, format_named, refuse
 from agentsignals.formats.documents import saw_again
+from agentsignals.formats.records import read_before
 from agentsignals.model import MAIN, Artifact, Checkpoint, Event, Session, Turn
 
 CLOCKS_US = 120_000_000
@@ -170,9 +171,7 @@ def _overlap(part: bytes, whole: bytes) -> bool:
 
 def _sessions_of(trace_format: Format, unit: list[Input]) -> dict[str, Session]:
     """Return the sessions that these files tell alone. Nothing is accounted for."""
-    aside = [
-        replace(i, artifact=replace(i.artifact, skipped_reasons={}, record_kinds={})) for i in unit
-    ]  # fmt: skip
+    aside = [replace(i, artifact=read_before(i.artifact)) for i in unit]
     return {s.session_id: s for s in trace_format.read(aside).sessions if s.events}
 
 
@@ -259,10 +258,10 @@ def _may_be_one(one: Session, other: Session) -> bool:
     """Return whether two formats may tell one session: an agent's log and what it prints, or a collector's copy."""
     if one.format == other.format or one.agent == other.agent:
         return True
-    return not (_is_own(one) and _is_own(other))
+    return not (is_own(one) and is_own(other))
 
 
-def _is_own(session: Session) -> bool:
+def is_own(session: Session) -> bool:
     trace_format = format_named(session.format)
     return trace_format is not None and trace_format.is_own
 
@@ -294,16 +293,23 @@ def mark_of(session: Session) -> str:
 
 
 def give_id(session: Session, new_id: str, artifact: Artifact | None, reading: Reading | None = None) -> None:
-    """Give a session another id, also where its reading names it. Its artifact tells it."""
+    """Give a session another id, also where its reading names it. The note of its artifact says so.
+
+    Its trial gets another id too, unless the session had the trial's own id: such an id names each attempt.
+    """
     old_id, session.session_id = session.session_id, new_id
+    mark = f"~{new_id.rpartition('~')[2]}"
     for other in reading.sessions if reading is not None else ():
         if other.parent_session_id == old_id:
             other.parent_session_id = new_id
     for part in reading.attempts if reading is not None else ():
         if part.session_id == old_id and part.session_artifact in (None, session.artifact_id):
             part.session_id = new_id
+            is_folder = artifact is None or artifact.path.startswith(part.root)
+            if not is_folder and part.trial_id is not None and part.trial_id != old_id:
+                part.root, part.trial_id = part.root + mark, part.trial_id + mark
     if (attempt := session.attempt) is not None and attempt.trial_id is not None:
-        attempt.trial_id = f"{attempt.trial_id}~{new_id.rpartition('~')[2]}"
+        attempt.trial_id += mark
     refuse(artifact, "session_id_of_another")
     add_note(artifact, f"another session has its id {old_id}: this one is {new_id}")
 
@@ -350,7 +356,7 @@ def _by_place(
 ) -> dict[str, list[Checkpoint]]:
     found: dict[str, list[Checkpoint]] = {}
     for source in told.inputs:
-        aside = replace(source, artifact=replace(source.artifact, skipped_reasons={}, record_kinds={}))
+        aside = replace(source, artifact=read_before(source.artifact))
         rows = told.format.read([aside]).checkpoints.get(session_id)
         if rows:
             path = source.artifact.path
