@@ -1,9 +1,9 @@
-"""Factory Droid sessions (design/formats.md#small-formats): `~/.factory/sessions/<cwd>/<id>.jsonl`.
-
-The model and the token counts are in `<id>.settings.json`, not in the transcript.
-"""
+"""Factory Droid sessions (design/formats.md#small-formats): `~/.factory/sessions/<cwd>/<id>.jsonl`, with the model and
+the session's tokens in `<id>.settings.json`."""
 
 from __future__ import annotations
+
+import re
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats import profile as tools
@@ -36,7 +36,11 @@ PROFILE = Profile(
 
 
 def claims(head: Head) -> Claim | None:
-    """Recognize a `session_start` (Copilot's is `session.start`) with an owner or title, or followed by messages."""
+    """Recognize a `session_start` (Copilot's is `session.start`) with an owner or title, or followed by messages; and a
+    session's settings, whose place names the session."""
+    if is_settings(head):
+        session_id = session_of(head.path)
+        return Claim(keys=[f"session:{session_id}"] if session_id else [], beside=not session_id)
     records = head.records
     start = next((r for r in records if r.get("type") == "session_start"), None)
     if start is None or not isinstance(start.get("id"), str):
@@ -47,14 +51,36 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{start['id']}"])
 
 
+_PLACE = re.compile(r"(?:\A|/)([^/]+)\.settings\.json\Z")
+
+
+def is_settings(head: Head) -> bool:
+    """Return whether a file is the settings of a session, which hold its tokens."""
+    return "assistantActiveTimeMs" in head.document and "type" not in head.document
+
+
+def session_of(path: str) -> str | None:
+    """Return the session that the path of its settings names."""
+    place = _PLACE.search(path)
+    return place[1] if place else None
+
+
 CARD = Card(
-    material=(Material("real", "2 sessions, both ended by their token limit"),),
-    limits=("No tokens.", "A session that went well was never seen."),
+    material=(
+        Material("real", "2 sessions, both ended by their token limit"),
+        Material("documents", "the schema of its settings, and readers of other projects"),
+    ),
+    limits=(
+        "Tokens are those of the whole session, without its subagents': no call states its own.",
+        "Settings name the last model alone. If calls name several, the session's tokens have no price.",
+        "Factory's credits are no dollars, and are not read.",
+        "A session that went well was never seen.",
+    ),
 )
 FORMAT = Format(
     name="factory-droid",
-    marks=(b'"session_start"',),
-    version=4,
+    marks=(b'"session_start"', b'"assistantActiveTimeMs"'),
+    version=5,
     claims=claims,
     read=read_by("factory_droid.reader"),
     profile=PROFILE,

@@ -12,11 +12,29 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.conversation import Block, Conversation, blocks_of
 from agentsignals.formats.documents import by_session, once, texts_of
 from agentsignals.formats.edits import record_arguments
-from agentsignals.formats.factory_droid import PROFILE
+from agentsignals.formats.factory_droid import PROFILE, is_settings, session_of
+from agentsignals.formats.head import head_of
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import without_tagged
-from agentsignals.formats.records import decoder, lines, saw
+from agentsignals.formats.records import decoder, document, lines, saw
+from agentsignals.formats.usage import close, tokens_of
 from agentsignals.model import CallStatus, Session, ToolCall, logged_iso
+
+
+class Used(Struct, gc=False):
+    """Tokens of a session. Cached ones are no part of the input."""
+
+    inputTokens: object = None
+    outputTokens: object = None
+    cacheCreationTokens: object = None
+    cacheReadTokens: object = None
+
+
+class Settings(Struct, gc=False):
+    """What stands next to a session's log."""
+
+    model: str | None = None
+    tokenUsage: Used | None = None
 
 
 class Message(Struct, gc=False):
@@ -67,13 +85,27 @@ _IGNORED = frozenset(("session_start", "session_end", "todo_state"))
 def read(inputs: list[Input]) -> Reading:
     """Read a group of files. The snapshots of a session are united by record."""
     sessions: list[Session] = []
-    for session_id, files in sorted(by_session(inputs, _File).items()):
+    settings: dict[str, Settings] = {}
+    logs: list[Input] = []
+    for source in inputs:
+        named = session_of(source.artifact.path)
+        if named is None and not is_settings(head_of(source.data)):
+            logs.append(source)
+        elif (held := document(source.data, source.artifact, decoder(Settings).decode)) is not None:
+            saw(source.artifact, "settings")
+            settings[named or source.session_hint or ""] = held
+    for session_id, files in sorted(by_session(logs, _File).items()):
         reader = Reader(files[0].source.session(session_id, "factory-droid", PROFILE.agent))
         for file, reader.builder.line, record in once(files, lambda file: file.records, lambda record: record.key):
             reader.builder.artifact_id = file.source.artifact.artifact_id
             reader.take(record)
+        beside = settings.get(session_id, Settings())
+        models = {step.model for step in reader.session.steps if step.model is not None}
+        if beside.tokenUsage is not None and any(tokens := tokens_of(beside.tokenUsage, "apart")):
+            model = beside.model if models <= {beside.model} else next(iter(models)) if len(models) == 1 else None
+            close(reader.builder, model, tokens, reader.last)
         session = reader.builder.finish()
-        session.model = session.model or reader.named_model
+        session.model = session.model or beside.model or reader.named_model
         sessions.append(session)
     return Reading(sessions)
 
@@ -101,9 +133,11 @@ class Reader(Conversation):
         super().__init__(session)
         self.touched: set[str] = set()
         """Files that the session read or changed. A write that failed does not count."""
+        self.last: int | None = None
 
     def take(self, record: Record) -> None:
         at = logged_iso(record.timestamp)
+        self.last = at if at is not None else self.last
         if record.message is not None:
             self.message(record.message, record, at)
         elif record.type == "session_start":
