@@ -167,6 +167,9 @@ def study(store: Store, name: str, context: str | None = None, labeller: str | N
     return made.sections[0]
 
 
+_REASONS = 6
+
+
 def compare(  # noqa: PLR0913  (the options of the verb)
     store: Store,
     by: Sequence[str] = (),
@@ -177,24 +180,37 @@ def compare(  # noqa: PLR0913  (the options of the verb)
     anyway: bool = False,
     where: str = "true",
     regression_weight: float = 1.0,
+    only: Sequence[str] = (),
 ) -> Comparison:
     """Compare candidates of an eval, paired where tasks match.
 
     `by`: what makes a candidate (model, agent, a knob; none: treatments that differ); `outcome`: reward, resolved or a
     signal of attempts; `treatments`: a file that says who was tried; `where`: SQL over `sessions` and `attempts`;
-    `regression_weight`: what a regression counts, a gain counting 1.
-    StoreError without attempts; UnlikeCandidates, unless `anyway`, for those that can't be held against each other.
+    `regression_weight`: what a regression counts, a gain counting 1; `only`: candidates to compare with the baseline.
+    Candidates with other tasks, data sets or limits are in `other_groups`, unless `anyway`. StoreError without
+    attempts; UnlikeCandidates if no candidate is comparable with the baseline.
     """
     from agentsignals.errors import UnlikeCandidates
     from agentsignals.questions.compare import question
     from agentsignals.questions.compare.attempts import answer_over_attempts
 
-    asked = question(outcome, by, baseline, where=where, regression_weight=regression_weight)
+    asked = question(
+        outcome,
+        by,
+        baseline,
+        where=where,
+        regression_weight=regression_weight,
+        only=only,
+        anyway=anyway,
+        treatments=treatments,
+    )
     comparison: Comparison = answer_over_attempts(store, asked, treatments, where)
-    if comparison.unlike and not anyway:
+    if comparison.other_groups and not comparison.pairs:
+        reasons = dict.fromkeys(reason for group in comparison.other_groups for reason in group.reasons)
         raise UnlikeCandidates(
-            f"These candidates can't be compared: {'. '.join(comparison.unlike)}.",
-            "--where chooses attempts that are alike, --by names what is compared, --anyway compares all the same.",
+            f"No candidate can be compared with {comparison.baseline}: {'. '.join(list(reasons)[:_REASONS])}.",
+            f"`{comparison.other_groups[0].command}` is possible. --where chooses attempts that are alike, --by names"
+            " what is compared, --anyway compares all the same.",
         )
     return comparison
 

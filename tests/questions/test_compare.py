@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -132,7 +133,7 @@ def test_a_task_without_an_outcome_on_one_side_is_not_matched() -> None:
 
 def test_the_same_number_of_another_data_set_is_another_task() -> None:
     same = (*arm("a", "1 1", dataset="x"), *arm("b", "0 0", dataset="y"))
-    assert compared(*same).pairs[0].paired.tasks == 0
+    assert compared(*same, anyway=True).pairs[0].paired.tasks == 0
     assert compared(*same, by=["dataset"]).pairs[0].paired.tasks == 2, "asked for, the data set is the treatment"
 
 
@@ -156,7 +157,7 @@ def test_many_candidates_pay_for_their_number() -> None:
     p, q = [one.paired.p for one in found.pairs], [one.p_adjusted for one in found.pairs]
     assert p == pytest.approx([2 / 256, 0.25, 1.0]) and q[:2] == pytest.approx([4 / 256, 0.25])
     assert q[2] is None, "of one task nothing can be significant, and the others need not pay for it"
-    alone = compared(*arm("base", "0"), tried("e", "other", 1.0)).pairs[0]
+    alone = compared(*arm("base", "0"), tried("e", "other", 1.0), anyway=True).pairs[0]
     assert alone.p_adjusted is None, "nothing matched, nothing tested"
 
 
@@ -222,6 +223,7 @@ def test_setting_nothing_is_not_the_same_as_not_recording() -> None:
         tried("a", "u", 1.0, trial="x"),
         by=["limit"],
         baseline="not recorded",
+        anyway=True,
     )
     assert {c.name for c in found.candidates} == {"none", "not recorded"}
 
@@ -415,7 +417,7 @@ def test_what_ended_without_a_verdict_failed_only_where_others_were_judged() -> 
 def test_other_data_limits_and_retries_are_no_comparison(
     left: dict[str, Any], right: dict[str, Any], by: list[str], reason: str
 ) -> None:
-    found = compared(*arm("a", "1 1 0", **left), *arm("b", "1 0 0", **right), by=by or ["model"], baseline=None)
+    found = compared(*arm("a", "1 1 0", **left), *arm("b", "1 0 0", **right), by=by or ["model"], anyway=True)
     assert [u for u in found.unlike if not u.startswith("tasks")][:1] == [u for u in found.unlike if reason in u][:1]
     assert bool(found.unlike) == bool(reason)
 
@@ -427,8 +429,62 @@ def test_a_limit_of_the_task_is_alike_for_both() -> None:
 
 def test_rates_are_of_the_tasks_that_all_tried() -> None:
     found = compared(*arm("a", "0 0 1 1"), *arm("b", "_ _ 1 1"), baseline="a")
-    assert [u.partition(":")[0] for u in found.unlike] == ["tasks differ"] and found.common_tasks == 2
+    assert found.unlike == [] and found.common_tasks == 2
+    assert {c.name: c.missing_tasks for c in found.candidates} == {"a": 0, "b": 2}
+    alike = compared(*arm("a", "0 0 1 1"), *arm("b", "_ _ 1 1"), baseline="a", anyway=True)
+    assert [u.partition(":")[0] for u in alike.unlike] == ["tasks differ"] and alike.other_groups == []
     assert [(c.name, c.first.value, c.all_tasks.value) for c in found.candidates] == [("a", 1, 0.5), ("b", 1, 1)]
+
+
+ALIKE = {"dataset": "x", "timeout_s": 60}
+ODD = [
+    ("other tasks", [tried("odd", f"o{n}", 1.0, **ALIKE) for n in range(6)], "tasks differ", False),
+    ("another data set", arm("odd", "1 0 1 0 1 0 1 0", **{**ALIKE, "dataset": "y"}), "dataset differs", False),
+    ("another limit", arm("odd", "1 0 1 0 1 0 1 0", **{**ALIKE, "timeout_s": 90}), "timeout_s differs", True),
+    ("other tools", arm("odd", "1 0 1 0 1 0 1 0", **ALIKE, knobs={"tools": ["a"]}), "tools differs", True),
+]
+
+
+@pytest.mark.parametrize(("odd", "reason", "shares"), [pytest.param(*each, id=name) for name, *each in ODD])
+@pytest.mark.parametrize("first", [True, False])
+def test_an_odd_candidate_is_a_footnote_and_stops_no_comparison(
+    odd: list[Trial], reason: str, shares: bool, first: bool
+) -> None:
+    knobs = {"tools": ["b"]} if "tools" in reason else {}
+    alike = [*arm("a", "0 0 0 0 0 0 1 0", **ALIKE, knobs=knobs), *arm("b", "1 1 1 1 1 1 1 1", **ALIKE, knobs=knobs)]
+    found = compared(*(odd + alike if first else alike + odd), by=["model"])
+    assert sorted(c.name for c in found.candidates) == ["a", "b"] and found.unlike == []
+    assert found.pairs[0].paired.tasks == 8 and found.pairs[0].p_adjusted is not None
+    (other,) = found.other_groups
+    assert other.candidates == ["odd"] and other.shares_tasks == shares and reason in "".join(other.reasons)
+    words = shlex.split(other.command)
+    assert words[:4] == ["agentsignals", "compare", "--by", "model"] and words[-1] == "--anyway"
+    given = {"baseline": words[words.index("--baseline") + 1], "only": [words[words.index("--only") + 1]]}
+    again = compared(*alike, *odd, by=["model"], anyway=True, **given)
+    assert len(again.pairs) == 1 and "odd" in {again.pairs[0].candidate, again.pairs[0].baseline} and again.unlike
+
+
+def test_groups_are_compared_each_by_its_command() -> None:
+    trials = [*arm("a", "1 0 1", dataset="x"), *arm("b", "1 1 1", dataset="x"), *arm("c", "0 0 1", dataset="x"),
+              *arm("d", "1 0", dataset="y"), *arm("e", "0 0", dataset="y")]  # fmt: skip
+    found = compared(*trials, by=["model"])
+    (other,) = found.other_groups
+    assert {c.name for c in found.candidates} == {"a", "b", "c"} and other.candidates == ["d", "e"]
+    words = shlex.split(other.command)
+    again = compared(*trials, by=["model"], baseline=words[words.index("--baseline") + 1])
+    assert {c.name for c in again.candidates} == {"d", "e"} and again.other_groups[0].candidates == ["a", "b", "c"]
+
+
+def test_a_candidate_with_few_of_the_tasks_does_not_shrink_the_rates_of_the_others() -> None:
+    whole = " ".join("10"[n % 2] for n in range(20))
+    trials = [one for name in "abcd" for one in arm(name, whole)]
+    found = compared(*trials, *arm("few", " ".join("0" * 7)), by=["model"], baseline="a")
+    assert found.common_tasks == 20 and {c.name: c.first.n for c in found.candidates}["few"] == 7
+    assert all(c.first.n == 20 and not c.missing_tasks for c in found.candidates if c.name != "few")
+    assert {p.candidate: p.paired.tasks for p in found.pairs} == {"b": 20, "c": 20, "d": 20, "few": 7}
+    one = compared(*trials, *arm("near", " ".join(["_", *"0" * 19])), by=["model"], baseline="a")
+    assert one.common_tasks == 19, "a task that one lacks costs that task"
+    assert compared(*arm("a", whole), *arm("few", " ".join("0" * 7)), baseline="a").common_tasks == 7
 
 
 def test_remarks_are_of_those_in_the_table_alone() -> None:

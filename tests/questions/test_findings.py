@@ -474,7 +474,7 @@ def test_a_reason_that_says_nothing_is_not_said() -> None:
 
 def test_candidates_that_are_unlike_are_said_in_a_line(tmp_path: Path) -> None:
     made = answer(store_of(tmp_path, *evaluated(1, tasks=(range(8), range(8, 16)))), "solved-more.unlike", "eval")
-    assert re.fullmatch(r"The \d candidates can't be held against each other: [a-z, ]+ differs?\.", made.sentence)
+    assert re.fullmatch(r"No two of the \d candidates ran the same tasks under .+: [a-z, ]+ differs?\.", made.sentence)
     assert "differ: " in made.caveat or "differs: " in made.caveat
 
 

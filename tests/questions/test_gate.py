@@ -16,7 +16,7 @@ from agentsignals.errors import UsageError
 from agentsignals.questions.compare import Comparison
 from agentsignals.questions.compare.gate import FIGURES, gate, parse_condition
 from tests.questions.stores import store_of
-from tests.questions.test_compare import FAILED, HOSTILE, SOLVED, arm, compared, sessions
+from tests.questions.test_compare import FAILED, HOSTILE, SOLVED, arm, compared, sessions, tried
 
 BETTER = "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1"
 WORSE = "0 0 0 0 0 0 0 0 0 0 0 0 0 1 1 1 1 1 1 1"
@@ -153,8 +153,29 @@ def test_a_candidate_that_is_not_there_is_no_pass() -> None:
 
 
 def test_rates_of_other_tasks_are_not_held_against_each_other() -> None:
-    made = compared(*arm("new", "1 1 1 1 _ _ _ _"), *arm("old", "_ _ _ _ 0 0 0 0"), baseline="old")
+    other = (*arm("new", "1 1 1 1 _ _ _ _"), *arm("old", "_ _ _ _ 0 0 0 0"))
+    made = compared(*other, baseline="old", anyway=True)
     assert ending(made, "solve_rate < 0.5 * baseline", by_value=True) == "cannot tell"
+
+
+@pytest.mark.parametrize(("new", "ends"), [(WORSE, "failed"), (BETTER, "passed")])
+def test_a_candidate_of_other_tasks_decides_no_gate(new: str, ends: str) -> None:
+    odd = [tried("odd", f"o{n}", 0.0) for n in range(8)]
+    made = compared(*arm("new", new), *arm("old", BETTER), *odd, by=["model"], baseline="old")
+    checked = gate(made, ["worse"], baseline="old")
+    assert (checked.ending, checked.not_compared) == (ends, ["odd"])
+    assert {check.candidate for check in checked.checks} == {"new"}
+
+
+def test_a_candidate_under_other_limits_cannot_be_told_and_hides_no_failure() -> None:
+    for new, ends in ((WORSE, "failed"), (BETTER, "cannot tell")):
+        limited = arm("odd", BETTER, timeout_s=9)
+        made = compared(*arm("new", new, timeout_s=5), *arm("old", BETTER, timeout_s=5), *limited, by=["model"],
+                        baseline="old")  # fmt: skip
+        checked = gate(made, ["worse"], baseline="old")
+        (odd,) = [check for check in checked.checks if check.candidate == "odd"]
+        assert (checked.ending, odd.verdict, checked.not_compared) == (ends, "cannot tell", [])
+        assert "timeout_s differs" in odd.because
 
 
 @pytest.mark.parametrize(

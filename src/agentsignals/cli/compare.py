@@ -59,6 +59,7 @@ def _write_junit(path: Path, checked: Gate) -> None:
 
 # A comparison in words: the same parts as aligned text and as Markdown.
 
+_LACKING = 4
 _LISTED = 25
 """Candidates in the tables; --json has all."""
 _NAMED = 12
@@ -174,11 +175,14 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
         yield Part("for each one solved, with what the failed ones took", names, rows)
     if len(comparison.candidates) > _LISTED:
         yield Part("", lines=[f"and {len(comparison.candidates) - _LISTED} more candidates (--json has all)"])
+    if comparison.other_groups:
+        yield Part("not compared with these: other tasks, data sets or limits", lines=list(_others(comparison)))
     if comparison.warnings:
         yield Part("", lines=comparison.warnings, before="mind: ")
     if checked is not None:
         checks = sorted(checked.checks, key=lambda check: _VERDICTS.index(check.verdict))
         lines = [f"  {check.verdict:11}  {check.condition}  {check.candidate}: {check.because}" for check in checks]
+        lines += [f"  not checked  {name}: it tried no task of the baseline" for name in checked.not_compared]
         yield Part(f"gate        {checked.ending.upper()}, decided by {checked.decided_by}", lines=lines)
 
 
@@ -197,7 +201,9 @@ def _head(comparison: Comparison) -> Iterator[str]:
     for reason in comparison.unlike:
         yield f"UNLIKE      {reason}"
     if comparison.common_tasks is not None:
-        shares = f"of the {comparison.common_tasks:,} tasks that all tried"
+        lacking = [f"{c.name} {c.missing_tasks:,}" for c in comparison.candidates if c.missing_tasks]
+        more = f" and {len(lacking) - _LACKING:,} more" if len(lacking) > _LACKING else ""
+        shares = f"of {comparison.common_tasks:,} common tasks; tasks missing: {', '.join(lacking[:_LACKING])}{more}"
         yield f"rates       {shares if comparison.common_tasks else 'each of its own tasks: none is shared by all'}"
     if comparison.unrecorded:
         yield f"left out    {comparison.unrecorded:,} attempts that do not record who was tried"
@@ -222,6 +228,16 @@ def _zeros(shown: Sequence[Candidate]) -> Part:
             rows.append((c.name, f"{c.zeros.judged:,} of {c.zeros.n:,}", *counts))
     names = ("candidate", "failures", *(_ZEROS[name] for name in columns))
     return Part("rewards of 0: how many are failures", names, rows)
+
+
+def _others(comparison: Comparison) -> Iterator[str]:
+    for group in comparison.other_groups[:_LISTED]:
+        more = f" and {len(group.candidates) - _LACKING:,} more" if len(group.candidates) > _LACKING else ""
+        names = f"{', '.join(group.candidates[:_LACKING])}{more}"
+        yield f"  {names} ({group.attempts:,} attempts at {group.tasks:,} tasks): {'. '.join(group.reasons)}."
+        yield f"    {group.command}"
+    if len(comparison.other_groups) > _LISTED:
+        yield f"  and {len(comparison.other_groups) - _LISTED:,} more groups (--json has all)"
 
 
 def _retries(shown: Sequence[Candidate], yes: bool) -> Part:
@@ -400,6 +416,7 @@ def run_compare(options: argparse.Namespace) -> int:
         anyway=options.anyway,
         where=options.where,
         regression_weight=options.regression_weight,
+        only=options.only,
     )
     render = comparison_markdown if options.markdown else comparison_text
     if not options.fail_if:

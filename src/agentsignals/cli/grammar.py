@@ -419,6 +419,7 @@ VERBS = (
             float,
             1.0,
         ),
+        _several("--only NAME", "compare these candidates alone with the baseline"),
         arg("--anyway", "compare candidates that had other tasks, data sets or limits"),
         arg("--markdown", "the same as Markdown, for a pull request or a page"),
         _WHERE_ATTEMPTS,

@@ -269,10 +269,12 @@ class Tools:
         anyway: bool = False,
         fail_if: list[str] | None = None,
         regression_weight: float = 1.0,
+        only: list[str] | None = None,
     ) -> str:
         """Candidates of eval runs (by: model, agent, run, a knob) against a baseline, within matched tasks: what can be
         concluded, with intervals, power and what speaks against it. fail_if: conditions of a gate, as
-        "solve_rate < baseline - 0.05" or "worse". regression_weight: what a regression counts, a gain counting 1."""
+        "solve_rate < baseline - 0.05" or "worse". regression_weight: what a regression counts, a gain counting 1.
+        only: candidates to compare with the baseline."""
         with self._one_at_a_time:
             made = agentsignals.compare(
                 self._store(),
@@ -282,6 +284,7 @@ class Tools:
                 where=where,
                 anyway=anyway,
                 regression_weight=regression_weight,
+                only=only or (),
             )
         return self._masked(comparison_text(made, gate(made, fail_if, baseline=baseline) if fail_if else None))
 

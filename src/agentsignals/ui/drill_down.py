@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.errors import UsageError
 from agentsignals.questions import findings
-from agentsignals.questions.compare import Arms, arms, outcome_rule, queries
+from agentsignals.questions.compare import Arms, arms, comparable, outcome_rule, queries
 from agentsignals.questions.compare.attempts import Attempt
 from agentsignals.questions.findings import Reader
 from agentsignals.questions.formatting import formatted
@@ -151,14 +151,19 @@ def arms_of(store: Store, outcome: str, columns: Sequence[str]) -> Arms:
     return arms(rule, {name: reader.ask(sql, {}, "") for name, sql in queries(rule).items()}, columns)
 
 
-def compare_key(outcome: str, columns: Sequence[str], what: str, candidate: str) -> str:
+def compare_key(outcome: str, columns: Sequence[str], what: str, candidate: str, baseline: str | None = None) -> str:
     """The key of a number of a comparison: which attempts of a candidate it counts."""
-    return f"compare:{outcome}:{','.join(columns)}:{what}:{candidate}"
+    against = quote(baseline or "", safe="", errors="surrogateescape")
+    return f"compare:{outcome}:{','.join(columns)}:{what}:{against}:{candidate}"
 
 
 def _of_candidate(store: Store, rest: str) -> Behind:
-    outcome, columns, what, name = [*rest.split(":", 3), "", "", ""][:4]
-    whole = arms_of(store, outcome, [column for column in columns.split(",") if column])
+    outcome, columns, what, against, name = [*rest.split(":", 4), "", "", "", ""][:5]
+    by = [column for column in columns.split(",") if column]
+    everything, base = arms_of(store, outcome, by), unquote(against, errors="surrogateescape") or None
+    whole = comparable(everything, by, base)
+    if name in everything.groups and name not in whole.groups:  # shown against the baseline all the same
+        whole = comparable(everything, by, base, only=[name], anyway=True)
     if name not in whole.groups or what not in ATTEMPTS:
         raise UsageError(f"{rest[:200]!r} names no candidate's attempts.", f"What is one of {', '.join(ATTEMPTS)}.")
     counted = [(o.session_id, o.outcome or 0, 1) for o in ATTEMPTS[what](whole, name)]

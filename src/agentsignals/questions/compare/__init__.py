@@ -9,8 +9,10 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentsignals.errors import UsageError
 from agentsignals.questions.compare.attempts import (
@@ -43,11 +45,11 @@ from agentsignals.questions.compare.candidate import (
     Estimate,
     UninformativeTasks,
     candidate_of,
-    mismatches,
     task_key,
     tasks_of,
     uninformative_tasks,
 )
+from agentsignals.questions.compare.groups import OtherGroup, common_tasks, grouped, mismatches, other_tasks
 from agentsignals.questions.compare.pairs import Conclusion, Pair, Unpaired, adjust_p_values, conclude, pair_of
 from agentsignals.questions.compare.treatments import proposed
 from agentsignals.questions.question import Inputs, Question, Row
@@ -229,10 +231,13 @@ class Comparison(Struct, frozen=True, kw_only=True):
     by: list[str]
     """Columns whose values make a candidate."""
     attempts: int
+    """Those of `candidates`, and unrecorded ones."""
     baseline: str | None
     """None if there is nothing to compare."""
     candidates: list[Candidate]
-    """Most attempts first."""
+    """Those comparable with the baseline, most attempts first."""
+    other_groups: list[OtherGroup]
+    """Candidates with other tasks, data sets or limits."""
     pairs: list[Pair]
     """Every other candidate against the baseline."""
     regression_weight: float
@@ -242,9 +247,9 @@ class Comparison(Struct, frozen=True, kw_only=True):
     silent: UninformativeTasks
     """Tasks with the same outcome for every candidate."""
     unlike: list[str]
-    """Reasons against comparing these candidates: other data sets, limits or tasks."""
+    """Reasons against comparing these candidates, where they are compared anyway."""
     common_tasks: int | None
-    """Number of tasks that all candidates tried. None if all tried the same tasks."""
+    """Number of tasks that the rates are of. None if all candidates tried the same tasks."""
     unrecorded: int
     """Attempts without a recorded candidate; they belong to none."""
     proposed_treatments: str = ""
@@ -265,89 +270,103 @@ class Arms(Struct, frozen=True, kw_only=True):
     first: dict[str, list[Attempt]]
     tasks: dict[str, frozenset[str]]
     """Tasks of first attempts by candidate."""
+    baseline: str | None = None
+    common: frozenset[str] | None = None
+    """Tasks of the rates. None if all candidates tried the same tasks."""
+    other_groups: list[OtherGroup] = []
 
     @property
     def by_dataset(self) -> bool:
         """True if a task is identified by its data set too."""
         return "dataset" not in self.columns
 
-    @property
-    def common(self) -> frozenset[str] | None:
-        """Tasks that all candidates tried. None if all tried the same tasks."""
-        tasks = list(self.tasks.values())
-        shared = frozenset.intersection(*tasks) if tasks else frozenset()
-        return shared if any(each != shared for each in tasks) else None
-
     def shared(self, name: str) -> list[Attempt]:
         """Return a candidate's first attempts at the common tasks, or all if there are none."""
-        common = self.common
-        return [o for o in self.first[name] if not common or task_key(o, self.by_dataset) in common]
+        return [o for o in self.first[name] if not self.common or task_key(o, self.by_dataset) in self.common]
 
 
-def question(
+def question(  # noqa: PLR0913  (the options of the verb)
     outcome: str = "reward",
     by: Sequence[str] = (),
     baseline: str | None = None,
     *,
     where: str = ALL,
     regression_weight: float = 1.0,
+    only: Sequence[str] = (),
+    anyway: bool = False,
+    treatments: Path | None = None,
 ) -> Question:
-    """Return the question whose answer is a `Comparison`. `where`: the user's condition; the rest as for `compare`."""
+    """Return the question whose answer is a `Comparison`. `where`: the user's condition; `treatments`: the user's file,
+    for commands that are shown; the rest as for `compare`."""
     rule = outcome_rule(outcome)
+    options = [
+        *(("--where", where) if where != ALL else ()),
+        *(("--treatments", str(treatments)) if treatments else ()),
+    ]
     return Question(
         name="compare",
         question="Which candidate is better than the baseline?",
         queries=queries(rule, where),
-        function=lambda inputs: compare(rule, inputs.rows, by, baseline, regression_weight=regression_weight),
+        function=lambda inputs: compare(
+            rule,
+            inputs.rows,
+            by,
+            baseline,
+            regression_weight=regression_weight,
+            only=only,
+            anyway=anyway,
+            options=options,
+        ),
         context="eval",
     )
 
 
-def compare(
+def compare(  # noqa: PLR0913  (the options of the verb)
     rule: OutcomeRule,
     rows: Mapping[str, list[Row]],
     by: Sequence[str] = (),
     baseline: str | None = None,
     *,
     regression_weight: float = 1.0,
+    only: Sequence[str] = (),
+    anyway: bool = False,
+    options: Sequence[str] = (),
 ) -> Comparison:
     """Compare the candidates in these rows. UsageError for an unknown column or candidate, or an invalid weight.
 
     `by`: columns and knobs (default: the treatments that differ). `baseline`: a candidate's name or a unique part of it
-    (default: the one called so, else the one with most known outcomes). `regression_weight`: cost of a regression in
-    gains.
+    (default: the one called so, else of the largest group the one with most known outcomes). `regression_weight`: cost
+    of a regression in gains. `only`: names of candidates to compare with the baseline. `anyway`: all in one group,
+    whatever their tasks and limits. `options`: of the command line, for commands that are shown.
     """
     if not LEAST_WEIGHT <= regression_weight <= MOST_WEIGHT:
         raise UsageError(
             f"A regression can't count {regression_weight:g} times.",
             f"A weight is a number from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}; 1 counts it as much as a gain.",
         )
-    whole = arms(rule, rows, by, baseline)
-    everyone, columns, groups, first = whole.everyone, whole.columns, whole.groups, whole.first
-    by_dataset, tasks, common = whole.by_dataset, whole.tasks, whole.common
+    given = [*(("--by", *by) if by else ()), *(("--outcome", rule.name) if rule.name != "reward" else ()), *options]
+    everything = arms(rule, rows, by, baseline)
+    whole = comparable(everything, by, baseline, only=only, anyway=anyway, options=given)
+    columns, groups, base, common = whole.columns, whole.groups, whole.baseline, whole.common
     tried = [attempt for attempts in groups.values() for attempt in attempts]
     changing = differing(tried)
+    every_task = frozenset[str]().union(*whole.tasks.values())
     described_candidates = [
         candidate_of(
             name,
             attempts,
             by=columns,
             yes_or_no=rule.yes_or_no,
-            by_dataset=by_dataset,
+            by_dataset=whole.by_dataset,
             pooled=pooled(attempts, columns, changing),
             common=common or None,
+            missing_tasks=len(every_task - whole.tasks[name]),
         )
         for name, attempts in groups.items()
     ]
-    base: str | None
-    if baseline is not None:
-        base = candidate_named(baseline, list(groups))
-    elif called := [candidate.name for candidate in described_candidates if candidate.name.lower() in CALLED_BASELINE]:
-        base = called[0]
-    else:
-        most = max(described_candidates, key=lambda entry: entry.all_tasks.n, default=None)
-        base = most.name if most is not None else None
     pairs = _pairs(whole, base, changing, yes_or_no=rule.yes_or_no, weight=regression_weight)
+    unlike = [*mismatches(whole.first, base, by, changing), *other_tasks(whole.tasks, base)] if anyway else []
+    nobody = len(whole.everyone) - sum(map(len, everything.groups.values()))
     return Comparison(
         outcome=rule.name,
         signal=rule.signal,
@@ -355,18 +374,73 @@ def compare(
         yes_or_no=rule.yes_or_no,
         more_is_better=rule.more_is_better,
         by=columns,
-        attempts=len(everyone),
+        attempts=len(tried) + nobody,
         baseline=base,
         candidates=described_candidates,
+        other_groups=whole.other_groups,
         pairs=pairs,
         regression_weight=regression_weight,
         conclusions=[conclude(each, yes_or_no=rule.yes_or_no, good=rule.more_is_better) for each in pairs],
-        silent=uninformative_tasks(whole.first, by_dataset, yes_or_no=rule.yes_or_no),
-        unlike=mismatches(first, base, by, tasks, changing),
+        silent=uninformative_tasks(whole.first, whole.by_dataset, yes_or_no=rule.yes_or_no),
+        unlike=unlike,
         common_tasks=len(common) if common is not None else None,
-        unrecorded=len(everyone) - len(tried),
+        unrecorded=nobody,
         proposed_treatments=whole.proposed,
         warnings=warnings_of(rule, rows["values"], tried, columns, described_candidates, pairs),
+    )
+
+
+def comparable(  # noqa: PLR0913  (the options of the verb)
+    whole: Arms,
+    by: Sequence[str] = (),
+    baseline: str | None = None,
+    *,
+    only: Sequence[str] = (),
+    anyway: bool = False,
+    options: Sequence[str] = (),
+) -> Arms:
+    """Return the candidates that are comparable with the baseline; the others are groups by name. As for `compare`."""
+    names = list(whole.groups)
+    base = None if baseline is None else candidate_named(baseline, names)
+    if only:
+        chosen = {base, *(candidate_named(name, names) for name in only)}
+        names = [name for name in names if name in chosen]
+    known = {name: sum(o.outcome is not None for o in whole.first[name]) for name in names}
+    named_first = [base] if base is not None else [name for name in names if name.lower() in CALLED_BASELINE][:1]
+    order = [*named_first, *sorted((n for n in names if n not in named_first), key=lambda n: -known[n])]
+    if not order:
+        return whole
+    changing = differing([o for name in names for o in whole.groups[name]])
+    groups = [order] if anyway else grouped(whole.first, whole.tasks, order, by, changing)
+    main = groups[0] if named_first else max(groups, key=lambda each: (len(each) > 1, sum(known[n] for n in each)))
+    others = [_other(whole, group, main[0], by, changing, options) for group in groups if group is not main]
+    kept = [name for name in names if name in main]
+    return replace(
+        whole,
+        groups={name: whole.groups[name] for name in kept},
+        first={name: whole.first[name] for name in kept},
+        tasks={name: whole.tasks[name] for name in kept},
+        baseline=main[0],
+        common=common_tasks({name: whole.tasks[name] for name in (main[0], *(n for n in kept if n != main[0]))}),
+        other_groups=sorted(others, key=lambda each: -each.attempts),
+    )
+
+
+def _other(  # noqa: PLR0913  (a group beside the baseline's)
+    whole: Arms, group: Sequence[str], base: str, by: Sequence[str], changing: Sequence[str], options: Sequence[str]
+) -> OtherGroup:
+    seed = group[0]
+    first = {base: whole.first[base], seed: whole.first[seed]}
+    tasks = {base: whole.tasks[base], seed: whole.tasks[seed]}
+    reasons = mismatches(first, base, by, changing)
+    words = ["--baseline", seed] if len(group) > 1 else ["--baseline", base, "--only", seed, "--anyway"]
+    return OtherGroup(
+        candidates=[name for name in whole.groups if name in group],
+        attempts=sum(len(whole.groups[name]) for name in group),
+        tasks=len(frozenset[str]().union(*(whole.tasks[name] for name in group))),
+        shares_tasks=any(whole.tasks[name] & whole.tasks[base] for name in group),
+        reasons=reasons if tasks[base] & tasks[seed] else [*reasons, *other_tasks(tasks, base)],
+        command=f"agentsignals compare {shlex.join([*options, *words])}",
     )
 
 
@@ -434,14 +508,18 @@ OF_ATTEMPTS = (
 )
 
 
-def eval_comparison(inputs: Inputs) -> Comparison | None:
-    """Compare the candidates of the store's eval runs. None without attempts, or without recorded candidates."""
+def eval_comparisons(inputs: Inputs) -> list[Comparison]:
+    """Compare the candidates of the store's eval runs, a comparison for each group, largest first. None without
+    attempts, or without recorded candidates."""
     if not inputs.rows["attempts"]:
-        return None
+        return []
     try:
-        return compare(RULE, inputs.rows)
+        made = [compare(RULE, inputs.rows)]
     except UsageError:  # of what the attempts don't record
-        return None
+        return []
+    for group in made[0].other_groups:
+        made.append(compare(RULE, inputs.rows, baseline=group.candidates[0], only=group.candidates))
+    return made
 
 
 def treatments_option(proposal: str) -> str:

@@ -1,17 +1,16 @@
-"""Results of one candidate: first attempts, retries, trials and resource use; and checks that candidates are
-comparable."""
+"""Results of one candidate: first attempts, retries, trials and resource use; and tasks that distinguish no
+candidates."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import comb, fsum
 from statistics import fmean
 
 from msgspec import Struct
 
-from agentsignals.questions.compare.attempts import CAMEL, MEASURES, SHORT_NAMES, TIME, UNKNOWN, Attempt, is_nuisance
+from agentsignals.questions.compare.attempts import MEASURES, TIME, UNKNOWN, Attempt
 from agentsignals.questions.estimates import median_interval as clustered_median_interval
 from agentsignals.stats.intervals import (
     FEWEST_CLUSTERS,
@@ -143,7 +142,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     first_attempts: int
     retries: int
     first: Estimate
-    """Outcome of first attempts at the tasks that all candidates tried, or at its own if they share none."""
+    """Outcome of first attempts at the common tasks of the group, or at its own if there are none."""
     absent: dict[str, int]
     """First attempts at these tasks without an outcome, by reason, without infrastructure failures."""
     infrastructure: dict[str, int]
@@ -169,6 +168,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """Usage by measure: first attempts at the tasks of `first`, whatever their outcome."""
     per_solved: dict[str, PerSolved]
     """By measure, at the tasks of `first`; empty for numbers."""
+    missing_tasks: int
+    """Tasks that another candidate of the group tried and it did not."""
     pooled: dict[str, int]
     """Columns that differ between its attempts, with their number of values."""
 
@@ -182,6 +183,7 @@ def candidate_of(  # noqa: PLR0913  (the parts of a candidate, named at the call
     by_dataset: bool,
     pooled: dict[str, int],
     common: frozenset[str] | None = None,
+    missing_tasks: int = 0,
 ) -> Candidate:
     """Summarize a candidate's attempts.
 
@@ -236,6 +238,7 @@ def candidate_of(  # noqa: PLR0913  (the parts of a candidate, named at the call
         without_first=len(trials) - len(whole),
         took={measure: _usage(shared, measure, by_dataset) for measure in MEASURES},
         per_solved={measure: _per_solved(shared, measure) for measure in SPENT} if yes_or_no else {},
+        missing_tasks=missing_tasks,
         pooled=pooled,
     )
 
@@ -365,85 +368,6 @@ def estimate(values: Sequence[Value], yes_or_no: bool) -> Estimate:
     low, high = interval or (None, None)
     mean = fmean(value for _, value in values)
     return Estimate(value=mean, low=low, high=high, n=len(values), tasks=len(sums), method=method)
-
-
-# -- comparability -----------------------------------------------------------------------------------------------------
-
-
-_GUARDED = re.compile(
-    r"(?:^|[_.])(?:dataset|split|subset|caps?|limits?|budget|timeout|retry|retries|max|maximum|effort|tools|mcp_servers)"
-    r"(?:$|[_.])|reasoning_tokens$|^task_version$"
-)
-"""Names of columns that define tasks, limits, effort or tools of an attempt."""
-_NO_LIMIT = re.compile(r"samples|tasks")
-"""Names about the number of attempts, which limits none of them."""
-_TIME, _FACTOR = "timeout_s", "multiplier"
-_LISTED = 3
-
-
-def mismatches(
-    first: Mapping[str, Sequence[Attempt]],
-    base: str | None,
-    asked: Collection[str],
-    tasks: Mapping[str, frozenset[str]],
-    changing: Sequence[str],
-) -> list[str]:
-    """Return reasons against a comparison: one for each column, and one for the tasks.
-
-    `first`: first attempts by candidate. `asked`: columns that the user compares, which are the treatment.
-    """
-    if base is None:
-        return []
-    wanted = {SHORT_NAMES.get(name, name) for name in asked}
-    columns = []
-    for column in changing:
-        name = CAMEL.sub("_", column).lower()
-        is_limit = _GUARDED.search(name) and not _NO_LIMIT.search(name) and not is_nuisance(column)
-        guarded = is_limit and name != "effective_tool_cap"
-        if guarded and column not in wanted:
-            columns.append(column)
-    if _TIME in wanted or all(_TIME in a.treatment for attempts in first.values() for a in attempts):
-        columns = [c for c in columns if _FACTOR not in c]  # the limit contains it
-
-    def more(others: Sequence[str]) -> str:
-        return f" and {len(others) - _LISTED} more" if len(others) > _LISTED else ""
-
-    def shown(name: str, column: str) -> str:
-        values = sorted({a.treatment[column][:80] for a in first[name] if column in a.treatment})
-        return f"{name} {' / '.join(values[:_LISTED])}{' / …' if len(values) > _LISTED else ''}"
-
-    reasons = []
-    for column in columns:
-        others = [name for name, attempts in first.items() if name != base and _differ(attempts, first[base], column)]
-        if others:
-            compared = [shown(name, column) for name in (base, *others[:_LISTED])]
-            reasons.append(f"{column} differs: {'; '.join(compared)}{more(others)}")
-    others = [name for name, each in tasks.items() if each != tasks[base]]
-    if others:
-        compared = [
-            f"{name} tried {len(tasks[name]):,}, of which {base}, with {len(tasks[base]):,}, tried"
-            f" {len(tasks[name] & tasks[base]):,}"
-            for name in others[:_LISTED]
-        ]
-        reasons.append(f"tasks differ: {'; '.join(compared)}{more(others)}")
-    return reasons
-
-
-def _differ(attempts: Sequence[Attempt], other: Sequence[Attempt], column: str) -> bool:
-    """True if the two had other values at a common task, or at all if they share none. Unrecorded ones never differ."""
-    sides: list[dict[str, set[str]]] = []
-    for side in (attempts, other):
-        by_task: dict[str, set[str]] = {}
-        for attempt in side:
-            if (value := attempt.treatment.get(column)) is not None:
-                by_task.setdefault(attempt.task or attempt.session_id, set()).add(value)
-        sides.append(by_task)
-    left, right = sides
-    both = left.keys() & right.keys()
-    if both and column != "dataset":
-        return any(left[task] != right[task] for task in both)
-    mine, theirs = (set().union(*side.values()) for side in sides)
-    return bool(mine and theirs) and mine != theirs
 
 
 # -- uninformative tasks -----------------------------------------------------------------------------------------------

@@ -63,6 +63,8 @@ class Gate(Struct, frozen=True, kw_only=True):
     ending: Ending
     decided_by: Literal["interval", "value"]
     checks: list[Check] = field(default_factory=list)
+    not_compared: list[str] = field(default_factory=list)
+    """Candidates that tried no task of the baseline."""
 
     @property
     def exit_code(self) -> int:
@@ -238,6 +240,7 @@ def gate(
 ) -> Gate:
     """Check every condition for every candidate but the baseline. The gate fails if one candidate meets a condition.
 
+    A candidate under other limits can't be told. One that tried no task of the baseline is not checked.
     `baseline`: the one asked for. `by_value`: decide by the estimate, else by the whole 95 % interval. UsageError for
     an invalid condition, and if the baseline among several candidates is only a guess, which could change tomorrow.
     """
@@ -267,12 +270,25 @@ def gate(
         for candidate in judged
         for condition, parts in terms.items()
     ]
+    for group in comparison.other_groups:
+        if group.shares_tasks:
+            because = f"not comparable with {comparison.baseline}: {'. '.join(group.reasons)}"
+            checks += [
+                Check(condition=condition, candidate=name, verdict="cannot tell", because=because)
+                for name in group.candidates
+                for condition in terms
+            ]
     if not checks:
         alone = f"nothing was tried but the baseline, {comparison.baseline}"
         checks = [Check(condition=c, candidate="", verdict="cannot tell", because=alone) for c in terms]
     verdicts = {check.verdict for check in checks}
     ending: Ending = "failed" if "met" in verdicts else "cannot tell" if "cannot tell" in verdicts else "passed"
-    return Gate(ending=ending, decided_by="value" if by_value else "interval", checks=checks)
+    return Gate(
+        ending=ending,
+        decided_by="value" if by_value else "interval",
+        checks=checks,
+        not_compared=[name for group in comparison.other_groups if not group.shares_tasks for name in group.candidates],
+    )
 
 
 def _fits(term: Term, comparison: Comparison) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from agentsignals.questions.compare import OF_ATTEMPTS, QUERIES, Candidate, Comparison, Pair, eval_comparison, named
+from agentsignals.questions.compare import OF_ATTEMPTS, QUERIES, Candidate, Comparison, Pair, eval_comparisons, named
 from agentsignals.questions.estimates import clustered_share_alone
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
@@ -19,25 +19,25 @@ _COMMAND = "agentsignals compare --outcome resolved"
 
 
 def solved_more(inputs: Inputs) -> list[Answer]:
-    comparison = eval_comparison(inputs)
-    if comparison is None or len(comparison.candidates) < 2:
-        return []
-    if comparison.unlike:
+    made = eval_comparisons(inputs)
+    others = made[0].other_groups if made else []
+    if others and not any(comparison.pairs for comparison in made):
+        reasons = dict.fromkeys(reason for group in others for reason in group.reasons)
         return [
             Answer(
                 id="solved-more.unlike",
-                sentence=f"The {len(comparison.candidates):,} candidates can't be held against each other:"
-                f" {safe_excerpt(', '.join(why.partition(':')[0] for why in comparison.unlike))}.",
-                size=comparison.attempts,
+                sentence=f"No two of the {len(made):,} candidates ran the same tasks under the same limits, so none is"
+                f" compared: {safe_excerpt(', '.join(dict.fromkeys(why.partition(':')[0] for why in reasons)))}.",
+                size=made[0].attempts,
                 unit="attempts",
                 share=1.0,
-                n=comparison.attempts,
+                n=made[0].attempts,
                 cause=OF_ATTEMPTS,
-                do=f"{_COMMAND} --where … chooses attempts that are alike; run what the others lack.",
-                caveat=f"What is not recorded may differ, too. {safe_excerpt('; '.join(comparison.unlike), 400)}.",
+                do="Run the tasks that the others lack, under the same limits.",
+                caveat=f"What is not recorded may differ, too. {safe_excerpt('; '.join(reasons), 400)}.",
             )
         ]
-    return [_pair(pair, comparison) for pair in comparison.pairs if pair.paired.p is not None]
+    return [_pair(pair, comparison) for comparison in made for pair in comparison.pairs if pair.paired.p is not None]
 
 
 def _pair(pair: Pair, comparison: Comparison) -> Answer:
@@ -78,9 +78,10 @@ APART = 1.5
 
 
 def solved_cost(inputs: Inputs) -> list[Answer]:
-    comparison = eval_comparison(inputs)
-    if comparison is None or comparison.unlike:
-        return []
+    return [answer for comparison in eval_comparisons(inputs) for answer in _solved_costs(comparison)]
+
+
+def _solved_costs(comparison: Comparison) -> list[Answer]:
     per_solved = ((c, c.per_solved.get("cost_usd")) for c in comparison.candidates)
     priced = [(c, per.value) for c, per in per_solved if per is not None and per.n and per.value is not None]
     if len(priced) < 2:

@@ -262,20 +262,24 @@ def compare_page(snapshot: Snapshot, query: Query) -> Page:
     whole = snapshot.kept(("arms", outcome, *by), lambda: arms_of(snapshot.store, outcome, by))
     base = base if base in whole.groups else ""  # one of other columns may still stand in the address
 
-    def made() -> Comparison:
-        asked = compare_question(outcome, by, base or None, regression_weight=weight)
+    def made(only: Sequence[str] = ()) -> Comparison:
+        asked = compare_question(outcome, by, base or None, regression_weight=weight, only=only, anyway=bool(only))
         comparison: Comparison = asked.answer(snapshot.rows)
         return comparison
 
     # Any weight may be typed: only the comparison without one is kept.
     comparison = snapshot.kept(("compare", outcome, *by, "|", base), made) if weight == 1 else made()
+    if other in whole.groups and other not in {c.name for c in comparison.candidates}:
+        base = base or comparison.baseline or ""
+        comparison = made([other])
     shown = [c for c in comparison.candidates if not other or c.name in (other, comparison.baseline)][:MOST_COMPARED]
     tasks = _tasks(whole, comparison, other) if other in whole.groups and other != comparison.baseline else []
 
     pairs = [pair for pair in comparison.pairs if not other or pair.candidate == other][:MOST_COMPARED]
 
     def opens(what: str, name: str) -> str:
-        return f"/behind?key={quote(compare_key(outcome, comparison.by, what, name), errors='surrogateescape')}"
+        key = compare_key(outcome, comparison.by, what, name, comparison.baseline)
+        return f"/behind?key={quote(key, errors='surrogateescape')}"
 
     filled = {
         "comparison": comparison,
@@ -288,7 +292,8 @@ def compare_page(snapshot: Snapshot, query: Query) -> Page:
         "tested": [pair for pair in pairs if pair.paired.tasks >= FEWEST_CLUSTERS and pair.power is not None],
         "most_tasks": MOST_TASKS,
         "nothing_shared": without_tasks(pairs),
-        "names": [c.name for c in comparison.candidates],
+        "names": list(whole.groups),
+        "lacking": [c for c in comparison.candidates if c.missing_tasks],
         "columns": available(whole.everyone),
         "by": comparison.by if by else [],
         "base": comparison.baseline,
