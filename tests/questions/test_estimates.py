@@ -140,7 +140,7 @@ def test_a_median_lies_between_the_values_at_the_ends_of_the_share_below_it() ->
     wide = median_interval(apart, {})[0] or (0, 0)
     assert wide[1] - wide[0] > 2 * (high - low)
     assert median_interval([], {}) == (None, "")
-    assert median_interval([("s", 1.0)], {}) == (None, "")
+    assert median_interval([("s", 1.0)], {}) == (None, "fewer than 6 sessions")
 
 
 def test_a_median_that_most_messages_share_is_held_by_its_interval() -> None:

@@ -165,10 +165,10 @@ def test_drift_is_what_was_changed_over_what_of_it_was_named(said: str, touched:
 
 
 def test_any_turn_may_name_a_file_and_edits_are_the_evidence() -> None:
-    one: SessionView = view(user("fix it"), *edits("a.py", "b.py"), user("and b.py"), say("ok"), cwd="/home/me/app")
+    one: SessionView = view(user("mind b.py"), *edits("a.py"), user("and b.py"), *edits("b.py"))
     assert value(one, DRIFT) == 2.0
     assert detail(one, DRIFT)["unrequested"] == 1
-    assert (lines(one, DRIFT), lines(one, DRIFT, "counter")) == ([3], [2])
+    assert (lines(one, DRIFT), lines(one, DRIFT, "counter")) == ([4], [2])
 
 
 @pytest.mark.parametrize("unit", ["a.", "a/", "aA", "a_", "[Image", "`a", "-", "#", "0a", "PR ", " at", "when a ", "."])
@@ -218,11 +218,60 @@ def test_work_that_was_asked_for_or_stays_near_does_not_conflate(parts: list[Par
     assert absent(view(*parts), CONFLATION) == ("none_found", "method files")
 
 
+PLANNED = [user("Write into CLAUDE.md how to split the parser"), *scope_edits("CLAUDE.md"), say("Shall I go on?")]
+FAR = scope_edits("packages/lexer/scan.py", "packages/tree/node.py", "packages/tree/walk.py", "packages/printer/out.py")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Yes, exactly, please implement this",
+        "Now do all of it, every package",
+        "ok go ahead",
+        "Great. Next step: build the three parts as you described them",
+        "yes",
+        "Sounds good, make it so and don't stop for questions",
+        "Only stop when all parts are built",
+        "Just build everything, nothing fancy",
+        "Implement the plan and/or ask me, e.g. about names",
+        "Bitte alles so umsetzen wie beschrieben",
+        "お願いします",
+    ],
+)
+def test_work_asked_for_in_any_words_is_not_unrequested(said: str) -> None:
+    """The plan named one file. What a later prompt asks for without naming a file is not work nobody asked for."""
+    one = view(*PLANNED, user(said), *FAR)
+    assert value(one, FILES) == {"n": 0, "touched": 1, "first_turn": None}
+    assert (value(one, DRIFT), value(one, ACTIONS)) == (1.0, 0.0)
+    assert absent(one, CONFLATION) == ("none_found", "method files")
+    open_only = view(user("build a parser"), *FAR, user(said), *FAR)
+    assert [absent(open_only, path)[0] for path in (FILES, DRIFT, ACTIONS)] == ["not_computable"] * 3
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Thanks. Only fix the typo in its heading and change nothing else",
+        "Fix the heading. Please don't touch any other files",
+        "just correct the heading",
+        "Fix the heading and leave everything else as it is",
+        "Fix the heading without changing anything else",
+        "Fix the heading, no other changes",
+        "Fix the heading of CLAUDE.md",
+    ],
+)
+def test_work_beyond_a_limit_is_unrequested(said: str) -> None:
+    one = view(*PLANNED, user(said), *FAR)
+    assert value(one, FILES) == {"n": 4, "touched": 5, "first_turn": 1}
+    assert (value(one, DRIFT), value(one, ACTIONS)) == (5.0, 0.8)
+    assert value(one, CONFLATION) == 1 if "CLAUDE" not in said else absent(one, CONFLATION)
+
+
 def test_failed_edits_are_actions_but_make_no_scope() -> None:
     failed = call("Edit", path="web/e.ts", status="error", result="x")
-    one = view(user("fix it"), failed, *scope_edits("src/a.py"))
+    one = view(user("fix a.py"), failed, *scope_edits("src/a.py"))
     assert (detail(one, ACTIONS)["num"], detail(one, ACTIONS)["den"]) == (1, 2)
-    assert absent(view(user("fix it"), failed), ACTIONS) == ("not_computable", "no_reference")
+    assert absent(view(user("fix a.py"), failed), ACTIONS) == ("not_computable", "no_reference")
     assert absent(view(user("fix it")), ACTIONS) == ("not_applicable", "no_edit")
 
 
@@ -390,27 +439,28 @@ CASES = (
          view(user("go"), LISTING, call("Read", path="src/b.py"), EDIT), PATH,
          detail={"file": "src/b.py", "class": "read", "same_dir": True}, support=[3], denominator=[4]),
     Case("files that no turn names are counted with the first turn that changed one",
-         view(user("fix a.py in lib/"), *scope_edits("src/a.py", "lib/x.py"), user("go on"), *scope_edits("src/b.py",
-         "c.py", "c.py")), FILES, {"n": 2, "touched": 4, "first_turn": 1}, support=[5, 6, 7], counter=[2, 3]),
+         view(user("fix a.py in lib/"), *scope_edits("src/a.py", "lib/x.py"), user("only fix a.py"),
+         *scope_edits("web/b.py", "c.py", "c.py")), FILES, {"n": 2, "touched": 4, "first_turn": 1},
+         support=[5, 6, 7], counter=[2, 3]),
     Case("when all files are named there is no first turn", view(user("fix a.py"), *scope_edits("src/a.py")), FILES,
          {"n": 0, "touched": 1, "first_turn": None}),
     Case("a later response that spreads into new folders unasked conflates",
-         view(user("fix it"), *scope_edits("src/a.py"), user("ok"), *SPREAD), CONFLATION, 1,
+         view(user("fix it"), *scope_edits("src/a.py"), user("change nothing else"), *SPREAD), CONFLATION, 1,
          {"method": "files", "files": 3, "confidence": "low"}, support=[3, 4, 5, 6]),
-    Case("an objection is no new task however long",
-         view(user("fix it"), *scope_edits("src/a.py"), user("no, that is not what I asked for, use the other one"),
+    Case("an objection that names a file is no new task however long",
+         view(user("fix it"), *scope_edits("src/a.py"), user("no, that is not what I asked for, a.py is wrong"),
          *SPREAD), CONFLATION, 1),
     Case("one turn cannot conflate", view(user("fix it"), *SPREAD), CONFLATION, Absent("not_applicable", "one_turn")),
     Case("one turn cannot conflate", view(*SPREAD), CONFLATION, Absent("not_applicable", "no_turn")),
     Case("actions outside what was named or changed first are counted by call",
-         view(user("fix it"), *scope_edits("src/a.py", "src/b.py"), user("go on, also lib/"), *scope_edits("src/c.py",
+         view(user("fix b.py"), *scope_edits("src/a.py", "src/b.py"), user("go on, also lib/"), *scope_edits("src/c.py",
          "lib/d.py", "web/e.ts", "web/e.ts")), ACTIONS, pytest.approx(2 / 6),
          {"num": 2, "den": 6, "method": "fallback", "confidence": "low"}, support=[7, 8]),
     Case("tests beside what is in scope and calls through the shell are in scope too",
-         view(user("fix it"), *scope_edits("src/a.py"), user("ok"), *scope_edits("src/__tests__/a.test.py"),
+         view(user("fix a.py"), *scope_edits("src/a.py"), user("z.py, too"), *scope_edits("src/__tests__/a.test.py"),
          call("Bash", command="sed -i s/a/b/ src/z.py"), call("Bash", command="ls web")), ACTIONS,
          some={"num": 0, "den": 3}),
-    Case("a session of one turn is all in scope", view(user("fix it"), *SPREAD), ACTIONS, 0.0),
+    Case("what one turn changed is in scope", view(user("fix 1.py"), *SPREAD), ACTIONS, 0.0),
     Case("corrections and pushback are told by turn",
          view(user("go"), say("a"), NO, say("b"), user("it still doesn't work"), event("interrupt"), user("ok")),
          OBJECTIONS, {"corrections": [1], "pushback": [1, 2, 3]}, support=[3, 5, 7, 3]),

@@ -227,16 +227,18 @@ CASES = (
     Case("without an edit or a gold patch it says so", ran(RIGHT), HIT, Absent("missing_artifact", "gold_patch")),
     Case("without the controller its words are a missing artifact", ran(RIGHT, gold_patch=GOLD), MODE,
          Absent("missing_artifact", "harbor_result")),
-    *(Case("bash mediated edits is the pure case", view(user("go"), *parts, cwd=REPO), "behavior.bash_mediated_edits",
-           expected, some={"mixed": mixed})
-      for parts, expected, mixed in [
-        ([bash("sed -i s/a/b/ a.py")], True, False),
-        ([bash("cat > notes.md <<'EOF'\nhello\nEOF")], True, False),
-        ([bash("sed -i s/a/b/ a.py"), EDITED], False, True),
-        ([EDITED], False, False),
-        ([READ], False, False),
-        ([bash("sed -i s/a/b/ a.py", status="error")], False, False),
-        ([bash("echo x > /tmp/scratch.txt")], False, False),
+    *(Case("a file that no edit tool changed was changed through the shell", view(user("go"), *parts, cwd=REPO),
+           "behavior.bash_mediated_edits", files > 0, some={"files": files, "pure": pure})
+      for parts, files, pure in [
+        ([bash("sed -i s/a/b/ a.py")], 1, True),
+        ([bash("cat > notes.md <<'EOF'\nhello\nEOF")], 1, True),
+        ([bash("sed -i s/a/b/ a.py"), EDITED], 0, False),
+        ([bash("sed -i s/a/b/ c.py d.py"), EDITED], 2, False),
+        ([bash("sed -i s/a/b/ a.py"), call("Edit", path="a.py", status="error")], 1, False),
+        ([EDITED], 0, False),
+        ([READ], 0, False),
+        ([bash("sed -i s/a/b/ a.py", status="error")], 0, False),
+        ([bash("echo x > /tmp/scratch.txt")], 0, False),
       ]),
     *(Case("the first change of a file that was there decides", ran(*parts, gold_patch=GOLD), HIT, expected,
            {"method": "edit_order", "file": file, "localization_class": kind})

@@ -67,7 +67,7 @@ def test_a_summary_and_a_patch_that_differ_are_a_conflict() -> None:
 
 def test_without_a_transcript_nobody_knows_the_shell_writes() -> None:
     one = unseen(summary=HarnessSummary(edit_calls=0, touched_files=[("a.py", 1)]))
-    assert detail(one, BASH) == {"shell_write_calls": None, "mixed": None}
+    assert detail(one, BASH) == {"shell_write_calls": None, "pure": True}
     assert absent(unseen(patch=[patched("a.py")]), BASH) == ("dependency_null", EDITS)
 
 

@@ -87,7 +87,7 @@ def test_a_session_in_which_nobody_answered_is_not_judged() -> None:
 
 
 def test_one_turn_makes_no_persona() -> None:
-    assert value(view(user("hi"), say("Hello.")), "chat.user_persona") == "other"
+    assert absent(view(user("hi"), say("Hello.")), "chat.user_persona") == ("not_applicable", "one_turn")
 
 
 def test_no_plan_has_no_optimality() -> None:

@@ -44,10 +44,10 @@ from agentsignals.stats.intervals import (
     Clustered,
     Interval,
     clustered_columns,
+    clustered_median_interval,
     clustered_sums,
     median,
     nonzero_sums,
-    quantile,
     ratio_interval,
     share_interval,
     sums,
@@ -406,11 +406,9 @@ def clustered_median(
     values: Sequence[tuple[str, float]], places: Mapping[str, str], kind: Kind = "number", fewest: int = 0
 ) -> Estimate:
     """Return the median of (session, value). Several values a session are allowed. No interval under `fewest`."""
-    ascending = sorted([value for _, value in values])
-    interval, note = _of_median(values, ascending, places) if len(values) >= fewest else (None, "")
-    value = median(ascending)
+    interval, note = median_interval(values, places) if len(values) >= fewest else (None, "")
     return Estimate(
-        value=value,
+        value=median([value for _, value in values]),
         n=len(values),
         kind=kind,
         interval=interval,
@@ -420,27 +418,13 @@ def clustered_median(
 
 
 def median_interval(values: Sequence[tuple[str, float]], places: Mapping[str, str]) -> tuple[Interval | None, str]:
-    """Return the interval of the median of (session, value), and its note.
-
-    The interval of the share of values below it, turned back into values (Woodruff 1952), over projects.
-    """
-    return _of_median(values, sorted([value for _, value in values]), places)
-
-
-def _of_median(
-    values: Sequence[tuple[str, float]], ascending: Sequence[float], places: Mapping[str, str]
-) -> tuple[Interval | None, str]:
-    middle = median(ascending)
-    if middle is None:
+    """Return the interval of the median of (session, value) over projects, and its note."""
+    if not values:
         return None, ""
     sessions, numbers = zip(*values, strict=True)
-    # Half of those that are exactly the median lie below it, or a value that many share would seem to be the largest.
-    halves = [1.0 if v < middle else 0.5 if v == middle else 0.0 for v in numbers]
-    below = Sample(sessions, places).share_alone(halves)
-    if below.interval is None:
-        return None, ""
-    low, high = below.interval
-    return (min(quantile(ascending, low), middle), max(quantile(ascending, high), middle)), below.note
+    interval = clustered_median_interval(numbers, list(map(places.get, sessions, sessions)))
+    interval = interval or clustered_median_interval(numbers, sessions)
+    return interval, Sample(sessions, places).share_alone([0] * len(numbers)).note
 
 
 # -- signals -----------------------------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from agentsignals.signals import Measured, ratio, signals_with
 from agentsignals.signals.judged import label_of, labelled
 from agentsignals.views.session import Evidence, SessionView, closing_question, target_file
 from agentsignals.words.agent_lexicon import assumptions, other_language, seed_assumptions
-from agentsignals.words.lexicon import acceptance, clean, corrections, failure_report, rejection
-from agentsignals.words.prose import Mentions
+from agentsignals.words.lexicon import acceptance, clean, corrections, failure_report, limits_work, rejection
+from agentsignals.words.prose import Mentions, names_of_file
 from agentsignals.words.text import count_tokens, language_of, lowered
 
 signal = signals_with(origin="Agent Signals")
@@ -117,20 +117,25 @@ _DESIGNER = ".designer.cs"
     "obj",
     "files",
     basis="heuristic",
+    version=2,
     source="derived",
     priority="P2",
     origin="agentsignals",
 )
 def unrequested_files(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
-    """Changed files (no generated, lock or scratch files) that no human turn names, nor their folder, nor another file
-    in it: how many (n, of touched), and the first turn that changed one.
+    """Changed files that no human turn names, nor their folder, nor another file in it: how many (n, of touched), and
+    the first turn that changed one.
+
+    Counted are files of the repository changed in the responses to turns that say where to work: that name a file or
+    folder of the repository which a call of the session is about, or limit the work ("change nothing else"). Generated,
+    lock and scratch files are left out. Without such a turn, and where no counted file is named, the value is absent.
 
     Pitfalls: A person who says what, not where, names no file: then nothing is known, not everything unrequested.
     Why: The counts and the first turn behind anticipation.scope_drift.
     """
-    edits = view.derived(_work)
-    if not edits:
+    if not view.derived(_work):
         return Absent("not_applicable", "no_edit")
+    edits = _scoped(view)
     named = view.mentions
     unknown = {path for path in {e.path for e in edits} if not named.place(path)}
     unrequested = [e for e in edits if e.path in unknown]
@@ -143,11 +148,12 @@ def unrequested_files(view: SessionView, why: Evidence) -> dict[str, Any] | Abse
 
 
 @signal(
-    "anticipation.conflation_turn", "int", "turn index", basis="heuristic", version=2, source="derived", priority="P3"
+    "anticipation.conflation_turn", "int", "turn index", basis="heuristic", version=3, source="derived", priority="P3"
 )
 def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
     """The first response that goes beyond what was asked for, as a judge said; without one, the first after work began
-    that changes three or more new files in folders neither worked in nor named before, on no new task.
+    that changes three or more new files in folders neither worked in nor named before, though its turn limits the work,
+    or names files and asks for nothing new.
 
     Pitfalls: Without a judge's label (method files) told by folders alone, confidence low. No value on the project's
     corpus.
@@ -161,9 +167,7 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
         return Measured(int(judged.number), {"method": "judge", "labeller": judged.labeller, "reason": judged.reason})
     if len(view.turns) < 2:
         return Absent("not_applicable", "one_turn" if view.turns else "no_turn")
-    why.rule(
-        f"{SPREAD_FILES} new files in new folders, named by no turn so far, after a turn that asks for no new task"
-    )
+    why.rule(f"{SPREAD_FILES} new files in new folders, named by no turn so far, after a turn that limits the work")
     folders: set[str] = set()
     files: set[str] = set()
     by_turn: dict[int, list[Edit]] = {}
@@ -172,11 +176,13 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
     for n, edits in sorted(by_turn.items()):
         new = {e.path for e in edits} - files
         spread = [path for path in new if posixpath.dirname(path) not in folders]
-        if files and len(spread) >= SPREAD_FILES and not _is_new_request(view.turns[n]):
+        turn = view.turns[n]
+        is_limited = limits_work(turn.text) or (n in view.scoped_turns and not _is_new_request(turn))
+        if files and len(spread) >= SPREAD_FILES and is_limited:
             named = Mentions([t.text for t in view.turns[: n + 1]])
             unasked = {path for path in spread if not named.place(path)}
             if len(unasked) >= SPREAD_FILES:
-                why.support([view.turns[n]])
+                why.support([turn])
                 why.support([e for e in edits if e.path in unasked], "new folder:")
                 return Measured(n, {"method": "files", "files": len(unasked), "confidence": "low"})
         files |= new
@@ -189,6 +195,10 @@ def _work(view: SessionView) -> list[Edit]:
     return [e for e in view.repo_edits if e.path not in left_out] if left_out else view.repo_edits
 
 
+def _scoped(view: SessionView) -> list[Edit]:
+    return [e for e in view.derived(_work) if e.turn in view.scoped_turns]
+
+
 def _is_new_request(turn: Turn) -> bool:
     """Return whether a turn is a new request: long enough, and neither an objection nor permission to go on."""
     if turn.kind in ("rejection_feedback", "attachment"):
@@ -199,15 +209,13 @@ def _is_new_request(turn: Turn) -> bool:
 
 
 _FILE = re.compile(r"[\w-][\w.-]*\.[a-z][a-z0-9]{0,7}")
-_NAMING = re.compile(r"[_-]|[a-z][A-Z]|\d")
-"""A stem with one of these is a name, not a word that happens to be one ("main", "index")."""
 
 
 @signal(
     "anticipation.scope_drift",
     "float",
     "ratio",
-    version=2,
+    version=3,
     basis="heuristic",
     priority="P1",
     context="both",
@@ -215,17 +223,20 @@ _NAMING = re.compile(r"[_-]|[a-z][A-Z]|\d")
     hindsight="the gold patch",
 )
 def scope_drift(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
-    """Files changed (generated, lock and scratch files left out) / those of them that a human turn names; of an eval
-    attempt, / files of the gold patch (1.0 is the smallest footprint).
+    """Files changed / those of them that a human turn names, counted as in anticipation.unrequested_files. In an eval
+    files changed / files of the gold patch (1.0 is the smallest footprint).
+
+    A file is named by its path, by its name, or by the name without extension where that has a digit, "-", "_" or
+    inner capital and four letters or more. 0 where nothing was changed.
 
     Pitfalls: Method gold_patch compares with one fix of several; `hit` counts its files that were changed. Method
-    mention counts as asked for only what a turn names, so it says too much: call it drift above 2 only
-    with 3 or more unrequested files. Half of the sessions name no file.
+    mention counts as asked for only what a turn names, so it says too much: call it drift above 2 only with 3 or more
+    unrequested files. Half of the sessions name no file.
     Why: Work that grows past the request looks like thoroughness.
     """
     attempt = view.session.attempt
-    files, method = touched_files, "edit_log"
     if attempt is not None:
+        files, method = touched_files, "edit_log"
         if not attempt.gold_patch:
             return Absent("missing_artifact", "gold_patch")
         counted = attempt.summary.touched_files if attempt.summary is not None else None
@@ -233,33 +244,24 @@ def scope_drift(view: SessionView, why: Evidence, touched_files: list[str] | Abs
             files, method = [file.path for file in attempt.patch], "patch"
         elif counted is not None:
             files, method = [path for path, _ in counted], "harness"
-    if isinstance(files, Absent):
-        return files
-    touched = [p for p in files if view.in_repo(p) and not (_NOT_BY_HAND.search(p) or p.endswith(_DESIGNER))]
-    if attempt is not None and attempt.gold_patch:
+        if isinstance(files, Absent):
+            return files
+        changed = {p for p in files if view.in_repo(p) and not (_NOT_BY_HAND.search(p) or p.endswith(_DESIGNER))}
         gold = {file.path for file in attempt.gold_patch}
         why.support([*attempt.saying("patch"), *attempt.saying("summary"), *attempt.saying("gold_patch")])
         why.counter((e for e in view.repo_edits if e.path not in gold), "not in the gold patch:")
-        hit = len(gold & set(touched))
-        return ratio(len(touched), len(gold), hit=hit, method="gold_patch", files_by=method)
+        return ratio(len(changed), len(gold), hit=len(gold & changed), method="gold_patch", files_by=method)
     why.denominator(view.turns)
-    if not touched:
+    if not any(not e.path.endswith(_DESIGNER) for e in view.derived(_work)):
         return Measured(0.0, {"num": 0, "den": 0, "method": "mention"})
-    plain = {w.strip("./") for w in view.mentions.marked}
-    words = view.mentions.words.union(plain, {w.rpartition("/")[2] for w in plain})
-    named = []  # files whose path, name, or name without the extension is among the words
-    for path in touched:
-        name = path.rpartition("/")[2]
-        stem = name.partition(".")[0]
-        stem_is_name = len(stem) > 3 and _NAMING.search(stem) is not None
-        if path in words or name in words or (stem_is_name and stem in words):
-            named.append(path)
+    touched = {e.path for e in _scoped(view) if not e.path.endswith(_DESIGNER)}
+    words = view.mentions.by_name
+    named = {path for path in touched if not words.isdisjoint(names_of_file(path))}
     if not named:
         speaks_of_files = any(_FILE.fullmatch(word) for word in words if "." in word)
         return Absent("not_computable", "zero_denominator" if speaks_of_files else "no_reference")
-    asked_for = set(named)
-    why.support((e for e in view.repo_edits if e.path in asked_for), "named by a turn:")
-    why.counter((e for e in view.repo_edits if e.path not in asked_for), "named by none:")
+    why.support((e for e in _scoped(view) if e.path in named), "named by a turn:")
+    why.counter((e for e in _scoped(view) if e.path in touched - named), "named by none:")
     return ratio(len(touched), len(named), unrequested=len(touched) - len(named), method="mention")
 
 

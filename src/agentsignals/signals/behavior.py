@@ -160,25 +160,28 @@ def _recorded(view: SessionView, why: Evidence, field: str, counted: int) -> Mea
 # end, where the harness or the patch has it. The two are never pooled.
 
 
-@signal("behavior.bash_mediated_edits", "bool", "flag", version=3)
+@signal("behavior.bash_mediated_edits", "bool", "flag", version=4)
 def bash_mediated_edits(view: SessionView, why: Evidence, edit_calls: int, touched_files: list[str]) -> Measured:
-    """Whether files of the repository changed without any call to an edit tool: through the shell alone.
+    """Whether a file of the repository changed that no successful call to an edit tool changed: through the shell alone.
 
-    Pitfalls: Only the pure case is true; edit tools and shell writes together are false with `mixed`.
-    Why: Such patches leave no diff at call time: a cluster of its own.
+    Pitfalls: `pure` where no edit tool was called at all. A command that writes through a program (`node -e`, a fixing
+    linter) is not known as a write, so its files are missing in a product session.
+    Why: Such changes leave no diff at call time: attribution and review see them last.
     """
-    writes = [c for c in view.calls if c.shell_kind == "write"]
-    why.support(writes, "shell write")
-    why.counter(view.edit_calls, "edit tool")
-    why.rule("no edit calls, and touched files")
+    touched = [path for path in touched_files if view.in_repo(path)]
+    pure = edit_calls == 0 and bool(touched)
     attempt = view.session.attempt
-    touched = any(view.in_repo(path) for path in touched_files)
     if attempt is not None:
         why.support([*attempt.saying("summary"), *attempt.saying("patch")])
         if not attempt.has_transcript:
-            return Measured(edit_calls == 0 and touched, {"shell_write_calls": None, "mixed": None})
-    detail = {"shell_write_calls": len(writes), "mixed": edit_calls > 0 and bool(writes)}
-    return Measured(edit_calls == 0 and touched, detail)
+            return Measured(pure, {"shell_write_calls": None, "pure": pure})
+    by_tool = {edit.path for edit in view.edits if edit.via == "edit_tool"}
+    files = [path for path in touched if path not in by_tool]
+    writes = [c for c in view.calls if c.shell_kind == "write"]
+    why.support(writes, "shell write")
+    why.counter(view.edit_calls, "edit tool")
+    why.rule(f"touched files without those of edit calls that succeeded: {len(files)}")
+    return Measured(bool(files), {"shell_write_calls": len(writes), "files": len(files), "pure": pure})
 
 
 @signal("behavior.touched_files[]", "list[str]", "repo-relative path", version=3)

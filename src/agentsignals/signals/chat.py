@@ -568,15 +568,16 @@ labelled(
 )
 
 
-@signal("chat.user_persona", "enum", "label", source="llm_judge", priority="P3", status="needs a judge")
+@signal("chat.user_persona", "enum", "label", version=2, source="llm_judge", priority="P3", status="needs a judge")
 def user_persona(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
-    """The person's way of working: nitpicker, vague_requester, mind_changer or other; other below two turns.
+    """The person's way of working, as a judge named it: nitpicker, vague_requester, mind_changer or other. Absent below
+    two human turns.
 
     Pitfalls: Mostly `other` outside Claude Code in the published data.
     Why: How the person steers: by correcting, by leaving open, by changing their mind.
     """
     if user_turn_count < 2:
-        return Measured("other", {"method": "fewer than two turns"})
+        return Absent("not_applicable", "one_turn")
     return label_of(view, why, "persona")
 
 

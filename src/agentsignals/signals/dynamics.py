@@ -25,7 +25,6 @@ from agentsignals.words.lexicon import (
     is_english,
     seed_corrections,
 )
-from agentsignals.words.prose import Mentions
 from agentsignals.words.text import count_tokens, lowered
 
 signal = signals_with(origin="Agent Signals")
@@ -217,7 +216,7 @@ _TEST_FOLDERS = frozenset(("test", "tests", "__tests__", "testdata"))
     "dynamics.gd_actions",
     "float",
     "ratio",
-    version=2,
+    version=3,
     source="derived",
     priority="P2",
     context="both",
@@ -228,8 +227,11 @@ def gd_actions(view: SessionView, why: Evidence) -> Measured | Absent:
     human turn names or the first response with a change touched, and tests next to it; of an eval attempt, what the
     gold patch changes.
 
-    Pitfalls: An adaptation to code, not the paper's number (arXiv 2505.02709); without a judge only a trend: what the
-    first response changed is in scope, so a session of one turn is always 0.
+    Counted are edit and writing shell calls on files of the repository, failed ones included, in the responses to turns
+    that say where to work (as in anticipation.unrequested_files). Absent without any, and where all lie outside.
+
+    Pitfalls: An adaptation to code, not the paper's number (arXiv 2505.02709), and without a judge only a trend. What
+    the first response changed is in scope.
     Why: Work outside the scope, counted where it happens: in the calls.
     """
     changed = view.changed_files
@@ -254,10 +256,11 @@ def gd_actions(view: SessionView, why: Evidence) -> Measured | Absent:
     folders = {
         p.rpartition("/")[0] for call, paths in actions if call.turn == began and call.seq in changed for p in paths
     }
-    far = [(call, paths) for call, paths in actions if any(_scope_folder(p, folders) not in folders for p in paths)]
-    named = view.mentions if far else Mentions(())
+    actions = [(call, paths) for call, paths in actions if call.turn in view.scoped_turns]
     outside = [
-        call for call, paths in far if not all(_scope_folder(p, folders) in folders or named.place(p) for p in paths)
+        call
+        for call, paths in actions
+        if not all(_scope_folder(p, folders) in folders or view.mentions.place(p) for p in paths)
     ]
     if len(outside) == len(actions):
         # What covers nothing at all is no scope: nobody could tell drift from a request that names no place.

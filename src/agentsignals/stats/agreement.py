@@ -225,7 +225,7 @@ def jackknife_estimate(
 ) -> Estimate | None:
     """Return a coefficient between -1 and 1 with its delete-one-cluster jackknife interval (Tukey 1958; Kott 2001).
 
-    Student's on Fisher's scale, with one degree of freedom fewer than the effective number of clusters
+    Student's on Fisher's scale, with the degrees of freedom of a share's interval
     (design/statistics.md#other-coefficients). `sizes`: the weight of each cluster. None where the coefficient is not
     defined. No interval for fewer than six clusters, where it is undefined without one of them, or where they do not
     differ.
@@ -246,7 +246,9 @@ def jackknife_estimate(
     if error <= _ROUNDING:
         return Estimate(value)
     effective = whole**2 / fsum(size * size for size in sizes)
-    centre, half = atanh(value), t_quantile(max(1.0, effective - 1)) * error / (1 - value * value)
+    outlying = 1.5 * fsum(squares) ** 2 / fsum(square * square for square in squares)
+    freedom = max(1.0, min(effective - 1, max(6, outlying)) if groups == len(clusters) else effective - 1)
+    centre, half = atanh(value), t_quantile(freedom) * error / (1 - value * value)
     return Estimate(value, tanh(centre - half), tanh(centre + half))
 
 

@@ -8,11 +8,12 @@ coverage from six clusters on.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, compress, repeat
-from math import atan, comb, cos, erfc, exp, fsum, lgamma, log, pi, sqrt, tan
+from math import atan, comb, copysign, cos, erfc, exp, fsum, lgamma, log, pi, sqrt, tan
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -48,14 +49,27 @@ Interval = tuple[float, float]
 
 
 def wilson(k: float, n: float) -> Interval | None:
-    """Return Wilson's score interval of k out of n, or None where n is 0."""
+    """Return Wilson's score interval of k out of n, or None where n is 0.
+
+    One to three of n, or all but so few, take the end of a Poisson rate (Brown, Cai and DasGupta 2001): Wilson's own
+    covers 84 % of rare events in eight trials.
+    """
     if n <= 0:
         return None
     share, z2 = k / n, Z * Z
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = Z / (1 + z2 / n) * sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    ends = _FEW[: 3 if n <= _FEW_UP_TO else 4]
     # At the ends the formula gives 0 and 1 but for rounding, which would be printed as "<0.1%".
-    return (0.0 if k <= 0 else max(0.0, centre - half)), (1.0 if k >= n else min(1.0, centre + half))
+    low = 0.0 if k <= 0 else ends[int(k)] / n if k in range(1, len(ends)) else max(0.0, centre - half)
+    high = 1.0 if k >= n else 1 - ends[int(n - k)] / n if n - k in range(1, len(ends)) else min(1.0, centre + half)
+    return low, high
+
+
+_FEW = (0.0, 0.0512933, 0.3553615, 0.8176914)
+"""The rates under which so many events or more have a chance of 5 %."""
+_FEW_UP_TO = 50
+"""For more trials three events are few, too."""
 
 
 def poisson(count: int, exposure: float) -> Interval | None:
@@ -172,6 +186,7 @@ __all__ = [
     "Interval",
     "Z",
     "clustered",
+    "clustered_median_interval",
     "mean_interval",
     "median",
     "median_interval",
@@ -216,20 +231,50 @@ def median_interval(values: Sequence[float]) -> Interval | None:
     return ascending[rank - 1], ascending[n - rank]
 
 
+def clustered_median_interval(values: Sequence[float], clusters: Sequence[Hashable]) -> Interval | None:
+    """Return the interval of the median of values in clusters: the medians that a test does not reject. None for fewer
+    than six clusters.
+
+    Of one value a cluster it is the interval of order statistics. Else a value is too low if too few values are equal
+    or less: the sum over clusters of (values so low, less half of the cluster's values) is compared with the root of
+    its sum of squares. Ties count against rejection at both ends.
+    """
+    grouped: dict[Hashable, list[float]] = {}
+    for cluster, value in zip(clusters, values, strict=True):
+        grouped.setdefault(cluster, []).append(value)
+    if len(grouped) < FEWEST_CLUSTERS:
+        return None
+    if len(grouped) == len(values):
+        return median_interval(values)
+    sorted_clusters = [sorted(group) for group in grouped.values()]
+    different = sorted(set(values))
+
+    def excess(rank: Callable[[Sequence[float], float], int], at: float) -> float:
+        """How far the values below (or up to) `at` exceed half of all, in standard errors."""
+        scores = [rank(group, at) - len(group) / 2 for group in sorted_clusters]
+        error = sqrt(fsum([score * score for score in scores]))
+        return fsum(scores) / error if error else 0.0
+
+    low = bisect_left(different, True, key=lambda at: excess(bisect_right, at) >= -Z)
+    above = bisect_left(different, True, key=lambda at: excess(bisect_left, at) > Z)
+    return different[low], different[above - 1]
+
+
 def share_interval(parts: Iterable[tuple[float, float]]) -> Interval | None:
     """Return the interval of sum(k) / sum(n) over clusters (k, n), or None for fewer than two clusters.
 
-    Student's interval on the log-odds scale. If clusters do not differ (k is 0, or all), Wilson's for the effective
-    number of clusters. A Counter of (k, n) is accepted too.
+    Student's interval on the log-odds scale, with the long end of `_skewed`. If clusters do not differ (k is 0, or
+    all), Wilson's for the effective number of clusters. A Counter of (k, n) is accepted too.
     """
     spread = _spread(parts)
     if spread is None:
         return None
-    share, error, effective = spread
-    if error <= _ROUNDING or not 0 < share < 1:
-        return wilson(min(1.0, max(0.0, share)) * effective, effective)
-    centre, half = log(share / (1 - share)), _freedom(effective) * error / (share * (1 - share))
-    return _logistic(centre - half), _logistic(centre + half)
+    share = spread.value
+    if spread.error <= _ROUNDING or not 0 < share < 1:
+        return wilson(min(1.0, max(0.0, share)) * spread.effective, spread.effective)
+    centre, half = log(share / (1 - share)), spread.t * spread.error / (share * (1 - share))
+    low, high = _skewed(spread, (_logistic(centre - half), _logistic(centre + half)))
+    return max(0.0, low), min(1.0, high)
 
 
 def rate_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
@@ -241,27 +286,37 @@ def rate_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
 def ratio_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
     """Return the interval of sum(a) / sum(b) over clusters, for ratios that are no share (calls per prompt).
 
-    Student's, on the log scale where nothing is negative, because such ratios are skewed. None for fewer than six
-    clusters.
+    Student's, on the log scale where nothing is negative, with the long end of `_skewed`. None for fewer than six
+    clusters, and where every a is 0: that has no scale.
     """
     counted = [(a, b) for a, b in parts if b > 0]
     spread = _spread(counted)
-    if spread is None or len(counted) < FEWEST_CLUSTERS:
+    if spread is None or len(counted) < FEWEST_CLUSTERS or not any(a for a, _ in counted):
         return None
-    ratio, error, effective = spread
-    if ratio <= 0 or min(a for a, _ in counted) < 0:
-        return sums_interval(counted)
-    factor = exp(min(_freedom(effective) * error / ratio, _LARGEST_EXPONENT))
-    return ratio / factor, ratio * factor
+    if spread.value <= 0 or min(a for a, _ in counted) < 0:
+        return sums_interval(counted, skewed=True)
+    factor = exp(min(spread.t * spread.error / spread.value, _LARGEST_EXPONENT))
+    low, high = _skewed(spread, (spread.value / factor, spread.value * factor), _UNDERSTATED)
+    return max(0.0, low), high
 
 
-def sums_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
-    """Return Student's interval of sum(a) / sum(b) over clusters, where a may be negative. None for fewer than two."""
+def sums_interval(parts: Iterable[tuple[float, float]], *, skewed: bool = False) -> Interval | None:
+    """Return Student's interval of sum(a) / sum(b) over clusters, where a may be negative. None for fewer than two.
+
+    `skewed`: a has no bounds, so outliers are expected, and one end is moved out by `_skewed`.
+    """
     spread = _spread(parts)
     if spread is None:
         return None
-    half = _freedom(spread.effective) * spread.error
-    return spread.value - half, spread.value + half
+    half = spread.t * spread.error
+    ends = spread.value - half, spread.value + half
+    return _skewed(spread, ends, _UNDERSTATED) if skewed else ends
+
+
+_UNDERSTATED = 2.0
+"""By how much few clusters understate the skewness of values without bounds (this project's choice, as the next: both
+by benchmarks/coverage.py)."""
+_LEAST_FREEDOM = 6
 
 
 class _Spread(NamedTuple):
@@ -270,6 +325,11 @@ class _Spread(NamedTuple):
     """Standard error, from the residuals of clusters."""
     effective: float
     """Effective number of clusters, see `Clustered`."""
+    t: float
+    """Student's quantile. Its degrees of freedom are the smaller of two numbers: one fewer than the effective number of
+    clusters, and 1.5 times that of squared residuals, because a variance that one outlier makes is hardly known."""
+    skewness: float
+    """Skewness of the estimate. 0 for clusters of one size with 0 or 100 %: their variance follows from the share."""
 
 
 def _spread(parts: Iterable[tuple[float, float]]) -> _Spread | None:
@@ -280,23 +340,38 @@ def _spread(parts: Iterable[tuple[float, float]]) -> _Spread | None:
     """
     # Of many clusters most are alike: each kind is computed once, and counts as often as it is there.
     clusters = [(k, n, times) for (k, n), times in Counter(parts).items() if n > 0]
-    if sum(times for _, _, times in clusters) < 2:
+    count = sum(times for _, _, times in clusters)
+    if count < 2:
         return None
     total = _sum((n, times) for _, n, times in clusters)
     value = _sum((k, times) for k, _, times in clusters) / total
-    residuals = (((k - value * n) ** 2 / max(1 - n / total, _ROUNDING), times) for k, n, times in clusters)
-    variance = _sum(residuals) / total**2
-    return _Spread(value, sqrt(variance), total**2 / _sum((n * n, times) for _, n, times in clusters))
+    squares = [((k - value * n) ** 2 / max(1 - n / total, _ROUNDING), k > value * n, times) for k, n, times in clusters]
+    sum2 = _sum((square, times) for square, _, times in squares)
+    error, effective = sqrt(sum2) / total, total**2 / _sum((n * n, times) for _, n, times in clusters)
+    freedom, skewness = effective - 1, 0.0
+    are_binary = effective > count - _ROUNDING and all(k in (0, n) for k, n, _ in clusters)
+    if count >= FEWEST_CLUSTERS and error > _ROUNDING and not are_binary:
+        outlying = 1.5 * sum2**2 / fsum(square * square * times for square, _, times in squares)
+        freedom = min(freedom, max(_LEAST_FREEDOM, outlying))
+        sum3 = fsum((1 if above else -1) * square * sqrt(square) * times for square, above, times in squares)
+        skewness = count / (count - 2) * sum3 / sum2**1.5
+    return _Spread(value, error, effective, t_quantile(max(1.0, freedom)), skewness)
+
+
+def _skewed(spread: _Spread, ends: Interval, understated: float = 1.0) -> Interval:
+    """Move the end on the side of the skewness out to that of Hall's (1992) transformed Student interval."""
+    skewness = spread.skewness * understated
+    if abs(skewness) < _ROUNDING:
+        return ends
+    cube = 1 + skewness * ((-spread.t if skewness > 0 else spread.t) - skewness / 6)
+    root = copysign(abs(cube) ** (1 / 3), cube)
+    end = spread.value - 3 * spread.error / skewness * (root - 1)
+    return (ends[0], max(ends[1], end)) if skewness > 0 else (min(ends[0], end), ends[1])
 
 
 def _sum(values: Iterable[tuple[float, int]]) -> float:
     """Exact sum of values, each repeated."""
     return fsum(chain.from_iterable(repeat(value, times) for value, times in values))
-
-
-def _freedom(effective: float) -> float:
-    """Student's quantile with one degree of freedom fewer than the effective number of clusters."""
-    return t_quantile(max(1.0, effective - 1))
 
 
 def _logistic(x: float) -> float:

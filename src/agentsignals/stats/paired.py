@@ -19,6 +19,7 @@ from agentsignals.stats.intervals import (
     Interval,
     Z,
     mean_interval,
+    sums_interval,
     t_quantile,
     two_sided,
     wilson,
@@ -95,7 +96,8 @@ def paired(candidate: Arm, baseline: Arm, *, yes_or_no: bool, tests: int = 1) ->
     elif single:
         interval, method = tango(gained, lost, len(gaps)), "Tango's score interval"
     elif max(gaps) - min(gaps) > _ROUNDING:
-        interval, method = mean_interval(gaps), "Student's over differences of tasks"
+        interval = mean_interval(gaps) if yes_or_no else sums_interval([(gap, 1) for gap in gaps], skewed=True)
+        method = "Student's over differences of tasks"
     low, high = interval or (None, None)
     if single:
         p, least = mcnemar(gained, lost), min(1.0, 2.0 ** (1 - len(gaps)))

@@ -32,7 +32,8 @@ from agentsignals.model.lazy import once
 from agentsignals.model.prices import Kind, in_words
 from agentsignals.views.usage import final_share, is_lower_bound, last_closing, total_of
 from agentsignals.words.agent_lexicon import asked
-from agentsignals.words.prose import Mentions, Prose, Span
+from agentsignals.words.lexicon import limits_work
+from agentsignals.words.prose import Mentions, Prose, Span, endings, names_of_file
 
 FILE_CLASSES = frozenset(("read", "search", "edit"))
 _OUTSIDE = re.compile(r"[/~]|[A-Za-z]:/|\.\./")
@@ -298,6 +299,19 @@ class SessionView:
     def mentions(self) -> Mentions:
         """The files and folders that the person names, in any turn."""
         return Mentions([t.text for t in self.turns])
+
+    @once
+    def scoped_turns(self) -> frozenset[int]:
+        """Turns that say where to work: they name a file or folder of the repository that a call of the session is
+        about, or limit the work. Other turns ask in words, so no file is known to be unasked for."""
+        names: set[str] = set()
+        for path in {e.path for e in self.repo_edits} | {c.path for c in self.calls if c.path and self.in_repo(c.path)}:
+            names |= names_of_file(path)
+            folder = path.rpartition("/")[0]
+            while folder and folder not in names:
+                names.update(endings(folder))
+                folder = folder.rpartition("/")[0]
+        return frozenset(t.turn for t in self.turns if limits_work(t.text) or Mentions([t.text]).names(names))
 
     @once
     def prose(self) -> Prose:

@@ -500,6 +500,23 @@ def acceptance(text: str, kind: str = "prompt") -> str | None:
     return _matched(ACCEPTANCE, text, kind)
 
 
+_CHANGE = r"(?:touch|chang|edit|modif|alter|rewrit|creat|writ|add|refactor|rename|remov|delet)\w*"
+_LIMITS = re.compile(
+    rf"\bnothing else\b|\bno (?:other|further|more) (?:files?|changes?|edits?|places?|parts?)\b"
+    rf"|\b(?:don't|do not|dont|must not|mustn't|never|without) (?:\w+ )?{_CHANGE} (?:\w+ ){{0,2}}"
+    r"(?:else|other|anything|everything|rest)\b"
+    r"|\bleave (?:(?:\w+ ){0,2}(?:rest|else|other|others)|everything|all)\b(?: \w+){0,3}"
+    r" (?:alone|is|are|was|were|untouched|unchanged)\b"
+    r"|(?<!not )(?<!n't )\b(?:only|just) (?:fix|correct|change|edit|touch|update|rename|adjust|tweak|modify)\b"
+    r"(?![^.!?\n]*\b(?:all|every|everything|each|whole|rest|both)\b)"
+)
+
+
+def limits_work(text: str) -> bool:
+    """Return whether a turn limits the work: "change nothing else", "only fix the heading"."""
+    return _LIMITS.search(_head(text).low) is not None
+
+
 def revert_all(text: str, kind: str = "prompt") -> str | None:
     """Return words that want everything taken back."""
     return _matched(REVERT_ALL, text, kind)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
@@ -275,10 +275,20 @@ class Mentions:
             if path.count("/") > _DEEPEST:
                 continue
             if path.endswith("/") or "." not in name:
-                self._folders.update(_endings(path.strip("/")))
+                self._folders.update(endings(path.strip("/")))
             if not path.endswith("/"):
                 self._files.add(name)
-                self._beside.update(_endings(head))
+                self._beside.update(endings(head))
+
+    def names(self, names: Set[str]) -> bool:
+        """Return whether one of these names of files (`names_of_file`) or folders (`endings`) is named."""
+        return not (self.by_name.isdisjoint(names) and self._folders.isdisjoint(names))
+
+    @once
+    def by_name(self) -> frozenset[str]:
+        """The words, those with a dot or slash without the marks around them, and without their folders."""
+        plain = {word.strip("./") for word in self.marked}
+        return self.words.union(plain, {word.rpartition("/")[2] for word in plain})
 
     def file(self, path: str) -> bool:
         """Return whether the file is named, with or without its folders."""
@@ -292,13 +302,24 @@ class Mentions:
         if folder.count("/") > _DEEPEST or not self._folders:
             return False
         while folder:
-            if not self._folders.isdisjoint(_endings(folder)):
+            if not self._folders.isdisjoint(endings(folder)):
                 return True
             folder = folder.rpartition("/")[0]
         return False
 
 
-def _endings(folder: str) -> Iterator[str]:
+_NAMING = re.compile(r"[_-]|[a-z][A-Z]|\d")
+"""A stem with one of these is a name, not a word that happens to be one ("main", "index")."""
+
+
+def names_of_file(path: str) -> set[str]:
+    """Return what a person may call a file: its path, its name, and the name's stem where that is no plain word."""
+    name = path.rpartition("/")[2]
+    stem = name.partition(".")[0]
+    return {path, name, stem} if len(stem) > 3 and _NAMING.search(stem) is not None else {path, name}
+
+
+def endings(folder: str) -> Iterator[str]:
     """Yield the names of a folder from anywhere above it: a/b/c, b/c, c."""
     while folder:
         yield folder

@@ -159,7 +159,7 @@ def test_the_curve_has_ten_turns_and_the_rest() -> None:
     assert [(p["neg"], p["n"]) for p in points] == [
         (1, 3), (1, 1), (0, 1), (1, 2), *[(0, 1)] * 6, (2, 3),
     ]  # fmt: skip
-    assert points[1]["rate"] == 1.0 and points[0]["ci_low"] == pytest.approx(0.0615, abs=1e-3)
+    assert points[1]["rate"] == 1.0 and points[0]["ci_low"] == pytest.approx(0.0513 / 3, abs=1e-3)
     assert all(p["low_n"] for p in points)
     assert (found.detail["plateau"], found.detail["plateau_n"]) == (pytest.approx(2 / 9), 9)
     cohort = found.detail["cohort"]
