@@ -162,7 +162,7 @@ def _recorded(view: SessionView, why: Evidence, field: str, counted: int) -> Mea
 
 @signal("behavior.bash_mediated_edits", "bool", "flag", version=4)
 def bash_mediated_edits(view: SessionView, why: Evidence, edit_calls: int, touched_files: list[str]) -> Measured:
-    """Whether a file of the repository changed that no successful call to an edit tool changed: through the shell alone.
+    """Whether a file of the repository changed that no successful call to an edit tool changed: by the shell alone.
 
     Pitfalls: `pure` where no edit tool was called at all. A command that writes through a program (`node -e`, a fixing
     linter) is not known as a write, so its files are missing in a product session.
