@@ -19,7 +19,7 @@ from msgspec import structs
 from agentsignals.changes import regions
 from agentsignals.changes.hunks import Hunk, count_lines, created, inserted, of_whole_file, replaced, unified
 from agentsignals.formats.outcome import ending
-from agentsignals.formats.profile import EDIT, OTHER, READ, SHELL, Profile, Tool, describe
+from agentsignals.formats.profile import EDIT, OTHER, READ, SHELL, Profile, Tool, describe, without_skill
 from agentsignals.model import (
     ABANDONED,
     MAIN,
@@ -308,16 +308,27 @@ class SessionBuilder:
         The profile knows what the agent's program writes in the person's name. `by_person` is false where another agent
         wrote the prompts, as in a subagent's session. `attached`: a message without text is a turn if it holds a file.
         """
-        machine = self.profile.machine_kind(text) if text else None
-        if text and (machine or not by_person):
-            self.event(machine or "meta", text, at, None, thread)
+        if text and not by_person:
+            self.event(self.profile.machine_kind(text) or "meta", text, at, None, thread)
         elif text:
             self.turn(kind, text, at, model)
         elif attached:
             self.turn("attachment", "", at, model)
 
-    def turn(self, kind: TurnKind, text: str, at: int | None = None, model: str | None = None) -> Turn:
-        """Begin a human turn. A resend (the same words within a minute, no agent between) replaces the last turn."""
+    def turn(self, kind: TurnKind, text: str, at: int | None = None, model: str | None = None) -> Turn | None:
+        """Begin a human turn. A resend (the same words within a minute, no agent between) replaces the last turn.
+
+        None where a program wrote the text in the person's name: it is an event. So is a skill's body before the words.
+        """
+        if text and kind in ("prompt", "queued_prompt"):
+            body, text = without_skill(text)
+            if body:
+                self.event("meta", body, at)
+            if not text:
+                return None
+            if (machine := self.profile.machine_kind(text.strip())) is not None:
+                self.event(machine, text, at)
+                return None
         turns = self.session.turns
         last = turns[-1] if turns else None
         if (

@@ -299,17 +299,25 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
         return tool
 
     def machine_kind(self, text: str) -> EventKind | None:
-        """Return the kind of a text that the program wrote in the person's name. None for the person's words."""
-        if _TEMPLATE.match(text):
-            return "meta"
-        if not text.startswith(self._beginnings):
-            return next((kind for matches, kind in self._patterns if matches(text)), None)
-        tag = _TAG.match(text)
-        if tag is not None:  # a tag is only named or pasted if words follow it, or its end, on its line
-            end = text.rfind(f"</{tag[1]}>")
-            if _WORDS.match(text, tag.end() if end < 0 else end + len(tag[1]) + len("</>")):
-                return None
-        return next(kind for beginning, kind in self.machine_written if text.startswith(beginning))
+        """Return the kind of a text that the program wrote in the person's name. None for the person's words.
+
+        Some texts are known by what this agent's program writes, others by their kind, for every agent: a notice in a
+        tag that is named for it, the report of a hook, the task that a parent agent hands on. In doubt a text is the
+        person's.
+        """
+        if text.startswith(self._beginnings):
+            tag = _TAG.match(text)
+            if tag is not None:  # a tag is only named or pasted if words follow it, or its end, on its line
+                end = text.rfind(f"</{tag[1]}>")
+                if _WORDS.match(text, tag.end() if end < 0 else end + len(tag[1]) + len("</>")):
+                    return None
+            return next(kind for beginning, kind in self.machine_written if text.startswith(beginning))
+        listed = next((kind for matches, kind in self._patterns if matches(text)), None)
+        if listed is not None or not text.startswith(_MACHINE_STARTS):
+            return listed
+        if (announced := _ANNOUNCED.match(text)) is not None:
+            return "notification" if self.machine_kind(text[announced.end() :].rstrip()) is not None else None
+        return _notice_kind(text) or next((kind for pattern, kind in _PROGRAM_TEXTS if pattern.match(text)), None)
 
     @cached_property
     def _beginnings(self) -> tuple[str, ...]:
@@ -320,10 +328,103 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
         return [(re.compile(pattern).match, kind) for pattern, kind in self.machine_like]
 
 
-_TAG = re.compile(r"<([a-z][\w-]*)>")
-_TEMPLATE = re.compile(r"\[\[ ## \w+ ## \]\][ \t]*(?:\n|\Z)")
-"""Heading of a prompt field of DSPy's ChatAdapter, which drives any agent."""
+_TAG = re.compile(r"<([a-z][\w-]*)(?:\s[^<>]*)?>")
 _WORDS = re.compile(r"[ \t]+[^\W\d_]")
+
+# -- texts of programs by their kind, for every agent
+
+_MACHINE_STARTS = ("<", "[[", *"ACNOPSTUY")
+"""First characters of all texts that the rules below know. Most prompts begin otherwise."""
+_SENDERS = frozenset((
+    "system", "agent", "subagent", "teammate", "team", "peer", "session", "task", "background", "hook", "mcp",
+    "coordinator", "channel", "slack", "discord", "telegram", "voice", "monitor", "scheduled", "cron", "remote",
+    "worker", "orchestrator", "parent", "internal", "fetched",
+))  # fmt: skip
+_NOTICES = frozenset((
+    "notification", "notifications", "update", "updates", "relay", "reminder", "caveat", "notice", "alert", "event",
+    "events", "talk", "heartbeat",
+))  # fmt: skip
+_CONTEXT = frozenset(("reminder", "caveat", "context", "output"))
+"""Last words of tags around what the model is to know: nobody sent it."""
+_OF_PROGRAMS = frozenset(
+    ("fetched-web-content", "environment-context", "internal-context", "hook-output", "hook-context")
+)
+_BLOCK = re.compile(r"<([a-z][a-z0-9]*(?:[_-][a-z0-9]+)+)(?:\s[^<>]*)?>")
+_NOTE = re.compile(r"(?:IMPORTANT|NOTE): |Read the output file\b|This (?:message )?(?:came from|was sent by) an")
+"""A note to the model below a notice."""
+_ANNOUNCED = re.compile(
+    r"(?:An?|Another|The|This|Your)\b[^\n<]{0,120}"
+    r"\b(?:session|agent|subagent|teammate|peer|task|hook|monitor|channel|server|coordinator|worker)s?\b"
+    r"[^\n<]{0,120}:[ \t]*\n\s*(?=<)"
+)
+"""A sentence that says who sent the notice below it."""
+_PROGRAM_TEXTS: tuple[tuple[re.Pattern[str], EventKind], ...] = (
+    # Heading of a prompt field of DSPy's ChatAdapter
+    (re.compile(r"\[\[ ## \w+ ## \]\][ \t]*(?:\n|\Z)"), "meta"),
+    (
+        re.compile(
+            r"(?:(?:Pre|Post)\w{2,20}|\w{2,20}(?:Submit|Start|End|Stop)|Stop|Notification|PermissionRequest|Operation"
+            r"|Prompt|Tool use|Continuation)(?::[\w|*.-]+)? (?:operation )?(?:was )?"
+            r"(?:blocked|stopped|denied|cancelled|prevented|rejected) by (?:an? |the )?(?:\w+ )?hook(?: [\w./-]+)?"
+            r"(?::[ \t]*(?:\n|\[|\Z)|[ \t]*(?:\n|\Z))"
+        ),
+        "hook_block",
+    ),
+    # A mark that a program puts on a task
+    (re.compile(r"<!-- (?:pi-[\w-]+|[\w-]*(?:task|agent|session|worker)[\w-]*)(?::[\w.-]+| v\d[\w.]*) -->"), "meta"),
+    # What a parent agent hands to a child
+    (
+        re.compile(
+            r"You are (?:an?|the) (?:[\w-]+ ){0,4}(?:instance|subagent|sub-agent|agent|worker|child)\b[^\n]{0,80}"
+            r"\bdelegated\b"
+            r"|You are an? (?:fresh|new|isolated|separate) (?:[\w-]+ ){0,2}(?:instance|subagent|agent|session)\b"
+            r"[^\n]{0,80}\btask\b"
+        ),
+        "meta",
+    ),
+)
+
+
+def _notice_kind(text: str) -> EventKind | None:
+    """Return the kind of a text that blocks in tags of programs are the whole of. None for another one."""
+    at, end = 0, len(text)
+    kind: EventKind | None = None
+    while at < end:
+        opening = _BLOCK.match(text, at)
+        if opening is None:
+            return kind if _NOTE.match(text, at) else None
+        words = opening[1].replace("_", "-").split("-")
+        senders = _SENDERS.intersection(words[:-1])
+        is_message = words[-1] in ("message", "messages") and senders != {
+            "system"
+        }  # a person may write a system message
+        is_of_program = (senders and (is_message or words[-1] in _NOTICES)) or "-".join(words[-3:]) in _OF_PROGRAMS
+        closing = text.find(f"</{opening[1]}>", opening.end()) if is_of_program else -1
+        if closing < 0:
+            return None
+        kind = kind or ("meta" if words[-1] in _CONTEXT else "notification")
+        behind = _SPACE.match(text, closing + len(opening[1]) + len("</>"))
+        at = behind.end() if behind is not None else end
+    return kind
+
+
+_SKILL_END = re.compile(
+    r"^(?:Base directory (?:for|of) (?:this|the) skill|Skill (?:base )?directory): \S[^\n]*"
+    r"(?:\n[^\n]*\bskill\b[^\n]*)*(?:\n|\Z)",
+    re.MULTILINE,
+)
+
+
+def without_skill(text: str) -> tuple[str, str]:
+    """Return the body of a skill that a program put before the person's words, and the words. It ends with the lines
+    that say where the skill's files are; where they are its first ones, all of it is the body."""
+    if "irectory" not in text:
+        return "", text
+    ends = list(_SKILL_END.finditer(text))
+    if not ends:
+        return "", text
+    end = ends[-1]
+    return (text, "") if end.start() == 0 else (text[: end.end()].rstrip(), text[end.end() :].strip())
 
 
 def named(*groups: tuple[Tool, str]) -> dict[str, Tool]:

@@ -416,7 +416,7 @@ class RunReader(Conversation):
             self.shortened("meta", text, at)
         elif step.source == "user":
             turn = self.builder.turn("prompt" if has_words(step.message) else "attachment", text, at)
-            if step.extra is not None:
+            if turn is not None and step.extra is not None:
                 round_trip.restore(turn, round_trip.read_carried(step.extra.agentsignals, OfTurn))
         else:
             managed = step.extra.context_management if step.extra is not None else None

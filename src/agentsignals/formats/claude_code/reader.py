@@ -47,6 +47,8 @@ _TYPED_COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?=\s|$)")
 _CONTEXT = re.compile(r"<(ide_opened_file|ide_selection|ide_diagnostics|system-reminder)>")
 _OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 _AGENT: tuple[EventKind, ...] = ("text", "thinking", "tool_call", "human_turn")
+_WITHDRAWN = re.compile(r"cancel|drop|withdr|reject|discard|expire|delete|block|supersede|abort|fail")
+"""Beginnings of reasons for which a queued message was removed unsaid: `cancelled_by_sender`, `dropped_by_hook`."""
 _MOST_WAITING = 500
 """Queued messages. Nobody types so many ahead, and each one is searched for among all."""
 BUILTIN_COMMANDS = frozenset(
@@ -169,8 +171,8 @@ class Queue:
         self._removed: Counter[str] = Counter()
         self._attached: Counter[str] = Counter()
 
-    def operation(self, operation: str, content: object, at: int | None) -> None:
-        """Take a `queue-operation` record."""
+    def operation(self, operation: str, content: object, at: int | None, reason: object = None) -> None:
+        """Take a `queue-operation` record. Since 2.1.332 a removal names its reason; most are ways of delivery."""
         text = as_text(content)
         if operation == "enqueue":
             self._waiting.append((text, self._builder.line))
@@ -183,6 +185,9 @@ class Queue:
             ]
         elif operation == "dequeue":
             self._dequeued = self._next(text)
+        elif operation == "remove" and isinstance(reason, str) and _WITHDRAWN.match(reason):
+            taken = self._next(text)
+            self._unsent(*(taken or (text, self._builder.line)))
         elif operation == "remove":
             self._deliver((self._next(text) or (text, 0))[0], self._removed, self._attached, at)
 
@@ -703,7 +708,7 @@ class SessionReader:
         elif kind == "system":
             self._system(line)
         elif kind == "queue-operation":
-            self.queue.operation(line.operation or "", line.content, logged_iso(line.timestamp))
+            self.queue.operation(line.operation or "", line.content, logged_iso(line.timestamp), line.reason)
         elif kind in records.QUIET:
             pass
         elif kind == "custom-title":

@@ -142,6 +142,8 @@ class Line(Struct, gc=False, rename="camel", kw_only=True):
     entrypoint: object = None
     subtype: str | None = None
     operation: str | None = None
+    reason: object = None
+    """In a queue operation: why a message was removed."""
     content: object = None
     error: object = None
     compact_metadata: object = None

@@ -21,7 +21,17 @@ from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.head import head_of
 from agentsignals.formats.records import decoded, decoder, document, saw
 from agentsignals.formats.usage import charge, tokens_of
-from agentsignals.model import ABANDONED, SESSION_TOTAL, CallStatus, EventKind, Session, Step, ToolCall, logged_ms
+from agentsignals.model import (
+    ABANDONED,
+    SESSION_TOTAL,
+    CallStatus,
+    EventKind,
+    Session,
+    Step,
+    ToolCall,
+    TurnKind,
+    logged_ms,
+)
 
 _BLOCKS = frozenset(("text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document", "file"))
 
@@ -417,13 +427,8 @@ class TaskReader(Conversation):
 
     def user(self, row: Row, text: str, at: int | None, refused: bool) -> None:
         is_parent = self.session.parent_session_id is not None and not self.session.events
-        kind = self.profile.machine_kind(text)
-        if is_parent or kind:
-            self.event(kind or "meta", text, at)
-        elif text.strip():
-            self.builder.turn("rejection_feedback" if refused else "prompt", text.strip(), at)
-        elif row.images:
-            self.builder.turn("attachment", "", at)
+        kind: TurnKind = "rejection_feedback" if refused else "prompt"
+        self.builder.prompt(text.strip(), at, kind, by_person=not is_parent, attached=bool(row.images))
         if self.session.title is None and row.kind != "user_feedback" and text.strip():
             self.session.title = text.strip().split("\n", 1)[0][:200]
 

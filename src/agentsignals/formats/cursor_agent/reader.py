@@ -471,10 +471,8 @@ class TranscriptReader(Conversation):
             context, words = text[:end].strip(), text[end:].strip()
         if context:
             self.event("meta", context, at)
-        if words and (PROFILE.machine_kind(words) or self.session.parent_session_id):
-            self.event("meta", words, at)
-        elif words:
-            self.builder.turn("prompt", words, at)
+        if words:
+            self.builder.prompt(words, at, by_person=self.session.parent_session_id is None)
 
 
 def _time(text: str) -> int | None:

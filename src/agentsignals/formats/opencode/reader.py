@@ -577,12 +577,12 @@ class Reader(DocumentReader[Export, Message]):
         is_replayed = self.just_compacted and bool(turns) and turns[-1].text == text
         if subtask is not None and subtask.command:
             self.builder.turn("slash_command", f"/{subtask.command} {text}".strip(), at, model)
-        elif text and (is_replayed or PROFILE.machine_kind(text)):
+        elif text and is_replayed:
             self.event("meta", text, at)
         elif text or (subtask is not None and subtask.prompt):
             busy = self.busy_until is not None and at is not None and at < self.busy_until
             prompt = text or (subtask and subtask.prompt) or ""
-            self.builder.turn("queued_prompt" if busy else "prompt", prompt, at, model)
+            self.builder.prompt(prompt, at, "queued_prompt" if busy else "prompt", model=model)
         elif any(p.type == "file" for p in parts):
             self.builder.turn("attachment", "", at, model)
 

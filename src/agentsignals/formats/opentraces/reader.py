@@ -191,7 +191,8 @@ class Reader(Conversation):
             self.event(facts.kind, None if facts.wordless else step.content, at)
         elif step.role == "user" and self.thread == MAIN and step.content is not None:
             turn = self.builder.turn("prompt", step.content, at)
-            round_trip.restore(turn, round_trip.read_carried(self.facts.turns.get(str(n), Raw()), OfTurn))
+            if turn is not None:
+                round_trip.restore(turn, round_trip.read_carried(self.facts.turns.get(str(n), Raw()), OfTurn))
         elif step.role == "user" and step.content:
             self.event("meta", step.content, at)
         elif step.role == "agent":

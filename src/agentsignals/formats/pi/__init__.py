@@ -83,9 +83,7 @@ PROFILE = Profile(
     machine_written=(
         ("Task: [Read from:", "meta"),
         ("Task: [Write to:", "meta"),
-        ("You are a fresh Pi instance working on a delegated task", "meta"),
     ),
-    machine_like=((r"<!-- pi-[\w-]+ v\d+ -->", "meta"),),
     nothing_found=("No matches found", "No files found", "No results found"),
     frame=(r"Command exited with code -?\d+",),
     blocks_in_any_words=("edit",),

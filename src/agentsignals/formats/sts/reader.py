@@ -225,7 +225,8 @@ class Reader(Conversation):
         at, text = logged_ms(message.timestamp), message.text
         if message.role == "user" and self.thread == MAIN:
             turn = self.builder.turn("prompt", text, at)
-            round_trip.restore(turn, round_trip.read_carried(message.agentsignals, OfTurn))
+            if turn is not None:
+                round_trip.restore(turn, round_trip.read_carried(message.agentsignals, OfTurn))
         elif message.role == "assistant":
             self.answer(n, message, at)
         elif message.role == "tool":
