@@ -26,7 +26,7 @@ from agentsignals.model import (
 )
 from agentsignals.questions.ranking import Answer
 from agentsignals.store import query, tables
-from agentsignals.views.charges import Charge, RepeatedCall
+from agentsignals.views.charges import CacheLoss, Charge, RepeatedCall
 
 _STRUCTS: dict[str, type[Struct]] = {
     "artifacts": Artifact,
@@ -40,6 +40,7 @@ _STRUCTS: dict[str, type[Struct]] = {
     "labels": Label,
     "charges": Charge,
     "repeated_calls": RepeatedCall,
+    "cache_losses": CacheLoss,
     "attempts": tables.AttemptRow,
     "signals": tables.SignalRow,
     "commits": tables.CommitRow,

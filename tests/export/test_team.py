@@ -133,7 +133,9 @@ def planted_store(folder: Path) -> tuple[Store, dict[str, str]]:
             if table is None or not table.num_rows:
                 table = parquet.SCHEMAS[name].empty_table()
                 table = pa.Table.from_pylist([dict.fromkeys(table.schema.names)], table.schema)
-                assert name in ("artifacts", "checkpoints", "labels", "charges", "repeated_calls", "attempts")
+                assert name in (
+                    *("artifacts", "checkpoints", "labels", "charges", "repeated_calls", "cache_losses", "attempts"),
+                )
             draft.add({name: planter.planted(name, table)})
     store.manifest.shards["one"] = ShardEntry(signals=signal_versions(), tables=draft.parts)
     store.manifest.across_signals = versions_on_ask()  # the planted values are no numbers to compute with

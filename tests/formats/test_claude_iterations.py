@@ -110,3 +110,16 @@ def test_an_hours_cache_of_an_iteration_costs_its_own_price() -> None:
     written = iteration("compaction", 0, 0, cache_creation={"ephemeral_1h_input_tokens": 1000})
     made = session((3000, 400), [{**written, "cache_creation_input_tokens": 1500}, OWN])
     assert cost_of(made.steps) == pytest.approx(usd(SONNET, 3000, 400) + (1000 * 6 + 500 * 3.75) / 1e6)
+
+
+def test_a_switch_of_thinking_is_an_event_before_the_prompt() -> None:
+    log = Log()
+    off, on = {"level": "none", "disabled": True}, {"level": "high", "disabled": False}
+    for setting in (off, {**off, "triggers": ["x"]}, None, on, {"maxThinkingTokens": 31_999}):
+        log.user("Go", **({} if setting is None else {"thinkingMetadata": setting}))
+    (made,) = read(log).sessions
+    assert [event.text for event in made.events if event.kind == "settings_change"] == [
+        "thinking disabled True, level none -> disabled False, level high",
+        "thinking disabled False, level high -> maxThinkingTokens 31999",
+    ]
+    assert len(made.turns) == 5

@@ -420,3 +420,10 @@ def test_a_call_before_the_first_context_is_of_the_model_that_is_named_next() ->
 
 def test_without_any_context_nobody_knows_the_model() -> None:
     assert [step.model for step in one(meta(), prompt("go"), says(), ONE).steps] == [None]
+
+
+def test_a_switch_of_effort_is_an_event() -> None:
+    session = one(
+        meta(), context(effort="high"), prompt("go"), says(), context(effort="high"), context(effort="low"), context()
+    )
+    assert texts(session, "settings_change") == ["effort high -> effort low"]

@@ -26,6 +26,7 @@ from agentsignals.views.charges import (
     Result,
     ResultKind,
     cost_by_cause,
+    session_bill,
     tool_results,
 )
 from tests.build import call, event, say, session, user
@@ -275,6 +276,45 @@ def test_charges_and_repeated_calls_are_tables(tmp_path: Path) -> None:
     columns = "session_id, name, path, kind, result_tokens, seq < result_seq"
     again = rows(store, f"SELECT {columns} FROM repeated_calls ORDER BY ALL")[1]
     assert again == [(of, "Read", path, "reread", 10, True) for of, path in (("free", "b.py"), ("s1", "a.py"))]
+
+
+BIG: dict[str, Any] = {"input_tokens": 0, "cache_write_tokens": 90_000, "cache_read_tokens": 0, "output_tokens": 0}
+LOST = BIG | {"cache_write_tokens": 60_000, "cache_read_tokens": 32_000}
+NONE = BIG | {"cache_write_tokens": 200, "cache_read_tokens": 90_000}
+
+
+@pytest.mark.parametrize(
+    ("between", "after"),
+    [
+        ([], "work"),
+        ([call("Read", path="a.py")], "work"),
+        ([user("go on")], "prompt"),
+        ([user("/review", "slash_command")], "skill"),
+        ([call("Skill", skill="review")], "skill"),
+        ([event("interrupt"), user("go on")], "interruption"),
+        ([event("interrupt"), event("settings_change"), user("go on")], "settings"),
+    ],
+)
+def test_a_lost_cache_tells_what_came_before_it(between: list[Any], after: str, tmp_path: Path) -> None:
+    made = session(user("go"), event("settings_change"), say("a", **BIG), *between, say("b", **LOST), say("c", **NONE))
+    columns = "cause, after, tokens, round(cost_usd, 4), round(read_usd, 4), lives_s"
+    (row,) = rows(store_of(tmp_path, made), f"SELECT {columns} FROM cache_losses")[1]
+    assert row == ("missed", after, 58_000, 0.3625, 0.029, 300)
+
+
+def test_another_model_is_what_lost_the_cache(tmp_path: Path) -> None:
+    made = session(user("go"), say("a", **BIG), user("go on"), say("b", model="claude-opus-4-6", **LOST))
+    assert rows(store_of(tmp_path, made), "SELECT after FROM cache_losses")[1] == [("model",)]
+
+
+def test_a_longer_life_costs_more_only_for_what_would_still_be_written(tmp_path: Path) -> None:
+    parts = [FIRST, step(1, written=11_000, at=LIFETIME_S + 1), step(2, written=12_000, at=3 * LONG_LIFETIME_S)]
+    made = session(user("go"))
+    made.steps = parts
+    (short, long) = session_bill(made, is_priced=True, is_subagents=False).losses
+    assert (short.cause, round(short.pause_s), long.cause) == ("rebuilt", LIFETIME_S + 1, "rebuilt")
+    written = 10_000 + 1_000 + 12_000  # those of the first pause would have been read
+    assert short.longer_usd == pytest.approx(written * (10 - 6.25) / 1e6)
 
 
 def test_the_study_shows_the_bill_by_cause(tmp_path: Path) -> None:

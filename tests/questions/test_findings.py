@@ -436,7 +436,7 @@ def test_one_reason_of_most_failures_is_said_unless_nobody_would_do_anything_abo
 def test_a_share_of_a_bill_that_is_a_lower_bound_is_an_upper_one(bound: int | None, words: str) -> None:
     bill = [{"session_id": "s", "place": "r", "cost_usd": 2.0, "visible_output_tokens": bound}]
     charges = [{"session_id": "s", "cause": "missed", "cost_usd": 1.0}]
-    assert words in made_of("money", bill=bill, charges=charges)["money.missed"].sentence
+    assert words in made_of("money", bill=bill, charges=charges, losses=[])["money.missed"].sentence
 
 
 def test_what_a_cause_took_is_the_sum_of_its_own_charges() -> None:
@@ -448,13 +448,59 @@ def test_what_a_cause_took_is_the_sum_of_its_own_charges() -> None:
         ("s", "output", 4),
     ]
     charges = [{"session_id": session, "cause": cause, "cost_usd": usd} for session, cause, usd in paid]
-    made = made_of("money", bill=bill, charges=charges)
+    made = made_of("money", bill=bill, charges=charges, losses=[])
     assert {name: made[name].size for name in ("money.missed", "money.rebuilt", "money.compaction")} == {
         "money.missed": 3.004,
         "money.rebuilt": 0.5,
         "money.compaction": 0.0,
     }
     assert "in 1 of 2 sessions" in made["money.missed"].sentence, "less than a cent was counted as a session"
+
+
+def loss(cause: str, usd: float, **more: Any) -> dict[str, Any]:
+    base = {"session_id": "s", "cause": cause, "after": "work", "cost_usd": usd, "read_usd": usd / 12.5}
+    return {**base, "pause_s": 0.0, "lives_s": 300, "longer_usd": 0.1, **more}
+
+
+@pytest.mark.parametrize(
+    ("losses", "says", "advises", "saves"),
+    [
+        ([("settings", 3.0), ("work", 0.1)], "a switch of thinking or effort (1 times)", "Switch thinking", 3.0),
+        ([("model", 2.0), ("skill", 2.0)], "a skill or slash command", "Choose the model", 4.0),
+        ([("interruption", 4.0)], "an interruption", "interruptions", 4.0),
+        ([("prompt", 4.0)], "a new prompt, and no change", "Nothing that you did explains it", None),
+        ([("work", 4.0)], "the agent was at work", "Nothing that you did explains it", None),
+    ],
+)
+def test_advice_on_missed_caches_names_what_came_before_them(
+    losses: list[tuple[str, float]], says: str, advises: str, saves: float | None
+) -> None:
+    bill = [{"session_id": "s", "place": "r", "cost_usd": 8.0, "visible_output_tokens": None}]
+    charges = [{"session_id": "s", "cause": "missed", "cost_usd": 5.0}]
+    rows = [loss("missed", usd, after=after) for after, usd in losses]
+    made = made_of("money", bill=bill, charges=charges, losses=rows)["money.missed"]
+    assert says in made.sentence and advises in made.do and "within the cache's life" in made.sentence
+    assert made.saves == (saves or 0.0) and ("It could save up to" in made.do) is (saves is not None)
+    assert not {"tools", "instructions"} & set(made.do.split())
+
+
+@pytest.mark.parametrize(
+    ("losses", "advises", "saves"),
+    [
+        ([loss("rebuilt", 5.0, pause_s=1500)], "one-hour prompt caches: they hold over 1 of 1", 4.6 - 0.1),
+        ([loss("rebuilt", 5.0, pause_s=9000)], "After a pause of over an hour", 5.0),
+        ([loss("rebuilt", 5.0, pause_s=9000, lives_s=3600, longer_usd=None)], "After a pause of over an hour", 5.0),
+        ([loss("rebuilt", 5.0, pause_s=1500, longer_usd=4.5)], "Come back within five minutes", 4.6),
+        ([loss("rebuilt", 5.0, pause_s=1500, longer_usd=None)], "Come back within five minutes", 4.6),
+        ([loss("rebuilt", 2.5, pause_s=1500), loss("rebuilt", 2.5, pause_s=9000)], "After a pause", 2.3 - 0.1 + 2.5),
+    ],
+)
+def test_advice_on_expired_caches_goes_by_their_life(losses: list[dict[str, Any]], advises: str, saves: float) -> None:
+    bill = [{"session_id": "s", "place": "r", "cost_usd": 8.0, "visible_output_tokens": None}]
+    charges = [{"session_id": "s", "cause": "rebuilt", "cost_usd": 5.0}]
+    made = made_of("money", bill=bill, charges=charges, losses=losses)["money.rebuilt"]
+    assert advises in made.do and made.saves == pytest.approx(saves)
+    assert "five minutes" not in made.do or all(row["lives_s"] == 300 for row in losses)
 
 
 def test_what_can_not_be_told_names_the_agents() -> None:
@@ -517,7 +563,9 @@ def test_the_verb_says_the_sentence_how_sure_and_how_to_see_it(
 ) -> None:
     assert main(["findings", "--store", str(paused.folder)]) == 0
     out = capsys.readouterr().out
-    assert "\n1. $" in out and "caches that had died" in out and "agentsignals findings money.rebuilt" in out
+    assert (
+        "\n1. $" in out and "rebuilding expired prompt caches" in out and "agentsignals findings money.rebuilt" in out
+    )
     assert "candidates were looked at" in out and "at most 5%" in out
     assert main(["findings", "money.rebuilt", "--store", str(paused.folder)]) == 0
     out = capsys.readouterr().out

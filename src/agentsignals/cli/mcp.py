@@ -347,7 +347,7 @@ def _dicts(names: list[str], rows: list[tuple[Any, ...]]) -> list[dict[str, Any]
 
 
 def _summary(answer: Any) -> dict[str, Any]:
-    fields = ("id", "sentence", "do", "share", "n", "interval", "at_least", "sureness", "q", "sessions")
+    fields = ("id", "sentence", "do", "saves", "share", "n", "interval", "at_least", "sureness", "q", "sessions")
     return {name: getattr(answer, name) for name in fields}
 
 

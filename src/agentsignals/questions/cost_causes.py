@@ -9,8 +9,8 @@ from agentsignals.questions.sql import IS_SUBAGENTS, read_queries
 CAUSES: dict[str, str] = {
     "subagents": "subagents",
     "compaction": "the context written anew after a compaction",
-    "rebuilt": "caches rebuilt after a pause longer than they live",
-    "missed": "context sent again past the cache without such a pause",
+    "rebuilt": "expired prompt caches rebuilt",
+    "missed": "context sent again past the cache, within its life",
     "failed": "failed calls",
     "repeated": "calls repeated with nothing changed",
     "reread": "files read again that had not changed",

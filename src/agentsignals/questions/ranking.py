@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from agentsignals.questions.estimates import ClusteredShare, Part, clustered_share_alone
+from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.sql import PLACE, place_by_session
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, Interval, Z
@@ -59,6 +60,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     """Answers about the same thing share this; only the largest is shown."""
     do: str = ""
     """Advice, empty if there is none."""
+    saves: float | None = None
+    """Most that the advice could save, in `unit` of `size`; None if that was not counted."""
     interval: Interval | None = None
     """95 % interval of the figure in `sentence`."""
     p: float | None = None
@@ -93,8 +96,16 @@ def candidate_answers(question: Question, inputs: Inputs) -> list[Answer]:
         seen[made.id] += 1
         own = made.id if seen[made.id] == 1 else f"{made.id}-{seen[made.id]}"
         again = f"agentsignals findings{context} {own}"
-        candidates.append(replace(made, id=own, question=question.question, again=again))
+        do = f"{made.do} {saved}" if made.do and (saved := _savings(made)) else made.do
+        candidates.append(replace(made, id=own, question=question.question, again=again, do=do))
     return candidates
+
+
+def _savings(made: Answer) -> str:
+    if not made.saves:
+        return ""
+    amount = formatted(made.saves, "usd") if made.unit.startswith("USD") else f"{made.saves:,.3g} {made.unit}"
+    return f"It could save up to {amount}."
 
 
 class Findings(Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ LARGE = 2_000
 a file each."""
 _PLAIN = frozenset(("varchar", "bigint", "hugeint", "integer", "double", "boolean"))
 """Types of columns that MessagePack gives back as they were."""
-_OF_SHARD = (tables.TABLES.keys() - {"labels"}) | {"charges", "repeated_calls"}
+_OF_SHARD = (tables.TABLES.keys() - {"labels"}) | {"charges", "repeated_calls", "cache_losses"}
 """Tables whose rows follow from the shard alone."""
 
 

@@ -66,6 +66,7 @@ def shard_rows(sessions: list[Session], rows: Sequence[SignalRows], attempts: li
     ]
     made["charges"] = parquet.plain_table(tables.CHARGES, [row for bill in bills for row in bill.charges])
     made["repeated_calls"] = parquet.plain_table(tables.REPEATED_CALLS, [row for bill in bills for row in bill.repeats])
+    made["cache_losses"] = parquet.plain_table(tables.CACHE_LOSSES, [row for bill in bills for row in bill.losses])
     made["attempts"] = parquet.plain_table(tables.ATTEMPTS, attempts)
     made["signals"] = signal_table(rows)
     return ShardRows(made, counted)

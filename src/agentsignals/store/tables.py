@@ -23,7 +23,7 @@ from agentsignals.model import (
     ToolCall,
     Turn,
 )
-from agentsignals.views.charges import Charge, RepeatedCall
+from agentsignals.views.charges import CacheLoss, Charge, RepeatedCall
 from agentsignals.views.usage import (
     cost_of,
     cost_source,
@@ -339,6 +339,7 @@ SIGNALS = _rows_table("signals", SignalRow, None)
 ATTEMPTS = _rows_table("attempts", AttemptRow, None)
 CHARGES = _rows_table("charges", Charge, None)
 REPEATED_CALLS = _rows_table("repeated_calls", RepeatedCall, None)
+CACHE_LOSSES = _rows_table("cache_losses", CacheLoss, None)
 OF_REPOSITORIES: dict[str, Table] = {
     "commits": _rows_table("commits", CommitRow, None),
     "line_attribution": _rows_table("line_attribution", LineRow, None),
@@ -350,17 +351,18 @@ FINDINGS = {
     "context": "string", "rank": "int64", "id": "string", "question": "string", "sentence": "string",
     "size": "double", "unit": "string", "share": "double", "low": "double", "high": "double", "sureness": "double",
     "validity": "double", "n": "int64", "p": "double", "q": "double", "at_least": "bool", "of_data": "bool",
-    "cause": "string", "do": "string", "caveat": "string", "sessions": "list<string>", "again": "string",
+    "cause": "string", "do": "string", "saves": "double", "caveat": "string", "sessions": "list<string>", "again": "string",
 }  # fmt: skip
 """Findings of the store, in order (`store.findings_cache`); `low` and `high` are the ends of the interval."""
 
-NAMES = ("artifacts", "sessions", *TABLES, "charges", "repeated_calls", "attempts", "signals")
+NAMES = ("artifacts", "sessions", *TABLES, "charges", "repeated_calls", "cache_losses", "attempts", "signals")
 COLUMNS: dict[str, dict[str, str]] = {
     "artifacts": ARTIFACTS.columns,
     "sessions": SESSIONS,
     **{t.name: t.columns for t in TABLES.values()},
     "charges": CHARGES.columns,
     "repeated_calls": REPEATED_CALLS.columns,
+    "cache_losses": CACHE_LOSSES.columns,
     "attempts": ATTEMPTS.columns,
     "signals": SIGNALS.columns,
     **{name: t.columns for name, t in OF_REPOSITORIES.items()},

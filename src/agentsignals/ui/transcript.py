@@ -53,8 +53,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "compactions": ("compactions", "e.kind = 'compaction'"),
     "notes": (
         "notes",
-        "e.kind IN ('model_change', 'command_output', 'notification', 'user_shell', 'external_edit', 'phase', 'meta',"
-        " 'harness', 'unknown', 'tool_result')",
+        "e.kind IN ('model_change', 'settings_change', 'command_output', 'notification', 'user_shell',"
+        " 'external_edit', 'phase', 'meta', 'harness', 'unknown', 'tool_result')",
     ),
 }
 """Kinds of an entry by their word in an address: name and SQL condition. An entry may be of several."""

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import groupby
+from math import isnan
 from operator import attrgetter
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from msgspec import Struct
 
@@ -83,11 +84,47 @@ class RepeatedCall(Struct, gc=False):
     """`reread`: a read of a file that had not changed; `repeated`: any other call."""
 
 
+Act = Literal["settings", "interruption", "skill", "prompt"]
+After = Literal["model", Act, "work"]
+"""What came between two model calls, in order of precedence: another model, changed settings, an interruption, a skill
+or slash command, a prompt; or only the agent's own work."""
+LEAST_LOST = 1_000
+"""Tokens up to which a lost cache is not told: providers cache a prompt in blocks, and leave its end out."""
+
+
+class CacheLoss(Struct, gc=False):
+    """A model call that sent again what its thread's cache had held, and what came before it."""
+
+    session_id: str
+    thread: str
+    seq: int
+    step: int
+    model: str | None
+    cause: Literal["rebuilt", "missed"]
+    """`rebuilt`: after a pause longer than the cache lives; `missed`: within its life."""
+    after: After
+    """What came between this call and the one before: `model` (another one), `settings` (of thinking or effort),
+    `interruption`, `skill` (or a slash command), `prompt`; `work`: nothing of these."""
+    tokens: int
+    """Tokens that were sent again."""
+    cost_usd: float
+    read_usd: float | None
+    """What reading them from the cache would have cost; NULL where its price is not known."""
+    pause_s: float
+    """Time since the call before."""
+    lives_s: int
+    """Seconds that the cache lives unused: 3600 once something was written for an hour, else 300."""
+    longer_usd: float | None = None
+    """What the session's cache writes would have cost more with a life of an hour, without those that it would have
+    spared; NULL where they had one, or a price is not known."""
+
+
 class Bill(NamedTuple):
-    """The bill of a session by cause, and the calls that it paid for twice."""
+    """The bill of a session by cause, the calls that it paid for twice, and the caches that it lost."""
 
     charges: list[Charge]
     repeats: list[RepeatedCall]
+    losses: list[CacheLoss]
 
 
 class Result(NamedTuple):
@@ -112,25 +149,72 @@ def session_bill(session: Session, *, is_priced: bool, is_subagents: bool) -> Bi
     ]
     compactions = [(event.thread, event.seq) for event in session.events if event.kind == "compaction"]
     steps = [step for step in session.steps if step.cost_usd] if is_priced else []
-    return Bill(cost_by_cause(session_id, steps, results, compactions, is_subagents=is_subagents), repeats)
+    losses: list[CacheLoss] = []
+    charges = cost_by_cause(session_id, steps, results, compactions, is_subagents=is_subagents, losses=losses)
+    if losses:
+        _name_what_came_before(session, losses)
+        longer = _longer_usd(steps, losses)
+        for loss in losses:
+            loss.longer_usd = longer if loss.lives_s == LIFETIME_S else None
+    return Bill(charges, repeats, losses)
 
 
-def cost_by_cause(
+def _name_what_came_before(session: Session, losses: Sequence[CacheLoss]) -> None:
+    """Set what came between each loss and the call before it. `after` is `model` already where another one answered."""
+    acts: list[tuple[int, Act]] = [
+        (event.seq, "settings" if event.kind == "settings_change" else "interruption")
+        for event in session.events
+        if event.kind in ("settings_change", "interrupt")
+    ]
+    acts += [(turn.seq, "skill" if turn.kind == "slash_command" else "prompt") for turn in session.turns]
+    acts += [(call.seq, "skill") for call in session.tool_calls if call.purpose == "skill"]
+    acts.sort()
+    begins = {step.step: step.seq for step in session.steps}
+    before: dict[int, int] = {}
+    last: dict[str, int] = {}
+    for step in session.steps:
+        before[step.step] = last.get(step.thread, -1)
+        if not step.is_beside:
+            last[step.thread] = step.seq
+    for loss in losses:
+        between = acts[bisect_left(acts, (before[loss.step],)) : bisect_left(acts, (begins[loss.step],))]
+        if loss.after != "model" and between:
+            found = {act for _, act in between}
+            loss.after = next(act for act in get_args(Act) if act in found)
+
+
+def _longer_usd(steps: Sequence[Step], losses: Sequence[CacheLoss]) -> float | None:
+    """Return what a life of an hour would have cost more for what was written to caches that live for minutes, and
+    would still have been written."""
+    held = {loss.step: loss.tokens for loss in losses if LIFETIME_S < loss.pause_s <= LONG_LIFETIME_S}
+    sums = 0.0
+    for step in steps:
+        for_minutes = (step.cache_write_tokens or 0) - (step.cache_write_1h_tokens or 0) - held.get(step.step, 0)
+        if for_minutes > 0 and step.thread in NO_SUBAGENT:
+            terms, factor, _ = prices.step_charge(step)
+            sums += for_minutes * (terms.cache_write_1h - terms.cache_write) * factor
+    return None if isnan(sums) else sums
+
+
+def cost_by_cause(  # noqa: PLR0913  (the parts of a session that are charged)
     session_id: str,
     steps: Sequence[Step],
     results: Sequence[Result],
     compactions: Sequence[tuple[str, int]],
     *,
     is_subagents: bool = False,
+    losses: list[CacheLoss] | None = None,
 ) -> list[Charge]:
     """Return the charges of a session's priced model calls. `results`: as `tool_results` returns them. `compactions`:
-    thread and event of each. `is_subagents`: the whole session is a subagent's."""
+    thread and event of each. `is_subagents`: the whole session is a subagent's. `losses`: gets the lost caches."""
     sums: dict[tuple[str | None, str | None], _Shares] = {}
     for thread, of_thread in groupby(sorted(steps, key=attrgetter("thread", "step")), attrgetter("thread")):
         is_other = is_subagents or thread not in NO_SUBAGENT
         context = _Context(
             [] if is_other else [result for result in results if result.call.thread == thread],
             [] if is_other else sorted(seq for of, seq in compactions if of == thread),
+            session_id,
+            losses,
         )
         for step in of_thread:
             key = step.model, None if step.timestamp is None else _day(step.timestamp // _DAY)
@@ -232,8 +316,16 @@ _Amounts = list[float]
 class _Context:
     """The input of a thread's model calls, as consecutive segments of one kind each."""
 
-    def __init__(self, results: Sequence[Result], compactions: Sequence[int]) -> None:
+    def __init__(
+        self,
+        results: Sequence[Result],
+        compactions: Sequence[int],
+        session_id: str = "",
+        losses: list[CacheLoss] | None = None,
+    ) -> None:
         self._results, self._compactions = results, compactions
+        self._session_id, self._losses = session_id, losses
+        self._model: str | None = None
         self._made: dict[int | None, set[str]] = {}
         for result in results:
             self._made.setdefault(result.call.step, set()).add(result.kind)
@@ -290,9 +382,30 @@ class _Context:
         else:
             sent = _Sent(size, read, old, before)
             self._charge_rest(shares, parts, sent, is_late=pause_s > self._lifetime_s)
+            if self._losses is not None and self._caches and old - read > LEAST_LOST:
+                self._losses.append(self._loss(step, usd / (size - read) * (old - read), old - read, pause_s))
+        self._model = step.model
         self._caches = self._caches or bool(read or written)
         if step.cache_write_1h_tokens:
             self._lifetime_s = LONG_LIFETIME_S
+
+    def _loss(self, step: Step, usd: float, tokens: float, pause_s: float) -> CacheLoss:
+        terms, factor, _ = prices.step_charge(step)
+        read_usd = tokens * terms.cache_read * factor
+        return CacheLoss(
+            session_id=self._session_id,
+            thread=step.thread,
+            seq=step.seq,
+            step=step.step,
+            model=step.model,
+            cause="rebuilt" if pause_s > self._lifetime_s else "missed",
+            after="model" if step.model != self._model else "work",
+            tokens=round(tokens),
+            cost_usd=usd,
+            read_usd=None if isnan(read_usd) else read_usd,
+            pause_s=pause_s,
+            lives_s=self._lifetime_s,
+        )
 
     def _grow(self, seq: int, size: int) -> tuple[float, _Amounts, bool]:
         """Add what is new in this call. Returns tokens sent before, their kinds, and whether the context was reset."""

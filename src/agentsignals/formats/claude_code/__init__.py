@@ -153,7 +153,7 @@ CARD = Card(
 )
 FORMAT = Format(
     name="claude-code",
-    version=10,
+    version=11,
     claims=claims,
     read=read_by("claude_code.reader"),
     unit=lambda path: path.partition("/subagents/")[0].removesuffix(".jsonl"),

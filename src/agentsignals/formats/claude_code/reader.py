@@ -555,6 +555,7 @@ class SessionReader:
         self.summaries: list[tuple[str | None, str]] = []
         self.ended_agents: list[EndedAgent] = []
         self.used = Raw()
+        self.thinking: dict[str, object] | None = None
         self.behind: dict[int, tuple[Step, records.Usage]] = {}
         """Calls with the usage that lists the model calls behind them."""
         self.branches = records.Branches()
@@ -788,11 +789,21 @@ class SessionReader:
                 self._results(content, line, at, thread, n)
                 return
         if thread == MAIN:
+            if isinstance(line.thinking_metadata, dict):
+                self._thinking_set(line.thinking_metadata, at)
             after = self.lines[n + 1 : n + 1 + _NEAR] if n is not None else ()
             prompt = user_record(self.builder, line, message, at, after)
             self.queue.user_record(prompt)
         else:
             self.builder.event("meta", text_of(message), at, None, thread)
+
+    def _thinking_set(self, metadata: dict[str, object], at: int | None) -> None:
+        """Note how the next call is to think, where it differs from before."""
+        setting = {name: value for name, value in metadata.items() if name != "triggers"}
+        if self.thinking is not None and setting != self.thinking:
+            change = f"thinking {_told(self.thinking)} -> {_told(setting)}"
+            self.builder.event("settings_change", change, at)
+        self.thinking = setting
 
     def _results(
         self, content: list[records.Block], line: records.Line, at: int | None, thread: str, n: int | None
@@ -876,6 +887,10 @@ class SessionReader:
             self.builder.event("meta", attached.type, at)
         else:
             self.builder.event("unknown", f"attachment.{attached.type}", at)
+
+
+def _told(setting: dict[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in sorted(setting.items()))[:200]
 
 
 def _structured(line: records.Line) -> records.Structured | None:

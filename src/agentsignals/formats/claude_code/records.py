@@ -155,6 +155,7 @@ class Line(Struct, gc=False, rename="camel", kw_only=True):
     summary: str | None = None
     leaf_uuid: str | None = None
     cost_usd: float | None = field(default=None, name="costUSD")
+    thinking_metadata: object = None
     model_usage: Raw = Raw()
     """In a `cost-state`: what the session used so far, by model."""
 

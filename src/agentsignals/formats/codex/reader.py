@@ -500,6 +500,7 @@ class Reader:
         self.user = UserRecords(self.builder, not self._is_subagents, prompts or None)
         self._events_are_text = all(payload.role != "assistant" for payload in _payloads(shapes, records.Message))
         self._reports = Reports()
+        self._settings = ""
         self._handlers = self._by_shape()
         if meta is not None:
             session.agent_version = session.agent_version or meta.cli_version
@@ -584,6 +585,10 @@ class Reader:
             if self.models.model is not None:
                 self._event("model_change", f"{self.models.model} -> {context.model}", at)
             self.models.named(context.model)
+        settings = ", ".join(f"{n} {v}" for n in ("effort", "summary") if isinstance(v := getattr(context, n), str))
+        if self._settings and settings and settings != self._settings:
+            self._event("settings_change", f"{self._settings} -> {settings}", at)
+        self._settings = settings or self._settings
 
     def _message(self, message: records.Message, at: int | None) -> None:
         if message.role == "assistant":

@@ -47,6 +47,8 @@ class TurnContext(Struct, gc=False):
     turn_id: str | None = None
     cwd: str | None = None
     model: str | None = None
+    effort: object = None
+    summary: object = None
 
 
 class Compacted(Struct, gc=False):

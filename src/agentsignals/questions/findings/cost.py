@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from heapq import nsmallest
 from itertools import compress
 from math import ceil, fsum
@@ -27,17 +27,11 @@ from agentsignals.questions.ranking import (
     with_source_lines,
 )
 from agentsignals.questions.sql import BOUND, place_by_session, read_queries
-from agentsignals.views.charges import LIFETIME_S, LONG_LIFETIME_S, SHRUNK
+from agentsignals.views.charges import LONG_LIFETIME_S
 
 LEAST_PART = 0.05
 """Share of its session's result cost from which a result is large; smaller ones are filtered in SQL."""
-_SQL = read_queries(
-    __file__,
-    shrunk=str(SHRUNK),
-    lifetime_s=str(LIFETIME_S),
-    long_lifetime_s=str(LONG_LIFETIME_S),
-    least_part=str(LEAST_PART),
-)
+_SQL = read_queries(__file__, least_part=str(LEAST_PART))
 
 COSTLIEST_SHARE, CONCENTRATED, FEWEST_SESSIONS = 0.05, 0.5, 20
 """One session in twenty makes half of the bill. Costs of sessions lean far to the right: of a lognormal with a standard
@@ -124,6 +118,7 @@ def _dear_places_answer(contrast: Contrast, cost: dict[str, float], paid: dict[s
             f" WHERE {sessions_sql(contrast.in_group)} GROUP BY session_id"
         ),
         do=f"See agentsignals report --study cost_causes for what is paid {contrast.where}.",
+        saves=size,
         caveat="Goes with it, and need not be because of it: larger tasks cost more. Interval and p are of the share of"
         f" sessions that cost more than the median one; {contrast.group.note}.",
         sessions=top_sessions((s, cost[s]) for s in contrast.in_group),
@@ -159,42 +154,119 @@ class _Cause(NamedTuple):
     words: str
     much: float
     """The share of the bill from which it is surely worth a sentence."""
-    do: str
+    advise: Callable[[float, list[Row]], Advice]
     rows: str
 
 
-_WORTH = "lost_tokens > 1000"
-"""Smaller losses are ignored: providers cache a prompt in blocks of hundreds of tokens and leave its end uncached."""
+class Advice(NamedTuple):
+    """What the data shows that could be done, with what it could save at most."""
+
+    do: str
+    saves_usd: float
+    shows: str = ""
+    """A further sentence on what was seen."""
+
+
+_OFTEN = 0.2
+"""Share of a loss from which its part is worth a sentence of advice."""
+_AFTER = {
+    "model": ("a change of model", "Choose the model before a session's context is large"),
+    "settings": (
+        "a switch of thinking or effort",
+        "Switch thinking or effort at the start of a session, not in the middle",
+    ),
+    "interruption": ("an interruption", "Look at what follows your interruptions"),
+    "skill": ("a skill or slash command", "Use skills and slash commands early, while the context is small"),
+    "prompt": ("a new prompt, and no change that the log tells", ""),
+    "work": ("no act of yours: the agent was at work", ""),
+}
+"""What came before a loss, in words; and what to do about it, where a person has a hand in it."""
+_NOTHING_SEEN = "Nothing that you did explains it: providers also drop caches early"
+
+
+def _of_rebuilt(usd: float, losses: list[Row]) -> Advice:
+    """Advise by the life of the caches that died, and by how long the pauses were."""
+    lost = fsum(row["cost_usd"] for row in losses)
+    within = [row for row in losses if row["lives_s"] < row["pause_s"] <= LONG_LIFETIME_S]
+    later = fsum(row["cost_usd"] for row in losses if row["pause_s"] > LONG_LIFETIME_S)
+    held = fsum(row["cost_usd"] - row["read_usd"] for row in within if row["read_usd"] is not None)
+    costs = {row["session_id"]: row["longer_usd"] for row in within if row["longer_usd"] is not None}
+    net = held - fsum(costs.values())
+    parts, saves = [], 0.0
+    if within and costs and net >= _OFTEN * lost:
+        parts.append(
+            f"Use one-hour prompt caches: they hold over {len(within):,} of {len(losses):,} of these pauses, and would"
+            f" have saved {formatted(net, 'usd')} after {formatted(fsum(costs.values()), 'usd')} for the longer life"
+        )
+        saves += net
+    elif within and fsum(row["cost_usd"] for row in within) >= _OFTEN * lost:
+        parts.append("Come back within five minutes, which is how long these caches live")
+        saves += held
+    if later >= _OFTEN * lost or not parts:
+        parts.append(
+            "After a pause of over an hour, begin a new session or compact first, instead of going on in a full context"
+        )
+        saves += later
+    return Advice(". ".join(parts), min(saves, usd))
+
+
+def _of_missed(usd: float, losses: list[Row]) -> Advice:
+    """Name what came before most of the loss, and advise where a person has a hand in it."""
+    by_act: defaultdict[str, list[float]] = defaultdict(list)
+    for row in losses:
+        by_act[row["after"]].append(row["cost_usd"])
+    lost = fsum(row["cost_usd"] for row in losses)
+    acts = sorted(by_act, key=lambda act: (-fsum(by_act[act]), act))
+    if not acts:
+        return Advice("", 0.0)
+    of = {act: fsum(by_act[act]) for act in acts}
+    named = [act for act in acts if of[act] >= _OFTEN * lost] or acts[:1]
+    shows = "; ".join(
+        f"{formatted(of[act] / lost, 'share')} of it came with {_AFTER[act][0]} ({len(by_act[act]):,} times)"
+        for act in named
+    )
+    do = [act for act in named if _AFTER[act][1]]
+    if not do:
+        return Advice(_NOTHING_SEEN, 0.0, shows)
+    return Advice(". ".join(_AFTER[act][1] for act in do), min(fsum(of[act] for act in do), usd), shows)
+
+
+def _of_compaction(usd: float, losses: list[Row]) -> Advice:
+    return Advice("Begin a new session for a new task before the context is full", usd)
+
+
+def _of_results(usd: float, losses: list[Row]) -> Advice:
+    do = "Have long outputs cut or written to a file (head, grep, a range of lines); begin a new session for a new task"
+    return Advice(do, usd)
+
+
+def _lost_rows(cause: str) -> str:
+    columns = "session_id, seq, step, model, after, tokens AS lost_tokens, cost_usd, pause_s, lives_s"
+    return f"SELECT {columns} FROM cache_losses WHERE cause = '{cause}'"
+
+
 _CAUSES = (
+    _Cause("rebuilt", "was spent rebuilding expired prompt caches", 0.02, _of_rebuilt, _lost_rows("rebuilt")),
     _Cause(
-        name="rebuilt",
-        words="went on caches that had died in a pause and were built again",
-        much=0.02,
-        do="Come back within five minutes, or begin a new session after a long pause instead of going on in a full"
-        " one.",
-        rows=f"SELECT * FROM ({_SQL['money_rows']['lost']}) WHERE pause_s > lives_s AND {_WORTH}",
+        "missed",
+        "was spent on context sent again past the cache, within the cache's life",
+        0.02,
+        _of_missed,
+        _lost_rows("missed"),
     ),
     _Cause(
-        name="missed",
-        words="went on context that was sent again past the cache though nobody had paused",
-        much=0.02,
-        do="Look what changes in the middle of a session: model, tools, instructions, a context edited by the agent.",
-        rows=f"SELECT * FROM ({_SQL['money_rows']['lost']}) WHERE coalesce(pause_s, 0) <= lives_s AND {_WORTH}",
+        "compaction",
+        "was spent on contexts written anew after compactions",
+        0.02,
+        _of_compaction,
+        "SELECT session_id, seq, turn FROM events WHERE kind = 'compaction'",
     ),
     _Cause(
-        name="compaction",
-        words="went on contexts written anew after compactions",
-        much=0.02,
-        do="Begin a new session for a new task before the context is full.",
-        rows="SELECT session_id, seq, turn FROM events WHERE kind = 'compaction'",
-    ),
-    _Cause(
-        name="carried_results",
-        words="went on tool results sent again with every later call",
-        much=0.25,
-        do="Have long outputs cut or written to a file (head, grep, a range of lines); begin a new session for a new"
-        " task.",
-        rows="SELECT session_id, seq, name, path, result_tokens FROM tool_calls WHERE result_tokens > 0",
+        "carried_results",
+        "was spent on tool results sent again with every later call",
+        0.25,
+        _of_results,
+        "SELECT session_id, seq, name, path, result_tokens FROM tool_calls WHERE result_tokens > 0",
     ),
 )
 CENT = 0.01
@@ -208,28 +280,36 @@ def money(inputs: Inputs) -> list[Answer]:
     if not bill:
         return []
     places = place_by_session(bill)
-    return [_money_answer(cause, inputs.paid[cause.name], bill, places) for cause in _CAUSES]
+    lost: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in inputs.rows["losses"]:
+        lost[row["cause"]].append(row)
+    return [_money_answer(cause, inputs.paid[cause.name], lost[cause.name], bill, places) for cause in _CAUSES]
 
 
-def _money_answer(cause: _Cause, usd: Mapping[str, float], bill: list[Row], places: dict[str, str]) -> Answer:
+def _money_answer(
+    cause: _Cause, usd: Mapping[str, float], losses: list[Row], bill: list[Row], places: dict[str, str]
+) -> Answer:
     """`usd`: what the cause took, by session."""
     share = clustered_share_alone(
         ((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill), places
     )
     size = fsum(usd.values())
+    advice = cause.advise(size, losses)
     # What was sent is logged whole, the output of some sessions is not: of a larger bill this were a smaller share.
     at_least, at_most = ("at least ", "at most ") if any(row[BOUND] is not None for row in bill) else ("", "")
     return Answer(
         id=f"money.{cause.name.replace('_', '-')}",
         sentence=f"{formatted(size, 'usd')} of {at_least}{formatted(share.n, 'usd')}"
         f" ({at_most}{formatted(share.value or 0.0, 'share')})"
-        f" {cause.words}, in {sum(part >= CENT for part in usd.values()):,} of {len(bill):,} sessions.",
+        f" {cause.words}, in {sum(part >= CENT for part in usd.values()):,} of {len(bill):,} sessions."
+        f"{f' {advice.shows}.' if advice.shows else ''}",
         size=size,
         unit="USD",
         **share_fields(share, cause.much),
         n=len(bill),
         cause=with_source_lines(cause.rows),
-        do=cause.do,
+        do=f"{advice.do}." if advice.do else "",
+        saves=advice.saves_usd,
         caveat=f"{_OF_RESULTS if cause.name == 'carried_results' else _BY_CALLS}; {share.note}.",
         sessions=top_sessions(usd.items()),
     )
@@ -238,7 +318,7 @@ def _money_answer(cause: _Cause, usd: Mapping[str, float], bill: list[Row], plac
 MONEY_FINDING = Question(
     name="money",
     question="Where did the money go?",
-    queries={"bill": QUERIES["bill"]},
+    queries={**_SQL["money"], "bill": QUERIES["bill"]},
     function=money,
     needs_charges=True,
 )
@@ -289,6 +369,7 @@ def _large_results_answer(few: list[tuple[float, Row]], results: int, total: flo
         ),
         do="Have such output cut or written to a file (head, grep, a range of lines); begin a new session once it is"
         " read.",
+        saves=size,
         caveat="A count of this store, no estimate; but how much of a context is whose is counted in characters.",
         sessions=top_sessions((row["session_id"], usd) for usd, row in few),
     )
@@ -350,6 +431,7 @@ def _over_all(kind: str, share: ClusteredShare, n: int, calls: list[Row], usd: M
         n=n,
         cause=with_source_lines(_rows(kind)),
         do=f"{do}.",
+        saves=size,
         caveat=f"{_BY_ARGUMENTS}; {share.note}.",
         at_least=True,
         sessions=top_sessions(usd.items()),
@@ -369,6 +451,7 @@ def _of_agent(kind: str, contrast: Contrast, bill: float, calls: list[Row], usd:
         **contrast.more(bill, "USD", bill),
         cause=with_source_lines(f"{_rows(kind)} AND {sessions_sql(contrast.in_group)}"),
         do=f"{do}.",
+        saves=fsum(part for session_id, part in usd.items() if session_id in contrast.in_group),
         caveat=f"Goes with it, and need not be because of it. {_BY_ARGUMENTS}; {contrast.group.note}.",
         at_least=True,
         sessions=top_sessions(
