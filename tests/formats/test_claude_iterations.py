@@ -115,8 +115,9 @@ def test_an_hours_cache_of_an_iteration_costs_its_own_price() -> None:
 def test_a_switch_of_thinking_is_an_event_before_the_prompt() -> None:
     log = Log()
     off, on = {"level": "none", "disabled": True}, {"level": "high", "disabled": False}
-    for setting in (off, {**off, "triggers": ["x"]}, None, on, {"maxThinkingTokens": 31_999}):
-        log.user("Go", **({} if setting is None else {"thinkingMetadata": setting}))
+    for n, setting in enumerate((off, {**off, "triggers": ["x"]}, None, on, {"maxThinkingTokens": 31_999})):
+        log.user(f"Go on with {n}", **({} if setting is None else {"thinkingMetadata": setting}))
+        log.say("Done.", message_id=f"msg_{n}")
     (made,) = read(log).sessions
     assert [event.text for event in made.events if event.kind == "settings_change"] == [
         "thinking disabled True, level none -> disabled False, level high",
