@@ -351,7 +351,8 @@ FINDINGS = {
     "context": "string", "rank": "int64", "id": "string", "question": "string", "sentence": "string",
     "size": "double", "unit": "string", "share": "double", "low": "double", "high": "double", "sureness": "double",
     "validity": "double", "n": "int64", "p": "double", "q": "double", "at_least": "bool", "of_data": "bool",
-    "cause": "string", "do": "string", "saves": "double", "caveat": "string", "sessions": "list<string>", "again": "string",
+    "cause": "string", "do": "string", "saves": "double", "caveat": "string", "sessions": "list<string>",
+    "again": "string",
 }  # fmt: skip
 """Findings of the store, in order (`store.findings_cache`); `low` and `high` are the ends of the interval."""
 
