@@ -44,6 +44,8 @@ OF_PROGRAMS = [
     # reports of hooks
     "UserPromptSubmit operation blocked by hook:\n[checks/guard.sh]: no prompts on main\n\nOriginal prompt: go on",
     "PreToolUse:Bash operation stopped by hook:\nno",
+    "UserPromptExpansion operation blocked by hook:\n[x]: no",
+    "Execution stopped by hook",
     "Prompt was rejected by a hook",
     # what a parent agent hands to a child
     "<!-- pi-herdr-task:task-1 -->\nList the files under src.",
@@ -171,6 +173,7 @@ def test_a_skill_s_body_before_the_words_is_cut_off(reader: Callable[[str], Sess
         ("cancelled", False),
         ("cancelled_by_sender", False),
         ("dropped_by_hook", False),
+        ("cleared_on_cancel", False),
         ("withdrawn", False),
         (7, True),
     ],
@@ -185,3 +188,12 @@ def test_a_queued_message_that_was_taken_back_was_not_said(reason: object, is_sa
     session = claude.session(log)
     assert [turn.text for turn in session.turns] == (["one", "two"] if is_said else ["one"])
     assert is_said or any("two" in (event.text or "") for event in session.events), json.dumps(reason)
+
+
+def test_a_peer_s_message_to_claude_code_needs_no_tag() -> None:
+    note = "This came from another Claude session — not typed by your user"
+    assert (
+        of_claude(f"Another Claude session sent a message while you were working:\nthe schema changed\n\n{note}").turns
+        == []
+    )
+    assert len(of_claude("A peer session sent a message: what did it say?\nLook it up.").turns) == 1

@@ -116,6 +116,14 @@ def and_nothing_more(log: Log) -> None:
     log.side("last-prompt", lastPrompt="one", leafUuid=place, sessionId=log.session)
 
 
+def and_says_so(log: Log) -> None:
+    asks(log, "one")
+    log.side("last-prompt", lastPrompt="one", leafUuid=log.last, sessionId=log.session)
+    place = log.last
+    asks(log, "left")
+    log.side("last-prompt", lastPrompt="one", leafUuid=place, explicit=True, sessionId=log.session)
+
+
 @pytest.mark.parametrize(
     ("written", "standing", "left", "times"),
     [
@@ -129,6 +137,7 @@ def and_nothing_more(log: Log) -> None:
         (with_a_command, ["one", "/review a.py"], 2, 1),
         (a_prompt_that_was_stopped_at_once, ["one", "two"], 0, 1),
         (and_nothing_more, ["one"], 2, 1),
+        (and_says_so, ["one"], 2, 1),
     ],
 )
 def test_claude_code_rewinds(written: Written, standing: list[str], left: int, times: int) -> None:
@@ -230,6 +239,14 @@ def an_attachment_aside(log: Log) -> None:
     asks(log, "two")
 
 
+def a_marker_that_lags(log: Log) -> None:
+    asks(log, "one")
+    place = log.last
+    log.side("last-prompt", lastPrompt="one", leafUuid=place, explicit=True, sessionId=log.session)
+    asks(log, "two")
+    log.side("last-prompt", lastPrompt="two", leafUuid=place, sessionId=log.session)
+
+
 def a_circle(log: Log) -> None:
     log.user("one", parentUuid="x", uuid="x")
     asks(log, "two")
@@ -246,6 +263,7 @@ STRAIGHT = [
     (a_lost_parent, ["one", "two"]),
     (a_sidechain_within, ["one", "two"]),
     (an_attachment_aside, ["one", "two"]),
+    (a_marker_that_lags, ["one", "two"]),
     (a_circle, ["one", "two"]),
 ]
 

@@ -333,7 +333,7 @@ _WORDS = re.compile(r"[ \t]+[^\W\d_]")
 
 # -- texts of programs by their kind, for every agent
 
-_MACHINE_STARTS = ("<", "[[", *"ACNOPSTUY")
+_MACHINE_STARTS = ("<", "[[", *"ACENOPSTUY")
 """First characters of all texts that the rules below know. Most prompts begin otherwise."""
 _SENDERS = frozenset((
     "system", "agent", "subagent", "teammate", "team", "peer", "session", "task", "background", "hook", "mcp",
@@ -363,8 +363,8 @@ _PROGRAM_TEXTS: tuple[tuple[re.Pattern[str], EventKind], ...] = (
     (re.compile(r"\[\[ ## \w+ ## \]\][ \t]*(?:\n|\Z)"), "meta"),
     (
         re.compile(
-            r"(?:(?:Pre|Post)\w{2,20}|\w{2,20}(?:Submit|Start|End|Stop)|Stop|Notification|PermissionRequest|Operation"
-            r"|Prompt|Tool use|Continuation)(?::[\w|*.-]+)? (?:operation )?(?:was )?"
+            r"(?:(?:Pre|Post)\w{2,20}|\w{2,20}(?:Submit|Expansion|Start|End|Stop)|Stop|Notification|PermissionRequest|Operation"
+            r"|Prompt|Execution|Elicitation|Tool use|Continuation)(?::[\w|*.-]+)? (?:operation )?(?:was )?"
             r"(?:blocked|stopped|denied|cancelled|prevented|rejected) by (?:an? |the )?(?:\w+ )?hook(?: [\w./-]+)?"
             r"(?::[ \t]*(?:\n|\[|\Z)|[ \t]*(?:\n|\Z))"
         ),

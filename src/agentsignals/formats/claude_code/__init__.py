@@ -19,6 +19,9 @@ _HOOK = (
 )
 """Beginning of what a hook of the person adds to the conversation."""
 
+_PEER = r"(?:Another Claude session|A peer session|The coordinator) sent a message(?: while you were working)?:[ \t]*\n"
+"""Line above a message of another session (2.1.332)."""
+
 DRIVEN_BY = ("sdk-ts", "sdk-py", "sdk-cli")
 """Entry points of the Agent SDK and of `claude -p`. The desktop program, too, sends a person's words as `sdk`, but by
 an entry point of its own."""
@@ -78,7 +81,7 @@ PROFILE = Profile(
         ("<user-prompt-submit-hook>", "meta"),
         ("<session-start-hook>", "meta"),
     ),
-    machine_like=((_HOOK, "meta"),),
+    machine_like=((_HOOK, "meta"), (_PEER, "notification")),
     frame=(r"\(no content\)", r"\(Bash completed with no output\)"),
     nothing_found=("No files found", "No matches found", "No symbols found"),
     failures=(

@@ -47,7 +47,7 @@ _TYPED_COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?=\s|$)")
 _CONTEXT = re.compile(r"<(ide_opened_file|ide_selection|ide_diagnostics|system-reminder)>")
 _OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 _AGENT: tuple[EventKind, ...] = ("text", "thinking", "tool_call", "human_turn")
-_WITHDRAWN = re.compile(r"cancel|drop|withdr|reject|discard|expire|delete|block|supersede|abort|fail")
+_WITHDRAWN = re.compile(r"cancel|clear|drop|withdr|reject|discard|expire|delete|block|supersede|abort|fail")
 """Beginnings of reasons for which a queued message was removed unsaid: `cancelled_by_sender`, `dropped_by_hook`."""
 _MOST_WAITING = 500
 """Queued messages. Nobody types so many ahead, and each one is searched for among all."""

@@ -154,6 +154,8 @@ class Line(Struct, gc=False, rename="camel", kw_only=True):
     ai_title: str | None = None
     summary: str | None = None
     leaf_uuid: str | None = None
+    explicit: object = None
+    """In a `last-prompt`: a rewind has set the end. Older versions do not say so of any."""
     cost_usd: float | None = field(default=None, name="costUSD")
     thinking_metadata: object = None
     model_usage: Raw = Raw()
@@ -449,6 +451,8 @@ def branches(lines: Sequence[Line], is_said: Callable[[Line], bool]) -> Branches
     """
     last = next((line for line in reversed(lines) if line.uuid or line.type == "last-prompt"), None)
     leaf = last.leaf_uuid if last is not None and not last.uuid else None
+    if leaf is not None and last is not None and not is_true(last.explicit) and any(line.explicit for line in lines):
+        leaf = None  # written again by a version that marks rewinds: it may lag behind
     if _is_straight(lines, leaf):
         return _STRAIGHT
     nodes = [line for line in lines if line.uuid and line.uuid != REDACTED and thread_of(line) == MAIN]
