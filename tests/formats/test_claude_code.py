@@ -14,6 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from agentsignals.formats import claude_code
+from agentsignals.formats.bounds import validate
 from agentsignals.formats.claude_code import PROFILE
 from agentsignals.formats.head import Head
 from agentsignals.model import MAIN, Edit, Session, Step
@@ -457,3 +458,119 @@ def test_a_summary_is_the_title_only_of_the_session_it_is_about() -> None:
     assert session(log).title is None
     log.side("summary", summary="This session", leafUuid="01-0001")
     assert session(log).title == "This session"
+
+
+# -- how long a call ran, by records that date it ----------------------------------------------------------------------
+
+Record = tuple[str, float, dict[str, Any]]
+"""Kind, second after the call, and what it says."""
+
+
+def report(second: float, type_: str = "bash_progress", **data: Any) -> Record:
+    return "progress", second, {"data": {"type": type_, **data}, "parentToolUseID": "toolu_1", "toolUseID": "p"}
+
+
+def hook(second: float, event: str, took_ms: Any = None) -> Record:
+    if took_ms is None:
+        return report(second, "hook_progress", hookEvent=event, hookName=event, command="fmt")
+    told = {"type": "hook_success", "hookEvent": event, "toolUseID": "toolu_1", "durationMs": took_ms}
+    return "attachment", second, {"attachment": told}
+
+
+def open_for(second: float, *records: Record, name: str = "Bash", told: Any = None) -> Session:
+    """A call whose result comes so many seconds after it, and records between the two."""
+    log = Log()
+    log.user("go")
+    log.call(name, command="make all", file_path="a.py")
+    asked = log.now
+    for kind, at, facts in records:
+        log.now = asked
+        log.wait(at - 1)
+        log.record(kind, **facts)
+    log.now = asked
+    log.wait(second - 1)
+    log.result("ok", told=told)
+    return session(log)
+
+
+EVERY_SECOND = [report(1140 + n, elapsedTimeSeconds=n) for n in range(3, 60)]
+NIGHT = 8 * 3600
+
+
+@pytest.mark.parametrize(
+    ("second", "records", "ran_s"),
+    [
+        (1200, EVERY_SECOND, 60),
+        (1200, EVERY_SECOND[::10], 60),
+        (1200, EVERY_SECOND[-1:], 60),
+        (300, [report(3, elapsedTimeSeconds=3)], 300),
+        (1200, [report(1190, "mcp_progress", status="started")], 10),
+        (1200, [report(1195, "mcp_progress", status="completed", elapsedTimeMs=2500)], 7.5),
+        (1200, [report(1190, "query_update", query="x")], 10),
+        (1200, [report(1199.5, "a_type_of_tomorrow")], 0.5),
+        (1200, [report(900, "agent_progress", prompt="x")], None),
+        (1200, [], None),
+        (NIGHT + 60, [report(30, elapsedTimeSeconds=30), report(NIGHT + 59, elapsedTimeSeconds=NIGHT + 59)], 631),
+    ],
+)
+def test_progress_dates_the_start_of_a_call(second: float, records: list[Record], ran_s: float | None) -> None:
+    (call,) = open_for(second, *records).tool_calls
+    assert (call.ran_s, call.hooks_s, call.not_before) == (ran_s, None, None)
+
+
+def test_what_the_result_says_of_its_duration_comes_first() -> None:
+    (call,) = open_for(1200, report(1000, elapsedTimeSeconds=1), told={"durationMs": 250}).tool_calls
+    assert call.ran_s == 0.25
+
+
+@pytest.mark.parametrize(
+    ("records", "hooks_s", "not_before", "ran_s"),
+    [
+        ([hook(1190, "PostToolUse")], 10, None, None),
+        ([hook(1199, "PostToolUse", 40_000)], 41, None, None),
+        ([hook(1199, "PostToolUse", 40_000), hook(1199, "PostToolUse", 9_000)], 41, None, None),
+        ([hook(2, "PreToolUse")], None, 2, None),
+        ([hook(6, "PreToolUse", 5_000), hook(4, "PreToolUse", 3_000)], 5, 6, None),
+        ([hook(2, "PreToolUse"), hook(3, "PermissionRequest")], None, 3, None),
+        ([hook(1100, "PreToolUse", 5_000), hook(1198, "PostToolUse", 8_000)], 5 + 10, 1100, None),
+        ([report(1150, elapsedTimeSeconds=10), hook(1198, "PostToolUse", 8_000)], 10, None, 50),
+        ([hook(5, "Stop", 5_000), hook(5, "SessionStart")], None, None, None),
+    ],
+)
+def test_hooks_of_a_call_are_dated(
+    records: list[Record], hooks_s: float | None, not_before: float | None, ran_s: float | None
+) -> None:
+    (call,) = open_for(1200, *records).tool_calls
+    moment = None if not_before is None or call.started_at is None else call.started_at + int(not_before * 1e6)
+    assert (call.hooks_s, call.not_before, call.ran_s) == (hooks_s, moment, ran_s)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        report(9, elapsedTimeSeconds=-1),
+        report(9, elapsedTimeMs="soon"),
+        hook(9, "PreToolUse", -5),
+        hook(9, "PostToolUse", 1e300),
+    ],
+)
+def test_a_duration_that_cannot_be_is_counted_and_dates_nothing(record: Record) -> None:
+    log = Log()
+    log.user("go")
+    log.call("Bash", command="make")
+    log.record(record[0], **record[2])
+    log.result("ok")
+    source = given(log.data())
+    (made,) = validate(claude_code.FORMAT.read([source]), [source], ()).sessions
+    (call,) = made.tool_calls
+    assert (call.ran_s, call.hooks_s, call.not_before) == (None, None, None)
+    assert source.artifact.skipped_reasons["impossible_duration"] == 1
+
+
+def test_records_after_the_result_date_nothing() -> None:
+    log = Log()
+    log.user("go")
+    log.ran("Bash", command="make")
+    log.record("progress", data={"type": "bash_progress", "elapsedTimeSeconds": 9}, parentToolUseID="toolu_2")
+    (call,) = session(log).tool_calls
+    assert (call.ran_s, call.hooks_s, call.not_before) == (None, None, None)

@@ -427,3 +427,19 @@ def test_a_switch_of_effort_is_an_event() -> None:
         meta(), context(effort="high"), prompt("go"), says(), context(effort="high"), context(effort="low"), context()
     )
     assert texts(session, "settings_change") == ["effort high -> effort low"]
+
+
+@pytest.mark.parametrize(
+    ("ended", "ran_s"),
+    [
+        ({"type": "mcp_tool_call_end", "duration": {"secs": 14, "nanos": 500_000_000}}, 15.5),
+        ({"type": "exec_command_end", "exit_code": 0, "duration": {"secs": 14, "nanos": 500_000_000}}, 15.5),
+        ({"type": "mcp_tool_call_end"}, None),
+        ({"type": "mcp_tool_call_end", "duration": "14 s"}, None),
+    ],
+)
+def test_the_event_of_a_calls_end_dates_its_start(ended: ROW, ran_s: float | None) -> None:
+    asked = item("function_call", name="shell", call_id="c", arguments='{"command": ["make"]}')
+    answered = row("response_item", 61, type="function_call_output", call_id="c", output="ok")
+    made = only_call(prompt("go"), asked, row("event_msg", 60, call_id="c", **ended), answered)
+    assert made.ran_s == ran_s

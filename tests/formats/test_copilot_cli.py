@@ -249,3 +249,16 @@ PATCH = "*** Begin Patch\n*** Update File: b.py\n@@\n-old\n+new\n*** End Patch\n
 def test_edits_have_the_lines_of_their_diff(name: str, arguments: ROW, detailed: str, expected: list[object]) -> None:
     session = one(start(), says("a", "", request("t", name, **arguments)), done("t", "ok", detailed=detailed))
     assert [(e.path, e.op, e.start_line, e.end_line, e.added, e.removed) for e in session.edits] == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "ran_s"),
+    [("approved", 20.0), ("approved-for-session", 20.0), ("denied-interactively-by-user", None), (None, None)],
+)
+def test_a_call_runs_from_its_permission(kind: str | None, ran_s: float | None) -> None:
+    asked = event("permission.requested", requestId="r", permissionRequest={"toolCallId": "c"})
+    told = event("permission.completed", requestId="r", toolCallId="c", result={"kind": kind} if kind else None)
+    rows = [start(), user("go"), says("m", "", request("c", "bash", command="make")), asked, told, done("c", "ok")]
+    for row, minute in zip(rows, ("00", "00", "01", "01", "30", "30"), strict=True):
+        row["timestamp"] = f"2026-04-01T09:{minute}:{'20' if row is rows[-1] else '00'}.000Z"
+    assert only_call(*rows).ran_s == ran_s

@@ -59,3 +59,15 @@ def test_it_is_known_by_its_messages(rows: list[Row], expected: str | None) -> N
 )
 def test_words_of_the_person(words: Row, kind: str | None) -> None:
     assert [t.kind for t in read(words).turns] == ([kind] if kind else [])
+
+
+@pytest.mark.parametrize(("response", "ran_s"), [("approve", 20.0), ("approve_for_session", 20.0), ("reject", None)])
+def test_a_call_runs_from_its_approval(response: str, ran_s: float | None) -> None:
+    (call,) = read(
+        prompt(),
+        row("ToolCall", 1, id="c", function={"name": "Shell", "arguments": '{"command": "make"}'}),
+        row("ApprovalRequest", 1, id="r", tool_call_id="c"),
+        row("ApprovalResponse", 900, request_id="r", response=response),
+        row("ToolResult", 920, tool_call_id="c", return_value={"is_error": False, "output": "ok"}),
+    ).tool_calls
+    assert call.ran_s == ran_s

@@ -37,7 +37,7 @@ from agentsignals.questions.ranking import (
 )
 from agentsignals.store import Store
 from agentsignals.store.query import rows
-from agentsignals.views.working_time import LONGEST_S
+from agentsignals.views.working_time import LONGEST_S, longest_s, longest_sql
 from tests.build import call, event, say, session, user
 from tests.planted_stores import STORES, evaluated, ordinary
 from tests.questions.stores import store_of
@@ -371,37 +371,93 @@ def test_three_thousand_sessions_of_a_place_have_a_p() -> None:
 
 @pytest.mark.parametrize(("hours", "of", "share"), [(3.0, 10.0, 0.3), (2.0, 10.0, 0.0), (0.9, 2.0, None)])
 def test_a_wait_is_said_from_an_hour_and_a_quarter_of_the_time(hours: float, of: float, share: float | None) -> None:
-    sessions = [{"session_id": "s", "agent": "a", "model": "m", "place": "r"}]
     expected = [] if share is None else [pytest.approx(share)]
-    calls = [{"session_id": "s", "tool": "make", "ran_s": 3600 * hours, "waited_s": 0.0}]
-    times = [{"session_id": "s", "worked_s": 3600 * of, "waited_s": 0.0}]
-    assert [a.share for a in made_of("waiting", sessions=sessions, calls=calls, times=times).values()] == expected
-    calls = [{"session_id": "s", "tool": "make", "ran_s": 0.0, "waited_s": 3600 * hours}]
-    times = [{"session_id": "s", "worked_s": 3600 * (of - hours), "waited_s": 3600 * hours}]
-    made = made_of("waiting", sessions=sessions, calls=calls, times=times)
-    assert [a.share for a in made.values()] == expected and all(
-        "longest with make" in a.sentence for a in made.values()
-    )
+    tables: dict[str, list[dict[str, Any]]] = {
+        "sessions": [{"session_id": "s", "agent": "a", "model": "m", "place": "r"}],
+        "waits": [],
+        "ran": [],
+        "ended": [{"tool": "make", "session_id": "s", "n": 50, "refused": 2}],
+    }
+    ran = [{"session_id": "s", "tool": "make", "ran_s": 3600 * hours}]
+    times = [{"session_id": "s", "worked_s": 3600 * of, "waited_s": 0.0, "left_alone_s": 0.0}]
+    assert [a.share for a in made_of("waiting", **tables | {"ran": ran, "times": times}).values()] == expected
+    waits = [{"session_id": "s", "seq": n, "tool": "make", "waited_s": 900 * hours} for n in range(4)]
+    left_alone = {"left_alone_s": 30_000.0, "waited_s": 3600 * hours}
+    times = [{"session_id": "s", "worked_s": 3600 * (of - hours), **left_alone}]
+    made = made_of("waiting", **tables | {"waits": waits, "times": times})
+    assert [a.share for a in made.values()] == expected
+    for answer in made.values():
+        assert "4 waits of 1 min to 1 h" in answer.sentence and "with make (4)" in answer.sentence
+        assert "You refused 2 of 50 calls" in answer.sentence and "8.3 h" in answer.caveat
+
+
+def seconds_of(store: Store, query: str, column: str) -> list[tuple[str, float]]:
+    names, values = rows(store, questions()["waiting"].queries[query])
+    return [(row["tool"], row[column]) for value in values for row in [dict(zip(names, value, strict=True))]]
 
 
 def test_of_a_call_that_was_open_for_long_the_rest_is_waiting(tmp_path: Path) -> None:
     made = session(user("go"), call("Bash", command="make x"))
     (open_call,) = made.tool_calls
-    open_call.ended_at = (open_call.started_at or 0) + 4000 * 1_000_000
+    open_call.ended_at = made.events[-1].timestamp = (open_call.started_at or 0) + 4000 * 1_000_000
     store = store_of(tmp_path, made)
-    names, values = rows(store, questions()["waiting"].queries["calls"])
-    row = dict(zip(names, values[0], strict=True))
-    assert (row["tool"], row["ran_s"], row["waited_s"]) == ("make x", LONGEST_S["shell"], 4000 - LONGEST_S["shell"])
+    assert seconds_of(store, "ran", "ran_s") == [("make x", LONGEST_S["shell"])]
+    assert seconds_of(store, "waits", "waited_s") == [("make x", 4000 - LONGEST_S["shell"])]
 
 
 def test_what_one_program_ran_for_is_the_sum_whatever_it_was_run_for(tmp_path: Path) -> None:
     made = session(user("go"), call("Bash", command="python -m pytest"), call("Bash", command="python /x.py"))
     assert {c.class_ for c in made.tool_calls} == {"test", "shell"}
     for each, seconds in zip(made.tool_calls, (20, 30), strict=True):
-        each.ended_at = (each.started_at or 0) + seconds * 1_000_000
-    store = store_of(tmp_path, made)
-    names, values = rows(store, questions()["waiting"].queries["calls"])
-    assert [dict(zip(names, row, strict=True))["ran_s"] for row in values] == [50]
+        each.started_at = seconds * 1_000_000_000
+        each.ended_at = each.started_at + seconds * 1_000_000
+    assert seconds_of(store_of(tmp_path, made), "ran", "ran_s") == [("python", 50)]
+
+
+@pytest.mark.parametrize(
+    ("spans", "ran_s"),
+    [
+        ([(0, 60), (0, 60)], 60),
+        ([(0, 60), (30, 90)], 90),
+        ([(0, 90), (30, 60), (80, 100)], 100),
+        ([(0, 60), (60, 90), (200, 210)], 100),
+        ([(0, 6000), (5000, 6001)], 601),
+    ],
+)
+def test_calls_of_one_program_that_overlap_count_each_moment_once(
+    spans: list[tuple[int, int]], ran_s: float, tmp_path: Path
+) -> None:
+    made = session(user("go"), *[call("Bash", command=f"make x{n}") for n in range(len(spans))])
+    for each, (start, end) in zip(made.tool_calls, spans, strict=True):
+        each.started_at, each.ended_at = 10**9 + start * 10**6, 10**9 + end * 10**6
+        each.command = "make all"
+    assert seconds_of(store_of(tmp_path, made), "ran", "ran_s") == [("make all", ran_s)]
+
+
+DATES: list[dict[str, Any]] = [
+    {},
+    {"ran_s": 7.0},
+    {"ran_s": 7.0, "hooks_s": 3.0},
+    {"hooks_s": 3.0},
+    {"limit_s": 20.0},
+    {"limit_s": 20.0, "hooks_s": 3.0},
+    {"not_before": 900 * 10**6},
+    {"not_before": 900 * 10**6, "hooks_s": 3.0, "limit_s": 5000.0},
+    {"not_before": 5000 * 10**6},
+    {"ran_s": 7.0, "status": "rejected"},
+]
+
+
+@pytest.mark.parametrize("name", ["Bash", "Edit", "WebFetch"])
+@pytest.mark.parametrize("dates", DATES)
+def test_sql_and_python_date_a_call_alike(name: str, dates: dict[str, Any], tmp_path: Path) -> None:
+    made = session(user("go"), call(name, command="make x", file_path="a", url="x"))
+    (open_call,) = made.tool_calls
+    open_call.started_at, open_call.ended_at = 0, 1000 * 10**6
+    for field, value in dates.items():
+        setattr(open_call, field, value)
+    _, (asked,) = rows(store_of(tmp_path, made), f"SELECT {longest_sql()} FROM tool_calls")
+    assert asked == (pytest.approx(longest_s(open_call)),)
 
 
 @pytest.mark.parametrize(("precision", "expected"), [(0.49, 0), (0.51, 2)])

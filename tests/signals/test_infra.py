@@ -64,7 +64,7 @@ def test_without_timestamps_the_field_is_missing() -> None:
 WORK_TIME, WAITING, WALL_TIME, TURN = (
     "infra.work_time_s", "infra.waiting_time_s", "infra.wall_time_s", "chat.turn_autonomy_s",
 )  # fmt: skip
-NIGHT = 12 * 3600.0
+NIGHT, LUNCH = 12 * 3600.0, 1800.0
 
 
 def at_second(part: Part, second: float) -> Part:
@@ -95,9 +95,17 @@ def opened(
 def worked(*parts: Part) -> tuple[Any, dict[str, Any]]:
     one = view(at_second(user("go"), 0), *parts)
     waiting, whole = value(one, WAITING), value(one, WORK_TIME)
-    assert sum(detail(one, WAITING).values()) == pytest.approx(waiting)
+    parts = {name: seconds for name, seconds in detail(one, WAITING).items() if seconds and name != "waits"}
+    assert sum(parts.values()) - parts.get("left_alone_s", 0.0) == pytest.approx(waiting)
     assert by_turn(one, TURN) == [whole]
-    return whole, {name: seconds for name, seconds in detail(one, WAITING).items() if seconds}
+    return whole, parts
+
+
+def waits(*parts: Part) -> list[tuple[str, float]]:
+    """The tool and the seconds of each wait that is listed."""
+    one = view(at_second(user("go"), 0), *parts)
+    names = {call.seq: call.name for call in one.session.tool_calls}
+    return [(names[wait["seq"]], wait["seconds"]) for wait in detail(one, WAITING).get("waits", ())]
 
 
 @pytest.mark.parametrize(
@@ -120,8 +128,44 @@ def worked(*parts: Part) -> tuple[Any, dict[str, Any]]:
 )
 def test_a_call_counts_for_as_long_as_its_kind_can_take(name: str, arguments: dict[str, Any], longest: int) -> None:
     cause = "calls_s" if longest else "asked_s"
-    assert worked(opened(name, 1, 1 + NIGHT, **arguments)) == (1 + longest, {cause: NIGHT - longest})
+    assert worked(opened(name, 1, 1 + longest + LUNCH, **arguments)) == (1 + longest, {cause: LUNCH})
+    assert worked(opened(name, 1, 1 + NIGHT, **arguments)) == (1 + longest, {"left_alone_s": NIGHT - longest})
     assert worked(opened(name, 1, 1 + longest, **arguments)) == (1 + longest, {})
+    assert waits(opened(name, 1, 1 + longest + LUNCH, **arguments)) == [(name, LUNCH)]
+    assert waits(opened(name, 1, 1 + NIGHT, **arguments), opened(name, 1 + NIGHT, 2 + NIGHT, **arguments)) == []
+
+
+@pytest.mark.parametrize(
+    ("waited", "listed", "part"),
+    [(59, False, "calls_s"), (60, True, "calls_s"), (3600, True, "calls_s"), (3601, False, "left_alone_s")],
+)
+def test_a_habit_is_a_wait_of_a_minute_to_an_hour(waited: int, listed: bool, part: str) -> None:
+    edit = opened("Edit", 1, 11 + waited, file_path="a.py")
+    assert worked(edit) == (11, {part: waited})
+    assert waits(edit) == ([("Edit", waited)] if listed else [])
+
+
+def test_calls_that_wait_together_are_one_wait_and_the_one_that_ran_after_it_names_it() -> None:
+    together = opened("Edit", 1, 611, file_path="a.py"), opened("WebFetch", 1, 1201, url="x")
+    assert worked(*together) == (1 + 10 + 120, {"calls_s": 600 + 470})
+    assert waits(*together) == [("Edit", 600), ("WebFetch", 470)]
+
+
+def test_a_wait_inside_a_subagent_is_of_the_subagents_tool() -> None:
+    inside = (
+        at_second(say("a", thread="agent-1"), 2),
+        opened("Bash", 2, 1802, thread="agent-1", command="make all"),
+        at_second(say("b", thread="agent-1"), 1803),
+    )
+    assert waits(opened("Task", 1, 1804, prompt="x"), *inside) == [("Bash", 1200)]
+
+
+def test_a_subagent_that_waits_in_the_background_is_no_silence() -> None:
+    """The main thread's call ended at once; its next answer comes 40 minutes later and may have taken ten."""
+    inside = at_second(say("a", thread="agent-1"), 2), opened("Edit", 2, 1802, thread="agent-1", file_path="a.py")
+    parts = opened("Task", 1, 2, prompt="x"), *inside, at_second(say("done"), 2402)
+    assert worked(*parts) == (2 + 10 + 600, {"calls_s": 1790})
+    assert waits(*parts) == [("Edit", 1790)]
 
 
 @pytest.mark.parametrize(
@@ -140,8 +184,8 @@ def test_a_call_counts_for_as_long_as_its_kind_can_take(name: str, arguments: di
 def test_its_own_account_or_the_limit_set_for_it_says_more(
     arguments: dict[str, Any], ran_s: float | None, longest: float
 ) -> None:
-    whole, waits = worked(opened("Bash", 1, 1 + NIGHT, ran_s=ran_s, **arguments))
-    assert (whole, waits) == (1 + longest, {"calls_s": NIGHT - longest})
+    made = worked(opened("Bash", 1, 1 + longest + LUNCH, ran_s=ran_s, **arguments))
+    assert made == (1 + longest, {"calls_s": LUNCH})
 
 
 def test_a_refused_call_never_ran() -> None:
@@ -150,7 +194,8 @@ def test_a_refused_call_never_ran() -> None:
 
 @pytest.mark.parametrize("writes", [say("done"), think("hm")])
 def test_between_model_calls_ten_minutes_count_and_a_laptop_that_slept_does_not(writes: Part) -> None:
-    assert worked(at_second(say("a"), 5), at_second(writes, 5 + NIGHT)) == (605, {"silence_s": NIGHT - 600})
+    assert worked(at_second(say("a"), 5), at_second(writes, 5 + NIGHT)) == (605, {"left_alone_s": NIGHT - 600})
+    assert worked(at_second(say("a"), 5), at_second(writes, 605 + LUNCH)) == (605, {"silence_s": LUNCH})
     assert worked(at_second(say("a"), 5), at_second(writes, 605)) == (605, {})
 
 
@@ -171,8 +216,8 @@ def test_a_subagent_that_is_logged_tells_when_it_worked() -> None:
         opened("Edit", 10, 10 + NIGHT, thread="agent-1", file_path="a.py"),
     )
     end = 20 + NIGHT
-    whole, waits = worked(opened("Task", 1, end, prompt="x"), *inside, at_second(say("b", thread="agent-1"), end))
-    assert whole == 1 + 9 + 10 + 10 and waits == {"calls_s": NIGHT - 10}
+    made = worked(opened("Task", 1, end, prompt="x"), *inside, at_second(say("b", thread="agent-1"), end))
+    assert made == (1 + 9 + 10 + 10, {"left_alone_s": NIGHT - 10})
 
 
 def test_the_persons_pauses_are_neither_work_nor_waiting() -> None:

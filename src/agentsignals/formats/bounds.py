@@ -126,9 +126,11 @@ _BOUNDS: dict[str, tuple[float, float, str]] = {
     ),
     "cost_usd": (0.0, MOST_USD, "impossible_cost"),
     **dict.fromkeys(
-        ("timestamp", "started_at", "ended_at", "created_at", "at"), (EARLIEST, LATEST, "impossible_time")
+        ("timestamp", "started_at", "ended_at", "created_at", "at", "not_before"), (EARLIEST, LATEST, "impossible_time")
     ),
-    **dict.fromkeys(("wall_time_s", "agent_time_s", "ran_s", "limit_s"), (0.0, MOST_SECONDS, "impossible_duration")),
+    **dict.fromkeys(
+        ("wall_time_s", "agent_time_s", "ran_s", "limit_s", "hooks_s"), (0.0, MOST_SECONDS, "impossible_duration")
+    ),
     **dict.fromkeys(("reward", "number"), (-LARGEST_SCORE, LARGEST_SCORE, "impossible_score")),
     "agent_percentage": (0.0, 100.0, "impossible_share"),
     "exit_code": (-LARGEST_CODE, LARGEST_CODE, "impossible_exit_code"),

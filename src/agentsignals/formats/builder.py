@@ -11,13 +11,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from math import nan
 from urllib.parse import unquote
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
 from agentsignals.changes import regions
 from agentsignals.changes.hunks import Hunk, count_lines, created, inserted, of_whole_file, replaced, unified
+from agentsignals.formats.bounds import MOST_SECONDS
 from agentsignals.formats.outcome import ending
 from agentsignals.formats.profile import EDIT, OTHER, READ, SHELL, Profile, Tool, describe, without_skill
 from agentsignals.model import (
@@ -264,6 +266,7 @@ class SessionBuilder:
         self._calls: dict[str, list[ToolCall]] = {}
         self._answered: dict[str, int] = {}
         """Number of calls of an id that have their result, from the first on."""
+        self._runs: dict[str, _Run] = {}
         self._first_answered: dict[str, ToolCall] = {}
         """The first call on each path that has its result."""
         self._folders: dict[int, str] = {}
@@ -441,6 +444,8 @@ class SessionBuilder:
         call.status, call.outcome, call.error_class = ended.status, ended.outcome, ended.error
         call.ended_at = at
         call.ran_s = ran_s
+        if self._runs and (run := self._runs.pop(call_id, None)) is not None:
+            run.date(call)
         call.exit_code = exit_code
         call.result_tokens = (len(text) + 3) // 4
         call.result_seq = event.seq
@@ -451,10 +456,48 @@ class SessionBuilder:
     def exited(self, call: ToolCall, code: int, text: str = "", at: int | None = None) -> None:
         """Note that the process a call left running has ended, with its exit code and last output."""
         call.exit_code = code
-        call.ended_at = at if at is not None else call.ended_at
+        if at is not None:
+            if call.ran_s is not None and call.ended_at is not None:  # it went on running by itself
+                call.ran_s += max(0, at - call.ended_at) / 1_000_000
+            call.ended_at = at
         if call.status in RAN:
             ended = ending(call, text, "ok", code, None, self.profile)
             call.status, call.outcome, call.error_class = ended.status, ended.outcome, ended.error
+
+    def ran(self, call_id: str, at: int | None, elapsed_s: float = 0.0) -> None:
+        """Note a record which says that an unanswered call runs at this time, and has run for so long."""
+        if at is not None and not self.answered(call_id):
+            run = self._runs.setdefault(call_id, _Run())
+            if not 0 <= elapsed_s <= MOST_SECONDS:
+                run.is_impossible = True
+                return
+            began = at - int(elapsed_s * 1_000_000)
+            if run.began is None:
+                run.began = run.last = began
+            run.asleep += max(0, at - run.last - _MOST_SILENT)
+            run.last = max(run.last, at)
+
+    def permitted(self, call_id: str, at: int | None) -> None:
+        """Note that an unanswered call got its permission, and began to run."""
+        if at is not None and not self.answered(call_id):
+            run = self._runs.setdefault(call_id, _Run())
+            run.began = run.last = at
+            run.asleep = 0
+
+    def hooked(self, call_id: str, at: int | None, *, is_before: bool, took_s: float | None = None) -> None:
+        """Note a hook of an unanswered call, or the question for its permission. With `took_s` the record is of the
+        hook's end, else of its start."""
+        if at is None or self.answered(call_id):
+            return
+        run = self._runs.setdefault(call_id, _Run())
+        if took_s is not None and not 0 <= took_s <= MOST_SECONDS:
+            run.is_impossible = True
+        elif is_before:
+            run.not_before = max(at, run.not_before or at)
+            run.hooks_before_s = max(took_s or 0.0, run.hooks_before_s)  # hooks of one event run side by side
+        else:
+            ended = at - int((took_s or 0.0) * 1_000_000)
+            run.ended = min(ended, run.ended or ended)
 
     def edit(self, call: ToolCall, path: str | None, op: EditOp, hunks: list[Hunk]) -> None:
         """Add a file change that the trace records with a call. No hunks means that the changed lines are unknown."""
@@ -560,6 +603,41 @@ class SessionBuilder:
                 return calls[n]
             self._answered[call_id] = n + 1
         return None
+
+
+_MOST_SILENT = 600_000_000
+"""Between two signs of life of a running call; for the rest of a longer gap the machine slept."""
+
+
+class _Run(Struct, gc=False):
+    """What records say of the time in which a call ran, in microseconds."""
+
+    began: int | None = None
+    last: int = 0
+    """Latest sign of life."""
+    asleep: int = 0
+    not_before: int | None = None
+    ended: int | None = None
+    """Start of the hooks after it."""
+    hooks_before_s: float = 0.0
+    is_impossible: bool = False
+    """A record has a duration that cannot be, which is counted with the call's values."""
+
+    def date(self, call: ToolCall) -> None:
+        """Set the run time of an answered call."""
+        end = call.ended_at
+        if self.is_impossible:
+            call.hooks_s = nan
+        if end is None or self.is_impossible:
+            return
+        ended = end if self.ended is None else min(end, self.ended)
+        hooks_s = self.hooks_before_s + (end - ended) / 1_000_000
+        if hooks_s:
+            call.hooks_s = hooks_s
+        call.not_before = self.not_before
+        if self.began is not None and call.ran_s is None:
+            asleep = self.asleep + max(0, ended - self.last - _MOST_SILENT if self.last > self.began else 0)
+            call.ran_s = max(0, ended - self.began - asleep) / 1_000_000
 
 
 _FIRST_US, _SECOND_US = 1_767_225_600_000_000, 1_000_000

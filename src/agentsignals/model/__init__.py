@@ -432,9 +432,14 @@ class ToolCall(Struct, gc=False, kw_only=True):
     """Names of arguments by what they hold (`Roles`, as JSON). Texts of edits are in the arguments, and are kept once.
     """
     ran_s: float | None = None
-    """Run time by its result, without waiting for approval; None when the log does not tell."""
+    """Run time without hooks and waiting for approval, by its result or by records that date its start; None when the
+    log does not tell."""
     limit_s: float | None = None
     """Time limit by its arguments; None when they don't tell."""
+    hooks_s: float | None = None
+    """Run time of its hooks, before and after it; None when the log has none."""
+    not_before: int | None = None
+    """Moment before which it did not run: a hook before it, or the question for permission, has this time."""
 
 
 class Edit(Struct, gc=False, kw_only=True):

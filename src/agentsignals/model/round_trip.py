@@ -102,6 +102,8 @@ class OfCall(Struct, kw_only=True, omit_defaults=True):
     argument_roles: str | None = None
     ran_s: float | None = None
     limit_s: float | None = None
+    hooks_s: float | None = None
+    not_before: int | None = None
     result_tokens: Count | None = None
     no_object: Literal["json", "text", "empty"] | None = None
     """Arguments that were no object but what is under `input`: other JSON, or text; or there were none."""

@@ -7,7 +7,7 @@ from typing import Any
 from agentsignals.model import Absent
 from agentsignals.signals import Measured, signals_with
 from agentsignals.views.session import Evidence, SessionView
-from agentsignals.views.working_time import SECOND, Clock, longest_s
+from agentsignals.views.working_time import SECOND, Clock
 
 signal = signals_with(level="attempt", harness=True, origin="Agent Signals")
 
@@ -123,40 +123,45 @@ def _mode(view: SessionView, why: Evidence, name: str) -> str | Absent:
     return mode
 
 
-@signal("infra.work_time_s", "float", "seconds", context="both", harness=False, origin="this project")
+@signal("infra.work_time_s", "float", "seconds", version=2, context="both", harness=False, origin="this project")
 def work_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
-    """How long the agent or its subagents worked for the person's turns: model calls and tools that ran, without waits
-    for the person, for leave, or of a machine that slept.
+    """How long the agent or its subagents worked for the person's turns: model calls, and tools with their hooks while
+    they ran, each moment once.
 
-    Pitfalls: No log says when a call was allowed: each stretch counts for at most as long as its kind can take
-    (design/signals.md#time-at-work), so that short waits for leave are inside, and of a call that ran for longer the
-    rest is missing.
+    Pitfalls: Where no record dates the start of a call or its permission, it counts for at most as long as its kind can
+    take (design/signals.md#time-at-work): short waits for permission are inside, and the rest of a longer run is not.
     Why: Neither the person's pauses nor a laptop that slept is work.
     """
     time = view.derived(Clock).whole
     if time is None:
         return Absent("missing_field", "timestamps")
     why.support(view.turns or view.events[:1])
-    return Measured(time.work_s, {"waiting_s": time.waiting_s})
+    return Measured(time.work_s, {"waiting_s": time.waiting_s, "left_alone_s": time.left_alone_s})
 
 
-@signal("infra.waiting_time_s", "float", "seconds", context="both", harness=False, origin="this project")
+@signal("infra.waiting_time_s", "float", "seconds", version=2, context="both", harness=False, origin="this project")
 def waiting_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
-    """How long the agent waited within its responses: `asked_s` with a question or a plan before the person, `calls_s`
-    with a call open for longer than it can have run, `silence_s` with none open and no model call that long.
+    """How long the agent waited within its responses, in waits of at most an hour: `asked_s` with a question or a plan
+    before the person, `calls_s` with a call open for longer than it can have run, `silence_s` with none open and no
+    model call that long. Longer waits are `left_alone_s` and not in the value. `waits` names the call and the seconds
+    of each wait of a minute or more with a call open.
 
-    Pitfalls: `calls_s` is a wait for leave or a machine that slept: nothing logged tells them apart. Of eval runs one
+    Pitfalls: `calls_s` is a wait for permission or a machine that slept: most logs don't say which. Of eval runs one
     value on the project's corpus.
     Why: What approvals, questions and sleep cost; work_time_s is without it.
     """
     time = view.derived(Clock).whole
     if time is None:
         return Absent("missing_field", "timestamps")
-    waited = [
-        call for call in view.calls
-        if call.started_at is not None and call.ended_at is not None
-        and call.ended_at - call.started_at > longest_s(call) * SECOND
-    ]  # fmt: skip
-    why.support(waited, "open for longer than it can have run:")
+    waits = view.derived(Clock).waits
+    why.support([wait.call for wait in waits], "waited for a minute or more before it ran:")
     why.denominator(view.turns or view.events[:1])
-    return Measured(time.waiting_s, {"asked_s": time.asked_s, "calls_s": time.calls_s, "silence_s": time.silence_s})
+    detail: dict[str, Any] = {
+        "asked_s": time.asked_s,
+        "calls_s": time.calls_s,
+        "silence_s": time.silence_s,
+        "left_alone_s": time.left_alone_s,
+    }
+    if waits:
+        detail["waits"] = [{"seq": wait.call.seq, "seconds": wait.seconds} for wait in waits]
+    return Measured(time.waiting_s, detail)

@@ -34,7 +34,7 @@ from agentsignals.views.usage import (
 )
 
 _TIME = "timestamp[us]"
-_TIMES = frozenset(("timestamp", "started_at", "ended_at", "created_at", "authored_at", "committed_at"))
+_TIMES = frozenset(("timestamp", "started_at", "ended_at", "created_at", "authored_at", "committed_at", "not_before"))
 _KINDS = {"int": "int64", "float": "double", "bool": "bool", "list[str]": "list<string>"}
 _HEADER = (
     "session_id", "context", "format", "agent", "agent_version", "model", "repo", "cwd", "branch", "parent_session_id",

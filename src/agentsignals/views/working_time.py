@@ -1,8 +1,8 @@
-"""Working and waiting time of the agent: waits for the person's permission or answer, or because the machine slept.
+"""Ledger of a session's time: work, waits for the person, and hours in which it was left alone.
 
-No log records it. Logged are the ends of periods: of a call from its record to its result's, of a model call from what
-went before to its text. A period is work as far back from its end as its kind can take; before that it is waiting
-(design/signals.md#time-at-work). Calls run once permission is given: a wait comes first.
+Logs record the ends of periods: of a call from its record to its result's, of a model call from what went before to its
+text. Some also date the start of a call. Elsewhere a period is work as far back from its end as its kind can take, and
+waiting before that, because a call runs once permission is given (design/signals.md#time-at-work).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -19,6 +20,10 @@ from agentsignals.model.lazy import once
 from agentsignals.views.session import OF_AGENT, SessionView
 
 SECOND = 1_000_000
+LEFT_ALONE_S = 3600.0
+"""A longer wait is a night or a meeting, not a habit: nobody was there to be asked."""
+SHORTEST_WAIT_S = 60.0
+"""Shorter waits are not listed: a limit by kind does not tell them from a slow call."""
 MODEL_S = 600.0
 """Longest duration of a model call, from what went before to its text: the longest that providers' clients wait."""
 LONGEST_S: dict[ToolClass, float] = {
@@ -42,6 +47,8 @@ _READ = frozenset(("tool_result", "human_turn"))
 """Kinds of events that no model call wrote."""
 _SPEAKING = OF_AGENT | _READ
 _LONGEST_CALL = int(MODEL_S * SECOND)
+_LEFT_ALONE = int(LEFT_ALONE_S * SECOND)
+_SHORTEST_WAIT = int(SHORTEST_WAIT_S * SECOND)
 
 Span = tuple[int, int]
 """From and to, in microseconds."""
@@ -57,27 +64,63 @@ class Time(Struct, frozen=True, kw_only=True):
     """With a call open for longer than it can have run: it waited for permission, or the machine slept."""
     silence_s: float
     """With no call open, for longer than a model call takes: the machine slept, or the provider did not answer."""
+    left_alone_s: float
+    """In waits of more than an hour, of any kind."""
 
     @property
     def waiting_s(self) -> float:
         return self.asked_s + self.calls_s + self.silence_s
 
 
+class Wait(NamedTuple):
+    """A wait of a minute to an hour with a question or a call open, and the call that ended it."""
+
+    call: ToolCall
+    seconds: float
+
+
+class _Open(NamedTuple):
+    """A call without the time in which it ran: from its record to the moment from which it counts as work."""
+
+    start: int
+    until: int
+    end: int
+    call: ToolCall
+
+
 def longest_s(call: ToolCall) -> float:
-    """Return how long a call can have run, in seconds: its own record, else its configured limit, else that of its
-    kind."""
+    """Return how long a call can have run with its hooks, in seconds: as its log says, else its time limit, else that
+    of its kind."""
     if call.status == "rejected" or call.purpose in _ASKS:
         return 0.0
+    hooks_s = call.hooks_s or 0.0
     if call.ran_s is not None:
-        return call.ran_s
+        return call.ran_s + hooks_s
     most = LONGEST_S[call.class_]
-    if call.limit_s is None:
-        return most
-    return call.limit_s if call.class_ in _COMMANDS else min(call.limit_s, most)
+    if call.limit_s is not None:
+        most = call.limit_s if call.class_ in _COMMANDS else min(call.limit_s, most)
+    if call.not_before is not None and call.ended_at is not None:
+        return max(0.0, min(most + hooks_s, (call.ended_at - call.not_before) / SECOND))
+    return most + hooks_s
+
+
+def longest_sql() -> str:
+    """Return SQL over `tool_calls` for `longest_s`."""
+    by_kind = " ".join(f"WHEN '{class_}' THEN {seconds}" for class_, seconds in LONGEST_S.items())
+    commands = ", ".join(f"'{class_}'" for class_ in sorted(_COMMANDS))
+    limit = (
+        f"coalesce(CASE WHEN class IN ({commands}) THEN limit_s END,"
+        f" least(coalesce(limit_s, 1e9), CASE class {by_kind} END)) + coalesce(hooks_s, 0)"
+    )
+    return (
+        "CASE WHEN status = 'rejected' OR purpose = 'plan_handoff' THEN 0"
+        " WHEN ran_s IS NOT NULL THEN ran_s + coalesce(hooks_s, 0)"
+        f" ELSE greatest(0, least({limit}, coalesce(epoch(ended_at) - epoch(not_before), 1e9))) END"
+    )
 
 
 class Clock:
-    """The times of a session's main thread, and of what subagents did meanwhile."""
+    """The times of a session: of its main thread, and of what subagents did meanwhile."""
 
     def __init__(self, view: SessionView) -> None:
         session = view.session
@@ -88,15 +131,18 @@ class Clock:
         work: list[Span] = []
         asked: list[Span] = []
         called: list[Span] = []
+        self._open: list[_Open] = []
         for call in session.tool_calls:
             start, end = call.started_at, call.ended_at
             if start is None or end is None or end <= start or call.thread not in heeded:
                 continue
             # A subagent that is logged tells by itself when it worked.
             longest = 0.0 if call.class_ == "task" and call.thread == MAIN and subagents else longest_s(call)
-            work.append((max(start, end - int(longest * SECOND)), end))
-            if call.thread == MAIN:
-                (asked if call.class_ == "ask" or call.purpose in _ASKS else called).append((start, end))
+            until = max(start, end - int(longest * SECOND))
+            work.append((until, end))
+            (asked if call.class_ == "ask" or call.purpose in _ASKS else called).append((start, end))
+            if until - start >= _SHORTEST_WAIT:
+                self._open.append(_Open(start, until, end, call))
         if subagents:
             sent = [at for c in session.tool_calls if c.class_ == "task" and (at := c.started_at) is not None]
             events = sorted([e for e in session.events if e.thread in heeded], key=_THREAD)
@@ -126,21 +172,45 @@ class Clock:
         """Split the time in these spans by activity, each moment once."""
         window = _united(spans)
         idle = _without(window, self._work)
-        not_asked = _without(idle, self._asked)
+        short = [span for span in idle if span[1] - span[0] <= _LEFT_ALONE]
+        not_asked = _without(short, self._asked)
         silent = _without(not_asked, self._called)
-        n = [sum([end - start for start, end in part]) for part in (window, idle, not_asked, silent)]
+        n = [sum([end - start for start, end in part]) for part in (window, idle, short, not_asked, silent)]
         return Time(
             work_s=(n[0] - n[1]) / SECOND,
-            asked_s=(n[1] - n[2]) / SECOND,
-            calls_s=(n[2] - n[3]) / SECOND,
-            silence_s=n[3] / SECOND,
+            left_alone_s=(n[1] - n[2]) / SECOND,
+            asked_s=(n[2] - n[3]) / SECOND,
+            calls_s=(n[3] - n[4]) / SECOND,
+            silence_s=n[4] / SECOND,
         )
+
+    @property
+    def waits(self) -> list[Wait]:
+        """Waits of a minute to an hour within the responses, each once however many calls were open."""
+        if not self._open:
+            return []
+        made = []
+        for start, end in _without(_united(span for span in self.turns if span is not None), self._work):
+            if end - start > _LEFT_ALONE:
+                continue
+            open_ = [each for each in self._open if each.start < end and each.until > start]
+            waited = sum(min(end, b) - max(start, a) for a, b in _united((o.start, o.until) for o in open_) if b > start)
+            if waited >= _SHORTEST_WAIT:
+                made.append(Wait(max(open_, key=lambda each: _ended_it(each, end)).call, waited / SECOND))
+        return made
 
     @once
     def whole(self) -> Time | None:
         """Times of all responses together; None when none is timed."""
         timed = [span for span in self.turns if span is not None]
         return self.between(*timed) if timed else None
+
+
+def _ended_it(open_: _Open, end: int) -> tuple[bool, bool, int, int]:
+    """Order calls that were open during a wait: the one that ran once the wait was over is what was waited for. A call
+    that holds a subagent's calls is none while one of those is open."""
+    call = open_.call
+    return call.class_ != "task", open_.until == end, open_.start, call.seq
 
 
 def _written(events: Iterable[Event], sent: list[int]) -> list[Span]:

@@ -509,6 +509,13 @@ def _undated(model: str | None) -> str:
 # -- records in file order
 
 _OF_A_PERSON = frozenset(("text", "image", "document", "tool_result"))
+_HOOKS: dict[str | None, bool] = {
+    "PreToolUse": True,
+    "PermissionRequest": True,
+    "PostToolUse": False,
+    "PostToolUseFailure": False,
+}
+"""Events of a call that hooks run at, and whether the call runs only after them."""
 _NEAR = 12
 """Records ahead among which the answer to a command or the call of a result is searched."""
 
@@ -692,6 +699,8 @@ class SessionReader:
     def _record(self, line: records.Line, n: int) -> None:
         kind = line.type
         if kind == "progress" and (line.data is None or line.data.message is None):
+            if line.data is not None and line.parent_tool_use_id is not None:
+                self._running(line.data, line.parent_tool_use_id, logged_iso(line.timestamp))
             return
         if line.cwd != self.cwd and line.cwd:
             self.cwd = line.cwd
@@ -839,6 +848,15 @@ class SessionReader:
         near = (line.message for line in self.lines[n + 1 : n + 1 + _NEAR] if line.type == "assistant")
         return {b.id for message in near if message is not None for b in records.blocks(message)}
 
+    def _running(self, data: records.Progress, call_id: str, at: int | None) -> None:
+        """Take the report of a tool or a hook that runs. One of a subagent says nothing of the subagent's waits."""
+        if data.type == "hook_progress":
+            if data.hook_event in _HOOKS:
+                self.builder.hooked(call_id, at, is_before=_HOOKS[data.hook_event])
+        elif data.type != "agent_progress":
+            ms, seconds = number(data.elapsed_time_ms), number(data.elapsed_time_seconds)
+            self.builder.ran(call_id, at, ms / 1000 if ms is not None else seconds or 0.0)
+
     def _progress(self, data: records.Progress, line: records.Line) -> None:
         """Take a record of a subagent's conversation, unless the subagent has a file of its own."""
         inner = data.message
@@ -876,9 +894,14 @@ class SessionReader:
 
     def _attachment(self, line: records.Line) -> None:
         attached = line.attachment
-        if attached is None or attached.type in records.QUIET_ATTACHMENTS:
+        if attached is None:
             return
         at = logged_iso(line.timestamp)
+        call_id, ms = attached.tool_use_id, number(attached.duration_ms)
+        if attached.hook_event in _HOOKS and call_id is not None and ms is not None:
+            self.builder.hooked(call_id, at, is_before=_HOOKS[attached.hook_event], took_s=ms / 1000)
+        if attached.type in records.QUIET_ATTACHMENTS:
+            return
         if attached.type == "queued_command":
             self.queue.attachment(attached, line, at)
         elif attached.type == "edited_text_file":

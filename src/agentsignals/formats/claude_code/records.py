@@ -88,6 +88,9 @@ class Progress(Struct, gc=False, rename="camel"):
     type: str = ""
     message: Line | str | None = None
     agent_id: str | None = None
+    hook_event: str | None = None
+    elapsed_time_seconds: object = None
+    elapsed_time_ms: object = None
 
 
 class Attachment(Struct, gc=False, rename="camel"):
@@ -95,6 +98,9 @@ class Attachment(Struct, gc=False, rename="camel"):
     prompt: object = None
     command_mode: str | None = None
     filename: str | None = None
+    hook_event: str | None = None
+    tool_use_id: str | None = field(default=None, name="toolUseID")
+    duration_ms: object = None
 
 
 class Structured(Struct, gc=False, rename="camel", kw_only=True):
@@ -124,6 +130,7 @@ class Line(Struct, gc=False, rename="camel", kw_only=True):
     version: str | None = None
     git_branch: str | None = None
     agent_id: str | None = None
+    parent_tool_use_id: str | None = field(default=None, name="parentToolUseID")
     type: str = ""
     message: Message | None = None
     data: Progress | None = None

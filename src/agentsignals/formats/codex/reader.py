@@ -18,7 +18,7 @@ from agentsignals.formats.bounds import number, whole
 from agentsignals.formats.builder import SessionBuilder, repo_name
 from agentsignals.formats.codex import PATCH, PROFILE, records
 from agentsignals.formats.codex.records import PARTS, kinds_of, text_of
-from agentsignals.formats.documents import by_session
+from agentsignals.formats.documents import by_session, inside
 from agentsignals.formats.edits import first_file, record_deletion, record_modification, record_patch
 from agentsignals.formats.profile import Tool, tagged
 from agentsignals.formats.records import all_lines, decoded, saw
@@ -424,7 +424,13 @@ class Calls:
                 hunks = unified(change.unified_diff or "")
                 record_modification(self._builder, call, path, change.move_path, hunks)
 
+    def _ran(self, end: records.McpEnd | records.ExecEnd, at: int | None) -> None:
+        seconds, nanos = (number(inside(end.duration, name)) for name in ("secs", "nanos"))
+        if seconds is not None and end.call_id:
+            self._builder.ran(end.call_id, at, seconds + (nanos or 0.0) / 1e9)
+
     def mcp_end(self, body: records.McpEnd, at: int | None) -> None:
+        self._ran(body, at)
         result = decoded(body.result, _McpResult) if body.call_id else None
         if result is not None and (result.Err or (result.Ok is not None and result.Ok.isError is True)):
             self._failed.add(body.call_id or "")
@@ -432,6 +438,7 @@ class Calls:
     def process_end(self, end: records.ExecEnd, at: int | None) -> None:
         """Take the end of a command, logged by some versions: before its output, or long after if it was left
         running."""
+        self._ran(end, at)
         call = self._by_id.get(end.call_id or "")
         if call is None or end.exit_code is None:
             return

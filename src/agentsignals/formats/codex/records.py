@@ -189,6 +189,7 @@ class PatchEnd(Typed, tag="patch_apply_end"):
 
 class ExecEnd(Typed, tag="exec_command_end"):
     call_id: str | None = None
+    duration: object = None
     exit_code: int | None = None
     source: str | None = None
     command: list[str] | None = None
@@ -196,6 +197,7 @@ class ExecEnd(Typed, tag="exec_command_end"):
 
 class McpEnd(Typed, tag="mcp_tool_call_end"):
     call_id: str | None = None
+    duration: object = None
     result: Raw = Raw()
 
 

@@ -311,6 +311,8 @@ class Reader:
         """Take a permission. Policies refuse, too, which is an error and not the person's word."""
         if data.toolCallId is not None and inside(data.result, "kind") == _DENIED:
             self.refused[data.toolCallId] = (string(inside(data.result, "feedback")) or "").strip()
+        elif data.toolCallId is not None and (string(inside(data.result, "kind")) or "").startswith("approved"):
+            self.builder.permitted(data.toolCallId, at)
 
     def shell_ended(self, shell: str | None, code: int, text: str, at: int | None) -> None:
         """Note that a command that was left running has ended."""

@@ -212,6 +212,8 @@ class Reader(WireReader):
         elif kind in ("ApprovalResponse", "ApprovalRequestResolved"):
             if payload.response == "reject" and (call_id := self.approvals.get(payload.request_id or "")):
                 self.rejected[call_id] = payload.feedback or ""
+            elif call_id := self.approvals.get(payload.request_id or ""):
+                self.builder.permitted(call_id, at)
         elif kind == "HookResolved":
             if payload.action == "block":
                 self.event("hook_block", payload.reason, at)

@@ -215,6 +215,8 @@ class Reader(WireReader):
         elif record.type == "permission.record_approval_result":
             if inside(record.result, "decision") == "rejected" and record.toolCallId:
                 self.rejected[record.toolCallId] = string(inside(record.result, "feedback"))
+            elif record.toolCallId:
+                self.builder.permitted(record.toolCallId, at)
         elif record.type == "context.apply_compaction":
             self.event("compaction", "{}", at)
             self.event("meta", bytes(record.summary).decode("utf-8", "replace"), at)

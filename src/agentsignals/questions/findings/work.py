@@ -9,7 +9,7 @@ from math import exp, fsum, lgamma, log, log1p
 from operator import itemgetter
 from statistics import median
 
-from agentsignals.questions.estimates import Part, by, clustered_share_alone, ranked, top_sessions
+from agentsignals.questions.estimates import Part, by, clustered_share_alone, ranked, tally, top_sessions
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import (
@@ -30,19 +30,12 @@ from agentsignals.questions.ranking import (
 from agentsignals.questions.sql import LABEL, PROGRAM, place_by_session, read_queries
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, wilson
 from agentsignals.stats.validation import HALF, Figure, figures_of, share_text
-from agentsignals.views.working_time import LONGEST_S
+from agentsignals.views.working_time import longest_sql
 
 FEWEST_EQUAL = 3
 """Equal failing calls, with no success of the same call and no edit between, from which they are a circle: once more is
 a retry."""
-_LIMITS = " ".join(f"WHEN '{class_}' THEN {seconds}" for class_, seconds in LONGEST_S.items())
-_LONGEST = (
-    "CASE WHEN status = 'rejected' OR purpose = 'plan_handoff' THEN 0"
-    " ELSE coalesce(ran_s, CASE WHEN class IN ('shell', 'test') THEN limit_s END,"
-    f" least(coalesce(limit_s, 1e9), CASE class {_LIMITS} END)) END"
-)
-"""As `views.working_time.longest_s` has it: for how long a call can have run."""
-_SQL = read_queries(__file__, program=PROGRAM, longest=_LONGEST, fewest_equal=str(FEWEST_EQUAL))
+_SQL = read_queries(__file__, program=PROGRAM, longest=longest_sql(), fewest_equal=str(FEWEST_EQUAL))
 
 
 def circles(inputs: Inputs) -> list[Answer]:
@@ -350,45 +343,60 @@ def waiting(inputs: Inputs) -> list[Answer]:
 
 
 def _for_person(inputs: Inputs, times: dict[str, dict[str, float]], places: dict[str, str]) -> list[Answer]:
-    waited = {s: row["waited_s"] / 3600 for s, row in times.items() if row["waited_s"]}
+    """Waits of a minute to an hour. A longer one is no habit: nobody was there."""
+    waits = [row for row in inputs.rows["waits"] if row["session_id"] in times]
+    waited = {s: seconds / 3600 for s, seconds in tally(waits, "session_id", weight="waited_s").items()}
     size = fsum(waited.values())
     if size < LEAST_HOURS:
         return []
-    parts = ((s, waited.get(s, 0.0), (row["worked_s"] + row["waited_s"]) / 3600) for s, row in times.items())
+    parts = (
+        (s, waited.get(s, 0.0), row["worked_s"] / 3600 + max(row["waited_s"] / 3600, waited.get(s, 0.0)))
+        for s, row in times.items()
+    )
     share = clustered_share_alone(parts, places)
-    open_calls: Counter[str] = Counter()
-    for row in inputs.many["calls"]:
-        open_calls[row["tool"]] += row["waited_s"]
-    longest = [safe_name(tool) for tool, seconds in ranked(open_calls)[:_MOST_NAMED] if seconds]
+    tools = [tool for tool, _ in ranked(tally(waits, "tool", weight="waited_s"))[:_MOST_NAMED]]
+    counts = Counter(row["tool"] for row in waits)
+    named = _listed([f"{safe_name(tool)} ({counts[tool]:,})" for tool in tools])
+    ended = [row for row in inputs.many["ended"] if row["tool"] in tools]
+    refused, of = sum(row["refused"] for row in ended), sum(row["n"] for row in ended)
+    alone = fsum(row["left_alone_s"] for row in times.values())
+    longer = f" Longer waits ({formatted(alone, 'seconds')}) are nights and breaks, and are not counted." if alone else ""
+    middle = formatted(median(row["waited_s"] for row in waits), "seconds")
     return [
         Answer(
             id="waiting.for-you",
-            sentence=f"Agents waited {formatted(3600 * size, 'seconds')} with a question or a call open,"
-            f" {formatted(share.value, 'share')} of the time they were at it, longest with"
-            f" {', '.join(longest) or 'what was asked'}.",
+            sentence=f"Agents were blocked on your answer or approval for {formatted(3600 * size, 'seconds')}"
+            f" ({formatted(share.value, 'share')} of the time from prompt to answer): {len(waits):,} waits of 1 min to 1 h,"
+            f" median {middle}, most with {named}. You refused {refused:,} of {of:,} calls of these tools"
+            f" ({formatted(refused / of if of else 0.0, 'share')}).",
             size=size,
             unit="hours",
             **share_fields(share, MUCH_TIME, LEAST_TIME),
             n=len(times),
-            cause=with_source_lines(
-                f"SELECT session_id, seq, class, tool, waited_s FROM ({_SQL['waiting_rows']['each']})"
-                " WHERE waited_s > 0"
-            ),
-            do="Allow once for all what you always allow; have yourself called when an agent waits.",
-            caveat="No log says when a call was allowed: of what was open for longer than it can have run, the rest is"
-            f" waiting, for you or with a machine that slept; {share.note}.",
+            cause=with_source_lines(_SQL["waiting_rows"]["waits"]),
+            do="Allow-list the commands you always approve, and turn on notifications.",
+            caveat="Few logs say when a call was allowed. Elsewhere a call waited while it was open for longer than its"
+            f" kind can run: for you, or because the machine slept.{longer} {_capitalized(share.note)}.",
             sessions=top_sessions(waited.items()),
         )
     ]
 
 
+def _listed(names: list[str]) -> str:
+    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]])
+
+
+def _capitalized(note: str) -> str:
+    return note[:1].upper() + note[1:]
+
+
 def _for_commands(inputs: Inputs, times: dict[str, dict[str, float]], places: dict[str, str]) -> list[Answer]:
     made = []
-    for tool, rows in groupby(inputs.many["calls"], itemgetter("tool")):
+    for tool, rows in groupby(inputs.many["ran"], itemgetter("tool")):
         hours = {
             row["session_id"]: min(row["ran_s"], times[row["session_id"]]["worked_s"]) / 3600
             for row in rows
-            if row["session_id"] in times and row["ran_s"] is not None
+            if row["session_id"] in times
         }
         size = fsum(hours.values())
         if size < LEAST_HOURS:
@@ -406,10 +414,12 @@ def _for_commands(inputs: Inputs, times: dict[str, dict[str, float]], places: di
                 **share_fields(share, MUCH_TIME, LEAST_TIME),
                 n=len(times),
                 cause=with_source_lines(
-                    f"SELECT session_id, seq, ran_s FROM ({_SQL['waiting_rows']['each']}) WHERE tool = {sql_text(tool)}"
+                    "SELECT session_id, seq, epoch(until) - epoch(began) AS ran_s FROM"
+                    f" ({_SQL['waiting_rows']['spans']}) WHERE tool = {sql_text(tool)}"
                 ),
                 do="Have it run faster, in the background, or on less (one test, one package).",
-                caveat=f"A call counts for at most as long as its kind can take; {share.note}.",
+                caveat="Calls that overlap count once. Where no record dates its start, a call counts for at most as"
+                f" long as its kind can take; {share.note}.",
                 sessions=top_sessions(hours.items()),
             )
         )
@@ -421,7 +431,7 @@ WAITING_FINDING = Question(
     question="Where do I wait, where does it wait for me?",
     queries={**_SQL["waiting"], "sessions": SESSIONS},
     function=waiting,
-    sliced=frozenset({"calls"}),
+    sliced=frozenset({"ran", "ended"}),
 )
 
 

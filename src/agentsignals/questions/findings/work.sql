@@ -72,16 +72,31 @@ WHERE path IS NOT NULL AND thread = 'main' AND NOT regexp_matches(lower(path),
   '(^|/)(changelog|history|todo|tasks?|plan|package|cargo|go)\.[^/]*$|\.(md|lock|json|sum|mod)$')
 ORDER BY session_id, path
 
--- name: waiting.calls
-SELECT tool, session_id, sum(ran_s) FILTER (class NOT IN ('ask', 'task')) AS ran_s, sum(waited_s) AS waited_s
-FROM ({waiting_rows.each})
+-- name: waiting.ran
+SELECT tool, session_id, sum(greatest(0, epoch(until) - epoch(CASE WHEN before > began THEN before ELSE began END)))
+  AS ran_s
+FROM (
+  SELECT *, max(until) OVER (PARTITION BY session_id, tool
+    ORDER BY began, until, seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+  FROM ({waiting_rows.spans})
+)
 GROUP BY ALL ORDER BY ALL
 
+-- name: waiting.ended
+SELECT {program} AS tool, session_id, count(*) AS n, count(*) FILTER (status = 'rejected') AS refused
+FROM tool_calls WHERE status IN ('ok', 'error', 'rejected') AND thread NOT IN ('abandoned', 'replayed')
+GROUP BY ALL ORDER BY ALL
+
+-- name: waiting.waits
+{waiting_rows.waits}
+ORDER BY session_id, seq
+
 -- name: waiting.times
-SELECT session_id, number AS worked_s, waited_s
+SELECT session_id, number AS worked_s, waited_s, left_alone_s
 FROM (SELECT session_id, number FROM named_signals WHERE signal = 'infra.work_time_s' AND number IS NOT NULL)
 JOIN (
-  SELECT session_id, TRY_CAST(detail->>'asked_s' AS DOUBLE) + TRY_CAST(detail->>'calls_s' AS DOUBLE) AS waited_s
+  SELECT session_id, TRY_CAST(detail->>'asked_s' AS DOUBLE) + TRY_CAST(detail->>'calls_s' AS DOUBLE) AS waited_s,
+    TRY_CAST(detail->>'left_alone_s' AS DOUBLE) AS left_alone_s
   FROM named_signals WHERE signal = 'infra.waiting_time_s' AND number IS NOT NULL
 ) USING (session_id)
 JOIN sessions USING (session_id)
@@ -93,11 +108,26 @@ FROM named_signals JOIN sessions USING (session_id)
 WHERE signal = 'chat.pushback_type' AND absent IS NULL AND turn > 0
 GROUP BY ALL ORDER BY ALL
 
--- name: waiting_rows.each
-SELECT session_id, seq, class, {program} AS tool, least(epoch(ended_at) - epoch(started_at), {longest}) AS ran_s,
-  greatest(0, epoch(ended_at) - epoch(started_at) - {longest}) AS waited_s
-FROM tool_calls
-WHERE thread = 'main' AND epoch(ended_at) - epoch(started_at) > 0
+-- name: waiting_rows.spans
+-- From when to when each call ran, at most.
+SELECT session_id, seq, tool, until, greatest(began, until - to_microseconds(CAST(1e6 * longest AS BIGINT))) AS began
+FROM (
+  SELECT session_id, seq, {program} AS tool, started_at AS began, ended_at AS until, {longest} AS longest
+  FROM tool_calls
+  WHERE thread NOT IN ('abandoned', 'replayed') AND class NOT IN ('ask', 'task') AND ended_at > started_at
+)
+WHERE longest > 0
+
+-- name: waiting_rows.waits
+SELECT session_id, seq, {program} AS tool, waited_s
+FROM (
+  SELECT session_id, CAST(wait->>'seq' AS BIGINT) AS seq, CAST(wait->>'seconds' AS DOUBLE) AS waited_s
+  FROM (
+    SELECT session_id, unnest(CAST((detail->'waits') AS JSON[])) AS wait
+    FROM signals WHERE signal = 'infra.waiting_time_s' AND (detail->'waits') IS NOT NULL
+  )
+)
+JOIN tool_calls USING (session_id, seq)
 
 -- name: circles_rows.equal_failures
 WITH again AS (SELECT session_id, seq, thread, name, arguments, status, sum(CASE WHEN status = 'error' THEN 0 ELSE 1
