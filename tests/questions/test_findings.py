@@ -386,9 +386,9 @@ def test_a_wait_is_said_from_an_hour_and_a_quarter_of_the_time(hours: float, of:
     times = [{"session_id": "s", "worked_s": 3600 * (of - hours), **left_alone}]
     made = made_of("waiting", **tables | {"waits": waits, "times": times})
     assert [a.share for a in made.values()] == expected
-    for answer in made.values():
-        assert "4 waits of 1 min to 1 h" in answer.sentence and "with make (4)" in answer.sentence
-        assert "You refused 2 of 50 calls" in answer.sentence and "8.3 h" in answer.caveat
+    for each in made.values():
+        assert "4 waits of 1 min to 1 h" in each.sentence and "with make (4)" in each.sentence
+        assert "You refused 2 of 50 calls" in each.sentence and "8.3 h" in each.caveat
 
 
 def seconds_of(store: Store, query: str, column: str) -> list[tuple[str, float]]:

@@ -194,7 +194,8 @@ class Clock:
             if end - start > _LEFT_ALONE:
                 continue
             open_ = [each for each in self._open if each.start < end and each.until > start]
-            waited = sum(min(end, b) - max(start, a) for a, b in _united((o.start, o.until) for o in open_) if b > start)
+            spans = _united((each.start, each.until) for each in open_)
+            waited = sum(min(end, until) - max(start, since) for since, until in spans)
             if waited >= _SHORTEST_WAIT:
                 made.append(Wait(max(open_, key=lambda each: _ended_it(each, end)).call, waited / SECOND))
         return made

@@ -360,14 +360,16 @@ def _for_person(inputs: Inputs, times: dict[str, dict[str, float]], places: dict
     ended = [row for row in inputs.many["ended"] if row["tool"] in tools]
     refused, of = sum(row["refused"] for row in ended), sum(row["n"] for row in ended)
     alone = fsum(row["left_alone_s"] for row in times.values())
-    longer = f" Longer waits ({formatted(alone, 'seconds')}) are nights and breaks, and are not counted." if alone else ""
+    longer = (
+        f" Longer waits ({formatted(alone, 'seconds')}) are nights and breaks, and are not counted." if alone else ""
+    )
     middle = formatted(median(row["waited_s"] for row in waits), "seconds")
     return [
         Answer(
             id="waiting.for-you",
             sentence=f"Agents were blocked on your answer or approval for {formatted(3600 * size, 'seconds')}"
-            f" ({formatted(share.value, 'share')} of the time from prompt to answer): {len(waits):,} waits of 1 min to 1 h,"
-            f" median {middle}, most with {named}. You refused {refused:,} of {of:,} calls of these tools"
+            f" ({formatted(share.value, 'share')} of the time from prompt to answer): {len(waits):,} waits of 1 min to"
+            f" 1 h, median {middle}, most with {named}. You refused {refused:,} of {of:,} calls of these tools"
             f" ({formatted(refused / of if of else 0.0, 'share')}).",
             size=size,
             unit="hours",
