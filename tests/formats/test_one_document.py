@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentsignals.formats import Reading, by_name, identify
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.head import HEAD_BYTES, Head, head_of
 from agentsignals.model import Artifact
 from tests.formats import reading
+from tests.golden import SAMPLES, samples
 
 NAMES = ("opencode", "gemini-cli", "kiro")
 
@@ -147,3 +149,45 @@ def test_a_document_is_recognised_when_it_is_longer_than_the_head(name: str, ind
     assert found is not None
     assert found[0].name == name
     assert found[1].keys == [{"opencode": "session:ses_1", "gemini-cli": "session:s-1", "kiro": "session:c-1"}[name]]
+
+
+def _documents() -> list[Path]:
+    """Samples that are one JSON object, printed in any way."""
+    files = [
+        f for s in samples() for f in ([s] if s.is_file() else sorted(s.rglob("*"))) if f.suffix in (".json", ".traj")
+    ]
+    return [
+        f
+        for f in files
+        if not any(part.startswith("broken") for part in f.parts) and f.read_bytes().lstrip()[:1] == b"{"
+    ]
+
+
+KEYS_ARE_DATA = ("swe-bench/preds.json", "swe-bench/trial/report.json", "sharegpt/rows.json")
+NO_OTHER_KEY = ("cline/task/1780000000000/task_metadata.json",)
+
+
+@pytest.mark.parametrize("path", _documents(), ids=lambda path: path.relative_to(SAMPLES).as_posix())
+def test_a_document_is_recognised_in_whatever_order_its_keys_come(path: Path) -> None:
+    """And however long the values before the one by which it is known, printed over many lines or on one."""
+    name, data = path.relative_to(SAMPLES).as_posix(), path.read_bytes()
+    recognised = identify(Head(data, name, True))
+    if name in KEYS_ARE_DATA + NO_OTHER_KEY or recognised is None:
+        pytest.skip("it has other keys, or is recognised by none")
+    fields, long = json.loads(data), {"0": "x" * HEAD_BYTES}
+    for ordered in (
+        {**long, **fields},
+        dict(sorted({**fields, **long}.items())),
+        dict(reversed({**fields, **long}.items())),
+    ):
+        for indent in (None, 1):
+            found = identify(head_of(json.dumps(ordered, indent=indent).encode(), name))
+            assert found is not None
+            assert (found[0].name, found[1].keys) == (recognised[0].name, recognised[1].keys)
+
+
+@pytest.mark.parametrize("cut", [0.5, 0.99])
+def test_of_a_document_that_breaks_off_the_beginning_is_looked_at(cut: float) -> None:
+    whole = json.dumps(document("gemini-cli", ["x" * HEAD_BYTES]), indent=1).encode()
+    found = identify(head_of(whole[: int(len(whole) * cut)]))
+    assert found is not None and found[0].name == "gemini-cli"

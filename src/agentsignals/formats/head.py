@@ -125,15 +125,49 @@ class Head:
 
 def head_of(data: bytes, path: str = "") -> Head:
     """Return the head of a whole file. If its first record is longer than the window, it has all of that record and the
-    next, as in recognition."""
+    next; of a document it has every key. So it is in recognition."""
     head = Head(bytes(data[:HEAD_BYTES]), path, len(data) <= HEAD_BYTES)
     if head.complete or head.records or not head.looks_like_json:
         return head
+    if (short := outline(data)) is not None:
+        return Head(short, path, True)
     first = data.find(b"\n", 0, LINES_BYTES)
     if first < 0:
         return head
     window = bytes(data[: max(first, data.find(b"\n", first + 1, LINES_BYTES)) + 1])
     return Head(window, path, len(window) == len(data))
+
+
+LONGEST_VALUE = 2048
+"""Bytes of a value that an outline keeps as it is."""
+_raw_object, _raw_list = msgspec.json.Decoder(dict[str, msgspec.Raw]), msgspec.json.Decoder(list[msgspec.Raw])
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def outline(data: bytes) -> bytes | None:
+    """Return a document with all its keys, in whatever order and however long, and with long values shortened: texts
+    to nothing, lists to their first items. None if it is no whole document.
+
+    A value that is passed over costs what it takes to find its end.
+    """
+    whole = memoryview(data)
+    try:
+        return _outline(whole[3:] if data[:3] == _BYTE_ORDER_MARK else whole)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _outline(value: memoryview) -> bytes:
+    if len(value) <= LONGEST_VALUE:
+        return bytes(value).replace(b"\n", b" ")  # no text of JSON holds one: it is a document of one line
+    if bytes(value[:64]).lstrip()[:1] == b"{":
+        fields = _raw_object.decode(value)
+        inner = (msgspec.json.encode(key) + b":" + _outline(memoryview(raw)) for key, raw in fields.items())
+        return b"{" + b",".join(inner) + b"}"
+    if bytes(value[:64]).lstrip()[:1] == b"[":
+        items = _raw_list.decode(value)[:MAX_RECORDS]
+        return b"[" + b",".join(_outline(memoryview(raw)) for raw in items) + b"]"
+    return b'""'
 
 
 class _Cut:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from agentsignals.formats.head import Head
 
-UNREAD_VERSION = 1
+UNREAD_VERSION = 2
 """Raise it when other files are recognised: then unclaimed files are looked at again."""
 Reason = Literal["agent_not_read", "not_sessions", "other_export"]
 """`agent_not_read`: sessions that no format reads yet. `not_sessions`: an agent's file without sessions, or with what

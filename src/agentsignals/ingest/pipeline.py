@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from agentsignals.errors import FormatError, SourceError, StoreError
 from agentsignals.formats import Input, format_named, homes, identify, unread_homes
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.head import HEAD_BYTES, Head, head_of
 from agentsignals.ingest import plan as planning
 from agentsignals.ingest.identity import REPEATED_FILE, REPEATED_RECORD
 from agentsignals.ingest.plan import READ_AGAIN, UnknownFields, parser_version, shard_name, unknown_fields_by_version
@@ -681,7 +681,7 @@ def session_from_tail(path: Path | str, most_bytes: int = TAIL_BYTES) -> Session
         data = file.read(most_bytes)
     if skipped:
         data = data.partition(b"\n")[2]
-    return _session(str(path), Head(head, str(path), len(head) == seen.st_size), data)
+    return _session(str(path), Head(head, str(path), False) if skipped else head_of(data, str(path)), data)
 
 
 def session_from_database(file: RawFile) -> Session:
@@ -689,7 +689,7 @@ def session_from_database(file: RawFile) -> Session:
     data = next(read([file]))
     if isinstance(data, Unreadable):
         raise FormatError(f"{file.uri} can't be read: {data.reason}.", "Ask again when its agent has begun.")
-    return _session(file.uri, Head(data[:HEAD_BYTES], file.uri, len(data) <= HEAD_BYTES), data)
+    return _session(file.uri, head_of(data, file.uri), data)
 
 
 def _session(path: str, head: Head, data: bytes) -> Session:

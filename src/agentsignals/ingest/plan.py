@@ -23,6 +23,7 @@ from agentsignals.errors import AgentSignalsError, AmbiguousFormat
 from agentsignals.formats import (
     ANSWERS,
     ASKS,
+    MAX_DOCUMENT_BYTES,
     Claim,
     Format,
     by_name,
@@ -33,7 +34,7 @@ from agentsignals.formats import (
     unread_file,
     version_of_all,
 )
-from agentsignals.formats.head import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head
+from agentsignals.formats.head import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head, outline
 from agentsignals.model import Session
 from agentsignals.model.prices import own_prices
 from agentsignals.sources import (
@@ -461,12 +462,20 @@ def _recognise(
 
 
 def _of_long_lines(head: Head, file: RawFile, force: str | None) -> tuple[Format, Claim] | None:
-    """Recognise a file whose first records are longer than a head: a first prompt may hold pictures."""
+    """Recognise a file whose first records are longer than a head: a first prompt may hold pictures. Of a document all
+    keys are looked at."""
     if head.complete or not head.looks_like_json or len(head.records) >= MAX_RECORDS:
         return None
     (more,) = read([file], LINES_BYTES)
     if isinstance(more, Unreadable):
         return None
+    if not head.records:
+        whole: bytes | Unreadable = more
+        is_printed = more.lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0].strip() in (b"{", b"[")
+        if len(more) < file.bytes <= MAX_DOCUMENT_BYTES and (is_printed or b"\n" not in more):
+            (whole,) = read([file], MAX_DOCUMENT_BYTES)
+        if not isinstance(whole, Unreadable) and (short := outline(whole)) is not None:
+            return _identified(Head(short, file.uri, True), file, force)
     lines = more.split(b"\n", MAX_RECORDS)
     if len(lines) == 1 and len(more) >= LINES_BYTES:
         return None

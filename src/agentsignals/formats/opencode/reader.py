@@ -437,6 +437,8 @@ class Reader(DocumentReader[Export, Message]):
             whole = decoder(RawMessage).decode(raw)
             if whole.info is not None:
                 return Message(whole.info, each(whole.parts, decoder(Part).decode, artifact))
+            if whole.type is None:
+                raise msgspec.ValidationError("Object missing required field `info`")
             return _second(decoder(Record).decode(raw), artifact)
 
         export = decoder(Export).decode(data)
