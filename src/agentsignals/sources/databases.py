@@ -341,16 +341,12 @@ _LOOKED_AT = 100
 def _unread_tables(connection: sqlite3.Connection, database: Database, read: Set[object]) -> Iterator[tuple[str, int]]:
     """Yield tables with sessions that are not read, and how many: a newer version writes them beside older rows.
 
-    Such a table has a session's id beside JSON or a role, or is named for sessions, or lacks columns that the format
-    reads. State of sessions that are read, such as a list of tasks, has no id of another one. No content leaves SQLite.
+    Such a table has a session's id beside JSON or a role, or is named for sessions, or the format reads it in another
+    shape. State of sessions that are read, such as a list of tasks, has no id of another one. No content leaves SQLite.
     """
     connection.set_authorizer(None)
     for table in sorted(_tables(connection) - database.columns.keys()):
         quoted, columns = _quoted(table), _columns(connection, table)
-        if not columns.issuperset(database.some_have.get(table, ())):
-            if connection.execute(f"SELECT 1 FROM {quoted} LIMIT 1").fetchone() is not None:  # noqa: S608
-                yield table, 0
-            continue
         key = next((column for column in sorted(columns) if _SESSION_ID.fullmatch(column)), None)
         if key is None and "id" in columns and _SESSIONS.fullmatch(table):
             key = "id"
@@ -358,6 +354,9 @@ def _unread_tables(connection: sqlite3.Connection, database: Database, read: Set
             begins = " OR ".join(f"substr({_quoted(c)}, 1, 1) IN ('{{', '[', x'7b', x'5b')" for c in sorted(columns))
             some = f"SELECT 1 FROM (SELECT * FROM {quoted} LIMIT {_LOOKED_AT}) WHERE {begins} LIMIT 1"  # noqa: S608
             key = key if connection.execute(some).fetchone() is not None else None
+        elif key is None and not columns.issuperset(database.some_have.get(table, ())):
+            if connection.execute(f"SELECT 1 FROM {quoted} LIMIT 1").fetchone() is not None:  # noqa: S608
+                yield table, 0
         if key is not None:
             ids = {i for (i,) in connection.execute(f"SELECT DISTINCT {_quoted(key)} FROM {quoted}")}  # noqa: S608
             if unknown := len(ids - read - {None, b""}):
