@@ -354,9 +354,12 @@ def _unread_tables(connection: sqlite3.Connection, database: Database, read: Set
             begins = " OR ".join(f"substr({_quoted(c)}, 1, 1) IN ('{{', '[', x'7b', x'5b')" for c in sorted(columns))
             some = f"SELECT 1 FROM (SELECT * FROM {quoted} LIMIT {_LOOKED_AT}) WHERE {begins} LIMIT 1"  # noqa: S608
             key = key if connection.execute(some).fetchone() is not None else None
-        elif key is None and not columns.issuperset(database.some_have.get(table, ())):
-            if connection.execute(f"SELECT 1 FROM {quoted} LIMIT 1").fetchone() is not None:  # noqa: S608
-                yield table, 0
+        elif (
+            key is None
+            and not columns.issuperset(database.some_have.get(table, ()))
+            and connection.execute(f"SELECT 1 FROM {quoted} LIMIT 1").fetchone() is not None  # noqa: S608
+        ):
+            yield table, 0
         if key is not None:
             ids = {i for (i,) in connection.execute(f"SELECT DISTINCT {_quoted(key)} FROM {quoted}")}  # noqa: S608
             if unknown := len(ids - read - {None, b""}):
