@@ -543,6 +543,7 @@ def test_advice_on_missed_caches_names_what_came_before_them(
 @pytest.mark.parametrize(
     ("losses", "advises", "saves"),
     [
+        ([], "", 0.0),
         ([loss("rebuilt", 5.0, pause_s=1500)], "one-hour prompt caches: they hold over 1 of 1", 4.6 - 0.1),
         ([loss("rebuilt", 5.0, pause_s=9000)], "After a pause of over an hour", 5.0),
         ([loss("rebuilt", 5.0, pause_s=9000, lives_s=3600, longer_usd=None)], "After a pause of over an hour", 5.0),

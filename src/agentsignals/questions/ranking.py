@@ -96,16 +96,22 @@ def candidate_answers(question: Question, inputs: Inputs) -> list[Answer]:
         seen[made.id] += 1
         own = made.id if seen[made.id] == 1 else f"{made.id}-{seen[made.id]}"
         again = f"agentsignals findings{context} {own}"
-        do = f"{made.do} {saved}" if made.do and (saved := _savings(made)) else made.do
-        candidates.append(replace(made, id=own, question=question.question, again=again, do=do))
+        unit, saves = made.unit.removesuffix(" more than elsewhere"), made.saves
+        if saves is None and unit in _SAVED:
+            saves = made.size
+        do = f"{made.do} It could save up to {_amount(saves, unit)}." if made.do and saves else made.do
+        candidates.append(replace(made, id=own, question=question.question, again=again, do=do, saves=saves))
     return candidates
 
 
-def _savings(made: Answer) -> str:
-    if not made.saves:
-        return ""
-    amount = formatted(made.saves, "usd") if made.unit.startswith("USD") else f"{made.saves:,.3g} {made.unit}"
-    return f"It could save up to {amount}."
+_SAVED = frozenset(("hours", "calls", "failed calls", "prompts"))
+"""Units of sizes that are gone where the advice works: each advice names its amount."""
+
+
+def _amount(saves: float, unit: str) -> str:
+    if unit.startswith("USD"):
+        return formatted(saves, "usd")
+    return f"{saves:,.1f} {unit}" if unit == "hours" else f"{ceil(saves):,} {unit}"
 
 
 class Findings(Struct, frozen=True, kw_only=True):

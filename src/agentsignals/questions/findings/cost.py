@@ -61,6 +61,7 @@ def few_sessions(inputs: Inputs) -> list[Answer]:
                 "SELECT session_id, min(seq) AS seq, sum(cost_usd) AS cost_usd FROM steps"
                 f" WHERE {sessions_sql(row['session_id'] for row in few)} GROUP BY session_id"
             ),
+            saves=size - rest * len(few),
             do=f"Look at them first: agentsignals show {few[0]['session_id'][:8]}"
             if few[0]["session_id"][:8].isalnum()
             else "Look at them first.",
@@ -189,19 +190,21 @@ def _of_rebuilt(usd: float, losses: list[Row]) -> Advice:
     lost = fsum(row["cost_usd"] for row in losses)
     within = [row for row in losses if row["lives_s"] < row["pause_s"] <= LONG_LIFETIME_S]
     later = fsum(row["cost_usd"] for row in losses if row["pause_s"] > LONG_LIFETIME_S)
-    held = fsum(row["cost_usd"] - row["read_usd"] for row in within if row["read_usd"] is not None)
-    costs = {row["session_id"]: row["longer_usd"] for row in within if row["longer_usd"] is not None}
-    net = held - fsum(costs.values())
+    offered = [row for row in within if row["longer_usd"] is not None and row["read_usd"] is not None]
+    costs = {row["session_id"]: row["longer_usd"] for row in offered}
+    net = fsum(row["cost_usd"] - row["read_usd"] for row in offered) - fsum(costs.values())
+    if not losses:
+        return Advice("", 0.0)
     parts, saves = [], 0.0
-    if within and costs and net >= _OFTEN * lost:
+    if offered and net >= _OFTEN * lost:
         parts.append(
-            f"Use one-hour prompt caches: they hold over {len(within):,} of {len(losses):,} of these pauses, and would"
+            f"Use one-hour prompt caches: they hold over {len(offered):,} of {len(losses):,} of these pauses, and would"
             f" have saved {formatted(net, 'usd')} after {formatted(fsum(costs.values()), 'usd')} for the longer life"
         )
         saves += net
     elif within and fsum(row["cost_usd"] for row in within) >= _OFTEN * lost:
         parts.append("Come back within five minutes, which is how long these caches live")
-        saves += held
+        saves += fsum(row["cost_usd"] - (row["read_usd"] or 0.0) for row in within)
     if later >= _OFTEN * lost or not parts:
         parts.append(
             "After a pause of over an hour, begin a new session or compact first, instead of going on in a full context"
