@@ -178,7 +178,7 @@ _LINTER = (
 )
 _SOME = r"\b[1-9]\d{0,6}"
 _TESTED = r"(?:tests?|examples?|specs?|scenarios?|test cases?|subtests|cases|assertions?)"
-_TESTS = (
+FAILED_TESTS = (
     rf"^(?![^\n]*(?:suites?|files?)\b)[^\n]*{_SOME} failed\b[,;|) ]{{1,4}}\d+ (?:passed|skipped)\b"
     rf"|^(?![^\n]*(?:suites?|files?)\b)[^\n]*\b\d+ (?:passed|ok|succeeded)\b[,;| ]{{1,4}}{_SOME} (?:failed|fail)\b"
     rf"|^[=\s]*{_SOME} (?:failed|failing|fail)\b(?:$|[ ,]+(?:in \d|\d+ [a-z]+ in \d|\(|=))"
@@ -198,6 +198,8 @@ _TESTS = (
     r"|^\s*● [^\n]+ › |^\s*(?:[^\w\s] )?fail +\S+ > |executed \d+ of \d+ [^\n]{0,20}\(\d+ failed\)"
 )
 """Results of a test runner of which at least one is a failure. A suite that could not be loaded is none."""
+FAILED_TESTS_SAY = ("fail", "error", "not ok", "did not pass", "●")
+"""Each line that `FAILED_TESTS` matches holds one of these."""
 _NO_TESTS = (
     r"no tests? (?:found|ran\b|were found|executed|specified|suite found|files? found|matched|matching|to run)"
     r"|collected 0 items|missing script|\bscript not found|command \"[^\"\n]+\" not found|no such command"
@@ -224,7 +226,7 @@ _FAILS = Pattern(
     re.MULTILINE,
 )
 """A test program says that something failed, in words of its own or in part of its results."""
-_UNLOADED = re.compile(
+_UNLOADED = Pattern(
     r"suite failed to run|error collecting|errors? during collection|outside of examples|failed to import test"
     r"|failed to load|\[setup failed\]"
 )
@@ -265,7 +267,6 @@ TOOL_SAYS = {
     "exception": _RAISES,
 }
 COMMAND_SAYS = (
-    ("test_failed", _TESTS),
     ("lint_failed", _LINTER),
     ("compile_error", _COMPILER),
     ("merge_conflict", _BOTH["merge_conflict"]),
@@ -326,26 +327,37 @@ def error_class(text: str, class_: ToolClass, shell_kind: ShellKind | None, code
         said = _class_of(head, _tool_table())
         if shell_kind is None or said in _NEVER_RAN:
             return said or "other"
-        printed = _class_of(both, _command_table())
+        printed = "test_failed" if _tests_failed(both) else _class_of(both, _command_table())
         return printed if printed in _BY_PROGRAM else said or "other"
     if GAVE_UP in both:
         return "timeout"
     if _SHELL_SAYS.search(head[:_EDGE_CHARS]):
         return "not_found"
-    if _UNLOADED.search(both):  # unittest counts a file that it could not import as an error of a test
+    if _UNLOADED.is_in(both):  # unittest counts a file that it could not import as an error of a test
         both = both.replace("failed (errors=", "")
-    printed = _class_of(both, _command_table())
+    printed = "test_failed" if _tests_failed(both) else _class_of(both, _command_table())
     if code in _SIGNALLED and printed not in _BY_PROGRAM:
         return "killed"
     if printed not in (None, "exception", "timeout"):
         return printed
     if (by_code := _BY_CODE.get(code or 0)) is not None:
         return by_code
-    if class_ == "test" and not _UNLOADED.search(both) and _FAILS.is_in(both):
+    if class_ == "test" and not _UNLOADED.is_in(both) and _FAILS.is_in(both):
         return "test_failed"
     if printed is None and shell_kind == "build" and _PLACE.search(both):
         return "lint_failed"
     return printed or "exit_nonzero"
+
+
+def _tests_failed(text: str) -> bool:
+    """Return whether an output holds results of a test runner with a failure. Only lines that may are looked at."""
+    lines = [line for line in text.split("\n") if any(map(line.__contains__, FAILED_TESTS_SAY))]
+    return bool(lines) and _tests_pattern().is_in("\n".join(lines))
+
+
+@cache
+def _tests_pattern() -> Pattern:
+    return Pattern(FAILED_TESTS, re.MULTILINE)
 
 
 _NEVER_RAN = ("sibling_cancelled", "blocked", "invalid_arguments", "rate_limit")
