@@ -103,6 +103,27 @@ def test_a_grade_becomes_a_reward_and_a_word_that_is_none_does_not(value: Any, r
 
 
 @pytest.mark.parametrize(
+    ("declared", "reward"),
+    [
+        ({"headline": {"scorer": "tests", "score": "tests", "metric": "accuracy"}}, 1.0),
+        ({"headline": {"scorer": "style"}}, 0.2),
+        ({"headline": {"score": "elsewhere"}}, None),
+        ({"headline": "tests"}, None),
+        (None, None),
+    ],
+)
+def test_of_several_scores_the_declared_headline_is_the_reward(declared: Any, reward: float | None) -> None:
+    scores = {"tests": {"value": "C"}, "style": {"value": 0.2}}
+    assert attempt_of(header() | {"results": declared}, scores=scores).reward == reward
+
+
+@pytest.mark.parametrize("invalidation", [{"reason": "it saw the answer"}, {}, True])
+def test_an_invalidated_sample_is_no_result(invalidation: Any) -> None:
+    part = attempt_of(scores={"s": {"value": "C"}}, invalidation=invalidation)
+    assert (part.reward, part.reward_counts) == (1.0, False) and part.saying("reward_counts")
+
+
+@pytest.mark.parametrize(
     ("facts", "status", "timed_out", "exception"),
     [
         ({"limit": {"type": "time", "limit": 600}}, "limit:time", True, None),

@@ -309,7 +309,7 @@ def log(*lines: str) -> str:
     ("lines", "outcome", "reason"),
     [
         ([">>>>> Patch Apply Failed:", "error: patch failed: x:1"], "failed", "patch_not_applied"),
-        (["Test timed out after 1800 seconds."], "not_judged", "verifier timed_out"),
+        (["Test timed out after 1800 seconds."], "not_judged", "verifier timed out"),
         (["Error in evaluating model: container died"], "not_judged", "no verdict"),
     ],
 )

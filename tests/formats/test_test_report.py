@@ -113,6 +113,13 @@ def test_the_machine_ended_it(output: str, fault: str) -> None:
     assert (log.state, log.fault) == ("fault", fault)
 
 
+def test_what_a_test_prints_is_no_test() -> None:
+    output = b"----- Captured stdout call -----\n\xe2\x9c\x93 all 10 files exist\nPASS: test_inner\n"
+    end = b"PASSED t.py::test_x\n== 1 passed in 0.1s ==\n"
+    assert read_log(output + end).passed == ["t.py::test_x"]
+    assert read_log(output + b"== 1 passed in 0.1s ==\n").passed == []
+
+
 def test_a_summary_that_counts_failures_is_no_pass_of_all() -> None:
     log = read_log(b"PASSED t.py::test_x\nthe other prints nothing\n== 1 failed, 1 passed in 1.2s ==\n")
     assert log.verification is not None and (log.verification.passed, log.verification.failed) == (

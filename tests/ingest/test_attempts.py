@@ -285,6 +285,49 @@ def test_attempts_divide_the_duration_of_their_trial_by_their_starts(
     assert [s.attempt.wall_time_s for s in made if s.attempt] == expected
 
 
+def test_a_verdict_is_of_the_attempt_that_was_handed_in() -> None:
+    parts = [Attempt(root="/r", attempt_index=n, is_handed_in=n == 1) for n in range(3)]
+    verdict = Attempt(root="/r", scope="trial", trial_id="t", reward=1.0)
+    lent = Attempt(root="", scope="lent", patch_text_bytes=9, knobs={"model_id": "m"})
+    made = [s.attempt for s in attach_attempts([], [verdict, lent, *parts], {}) if s.attempt]
+    assert [(a.reward, a.patch_text_bytes, a.is_last) for a in made] == [
+        (None, None, False),
+        (1.0, 9, False),
+        (None, None, True),
+    ]
+    assert all(a.knobs == {"model_id": "m"} for a in made)
+
+
+def test_what_a_batch_says_of_instances_without_a_trajectory(tmp_path: Path) -> None:
+    run, names = tmp_path / "run", [f"acme__shop-{n}" for n in range(4)]
+    run.mkdir()
+    predicted = {n: {"model_name_or_path": "acme/one", "instance_id": n, "model_patch": ""} for n in names}
+    lists = {"empty_patch_ids": names[2:], "resolved_ids": [], "unresolved_ids": names[:2], "error_ids": []}
+    more = {"infra_failure_ids": names[:1], "failure_reasons": {names[0]: "out_of_memory"}}
+    counts = {f"{n}_instances": 2 for n in ("submitted", "completed", "resolved", "empty_patch")}
+    (run / "preds.json").write_text(json.dumps({n: predicted[n] | {"model_patch": PATCH} for n in names[:2]} | {
+        n: predicted[n] for n in names[2:]}))  # fmt: skip
+    (run / "acme__one.ev1.json").write_text(json.dumps({**counts, **lists, **more, "submitted_ids": names}))
+    config = {"agent": {}, "model": {"model_name": "acme/one"}, "agent_type": "x"}
+    info = {"exit_status": "Submitted", "submission": PATCH, "config": config, "mini_version": "2.4.6"}
+    messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "Fix it."}]
+    trajectory = {"info": info, "instance_id": names[1], "messages": messages, "trajectory_format": "mini-swe-agent-1"}
+    (run / names[1]).mkdir()
+    (run / names[1] / f"{names[1]}.traj.json").write_text(json.dumps(trajectory))
+    (run / "exit_statuses_1.5.yaml").write_text(
+        f"instances_by_exit_status:\n  Submitted:\n  - {names[3]}\n  CalledProcessError:\n  - {names[2]}\n"
+    )
+    analyzed(tmp_path / "store", run)
+    told = rows(tmp_path / "store", "SELECT task_id, outcome, outcome_reason FROM attempts ORDER BY 1")
+    assert [(row["outcome"], row["outcome_reason"]) for row in told] == [
+        ("infrastructure", "out_of_memory"),
+        ("failed", "tests"),
+        ("infrastructure", "CalledProcessError"),
+        ("failed", "no_artifact"),
+    ]
+
+
+PATCH = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
 OUTPUTS = {
     "ran": ("FAILED t.py::test_a - no\n== 1 failed in 0.1s ==\n", "failed", "tests"),
     "runner": ("/tests/test.sh: line 9: pytest: command not found\n", "verifier_not_run", "/tests/test.sh: line 9"),

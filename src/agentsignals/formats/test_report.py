@@ -67,22 +67,28 @@ _WORDS = r"PASS(?:ED)?|FAIL(?:ED)?|OK|ERROR"
 _NAMED = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"^(?P<end>{_ENDS})\s+(?P<name>\S+?::.+?)(?: - .*)?$",  # pytest -r
+        rf"^(?P<end>{_ENDS})\s+(?P<name>\S+?::.+?|test_\w+)(?: - .*)?$",  # pytest -r
         rf"^(?P<name>\S+?::.+?) (?P<end>{_ENDS})(?:\s+\[ *\d+%\])?$",  # pytest -v
         r"^(?P<name>\w+ \([\w.]+\))(?: \[.*\])? \.\.\. (?P<end>ok|FAIL|ERROR|skipped|expected failure)\b",  # unittest
         r"^(?P<end>(?:not )?ok) \d+(?: -)? (?P<name>[^#\n]+?)(?:\s+# (?P<directive>SKIP|TODO)\b.*)?$",  # TAP, bats
         r"^\s*--- (?P<end>PASS|FAIL|SKIP): (?P<name>\S+)",  # go test -v
         r"^test (?P<name>\S.*?) \.\.\. (?P<end>ok|FAILED|ignored)\b",  # cargo test
-        r"^\s*(?P<end>[✓✔√✕✗✘×])\s+(?:\d+ )?(?P<name>\S.*?)(?: \(?\d+(?:\.\d+)? ?m?s\)?)?$",  # jest, vitest, mocha
         r"^\[ +(?P<end>OK|FAILED) +\] (?P<name>[\w/]+\.[\w/]+)",  # googletest
         r"^\s*\d+/\d+ Test +#\d+: (?P<name>\S+) \.*\s*\**(?P<end>Passed|Failed|Timeout|Exception|Not Run)",  # ctest
         r"^\s+(?P<end>Passed|Failed|Skipped) (?P<name>\S.*?) \[[\d.,< ]+m?s\]$",  # dotnet test
         r"^(?P<name>\S+ > .+) (?P<end>PASSED|FAILED|SKIPPED)$",  # gradle
         r"^rspec (?P<name>\./\S+) # .+(?P<end>)$",  # rspec lists what failed
+    )
+)
+_PLAINLY_NAMED = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"^\s*(?P<end>[✓✔√✕✗✘×])\s+(?:\d+ )?(?P<name>\S.*?)(?: \(?\d+(?:\.\d+)? ?m?s\)?)?$",  # jest, vitest, mocha
         rf"^\[?(?P<end>{_WORDS})\]?[:\s-]+\s*(?P<name>\w*(?:test|Test|check|spec)[\w./:\[\]-]*)(?: - .*)?$",
         rf"^(?P<name>\w*(?:test|Test|check|spec)[\w./\[\]-]*)\s*(?::|\.{{2,}}|->|=>)\s*(?P<end>{_WORDS})$",
     )
 )
+"""Lines that any program prints, too: read where no runner of the first kind names a test."""
 _MAYBE_NAMED = re.compile(
     r"PASS|FAIL|[Pp]assed|[Ff]ailed|\b(?:ok|OK|SKIP|skipped|ignored)\b|ERROR|XFAIL|Timeout|Not Run|[✓✔√✕✗✘×]|^rspec "
 )
@@ -99,6 +105,7 @@ _FAILURES = re.compile(
     r"\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|\b(?:Failures|Errors|Failed): *[1-9]|^FAIL|FAILED\b"
 )
 """A summary that counts failures."""
+_OF_PYTEST = re.compile(r" in [\d.:]+ ?s?\b[^a-z]*$")
 _UNNAMED = re.compile(r"^(?P<file>\S*\w)\s[.FEsxX]+(?:\s+\[ *\d+%\])?$")
 """A line of pytest's progress, a letter a test."""
 
@@ -200,7 +207,8 @@ def read_log(data: memoryview | bytes) -> TestLog:
     text, before = text_of(data)
     log = TestLog()
     tests: dict[str, bool | None] = {}
-    summed_up = progress = has_failures = False
+    plain: dict[str, bool | None] = {}
+    summed_up = progress = has_failures = of_pytest = False
     last = 0
     """The last line with something to say."""
     complaints: list[tuple[int, str, str]] = []
@@ -215,16 +223,19 @@ def read_log(data: memoryview | bytes) -> TestLog:
         if not line or _XTRACE.search(line):
             continue
         maybe = _MAYBE_NAMED.search(line) is not None and not (_DOWNLOAD.search(line) and "::" not in line)
-        found = next((m for pattern in _NAMED if (m := pattern.search(line)) is not None), None) if maybe else None
+        patterns = (*_NAMED, *_PLAINLY_NAMED) if maybe else ()
+        found = next((m for pattern in patterns if (m := pattern.search(line)) is not None), None)
         if found is not None:
             end, name = found["end"].lower(), found["name"].strip()
             is_skipped = end in _SKIPPED or found.groupdict().get("directive") is not None
-            tests[name] = None if is_skipped else end in _PASSED and tests.get(name) is not False
+            of = plain if found.re in _PLAINLY_NAMED else tests
+            of[name] = None if is_skipped else end in _PASSED and of.get(name) is not False
             last, log.line, log.text = number, number, line
             continue
         last = number
         if _SUMMARY.search(line):
             summed_up, log.line, log.text = True, number, line
+            of_pytest = of_pytest or _OF_PYTEST.search(line) is not None
             has_failures = has_failures or _FAILURES.search(line) is not None
             continue
         progress = progress or _UNNAMED.search(line) is not None
@@ -246,6 +257,7 @@ def read_log(data: memoryview | bytes) -> TestLog:
         elif code == _KILLED or any(says.search(line) for _, says in _FAULTS):
             name = next((name for name, says in _FAULTS if says.search(line)), "out of memory")
             faults.append((number, line, name))
+    tests = tests if tests or of_pytest else plain
     log.passed = [name for name, is_good in tests.items() if is_good]
     log.failed = [name for name, is_good in tests.items() if is_good is False]
     if log.passed or log.failed or summed_up:

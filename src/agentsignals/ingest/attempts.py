@@ -15,11 +15,11 @@ from agentsignals.model import MAIN, Artifact, Attempt, Event, Session, copy_att
 _UNSTARTED = 2**62
 _OF_ALL = ("wall_time_s", "agent_time_s", "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd", "summary")
 _OF_FIRST = ("started_at",)
-_OF_LAST = (
+_OF_JUDGED = (
     "ended_at", "reward", "rewards", "verification", "patch", "patch_text_bytes", "exit_status", "ending",
-    "exception", "timed_out", "ratings",
+    "exception", "timed_out", "ratings", "fault", "reward_counts",
 )  # fmt: skip
-"""Fields of a part about a whole trial that belong to all attempts together, to the first, to the last."""
+"""Fields of a part about a whole trial that belong to all attempts, to the first, to the judged one."""
 
 
 def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: dict[str, Artifact]) -> list[Session]:
@@ -64,7 +64,7 @@ def _assign_roots(parts: list[Attempt], lent: list[Attempt]) -> list[Attempt]:
         if step is None and part.root in of_several and part.session_artifact is None:
             lent.append(
                 _restrict_to_attempt(
-                    msgspec.structs.replace(part, scope="lent", trial_id=None), first=False, last=False
+                    msgspec.structs.replace(part, scope="lent", trial_id=None), first=False, judged=False
                 )
             )
             continue
@@ -229,15 +229,19 @@ def _attempts(
         taken[index] = (session, session_parts)
     result = []
     indices = sorted({*taken, *by_index} or ({0} if about or lent else set()))
+    told = {index: [*taken.get(index, (None, []))[1], *by_index.get(index, [])] for index in indices}
+    judged = next((n for n, parts in told.items() if any(p.is_handed_in for p in parts)), indices[-1] if indices else 0)
     for index in indices:
-        session, session_parts = taken.get(index, (None, []))
+        session, _ = taken.get(index, (None, []))
         last = index == indices[-1]
-        parts = [copy_attempt(p) for p in (*session_parts, *by_index.get(index, []), *shared)]
+        parts = [copy_attempt(p) for p in (*told[index], *shared)]
         if not parts:
             continue  # no file describes this session; the trial's files describe other attempts
         if len(indices) > 1:
             parts = [
-                _restrict_to_attempt(p, first=index == indices[0], last=last) if p.scope == "trial" else p
+                _restrict_to_attempt(p, first=index == indices[0], judged=index == judged)
+                if p.scope in ("trial", "lent")
+                else p
                 for p in parts
             ]
         result.append(_attempt_session(trial_id, index, last, session, parts))
@@ -262,10 +266,10 @@ def _divide_wall_time(sessions: list[Session], shared: list[Attempt]) -> None:
             statement.fields.append("wall_time_s")
 
 
-def _restrict_to_attempt(part: Attempt, first: bool, last: bool) -> Attempt:
-    """Keep of a part about a whole trial what is true of one of its attempts: a verdict is of the last one, and totals
-    are of none."""
-    unsaid = [*_OF_ALL, *(() if first else _OF_FIRST), *(() if last else _OF_LAST)]
+def _restrict_to_attempt(part: Attempt, first: bool, judged: bool) -> Attempt:
+    """Keep of a part about a whole trial what is true of one of its attempts: a verdict is of the one that was handed
+    in, else the last, and totals are of none."""
+    unsaid = [*_OF_ALL, *(() if first else _OF_FIRST), *(() if judged else _OF_JUDGED)]
     for statement in part.statements:
         statement.fields = [f for f in statement.fields if f not in unsaid]
     return msgspec.structs.replace(part, **dict.fromkeys(unsaid))

@@ -122,6 +122,8 @@ class Attempt(Struct, kw_only=True):
     attempt_index: int | None = None
     is_last: bool | None = None
     """True where no attempt of the trial came after it."""
+    is_handed_in: bool | None = None
+    """The harness chose this one of several attempts: the trial's verdict is of it."""
     task_id: str | None = None
     run_id: str | None = None
     goes_by: str | None = None

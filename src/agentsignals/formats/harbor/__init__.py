@@ -63,4 +63,4 @@ CARD = Card(
         "A step that resumes the session of the one before was not met: its conversation may hold both.",
     ),
 )
-FORMAT = Format(name="harbor", version=4, claims=claims, read=read_by("harbor.reader"), snapshots=False, card=CARD)
+FORMAT = Format(name="harbor", version=5, claims=claims, read=read_by("harbor.reader"), snapshots=False, card=CARD)

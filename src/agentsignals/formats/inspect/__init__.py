@@ -86,7 +86,7 @@ CARD = Card(
 )
 FORMAT = Format(
     name="inspect",
-    version=5,
+    version=6,
     claims=claims,
     read=read_by("inspect.reader"),
     pieces=pieces_by("inspect.reader"),

@@ -95,6 +95,12 @@ def _attempt(header: Header, sample: Sample, session_id: str, artifact_id: str, 
         text = f"{name} scored {score.value!r}: {(score.explanation or '')[:_EXPLANATION_CHARS]}".rstrip(": ")
         state(text, "reward", "rewards", "ratings")
     part.rewards, part.reward = rewards or None, next(iter(rewards.values())) if len(rewards) == 1 else None
+    if len(rewards) > 1 and header.headline is not None:
+        part.reward = rewards.get(header.headline)
+    if sample.invalidation is not None:
+        part.reward_counts = False
+        why = string(inside(sample.invalidation, "reason")) or "no reason given"
+        state(f"invalidated: {why[:_EXPLANATION_CHARS]}", "reward_counts")
     if limit is not None:
         part.exit_status, part.timed_out = f"limit:{limit.type}", limit.type in _TIME_LIMITS
         part.ending = "time" if part.timed_out else "infrastructure" if limit.type == "operator" else "budget"

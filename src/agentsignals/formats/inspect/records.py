@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats.bounds import count
+from agentsignals.formats.documents import inside, string
 from agentsignals.formats.records import MAX_DOCUMENT_BYTES, UNREADABLE, decoded, decoder, document, skip
 from agentsignals.formats.zip_members import Contents, Member, MemberError
 from agentsignals.model import Artifact
@@ -141,6 +142,8 @@ class Sample(Struct, kw_only=True):
     error: Failure | None = None
     error_retries: list[Failure] | None = None
     limit: Limit | None = None
+    invalidation: Any = None
+    """Set by a person: the sample is no result any more."""
     attachments: dict[str, str] = {}
     message_pool: list[Raw] = []
     message_refs: Any = None
@@ -171,6 +174,7 @@ class Spec(Struct, kw_only=True):
     packages: Any = None
     sandbox: Any = None
     metadata: Any = None
+    headline_metric: Any = None
 
 
 class Header(Struct):
@@ -179,6 +183,16 @@ class Header(Struct):
     eval: Spec
     status: str | None = None
     plan: dict[str, Any] | None = None
+    results: Any = None
+
+    @property
+    def headline(self) -> str | None:
+        """The score that the log declares as its result, where it has several."""
+        for declared in (inside(self.results, "headline"), self.eval.headline_metric):
+            for name in ("score", "scorer"):
+                if (score := string(inside(declared, name))) is not None:
+                    return score
+        return None
 
     @property
     def steps(self) -> list[dict[str, Any]]:

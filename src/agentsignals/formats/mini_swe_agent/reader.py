@@ -90,6 +90,12 @@ _BROKEN_OFF = ("Error", "Exception", "Timeout", "Interrupt", "Interruption")
 """Suffixes of the exceptions of a provider, an environment, or a person who stopped the run."""
 
 
+def ending_of(status: str) -> Ending:
+    """Return the cause that an exit status names."""
+    broken_off: Ending = "infrastructure" if status.endswith(_BROKEN_OFF) else "finished"
+    return _ENDINGS.get(status, broken_off)
+
+
 def _texts(value: object, depth: int = 0) -> list[str]:
     """Return the texts of a message's content, which may be nested lists of parts."""
     if isinstance(value, str):
@@ -257,8 +263,7 @@ class Reader(Conversation):
         if submission is None:
             submission = "" if status else self.submitted
         if status:
-            broken_off: Ending = "infrastructure" if status.endswith(_BROKEN_OFF) else "finished"
-            part.exit_status, part.ending = status, _ENDINGS.get(status, broken_off)
+            part.exit_status, part.ending = status, ending_of(status)
             part.timed_out = status == "TimeExceeded"
         if looks_like_diff(submission):
             part.patch, part.patch_text_bytes = patched_files(submission), len(submission.encode("utf-8", "replace"))

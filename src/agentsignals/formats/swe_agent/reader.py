@@ -252,6 +252,9 @@ def read(inputs: list[Input]) -> Reading:
             alone = tools.Attempted(document.trajectory or [], document.history or [], document.info)
             indexed = [(alone, attempt_of(artifact.path), None)]
         parts = [_attempt(source, document, *attempt) for attempt in indexed]
+        chosen = (decoded(document.info, tools.Info) or tools.Info()).best_attempt_idx
+        for _, part in parts if isinstance(chosen, int) and len(parts) > 1 else ():
+            part.is_handed_in = part.attempt_index == chosen
         place = f"{root_of(artifact.path)}/{stem_of(artifact.path)}"
         if document.attempts:
             several.add(place)

@@ -118,7 +118,7 @@ CARD = Card(
 )
 FORMAT = Format(
     name="swe-bench",
-    version=7,
+    version=8,
     claims=claims,
     read=read_by("swe_bench.reader"),
     of_json=None,

@@ -251,6 +251,11 @@ class Summary(Struct):
     resolved_ids: list[str] = field(default_factory=list)
     unresolved_ids: list[str] = field(default_factory=list)
     completed_ids: list[str] = field(default_factory=list)
+    infra_failure_ids: list[str] = field(default_factory=list)
+    """Unresolved because of the environment (swebench 5)."""
+    ambiguous_failure_ids: list[str] = field(default_factory=list)
+    """Unresolved, perhaps because of the environment."""
+    failure_reasons: dict[str, str] = field(default_factory=dict)
 
 
 def summary_parts(source: Input) -> list[Attempt]:
@@ -276,7 +281,7 @@ def summary_parts(source: Input) -> list[Attempt]:
     alone: list[Attempt] = []
     for instance in summary.empty_patch_ids:
         empty = part(instance, "empty_patch", 0.0, "exit_status", f"knobs.{MODEL}", "patch", "reward")
-        empty.exit_status, empty.ending, empty.patch = "empty_patch", "finished", []
+        empty.exit_status, empty.patch = "empty_patch", []
         alone.append(empty)
     for instance in summary.error_ids:
         failed = part(instance, "evaluation_error", None, "exit_status", f"knobs.{MODEL}", "verification")
@@ -288,7 +293,16 @@ def summary_parts(source: Input) -> list[Attempt]:
             one.scope, one.root = "trial", _root_of(one)  # else the evaluation left a log: it is lent to that
     resolved = known_by_all(source, [part(i, "resolved", 1.0, "reward") for i in summary.resolved_ids])
     unresolved = known_by_all(source, [part(i, "unresolved", 0.0, "reward") for i in summary.unresolved_ids])
-    return alone + resolved + unresolved
+    environment = []
+    for instance in (*summary.infra_failure_ids, *summary.ambiguous_failure_ids):
+        why = summary.failure_reasons.get(instance, "failure of the environment")
+        if instance in summary.infra_failure_ids:
+            environment.append(part(instance, f"infrastructure: {why}", None, "ending", "exception"))
+            environment[-1].ending, environment[-1].exception = "infrastructure", why
+        else:
+            environment.append(part(instance, f"ambiguous: {why}", None, "reward_counts", "exception"))
+            environment[-1].reward_counts, environment[-1].exception = False, f"ambiguous: {why}"
+    return environment + alone + resolved + unresolved
 
 
 class Submission(Struct):

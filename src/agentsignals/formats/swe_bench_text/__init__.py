@@ -18,6 +18,7 @@ _LOG = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - (?:INFO|ERROR|WARNIN
 _OF_HARNESS = ("Creating container for ", "Container for ", "Intermediate patch for ", "Evaluating ", "Git diff before")
 _METADATA = frozenset(("info", "tags", "name", "model", "models", "os_model", "os_system", "oss", "agent"))
 _RUN_BATCH = "run_batch.config.yaml"
+STATUSES = "instances_by_exit_status:"
 _KEY = re.compile(r"^([a-z_]{2,20}):", re.MULTILINE)
 _FORM = "Evaluation Form"
 _FIRST = 2_048
@@ -28,6 +29,8 @@ def claims(head: Head) -> Claim | None:
     folder, name = posixpath.split(head.path)
     if name in ("metadata.yaml", "metadata.yml") and head.complete and len(_METADATA & {*_KEY.findall(head.text)}) > 1:
         return Claim(keys=[f"submission:{folder}"], lends=folder)
+    if name.startswith("exit_statuses") and head.text.lstrip().startswith(STATUSES):
+        return Claim(keys=[], lends=folder, companion=True)
     if name == _RUN_BATCH and "instances" in head.text:
         return Claim(keys=[], lends=folder, companion=True)
     begin = head.text[:_FIRST].lstrip()
@@ -45,7 +48,7 @@ CARD = Card(
 )
 FORMAT = Format(
     name="swe-bench-text",
-    version=4,
+    version=5,
     claims=claims,
     read=read_by("swe_bench_text.reader"),
     of_json=False,

@@ -14,8 +14,10 @@ import msgspec
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.instances import canonical, evaluation_of, run_of
+from agentsignals.formats.mini_swe_agent.reader import ending_of
 from agentsignals.formats.records import UNREADABLE, saw, skip
 from agentsignals.formats.swe_bench.reader import MODEL, Ratings, rating_parts
+from agentsignals.formats.swe_bench_text import STATUSES
 from agentsignals.model import Attempt, Verification
 
 RUN_BATCH = "run_batch.config.yaml"
@@ -35,6 +37,31 @@ _KNOBS = {
 def _inner(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = of.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def exit_status_parts(source: Input) -> list[Attempt]:
+    """Return how instances of a batch of mini-SWE-agent ended, where something else than the agent ended them. An
+    instance whose container did not start leaves no trajectory."""
+    import yaml  # noqa: PLC0415  (for such a file alone)
+
+    source.artifact.records += 1
+    try:
+        listed = yaml.safe_load(bytes(source.data).decode("utf-8", "replace"))[STATUSES.rstrip(":")]
+        by_status = msgspec.convert(listed, dict[str, list[str]])
+    except (yaml.YAMLError, msgspec.ValidationError, RecursionError, ValueError, KeyError, TypeError):
+        skip(source.artifact, "bad_shape")
+        return []
+    saw(source.artifact, "exit_statuses")
+    parts = []
+    for status, instances in by_status.items():
+        ending = ending_of(status)
+        for instance in instances if ending != "finished" else ():
+            said = source.states(f"{instance} ended by {status}", ["ending", "exception", "exit_status"])
+            part = Attempt(root=source.folder, scope="lent", task_id=canonical(instance), statements=said)
+            part.exit_status, part.ending = status, ending
+            part.exception = status if ending == "infrastructure" else None
+            parts.append(part)
+    return parts
 
 
 def metadata_parts(source: Input) -> list[Attempt]:
@@ -88,6 +115,9 @@ _decoder = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 def read(inputs: list[Input]) -> Reading:
     reading = Reading()
     for source in inputs:
+        if bytes(source.data[:64]).lstrip().startswith(STATUSES.encode()):
+            reading.attempts += exit_status_parts(source)
+            continue
         if source.artifact.path.endswith((".yaml", ".yml")):
             reading.attempts += metadata_parts(source)
             continue
