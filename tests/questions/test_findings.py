@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 import agentsignals
 from agentsignals.cli import main
+from agentsignals.cli.first_findings import findings_of, last_lines
 from agentsignals.errors import UsageError
 from agentsignals.model import Session
 from agentsignals.questions import ranking as held_apart
@@ -35,12 +36,14 @@ from agentsignals.questions.ranking import (
     sql_text,
     with_source_lines,
 )
+from agentsignals.stats.intervals import wilson
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.views.working_time import LONGEST_S, longest_s, longest_sql
 from tests.build import call, event, say, session, user
 from tests.planted_stores import STORES, evaluated, ordinary
 from tests.questions.stores import store_of
+from tests.signals.attempts import trial
 
 FIRST = {
     "a loop": "circles.",
@@ -748,3 +751,54 @@ def test_two_processes_say_what_one_says(paused: Store) -> None:
         [sys.executable, "-c", _TWICE, str(paused.folder)], capture_output=True, text=True, check=True, timeout=60
     )
     assert ran.stdout.split() == ["True", "1", "True", "True"]
+
+
+# -- eval runs: who resolved how much, and whose findings these are ----------------------------------------------------
+
+
+def judged(model: str, solved: Sequence[bool], dataset: str = "a") -> list[Session]:
+    facts = [
+        {"trial_id": f"{dataset}/{model}/{n}", "task_id": f"t{n}", "reward": float(good),
+         "knobs": {"model_id": model, "dataset": dataset}}
+        for n, good in enumerate(solved)
+    ]  # fmt: skip
+    return [view.session for one in facts for view in trial(one)]
+
+
+def test_findings_of_eval_runs_begin_with_resolved_by_candidate_in_groups(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [*judged("m-1", [True] * 9 + [False]), *judged("m-2", [True] * 3 + [False] * 7),
+            *judged("m-3", [True, False], dataset="b")]  # fmt: skip
+    store = store_of(tmp_path / "s", *runs)
+    first, second = agentsignals.find(store).resolved
+    assert (first.datasets, first.tasks, [c.name for c in first.candidates]) == (["a"], 10, ["m-1", "m-2"])
+    best = first.candidates[0]
+    assert (best.share, best.judged, (best.low, best.high)) == (0.9, 10, wilson(9, 10))
+    assert ([c.name for c in second.candidates], second.command) == (["m-3"], "")
+    assert main(["findings", "--store", str(store.folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Resolved, a, 10 tasks:" and "9 of 10  m-1" in lines[1] and "3 of 10  m-2" in lines[2]
+    assert max(map(len, lines[:5])) <= 80
+
+
+def test_attempts_are_named_beside_one_chat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chat = session(user("Rename the module"), call("Bash", command="ls"))
+    store = store_of(tmp_path / "s", chat, *judged("m-1", [True] * 8))
+    (other,) = agentsignals.find(store).elsewhere
+    assert (other.context, other.sessions, other.command) == ("eval", 8, "agentsignals findings --context eval")
+    assert main(["findings", "--store", str(store.folder)]) == 0
+    assert "8 eval attempts are not in these findings: agentsignals findings --context eval" in capsys.readouterr().out
+    (people,) = agentsignals.find(store, "eval").elsewhere
+    assert (people.context, people.sessions) == ("product", 1)
+    assert "8 eval attempts are not" in last_lines(store, findings_of(store), None)
+
+
+def test_the_models_in_folders_names_are_a_finding(tmp_path: Path) -> None:
+    runs = judged("m", [True] * 8)
+    for n, made in enumerate(runs):
+        assert made.attempt is not None
+        made.model, made.attempt.knobs, made.attempt.root = None, {}, f"/r/x_gpt-5/t{n}"
+    store = store_of(tmp_path / "s", *runs)
+    found = answer(store, "no-model.folders", "eval")
+    assert "8 of 8 attempts record no model" in found.sentence and "'**/x_{model_id}/**'" in found.do

@@ -248,10 +248,13 @@ def run_findings(options: argparse.Namespace) -> int:
 
 def _findings_text(made: Findings) -> str:
     """Return the list as lines: what was looked at, the sentences, how sure."""
-    from agentsignals.cli.first_findings import OF
+    from agentsignals.cli.first_findings import OF, elsewhere_lines, resolved_lines
 
     n = sum(made.looked_at.values())
-    lines = [f"{made.sessions:,} {OF[made.context]}{f'; {made.bill}' if made.bill else ''}"]
+    resolved = resolved_lines(made.resolved)
+    lines = [*resolved, ""] if resolved else []
+    lines.append(f"{made.sessions:,} {OF[made.context]}{f'; {made.bill}' if made.bill else ''}")
+    lines += elsewhere_lines(made)
     for at, answer in enumerate(made.answers):
         lines += ["", f"{at + 1}. {answer.sentence}", *(f"   {line}" for line in _below(answer))]
     questions = ", ".join(name.replace("_", " ") for name in made.looked_at)

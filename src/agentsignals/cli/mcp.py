@@ -144,7 +144,8 @@ class Tools:
             if finding is None:
                 made = findings.findings(store, context)
                 answers = [_summary(answer) for answer in made.answers]
-                return self._fenced({"sessions": made.sessions, "findings": answers, "left_out": made.left_out})
+                told = {"sessions": made.sessions, "context": made.context, "not_in_these": made.elsewhere}
+                return self._fenced({**told, "resolved": made.resolved, "findings": answers, "left_out": made.left_out})
             answer = findings.answer(store, finding, context)
         names, evidence = self._rows(f"SELECT * FROM ({answer.cause})", 20, context)  # noqa: S608  (ours, its values quoted)
         return self._fenced({**_summary(answer), "caveat": answer.caveat, "evidence": _dicts(names, evidence)})

@@ -10,7 +10,7 @@ import hashlib
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from math import ceil, erfc, sqrt
 from typing import Any, NamedTuple
@@ -114,6 +114,39 @@ def _amount(saves: float, unit: str) -> str:
     return f"{saves:,.1f} {unit}" if unit == "hours" else f"{ceil(saves):,} {unit}"
 
 
+class ResolvedCandidate(Struct, frozen=True, kw_only=True):
+    """First attempts of one candidate at the common tasks of its group."""
+
+    name: str
+    share: float | None
+    """Share of the judged attempts that is resolved. None if none was judged."""
+    low: float | None
+    high: float | None
+    """At 95 %."""
+    judged: int
+    not_judged: int
+
+
+class ResolvedGroup(Struct, frozen=True, kw_only=True):
+    """Candidates that share tasks, data set and limits, highest share first."""
+
+    datasets: list[str]
+    tasks: int
+    """Tasks of the shares."""
+    candidates: list[ResolvedCandidate]
+    command: str
+    """The command that compares them."""
+
+
+class Elsewhere(Struct, frozen=True, kw_only=True):
+    """Sessions of another context in the same store."""
+
+    context: str
+    sessions: int
+    command: str
+    """The command for findings about them."""
+
+
 class Findings(Struct, frozen=True, kw_only=True):
     """The answers shown for a store, and how many were checked."""
 
@@ -130,6 +163,10 @@ class Findings(Struct, frozen=True, kw_only=True):
     """Questions that could not be asked, with the reason."""
     changed_files: int = 0
     """Files of the store that changed since."""
+    resolved: list[ResolvedGroup] = []
+    """Of eval runs: resolved by candidate, the group with most attempts first."""
+    elsewhere: list[Elsewhere] = []
+    """The store's other contexts, which these findings are not about."""
 
 
 def decode_findings(kept: bytes | None) -> Findings | None:
@@ -145,14 +182,36 @@ def fewest_sessions(bounds: Bounds) -> int:
     return ceil(HALF_SURE * bounds.sureness / (1 - bounds.sureness) - 1e-9) if bounds.sureness < 1 else sys.maxsize
 
 
-def too_few_sessions(sessions: int, context: str) -> Findings | None:
-    """Return empty findings if there are too few sessions for any answer, else None."""
+def too_few_sessions(contexts: Mapping[str, int], context: str) -> Findings | None:
+    """Return empty findings if there are too few sessions for any answer, else None. `contexts`: the store's sessions.
+
+    A few attempts of eval runs are computed: their candidates are named however few they are.
+    """
+    sessions = contexts.get(context, 0)
     bounds = Bounds()
     fewest = fewest_sessions(bounds)
-    if sessions >= fewest:
+    if sessions >= fewest or (context == "eval" and sessions):
         return None
     why = {"all questions": f"nothing is sure of fewer than {fewest} sessions"}
-    return Findings(answers=[], sessions=sessions, context=context, bill="", looked_at={}, bounds=bounds, left_out=why)
+    return Findings(
+        answers=[],
+        sessions=sessions,
+        context=context,
+        bill="",
+        looked_at={},
+        bounds=bounds,
+        left_out=why,
+        elsewhere=elsewhere(contexts, context),
+    )
+
+
+def elsewhere(contexts: Mapping[str, int], context: str) -> list[Elsewhere]:
+    """Return the other contexts of a store. `contexts`: its sessions by context."""
+    return [
+        Elsewhere(context=other, sessions=n, command=f"agentsignals findings --context {other}")
+        for other, n in sorted(contexts.items())
+        if other != context and n
+    ]
 
 
 def ranked_answers(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]:

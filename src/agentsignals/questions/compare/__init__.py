@@ -53,7 +53,7 @@ from agentsignals.questions.compare.groups import OtherGroup, common_tasks, grou
 from agentsignals.questions.compare.pairs import Conclusion, Pair, Unpaired, adjust_p_values, conclude, pair_of
 from agentsignals.questions.compare.treatments import proposed
 from agentsignals.questions.question import Inputs, Question, Row
-from agentsignals.questions.ranking import safe_name
+from agentsignals.questions.ranking import ResolvedCandidate, ResolvedGroup, safe_name
 from agentsignals.signals.catalog import caption
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.stats.validation import CAVEAT
@@ -236,6 +236,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """None if there is nothing to compare."""
     candidates: list[Candidate]
     """Those comparable with the baseline, most attempts first."""
+    datasets: list[str]
+    """Data sets of their tasks."""
     other_groups: list[OtherGroup]
     """Candidates with other tasks, data sets or limits."""
     pairs: list[Pair]
@@ -377,6 +379,7 @@ def compare(  # noqa: PLR0913  (the options of the verb)
         attempts=len(tried) + nobody,
         baseline=base,
         candidates=described_candidates,
+        datasets=sorted({o.dataset for o in tried if o.dataset}),
         other_groups=whole.other_groups,
         pairs=pairs,
         regression_weight=regression_weight,
@@ -519,6 +522,34 @@ def eval_comparisons(inputs: Inputs) -> list[Comparison]:
         return []
     for group in made[0].other_groups:
         made.append(compare(RULE, inputs.rows, baseline=group.candidates[0], only=group.candidates))
+    return made
+
+
+def resolved_groups(inputs: Inputs) -> list[ResolvedGroup]:
+    """Return what each candidate of the store's eval runs resolved, by group."""
+    made: list[ResolvedGroup] = []
+    for comparison in eval_comparisons(inputs):
+        described = [
+            ResolvedCandidate(
+                name=c.name,
+                share=c.first.value,
+                low=c.first.low,
+                high=c.first.high,
+                judged=c.first.n,
+                not_judged=sum(c.absent.values()) + sum(c.infrastructure.values()),
+            )
+            for c in comparison.candidates
+        ]
+        seed = shlex.quote(comparison.baseline or "")
+        against = f" --baseline {seed}" if made else ""
+        made.append(
+            ResolvedGroup(
+                datasets=comparison.datasets,
+                tasks=comparison.common_tasks or max(c.tasks for c in comparison.candidates),
+                candidates=sorted(described, key=lambda c: (-(c.share if c.share is not None else -1), c.name)),
+                command=f"agentsignals compare --outcome {RULE.name}{against}" if comparison.pairs else "",
+            )
+        )
     return made
 
 

@@ -20,11 +20,20 @@ from msgspec.structs import replace
 
 from agentsignals.errors import UsageError
 from agentsignals.model.registry import Registry
+from agentsignals.questions import compare
 from agentsignals.questions.cost_causes import CARRIED, CAUSES, QUERIES
 from agentsignals.questions.estimates import ranked
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import SIGNAL_PATH, Inputs, Question, Row, Rows, Study, Versions
-from agentsignals.questions.ranking import Answer, Bounds, Findings, candidate_answers, decode_findings, ranked_answers
+from agentsignals.questions.ranking import (
+    Answer,
+    Bounds,
+    Findings,
+    candidate_answers,
+    decode_findings,
+    elsewhere,
+    ranked_answers,
+)
 from agentsignals.questions.sql import BOUND, LIES, NAMED, PLACED, place_by_session, with_place
 from agentsignals.redaction import redacted_in
 from agentsignals.store import Store, findings_cache
@@ -273,6 +282,9 @@ _BILL = Question(
     context="either",
     needs_charges=True,
 )
+_RESOLVED = Question(
+    name="resolved", question="", queries=compare.QUERIES, function=compare.resolved_groups, context="eval"
+)
 Beside = Callable[[Callable[[], Any]], Callable[[], Any]]
 """Begins a function beside what is done next; what it gives waits for the answer."""
 _NEAREST = 12
@@ -305,7 +317,10 @@ def findings(
     is_usual = bounds == Bounds()
     if is_usual and (kept := decode_findings(findings_cache.read(store, context))) is not None:
         return kept
+    reader = reader or Reader(store, [_BILL, _RESOLVED, *questions().values()], context)
     candidates, frame = _candidates(store, context, questions(), reader, beside)
+    if context == "eval":
+        frame = replace(frame, resolved=compare.resolved_groups(reader.inputs(_RESOLVED)))
     made: Findings = redacted_in(replace(frame, answers=ranked_answers(candidates, bounds), bounds=bounds))
     if is_usual:
         findings_cache.write(store, context, msgspec.json.encode(made))
@@ -315,7 +330,7 @@ def findings(
 def asking(store: Store, context: str | None = None) -> list[Question]:
     """Return the questions that `findings` would ask now; none where its answer was kept."""
     context = context or main_context(store.manifest)
-    return [] if findings_cache.read(store, context) is not None else [_BILL, *questions().values()]
+    return [] if findings_cache.read(store, context) is not None else [_BILL, _RESOLVED, *questions().values()]
 
 
 def every_context(store: Store) -> list[Findings]:
@@ -369,6 +384,7 @@ def _candidates(
         bill=costs.bill,
         looked_at={name: len(made[name]) for name in asked},
         bounds=Bounds(),
+        elsewhere=elsewhere(store.manifest.contexts(), reader.context),
         left_out={name: why for name in asked if (why := (costs.left_out | others.left_out).get(name))},
     )
     return [candidate for name in asked for candidate in made[name]], frame

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 
-from agentsignals.questions.compare import OF_ATTEMPTS, QUERIES, Candidate, Comparison, Pair, eval_comparisons, named
+from agentsignals.questions.compare import (
+    OF_ATTEMPTS,
+    QUERIES,
+    Candidate,
+    Comparison,
+    Pair,
+    eval_comparisons,
+    named,
+    treatments_option,
+)
+from agentsignals.questions.compare.treatments import proposed
 from agentsignals.questions.estimates import clustered_share_alone
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
@@ -67,6 +77,40 @@ SOLVED_MORE_FINDING = Question(
     question="Who solved more, on the same tasks?",
     queries=QUERIES,
     function=solved_more,
+    context="eval",
+)
+
+
+# -- Models that only the folders' names tell
+
+
+def no_model(inputs: Inputs) -> list[Answer]:
+    rows = inputs.rows["attempts"]
+    lacking = [row for row in rows if not row["model_id"]]
+    proposal = proposed(rows)
+    if not proposal:
+        return []
+    return [
+        Answer(
+            id="no-model.folders",
+            sentence=f"{len(lacking):,} of {len(rows):,} attempts record no model, and their folders' names show it.",
+            size=len(lacking),
+            unit="attempts",
+            share=len(lacking) / len(rows),
+            n=len(rows),
+            cause=f"{OF_ATTEMPTS} WHERE model_id IS NULL",
+            do=f"Compare them by these names: `agentsignals compare {treatments_option(proposal)}`.",
+            caveat="Folders are named by people: look whether the names say what ran.",
+            of_data=True,
+        )
+    ]
+
+
+NO_MODEL_FINDING = Question(
+    name="no_model",
+    question="Which attempts record no model?",
+    queries={"attempts": QUERIES["attempts"]},
+    function=no_model,
     context="eval",
 )
 

@@ -27,8 +27,7 @@ MOST_ROWS = 200
 
 def of(snapshot: Snapshot, context: str) -> Findings:
     """Return the findings about a context, as they are cached for this state of the store."""
-    n = snapshot.store.manifest.contexts().get(context, 0)
-    return too_few_sessions(n, context) or snapshot.kept(
+    return too_few_sessions(snapshot.store.manifest.contexts(), context) or snapshot.kept(
         ("findings", context), lambda: findings.findings(snapshot.store, context)
     )
 
