@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,60 @@ def test_transcripts_and_metadata_are_found_in_every_layout(repository: Reposito
     repository.put(ref, files)
     repository.put("refs/heads/main", {"full.jsonl": "not this one", "a1/b2c3d4e5f6/0/full.jsonl": "nor this"})
     assert told(repository) == {path: (session, files[path].encode()) for path, session in expected.items()}
+
+
+def _packed(repository: Repository) -> Path:
+    git(repository.path, "pack-refs", "--all")
+    return repository.path
+
+
+def _cloned(repository: Repository) -> Path:
+    clone = repository.path.with_name("clone")
+    git(repository.path, "clone", "-q", "--no-local", str(repository.path), str(clone))
+    (clone / "a.jsonl").write_text("{}\n")
+    return clone
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda repository: repository.path,
+        lambda repository: repository.path.parent,
+        _packed,
+        _cloned,
+        lambda repository: _cloned(repository) / ".git",
+    ],
+    ids=["bare", "a folder with it", "with packed refs", "a clone", "its .git"],
+)
+@pytest.mark.parametrize("name", ["branch v1", "shadow branch"])
+def test_checkpoints_of_a_repository_that_is_named_as_a_folder_are_parts_of_it(
+    repository: Repository, name: str, place: Callable[[Repository], Path]
+) -> None:
+    ref, files, expected = LAYOUTS[name]
+    repository.put("refs/heads/main", {"a.py": "pass\n"})
+    repository.put(ref, files)
+    folder = str(place(repository))
+    found = [file for file in open_source(folder) if file.uri.startswith("git:")]
+    assert {file.spec for file in found} == {folder}
+    held = [file for file in found if isinstance(file, RawFile)]
+    assert sorted(read(held)) == sorted(files[path].encode() for path in expected)
+
+
+def test_a_repository_without_checkpoints_is_a_folder_like_any_other(repository: Repository) -> None:
+    repository.put("refs/heads/entirely/other", {"a.py": "pass\n"})
+    assert not [file for file in open_source(str(repository.path)) if file.uri.startswith("git:")]
+
+
+def test_where_git_is_missing_a_folder_with_checkpoints_says_so_and_the_rest_is_read(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.put(V1, one_session())
+    (repository.path.parent / "a.jsonl").write_text("{}\n")
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    found = {file.uri: file for file in open_source(str(repository.path.parent))}
+    lost = found.pop(str(repository.path))
+    assert isinstance(lost, Unreadable) and "git is not installed" in lost.detail
+    assert list(found) == [str(repository.path.parent / "a.jsonl")]
 
 
 def test_the_two_refs_of_v2_are_one_checkpoint(repository: Repository) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from urllib.parse import urlsplit
 import msgspec
 import platformdirs
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentsignals import private_files
 from agentsignals.changes import git as objects
@@ -262,6 +264,33 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
     if not files and not damaged:
         raise SourceError(f"{repository.name!r} holds no checkpoint of a coding session.", _LOOKED_FOR)
     return itertools.chain([repository.trouble] if repository.trouble else (), damaged, _files(repository, files))
+
+
+def holds_checkpoints(git_dir: str) -> bool:
+    """Return whether a Git folder has refs of checkpoints. No program is run: most repositories have none."""
+    folder = Path(git_dir)
+    names = [line.partition(" ")[2] for line in _lines(folder / "packed-refs")]
+    for place, _, files in os.walk(folder / "refs"):
+        names += [(Path(place) / name).relative_to(folder).as_posix() for name in files]
+    return any("entire/" in name and checkpoint_layout(name) for name in names)
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # a repository without packed refs
+        return []
+
+
+def find_in(folder: str, spec: str) -> Iterator[RawFile | Unreadable]:
+    """List the checkpoints of a repository that was found under a folder, as parts of that folder's specification."""
+    try:
+        found = find(f"git:{folder}")
+    except SourceError as problem:
+        yield Unreadable(uri_of(folder), spec, "unreadable", f"{problem.message} {problem.hint}")
+        return
+    for file in found:
+        yield replace(file, spec=spec)
 
 
 def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable]:

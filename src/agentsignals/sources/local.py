@@ -1,4 +1,5 @@
-"""Files and folders of this machine, and agents' own folders by name. A database is listed as a folder of sessions."""
+"""Files and folders of this machine, and agents' own folders by name. A database is listed as a folder of sessions, and
+a repository's branch of checkpoints as files of the folder that it is in."""
 
 from __future__ import annotations
 
@@ -113,6 +114,15 @@ def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:
             continue
         if len(inside) > 1:
             inside.sort(key=_NAME, reverse=True)
+        names = [entry.name for entry in inside]
+        is_bare = "HEAD" in names and "objects" in names and "refs" in names
+        if is_bare or ".git" in names:
+            from agentsignals.sources import git  # noqa: PLC0415  (which loads what files alone need not)
+
+            if git.holds_checkpoints(path if is_bare else os.path.join(path, ".git")):
+                yield from git.find_in(path, spec)
+                if is_bare:
+                    continue
         for entry in inside:
             is_inner = False  # what is wrong is said when it is looked at as a file
             with suppress(OSError):
