@@ -79,7 +79,7 @@ MEANINGS: dict[str, str] = {
     "commit_sha": "the commit",
     "version": "of the rule that gave the value",
     "name": "the tool, as the agent names it",
-    "n_tokens": "length of the text, estimated: characters / 4",
+    "n_tokens": "length of the text: runs of word characters, and punctuation marks",
     "message_id": "the answer, as the provider named it",
     "stop_reason": "why the model stopped, as logged; `session_total` for a step that closes a session's books",
     "input_tokens": "input that was neither read from a cache nor written to one",

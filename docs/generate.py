@@ -26,6 +26,67 @@ from docs import columns, partly, pictures
 
 HERE = Path(__file__).parent
 _MADE = "<!-- made by `python -m docs.generate`; do not edit -->"
+TERMS = {
+    "Tables": (
+        "`turns`, `steps`, `events`, `tool_calls`, `edits`, `checkpoints`, `labels` and `attempts` of a store "
+        "(docs/columns.md). `seq` orders everything in a session."
+    ),
+    "Main thread": (
+        "Rows with thread `main`. Every signal counts these alone, unless it says otherwise. Other threads are "
+        "subagents, but for `abandoned` and `replayed`."
+    ),
+    "Human turn, human message, prompt": (
+        "A row of `turns`. Turn n is the one numbered n, from 0. Unspoken turns are of kind plan_handoff, "
+        "attachment or scripted_prompt."
+    ),
+    "Response": (
+        "The main thread's `events` with the turn's number, from the first to the last of kind text, thinking, "
+        "tool_call or tool_result. Without such an event there is no response."
+    ),
+    "Model call, step": "A row of `steps`.",
+    "Call": (
+        "A row of `tool_calls`. Its fine class is `class`, with two exceptions. For shell it follows "
+        "`shell_kind`: write is shell_write, build is build, vcs is vcs, others are shell. For task it is agent."
+    ),
+    "Reading, test run": (
+        "A call of class read: by a tool, or by a command that prints files (`cat`, `head`, `sed -n`). A call of "
+        "class test: a command that runs tests."
+    ),
+    "Status": "ok, error (failed), rejected (the person refused), cancelled, unknown, none (no result).",
+    "File of the repository": (
+        "A relative path that does not begin with `/`, `~`, `../` or a drive; any path where the session has no `cwd`."
+    ),
+    "Change, edit": (
+        "A row of `edits`: what an edit tool changed with success, or what a shell command says it writes. The "
+        "first change is the first call that changed a file of the repository."
+    ),
+    "Target file": (
+        "The `path` of a call of class read, search or edit that does not end in `/` and is not `.` or `..`; of a "
+        "search only if its last part has a dot behind its first character."
+    ),
+    "Tokens of a text": (
+        "Runs of word characters (letters, digits, `_`) and single other characters that are no blanks. "
+        "`n_tokens` of a turn counts these."
+    ),
+    "Cleaned text": (
+        "The text without code blocks and inline code, links, quoted lines, and pasted logs, tables and diffs. "
+        "Its head is the first 320 characters."
+    ),
+    "Pattern table": (
+        "Regular expressions of phrases: of people in `words/lexicon.py` (corrections, failure reports, "
+        "rejection, acceptance, revert_all, gives_up), of agents in `words/agent_lexicon.py` (hedges, asked, "
+        "assumptions, self_corrections). A pattern matches in the head of a turn, or in an agent's prose. English "
+        "only."
+    ),
+    "Judge's label": (
+        "`value` (or `number`) of the row of `labels` with the signal's task, for the session (`turn` is NULL) or "
+        "a turn. Of several labellers the best kind counts, then the one with most labels, then the youngest."
+    ),
+    "Ratio": (
+        "Absent (not_computable, zero_denominator) where the denominator is 0. `num` and `den` are in the detail."
+    ),
+}
+"""Words that the definitions of signals share."""
 _MARKDOWN = str.maketrans({c: f"\\{c}" for c in "|*<>[]"})
 
 
@@ -41,6 +102,7 @@ def catalog_page() -> str:
         f"{len(signals)} signals, {marked} of them marked ★ as high value. A value that is missing says why.",
         "`agentsignals inventory` lists and filters them; `agentsignals explain SESSION SIGNAL` shows the evidence.",
     ]
+    lines += ["", "## Terms", "", *(f"* **{term}**: {_text(meaning)}" for term, meaning in TERMS.items())]
     for family, found in groupby(signals, key=lambda s: s.path.split(".")[0]):
         lines += ["", f"## {family}"]
         for one in found:
@@ -51,6 +113,8 @@ def catalog_page() -> str:
 def _entry(one: Signal) -> Iterator[str]:
     context = "product and eval" if one.context == "both" else one.context
     yield from ("", f"### `{one.path}`{' ★' if one.high_value else ''}", "", _text(one.description), "")
+    if one.computation:
+        yield from (f"Computed: {_text(one.computation)}", "")
     yield f"* `{one.type}`, {_text(one.unit)}; per {one.level}; {context}; version {one.version}"
     yield f"* From {_text(one.origin)}"
     if one.why_it_matters:

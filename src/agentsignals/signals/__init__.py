@@ -63,6 +63,8 @@ class Signal(Struct, frozen=True, kw_only=True):
     unit: str
     version: int = 1
     description: str
+    computation: str = ""
+    """How to compute the value from the public tables, where the description leaves a question."""
     pitfalls: str
     why_it_matters: str
     origin: str
@@ -109,9 +111,10 @@ def signal(  # noqa: PLR0913  (a declaration is a record)
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare the decorated function as the signal `path`, whose last part is the function's name.
 
-    The docstring's first paragraph is the meaning; its paragraphs `Pitfalls:` and `Why:` are those facts. `facts` are
-    fields of `Signal`. `harness`: it reads what the harness recorded, no words. A family of signals that share one
-    function gives `doc` in place of the docstring, and `parameters` where their names differ from the function's.
+    The docstring's first paragraph is the meaning, those after it say how to compute the value; its paragraphs
+    `Pitfalls:` and `Why:` are those facts. `facts` are fields of `Signal`. `harness`: it reads what the harness
+    recorded, no words. A family of signals that share one function gives `doc` in place of the docstring, and
+    `parameters` where their names differ from the function's.
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,7 +125,7 @@ def signal(  # noqa: PLR0913  (a declaration is a record)
                 raise NameCollision(f"Two signals have one name, {name}: {both}.", "Rename one.")
         text, *sections = re.split(r"^\s*(Pitfalls|Why): ", doc or function.__doc__ or "", flags=re.MULTILINE)
         paragraphs = {head: " ".join(body.split()) for head, body in zip(sections[::2], sections[1::2], strict=True)}
-        meaning = " ".join(text.split("\n\n")[0].split())
+        meaning, _, computation = (" ".join(part.split()) for part in text.partition("\n\n"))
         if not meaning:
             raise CatalogError(f"{path} has no docstring.", "Its first paragraph is its meaning in the inventory.")
         names = parameters or function.__code__.co_varnames[: function.__code__.co_argcount]
@@ -136,6 +139,7 @@ def signal(  # noqa: PLR0913  (a declaration is a record)
             type=type,
             unit=unit,
             description=meaning,
+            computation=computation,
             pitfalls=paragraphs.get("Pitfalls", ""),
             why_it_matters=paragraphs.get("Why", ""),
             scope=scope,

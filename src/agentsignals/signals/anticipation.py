@@ -27,6 +27,10 @@ signal = signals_with(origin="Agent Signals")
 def assumption_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Phrases of assuming in the agent's first thinking block, or, if it thought nothing, in its first message.
 
+    Read are the response to turn 0: its first thinking event with text, else its first text event. Counted are
+    matches of the pattern table `assumptions` outside code and quotations. 0 where there is neither; absent where
+    the agent writes another language than English.
+
     Pitfalls: Non-zero in about one session of a hundred: agents rarely announce what they assume.
     Why: Assuming is normal on a vague prompt, and a red flag on a detailed one.
     """
@@ -51,6 +55,10 @@ _LOOKING = frozenset(("read", "search", "plan", "ask"))
 def clarification_sought(view: SessionView, why: Evidence) -> Measured | Absent:
     """Whether the first response asks before it acts: an asking tool first, or only looking and then a question.
 
+    True where the first call of turn 0 has class ask, or where all its calls are of class read, search, plan or ask
+    and its last message ends in a question (within its last 300 characters) that is neither an offer nor a request
+    for permission.
+
     Pitfalls: Combine with anticipation.prompt_underspecification. An offer at the end (“Want me to …?”) is none.
     Why: Asking first is right on a vague prompt, and poor reading of a clear one.
     """
@@ -74,6 +82,10 @@ def clarification_sought(view: SessionView, why: Evidence) -> Measured | Absent:
 @signal("anticipation.first_tool_precision", "bool", "flag", version=2, context="both")
 def first_tool_precision(view: SessionView, why: Evidence, touched_files: list[str]) -> Measured | Absent:
     """Whether the first file of the repository that a read, search or edit call was about was changed in the end.
+
+    In order of the log, the first main-thread call with a target file in the repository, failed calls included,
+    that is no folder of another path of the session. True if behavior.touched_files[] has that file. Absent where
+    no file of the repository was changed, or no call has such a target.
 
     Pitfalls: A test file or a document read first and never edited is a miss, though the area may be right: `same_dir`
     is the softer question.
@@ -154,6 +166,11 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
     """The first response that goes beyond what was asked for, as a judge said; without one, the first after work began
     that changes three or more new files in folders neither worked in nor named before, though its turn limits the work,
     or names files and asks for nothing new.
+
+    By files: the first turn n > 0 after a first change whose response changes three or more files not changed
+    before, in folders without an earlier change, that no turn up to n names (as in anticipation.unrequested_files),
+    where turn n limits the work, or names a file or folder and is an objection, an acceptance or shorter than three
+    tokens.
 
     Pitfalls: Without a judge's label (method files) told by folders alone, confidence low. No value on the project's
     corpus.
@@ -323,6 +340,12 @@ def prompt_underspecification(
 ) -> Measured | Absent:
     """How vague the first prompt is, 0..1: 0.4 for shortness, 0.3 for naming nothing concrete, 0.3 for no outcome.
 
+    0.4 * L + 0.3 * R + 0.3 * O over the first 4,000 characters of turn 0. L: (40 - tokens of the cleaned text) /
+    35, cut to 0..1. R: 0 where the raw text names a path, code, identifier, call, flag, link, number of an issue,
+    commit or attachment, else 1. O: 0 where the cleaned text has a word of outcome (should, must, expect, so that,
+    returns, error, result, without, until ...), else 1, and 0.5 where it ends in a question mark. Absent for
+    commands, greetings, attachments, unspoken turns and other languages than English.
+
     Pitfalls: 1 is vague; its source's word on a low score means `prompt_quality`. “Review the branch” scores high and
     is clear in its place: no verdict by itself.
     Why: What goes wrong after a vague prompt says little about the agent.
@@ -380,6 +403,8 @@ def _reference(text: str) -> str | None:
 def goal_alignment_at_close(view: SessionView, why: Evidence) -> Measured | Absent:
     """How far what was delivered is what was asked, 0 to 1, as a judge scored it.
 
+    `number` of the judge's label of task goal_alignment_at_close.
+
     Pitfalls: A session that moved on to another task is measured by its first. How near the words are is
     anticipation.close_request_overlap, which is no judgement.
     Why: Solid work on something else scores low.
@@ -400,6 +425,9 @@ def goal_alignment_at_close(view: SessionView, why: Evidence) -> Measured | Abse
 )
 def close_request_overlap(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
     """How near the agent's last words are to the session's first request, 0 to 1, on the embedder's scale.
+
+    1 - the calibrated distance of dynamics.cp_curve[] between the request (the first turn with words) and the text
+    that the agent wrote in the last response that has any.
 
     Pitfalls: An overlap of words, no verdict: a close in other words ("done, all green") scores low though the goal is
     met.
@@ -453,6 +481,8 @@ labelled(
 def plan_optimality(view: SessionView, why: Evidence, plan_steps_detected: int) -> Measured | Absent:
     """How the first explicit plan compares with the path that worked: optimal, suboptimal or wrong_direction.
 
+    The judge's label of task plan_optimality; not applicable where reasoning.plan_steps_detected is 0.
+
     Pitfalls: Judges are poor at this: calibrate against people's scores before using it.
     Why: Whether the first plan led where the work ended.
     """
@@ -489,6 +519,15 @@ def session_attribution(  # noqa: PLR0913  (the parameters are the needs of the 
 ) -> Measured | Absent:
     """underspecified_prompt, agent_misunderstood, scope_conflation or correct_anticipation: the first rule that holds;
     absent when none does.
+
+    Conditions: trouble = a correction, two pushbacks (dynamics.objections), or outcome explicitly_rejected or
+    restarted_same_task. early = first correction in turn 1 or 2. vague = prompt_underspecification >= 0.75. widened
+    = scope_drift > 2 with 3 or more unrequested files, or a conflation_turn. With two or more human turns: (1)
+    trouble, vague, and (clarification_sought, an assumption, or early): underspecified_prompt. (2) misunderstood
+    and widened: the earlier of the two counts. (3) misunderstood = trouble, not vague, and (early, or
+    first_tool_precision false and drift_onset_turn 1 or 2): agent_misunderstood. (4) trouble and widened:
+    scope_conflation. (5) no trouble, outcome accepted, first_tool_precision not false: correct_anticipation. A
+    missing input makes its condition false.
 
     Pitfalls: Never use underspecified_prompt as a bad mark for the agent. Two of its inputs need a judge and count as
     false; most sessions are inconclusive, and absent says so.

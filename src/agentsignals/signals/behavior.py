@@ -22,6 +22,8 @@ def turn_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Model API calls on the main thread, each message id once; subagent and synthetic messages excluded. In an eval
     what the harness counted, where it says so.
 
+    Rows of `steps` with thread 'main'.
+
     Pitfalls: Conflates task difficulty with efficiency; compare only within a task. Not the same thing as user turns.
     """
     if (recorded := _recorded(view, why, "turns", len(view.steps))) is not None:
@@ -34,6 +36,8 @@ def turn_count(view: SessionView, why: Evidence) -> Measured | Absent:
 def tool_call_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Tool calls on the main thread, each call once; unanswered and rejected ones included. In an eval what the harness
     counted, where it says so.
+
+    Rows of `tool_calls` with thread 'main'.
 
     Pitfalls: A read and an edit weigh the same; always publish with the class mix of behavior.tool_sequence.
     """
@@ -48,6 +52,8 @@ def tool_call_count(view: SessionView, why: Evidence) -> Measured | Absent:
 def edit_calls(view: SessionView, why: Evidence) -> Measured | Absent:
     """Calls to edit tools on the main thread, failed and rejected ones included; `succeeded` counts the others. In an
     eval what the harness counted, where it says so.
+
+    Main-thread `tool_calls` with class edit, whatever their status. `succeeded`: status ok.
 
     Pitfalls: Blind to files changed through the shell: see behavior.bash_mediated_edits.
     Why: Says more about the work done than all tool calls together do.
@@ -73,6 +79,8 @@ class Called(Row):
 def tool_sequence(view: SessionView, why: Evidence) -> Measured:
     """Main-thread tool calls in transcript order: number, name, class, file, status.
 
+    Rows of `tool_calls` with thread 'main' by `seq`; `class` is the fine class, `file` is `path`.
+
     Pitfalls: Names differ between agents, so n-grams across agents use class.
     Why: The order tells styles apart: read then edit, shell after shell (stuck), edit then test (checks its work).
     """
@@ -90,6 +98,8 @@ def tool_sequence(view: SessionView, why: Evidence) -> Measured:
 def files_searched_before_edit(view: SessionView, why: Evidence) -> Measured:
     """Different files of the repository that a read or a search named as its target before the first change.
 
+    As behavior.files_read_before_edit, over calls of class read or search.
+
     Pitfalls: Both extremes are bad. What a search of a whole folder finds does not count. Without an edit the whole
     session counts and the value is `censored`. The same figure as behavior.files_read_before_edit on every eval run of
     the project's corpus.
@@ -102,6 +112,10 @@ def files_searched_before_edit(view: SessionView, why: Evidence) -> Measured:
 def files_read_before_edit(view: SessionView, why: Evidence) -> Measured:
     """Different files of the repository read, by a read tool or a shell reader, before the first change.
 
+    Main-thread calls of class read before the first change (all calls where nothing was changed), each different
+    target file in the repository once; failed reads count. Commands that print several files have no target and do
+    not count.
+
     Pitfalls: Claude Code refuses to edit an unread file, so 0 is rare there by construction.
     """
     measured = _looked_at(view, why, ("read",))
@@ -113,6 +127,9 @@ def files_read_before_edit(view: SessionView, why: Evidence) -> Measured:
 @signal("behavior.edit_to_read_ratio", "float", "ratio", harness=False)
 def edit_to_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
     """Edits, shell writes included, for each read.
+
+    Main-thread calls of fine class edit or shell_write, failed ones included, over those of class read, which
+    commands that print files have, too.
 
     Pitfalls: High is decisive, low is exploring or stuck; only relative to the same agent.
     """
@@ -164,6 +181,10 @@ def _recorded(view: SessionView, why: Evidence, field: str, counted: int) -> Mea
 def bash_mediated_edits(view: SessionView, why: Evidence, edit_calls: int, touched_files: list[str]) -> Measured:
     """Whether a file of the repository changed that no successful call to an edit tool changed: by the shell alone.
 
+    True where behavior.touched_files[] has a file of the repository that no row of `edits` with via = 'edit_tool'
+    has. `pure`: no call of class edit at all. Of an eval attempt without a conversation only `pure` is known, and
+    is the value.
+
     Pitfalls: `pure` where no edit tool was called at all. A command that writes through a program (`node -e`, a fixing
     linter) is not known as a write, so its files are missing in a product session.
     Why: Such changes leave no diff at call time: attribution and review see them last.
@@ -188,6 +209,9 @@ def bash_mediated_edits(view: SessionView, why: Evidence, edit_calls: int, touch
 def touched_files(view: SessionView, why: Evidence) -> Measured | Absent:
     """Files that successful edit calls changed or shell commands say they write; absolute outside the repository. In an
     eval the files that differ in the end, where harness or patch says so.
+
+    Different `path` of the main thread's `edits`, sorted. `edits` has what edit tools changed with success, and
+    what shell commands say they write, also where the command failed.
 
     Pitfalls: A log of writes: an edit undone later stays, where an eval harness reports the net diff (method harness or
     patch): never pool the two. Sorted, so the first element is not the first edit. Paths out of the shell are read off
@@ -224,6 +248,9 @@ def touched_files(view: SessionView, why: Evidence) -> Measured | Absent:
 def diff_lines(view: SessionView, why: Evidence) -> Measured | Absent:
     """Lines added plus lines removed by all successful edits of the repository's files (method edit_log). In an eval
     those of the net diff, where harness or patch says so.
+
+    Sum of `added` + `removed` over the main thread's `edits` of files of the repository, rows without line counts
+    left out; absent where no row has any.
 
     Pitfalls: Sums every edit, so rework counts each time; reformatting inflates it. Compare within one method only
     (harness: lines of each file's diff as the harness counts them; patch: lines added and removed in the end).
@@ -294,6 +321,9 @@ def localized_correct_file(
     view: SessionView, why: Evidence, files_searched_before_edit: int | Absent, touched_files: list[str] | Absent
 ) -> Measured | Absent:
     """Whether the first file that the attempt changed, of those there before it, is one that the gold patch changes.
+
+    The first row of the main thread's `edits` whose file the attempt had not created, or that the gold patch
+    changes, too. False where all changed files are new ones.
 
     Pitfalls: With method single_touched the one file of the net diff stands for the first edit. A list of touched files
     is in no order: its first element is not the first edit.

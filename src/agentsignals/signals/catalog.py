@@ -260,7 +260,7 @@ def inventory(
         raise CatalogError(f"There is no status {status!r}.", f"The statuses: {', '.join(get_args(Status))}.")
     wanted = text.lower()
     names = ("path", "name", "context", "level", "type", "unit", "version", "source", "description", "pitfalls")
-    more = ("basis", "why_it_matters", "origin", "priority", "high_value")
+    more = ("computation", "basis", "why_it_matters", "origin", "priority", "high_value")
     rows = [
         {
             **{name: getattr(signal, name) for name in names},

@@ -26,6 +26,8 @@ signal = signals_with(origin="swe-chat")
 def turns_per_session(view: SessionView, why: Evidence, user_turn_count: int) -> int:
     """Human prompts, each with everything the agent did until the next.
 
+    The value of user.user_turn_count.
+
     Pitfalls: Publish quantiles: the distribution is skewed. SWE-chat leaves machine-made repositories out. The same
     figure as user.user_turn_count.
     Why: The size of a conversation in SWE-chat's unit.
@@ -37,6 +39,8 @@ def turns_per_session(view: SessionView, why: Evidence, user_turn_count: int) ->
 @signal("chat.tool_calls_per_turn", "int", "tool_calls", level="turn", priority="P1")
 def tool_calls_per_turn(view: SessionView, why: Evidence) -> list[int]:
     """Main-thread tool calls in the response to the turn.
+
+    Rows of `tool_calls` with thread 'main' and this `turn`.
 
     Pitfalls: Calls before the first prompt belong to no turn.
     Why: How much work one prompt sets off.
@@ -54,6 +58,9 @@ FEWEST_CALLS = 10
 @signal("chat.file_types_touched", "obj", "calls", priority="P2", origin="SWE-chat")
 def file_types_touched(view: SessionView, why: Evidence) -> dict[str, int]:
     """Main-thread reads, edits and searches of one file, by the file's extension in lower case; "(none)" without.
+
+    Main-thread calls of class read, search or edit that have a target file. The extension is what follows the last
+    dot of the file's name, unless the name begins with its only dot.
 
     Pitfalls: Counts calls, not files: a file read ten times counts ten. Searches of whole folders have no file.
     Why: Which languages the work was about, code or prose.
@@ -100,6 +107,9 @@ def _pooled(sessions: Sequence[dict[str, list[int]]]) -> list[dict[str, list[int
 def tool_calls_by_position(view: SessionView, why: Evidence) -> dict[str, list[int]] | Absent:
     """For each class of call, how many main-thread calls fall into each tenth of the session, first to last.
 
+    Call i (from 0) of n main-thread calls falls into bin floor(10 * i / n), counted by fine class. Absent for fewer
+    than ten calls.
+
     Pitfalls: Position by call, not by time: a session that waits in the middle looks even.
     Why: What chat.tool_composition_by_position adds up.
     """
@@ -129,6 +139,8 @@ class Share(Row):
 def tool_composition_by_position(tool_calls_by_position: Sequence[dict[str, list[int]]]) -> Measured | Absent:
     """Share of each class of call in each tenth of a session, over the calls of all sessions.
 
+    Sum chat.tool_calls_by_position of all sessions by class and bin, and divide by the sum of the bin.
+
     Pitfalls: Calls are pooled, so long sessions weigh more. Sessions of fewer than ten calls are left out.
     Why: Sessions begin by looking and end by checking: whose do not?
     """
@@ -154,6 +166,8 @@ SECONDS_A_MINUTE = 60
 def turn_autonomy_s(view: SessionView, why: Evidence) -> list[float | Absent]:
     """How long the agent worked for the turn, subagents' time included, without waits for leave or of a machine that
     slept (infra.waiting_time_s).
+
+    As infra.work_time_s, within the turn's response.
 
     Pitfalls: Each stretch counts for at most as long as its kind can take (design/signals.md#time-at-work): short waits
     for leave are inside, longer ones and a machine's sleep are not.
@@ -191,6 +205,10 @@ def cost_per_100_committed_lines(  # noqa: PLR0913  (the parameters are the need
 ) -> Measured | Absent:
     """100 * usd, tokens, minutes, agent_minutes and user_turns / lines of the commits recorded with the session.
 
+    The sum of `checkpoints.total_committed` is the denominator. usd: tokens.cost_usd; tokens: all input and output
+    of the main thread; minutes: infra.wall_time_s / 60; agent_minutes: infra.work_time_s / 60. Absent without a
+    recorded commit.
+
     Pitfalls: Publish medians: a session that commits two lines costs a fortune for each hundred. The lines are all of
     the commit, the person's too. A session may go on after its last recorded commit.
     Why: What code costs in money, time and attention, where it was kept.
@@ -226,6 +244,9 @@ SHORT_CHARS = 20
 def prompt_language(view: SessionView, why: Evidence) -> list[str | Absent]:
     """The language of the turn's own words, without code, links and pasted text.
 
+    Of the cleaned text, if it has 20 characters or more: by script, or by the small words of 11 languages in Latin
+    script.
+
     Pitfalls: By script and small words, 20 languages: of real prompts 94 in 100 get one. A short prompt full of code
     speaks for none.
     Why: Patterns of words here are English: in another language they say nothing.
@@ -246,6 +267,9 @@ _STOPS = frozenset(("stop", "wait"))
 @signal("chat.pushback_type", "enum", "label", level="turn", source="regex", priority="P1")
 def pushback_type(view: SessionView, why: Evidence) -> list[Measured | Absent]:
     """rejection, correction, failure_report or non_pushback, by word patterns over the head of the turn.
+
+    The first of rejection, correction, failure_report whose patterns match the head of the turn, else non_pushback.
+    Absent for turn 0 and for text that is not English.
 
     Pitfalls: A flag, no share: patterns find about a tenth of what a reader finds; never beside a model's labels.
     Why: What kind of objection a turn makes to the work before it.
@@ -276,6 +300,9 @@ def _pushback(turn: Turn, why: Evidence) -> Measured | Absent:
 def hard_interruption(view: SessionView, why: Evidence) -> list[bool]:
     """Whether the person cut the response: an interrupt, a refused tool call, or a queued "stop".
 
+    True for a turn that has a main-thread event of kind interrupt or a main-thread call with status rejected, or
+    whose next turn is a queued_prompt that matches the correction pattern `stop` or `wait`.
+
     Pitfalls: A permission denied by a rule is no interruption: nobody decided it then.
     Why: The person pulled the brake.
     """
@@ -301,6 +328,10 @@ def pushback_rate(
 ) -> Measured | Absent:
     """Turns after the first that object or follow a cut response, and a last response cut, out of all human turns.
 
+    Numerator: different numbers n > 0 of turns whose chat.pushback_type is rejection, correction or failure_report,
+    or for which chat.hard_interruption of turn n - 1 is true; the number behind the last turn counts. Denominator:
+    user.user_turn_count.
+
     Pitfalls: At least so much: its words are chat.pushback_type's, which find about a tenth of what a reader finds.
     Different labellers are not comparable: SWE-chat's 0.44 rests on a model's labels.
     Why: How often the person objects, in words or by pulling the brake.
@@ -319,6 +350,10 @@ def pushback_rate(
 @signal("chat.agent_clarification_stop", "bool", "flag", basis="heuristic", level="turn", priority="P1")
 def agent_clarification_stop(view: SessionView, why: Evidence) -> list[Measured | Absent]:
     """Whether the response asks the person by tool, or changes nothing and ends in a question that is no offer.
+
+    True where a call of class ask belongs to the turn, or where the turn has no row in `edits` (any file) and the
+    last text of its response ends, within 300 characters, in a question that is neither an offer nor a request for
+    permission. Absent without a response.
 
     Pitfalls: SWE-chat counts asking tools alone (`how` is tool): 1.1 to 2.6 percent of turns. Questions in text come on
     top; some of them only keep the talk going.
@@ -355,6 +390,9 @@ VIBE_PERCENT = 99
 def agent_percentage(view: SessionView, why: Evidence) -> Measured | Absent:
     """The agent's share of the committed lines, 0..100, as recorded beside the session.
 
+    From `checkpoints` with agent_lines or agent_percentage: with one row, its agent_percentage (where
+    total_committed or the percentage is above 0); else 100 * sum(agent_lines) / sum(total_committed).
+
     Pitfalls: The collector's attribution is taken as recorded; the attribution audit tells how good it is.
     Why: Whose lines went into the commits of the session.
     """
@@ -376,6 +414,8 @@ def agent_percentage(view: SessionView, why: Evidence) -> Measured | Absent:
 def coding_mode(why: Evidence, agent_percentage: float) -> str:
     """human_only at 0 percent of agent lines, vibe_coding from 99, collaborative between.
 
+    By chat.agent_percentage.
+
     Pitfalls: A cut through a continuous share; 98 and 99 percent are neighbours.
     Why: Who writes the code: the person, the agent, or both.
     """
@@ -388,6 +428,10 @@ def coding_mode(why: Evidence, agent_percentage: float) -> str:
 @signal("chat.agent_self_overwrite_share", "float", "ratio", source="derived", priority="P2", origin="SWE-chat")
 def agent_self_overwrite_share(view: SessionView, why: Evidence) -> Measured | Absent:
     """Lines the agent added and later removed itself in the same session / lines it added.
+
+    Each line that an edit adds is the agent's; an edit that replaces `removed` lines from `old_start` on takes away
+    as many of the agent's lines as lie there, at most `removed`. Lines below move with the edit. Deleting a file
+    takes away all of its lines.
 
     Pitfalls: Follows line numbers, not words: within a hunk of several changes the agent's lines are taken to lie
     evenly. A file changed through the shell is followed no further (`unfollowed_lines`).
@@ -493,6 +537,8 @@ def _measured_in_repository(view: SessionView, why: Evidence, task: str, missing
 def code_survival_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """Lines of the agent that are in the commits of the session, over the lines its successful edits added.
 
+    `number` of the label code_survival that `attribute` leaves.
+
     Pitfalls: Several published rates go by this name; the detail says which lines are divided by which.
     Why: How much of what an agent wrote reached a commit.
     """
@@ -511,6 +557,8 @@ def code_survival_rate(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def vulnerabilities_introduced_per_kloc(view: SessionView, why: Evidence) -> Measured | Absent:
     """New findings of a scanner in the files that the session's commits changed, per 1 000 added lines.
+
+    `number` of the label vulnerabilities that `scan` leaves.
 
     Pitfalls: Findings of a static scanner are not confirmed weaknesses; rates of different rule sets don't compare.
     Why: Which weaknesses came with an agent's lines.
@@ -573,6 +621,8 @@ def user_persona(view: SessionView, why: Evidence, user_turn_count: int) -> Meas
     """The person's way of working, as a judge named it: nitpicker, vague_requester, mind_changer or other. Absent below
     two human turns.
 
+    The value of the session's label of task persona.
+
     Pitfalls: Mostly `other` outside Claude Code in the published data.
     Why: How the person steers: by correcting, by leaving open, by changing their mind.
     """
@@ -584,6 +634,9 @@ def user_persona(view: SessionView, why: Evidence, user_turn_count: int) -> Meas
 @signal("chat.prompt_intent", "enum", "label", level="turn", source="llm_judge", priority="P2")
 def prompt_intent(view: SessionView, why: Evidence) -> list[Measured]:
     """What a prompt asks for: git, test, debug, refactor, understand, connect, create_new_code or other.
+
+    Of turn `n` the judge's label. Without one: the first of the first 12 words of the cleaned text that is in a
+    table of 58 words; git, test, debug, refactor, understand, connect and create_new_code, else other.
 
     Pitfalls: Without a judge a table of words decides (method regex): it knows English, and the first verb it finds.
     Why: What people ask agents for.
@@ -614,6 +667,8 @@ def prompt_intent(view: SessionView, why: Evidence) -> list[Measured]:
 )
 def prompt_topic_cluster(view: SessionView, why: Evidence) -> list[Measured | Absent] | Absent:
     """The cluster a prompt falls into in the last topic run over the store; -1 where it falls into none.
+
+    `number` of the turn's label of task topic.
 
     Pitfalls: Clusters follow projects as much as activities; -1 is noise. Numbers mean nothing across runs.
     Why: What prompts are about, across a corpus.

@@ -34,6 +34,9 @@ signal = signals_with(origin="Agent Signals")
 def correction_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
     """Human turns, the first left out, whose head matches a correction pattern, out of all human turns.
 
+    Turns 1 and later whose head matches a correction pattern, over user.user_turn_count. `why_did_you` and
+    `instead_redirect` count only in rejection_feedback. Absent where most turns are not English.
+
     Pitfalls: A lower bound: patterns find a tenth to a third of what a reader finds. Aggregate as sum over sum.
     Why: How often the person had to set the agent right.
     """
@@ -64,6 +67,9 @@ def objections(
     """The turns (0-based) that correct the agent, and those that push back: object in words, or follow a response that
     was cut; a last response that was cut counts as a turn behind the last.
 
+    corrections: turns > 0 whose head matches a correction pattern. pushback: the numbers of chat.pushback_rate's
+    numerator. Absent where dynamics.correction_ratio is.
+
     Pitfalls: Found by word patterns: lower bounds.
     Why: The turns behind dynamics.correction_ratio and chat.pushback_rate.
     """
@@ -83,6 +89,13 @@ def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
     """How many calls repeat an earlier one with no successful edit in between (n, of all but planning, delegating,
     asking and waiting: of), or whatever was edited (equal), and stale_max: the most equal calls with no successful
     edit in between; stale_call is their tool.
+
+    Counted are main-thread calls without class plan, task, ask and purpose poll. Two calls are equal if the tool's
+    name and the command alone are, with runs of blanks as one: the description, time limit and background flag of a
+    command do not matter. Without a command: the same tool name and the same arguments in any order. n: calls whose
+    previous equal call has no successful edit between the two. equal: calls that have an equal one before.
+    stale_max leaves out commands that begin with git status, git log, git diff, ls or pwd, and is 1 where nothing
+    repeats, 0 without a call. A successful edit is a row of `edits` whose call did not fail.
 
     Pitfalls: Whether something changed is seen of the agent's edits only, not of a server that starts.
     Why: The raw counts behind dynamics.repetition_rate; stale_max tells a loop from a habit.
@@ -119,6 +132,8 @@ def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
 def repetition_rate(view: SessionView, why: Evidence, repeated_calls: dict[str, Any]) -> Measured | Absent:
     """Calls whose tool and arguments repeat an earlier call's with no successful edit in between, out of all calls but
     planning, delegating, asking and waiting (looks at something that runs).
+
+    n / of of dynamics.repeated_calls: two calls are equal by tool and command alone, else by tool and arguments.
 
     Pitfalls: For loops look at stale_max; the rate tells the cost. With `equal` as numerator a test run again after an
     edit is a repeat, too.
@@ -181,6 +196,9 @@ FEWEST_TURNS = 3
 def user_msg_length_slope(view: SessionView, why: Evidence) -> Measured | Absent:
     """Least-squares slope of message length over the turns; cleaned text, at most 400 tokens each, plan hand-offs and
     bare attachments left out.
+
+    Length: tokens of the cleaned text, at most 400. Over the turns that are not of kind plan_handoff, attachment or
+    scripted_prompt, numbered 0, 1, 2 in order; absent for fewer than three.
 
     Pitfalls: First prompts are the longest, so most healthy sessions fall: read excl_first_norm, where less than 0.5
     either way is flat.
@@ -306,6 +324,11 @@ def gd_inaction(view: SessionView, why: Evidence) -> Measured | Absent:
     """Files, functions and identifiers that the first plan names, outside steps that only look, and that no later edit,
     shell write or test names / all of them.
 
+    The plan is turn 0 where its kind is plan_handoff, else the first plan by tool or text. Its items: file names,
+    `name()`, CamelCase and snake_case words of steps that do not begin with a verb of looking, at most 60. An item
+    is touched where a later main-thread call of fine class edit, shell_write or test, not rejected, changed a file
+    of that name or has the whole word in its arguments. Absent without items.
+
     Pitfalls: An adaptation to code, not the paper's number (arXiv 2505.02709). Names in prose: what was renamed counts
     as untouched; so do findings that a handed-over plan lists like steps. Few plans name what they change.
     Why: Parts of the plan that were forgotten on the way.
@@ -364,6 +387,9 @@ def plan_ged(view: SessionView, why: Evidence) -> Measured | Absent:
     """Graph edit distance of the session's first and last plan, out of taking one apart and building the other anew: 0
     the same steps in the same order, 1 nothing in common.
 
+    Nodes are steps (at most 40 a plan), edges join successive steps; two steps are equal from an F1 of their sets
+    of words of 0.5 on. Absent without a plan; 0 with one.
+
     Pitfalls: Plans in prose and to-do lists of one plan differ in words: see `sources`. RECAP compares plans of two
     writers and has no threshold. A second task in the same session brings a plan of its own.
     Why: A plan that is another in the end says that the task was not understood when it began.
@@ -409,6 +435,9 @@ def intent_coherence_curve(view: SessionView, why: Evidence, vectors: Vectors | 
     """For each response how near the agent's visible words are to the session's first request, 0 to 1 on the embedder's
     scale; null for responses without words.
 
+    The calibrated nearness (1 - the distance of dynamics.cp_curve[]) of each response's visible text, without code,
+    to the first turn with words.
+
     Pitfalls: Short answers ("done") are far from everything. The seed has a formula only, no path.
     Why: A sudden drop is drift, a low plateau an answer to the wrong question.
     """
@@ -447,6 +476,11 @@ def cp_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Mea
     """For each human turn how far the exchanges up to it (it and the two before, the request left out) are from the
     session's first request, 0 to 1 on the embedder's scale; null before it, and where there is nothing to compare.
 
+    The request is the first turn with words. Window of turn n: turns n-2 to n, prompts and answers, the request's
+    left out, at most 8,000 characters without code. CP = (1 - cosine(request, window) - aligned) / (unrelated -
+    aligned), cut to 0..1, rounded to 6 digits; aligned and unrelated are the embedder's profile, and stand in the
+    evidence.
+
     Pitfalls: A distance of topics, no failure: half of the real sessions take up a second task. Values of two embedders
     are never comparable.
     Why: Shows when, and how fast, the talk left what was asked for first.
@@ -483,6 +517,8 @@ def cp_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Mea
 def max_cp(view: SessionView, why: Evidence, cp_curve: list[float | None] | Absent) -> Measured | Absent:
     """The largest value of the session's context pollution curve.
 
+    Absent where only the request has a value.
+
     Pitfalls: Up to 0.20 aligned, above moderate, above 0.45 severe: on the calibrated scale only. Kemple's own bands
     are 0.10, 0.25 and 0.45.
     Why: How far the talk got from what was asked for first.
@@ -502,6 +538,8 @@ def max_cp(view: SessionView, why: Evidence, cp_curve: list[float | None] | Abse
 @signal("dynamics.drift_onset_turn", "int", "turn index", source="embedding", priority="P1")
 def drift_onset_turn(view: SessionView, why: Evidence, cp_curve: list[float | None] | Absent) -> Measured | Absent:
     """The first turn (0-based) whose context pollution is above 0.20.
+
+    The first n with dynamics.cp_curve[][n] > 0.20.
 
     Pitfalls: A single aside triggers it; `sustained` asks for two turns in a row.
     Why: Early: it started wrong. Late: it wore off.
@@ -529,6 +567,10 @@ SAME_REGIONS = 0.5
 def assumption_lock_turn(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
     """The first turn (0-based) with a correction or failure report that is followed by another within three turns,
     without the answers in between having come nearer to it, or an acceptance lying between.
+
+    Over successive turns n < m with a match of the correction or failure-report patterns (turn 0 left out), m - n
+    <= 3 and no acceptance pattern between: the first n whose answers (of turn n - 1 and of turn m - 1) differ in
+    their calibrated distance to turn n by less than 0.05.
 
     Pitfalls: Rests on corrections found by pattern, a third of those a reader finds. The drop of 30 % the seed cites is
     from chat agents. `confidence` is low with an embedder that counts words. One value on the project's corpus.
@@ -622,6 +664,14 @@ def session_failure_mode(  # noqa: PLR0913  (the parameters are the needs of the
 ) -> Measured | Absent:
     """stuck_loop, assumption_locked, multi_intent_confusion, shifted_intent or scope_bleed: the first whose condition
     holds; else clean.
+
+    stuck_loop: stale_max >= 4, or (stale_max >= 2, repetition_rate >= 0.20, ten calls, nine with a target file, and
+    the last third of these on no new file). assumption_locked: an assumption_lock_turn, or correction_ratio >= 0.20
+    with two corrections at most 3 turns apart. multi_intent_confusion: (correction_ratio >= 0.15 or pushback_rate
+    >= 0.25), four files changed or more, 70 % of them in the first response, and (8 plan steps or 3 goals in turn
+    0). shifted_intent: two turns in a row with CP >= 0.45 and correction_ratio < 0.20. scope_bleed: two turns or
+    more, scope_drift > 2, 3 unrequested files, and a conflation_turn or a later turn with 3 new files. Absent where
+    three of the five inputs are.
 
     Pitfalls: shifted_intent is no failure of the agent: the person moved on. Look at `confidence`: scope is told by the
     files that are named, intent by counted words. Clean says that nothing matched, not that the work was good.

@@ -16,6 +16,8 @@ signal = signals_with(level="attempt", harness=True, origin="Agent Signals")
 def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """Time from the first to the last event of the main thread; of an eval attempt as its harness recorded it.
 
+    max - min of `events.timestamp` with thread 'main'; of an eval attempt the harness's duration.
+
     Pitfalls: The person's pauses count, and so does the sleep of a machine (left open overnight, a session is a day
     long): infra.work_time_s leaves them out. Cold start and server load count too: compare within a run only. In an
     eval it is the harness's time for the whole attempt, set-up and verification included: `agent_time_s` is the agent's
@@ -52,6 +54,8 @@ def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
 def timed_out(view: SessionView, why: Evidence, timeout_s: int | Absent) -> Measured | Absent:
     """Whether the time was up before the agent had finished; `inferred` from a duration that reaches the limit.
 
+    As the harness says; else true where its time of the agent, else of the attempt, reaches treatment.timeout_s.
+
     Pitfalls: Depends on the tasks (slow test suites): segment before using. A patch may be graded all the same. One
     value on the project's corpus.
     """
@@ -72,6 +76,8 @@ def timed_out(view: SessionView, why: Evidence, timeout_s: int | Absent) -> Meas
 @signal("infra.attempt_index", "int", "index", context="eval", source="harness")
 def attempt_index(view: SessionView, why: Evidence) -> int | Absent:
     """Position of the attempt in its trial, 0 for the first.
+
+    `attempts.attempt_index`.
 
     Pitfalls: First attempts and retries are reported apart: one mean over both hides whether first tries or recovery
     got better. One value on the project's corpus.
@@ -128,6 +134,11 @@ def work_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """How long the agent or its subagents worked for the person's turns: model calls, and tools with their hooks while
     they ran, each moment once.
 
+    Within the responses (from a turn's time to the last event of its response): the union of each call's stretch (from
+    its result back to its start, where a record dates it, else at most as long as its kind can take) and each model
+    call's (from the event before, at most 600 s), on the main thread and in logged subagents. The limits by kind stand
+    in design/signals.md#time-at-work.
+
     Pitfalls: Where no record dates the start of a call or its permission, it counts for at most as long as its kind can
     take (design/signals.md#time-at-work): short waits for permission are inside, and the rest of a longer run is not.
     Why: Neither the person's pauses nor a laptop that slept is work.
@@ -145,6 +156,8 @@ def waiting_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     before the person, `calls_s` with a call open for longer than it can have run, `silence_s` with none open and no
     model call that long. Longer waits are `left_alone_s` and not in the value. `waits` names the call and the seconds
     of each wait of a minute or more with a call open.
+
+    The time of the responses less infra.work_time_s, in stretches of up to an hour.
 
     Pitfalls: `calls_s` is a wait for permission or a machine that slept: most logs don't say which. Of eval runs one
     value on the project's corpus.

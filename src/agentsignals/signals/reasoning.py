@@ -72,6 +72,12 @@ def phase_transitions(
 ) -> Measured | Absent:
     """Phases of the work with repeats collapsed: explore, localize, implement, verify.
 
+    Announced phases, else by main-thread call: read or search is localize where its `path` is among the files of
+    the next call that changes the repository, else explore (not within verify; a read within localize stays there).
+    edit or shell_write of the repository is implement. test or build is verify after the first change, else
+    explore. Other calls keep the phase. Successive equal phases are one; a single call of explore or localize
+    between two runs of one phase joins them.
+
     Pitfalls: With method heuristic the phases are guessed from the calls, looking ahead to the next edit: never pool
     the two methods.
     """
@@ -108,6 +114,9 @@ def phase_transitions(
 def has_reasoning_blocks(view: SessionView, why: Evidence) -> Measured | Absent:
     """Whether the model thought in the open on the main thread: a thinking block, or text between <think> tags.
 
+    True for a main-thread event of kind thinking, or a text event with `<think>`. Absent where the format logs no
+    thinking and there is none.
+
     Pitfalls: Presence says little, the length more. `redacted`: blocks are there, their text was not kept.
     """
     blocks = view.by_kind.get("thinking", [])
@@ -123,6 +132,9 @@ def has_reasoning_blocks(view: SessionView, why: Evidence) -> Measured | Absent:
 @signal("reasoning.reasoning_tokens_total", "int", "tokens")
 def reasoning_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     """Reasoning tokens of the main thread: as the provider reports them (usage), else characters of thinking / 4.
+
+    Sum of `steps.reasoning_tokens` of the main thread where any has it; else ceil(characters / 4) of all thinking
+    events, or of the text between <think> tags.
 
     Pitfalls: Method chars4 is an estimate from text that providers may have shortened or dropped. More is not better.
     """
@@ -220,6 +232,10 @@ def plan_steps_detected(view: SessionView, why: Evidence) -> Measured:
     """Steps of the plan the agent gave in its first response before it changed anything: in text, as to-dos, or a plan
     shown for approval; the most of these.
 
+    Before the first call of fine class edit or shell_write in turn 0. In a text: numbered items, if half of them
+    begin with a verb of action, or bullets that do. By tool: items of the first to-do list or plan; tasks added one
+    by one are one plan. The value is the largest count; 0 without any.
+
     Pitfalls: Fragile: a soft feature only. The source's count, of the first message alone (`text_steps`), is zero in
     nearly all sessions.
     Why: Whether the agent planned before it acted.
@@ -276,6 +292,9 @@ def _items(call: ToolCall) -> int:
 @signal("reasoning.self_correction_count", "int", "matches", version=3, source="regex")
 def self_correction_count(view: SessionView, why: Evidence, has_reasoning_blocks: bool | Absent) -> Measured | Absent:
     """Sentences in thinking and visible text in which the agent takes back what it said or did ("Wait, that's not").
+
+    Sentences of the main thread's thinking and text, code and quotations left out, with a match of the pattern
+    table `self_corrections`.
 
     Pitfalls: The sign is ambiguous: read it with the outcome. Models that hide their thinking show few.
     Why: The agent notices its own mistakes, or is stuck in them.

@@ -22,6 +22,8 @@ _NO_TABLES = frozenset(("recorded", None))
 def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     """Input tokens of the main thread's model calls that came from no cache, each call once.
 
+    Sum of `steps.input_tokens` of the main thread.
+
     Pitfalls: With prompt caching this is a tiny remainder: ratios want `all_input`, which counts cached tokens too.
     """
     total = _total(view, why, "input_tokens", {"input"})
@@ -33,6 +35,8 @@ def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
 @signal("tokens.output_tokens_total", "int", "tokens", version=3, grows_with_output=True, harness=True)
 def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     """Output tokens of the main thread's model calls, reasoning included where the provider counts it so.
+
+    Sum of `steps.output_tokens` of the main thread.
 
     Pitfalls: Older Claude Code logs a mid-stream count: with `at_least` the number is a lower bound (2.4 times too low
     in one corpus); never compare such versions with others. `estimated` is characters / 4.
@@ -80,6 +84,9 @@ usage_total(
 def cache_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
     """Cache reads / (cache reads + cache writes + uncached input) over all model calls of the main thread.
 
+    sum(cache_read_tokens) / sum(cache_read_tokens + cache_write_tokens + input_tokens) over `steps` of the main
+    thread; a missing count is 0. Absent where no step has cache reads logged.
+
     Pitfalls: Without the writes (`read_or_new`) it is near 1 everywhere: new text is logged as a cache write.
     """
     used = view.usage
@@ -96,6 +103,9 @@ def cache_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
 @signal("tokens.context_growth_curve[]", "list[int]", "tokens per step")
 def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     """Size of the context at each model call of the main thread: uncached input + cache reads + cache writes.
+
+    For each row of `steps` of the main thread with input or cache reads logged, in order, input_tokens +
+    cache_read_tokens + cache_write_tokens. Calls beside the conversation (an advisor's, a title's) are left out.
 
     Pitfalls: A drop is a compaction (user.compaction_events) or an aborted call, which reports zeros.
     Why: Fast growth is code read in bulk, a plateau is economy; tells more than totals.
@@ -117,6 +127,8 @@ def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
     """Cost of all model calls, subagents' and left branches' too: as the trace recorded it, else tokens times a
     versioned price table, or prices of a person's own. Dollars that an agent records for a model of another maker than
     it has prices of are replaced.
+
+    Sum of `cost_usd` over all rows of `steps`, any thread.
 
     Pitfalls: List prices where the trace recorded none; a lower bound with `at_least` (output logged in mid-stream),
     and too low by what `unpriced` names. Means little alone. Method harness: of an eval attempt whose trace tells no
@@ -207,6 +219,9 @@ MOST_WITHOUT_COST = 0.05
 )
 def cost_per_resolved_task(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
     """What all attempts cost together / trials that some attempt solved.
+
+    Sum of tokens.cost_usd of all attempts / different trials with an attempt of reward 1. Absent where more than 5
+    % of the attempts have no cost.
 
     Pitfalls: Over several `treatments` it compares nothing: `by_treatment` has each. Costs nobody recorded are missing
     from the sum (`n_missing`).

@@ -113,6 +113,8 @@ knob(
 def agent_type(view: SessionView, why: Evidence) -> Measured | Absent:
     """The scaffold that drove the model, in lower case: one-shot, subq, mini-swe-agent …
 
+    `agent_type` among `attempts.knobs`.
+
     Pitfalls: Harnesses often write it into the log of the run only, from where it is carried to the attempts.
     """
     name, detail = _configured_name(view, why, "agent_type")
@@ -126,6 +128,9 @@ def agent_type(view: SessionView, why: Evidence) -> Measured | Absent:
 @signal("treatment.model_id", "str", "label")
 def model_id(view: SessionView, why: Evidence) -> Measured | Absent:
     """The model as configured, in full; else the one that answered most of the session's model calls.
+
+    `model_id` among `attempts.knobs`, else the commonest `model` of the main thread's `steps`, without
+    `<synthetic>`.
 
     Pitfalls: Two snapshots of one family are two models, and `provider/model` is not `model`: nothing is shortened.
     """
@@ -146,6 +151,8 @@ def model_id(view: SessionView, why: Evidence) -> Measured | Absent:
 @signal("treatment.dataset", "str", "name@version")
 def dataset(view: SessionView, why: Evidence) -> Measured | Absent:
     """Name and version of the dataset the task is from, as configured.
+
+    `dataset` among `attempts.knobs`.
 
     Pitfalls: Datasets differ in difficulty: never pool without it.
     """

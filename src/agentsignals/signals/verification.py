@@ -75,6 +75,8 @@ _RULES = {
 def reward(view: SessionView, why: Evidence) -> Measured | Absent:
     """The reward that the verifier gave; never computed from counts. Absent where nobody judged, whatever was recorded.
 
+    `attempts.reward`.
+
     Pitfalls: Hides partial progress: read patch_outcome_label, too. Not always 0 or 1: `non_binary`. The recorded
     number of an attempt that nobody judged is in verification.outcome (`recorded_reward`).
     Why: Whether the task is solved: every test to be fixed passes and none broke.
@@ -110,6 +112,11 @@ def reward(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def patch_outcome_label(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
     """What became of the patch, by tests fixed and tests broken: the first of eight rules that matches.
+
+    fixed, left: tests that had to pass and do, do not; broken: tests that passed and fail. (1) no patch: absent.
+    (2) it does not apply, or the verifier failed: unverifiable. (3) no counts: correct_patch for reward 1, else
+    absent. (8) reward and counts contradict each other: unverifiable. (4) left 0, broken 0: correct_patch. (5)
+    fixed > 0: partial_patch. (6) fixed 0, broken > 0: regressive_patch. (7) fixed 0, broken 0: no_effect_patch.
 
     Pitfalls: Speaks of the listed tests only. `inconsistent`: reward and counts contradict each other. An attempt
     without a patch has no label: verification.patch_present counts those.
@@ -156,6 +163,9 @@ def patch_applies(view: SessionView, why: Evidence, touched_files: list[str] | A
 def patch_present(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
     """Whether the attempt produced a patch that is not empty.
 
+    Method harness or patch: the harness's list of files, or the patch, is not empty. Method edit_log:
+    behavior.touched_files[] has a file of the repository.
+
     Pitfalls: With method edit_log it is what the transcript shows: undone edits count, what scripts did does not.
     Why: Makes attempts that read much and change nothing countable: they have no outcome label.
     """
@@ -177,6 +187,9 @@ def _inside(view: SessionView, touched: list[str] | Absent) -> list[str] | Absen
 @signal("verification.fail_to_pass_count", "int", "tests", hindsight="the verdict")
 def fail_to_pass_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Tests that failed before the patch and pass after it.
+
+    Tests of the report's FAIL_TO_PASS that pass after the patch. Absent where the patch does not apply or the
+    verifier failed.
 
     Pitfalls: Out of `total`, the tests that should have been fixed; assumed where the report is by transition.
     Why: The progress made on the task itself.
@@ -224,6 +237,8 @@ tests_counted(
 def fail_to_fail_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Tests that failed before the patch and fail after it.
 
+    Tests of the report's FAIL_TO_PASS and FAIL_TO_FAIL that fail after the patch.
+
     Pitfalls: Of these only `target_remaining` belong to the task.
     """
     tests = _verified(view, why)
@@ -236,6 +251,8 @@ def fail_to_fail_count(view: SessionView, why: Evidence) -> Measured | Absent:
 @signal("verification.partial_fix_rate", "float", "ratio", hindsight="the verdict", priority="P1")
 def partial_fix_rate(view: SessionView, why: Evidence, fail_to_pass_count: int) -> Measured | Absent:
     """Tests fixed / tests that should have been fixed.
+
+    verification.fail_to_pass_count / its `total`.
 
     Pitfalls: Absent where no test was to be fixed; SWE-bench itself says 1 there.
     """
@@ -252,6 +269,8 @@ def regression_rate(
     view: SessionView, why: Evidence, pass_to_fail_count: int, pass_to_pass_count: int
 ) -> Measured | Absent:
     """Tests broken / tests that passed before.
+
+    pass_to_fail_count / (pass_to_fail_count + pass_to_pass_count).
 
     Pitfalls: Tiny numbers over hundreds of tests; weigh it heavily all the same.
     """
@@ -319,6 +338,9 @@ def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | A
 def patch_localization(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
     """The finest place that the patch has in common with the gold patch: a line, a function, a file, or none.
 
+    line: both patches remove or replace a line of the same text in one file; function: both change a function of
+    the same name in one file; file: both change one file; else elsewhere.
+
     Pitfalls: Against the gold patch, which is one fix of several. Functions are known where both diffs show them (the
     heading of a hunk may name the class alone); lines are compared by what stands on them.
     Why: Whether it failed to find the place, or to mend it.
@@ -373,6 +395,9 @@ def pass_audit(view: SessionView, why: Evidence) -> Measured | Absent:
 @by_harness("verification.earned", "bool", "yes/no", basis="heuristic", hindsight="the verdict")
 def earned(view: SessionView, why: Evidence) -> bool | Absent:
     """Whether an attempt passed by its own work: no for one that failed, or whose pass came from elsewhere.
+
+    True for a passed attempt whose verification.pass_audit is derived, false for one that failed or whose audit is
+    retrieved or verifier_touched.
 
     Pitfalls: Absent where the audit of a pass cannot tell: `compare --outcome verification.earned` leaves those out.
     Why: The resolve rate of passes that were the agent's own.

@@ -50,6 +50,8 @@ _CANONICAL: frozenset[EventKind] = frozenset(
 def autonomy_ratio(view: SessionView, why: Evidence, tool_call_count: int, user_turn_count: int) -> Measured | Absent:
     """Main-thread tool calls for each human turn.
 
+    behavior.tool_call_count / user.user_turn_count.
+
     Pitfalls: What counts as a call differs by client. A data set has two values: the median of its sessions, and all
     calls over all messages.
     Why: Most of a session is not the person: collections differ from 11 to 40 calls a message.
@@ -66,6 +68,8 @@ def autonomy_ratio(view: SessionView, why: Evidence, tool_call_count: int, user_
 def error_rate(view: SessionView, why: Evidence, tool_error_rate: float) -> Measured:
     """Failed tool calls / answered tool calls: a session's user.tool_error_rate.
 
+    The value of user.tool_error_rate.
+
     Pitfalls: Error flags mean different things in different clients. The person's refusals count on neither side. The
     same figure as user.tool_error_rate.
     """
@@ -77,6 +81,8 @@ def error_rate(view: SessionView, why: Evidence, tool_error_rate: float) -> Meas
 @signal("corpus.tool_mix_entropy", "float", "bits", context="both")
 def tool_mix_entropy(view: SessionView, why: Evidence) -> Measured | Absent:
     """Shannon entropy of the tool names of main-thread calls; `norm` is the share of the most it could be.
+
+    -sum(p * log2 p) over the share p of each `name`. `class_entropy` is that of the fine classes.
 
     Pitfalls: MCP tools have many names, which inflates it: compare `class_entropy` across agents.
     """
@@ -93,6 +99,8 @@ def tool_mix_entropy(view: SessionView, why: Evidence) -> Measured | Absent:
 def tool_class_mix(view: SessionView, why: Evidence) -> Measured | Absent:
     """Share of each class among the main-thread tool calls.
 
+    Main-thread calls by fine class, over all main-thread calls.
+
     Pitfalls: Shares hide how few calls there may be: `n`.
     Why: Agents group by working style: read-heavy, shell-heavy, edit-first.
     """
@@ -108,6 +116,9 @@ def session_length_events(view: SessionView, why: Evidence) -> Measured:
     """Main-thread events that say something: human turns, interrupts, thinking, text, calls, results, compactions,
     changes of model.
 
+    Rows of `events` with thread 'main' and kind human_turn, interrupt, thinking, text, tool_call, tool_result,
+    compaction or model_change.
+
     Pitfalls: Events, not lines of the file: of those a third may be progress ticks and half repeats.
     """
     why.support(e for e in view.events if e.kind in _CANONICAL)
@@ -119,6 +130,8 @@ def session_length_events(view: SessionView, why: Evidence) -> Measured:
 @signal("corpus.median_session_length_events", "float", "events", context="both", level="corpus")
 def median_session_length_events(session_length_events: Sequence[int]) -> Measured | Absent:
     """Median over sessions of the number of events.
+
+    Over corpus.session_length_events of all sessions.
 
     Pitfalls: Raw line counts are another thing: see corpus.session_length_events.
     """
@@ -133,6 +146,8 @@ def median_session_length_events(session_length_events: Sequence[int]) -> Measur
 )
 def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measured:
     """Cost of all model calls of a session, its subagents' included.
+
+    The value of tokens.cost_usd.
 
     Pitfalls: As tokens.cost_usd, and the same figure.
     """
@@ -154,6 +169,8 @@ def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measu
 def cost_per_session(session_cost_usd: Sequence[float], session_length_events: Sequence[int]) -> Measured | Absent:
     """Mean cost of the sessions whose cost is known, subagents included.
 
+    Mean of corpus.session_cost_usd over the sessions that have one.
+
     Pitfalls: Sessions without a price are left out (`n_null`); where output is logged too low, so is this.
     """
     if not session_cost_usd:
@@ -170,6 +187,9 @@ def cost_per_session(session_cost_usd: Sequence[float], session_length_events: S
 @signal("corpus.output_input_token_ratio", "float", "ratio", grows_with_output=True, context="both")
 def output_input_token_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
     """Output tokens / (uncached input + cache reads + cache writes) of the main thread's model calls.
+
+    Sums over `steps` of the main thread; a missing count is 0. Absent where no step has output tokens, or none has
+    input tokens.
 
     Pitfalls: `literal` leaves cached input out, as the providers' field does, and spans four orders of magnitude.
     """
@@ -193,6 +213,9 @@ def short_messages(view: SessionView, why: Evidence) -> dict[str, int] | Absent:
     """Human messages of at most 20 characters, of under 20, and of any length; plan hand-offs and bare attachments
     excluded.
 
+    Characters of the turn's text without outer blanks, over turns not of kind plan_handoff, attachment or
+    scripted_prompt.
+
     Pitfalls: Depends on what counts as a human message: interrupts or /exit would inflate it.
     """
     messages = [(n, t) for t in view.turns if t.kind not in UNSPOKEN and (n := len(t.text.strip()))]
@@ -207,6 +230,8 @@ def short_messages(view: SessionView, why: Evidence) -> dict[str, int] | Absent:
 @signal("corpus.share_messages_le_20_chars", "float", "ratio", level="corpus")
 def share_messages_le_20_chars(short_messages: Sequence[dict[str, int]]) -> Measured | Absent:
     """Human messages of at most 20 characters / all human messages.
+
+    Sums of corpus.short_messages over all sessions.
 
     Pitfalls: The seed says both at most 20 and under 20: `lt_20` is the other.
     """
@@ -230,6 +255,12 @@ for in all of them. Output older than that has left the agent's context."""
 @signal("corpus.read_before_edit_rate", "float", "ratio", context="both")
 def read_before_edit_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """Edit attempts on existing files the agent had read or changed before / all edit attempts on existing files.
+
+    Over main-thread calls of class edit that were not rejected or cancelled, in order. A file is known once a call
+    of class read had it as `path`, whether by a read tool or by a command that prints files (`cat`, `head`, `sed
+    -n`), once any call changed it, or where its path is a part of the text of one of the last 1,000 commands of
+    class read without a `path`. Files that the call creates do not count. A call is informed if all its existing
+    files are known. Searches and attachments make no file known.
 
     Pitfalls: Claude Code enforces it, so it says something only of agents without that guard. A file shown by a search
     or attached by the person does not count as read. Of eval runs one value on the project's corpus.
@@ -281,6 +312,10 @@ def read_before_edit_rate(view: SessionView, why: Evidence) -> Measured | Absent
 @signal("corpus.error_recovery_rate", "float", "ratio", version=2, context="both", priority="P1", origin="this project")
 def error_recovery_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """Failed calls soon made good, by the same tool on the same target within five calls and the same turn / all.
+
+    Denominator: main-thread calls with status error, without error_class sibling_cancelled. Numerator: those after
+    which, within the next five main-thread calls and the same turn, a call of the same tool name on the same target
+    has status ok. The target is `path`; of a command its first word after `cd DIR`, assignments, sudo and time.
 
     Pitfalls: Seed 000 names error recovery as the better lens without a formula: this one is ours.
     Why: How an agent handles failure says more than how pleased the person sounds.
@@ -403,6 +438,13 @@ _LETTER = re.compile(r"[A-Za-z]")
 def first_message_pattern(view: SessionView, why: Evidence) -> str | Absent:
     """The first rule the first human turn meets: by its kind, then by its words in a fixed order, else `statement`.
 
+    By the kind of turn 0: plan_handoff, scripted_prompt, slash_command, attachment_only (also empty text). Else by
+    the cleaned text, the first that holds: paste_only (nothing is left), greeting, continuation (up to 40
+    characters: yes, ok, continue, go ahead, 1, commit ...), bug_report (bug, broken, crash, error, fail, wrong,
+    missing ... in the first 400 characters), review_request (review, feedback, comment, PR in the first 200),
+    task_request (can you, please, I want to, we need, let's, help me), task_imperative (begins with a verb of
+    action), question (begins with a question word or has a question mark in the first sentence), statement.
+
     Pitfalls: English words only. Also a proxy for the kind of task: who opens with a bug report is not angry but has a
     bug.
     """
@@ -472,6 +514,9 @@ def message_counts(view: SessionView, why: Evidence) -> dict[str, dict[str, Any]
     """How often each human message occurs, by a digest, with a sample. Secrets and names are masked first, then case,
     outer blanks and a final . or ! put aside; plan hand-offs and bare attachments excluded.
 
+    Keys are BLAKE2b digests of 12 bytes of the folded text. Turns of kind plan_handoff, attachment and
+    scripted_prompt, and empty texts, are left out.
+
     Pitfalls: Raw material of corpus.top_duplicate_messages. Messages that differ only in what was masked are one.
     """
     messages = [t for t in view.turns if t.kind not in UNSPOKEN and t.text.strip()]
@@ -514,6 +559,8 @@ def _masked(text: str) -> str:
 @signal("corpus.top_duplicate_messages[]", "list[obj]", "rows", version=2, level="corpus", priority="P2")
 def top_duplicate_messages(message_counts: Sequence[dict[str, dict[str, Any]]]) -> Measured | Absent:
     """The 25 most frequent human messages that occur at least twice: text, how often, in how many sessions.
+
+    Sums of corpus.message_counts over all sessions, by digest.
 
     Pitfalls: Secrets, addresses and absolute paths are hidden, as far as they are recognised.
     Why: One in five messages is a word or two: most of them are these.
@@ -562,6 +609,8 @@ def metric_inputs(  # noqa: PLR0913  (the parameters are the needs of the signal
 ) -> Figures | Absent:
     """The session's part in each metric of its data set, and the place that this is.
 
+    `place` here is the session's `repo`, else its `cwd` without a worktree part; not user.place.
+
     Pitfalls: Null where the session has no such value.
     Why: What corpus.cross_dataset_variance puts together by data set.
     """
@@ -606,6 +655,9 @@ class Variance(Row):
 def cross_dataset_variance(metric_inputs: Sequence[Figures]) -> Measured | Absent:
     """For each behavioural metric of agent-traces the coefficient of variation over data sets, plain and robust; the
     most different first.
+
+    A data set is one place (corpus.metric_inputs) with five sessions or more; three are needed. cv: standard
+    deviation / mean; robust_cv: median absolute deviation, scaled to a normal distribution, / median.
 
     Pitfalls: Raw variances are not comparable across units; the seed does not say which it means. Data sets of fewer
     than five sessions are left out; neg_pct_turn5 needs labels, and is of the labeller with most of them.

@@ -28,6 +28,8 @@ _Labelled = dict[str, dict[str, Any]]
 def sentiment_label(view: SessionView, why: Evidence) -> list[Measured | Absent] | Absent:
     """POSITIVE, NEUTRAL or NEGATIVE: what the labeller said of a human message, with its `reason`.
 
+    The judge's label of task sentiment for the turn, the youngest of the labeller.
+
     Pitfalls: A label is a labeller's output: two labellers agreed with a kappa of 0.43. Of several labellers the one
     with most labels in the session counts: `labeller`.
     """

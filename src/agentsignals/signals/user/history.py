@@ -36,6 +36,9 @@ it, as above: found several times faster than `^`."""
 def repository_marks(view: SessionView, why: Evidence) -> dict[str, list[str]] | Absent:
     """Names of remotes (`owner/name`) and abbreviated commits that Git printed.
 
+    From the results of successful main-thread commands with the word git, without cd, -C, clone, --git-dir,
+    --work-tree and submodule. Commits are cut to seven digits.
+
     Pitfalls: Only what Git printed in the session's own folder; a command that changes the folder tells nothing.
     Why: What user.place knows clones of one repository by.
     """
@@ -57,6 +60,12 @@ def repository_marks(view: SessionView, why: Evidence) -> dict[str, list[str]] |
 def place(why: Evidence, history: History) -> str | Absent:
     """The repository that the session lies in, by name, folder, remote, history or changed files; else the folder.
 
+    Its `repo` in lower case. Without one, its `cwd`; a Git worktree below it (`.claude/worktrees/x`,
+    `.worktrees/x`) or beside it (`shop__worktrees/x`) is the folder itself. A folder is the repository that its
+    sessions or Git's printed remotes name, if it is one only. Folders are one place that share two abbreviated
+    commits (user.repository_marks), two changed files three folders deep if they have one name, else three that are
+    half of the smaller set. Two named repositories never are one.
+
     Pitfalls: Two clones whose logs have neither remote, commits nor changed files in common are two places. Depends on
     the sessions in the store: another session may join two places.
     Why: Sessions of one repository are alike: intervals draw places, not sessions.
@@ -70,6 +79,11 @@ def place(why: Evidence, history: History) -> str | Absent:
 @signal("user.session_reopened_within_s", "float", "seconds", priority="P1")
 def session_reopened_within_s(view: SessionView, why: Evidence, history: History) -> Measured | Absent:
     """Seconds from the end of this session to the start of the person's next in the same place, within a day.
+
+    The place is user.place: the same repository, in any clone or Git worktree of its folder. The next session is
+    the first of the same place and the same user (the home folder's name in `cwd`) that starts after `ended_at`,
+    has no parent session and has a human turn; sessions that ran at the same time do not count. Absent where none
+    starts within 24 hours.
 
     Pitfalls: A quick return is no failure: a third of all sessions is followed by another within half an hour.
     Why: Coming back at once may mean that the first session did not deliver.
@@ -91,6 +105,8 @@ def session_reopened_within_s(view: SessionView, why: Evidence, history: History
 @signal("user.prior_sessions_same_repo", "int", "sessions", version=2, priority="P1")
 def prior_sessions_same_repo(why: Evidence, history: History) -> Measured | Absent:
     """Sessions of the same repository in the store that started earlier and have a human turn.
+
+    Sessions with the same user.place and an earlier `started_at`, without a parent session and with a human turn.
 
     Pitfalls: Only what was collected counts: see store_start.
     Why: How much of the work on this repository the store has seen before.
@@ -119,6 +135,9 @@ def prior_sessions_same_repo(why: Evidence, history: History) -> Measured | Abse
 def edited_line_prints(view: SessionView, why: Evidence) -> dict[str, str] | Absent:
     """For each file of the repository that was changed, prints of the lines that edit calls and commands added,
     replaced or removed.
+
+    CRC-32 of each line of more than 8 characters that no other changed file of the session has, at most 2,000 a
+    file, ascending.
 
     Pitfalls: Prints of 32 bits, eight hexadecimal digits each; they tell nothing of the lines. A file changed through
     the shell has them where the words of the command tell whole lines.
@@ -170,6 +189,10 @@ def prior_sessions_same_region(
     earlier_sessions_on_lines: dict[str, list[str]] | Absent,
 ) -> Measured | Absent:
     """Earlier sessions of the same place that changed the same lines of the same file, or lines beside them.
+
+    Method content: earlier sessions of the same user.place that changed a line equal to one this session changed,
+    in a file of the same path; lines of up to 8 characters, and lines that two files of the place have, do not
+    count.
 
     Pitfalls: A lower bound. Without `attribute` a place is known again by a line that only this file has (method
     content); sessions that change different lines of one function are not told. Only what was collected counts.

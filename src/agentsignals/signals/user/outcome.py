@@ -41,6 +41,11 @@ def output_applied(view: SessionView, why: Evidence, lines_committed: dict[str, 
     """Whether lines the agent wrote were committed: by its lines in the commits of the repository, else by recorded
     attribution, else by a commit after the last edit, else by one that a collector linked to it.
 
+    Without `attribute`: true where a checkpoint has agent_lines > 0, else false where it has total_committed > 0
+    only; else true where a main-thread `git commit` behind the last edit of the repository printed `[branch sha]`;
+    else true where a checkpoint without counts names a changed file; false where all commits came before the last
+    edit; absent without any commit.
+
     Pitfalls: Committed is not merged. Without `attribute`, and a collector's record, only commits made inside the
     session are seen.
     Why: The strongest cheap sign of quality: nobody has to be asked.
@@ -124,6 +129,11 @@ def changes_reverted(view: SessionView, why: Evidence, lines_taken_back: dict[st
     files, else by a command that resets the whole working tree after the last edit, with nothing that brought it
     back.
 
+    By command: an agent's or person's `git checkout .`, `restore .`, `reset --hard`, `clean -f` or `stash` of the
+    whole tree behind the last edit of the repository, not followed by `stash pop` or `apply`, and with no commit
+    between the edit and it (but for a reset to another commit). Absent without any such command, and without an
+    edit.
+
     Pitfalls: An agent that replaces its own code reverts nothing. Without `attribute` only commands of the session are
     seen.
     Why: The complement of output_applied: the work was thrown away.
@@ -186,6 +196,11 @@ def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
     """What the last human turn says of the work (revert_all, rejection, accept, gives_up or none), and what still
     followed: edits, commits, a response cut short for good, a question of the agent's that nobody answered.
 
+    kind: the first of revert_all, rejection, gives_up, accept whose patterns match the head of the last turn
+    (accept not in turn 0). After its event: edits_after, different calls that changed the repository;
+    commits_after, calls whose output names a commit; interrupted_after, an interrupt or refused call that no later
+    call followed; question_open, a call of class ask without a result, or a closing question.
+
     Pitfalls: Silence is no reaction of either kind: most sessions end without a word about the result.
     Why: The raw end of a session, from which the outcome is derived and can be derived anew.
     """
@@ -236,6 +251,12 @@ def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the sign
 ) -> Measured | Absent:
     """explicitly_rejected, accepted, restarted_same_task or abandoned_mid_session: the first that something was seen
     of; absent where nothing was.
+
+    The first rule that holds. explicitly_rejected: changes_reverted without output_applied; closing reaction
+    revert_all; rejection with no edit or commit after it. accepted: output_applied; reaction accept without an
+    interruption after it. restarted_same_task: the person's next session of the place begins within 30 minutes and
+    touches a file of this one or has a first prompt with an F1 of words of 0.6. abandoned_mid_session: gives_up
+    with no edit or commit after it; the last response cut; a question left open.
 
     Pitfalls: No verdict (absent, none_found) is neither failure nor success, and where commits are not in sight it is
     the rule: publish evidence_kind and the share without a verdict with every rate.

@@ -40,6 +40,9 @@ class Edited(Row):
 def region_edit_history(view: SessionView, why: Evidence) -> Measured:
     """Each changed place of each successful edit in order of time; lines as the file was right after that edit.
 
+    One row for each of the main thread's `edits` of files of the repository. A region is a range of lines that is
+    followed through later edits; an edit that overlaps or touches it, belongs to it.
+
     Pitfalls: Line numbers of different moments are not comparable: use region_id.
     Why: The foundation of every question about work on the same place: a file is too coarse for it.
     """
@@ -57,6 +60,8 @@ def region_edit_history(view: SessionView, why: Evidence) -> Measured:
 @signal("user.region_re_edit_count", "int", "regions", priority="P1")
 def region_re_edit_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Tracked regions that a later call edited again; hunks of one call never count as that.
+
+    Regions of user.region_edit_history[] with edits of two calls or more.
 
     Pitfalls: Editing again is not bad in itself: see convergence.
     Why: The direct answer to: was the same place edited again and again?
@@ -78,6 +83,11 @@ def region_re_edit_count(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def region_edit_convergence(view: SessionView, why: Evidence) -> Measured | Absent:
     """For each region edited again, by first edit: converging, oscillating, expanding or unchanged.
+
+    Size of a call: its lines added and removed there. rel: the least-squares slope of the sizes times (calls - 1)
+    over their mean. Below 0 converging, above 0 expanding, 0 unchanged. oscillating: four calls or more, |rel| <
+    0.5 and two thirds of the steps change sign; or a call restores half of the lines that an earlier one removed
+    and removes some that came since.
 
     Pitfalls: Two edits of a place say little: half of all re-edited regions have no more.
     Why: Shrinking edits refine; edits that go back and forth are the failure.

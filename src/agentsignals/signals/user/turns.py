@@ -31,6 +31,8 @@ def user_turn_count(view: SessionView, why: Evidence) -> int:
     """Human turns: prompts, queued prompts, words with a refusal, custom commands, plan hand-offs, attachments; not
     what a program asked for that drives the agent.
 
+    Rows of `turns` without kind scripted_prompt.
+
     Pitfalls: Counting role=user is wrong by a factor of ten: most such records are tool results.
     Why: The denominator of every rate about the person.
     """
@@ -45,6 +47,8 @@ def rewinds(view: SessionView, why: Evidence) -> int | Absent:
     `/undo`, an edited prompt. What was left has thread `abandoned`; its prompts are no turns. Absent where the agent's
     log does not keep it.
 
+    Events of kind rewind.
+
     Pitfalls: A prompt that was stopped before an answer and typed anew counts, too.
     Why: The clearest rejection that a log holds.
     """
@@ -58,6 +62,8 @@ def rewinds(view: SessionView, why: Evidence) -> int | Absent:
 @signal("user.user_msg_lengths[]", "list[int]", "tokens")
 def user_msg_lengths(view: SessionView, why: Evidence) -> Measured:
     """Length of each human turn in order, in words and punctuation marks of the raw text; an attachment alone is 0.
+
+    `n_tokens` of all rows of `turns`, in order.
 
     Pitfalls: Pastes and plan hand-offs are long and are not the person's words: see cleaned and kinds.
     Why: Raw material of the length trend; nothing is interpreted when it is collected.
@@ -74,6 +80,8 @@ def user_msg_lengths(view: SessionView, why: Evidence) -> Measured:
 @signal("user.turn_timestamps[]", "list[str]", "ISO-8601 UTC")
 def turn_timestamps(view: SessionView, why: Evidence) -> Measured | Absent:
     """When each human turn (h) came, and the first (f) and last (l) thing of the response to it, in order.
+
+    For each turn its timestamp, then those of the first and last event of its response; missing ones are left out.
 
     Pitfalls: A gap is a fact; nobody knows whether the person gave up or went to lunch.
     Why: The clock of the session, for every measure of pace.
@@ -96,6 +104,8 @@ def turn_timestamps(view: SessionView, why: Evidence) -> Measured | Absent:
 def turn_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
     """Human turns for each model message on the main thread.
 
+    user.user_turn_count / rows of `steps` with thread 'main'.
+
     Pitfalls: An agent turn is a model message here; counted by response the ratio would be nearly always 1.
     Why: Near 1 the two talk back and forth; below 0.5 the agent works alone; above 1.5 the person steers.
     """
@@ -112,6 +122,8 @@ def turn_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measur
 def tool_error_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """Failed results out of all results of main-thread calls; refusals by the person, cancelled calls and those that
     the trace says nothing of are in neither. A search that found nothing did not fail.
+
+    Main-thread calls with status error / with status ok or error.
 
     Pitfalls: Some errors are probing.
     Why: A rising rate is an agent that fights its environment.
@@ -142,6 +154,9 @@ _decode_compaction = msgspec.json.Decoder(_Compaction, strict=False).decode
 @signal("user.compaction_events[]", "list[obj]", "events")
 def compaction_events(view: SessionView, why: Evidence) -> list[dict[str, Any]]:
     """Each time the context was shortened: where, why, and how large it was before and after.
+
+    Main-thread events of kind compaction. step_index: the number of the last main-thread step before it.
+    tokens_after: all input of the next step.
 
     Pitfalls: Context that a program cuts without logging it is not seen; look at the context growth curve too.
     Why: A compaction loses instructions: late drift often begins here.
@@ -177,6 +192,8 @@ def compaction_events(view: SessionView, why: Evidence) -> list[dict[str, Any]]:
 def time_to_first_edit_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """Seconds from the first human turn to the result of the first call that changed a file.
 
+    `ended_at` of the first change's call less the timestamp of turn 0.
+
     Pitfalls: Fast is not better. The person's own thinking time and waits are inside; `work_s` leaves them out.
     Why: How long the person waits until something changes.
     """
@@ -196,6 +213,8 @@ def time_to_first_edit_s(view: SessionView, why: Evidence) -> Measured | Absent:
 @signal("user.per_turn_latency_s[]", "list[float]", "seconds", priority="P1")
 def per_turn_latency_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """Seconds from each human turn to the last thing the agent did for it; null where it did nothing.
+
+    For each turn the time of the last event of its response less the turn's.
 
     Pitfalls: The clock's time: a wait for leave and a machine that slept are inside. chat.turn_autonomy_s is the work.
     Why: What one request costs the person in time.
@@ -233,6 +252,8 @@ class ToolErrors(Row):
 def tool_errors_by_type(view: SessionView, why: Evidence) -> list[ToolErrors] | Absent:
     """Failed main-thread calls for each tool and class of error, most first; n_results counts the tool's results.
 
+    Main-thread calls with status error by `name` and `error_class`.
+
     Pitfalls: `sibling_cancelled` is no failure of that call: another call made beside it failed. Calls that a person
     refused or stopped are not listed.
     Why: A wrong path, a stale edit and a red test call for different remedies.
@@ -255,6 +276,8 @@ def tool_errors_by_type(view: SessionView, why: Evidence) -> list[ToolErrors] | 
 @signal("user.tool_result_sizes[]", "list[int]", "tokens", priority="P1")
 def tool_result_sizes(view: SessionView, why: Evidence) -> Measured:
     """Size of each main-thread tool result in order of the results: characters / 4, rounded up.
+
+    `result_tokens` of the main thread's calls by `result_seq`.
 
     Pitfalls: An estimate of text alone: a picture counts as nothing. A hosted search whose findings are not logged is
     left out (`unlogged`).
@@ -281,6 +304,9 @@ class ModelChange(Row):
 def model_changes(view: SessionView, why: Evidence) -> list[ModelChange] | Absent:
     """Each change of the model that answers, by an entry of its own or by the next message; from_model is null before
     the first message.
+
+    In order of the main thread: events of kind model_change and steps whose model differs from that of the step or
+    entry before. Models in angle brackets are no model. The first step is no change.
 
     Pitfalls: What a program's small helper model says is no change; only the main thread's messages are looked at.
     Why: A session whose model changed on the way belongs to no model's statistics.
@@ -327,6 +353,9 @@ FEW_TOKENS = 20
 def agent_hedging_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """Hedging phrases ("I think", "might be", "probably") per 100 tokens of what the agent said, code left out.
 
+    100 * matches of the pattern table `hedges` / tokens, over the main thread's text events without code and
+    quotations.
+
     Pitfalls: About one match in eight is no doubt. The trajectory says more than the level. English only.
     Why: An agent that hedges more and more is losing its way.
     """
@@ -345,6 +374,8 @@ def agent_hedging_rate(view: SessionView, why: Evidence) -> Measured | Absent:
 @signal("user.agent_hedging_curve[]", "list[float]", "per 100 tokens", source="regex", priority="P1")
 def agent_hedging_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     """The hedging rate of each response in order; null where the agent said nothing.
+
+    As user.agent_hedging_rate, over the texts with each `turn`.
 
     Pitfalls: Of a short response one hedge makes a high value: `low_n` names those under 20 tokens.
     Why: Whether doubt grows while the session goes on.
@@ -379,6 +410,9 @@ def _asks_permission(call: ToolCall) -> bool:
 @signal("user.confirmation_requests", "int", "requests", source="regex", priority="P1")
 def confirmation_requests(view: SessionView, why: Evidence) -> Measured | Absent:
     """Messages in which the agent asks for leave ("Should I …?"), plans shown for approval, such questions by tool.
+
+    Main-thread messages (one a step) with a question of kind confirmation by the pattern table `asked`, plus calls
+    of purpose plan_handoff and of class ask whose question is of that kind.
 
     Pitfalls: Permission dialogs of the client are not the agent's. Of 33 read, 33 asked for leave. English only.
     Why: Right on a risky step, noise on a trivial one.
