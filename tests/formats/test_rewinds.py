@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import opencode
+from agentsignals.formats import factory_droid, opencode
 from agentsignals.formats.conversation import returns
 from agentsignals.model import ABANDONED, MAIN, Session
 from agentsignals.signals.user.turns import rewinds
@@ -18,7 +18,7 @@ from tests.formats import codex_rows as codex
 from tests.formats import copilot_events as copilot
 from tests.formats import test_cline as cline
 from tests.formats import test_opencode as opencode_export
-from tests.formats.reading import read_one
+from tests.formats.reading import given, lines, read_one
 
 Written = Callable[[Log], object]
 
@@ -346,6 +346,36 @@ def test_opencode_undoes_from_a_message_on(revert: Any, standing: list[str], thr
     assert by_thread["b"] == threads[1] and by_thread["a"] == MAIN
     assert by_thread["c"] == (ABANDONED if revert and revert["messageID"] != "msg_gone" else MAIN)
     assert sum(event.kind == "rewind" for event in session.events) == (revert is not None and by_thread["c"] != MAIN)
+
+
+def droid(*rows: tuple[str, str | None, str]) -> Session:
+    records: list[dict[str, Any]] = [{"type": "session_start", "id": "s1", "title": "t", "owner": "o", "cwd": "/w"}]
+    for id_, parent, text in rows:
+        message = {"role": "user" if id_[0] == "u" else "assistant", "content": [{"type": "text", "text": text}]}
+        named = {} if parent is None else {"parentId": parent}
+        records.append({"type": "message", "id": id_, "timestamp": "2026-03-01T10:00:00Z", "message": message, **named})
+    return read_one(factory_droid.FORMAT, given(lines(*records), "factory-droid"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "standing", "left", "times"),
+    [
+        ([("u1", None, "one"), ("a1", "u1", "ok"), ("u2", "a1", "two"), ("a2", "u2", "ok")], ["one", "two"], 0, 0),
+        ([("u1", None, "one"), ("a1", None, "ok"), ("u2", None, "two"), ("a2", "u2", "ok")], ["one", "two"], 0, 0),
+        (
+            [("u1", None, "one"), ("a1", "u1", "ok"), ("u2", "a1", "left"), ("a2", "u2", "ok"), ("u3", "a1", "two")],
+            ["one", "two"],
+            1,
+            1,
+        ),
+        ([("u1", None, "left"), ("a1", "u1", "ok"), ("u2", None, "one"), ("a2", "u2", "ok")], ["one"], 1, 1),
+    ],
+)
+def test_droid_branches_by_parent(rows: Any, standing: list[str], left: int, times: int) -> None:
+    session = droid(*rows)
+    assert [turn.text for turn in session.turns] == standing
+    assert sum(step.thread == ABANDONED for step in session.steps) == left
+    assert sum(event.kind == "rewind" for event in session.events) == times
 
 
 def test_cline_keeps_the_cost_of_what_was_deleted() -> None:

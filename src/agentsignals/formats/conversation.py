@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from msgspec import Raw, Struct
 
@@ -106,22 +106,87 @@ class Conversation:
         self.thread = before
 
 
+# -- rewinds: logs that are trees keep what the person went back from
+
+ROOT = -1
+"""The place of no record. A record that begins a conversation follows on it."""
+Speaker = Literal["person", "program", "agent", ""]
+"""Source of a record's words. `program`: in the person's place. Empty: a record without words."""
+
+
 def returns(parents: Sequence[int], is_prompt: Sequence[bool]) -> set[int]:
     """Return the prompts of a tree with which the person went back: they follow on another prompt than the last one.
 
-    `parents` are the places of the records that each follows on, -1 for a root.
+    `parents` are the places of the records that each follows on.
     """
     found: set[int] = set()
     last: int | None = None
     follows: list[int] = []
     for n, parent in enumerate(parents):
-        before = -1 if not 0 <= parent < n else parent if is_prompt[parent] else follows[parent]
+        before = ROOT if not 0 <= parent < n else parent if is_prompt[parent] else follows[parent]
         follows.append(before)
         if is_prompt[n]:
             if last is not None and before != last:
                 found.add(n)
             last = n
     return found
+
+
+def left_branches(parents: Sequence[int], speaks: Sequence[Speaker], end: int | None) -> tuple[set[int], set[int]]:
+    """Return the records on branches that the person went back from, and the prompts with which they did.
+
+    `end` is where the conversation stands, if the log says it: else at the last record. Other branches are none of a
+    person: results of parallel calls, hooks, attachments, retries, a compaction. On both sides of a rewind words of the
+    person come first.
+    """
+    last = len(parents) - 1
+    whole = list(_path(parents, last))
+    if end is None or end not in whole or not any(speaks[n] == "person" for n in whole[: whole.index(end)]):
+        end = last
+    live = list(_path(parents, end))
+    on_path = {n: at for at, n in enumerate(live)}
+    roots: set[int] = set()
+    for prompt in (n for n, speaker in enumerate(speaks) if speaker == "person" and n not in on_path):
+        side: list[int] = []
+        meets = ROOT
+        for n in _path(parents, prompt):
+            if n in on_path:
+                meets = n
+                break
+            side.append(n)
+        onward = live[: on_path[meets]] if meets != ROOT else live
+        first, other = (next((n for n in reversed(part) if speaks[n]), None) for part in (side, onward))
+        goes_on = end != last if other is None else speaks[other] != "agent"
+        if first is not None and speaks[first] != "agent" and goes_on:
+            roots.add(first)
+    left: dict[int, bool] = {ROOT: False}
+    for place in range(len(parents)) if roots else ():
+        path: list[int] = []
+        for n in _path(parents, place):
+            if n in left:
+                break
+            path.append(n)
+        for n in reversed(path):
+            left[n] = n in roots or left.get(parents[n], False)
+    gone = {n for n, is_left in left.items() if is_left}
+    rewinds: set[int] = set()
+    before: int | None = None
+    for place in (n for n, speaker in enumerate(speaks) if gone and speaker == "person"):
+        follows = next((n for n in _path(parents, parents[place]) if speaks[n] == "person"), None)
+        if before is not None and follows != before and (before in gone or place in gone):
+            rewinds.add(place)
+        before = place
+    return gone, rewinds
+
+
+def _path(parents: Sequence[int], start: int) -> Iterator[int]:
+    """Yield the places from `start` up to the root. A circle ends it."""
+    met: set[int] = set()
+    n = start
+    while n != ROOT and n not in met:
+        met.add(n)
+        yield n
+        n = parents[n]
 
 
 class DocumentReader(Conversation, Generic[D, M]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from operator import attrgetter
 
@@ -13,6 +13,7 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input
 from agentsignals.formats.bounds import count
+from agentsignals.formats.conversation import ROOT, Speaker, left_branches
 from agentsignals.formats.documents import REDACTED
 from agentsignals.formats.records import all_lines
 from agentsignals.formats.records import lines as records_of
@@ -446,75 +447,27 @@ class Branches(Struct, frozen=True):
     """The person went back last of all, and said nothing more."""
 
 
-_ROOT = -1
-_STRAIGHT = Branches()
-
-
 def branches(lines: Sequence[Line], is_said: Callable[[Line], bool]) -> Branches:
-    """Find what the person went back from. `is_said` returns whether a user record holds words of a person.
-
-    Other branches are none of a person: results of parallel calls, hooks, attachments, retries, a compaction. On both
-    sides of a rewind words of the person come first.
-    """
+    """Find what the person went back from. `is_said` returns whether a user record holds words of a person."""
     last = next((line for line in reversed(lines) if line.uuid or line.type == "last-prompt"), None)
     leaf = last.leaf_uuid if last is not None and not last.uuid else None
     if leaf is not None and last is not None and not is_true(last.explicit) and any(line.explicit for line in lines):
         leaf = None  # written again by a version that marks rewinds: it may lag behind
     if _is_straight(lines, leaf):
-        return _STRAIGHT
+        return Branches()
     nodes = [line for line in lines if line.uuid and line.uuid != REDACTED and thread_of(line) == MAIN]
     place = {line.uuid: n for n, line in enumerate(nodes)}
-    is_prompt = [_is_user(line) and is_said(line) for line in nodes]
-    parents = [_parent(nodes, place, n, is_prompt[n]) for n in range(len(nodes))]
-    end = len(nodes) - 1
-    marked = place.get(leaf, end)
-    if any(is_prompt[n] for n in _up(parents, end, marked)) and marked in _up(parents, end):
-        end = marked
-    live = list(_up(parents, end))
-    on_path = {n: at for at, n in enumerate(live)}
-    roots: set[int] = set()
-    for prompt in (n for n, said in enumerate(is_prompt) if said and n not in on_path):
-        side: list[int] = []
-        meets = _ROOT
-        for n in _up(parents, prompt):
-            if n in on_path:
-                meets = n
-                break
-            side.append(n)
-        onward = live[: on_path[meets]] if meets != _ROOT else live
-        first, other = (
-            next((n for n in reversed(part) if nodes[n].type in _SPEAKING), None) for part in (side, onward)
-        )
-        is_past_end = other is None and end != len(nodes) - 1
-        if (
-            first is not None
-            and _is_user(nodes[first])
-            and (is_past_end or (other is not None and _is_user(nodes[other])))
-        ):
-            roots.add(first)
-    if not roots:
-        return _STRAIGHT
-    gone: dict[int, bool] = {_ROOT: False}
-    for n in range(len(nodes)):
-        path = []
-        for m in _up(parents, n):
-            if m in gone:
-                break
-            path.append(m)
-        for m in reversed(path):
-            gone[m] = m in roots or gone.get(parents[m], False)
-    rewinds: set[str | None] = set()
-    before: int | None = None
-    for n in (n for n, said in enumerate(is_prompt) if said):
-        follows = next((m for m in _up(parents, parents[n]) if is_prompt[m]), None)
-        if before is not None and follows != before and (gone[before] or gone[n]):
-            rewinds.add(nodes[n].uuid)
-        before = n
-    left = frozenset(line.uuid for n, line in enumerate(nodes) if gone[n])
-    return Branches(left, frozenset(rewinds), end != len(nodes) - 1 and before is not None and gone[before])
-
-
-_SPEAKING = ("user", "assistant")
+    speaks: list[Speaker] = [
+        "" if line.type not in ("user", "assistant") or (line.type == "user" and line.message is None)
+        else "agent" if not _is_user(line)
+        else "person" if is_said(line)
+        else "program"
+        for line in nodes
+    ]  # fmt: skip
+    parents = [_parent(nodes, place, n, speaks[n] == "person") for n in range(len(nodes))]
+    left, rewinds = left_branches(parents, speaks, place.get(leaf))
+    gone, back = (frozenset(nodes[n].uuid for n in places) for places in (left, rewinds))
+    return Branches(gone, back, ends_rewound=len(nodes) - 1 in left)
 
 
 def _is_user(line: Line) -> bool:
@@ -550,17 +503,7 @@ def _parent(nodes: Sequence[Line], place: dict[str | None, int], n: int, is_prom
         known = place.get(line.logical_parent_uuid)
     if known is not None and known != n:
         return known
-    return _ROOT if line.parent_uuid is None and is_prompt else n - 1
-
-
-def _up(parents: Sequence[int], start: int, stop: int = _ROOT) -> Iterator[int]:
-    """Yield the places from `start` to the root, or before `stop`. A circle ends it."""
-    met: set[int] = set()
-    n = start
-    while n not in (_ROOT, stop) and n not in met:
-        met.add(n)
-        yield n
-        n = parents[n]
+    return ROOT if line.parent_uuid is None and is_prompt else n - 1
 
 
 def key_without_id(line: Line, before: str, nth: Counter[str]) -> str | None:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.conversation import Block, Conversation, blocks_of
+from agentsignals.formats.conversation import ROOT, Block, Conversation, Speaker, blocks_of, left_branches
 from agentsignals.formats.documents import by_session, once, texts_of
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.factory_droid import PROFILE, is_settings, session_of
@@ -51,6 +51,7 @@ class Message(Struct, gc=False):
 class Record(Struct, gc=False, kw_only=True):
     type: str = ""
     id: str | None = None
+    parentId: str | None = None
     timestamp: str | None = None
     message: Message | None = None
     title: str | None = None
@@ -96,9 +97,21 @@ def read(inputs: list[Input]) -> Reading:
             settings[named or source.session_hint or ""] = held
     for session_id, files in sorted(by_session(logs, _File).items()):
         reader = Reader(files[0].source.session(session_id, "factory-droid", PROFILE.agent))
-        for file, reader.builder.line, record in once(files, lambda file: file.records, lambda record: record.key):
+        rows = list(once(files, lambda file: file.records, lambda record: record.key))
+        left, rewinds = _branches([record for _, _, record in rows])
+        left_from: int | None = None
+        for n, (file, reader.builder.line, record) in enumerate(rows):
             reader.builder.artifact_id = file.source.artifact.artifact_id
+            if left_from is not None and record.id and n not in left:
+                reader.builder.abandon(left_from)
+                left_from = None
+            elif left_from is None and n in left:
+                left_from = len(reader.session.events)
+            if n in rewinds:
+                reader.event("rewind", None, logged_iso(record.timestamp))
             reader.take(record)
+        if left_from is not None:
+            reader.builder.abandon(left_from)
         beside = settings.get(session_id, Settings())
         models = {step.model for step in reader.session.steps if step.model is not None}
         if beside.tokenUsage is not None and any(tokens := tokens_of(beside.tokenUsage, "apart")):
@@ -108,6 +121,30 @@ def read(inputs: list[Input]) -> Reading:
         session.model = session.model or beside.model or reader.named_model
         sessions.append(session)
     return Reading(sessions)
+
+
+def _branches(records: Sequence[Record]) -> tuple[set[int], set[int]]:
+    """Return the records that the person went back from, and the prompts with which they did.
+
+    A prompt without a parent begins anew if records before it have one. Another record follows on the one before.
+    """
+    place = {record.id: n for n, record in enumerate(records) if record.id and record.message is not None}
+    speaks = list(map(_speaker, records))
+    parents: list[int] = []
+    is_tree = False
+    for n, record in enumerate(records):
+        begins_anew = is_tree and record.parentId is None and record.id is not None and speaks[n] == "person"
+        parents.append(place.get(record.parentId or "", ROOT if begins_anew else n - 1))
+        is_tree = is_tree or record.parentId is not None
+    return left_branches(parents, speaks, None) if is_tree else (set(), set())
+
+
+def _speaker(record: Record) -> Speaker:
+    message = record.message
+    if message is None or message.visibility is not None:
+        return ""
+    is_typed = message.role == "user" and all(block.type != "tool_result" for block in message.blocks)
+    return "person" if is_typed else "agent"
 
 
 class _File:
