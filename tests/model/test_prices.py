@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from agentsignals.errors import PriceError
-from agentsignals.model import Session, Step, prices
+from agentsignals.formats import maker_of
+from agentsignals.model import Attempt, Session, Step, prices
 from agentsignals.model.prices import ModelPrice, Rate, Tier, apply, cost_usd, price, table
 
 MILLION = 1_000_000
@@ -403,6 +404,29 @@ def test_an_agent_that_knows_many_makers_is_believed() -> None:
     call = step("kimi-k2.5", input_tokens=MILLION, output_tokens=0, cost_usd=30.0, cost_source="recorded")
     apply(session(call), lambda agent: None)
     assert (call.cost_usd, call.replaced_cost_usd) == (30.0, None)
+
+
+def test_what_a_harness_took_over_from_such_an_agent_is_replaced_too() -> None:
+    run = session(step("kimi-k2.5"))
+    run.model, run.attempt = "kimi-k2.5", Attempt(root="runs/a", cost_usd=5.0)
+    apply(run, lambda agent: "anthropic")
+    assert (run.attempt.cost_usd, run.attempt.replaced_cost_usd) == (None, 5.0)
+    own = session(step("claude-opus-4-5"))
+    own.model, own.attempt = "claude-opus-4-5", Attempt(root="runs/a", cost_usd=5.0)
+    apply(own, lambda agent: "anthropic")
+    assert (own.attempt.cost_usd, own.attempt.replaced_cost_usd) == (5.0, None)
+
+
+@pytest.mark.parametrize(
+    ("agent", "whose"),
+    [
+        ("claude-code", "anthropic"), ("Claude Code", "anthropic"), ("claude_code", "anthropic"),
+        ("claude-code-2.1", "anthropic"), ("codex", "openai"), ("gemini-cli", "google"), ("mistral-vibe", "mistral"),
+        ("opencode", None), ("pi", None), ("mini-swe-agent", None), ("", None), ("claudette", None),
+    ],
+)  # fmt: skip
+def test_some_agents_know_prices_of_one_maker(agent: str, whose: str | None) -> None:
+    assert maker_of(agent) == whose
 
 
 # -- own prices -----------------------------------------------------------------------------------------------------

@@ -151,7 +151,10 @@ def _summary_text(summary: Summary) -> str:
         f" {summary.cache_write_tokens:,} cache write"
     )
     priced = summary.sessions - summary.unpriced_sessions
-    cost = f"{bound}${summary.cost_usd:,.2f} over {priced:,} sessions with a known price"
+    cost_bound = AT_LEAST if summary.partly_priced else bound
+    cost = f"{cost_bound}${summary.cost_usd:,.2f} over {priced:,} sessions with a known price"
+    if summary.partly_priced:
+        cost += f", {summary.partly_priced:,} of them without a part that has none (column `unpriced`)"
     rows: list[tuple[str, Any]] = [
         ("artifacts", f"{summary.artifacts:,} ({formats}); {summary.parsed:,} read, {summary.unchanged:,} unchanged"),
         ("sessions", figure(summary.sessions) + (f", {summary.attempts:,} attempts" if summary.attempts else "")),

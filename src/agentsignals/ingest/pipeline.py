@@ -126,6 +126,8 @@ class Summary(Struct, kw_only=True):
     """Sessions whose output is logged in mid-stream: their output tokens and cost are lower bounds."""
     visible_output_tokens: int = 0
     """Tokens of the visible text of these sessions (`views.usage.VISIBLE_ERROR`)."""
+    partly_priced: int = 0
+    """Sessions whose cost leaves a part out (`sessions.unpriced`): it is a lower bound."""
     silent_sessions: dict[str, int] = field(default_factory=dict)
     """Sessions of people, by format, without prompt, call and tokens: their files may be another agent's."""
     formats: dict[str, int] = field(default_factory=dict)

@@ -172,6 +172,8 @@ class Attempt(Struct, kw_only=True):
     cache_read_tokens: int | None = None
     cost_usd: float | None = None
     """Usage as the harness recorded it: kept beside the session's own, never summed with it."""
+    replaced_cost_usd: float | None = None
+    """Dollars that the harness took from an agent that prices models of other makers as its own: not believed."""
     ratings: dict[str, Any] | None = None
     """Judgements of people or of the harness about the attempt, by name."""
     statements: list[Statement] = field(default_factory=list, name="said")

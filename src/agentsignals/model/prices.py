@@ -259,6 +259,11 @@ def apply(session: Session, maker_of: Callable[[str], str | None] = lambda agent
     terms = _terms(model, day)
     own = own_prices()
     prices_of: str | None = _NOT_ASKED
+    attempt = session.attempt
+    if attempt is not None and attempt.cost_usd and session.model is not None:
+        prices_of = maker_of(session.agent)
+        if prices_of is not None and maker(session.model) != prices_of:
+            attempt.replaced_cost_usd, attempt.cost_usd = attempt.cost_usd, None
     for step in session.steps:
         if step.cost_usd is not None:
             if step.cost_source != "recorded" or step.model is None:

@@ -1,5 +1,5 @@
 -- name: cost.bill
-SELECT session_id, agent, model, place, branch, {is_subagents} AS is_subagents, cost_usd, visible_output_tokens
+SELECT session_id, agent, model, place, branch, {is_subagents} AS is_subagents, cost_usd, visible_output_tokens, unpriced
 FROM sessions WHERE cost_usd IS NOT NULL ORDER BY session_id
 
 -- name: cost.paid

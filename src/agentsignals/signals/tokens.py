@@ -141,6 +141,8 @@ def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
         computed.detail["harness"] = recorded
     if attempt is None or isinstance(computed, Measured):
         return computed
+    if attempt.replaced_cost_usd is not None:
+        return Absent("missing_field", f"the harness's ${attempt.replaced_cost_usd:,.2f} is at another maker's prices")
     if recorded is None:
         return computed if attempt.has_transcript else Absent("missing_artifact", "session_jsonl")
     if not recorded > 0 and (attempt.input_tokens or attempt.output_tokens):

@@ -97,6 +97,8 @@ class SessionEntry(Struct, kw_only=True, gc=False):
     cost_usd: float | None
     visible_output_tokens: int | None = None
     """Set where output and cost are lower bounds (`views.usage`)."""
+    unpriced: str | None = None
+    """Parts that the cost leaves out."""
 
 
 FIGURES = tuple(name for name in SessionEntry.__struct_fields__ if name not in ("shard", "group", "context"))
@@ -167,6 +169,7 @@ class Totals(Struct, kw_only=True):
     unpriced_sessions: int
     lower_bounds: int
     visible_output_tokens: int
+    partly_priced: int
 
 
 def _stamp_of(entry: ArtifactEntry) -> FileStamp:
@@ -529,7 +532,8 @@ class Manifest:
         sums = (
             "count(*), total(context = 'eval'), total(n_prompts), total(n_tool_calls), total(n_edits),"
             " total(input_tokens), total(output_tokens), total(cache_read_tokens), total(cache_write_tokens),"
-            " total(cost_usd), count(*) - count(cost_usd), count(visible_output_tokens), total(visible_output_tokens)"
+            " total(cost_usd), count(*) - count(cost_usd), count(visible_output_tokens), total(visible_output_tokens),"
+            " count(unpriced)"
         )
         groups = f"SELECT file_group FROM files WHERE shard != '' AND {which} AND {_LIVE}"  # noqa: S608  (texts of ours)
         ((row),) = self.committed(

@@ -33,7 +33,7 @@ PROFILE = Profile(
     instructions=("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", ".claude/rules/**/*.md"),
     instructions_perhaps=("AGENTS.md", ".claude/AGENTS.md"),
     expands_imports=True,
-    aliases=("claude_code", "claudecode"),
+    aliases=("claude_code", "claudecode", "claude-agent-sdk"),
     homes=("~/.claude/projects", "~/.config/claude/projects", "$CLAUDE_CONFIG_DIR/projects"),
     tools=named(
         (tools.READ, "Read NotebookRead"),

@@ -428,5 +428,5 @@ def _bill(bill: list[Row], paid: Mapping[str, Mapping[str, float]]) -> str:
         words = "carried context" if cause in CARRIED else CAUSES[cause]
         causes[words] = causes.get(words, 0.0) + fsum(of_cause.values())
     parts = [f"{formatted(usd / total, 'share')} {words}" for words, usd in ranked(causes)[:_LARGEST]]
-    at_least = "at least " if any(row[BOUND] is not None for row in bill) else ""
+    at_least = "at least " if any(row[BOUND] is not None or row["unpriced"] for row in bill) else ""
     return f"{at_least}{formatted(total, 'usd')} over {len(bill):,} sessions: {', '.join(parts)}"

@@ -289,6 +289,10 @@ def money(inputs: Inputs) -> list[Answer]:
     return [_money_answer(cause, inputs.paid[cause.name], lost[cause.name], bill, places) for cause in _CAUSES]
 
 
+def _is_bound(row: Row) -> bool:
+    return row[BOUND] is not None or bool(row.get("unpriced"))
+
+
 def _money_answer(
     cause: _Cause, usd: Mapping[str, float], losses: list[Row], bill: list[Row], places: dict[str, str]
 ) -> Answer:
@@ -299,7 +303,7 @@ def _money_answer(
     size = fsum(usd.values())
     advice = cause.advise(size, losses)
     # What was sent is logged whole, the output of some sessions is not: of a larger bill this were a smaller share.
-    at_least, at_most = ("at least ", "at most ") if any(row[BOUND] is not None for row in bill) else ("", "")
+    at_least, at_most = ("at least ", "at most ") if any(map(_is_bound, bill)) else ("", "")
     return Answer(
         id=f"money.{cause.name.replace('_', '-')}",
         sentence=f"{formatted(size, 'usd')} of {at_least}{formatted(share.n, 'usd')}"

@@ -167,7 +167,8 @@ def _costs(inputs: Inputs) -> list[Finding]:
     steps = [(row["session_id"], row["recorded"], row["priced"]) for row in inputs.rows["sources"] if row["priced"]]
     bound = _bounds(inputs)
     usd: dict[str, Any] = {"unit": "USD", "priced": True}
-    low = usd | {"at_least": bool(bound)}
+    partly = any(s["unpriced"] for s in inputs.rows["sessions"])
+    low = usd | {"at_least": bool(bound) or partly}
     left_out = "; ".join(part for part in (left_out, bound) if part)
     return [
         count(
