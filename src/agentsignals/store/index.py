@@ -33,7 +33,7 @@ from agentsignals.model.prices import own_prices
 from agentsignals.store import disk
 from agentsignals.store.disk import StoredFile
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 """Version of the tables' columns and of this index. A store of an older version is read again from its sources; one of
 a newer version is refused."""
 INDEX_FILE = "index.sqlite"
