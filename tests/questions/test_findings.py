@@ -266,6 +266,32 @@ def failures(*groups: tuple[str, int, tuple[int, ...]]) -> dict[str, Answer]:
     return made_of("failures", sessions=sessions, calls=calls)
 
 
+@pytest.mark.parametrize(
+    ("classes", "said"),
+    [
+        (("not_found", "not_found", "network"), "mostly “not found”"),
+        (("not_found", "network", "permission"), "most often “not found”"),
+        (("exit_nonzero",) * 3, "mostly “an exit code that nothing explains”"),
+        ((None,) * 3, "mostly “an error without a class”"),
+    ],
+)
+def test_the_cause_of_more_than_half_is_said_to_be_most(classes: tuple[str | None, ...], said: str) -> None:
+    sessions = [{"session_id": f"s{n}", "agent": "a", "model": "m", "place": None} for n in range(9)]
+    calls = [
+        {
+            "session_id": f"s{n}",
+            "tool": "find",
+            "n": 5,
+            "failed": 5,
+            "error_class": classes[n // 3],
+            "mended": 0,
+            "minutes": None,
+        }
+        for n in range(9)
+    ]
+    assert said in made_of("failures", sessions=sessions, calls=calls)["failures.often.find"].sentence
+
+
 def test_a_failing_tool_is_held_against_the_persons_other_calls() -> None:
     find, read = ("find", 5, (1, 5, 3)), ("read", 30, (0, 1, 2))
     alone, beside, tests = failures(find), failures(find, read), failures(find, read, ("test", 6, (5, 4)))

@@ -142,7 +142,7 @@ def _often(tool: str, rows: list[Row], others: list[Part], places: dict[str, str
         id=finding_id("failures.often", tool),
         about=f"failures.{tool}",
         sentence=f"{safe_name(tool)} fails more often than it works: {failed:,} of {share.n:,.0f} calls"
-        f" ({formatted(share.value, 'share')}){against}; mostly {_error(rows)}{_mended(rows)}.",
+        f" ({formatted(share.value, 'share')}){against}; {_mainly(rows)}{_mended(rows)}.",
         size=failed,
         unit="failed calls",
         share=failed / whole if float(share.value or 0) > MOSTLY_FAILING else 0.0,
@@ -163,7 +163,7 @@ def _more(tool: str, rows: list[Row], contrast: Contrast, of_tool: float, whole:
         id=finding_id(f"failures.{contrast.key}", f"{tool} {contrast.value}"),
         about=f"failures.{tool}",
         sentence=f"{safe_name(tool)} fails in {formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f}"
-        f" calls {contrast.where}, against {there} in {contrast.matched}; mostly {_error(here)}{_mended(here)}.",
+        f" calls {contrast.where}, against {there} in {contrast.matched}; {_mainly(here)}{_mended(here)}.",
         **contrast.more(of_tool, "failed calls", whole),
         cause=_rows(tool, f" AND {sessions_sql(contrast.in_group)}"),
         do=f"Look what {_error(here)} says {contrast.where}.",
@@ -179,11 +179,31 @@ def _rows(tool: str, condition: str = "") -> str:
     )
 
 
-def _error(rows: list[Row]) -> str:
+_CLASS_NAMES = {
+    None: "an error without a class",
+    "exit_nonzero": "an exit code that nothing explains",
+    "other": "an error without a class",
+}
+
+
+def _causes(rows: list[Row]) -> Counter[str]:
     kinds: Counter[str] = Counter()
     for row in rows:
-        kinds[(row["error_class"] or "an error without a class").replace("_", " ")] += row["failed"]
+        class_ = row["error_class"]
+        kinds[_CLASS_NAMES.get(class_) or class_.replace("_", " ")] += row["failed"]
+    return kinds
+
+
+def _error(rows: list[Row]) -> str:
+    kinds = _causes(rows)
     return f"“{safe_name(kinds.most_common(1)[0][0])}”" if kinds else "errors"
+
+
+def _mainly(rows: list[Row]) -> str:
+    """Return the most frequent cause: `mostly` only for more than half of the failed calls."""
+    kinds = _causes(rows)
+    most = max(kinds.values(), default=0) / (sum(kinds.values()) or 1)
+    return f"{'mostly' if most > 0.5 else 'most often'} {_error(rows)}"
 
 
 def _mended(rows: list[Row]) -> str:
