@@ -30,6 +30,9 @@ NOT_RUN = [
     "error: Request failed after 3 retries\n  Caused by: error sending request for url (https://pypi.org/simple/pytest/)\n"
     "  Caused by: dns error: failed to lookup address information\n",
     "Temporary failure resolving 'deb.debian.org'\nE: Unable to locate package python3-pip\n",
+    "Downloading pytest\nerror: Failed to download `pytest==8.4.1`\n  Caused by: operation timed out\n",
+    "npm error code ENOTFOUND\nnpm error network request to https://registry.npmjs.org/vitest failed\n",
+    "curl: (18) HTTP/2 stream 1 was not closed cleanly before end of the underlying stream\nuvx: command not found\n",
     "Verifier exited with code 127\n",
     "command ended, exit status 126\n",
     "===== test session starts =====\ncollected 0 items\n\n===== no tests ran in 0.01s =====\n",
@@ -129,8 +132,8 @@ def test_a_summary_that_counts_failures_is_no_pass_of_all() -> None:
 
 
 def test_a_long_log_is_read_from_its_end() -> None:
-    log = read_log(b"noise\n" * 2_000_000 + b"FAILED t.py::test_x - no\n")
-    assert (log.failed, log.line) == (["t.py::test_x"], 2_000_001)
+    log = read_log(b"noise\n" * 1_000_000 + b"FAILED t.py::test_x - no\n")
+    assert (log.failed, log.line) == (["t.py::test_x"], 1_000_001)
 
 
 SHELL = "root@box:/app# source /installed-agent/setup-agent.sh\n"
@@ -147,6 +150,7 @@ THERE = [
     + "root@box:/app# mini -t x\nmini-swe-agent (step 1)\n<output>\nbash: frob: command not found\n</output>\nstep 2\nroot@box:/app#\n",
     "root@box:/app# frob --all\nbash: frob: command not found\nroot@box:/app# make test\nok\nroot@box:/app# quux\nbash: quux: command not found\n",
     SHELL + "root@box:/app# ",
+    "root@box:/app# frob\nbash: frob: command not found\nroot@box:/app# ls\na.txt\nroot@box:/app# \n",
     "",
 ]
 

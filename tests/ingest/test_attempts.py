@@ -285,6 +285,28 @@ def test_attempts_divide_the_duration_of_their_trial_by_their_starts(
     assert [s.attempt.wall_time_s for s in made if s.attempt] == expected
 
 
+@pytest.mark.parametrize(
+    ("printed", "kept", "outcome"),
+    [
+        ("/eval.sh: line 9: pytest: command not found\n", [], "verifier_not_run"),
+        ("OSError: [Errno 28] No space left on device\n", [], "infrastructure"),
+        ("/eval.sh: line 9: pytest: command not found\n", ["t_keep"], "failed"),
+        ("FAILED tests/test_a.py::t_fix - AssertionError\n= 1 failed in 0.1s =\n", [], "failed"),
+    ],
+)
+def test_a_report_of_failures_needs_a_log_in_which_tests_ran(
+    tmp_path: Path, printed: str, kept: list[str], outcome: str
+) -> None:
+    trial = tmp_path / "logs" / "run_evaluation" / "r" / "m" / "acme__shop-1"
+    trial.mkdir(parents=True)
+    tests = {"FAIL_TO_PASS": {"success": [], "failure": ["t_fix"]}, "PASS_TO_PASS": {"success": kept, "failure": []}}
+    facts = {"patch_is_None": False, "patch_exists": True, "patch_successfully_applied": True, "resolved": False}
+    (trial / "report.json").write_text(json.dumps({"acme__shop-1": facts | {"tests_status": tests}}))
+    (trial / "test_output.txt").write_text("+ source /opt/miniconda3/bin/activate\n" + printed)
+    analyzed(tmp_path / "store", tmp_path / "logs")
+    assert [row["outcome"] for row in rows(tmp_path / "store", "SELECT outcome FROM attempts")] == [outcome]
+
+
 def test_a_verdict_is_of_the_attempt_that_was_handed_in() -> None:
     parts = [Attempt(root="/r", attempt_index=n, is_handed_in=n == 1) for n in range(3)]
     verdict = Attempt(root="/r", scope="trial", trial_id="t", reward=1.0)

@@ -216,6 +216,7 @@ _OFFLINE = (
     r"|spurious network error|network error|unable to load the service index|nodename nor servname|no internet"
     r"|ssl certificate problem|temporary failure resolving|could not connect to server"
 )
+NETWORK_SAYS = f"{_BOTH['network']}|{_OFFLINE}"
 _KILLED = (
     r"^killed$|: killed\b|: +\d+ killed |signal: (?:9|15|killed|terminated)|\bsig(?:kill|term)\b|out of memory"
     r"|outofmemoryerror|cannot allocate memory|std::bad_alloc|^memoryerror\b|oom-?kill|java heap space"
@@ -273,7 +274,7 @@ COMMAND_SAYS = (
     ("edit_mismatch", _BOTH["edit_mismatch"]),
     ("rate_limit", r"\b(?:api|secondary)? ?rate limit (?:exceeded|reached|hit)|too many requests|http 429|error 429"),
     ("wrong_kind_of_path", r"\beisdir\b|\benotdir\b|: is a directory$|: not a directory$"),
-    ("network", f"{_BOTH['network']}|{_OFFLINE}"),
+    ("network", NETWORK_SAYS),
     ("not_found", f"{_NOT_FOUND}|{_NO_TESTS}"),
     ("permission", _PERMISSION),
     ("disk_full", _BOTH["disk_full"]),

@@ -13,9 +13,10 @@ from xml.parsers import expat
 
 from msgspec import Struct, field
 
+from agentsignals.formats.outcome import NETWORK_SAYS
 from agentsignals.model import Verification
 
-_LOOKED_AT = 8 * 1024 * 1024
+_LOOKED_AT = 4 * 1024 * 1024
 """Bytes of a log that are read, from its end: runners sum up there."""
 _LINE_CHARS = 2_000
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>])")
@@ -112,7 +113,7 @@ _UNNAMED = re.compile(r"^(?P<file>\S*\w)\s[.FEsxX]+(?:\s+\[ *\d+%\])?$")
 # -- programs and modules that were not there
 
 _WORKSPACE = re.compile(
-    r"^\.{0,2}/(?!(?:usr|bin|sbin|opt|root|home|tests?|verifier|venv|\.venv|installed-agent|nix|tmp)/)"
+    r"^(?:\.{1,2}/|/(?!(?:usr|bin|sbin|opt|root|home|tests?|verifier|venv|\.venv|installed-agent|nix|tmp)/)[^/\s:]+/)"
 )
 """Paths of the work itself: that a program of it is missing is what a test was to find out."""
 _SHELL = r"-?(?:\S*/)?(?:[a-z]*sh|\S+\.(?:sh|bash)|run|test|verify|check)(?:\[\d+\])?:(?: (?:line )?\d+:)? "
@@ -148,14 +149,11 @@ _EXIT = re.compile(
 _NOT_FOUND, _CANNOT_RUN, _KILLED = 127, 126, 137
 """POSIX, "Exit Status for Commands"; 128 and the number of the signal."""
 _DOWNLOAD = re.compile(
-    r"could(?:n't| not) (?:resolve|connect|fetch|download|find a version)"
-    r"|failed to (?:connect|fetch|download|resolve|lookup)"
-    r"|unable to (?:locate package|access|connect|resolve|fetch)|temporary failure (?:in name resolution|resolving)"
-    r"|name or service not known|network is unreachable|no route to host|connection (?:timed out|refused|reset)"
-    r"|no matching distribution found|no solution found when resolving|not found in the package registry|dns error"
-    r"|getaddrinfo|enotfound|econnrefused|eai_again|etimedout|tls handshake|certificate verify failed"
-    r"|could not get lock"
-    r"|^e: (?:package|failed|unable|the repository)|error sending request for url|read timed out|proxyconnect",
+    rf"{NETWORK_SAYS}|could(?:n't| not) (?:connect|fetch|download|find a version)|network request\b"
+    r"|failed to (?:connect|fetch|download|resolve|lookup)|unable to (?:locate package|access|connect|resolve|fetch)"
+    r"|connection timed out|no matching distribution found|no solution found when resolving|could not get lock"
+    r"|not found in the package registry|dns error|error sending request for url|proxyconnect|not closed cleanly"
+    r"|^e: (?:package|failed|unable|the repository)",
     re.IGNORECASE,
 )
 _LOCAL = re.compile(
@@ -209,7 +207,7 @@ def read_log(data: memoryview | bytes) -> TestLog:
     tests: dict[str, bool | None] = {}
     plain: dict[str, bool | None] = {}
     summed_up = progress = has_failures = of_pytest = False
-    last = 0
+    last = before_last = 0
     """The last line with something to say."""
     complaints: list[tuple[int, str, str]] = []
     """Programs that were not there, and what could not be downloaded: line, text, program."""
@@ -232,7 +230,7 @@ def read_log(data: memoryview | bytes) -> TestLog:
             of[name] = None if is_skipped else end in _PASSED and of.get(name) is not False
             last, log.line, log.text = number, number, line
             continue
-        last = number
+        before_last, last = last, number
         if _SUMMARY.search(line):
             summed_up, log.line, log.text = True, number, line
             of_pytest = of_pytest or _OF_PYTEST.search(line) is not None
@@ -252,7 +250,8 @@ def read_log(data: memoryview | bytes) -> TestLog:
             continue
         ended = _EXIT.search(line)
         code = int(ended["code"]) if ended is not None else 0
-        if code in (_NOT_FOUND, _CANNOT_RUN) or (_DOWNLOAD.search(line) and not _LOCAL.search(line)):
+        goes_on = bool(complaints) and complaints[-1][0] == before_last and _goes_on(line, complaints[-1][1])
+        if code in (_NOT_FOUND, _CANNOT_RUN) or goes_on or (_DOWNLOAD.search(line) and not _LOCAL.search(line)):
             complaints.append((number, line, ""))
         elif code == _KILLED or any(says.search(line) for _, says in _FAULTS):
             name = next((name for name, says in _FAULTS if says.search(line)), "out of memory")
@@ -280,6 +279,16 @@ def read_log(data: memoryview | bytes) -> TestLog:
     log.line += before
     log.text = log.text.strip()[:_SHOWN]
     return log
+
+
+def _goes_on(line: str, complaint: str) -> bool:
+    """Return whether a line is part of the complaint before it: indented, a cause, or by the same program."""
+    first = complaint.split(None, 2)[:2]
+    return (
+        line[:1].isspace()
+        or line.lower().startswith("caused by")
+        or (len(first) == 2 and line.split(None, 2)[:2] == first)
+    )
 
 
 def _show(log: TestLog, state: State, line: int, text: str, fault: str = "") -> None:
@@ -347,8 +356,8 @@ def program_not_there(data: memoryview | bytes, agent: str = "") -> tuple[int, s
             )
             if missing is not None:
                 shown = missing
-            elif output and programs and programs[0] not in _SET_UP:
-                return None  # something ran
+            elif programs and (shown is not None or (output and programs[0] not in _SET_UP)):
+                return None  # something ran, or somebody went on
         return (shown[0] + before, shown[1].strip()[:_SHOWN]) if shown is not None else None
     told = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not _XTRACE.search(line)]
     if not told or any(line.lstrip().startswith("{") for _, line in told):

@@ -39,6 +39,8 @@ from agentsignals.views.reward_hacking import NOT_EARNED
 
 SIGNAL = "verification.failure_class"
 UNKNOWN = "cannot_tell"
+UNSTARTED = ("agent_not_started", "verifier_not_run")
+"""Classes that say nothing of what was tried."""
 ENOUGH = 5
 """Failed first attempts that a sentence about a candidate needs (this project's choice)."""
 MOSTLY = 0.5
@@ -292,7 +294,7 @@ def _differences(
             continue
         shares = [{share.name: share for share in _shares(side, tried)} for side in sides]
         for name in CLASSES:
-            if name != UNKNOWN and any(name in side for side in shares):
+            if name not in (UNKNOWN, *UNSTARTED) and any(name in side for side in shares):
                 looked_at += 1
                 a, b = (share.get(name) or Share(name=name, n=0, value=0.0, **_interval(name, of, tried))
                         for share, of in zip(shares, sides, strict=True))  # fmt: skip
@@ -315,9 +317,14 @@ def _difference(name: str, left: tuple[str, Share], right: tuple[str, Share]) ->
 def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Difference], looked_at: int) -> list[str]:
     sentences = []
     for candidate in made[:MOST_SENTENCES]:
-        if candidate.failed < ENOUGH:
+        machine = [share for share in candidate.classes if share.name in UNSTARTED]
+        if machine:
+            listed = ", ".join(f"{class_text(share.name)} {share.n:,}" for share in machine)
+            n = sum(share.n for share in machine)
+            sentences.append(f"{n:,} of {candidate.name}'s {candidate.failed:,} are no failures of its own: {listed}.")
+        if candidate.failed - sum(share.n for share in machine) < ENOUGH:
             continue
-        most = next((share for share in candidate.classes if share.name != UNKNOWN), None)
+        most = next((share for share in candidate.classes if share.name not in (UNKNOWN, *UNSTARTED)), None)
         if most is None or most.value < MOSTLY:
             sentences.append(
                 f"{candidate.name} fails by no one class mostly ({candidate.failed:,} first attempts failed)."

@@ -373,4 +373,5 @@ def failure_of(view: SessionView, touched: list[str] | None) -> Failure | None:
     elif name in ("wrong_answer", "no_call") and case.answer is not None:
         rows = [case.answer]
     rows += [statement for field in fields for statement in attempt.saying(field)]
-    return Failure(name=name, because=because, rows=rows, file=file, tests=(case.failing or ())[:_MOST_TESTS])
+    tests = (case.failing or ())[:_MOST_TESTS] if outcome.name == "failed" else ()
+    return Failure(name=name, because=because, rows=rows, file=file, tests=tests)

@@ -18,6 +18,7 @@ from agentsignals.formats.mini_swe_agent.reader import ending_of
 from agentsignals.formats.records import UNREADABLE, saw, skip
 from agentsignals.formats.swe_bench.reader import MODEL, Ratings, rating_parts
 from agentsignals.formats.swe_bench_text import STATUSES
+from agentsignals.formats.test_report import read_log
 from agentsignals.model import Attempt, Verification
 
 RUN_BATCH = "run_batch.config.yaml"
@@ -137,6 +138,12 @@ def _log(source: Input, text: str) -> list[Attempt]:
     part = Attempt(root=root, scope="trial", kinds=["attempt_log"], statements=statements)
     instance = posixpath.basename(root)
     evaluation = evaluation_of(source.artifact.path, instance)
+    if not _BY_HARNESS.match(text):
+        # Tests by name are the report's; the log tells whether any ran: without one the report lists all as failed.
+        tests = read_log(source.data)
+        if tests.state in ("not_run", "fault"):
+            part.verification, part.fault = tests.verification, tests.fault or None
+            part.statements = source.states(tests.text, ["fault" if tests.fault else "verification"], tests.line)
     if "model" not in evaluation or not _BY_HARNESS.match(text):
         return [part]
     part.task_id, part.run_id = canonical(instance), evaluation["run"]
