@@ -263,7 +263,7 @@ VERBS = (
         _JOBS,
         _ENGINE,
         arg("--exclude FILE", "list of data sets (owner/name) and sessions to leave out"),
-        arg("--strict", "exit 1 when any record was skipped"),
+        arg("--strict", "exit 1 when any record was skipped; an agent's state files are none"),
         _EMBEDDER,
         _REDACT_EMBEDDER,
         _WAIT,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from fnmatch import translate
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol, get_args
@@ -325,6 +326,43 @@ def homes() -> dict[str, tuple[str, ...]]:
         if profile.homes:
             places[profile.agent] = places.get(profile.agent, ()) + profile.homes
     return places
+
+
+_SHARED = frozenset((
+    ".local", "share", ".config", "Library", "Application Support", "AppData", "Roaming", "Local", ".cache", "state",
+))  # fmt: skip
+"""Folders of a home folder in which each program has its own."""
+
+
+@cache
+def _own_folders() -> dict[str, list[re.Pattern[str]]]:
+    """Return the folder that each program keeps everything in, with patterns of what holds sessions below it."""
+    folders: dict[str, list[re.Pattern[str]]] = {}
+    for place in (place for places in homes().values() for place in places if place.startswith("~/")):
+        parts = place.partition(".json:")[0][2:].split("/")
+        depth = next((n for n, part in enumerate(parts, 1) if part not in _SHARED), 0)
+        if "*" not in "/".join(parts[:depth]):
+            inside = "/".join(parts[depth:]).replace("*", "\0")
+            pattern = re.compile(re.escape(inside).replace("\0", "[^/]*") + r"(?:/|\Z)" if inside else "")
+            folders.setdefault("/".join(parts[:depth]), []).append(pattern)
+    return folders
+
+
+@cache
+def _state_inside() -> re.Pattern[str]:
+    return re.compile("|".join(translate(pattern) for profile in profiles() for pattern in profile.state) or r"(?!)")
+
+
+def is_state(path: str) -> bool:
+    """Return whether a file that no format claims is an agent's own state: it lies in the agent's folder, wherever that
+    was copied to, and not where the agent keeps sessions, or is none of those there."""
+    if "/." not in path and "/Library/" not in path and "/AppData/" not in path:
+        return False
+    for folder, holds_sessions in _own_folders().items():
+        _, found, inside = path.rpartition(f"/{folder}/")
+        if found and (not any(p.match(inside) for p in holds_sessions) or _state_inside().match(inside)):
+            return True
+    return False
 
 
 def format_named(name: str) -> Format | None:

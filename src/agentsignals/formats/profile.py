@@ -260,6 +260,9 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
     """Folders and databases in which it keeps its sessions on a machine. `~` is the home folder. A first `$NAME` is an
     environment variable; without it nothing is looked for. Names below may hold `*`, or be `..` for what lies next to a
     folder. `FILE.json:KEY/BELOW` is BELOW in each folder that FILE lists as KEY."""
+    state: tuple[str, ...] = ()
+    """Files in its homes that hold no session, as globs of the path from the program's own folder on (`*` also matches
+    `/`). What lies in that folder outside its homes is state in any case."""
     instructions: tuple[str, ...] = ()
     """Instruction files of a repository that it reads, in the root or a folder, as Git globs."""
     instructions_perhaps: tuple[str, ...] = ()

@@ -31,6 +31,7 @@ from agentsignals.formats import (
     first_fields,
     format_named,
     identify,
+    is_state,
     unread_file,
     version_of_all,
 )
@@ -432,6 +433,10 @@ def recognise(
                 )
 
 
+_STATE = ("unrecognised", "not_a_trace", "database", "archive", "empty_file", "blank_file")
+"""What an agent's own state may be, which needs no word."""
+
+
 def _recognise(
     alone: RecognisedArtifact, data: bytes, force: str | None, before: ArtifactEntry | None
 ) -> RecognisedArtifact:
@@ -454,6 +459,8 @@ def _recognise(
             identified, mark = _of_long_lines(head, file, force), ""
         if identified is not None:
             return RecognisedArtifact(file=file, format=identified[0].name, keys=_keys(*identified, file), head=mark)
+    if reason in _STATE and is_state(file.uri):
+        return replace(alone, reason="not_a_trace", keys=())
     if reason in ("unrecognised", "not_a_trace") and (whose := unread_file(head)) is not None:
         return replace(alone, reason=whose.reason, detail=whose.note)
     if reason == "unrecognised":

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from agentsignals import private_files
-from agentsignals.formats import MAX_DOCUMENT_BYTES, Ask, Database, Held, formats, unread_database
+from agentsignals.formats import MAX_DOCUMENT_BYTES, Ask, Database, Held, formats, is_state, unread_database
 from agentsignals.sources import RawFile, Unreadable, path_of, row_uri
 from agentsignals.sources.contents import IN_MEMORY, MACHINE_ERRNOS, memory_map, no_space_error, nonblocking
 
@@ -228,7 +228,9 @@ def _copied(path: str, state: _State) -> sqlite3.Connection | None:
 
 def _listed(file: RawFile, connection: sqlite3.Connection) -> list[RawFile | Unreadable]:
     tables = _tables(connection)
-    database = _kind(connection, tables)
+    database, fits = _kind(connection, tables)
+    if not fits and is_state(file.uri):
+        return [file]
     if database is None:
         whose = unread_database(tables)
         if whose is not None:
@@ -289,7 +291,7 @@ def _until_damaged(rows: Iterator[T]) -> Iterator[T | str]:
 
 
 def _document(connection: sqlite3.Connection, session_id: bytes, limit: int | None) -> bytes | None:
-    database = _kind(connection, _tables(connection))
+    database, _ = _kind(connection, _tables(connection))
     if database is None:
         return None
     most = MAX_DOCUMENT_BYTES + 1 if limit is None else limit
@@ -314,12 +316,14 @@ def _tables(connection: sqlite3.Connection) -> set[str]:
     return {name.decode("utf-8", "replace") for (name,) in rows if isinstance(name, bytes)}
 
 
-def _kind(connection: sqlite3.Connection, tables: set[str]) -> Database | None:
-    """Return whose database it is. Agents name tables alike, so the columns decide; if no columns fit, the tables do,
-    since it may be an unknown version."""
+def _kind(connection: sqlite3.Connection, tables: set[str]) -> tuple[Database | None, bool]:
+    """Return whose database it is, and whether its columns fit. Agents name tables alike, so the columns decide; if no
+    columns fit, the tables do, since it may be an unknown version."""
     named = [d for d in _databases() if d.columns.keys() <= tables]
-    whole = (d for d in named if all(set(of) <= _columns(connection, table) for table, of in d.columns.items()))
-    return next(whole, named[0] if named else None)
+    for database in named:
+        if all(set(of) <= _columns(connection, table) for table, of in database.columns.items()):
+            return database, True
+    return named[0] if named else None, False
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> set[str]:

@@ -35,6 +35,7 @@ PROFILE = Profile(
     expands_imports=True,
     aliases=("claude_code", "claudecode", "claude-agent-sdk"),
     homes=("~/.claude/projects", "~/.config/claude/projects", "$CLAUDE_CONFIG_DIR/projects"),
+    state=("projects/*/sessions-index.json", "projects/*/tool-results/*", "projects/*/memory/*"),
     tools=named(
         (tools.READ, "Read NotebookRead"),
         (tools.SEARCH, "Grep"),

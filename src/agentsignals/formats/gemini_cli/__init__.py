@@ -21,6 +21,7 @@ PROFILE = Profile(
     expands_imports=True,
     aliases=("gemini",),
     homes=("~/.gemini/tmp", "$GEMINI_CLI_HOME/.gemini/tmp"),
+    state=("tmp/*/logs.json", "tmp/*/checkpoints/*", "tmp/*/shell_history"),
     tools=named(
         (tools.READ, "read_file read_many_files get_internal_docs"),
         (tools.SEARCH, "grep_search search_file_content codebase_investigator"),
