@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
@@ -112,6 +113,34 @@ def test_a_retry_of_a_sample_without_an_id_of_its_own_is_the_next_attempt(tmp_pa
     write(tmp_path / "in/retry.json", first.replace("2026-01-02T", "2026-01-03T"))
     read(tmp_path / "store", [tmp_path / "in"])
     assert trials_of(tmp_path / "store") == [("T1/3_epoch_1", 0), ("T1/fix-7_epoch_1", 0), ("T1/fix-7_epoch_1", 1)]
+
+
+@pytest.mark.parametrize("ids", ["records", "runs"])
+def test_trials_of_one_name_in_several_runs_are_trials_of_their_own(tmp_path: Path, ids: str) -> None:
+    """A harness names trials `TASK.1-of-2`, without the run. Its records have ids; where they don't, runs do."""
+
+    def run(name: str) -> Path:
+        home = tmp_path / "in" / name
+        shutil.copytree(SAMPLES / "terminal-bench/run-9", home)
+        (home / "results.json").unlink()
+        (home / "tb.lock").unlink()
+        for path in home.rglob("*.json"):
+            told = json.loads(path.read_text())
+            told |= {"run_id": name} if "run_id" in told else {"id": f"{name}-{told['id']}"[:36]}
+            if ids == "runs":
+                told.pop("id", None)
+            path.write_text(json.dumps(told))
+        return home
+
+    runs = [run(name) for name in ("a", "b", "c")]
+    shutil.copytree(runs[1], tmp_path / "backup" / "b")
+    read(tmp_path / "store", runs, [tmp_path / "backup"])
+    read(tmp_path / "later", *([each] for each in (*runs, tmp_path / "backup")))
+    found = trials_of(tmp_path / "store")
+    assert len(found) == 6 and {trial.partition("~")[0] for trial, _ in found} == {
+        "hello.1-of-2.run-9", "hello.2-of-2.run-9",
+    }  # fmt: skip
+    assert trials_of(tmp_path / "later") == found
 
 
 def log_of(words: str, name: str, session: str = "same", n: int = 2) -> Log:

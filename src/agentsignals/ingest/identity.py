@@ -177,7 +177,14 @@ def _sessions_of(trace_format: Format, unit: list[Input]) -> dict[str, Session]:
 
 def is_same(one: Session, other: Session) -> bool:
     """Return whether two readings are of one session: the first prompt of one is among the other's, or most texts of
-    the smaller one are in the other. Readings that have nothing to compare count as one session."""
+    the smaller one are in the other. Readings that have nothing to compare count as one session.
+
+    Attempts are told apart by the harness's own ids of their records; those without a conversation by their runs too.
+    """
+    attempts = [s.attempt for s in (one, other) if s.attempt is not None]
+    records, runs = ({getattr(a, of) for a in attempts} - {None} for of in ("record_id", "run_id"))
+    if len(records) > 1:
+        return False
     mine, theirs = (_said((t.text, t.timestamp) for t in s.turns) for s in (one, other))
     if mine and theirs and (_share(mine[:1], theirs) or _share(theirs[:1], mine)):
         return True
@@ -188,6 +195,8 @@ def is_same(one: Session, other: Session) -> bool:
     if not (mine and theirs):
         begins = [s.started_at for s in (one, other) if s.started_at is not None]
         if len(begins) > 1 and max(begins) - min(begins) > CLOCKS_US and one.attempt is not None:
+            return False
+        if len(runs) > 1:
             return False
         mine, theirs = (
             _said((f"{e.kind} {e.text}", e.timestamp) for e in s.events if e.thread == MAIN) for s in (one, other)
@@ -288,7 +297,11 @@ def mark_of(session: Session) -> str:
     rows: Sequence[Turn | Event] = session.turns or session.events
     first = next(iter(rows), None)
     text, at = (None, None) if first is None else (first.text, first.timestamp)
-    begin = (session.format, (text or "")[:_COMPARED_CHARS], session.started_at if at is None else at)
+    begin: tuple[str | int | None, ...] = (
+        session.format, (text or "")[:_COMPARED_CHARS], session.started_at if at is None else at
+    )  # fmt: skip
+    if session.attempt is not None and not session.turns:
+        begin += tuple(i for i in (session.attempt.run_id, session.attempt.record_id) if i is not None)
     return hashlib.blake2b(repr(begin).encode(), digest_size=4).hexdigest()
 
 

@@ -126,6 +126,8 @@ class Attempt(Struct, kw_only=True):
     """The harness chose this one of several attempts: the trial's verdict is of it."""
     task_id: str | None = None
     run_id: str | None = None
+    record_id: str | None = None
+    """The harness's own id of its record, which no other trial has: names of trials repeat from run to run."""
     goes_by: str | None = None
     """Name of the trial wherever its files are (`<run>/<task>`): parts of that name belong to it too."""
     only_below: str | None = None

@@ -222,6 +222,7 @@ def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Recor
         root=root,
         scope="trial",
         trial_id=word(result["trial_name"]),
+        record_id=word(result.get("id")),
         task_id=word(result["task_name"]),
         run_id=word(inside(config, "job_id")),
         knobs=_trial_knobs(config, _dataset(word(result.get("source")), config, root, jobs), result.get("agent_info")),

@@ -135,8 +135,9 @@ def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:
     agent = Times(trial.agent_started_at, trial.agent_ended_at)
     solved = trial.is_resolved if isinstance(trial.is_resolved, bool) else None
     part = Attempt(
-        root=root, scope="trial", trial_id=word(trial.trial_name), task_id=word(trial.task_id), kinds=["result_json"],
-        reward=None if solved is None else float(solved), exit_status=mode if mode not in _NO_FAILURE else None,
+        root=root, scope="trial", trial_id=word(trial.trial_name), record_id=word(trial.id),
+        task_id=word(trial.task_id), kinds=["result_json"], reward=None if solved is None else float(solved),
+        exit_status=mode if mode not in _NO_FAILURE else None,
         started_at=moment(whole.started_at), ended_at=moment(whole.finished_at), wall_time_s=whole.seconds,
         agent_time_s=agent.seconds, verification=_VERIFIER.get(mode or ""),
     )  # fmt: skip
