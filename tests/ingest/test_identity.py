@@ -193,7 +193,7 @@ def test_later_states_parts_and_forks_are_with_their_own(tmp_path: Path) -> None
         write(tmp_path / person / "early.jsonl", *log.lines[:2])
         fork = [line.replace('"same"', '"fork"') for line in log.lines]
         end = Log("fork", name="f")
-        end.now = log.now + timedelta(minutes=9)
+        end.last, end.now = log.last, log.now + timedelta(minutes=9)
         end.user(f"The fork of {person}")
         write(tmp_path / person / "fork.jsonl", *fork, *end.lines)
         write(tmp_path / person / "log.jsonl", *log.lines)

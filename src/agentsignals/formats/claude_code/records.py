@@ -457,6 +457,8 @@ def branches(lines: Sequence[Line], is_said: Callable[[Line], bool]) -> Branches
         return Branches()
     nodes = [line for line in lines if line.uuid and line.uuid != REDACTED and thread_of(line) == MAIN]
     place = {line.uuid: n for n, line in enumerate(nodes)}
+    if len(place) < len(nodes):
+        return Branches()  # several records have one id: which of them another follows on can't be told
     speaks: list[Speaker] = [
         "" if line.type not in ("user", "assistant") or (line.type == "user" and line.message is None)
         else "agent" if not _is_user(line)
