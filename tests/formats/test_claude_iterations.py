@@ -124,3 +124,22 @@ def test_a_switch_of_thinking_is_an_event_before_the_prompt() -> None:
         "thinking disabled False, level high -> maxThinkingTokens 31999",
     ]
     assert len(made.turns) == 5
+
+
+def test_a_resumed_session_is_an_event_however_many_hooks_ran() -> None:
+    log = Log()
+    start = {"type": "hook_success", "hookName": "SessionStart:startup", "hookEvent": "SessionStart"}
+    log.record("attachment", attachment=start)
+    log.user("Go")
+    log.say("Done.")
+    for _ in range(2):
+        log.record("attachment", attachment={**start, "hookName": "SessionStart:resume"})
+        log.record("progress", data={"type": "hook_progress", "hookName": "SessionStart:resume"})
+    log.user("Go on")
+    log.say("Done.", message_id="msg_2")
+    (made,) = read(log).sessions
+    assert [event.kind for event in made.events if event.kind in ("resume", "human_turn")] == [
+        "human_turn",
+        "resume",
+        "human_turn",
+    ]

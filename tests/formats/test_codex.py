@@ -443,3 +443,12 @@ def test_the_event_of_a_calls_end_dates_its_start(ended: ROW, ran_s: float | Non
     answered = row("response_item", 61, type="function_call_output", call_id="c", output="ok")
     made = only_call(prompt("go"), asked, row("event_msg", 60, call_id="c", **ended), answered)
     assert made.ran_s == ran_s
+
+
+def test_a_header_written_again_is_a_resumed_session() -> None:
+    session = one(meta(), context(), prompt("go"), says(), meta(), prompt("go on"), says())
+    assert [event.kind for event in session.events if event.kind in ("resume", "human_turn")] == [
+        "human_turn",
+        "resume",
+        "human_turn",
+    ]

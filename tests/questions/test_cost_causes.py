@@ -292,6 +292,7 @@ NONE = BIG | {"cache_write_tokens": 200, "cache_read_tokens": 90_000}
         ([user("/review", "slash_command")], "skill"),
         ([call("Skill", skill="review")], "skill"),
         ([event("interrupt"), user("go on")], "interruption"),
+        ([event("interrupt"), event("resume"), user("go on")], "resume"),
         ([event("interrupt"), event("settings_change"), user("go on")], "settings"),
     ],
 )

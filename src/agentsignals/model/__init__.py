@@ -279,8 +279,8 @@ UNSPOKEN: frozenset[TurnKind] = frozenset(("plan_handoff", "attachment", "script
 """Turns without words of a person."""
 EventKind = Literal[
     "human_turn", "interrupt", "thinking", "text", "tool_call", "tool_result", "compaction", "model_change",
-    "settings_change", "command_output", "notification", "hook_block", "user_shell", "external_edit", "api_error",
-    "phase", "rewind", "meta", "harness", "unknown",
+    "settings_change", "resume", "command_output", "notification", "hook_block", "user_shell", "external_edit",
+    "api_error", "phase", "rewind", "meta", "harness", "unknown",
 ]  # fmt: skip
 """`harness` is what the harness or the verifier of an eval run said. At a `rewind` the person went back; what was left
 has the thread `abandoned`.

@@ -53,7 +53,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "compactions": ("compactions", "e.kind = 'compaction'"),
     "notes": (
         "notes",
-        "e.kind IN ('model_change', 'settings_change', 'command_output', 'notification', 'user_shell',"
+        "e.kind IN ('model_change', 'settings_change', 'resume', 'command_output', 'notification', 'user_shell',"
         " 'external_edit', 'phase', 'meta', 'harness', 'unknown', 'tool_result')",
     ),
 }

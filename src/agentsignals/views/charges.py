@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, get_args
 
 from msgspec import Struct
 
-from agentsignals.model import ITERATION, NO_SUBAGENT, SESSION_TOTAL, Edit, Session, Step, ToolCall, prices
+from agentsignals.model import ITERATION, NO_SUBAGENT, SESSION_TOTAL, Edit, EventKind, Session, Step, ToolCall, prices
 
 Cause = Literal[
     "subagents",
@@ -84,10 +84,11 @@ class RepeatedCall(Struct, gc=False):
     """`reread`: a read of a file that had not changed; `repeated`: any other call."""
 
 
-Act = Literal["settings", "interruption", "skill", "prompt"]
+Act = Literal["settings", "resume", "interruption", "skill", "prompt"]
 After = Literal["model", Act, "work"]
-"""What came between two model calls, in order of precedence: another model, changed settings, an interruption, a skill
-or slash command, a prompt; or only the agent's own work."""
+"""What came between two model calls, in order of precedence: another model, changed settings, a resumed session, an
+interruption, a skill or slash command, a prompt; or only the agent's own work."""
+_ACT_OF: dict[EventKind, Act] = {"settings_change": "settings", "resume": "resume", "interrupt": "interruption"}
 LEAST_LOST = 1_000
 """Tokens up to which a lost cache is not told: providers cache a prompt in blocks, and leave its end out."""
 
@@ -104,7 +105,7 @@ class CacheLoss(Struct, gc=False):
     """`rebuilt`: after a pause longer than the cache lives; `missed`: within its life."""
     after: After
     """What came between this call and the one before: `model` (another one), `settings` (of thinking or effort),
-    `interruption`, `skill` (or a slash command), `prompt`; `work`: nothing of these."""
+    `resume`, `interruption`, `skill` (or a slash command), `prompt`; `work`: nothing of these."""
     tokens: int
     """Tokens that were sent again."""
     cost_usd: float
@@ -162,9 +163,7 @@ def session_bill(session: Session, *, is_priced: bool, is_subagents: bool) -> Bi
 def _name_what_came_before(session: Session, losses: Sequence[CacheLoss]) -> None:
     """Set what came between each loss and the call before it. `after` is `model` already where another one answered."""
     acts: list[tuple[int, Act]] = [
-        (event.seq, "settings" if event.kind == "settings_change" else "interruption")
-        for event in session.events
-        if event.kind in ("settings_change", "interrupt")
+        (event.seq, _ACT_OF[event.kind]) for event in session.events if event.kind in _ACT_OF
     ]
     acts += [(turn.seq, "skill" if turn.kind == "slash_command" else "prompt") for turn in session.turns]
     acts += [(call.seq, "skill") for call in session.tool_calls if call.purpose == "skill"]

@@ -157,7 +157,7 @@ CARD = Card(
 )
 FORMAT = Format(
     name="claude-code",
-    version=11,
+    version=12,
     claims=claims,
     read=read_by("claude_code.reader"),
     unit=lambda path: path.partition("/subagents/")[0].removesuffix(".jsonl"),

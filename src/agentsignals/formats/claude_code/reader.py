@@ -508,6 +508,8 @@ def _undated(model: str | None) -> str:
 
 # -- records in file order
 
+_RESUMED = "SessionStart:resume"
+"""Name of the hooks that run when a session is resumed."""
 _OF_A_PERSON = frozenset(("text", "image", "document", "tool_result"))
 _HOOKS: dict[str | None, bool] = {
     "PreToolUse": True,
@@ -699,6 +701,8 @@ class SessionReader:
     def _record(self, line: records.Line, n: int) -> None:
         kind = line.type
         if kind == "progress" and (line.data is None or line.data.message is None):
+            if line.data is not None and line.data.hook_name == _RESUMED:
+                self._resumed(logged_iso(line.timestamp))
             if line.data is not None and line.parent_tool_use_id is not None:
                 self._running(line.data, line.parent_tool_use_id, logged_iso(line.timestamp))
             return
@@ -806,6 +810,11 @@ class SessionReader:
         else:
             self.builder.event("meta", text_of(message), at, None, thread)
 
+    def _resumed(self, at: int | None) -> None:
+        """Note that the session was resumed. Each hook that ran then says so."""
+        if self.builder.latest(("resume", *_AGENT)) not in ("resume", None):
+            self.builder.event("resume", "", at)
+
     def _thinking_set(self, metadata: dict[str, object], at: int | None) -> None:
         """Note how the next call is to think, where it differs from before."""
         setting = {name: value for name, value in metadata.items() if name != "triggers"}
@@ -897,6 +906,8 @@ class SessionReader:
         if attached is None:
             return
         at = logged_iso(line.timestamp)
+        if attached.hook_name == _RESUMED:
+            self._resumed(at)
         call_id, ms = attached.tool_use_id, number(attached.duration_ms)
         if attached.hook_event in _HOOKS and call_id is not None and ms is not None:
             self.builder.hooked(call_id, at, is_before=_HOOKS[attached.hook_event], took_s=ms / 1000)

@@ -90,6 +90,7 @@ class Progress(Struct, gc=False, rename="camel"):
     message: Line | str | None = None
     agent_id: str | None = None
     hook_event: str | None = None
+    hook_name: str | None = None
     elapsed_time_seconds: object = None
     elapsed_time_ms: object = None
 
@@ -98,6 +99,7 @@ class Attachment(Struct, gc=False, rename="camel"):
     type: str = ""
     prompt: object = None
     command_mode: str | None = None
+    hook_name: str | None = None
     filename: str | None = None
     hook_event: str | None = None
     tool_use_id: str | None = field(default=None, name="toolUseID")

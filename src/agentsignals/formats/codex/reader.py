@@ -545,9 +545,7 @@ class Reader:
         """Return what to do with a record, by its shape."""
         calls, event = self.calls, self._event
         return {
-            records.SessionMeta: lambda meta, at: (
-                self.builder.where(meta.cwd) if meta.id in ("", self.session.session_id) else None
-            ),
+            records.SessionMeta: self._headed,
             records.TurnContext: self._context,
             records.Compacted: self._compacted,
             records.Message: self._message,
@@ -585,6 +583,13 @@ class Reader:
 
     def _event(self, kind: EventKind, text: str, at: int | None) -> None:
         self.builder.event(kind, text, at)
+
+    def _headed(self, meta: records.SessionMeta, at: int | None) -> None:
+        """Take a header. It is written again on resume."""
+        if meta.id in ("", self.session.session_id):
+            self.builder.where(meta.cwd)
+            if self.session.steps:
+                self._event("resume", "", at)
 
     def _context(self, context: records.TurnContext, at: int | None) -> None:
         self.builder.where(context.cwd)

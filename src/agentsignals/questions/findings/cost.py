@@ -176,6 +176,7 @@ _AFTER = {
         "a switch of thinking or effort",
         "Switch thinking or effort at the start of a session, not in the middle",
     ),
+    "resume": ("a resumed session", "Begin a new session instead of resuming a large one"),
     "interruption": ("an interruption", "Look at what follows your interruptions"),
     "skill": ("a skill or slash command", "Use skills and slash commands early, while the context is small"),
     "prompt": ("a new prompt, and no change that the log tells", ""),
