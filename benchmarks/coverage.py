@@ -494,4 +494,4 @@ def main(experiments: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 600))
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 400))

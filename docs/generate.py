@@ -22,7 +22,7 @@ from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue, validation
 from agentsignals.stats.validation import benchmarks as planted_recall
 from agentsignals.stats.validation import figures, share_text
-from docs import columns, partly, pictures
+from docs import columns, partly, patterns, pictures
 
 HERE = Path(__file__).parent
 _MADE = "<!-- made by `python -m docs.generate`; do not edit -->"
@@ -73,10 +73,8 @@ TERMS = {
         "Its head is the first 320 characters."
     ),
     "Pattern table": (
-        "Regular expressions of phrases: of people in `words/lexicon.py` (corrections, failure reports, "
-        "rejection, acceptance, revert_all, gives_up), of agents in `words/agent_lexicon.py` (hedges, asked, "
-        "assumptions, self_corrections). A pattern matches in the head of a turn, or in an agent's prose. English "
-        "only."
+        "Phrases of people (corrections, failure reports, rejection, acceptance, revert_all, gives_up) or of agents "
+        "(hedges, questions, assumptions, self_corrections), in English: docs/patterns.md has all."
     ),
     "Judge's label": (
         "`value` (or `number`) of the row of `labels` with the signal's task, for the session (`turn` is NULL) or "
@@ -271,6 +269,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "columns.md": columns.page,
     "what-leaves.md": doors_page,
     "validation.md": validation_page,
+    "patterns.md": patterns.page,
     "pictures/findings.svg": pictures.findings,
     "pictures/explain.svg": pictures.explained,
     "formats.md": partly.formats_page,

@@ -244,8 +244,9 @@ SHORT_CHARS = 20
 def prompt_language(view: SessionView, why: Evidence) -> list[str | Absent]:
     """The language of the turn's own words, without code, links and pasted text.
 
-    Of the cleaned text, if it has 20 characters or more: by script, or by the small words of 11 languages in Latin
-    script.
+    Of the first 600 characters of the cleaned text, if it has 20 or more: by script, where most letters are of one
+    that is not Latin; else English where two of the words, and 30 % of the different ones, are its small words
+    (docs/patterns.md); else the language with most different small words, two at least and one more than any other has.
 
     Pitfalls: By script and small words, 20 languages: of real prompts 94 in 100 get one. A short prompt full of code
     speaks for none.

@@ -1,0 +1,125 @@
+"""The page of phrases that signals look for, written from the code's own tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from agentsignals.signals import anticipation, chat, dynamics, reasoning
+from agentsignals.signals.corpus import metrics
+from agentsignals.signals.user import history, outcome
+from agentsignals.words import agent_lexicon, lexicon, text
+from agentsignals.words.prose import Phrases
+
+_PEOPLE = (
+    "They are looked for in the *head* of a turn: its first 320 characters in lower case, cleaned as below, up to "
+    "a line that begins pasted text of others. Turns of kind plan_handoff, attachment and scripted_prompt have "
+    "none. `clause` matches where a clause begins: at the start, behind `.`, `!`, `?`, `;` or a line break, and "
+    'behind up to three openers ("ok, ", "hmm, "). `anywhere` is searched.',
+    "A *correction* of `why_did_you` or `instead_redirect` counts in rejection_feedback only; a `no_initial` must "
+    "stand in the first 160 characters. A *rejection* counts only where the rest of the head does not match "
+    "`new_instruction`. A turn is *English* unless half of its head's letters are of another script, or it has "
+    "several words and none of English's small ones.",
+)
+_AGENTS = (
+    "They are looked for in prose: text events in lower case, without code and quotations; whole words only. "
+    "`before` is what stands before the words, `then` what follows them. A *question* is a sentence that ends in "
+    "`?`; it has the first kind that holds of offer, preference, confirmation. Self-corrections stand where a "
+    'clause begins, and count once a sentence. Assumptions do not follow "without", "not", "instead of", "avoid", '
+    '"than", "stop" or "never".',
+)
+_OTHERS: dict[str, tuple[Any, ...]] = {
+    "chat.prompt_intent": chat._INTENTS,
+    "chat.prompt_language, small words by language": tuple(text._SMALL_WORDS.items()),
+    "corpus.first_message_pattern": (
+        *((rule.label, rule.pattern) for rule in metrics._RULES),
+        ("continuation", metrics._CONTINUES),
+        ("task_imperative begins with one of", " ".join(sorted(lexicon.ACTIONS))),
+    ),
+    "anticipation.prompt_underspecification": (
+        ("outcome", anticipation._OUTCOME),
+        *(("reference", pattern) for _, pattern in anticipation._REFERENCES),
+        ("no reference", anticipation._LIKE_IDENTIFIERS),
+    ),
+    "anticipation.unrequested_files, left out": (("files", anticipation._NOT_BY_HAND),),
+    "dynamics.gd_inaction": (
+        ("item", dynamics._ITEM),
+        ("a step that only looks", dynamics._LOOKS_ONLY),
+        ("no items", " ".join(sorted(dynamics._NO_ITEMS))),
+    ),
+    "reasoning.plan_steps_detected": (
+        ("numbered", reasoning._NUMBERED),
+        ("bullet", reasoning._BULLET),
+        ("a step begins", reasoning._BEGINS),
+        ("with one of", reasoning._VERBS),
+    ),
+    "user.changes_reverted": (("command", outcome._REVERTS),),
+    "user.repository_marks": (("remote", history._REMOTE), ("commit", history._COMMIT)),
+}
+"""Tables of single signals."""
+
+
+def page() -> str:
+    """Every table of phrases, with its regular expressions (Python's `re`)."""
+    lines = [
+        "<!-- made by `python -m docs.generate`; do not edit -->",
+        "",
+        "# Pattern tables",
+        "",
+        "## Words of people",
+        "",
+    ]
+    lines += [line for paragraph in _PEOPLE for line in (paragraph, "")]
+    families = {
+        "corrections": lexicon.CORRECTIONS,
+        "failure reports": lexicon.FAILURE_REPORTS,
+        "rejection, acceptance, revert_all, gives_up": (
+            lexicon.REJECTION,
+            lexicon.ACCEPTANCE,
+            lexicon.REVERT_ALL,
+            lexicon.GIVING_UP,
+        ),
+    }
+    for family, patterns in families.items():
+        lines += [f"### {family}", ""]
+        for pattern in patterns:
+            for where, words in (("clause", pattern.clause), ("anywhere", pattern.anywhere)):
+                if words is not None:
+                    lines.append(_row(f"{pattern.name}, {where}", words.pattern))
+        lines.append("")
+    lines += ["### cleaning, in this order", ""]
+    for name in ("_FENCE", "_QUOTED_LINE", "_LOG_LINE", "_DIFF_LINE", "_INLINE_CODE", "_URL", "_STRAIGHT_QUOTE"):
+        lines.append(_row(name.strip("_").lower(), getattr(lexicon, name).pattern))
+    lines += [_row("pasted", lexicon._PASTED.pattern), _row("new_instruction", lexicon.NEW_INSTRUCTION.pattern)]
+    lines += [_row("limits_work", lexicon._LIMITS.pattern), "", "## Words of agents", ""]
+    lines += [line for paragraph in _AGENTS for line in (paragraph, "")]
+    for phrases in (agent_lexicon.HEDGES, agent_lexicon.SELF_CORRECTIONS, agent_lexicon.ASSUMPTIONS):
+        lines += [f"### {phrases.name}", "", *_phrases(phrases), ""]
+    lines += ["### questions", ""]
+    for kind in (agent_lexicon.OFFER, agent_lexicon.PREFERENCE, agent_lexicon.CONFIRMATION):
+        lines.append(_row(kind.name, kind._pattern.pattern))
+    lines += ["", "## Tables of single signals"]
+    for signal, rows in _OTHERS.items():
+        lines += ["", f"### {signal}", ""]
+        for name, words in rows:
+            lines.append(_row(name, words if isinstance(words, str) else words.pattern))
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _row(name: str, pattern: str) -> str:
+    """A list item with a code span that is fenced by more backticks than the pattern has in a row."""
+    shown = pattern.replace("\n", "\\n")
+    fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
+    return f"* {name}: {fence} {shown} {fence}" if len(fence) > 1 else f"* {name}: `{shown}`"
+
+
+def _phrases(phrases: Phrases) -> Iterator[str]:
+    for sign in sorted(phrases.signs):
+        for phrase in phrases._by_sign[sign]:
+            parts = [f"“{phrase.words}”"]
+            if phrase._preceding is not None:
+                parts.append(f"before `{phrase._preceding.pattern}`")
+            if phrase._following is not None:
+                parts.append(f"then `{phrase._following.pattern}`")
+            yield "* " + ", ".join(parts)
