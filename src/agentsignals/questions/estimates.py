@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from heapq import nsmallest
+from heapq import nlargest, nsmallest
 from math import fsum
 from operator import itemgetter, mul
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -154,6 +154,45 @@ def top_sessions(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:
     most = {session_id: part for session_id, part in counted.items() if part > 0 and part > largest[-1]}
     as_much = [session_id for session_id, part in counted.items() if part == largest[-1] > 0]
     return tuple(s for s, _ in ranked(most)) + tuple(nsmallest(TOP_SESSIONS - len(most), as_much))
+
+
+RULED = 0.5
+"""Share of a total from which its largest sessions rule it."""
+_LARGEST = 0.01
+"""The largest sessions of a total: one in a hundred, at least one."""
+
+
+class Ruled(NamedTuple):
+    """A total that few sessions make most of."""
+
+    few: int
+    part: float
+    share: float
+    middle: float
+    """Part of the median session, of those that have one."""
+    sessions: int
+
+    def sentence(self, written: Callable[[float], str]) -> str:
+        """Lead with the median session. `written`: an amount as text, with its unit."""
+        if self.sessions == 1:
+            return "One session accounts for all of it."
+        few = "one session alone" if self.few == 1 else f"the largest {self.few:,} sessions alone"
+        part = f"{written(self.part)} ({formatted(self.share, 'share')} of the total)"
+        return f"The median session accounts for {written(self.middle)}, {few} for {part}."
+
+
+def ruled(parts: Iterable[tuple[str, float]]) -> Ruled | None:
+    """Return how much the largest one per cent of the sessions, at least one, make of a sum over (session, part). None
+    if it is no more than half."""
+    sessions, numbers = zip(*held, strict=True) if (held := list(parts)) else ((), ())
+    counted = [part for part in nonzero_sums(sessions, numbers).values() if part > 0]
+    total = fsum(counted)
+    few = max(1, int(_LARGEST * len(counted)))
+    part = fsum(nlargest(few, counted))
+    middle = median(sorted(counted))
+    if middle is None or part <= RULED * total:
+        return None
+    return Ruled(few, part, part / total, middle, len(counted))
 
 
 def ranked(counted: Mapping[Any, Any]) -> list[tuple[Any, Any]]:

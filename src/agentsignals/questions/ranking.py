@@ -11,6 +11,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import compress
 from math import ceil, erfc, sqrt
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from agentsignals.questions.estimates import ClusteredShare, Part, clustered_share_alone
+from agentsignals.questions.estimates import ClusteredShare, Part, clustered_share_alone, ruled, top_sessions
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.sql import PLACE, place_by_session
@@ -72,6 +73,9 @@ class Answer(Struct, frozen=True, kw_only=True):
     """True if the figure is a lower bound."""
     sessions: tuple[str, ...] = ()
     """The sessions behind it, largest part first."""
+    by_session: dict[str, float] = {}
+    """Part of each session in what the sentence counts, in `unit`, largest first; the five largest once it is ranked.
+    """
     of_data: bool = False
     """True if it is about the data read, not about the work; ranked after all others."""
     question: str = ""
@@ -88,7 +92,8 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 def candidate_answers(question: Question, inputs: Inputs) -> list[Answer]:
-    """Return every candidate answer of a question, each with the question's text and the command that recomputes it."""
+    """Return every candidate answer of a question, each with the question's text and the command that recomputes it. A
+    total that few sessions make most of leads with the median session."""
     context = f" --context {inputs.context}" if inputs.context else ""
     seen: Counter[str] = Counter()
     candidates = []
@@ -96,22 +101,40 @@ def candidate_answers(question: Question, inputs: Inputs) -> list[Answer]:
         seen[made.id] += 1
         own = made.id if seen[made.id] == 1 else f"{made.id}-{seen[made.id]}"
         again = f"agentsignals findings{context} {own}"
-        unit, saves = made.unit.removesuffix(" more than elsewhere"), made.saves
+        unit, saves = made.unit.removesuffix(MORE), made.saves
         if saves is None and unit in _SAVED:
             saves = made.size
         do = f"{made.do} It could save up to {_amount(saves, unit)}." if made.do and saves else made.do
-        candidates.append(replace(made, id=own, question=question.question, again=again, do=do, saves=saves))
+        named = replace(made, id=own, question=question.question, again=again, do=do, saves=saves)
+        candidates.append(_with_sessions(named) if named.by_session else named)
     return candidates
 
 
+MORE = " more than elsewhere"
+"""End of the unit of an excess, whose parts are counted whole."""
 _SAVED = frozenset(("hours", "calls", "failed calls", "prompts"))
 """Units of sizes that are gone where the advice works: each advice names its amount."""
 
 
-def _amount(saves: float, unit: str) -> str:
+def _with_sessions(made: Answer) -> Answer:
+    """Name the sessions with the largest parts, and say where few make most of the total."""
+    largest = top_sessions(made.by_session.items())
+    of_few = ruled(made.by_session.items())
+    written = partial(_amount, unit=made.unit.removesuffix(MORE))
+    return replace(
+        made,
+        sentence=f"{of_few.sentence(written)} {made.sentence}" if of_few else made.sentence,
+        sessions=largest,
+        by_session={session_id: made.by_session[session_id] for session_id in largest},
+    )
+
+
+def _amount(value: float, unit: str) -> str:
     if unit.startswith("USD"):
-        return formatted(saves, "usd")
-    return f"{saves:,.1f} {unit}" if unit == "hours" else f"{ceil(saves):,} {unit}"
+        return formatted(value, "usd")
+    if unit == "hours":
+        return f"{value:,.1f} {unit}" if value >= 1 else formatted(3600 * value, "seconds")
+    return f"{ceil(value):,} {unit.removesuffix('s') if value == 1 else unit}"
 
 
 class ResolvedCandidate(Struct, frozen=True, kw_only=True):
@@ -145,6 +168,8 @@ class Elsewhere(Struct, frozen=True, kw_only=True):
     sessions: int
     command: str
     """The command for findings about them."""
+
+
 
 
 class Findings(Struct, frozen=True, kw_only=True):
@@ -280,11 +305,15 @@ def sql_text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def with_source_lines(rows: str) -> str:
-    """Extend SQL (session_id, seq and more) with the file and line of each row."""
+def with_source_lines(rows: str, part: str = "1", of_session: str = "sum") -> str:
+    """Extend SQL (session_id, seq and more) with the file and line of each row. Sessions come in order of contribution:
+    of the number of rows, or the sum of `part`, a column in the unit of the claim. `of_session`: the aggregate that
+    makes a session's contribution of its rows."""
+    by = f"{of_session}({part}) OVER (PARTITION BY session_id) DESC NULLS LAST"
     return (
         f"SELECT made.*, events.line, artifacts.path AS file FROM ({rows}) AS made JOIN events USING (session_id, seq)"
-        " LEFT JOIN artifacts USING (artifact_id) ORDER BY session_id, seq"
+        f" LEFT JOIN artifacts USING (artifact_id) ORDER BY {by}, session_id,"
+        f" {'' if part == '1' else f'{part} DESC NULLS LAST, '}seq"
     )
 
 
@@ -353,7 +382,7 @@ class Contrast(NamedTuple):
         size = self.excess * observations
         return {
             "size": size,
-            "unit": f"{of} more than elsewhere",
+            "unit": f"{of}{MORE}",
             "share": size / whole,
             "interval": self.interval,
             "p": self.p,

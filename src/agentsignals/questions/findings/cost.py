@@ -11,7 +11,7 @@ from statistics import median
 from typing import NamedTuple
 
 from agentsignals.questions.cost_causes import CARRIED, CAUSES, QUERIES
-from agentsignals.questions.estimates import ClusteredShare, clustered_share_alone, top_sessions
+from agentsignals.questions.estimates import ClusteredShare, clustered_share_alone
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import (
@@ -59,14 +59,15 @@ def few_sessions(inputs: Inputs) -> list[Answer]:
             n=len(dearest),
             cause=with_source_lines(
                 "SELECT session_id, min(seq) AS seq, sum(cost_usd) AS cost_usd FROM steps"
-                f" WHERE {sessions_sql(row['session_id'] for row in few)} GROUP BY session_id"
+                f" WHERE {sessions_sql(row['session_id'] for row in few)} GROUP BY session_id",
+                "cost_usd",
             ),
             saves=size - rest * len(few),
             do=f"Look at them first: agentsignals show {few[0]['session_id'][:8]}"
             if few[0]["session_id"][:8].isalnum()
             else "Look at them first.",
             caveat="A count of this store, no estimate; a long session may have done the work of many.",
-            sessions=tuple(row["session_id"] for row in few[:5]),
+            by_session={row["session_id"]: row["cost_usd"] for row in dearest},
         )
     ]
 
@@ -116,13 +117,14 @@ def _dear_places_answer(contrast: Contrast, cost: dict[str, float], paid: dict[s
         n=len(contrast.in_group),
         cause=with_source_lines(
             "SELECT session_id, min(seq) AS seq, sum(cost_usd) AS cost_usd FROM steps"
-            f" WHERE {sessions_sql(contrast.in_group)} GROUP BY session_id"
+            f" WHERE {sessions_sql(contrast.in_group)} GROUP BY session_id",
+            "cost_usd",
         ),
         do=f"See agentsignals report --study cost_causes for what is paid {contrast.where}.",
         saves=size,
         caveat="Goes with it, and need not be because of it: larger tasks cost more. Interval and p are of the share of"
         f" sessions that cost more than the median one; {contrast.group.note}.",
-        sessions=top_sessions((s, cost[s]) for s in contrast.in_group),
+        by_session={s: cost[s] for s in contrast.in_group},
     )
 
 
@@ -156,7 +158,8 @@ class _Cause(NamedTuple):
     much: float
     """The share of the bill from which it is surely worth a sentence."""
     advise: Callable[[float, list[Row]], Advice]
-    rows: str
+    rows: tuple[str, ...]
+    """Its evidence, as `with_source_lines` takes it."""
 
 
 class Advice(NamedTuple):
@@ -244,9 +247,15 @@ def _of_results(usd: float, losses: list[Row]) -> Advice:
     return Advice(do, usd)
 
 
-def _lost_rows(cause: str) -> str:
+def _with_session_usd(cause: str, rows: str) -> tuple[str, ...]:
+    """Rows with what the cause took of their session, where no row has dollars of its own."""
+    of_session = f"SELECT session_id, sum(cost_usd) AS session_usd FROM charges WHERE cause = '{cause}' GROUP BY ALL"
+    return f"SELECT * FROM ({rows}) JOIN ({of_session}) USING (session_id)", "session_usd", "max"
+
+
+def _lost_rows(cause: str) -> tuple[str, ...]:
     columns = "session_id, seq, step, model, after, tokens AS lost_tokens, cost_usd, pause_s, lives_s"
-    return f"SELECT {columns} FROM cache_losses WHERE cause = '{cause}'"
+    return f"SELECT {columns} FROM cache_losses WHERE cause = '{cause}'", "cost_usd"
 
 
 _CAUSES = (
@@ -263,14 +272,17 @@ _CAUSES = (
         "was spent on contexts written anew after compactions",
         0.02,
         _of_compaction,
-        "SELECT session_id, seq, turn FROM events WHERE kind = 'compaction'",
+        _with_session_usd("compaction", "SELECT session_id, seq, turn FROM events WHERE kind = 'compaction'"),
     ),
     _Cause(
         "carried_results",
         "was spent on tool results sent again with every later call",
         0.25,
         _of_results,
-        "SELECT session_id, seq, name, path, result_tokens FROM tool_calls WHERE result_tokens > 0",
+        _with_session_usd(
+            "carried_results",
+            "SELECT session_id, seq, name, path, result_tokens FROM tool_calls WHERE result_tokens > 0",
+        ),
     ),
 )
 CENT = 0.01
@@ -315,11 +327,11 @@ def _money_answer(
         unit="USD",
         **share_fields(share, cause.much),
         n=len(bill),
-        cause=with_source_lines(cause.rows),
+        cause=with_source_lines(*cause.rows),
         do=f"{advice.do}." if advice.do else "",
         saves=advice.saves_usd,
         caveat=f"{_OF_RESULTS if cause.name == 'carried_results' else _BY_CALLS}; {share.note}.",
-        sessions=top_sessions(usd.items()),
+        by_session=dict(usd),
     )
 
 
@@ -357,10 +369,17 @@ def _dearest(priced: tuple[float, Row]) -> tuple[float, str, int]:
     return -usd, row["session_id"], row["seq"]
 
 
+def _by_session(few: list[tuple[float, Row]]) -> dict[str, float]:
+    sums: defaultdict[str, float] = defaultdict(float)
+    for usd, row in few:
+        sums[row["session_id"]] += usd
+    return dict(sums)
+
+
 def _large_results_answer(few: list[tuple[float, Row]], results: int, total: float, n: int) -> Answer:
     size = fsum(usd for usd, _ in few)
     _, largest = few[0]
-    chosen = ", ".join(f"({sql_text(row['session_id'])}, {row['seq']})" for _, row in few)
+    chosen = ", ".join(f"({sql_text(row['session_id'])}, {row['seq']}, {usd!r})" for usd, row in few)
     return Answer(
         id="large-results.carried",
         sentence=f"{len(few):,} of {results:,} tool results cost {formatted(size, 'usd')} of {formatted(total, 'usd')}"
@@ -372,14 +391,15 @@ def _large_results_answer(few: list[tuple[float, Row]], results: int, total: flo
         share=size / total,
         n=n,
         cause=with_source_lines(
-            "SELECT session_id, seq, name, path, command, result_tokens FROM tool_calls"
-            f" WHERE (session_id, seq) IN ({chosen})"
+            "SELECT session_id, seq, name, path, command, result_tokens, cost_usd FROM tool_calls"
+            f" JOIN (VALUES {chosen}) AS chosen (session_id, seq, cost_usd) USING (session_id, seq)",
+            "cost_usd",
         ),
         do="Have such output cut or written to a file (head, grep, a range of lines); begin a new session once it is"
         " read.",
         saves=size,
         caveat="A count of this store, no estimate; but how much of a context is whose is counted in characters.",
-        sessions=top_sessions((row["session_id"], usd) for usd, row in few),
+        by_session=_by_session(few),
     )
 
 
@@ -437,12 +457,12 @@ def _over_all(kind: str, share: ClusteredShare, n: int, calls: list[Row], usd: M
         unit="USD",
         **share_fields(share, MUCH),
         n=n,
-        cause=with_source_lines(_rows(kind)),
+        cause=with_source_lines(*_with_session_usd(kind, _rows(kind))),
         do=f"{do}.",
         saves=size,
         caveat=f"{_BY_ARGUMENTS}; {share.note}.",
         at_least=True,
-        sessions=top_sessions(usd.items()),
+        by_session=dict(usd),
     )
 
 
@@ -457,14 +477,12 @@ def _of_agent(kind: str, contrast: Contrast, bill: float, calls: list[Row], usd:
         f" against {there} in {contrast.matched}: {formatted(contrast.excess * bill, 'usd')} more, {len(here):,}"
         f" times{_most(here)}.",
         **contrast.more(bill, "USD", bill),
-        cause=with_source_lines(f"{_rows(kind)} AND {sessions_sql(contrast.in_group)}"),
+        cause=with_source_lines(*_with_session_usd(kind, f"{_rows(kind)} AND {sessions_sql(contrast.in_group)}")),
         do=f"{do}.",
         saves=fsum(part for session_id, part in usd.items() if session_id in contrast.in_group),
         caveat=f"Goes with it, and need not be because of it. {_BY_ARGUMENTS}; {contrast.group.note}.",
         at_least=True,
-        sessions=top_sessions(
-            (session_id, part) for session_id, part in usd.items() if session_id in contrast.in_group
-        ),
+        by_session={session_id: part for session_id, part in usd.items() if session_id in contrast.in_group},
     )
 
 

@@ -9,7 +9,7 @@ from math import exp, fsum, lgamma, log, log1p
 from operator import itemgetter
 from statistics import median
 
-from agentsignals.questions.estimates import Part, by, clustered_share_alone, ranked, tally, top_sessions
+from agentsignals.questions.estimates import Part, by, clustered_share_alone, ranked, tally
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import (
@@ -65,7 +65,7 @@ def circles(inputs: Inputs) -> list[Answer]:
             do="Interrupt at the third equal failure; say in the instructions what to do when that call fails.",
             caveat="A count of this store, no estimate. Other calls may stand between. What changed outside the"
             f" agent's edits (a server that starts) is not seen; {share.note}.",
-            sessions=top_sessions((session_id, float(k)) for session_id, k in wasted.items()),
+            by_session={session_id: float(k) for session_id, k in wasted.items()},
         )
     ]
 
@@ -116,6 +116,10 @@ def _parts(rows: Iterable[Row]) -> list[Part]:
     return _summed(map(itemgetter("session_id", "failed", "n"), rows))
 
 
+def _failed(rows: Iterable[Row]) -> dict[str, float]:
+    return {session_id: k for session_id, k, _ in _parts(rows) if k}
+
+
 def _summed(parts: Iterable[Part]) -> list[Part]:
     """The parts of each session as one."""
     ks: dict[str, float] = {}
@@ -152,7 +156,7 @@ def _often(tool: str, rows: list[Row], others: list[Part], places: dict[str, str
         cause=_rows(tool),
         do=f"Mend or replace it: see what {_error(rows)} says.",
         caveat=f"{_SOME_ARE_MEANT}; {share.note}.",
-        sessions=top_sessions((row["session_id"], row["failed"]) for row in rows),
+        by_session=_failed(rows),
     )
 
 
@@ -168,7 +172,7 @@ def _more(tool: str, rows: list[Row], contrast: Contrast, of_tool: float, whole:
         cause=_rows(tool, f" AND {sessions_sql(contrast.in_group)}"),
         do=f"Look what {_error(here)} says {contrast.where}.",
         caveat=f"Goes with it, and need not be because of it. {_SOME_ARE_MEANT}; {contrast.group.note}.",
-        sessions=top_sessions((row["session_id"], row["failed"]) for row in here),
+        by_session=_failed(here),
     )
 
 
@@ -258,7 +262,7 @@ def _unchecked_answer(contrast: Contrast, unchecked: set[str], never: set[str], 
         do=f"Say in the instructions which command checks the work {contrast.where}.",
         caveat="Goes with it, and need not be because of it. A check by a program that is not known as a test or"
         f" build, or by the person, is not seen; {contrast.group.note}.",
-        sessions=top_sessions((session_id, 1.0) for session_id in of),
+        by_session=dict.fromkeys(of, 1.0),
     )
 
 
@@ -334,7 +338,7 @@ def _unfinished_answer(place: str, files: dict[str, set[str]], everyone: set[str
         do=f"Look why everything goes through {safe_name(path)}: it may want to be parted.",
         caveat="A file that much is written into need not be a bad one. The sessions of one repository are drawn,"
         " and speak of no other.",
-        sessions=top_sessions((s, 1.0) for s in ids),
+        by_session=dict.fromkeys(ids, 1.0),
     )
 
 
@@ -395,11 +399,11 @@ def _for_person(inputs: Inputs, times: dict[str, dict[str, float]], places: dict
             unit="hours",
             **share_fields(share, MUCH_TIME, LEAST_TIME),
             n=len(times),
-            cause=with_source_lines(_SQL["waiting_rows"]["waits"]),
+            cause=with_source_lines(_SQL["waiting_rows"]["waits"], "waited_s"),
             do="Allow-list the commands you always approve, and turn on notifications.",
             caveat="Few logs say when a call was allowed. Elsewhere a call waited while it was open for longer than its"
             f" kind can run: for you, or because the machine slept.{longer} {_capitalized(share.note)}.",
-            sessions=top_sessions(waited.items()),
+            by_session=waited,
         )
     ]
 
@@ -437,12 +441,13 @@ def _for_commands(inputs: Inputs, times: dict[str, dict[str, float]], places: di
                 n=len(times),
                 cause=with_source_lines(
                     "SELECT session_id, seq, epoch(until) - epoch(began) AS ran_s FROM"
-                    f" ({_SQL['waiting_rows']['spans']}) WHERE tool = {sql_text(tool)}"
+                    f" ({_SQL['waiting_rows']['spans']}) WHERE tool = {sql_text(tool)}",
+                    "ran_s",
                 ),
                 do="Have it run faster, in the background, or on less (one test, one package).",
                 caveat="Calls that overlap count once. Where no record dates its start, a call counts for at most as"
                 f" long as its kind can take; {share.note}.",
-                sessions=top_sessions(hours.items()),
+                by_session=hours,
             )
         )
     return made
@@ -518,7 +523,7 @@ def _pushback_answer(
         f" {contrast.group.note}.",
         validity=validity,
         at_least=True,
-        sessions=top_sessions((session_id, pushed[session_id]) for session_id in of),
+        by_session={session_id: pushed[session_id] for session_id in of},
     )
 
 
