@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from agentsignals.questions.estimates import clustered_share, median_interval
+from agentsignals.questions.estimates import clustered_share, count, median_interval, ruled, table
 from agentsignals.stats.intervals import clustered, share_interval, wilson
 
 SIX = [("a", 1, 2), ("b", 3, 4), ("c", 0, 4), ("d", 2, 2), ("e", 1, 3), ("f", 1, 1)]
@@ -96,7 +96,7 @@ def test_of_few_places_sessions_are_drawn_and_the_note_says_so() -> None:
     found = clustered_share(parts, {s: "p0" if i < 8 else "p1" for i, (s, _, _) in enumerate(parts)})
     assert found.interval == clustered(parts).interval
     assert found.note == (
-        "2 places: the interval is over sessions, and speaks of no other place; 67% lies in one place"
+        "2 places: the interval is over sessions, and speaks of no other place; 58% of it lies in one place"
     )
     assert found.dominated
 
@@ -148,3 +148,59 @@ def test_a_median_that_most_messages_share_is_held_by_its_interval() -> None:
     assert (low, high) == (7.0, 7.0)
     mixed = [1.0] * 50 + [7.0] * 150 + [9.0] * 100
     assert median_interval([(f"s{i}", v) for i, v in enumerate(mixed)], {})[0] == (7.0, 7.0)
+
+
+# -- totals that few sessions rule -------------------------------------------------------------------------------------
+
+EVEN = {f"s{n}": 2.0 for n in range(32)}
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({}, None),
+        (EVEN, None),
+        ({**EVEN, "big": 64.0}, None),
+        ({**EVEN, "big": 65.0}, (1, 65.0, 2.0, 33)),
+        ({**EVEN, "none": 0.0, "big": 65.0}, (1, 65.0, 2.0, 33)),
+        ({**{f"s{n}": 1.0 for n in range(198)}, "a": 120.0, "b": 90.0}, (2, 210.0, 1.0, 200)),
+        ({**{f"s{n}": 1.0 for n in range(197)}, "a": 190.0, "b": 5.0}, None),
+        ({"only": 3.0}, (1, 3.0, 3.0, 1)),
+    ],
+)
+def test_a_total_is_ruled_where_its_largest_hundredth_makes_more_than_half(
+    parts: dict[str, float], expected: tuple[float, ...] | None
+) -> None:
+    found = ruled(parts.items())
+    assert (found and (found.few, found.part, found.middle, found.sessions)) == expected
+
+
+def test_parts_of_one_session_are_summed_before_they_are_looked_at() -> None:
+    found = ruled([*[("big", 1.0)] * 40, *EVEN.items()])
+    assert found is None
+    found = ruled([*[("big", 1.0)] * 70, *EVEN.items()])
+    assert found is not None and found.sentence(lambda usd: f"${usd:.0f}") == (
+        "The median session accounts for $2, one session alone for $70 (52.2% of the total)."
+    )
+
+
+def test_a_figure_of_a_report_says_who_rules_it() -> None:
+    evidence = [(session_id, k, 1) for session_id, k in {**EVEN, "big": 80.0}.items()]
+    made = count(144.0, 33, "usd", evidence=evidence).finding("x", "X", "sessions", "a note")
+    assert made.note == (
+        "The median session accounts for $2.00, one session alone for $80.00 (55.6% of the total). a note"
+    )
+    share = clustered_share([(s, k, 100) for s, k, _ in evidence], {}).finding("y", "Y", "calls")
+    assert share.note.startswith("The median session accounts for 2, one session alone for 80 (55.6% of the total).")
+    assert "accounts for" not in count(33, 33, evidence=evidence).finding("z", "Z", "sessions").note
+    assert "accounts for" not in count(60.0, 32, "usd", evidence=evidence[:30]).finding("v", "V", "sessions").note
+
+
+def test_rows_of_a_table_that_few_sessions_rule_are_named() -> None:
+    behind = [[(s, k, 1) for s, k in {**EVEN, "big": big}.items()] for big in (80.0, 3.0, 640.0)]
+    rows = [[name, sum(k for _, k, _ in parts), 33] for name, parts in zip("abc", behind, strict=True)]
+    made = table("t", rows, n=33, evidence=behind, header="cause | usd:usd | sessions:count", title="T", of="sessions")
+    assert made.note == (
+        "One session, or the largest 1% of them, makes most of: c (90.9%; median session $2.00),"
+        " a (55.6%; median session $2.00)."
+    )

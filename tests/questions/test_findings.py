@@ -37,6 +37,7 @@ from agentsignals.questions.ranking import (
     with_source_lines,
 )
 from agentsignals.stats.intervals import wilson
+from agentsignals.questions.sql import BOUND
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.views.working_time import LONGEST_S, longest_s, longest_sql
@@ -418,6 +419,45 @@ def test_a_wait_is_said_from_an_hour_and_a_quarter_of_the_time(hours: float, of:
     for each in made.values():
         assert "4 waits of 1 min to 1 h" in each.sentence and "with make (4)" in each.sentence
         assert "You refused 2 of 50 calls" in each.sentence and "8.3 h" in each.caveat
+
+
+@pytest.mark.parametrize(
+    ("big", "sentence"),
+    [
+        (30.0, "$61.00 of $640.00 (9.5%) was spent"),
+        (
+            40.0,
+            "The median session accounts for $1.00, one session alone for $40.00 (56.3% of the total). $71.00 of",
+        ),
+    ],
+)
+def test_a_total_that_one_session_rules_leads_with_the_median(big: float, sentence: str) -> None:
+    bill = [{"session_id": f"s{n}", "cost_usd": 20.0, "place": f"p{n}", BOUND: None} for n in range(32)]
+    charges = [{"session_id": f"s{n}", "cause": "rebuilt", "cost_usd": big if n == 9 else 1.0} for n in range(32)]
+    made = made_of("money", bill=bill, charges=charges, losses=[])["money.rebuilt"]
+    assert made.sentence.startswith(sentence)
+    assert made.sessions == ("s9", "s0", "s1", "s10", "s11")
+    assert made.by_session == {"s9": big, "s0": 1.0, "s1": 1.0, "s10": 1.0, "s11": 1.0}
+
+
+def test_evidence_comes_in_order_of_contribution(tmp_path: Path) -> None:
+    made = [
+        session(user("go"), *[call("Bash", command=f"x{k}") for k in range(n)], session_id=name)
+        for name, n in (("few", 1), ("most", 3), ("some", 2))
+    ]
+    for each in made:
+        for position, one in enumerate(each.tool_calls):
+            one.exit_code = 10 * position if each.session_id == "few" else position
+    store = store_of(tmp_path, *made)
+    of_calls = "SELECT session_id, seq, exit_code FROM tool_calls"
+
+    def order(part: str = "1", of_session: str = "sum") -> list[tuple[str, int]]:
+        names, values = rows(store, with_source_lines(of_calls, part, of_session))
+        return [(row["session_id"], row["exit_code"]) for row in (dict(zip(names, v, strict=True)) for v in values)]
+
+    assert order() == [("most", 0), ("most", 1), ("most", 2), ("some", 0), ("some", 1), ("few", 0)]
+    assert order("exit_code")[:4] == [("most", 2), ("most", 1), ("most", 0), ("some", 1)]
+    assert order("exit_code", "max")[0] == ("most", 2)
 
 
 def seconds_of(store: Store, query: str, column: str) -> list[tuple[str, float]]:

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from heapq import nlargest, nsmallest
-from math import fsum
+from math import fsum, isclose
 from operator import itemgetter, mul
 from typing import Any, NamedTuple
 
@@ -22,17 +22,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.questions import sql
-from agentsignals.questions.formatting import formatted
+from agentsignals.questions.formatting import formatted, without_bound
 from agentsignals.questions.question import (
     Chart,
     Column,
     Evidence,
+    EvidenceQuery,
     Finding,
     Inputs,
     Kind,
     NoSessions,
     Row,
     Table,
+    evidence_sums,
     note_chart_evidence,
     note_evidence,
     note_mark_evidence,
@@ -103,8 +105,20 @@ class Estimate(Struct, frozen=True, kw_only=True):
             "caveat": self.note,
             "sessions": self.sessions,
         }
-        fields["note"] = "; ".join(part for part in (fields.get("note"), self.note) if part)
+        few = self._ruled_by()
+        fields["note"] = " ".join(
+            part for part in (few, "; ".join(part for part in (fields.get("note"), self.note) if part)) if part
+        )
         return Finding(id=id, value=self.value, n=int(self.n), interval=self.interval, **base | fields)
+
+    def _ruled_by(self) -> str:
+        """Say where few sessions make most of the total."""
+        total = self.k if self.kind == "share" else self.value
+        kind: Kind = "count" if self.kind == "share" else self.kind
+        if not isinstance(total, int | float) or (kind == "count" and total <= 1):
+            return ""
+        few = ruled(_parts_of(total, self.counted))
+        return few.sentence(partial(formatted, kind=kind)) if few and few.sessions >= _FEWEST else ""
 
     def mark(self, name: str, tip: str, **more: Any) -> Row:
         """Return the figure with its interval as a row of a chart."""
@@ -158,6 +172,7 @@ def top_sessions(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:
 
 RULED = 0.5
 """Share of a total from which its largest sessions rule it."""
+_TOTALS = frozenset(("usd", "tokens", "seconds", "bytes", "count"))
 _LARGEST = 0.01
 """The largest sessions of a total: one in a hundred, at least one."""
 
@@ -193,6 +208,39 @@ def ruled(parts: Iterable[tuple[str, float]]) -> Ruled | None:
     if middle is None or part <= RULED * total:
         return None
     return Ruled(few, part, part / total, middle, len(counted))
+
+
+def _parts_of(total: float, evidence: Evidence | None) -> list[tuple[str, float]]:
+    """Return the sessions' parts of a total; none where its evidence is a query, or no parts of this total."""
+    if evidence is None or isinstance(evidence, EvidenceQuery | NoSessions):
+        return []
+    parts = [(session_id, k) for session_id, (k, _) in evidence_sums(evidence, lambda *_: []).items()]
+    return parts if isclose(fsum(k for _, k in parts), total, rel_tol=1e-6) else []
+
+
+_MOST_NAMED, _FEWEST = 5, 3
+"""Named rows of a table that few sessions rule, and sessions from which a figure can be ruled: of two one has half.
+"""
+
+
+def _ruled_rows(made: Table, evidence: Sequence[Evidence | None]) -> str:
+    """Name the rows whose total few sessions make most of, largest total first."""
+    found: list[tuple[float, str, Kind]] = []
+    for row, counted in zip(made.rows, evidence, strict=True):
+        for column, cell in zip(made.columns, map(without_bound, row), strict=True):
+            if column.kind not in _TOTALS or not isinstance(cell, int | float) or cell <= (column.kind == "count"):
+                continue
+            few = ruled(_parts_of(cell, counted))
+            if few is not None and few.sessions >= _FEWEST:
+                name = next((str(name) for name in row if isinstance(name, str)), "")
+                words = f"{name} ({formatted(few.share, 'share')}; median session {formatted(few.middle, column.kind)})"
+                found.append((few.share, words, column.kind))
+                break
+    if not found:
+        return ""
+    named = [words for _, words, _ in sorted(found, key=lambda each: -each[0])[:_MOST_NAMED]]
+    more = f" and {len(found) - len(named):,} more" if len(found) > len(named) else ""
+    return f"One session, or the largest 1% of them, makes most of: {', '.join(named)}{more}."
 
 
 def ranked(counted: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
@@ -237,6 +285,8 @@ def table(
     reads them. Words (title, of, note) that are not given are those that the study's `.sql` file declares."""
     fields = sql.declared("table", id) | _given(columns=header, **words)
     made = Table(id=id, rows=rows, n=int(n), **fields | {"columns": columns(fields["columns"])})
+    if not isinstance(evidence, NoSessions) and (few := _ruled_rows(made, evidence)):
+        made = replace(made, note=" ".join(part for part in (few, made.note) if part))
     note_row_evidence(made, evidence)
     return made
 
@@ -356,7 +406,8 @@ class Sample:
     def share_alone(self, ks: Sequence[float]) -> ClusteredShare:
         """Like `share`, without evidence."""
         k = sum(ks)
-        by_place = clustered_sums(nonzero_sums(self._clusters, ks), self._of_n)
+        of_k = nonzero_sums(self._clusters, ks)
+        by_place = clustered_sums(of_k, self._of_n)
         interval, note = self._interval(ks, by_place)
         share = ClusteredShare(
             value=k / self._n if self._n else None,
@@ -367,7 +418,15 @@ class Sample:
             places=by_place,
             known_places=self._n_places,
         )
-        return replace(share, note=f"{note}; {by_place.largest:.0%} lies in one place") if share.dominated else share
+        # The remark is on the total that the figure tells, which one place can rule where it has few observations.
+        of_total = max(of_k.values(), default=0.0) / k if k and self._n_places else 0.0
+        if of_total > DOMINANT:
+            return replace(share, note=f"{note}; {of_total:.0%} of it lies in one place")
+        return (
+            replace(share, note=f"{note}; {by_place.largest:.0%} of all lies in one place")
+            if share.dominated
+            else share
+        )
 
     def _interval(self, ks: Sequence[float], places: Clustered) -> tuple[Interval | None, str]:
         if places.interval is not None:

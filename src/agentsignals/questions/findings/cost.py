@@ -11,7 +11,7 @@ from statistics import median
 from typing import NamedTuple
 
 from agentsignals.questions.cost_causes import CARRIED, CAUSES, QUERIES
-from agentsignals.questions.estimates import ClusteredShare, clustered_share_alone
+from agentsignals.questions.estimates import RULED, ClusteredShare, clustered_share_alone
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import (
@@ -48,11 +48,13 @@ def few_sessions(inputs: Inputs) -> list[Answer]:
     share = size / total
     of = f"{len(few):,} of {len(dearest):,} sessions"
     rest = (total - size) / (len(dearest) - len(few))
+    first = few[0]["cost_usd"]
+    alone = f", {formatted(first, 'usd')} of it one of them" if len(few) > 1 and first > RULED * size else ""
     return [
         Answer(
             id="few-sessions.cost",
-            sentence=f"{of} make {formatted(size, 'usd')} of {formatted(total, 'usd')} ({formatted(share, 'share')});"
-            f" the others cost {formatted(rest, 'usd')} each.",
+            sentence=f"{of} make {formatted(size, 'usd')} of {formatted(total, 'usd')}"
+            f" ({formatted(share, 'share')}){alone}; the others cost {formatted(rest, 'usd')} each.",
             size=size,
             unit="USD",
             share=share if share >= CONCENTRATED else 0.0,
