@@ -36,8 +36,8 @@ from agentsignals.questions.ranking import (
     sql_text,
     with_source_lines,
 )
-from agentsignals.stats.intervals import wilson
 from agentsignals.questions.sql import BOUND
+from agentsignals.stats.intervals import wilson
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.views.working_time import LONGEST_S, longest_s, longest_sql

@@ -170,8 +170,6 @@ class Elsewhere(Struct, frozen=True, kw_only=True):
     """The command for findings about them."""
 
 
-
-
 class Findings(Struct, frozen=True, kw_only=True):
     """The answers shown for a store, and how many were checked."""
 
