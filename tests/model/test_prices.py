@@ -77,6 +77,8 @@ def session(*steps: Step) -> Session:
         ("gpt-5.1-codex-max-xhigh", "gpt-5.1-codex-max"),
         ("o4-mini-high", "o4-mini"),
         ("GPT-5.2 (high)", "gpt-5.2"),
+        ("gpt-5.2-codex-extra-high", "gpt-5.2-codex"),
+        ("claude-3-7-sonnet-thinking-32k", "claude-3-7-sonnet"),
         ("gpt-4-1", "gpt-4.1"),
         ("gpt-5.2-chat", "gpt-5.2"),
         ("gemini-3-pro", "gemini-3-pro-preview"),
@@ -131,7 +133,8 @@ def test_a_logged_name_leads_to_the_model(logged: str, model: str) -> None:
         "gpt-5.2-codex-max",  # a model in the family before, no effort
         "gpt-5.2-codex-high-fast",  # costs more, nobody lists how much
         "gpt-5.9-codex-high",
-        "gemini-2.5-flash-preview-05-20",  # had prices of its own
+        "google/gemini-2.5-flash-preview",  # had prices of its own
+        "gemini-2.5-flash-preview-05-20",
         "ollama/qwen3-coder-plus",
         "arn:aws:bedrock:us-east-1:1:application-inference-profile/abc123",
     ],

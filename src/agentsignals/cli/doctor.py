@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from agentsignals import __version__
 from agentsignals.cli.analyze import NEW_FIELDS, SKIP_ADVICE, drift_line
 from agentsignals.cli.output import MEND, counted, fields, json_text, printable, table
-from agentsignals.errors import AgentSignalsError, StoreError, UsageError
+from agentsignals.errors import AgentSignalsError, PriceError, StoreError, UsageError
 from agentsignals.formats import homes, unread_homes
 from agentsignals.ingest.identity import REPEATED_FILE, REPEATED_RECORD
 from agentsignals.ingest.pipeline import AgentHome, agent_homes
@@ -55,6 +55,11 @@ def checks(store_folder: str | None, *, repair: bool = False) -> list[Check]:
         Check("libraries", "ok", needed),
         Check("price table", "ok", f"version {prices.VERSION}, of {prices.DATE}"),
     ]
+    try:
+        if (n := len({id(price) for price in prices.own_prices().exact.values()})) > 0:
+            made.append(Check("own prices", "ok", f"of {n:,} models"))
+    except PriceError as problem:
+        made.append(Check("own prices", "problem", problem.message, problem.hint))
     for name, (package, without) in EXTRAS.items():
         try:
             made.append(Check(name, "ok", f"{package} {metadata.version(package)}"))

@@ -41,7 +41,7 @@ _VENDOR = re.compile(
 _POINT = re.compile(r"(?<=\d)[.p](?=\d)")
 _CLAUDE = re.compile(r"claude-(?P<version>\d+(?:-\d)?)-(?P<family>[a-z]+)")
 """The order of Claude 3 and of Cursor: the version before the family."""
-_EFFORT = r"none|off|minimal|low|medium|high|xhigh"
+_EFFORT = r"none|off|minimal|low|medium|high|xhigh|extra-high"
 _ENDINGS = (
     re.compile(r"\[1m\]$"),
     re.compile(rf":(?:{_EFFORT}|max|thinking|adaptive)$"),
@@ -49,10 +49,10 @@ _ENDINGS = (
     re.compile(r"@(?:\d{8}|default|latest)$"),
     re.compile(r"-20\d\d(?:\d{4}|-\d\d-\d\d)$"),
     re.compile(r"(?<=\d)(?:-[a-z]+)*(?P<end>-latest)$"),
-    re.compile(r"-preview$"),
+    re.compile(r"(?<!gemini-2-5-flash)-preview$"),  # which had other prices than its release
     re.compile(r"-maas$"),
     re.compile(rf"-(?:{_EFFORT})$"),
-    re.compile(r"^claude-.*?(?P<end>-(?:max|thinking|1m|200k|v\d(?::\d)?)|:beta)$"),
+    re.compile(r"^claude-.*?(?P<end>-(?:max|thinking(?:[-:]\d+k?)?|1m|200k|v\d(?::\d)?)|:beta)$"),
 )  # fmt: skip
 """What follows a name and changes no list price. `:free` does, and so does `-fast`. `-max` is a model in other families
 than Claude's, and `-latest` behind no version is whatever came last."""
