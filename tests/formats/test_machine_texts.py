@@ -34,6 +34,8 @@ OF_PROGRAMS = [
     "<background-task-update>half done</background-task-update>",
     "<monitor-event>deploy failed</monitor-event>",
     "<system-reminder>\nbe brief\n</system-reminder>",
+    "<user-prompt-submit-hook>be brief</user-prompt-submit-hook>",
+    "<session-start-hook>welcome</session-start-hook>",
     '<agent-message from="a">one</agent-message>\n<agent-message from="b">two</agent-message>',
     # a sentence that says who sent it
     'A peer session sent a message while you were working:\n<cross-session-message from="b">x</cross-session-message>',
@@ -99,6 +101,8 @@ OF_PERSONS = [
     "<commit-message>Rename</commit-message>",
     "<agent-message from='a'>never closed",
     "[[ ## ]] is odd",
+    "<skill-card>x</skill-card> is printed, why?",
+    "<skill-card>\nx\n</skill-card>",
     "Notification settings: move them",
     "",
 ]  # fmt: skip
@@ -153,6 +157,13 @@ def test_every_person_s_text_is_a_turn(reader: Callable[[str], Session], text: s
 
 
 BODY = "# Notes\n\nCollect what changed.\n\nBase directory for this skill: /home/me/skills/notes\n"
+
+
+@pytest.mark.parametrize("more", ["", "Relative paths in this skill are relative to this base directory.\n"])
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+def test_a_skill_s_tag_before_the_words_is_cut_off(reader: Callable[[str], Session], more: str) -> None:
+    session = reader(f"<skill_content name='notes'>\nCollect.\n</skill_content>\n{more}write the notes")
+    assert [turn.text for turn in session.turns] == [f"{more}write the notes".strip()]
 
 
 @pytest.mark.parametrize("more", ["", "Relative paths in this skill are relative to this base directory.\n"])

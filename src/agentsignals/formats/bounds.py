@@ -104,7 +104,7 @@ def spelled_number(text: str) -> int | float | None:
     return int(text) if text.strip().lstrip("+-").isdigit() else float(text)
 
 
-VERSION = 11
+VERSION = 12
 """Part of every format's version. Raise it when a bound changes, another value is checked, or a rule of all formats
 changes (how a call ended)."""
 

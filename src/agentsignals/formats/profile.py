@@ -345,12 +345,19 @@ _SENDERS = frozenset((
 ))  # fmt: skip
 _NOTICES = frozenset((
     "notification", "notifications", "update", "updates", "relay", "reminder", "caveat", "notice", "alert", "event",
-    "events", "talk", "heartbeat",
+    "events", "talk", "heartbeat", "hook",
 ))  # fmt: skip
-_CONTEXT = frozenset(("reminder", "caveat", "context", "output"))
+_CONTEXT = frozenset(("reminder", "caveat", "context", "output", "hook"))
 """Last words of tags around what the model is to know: nobody sent it."""
 _OF_PROGRAMS = frozenset(
-    ("fetched-web-content", "environment-context", "internal-context", "hook-output", "hook-context")
+    (
+        "fetched-web-content",
+        "environment-context",
+        "internal-context",
+        "hook-output",
+        "hook-context",
+        "prompt-submit-hook",
+    )
 )
 _BLOCK = re.compile(r"<([a-z][a-z0-9]*(?:[_-][a-z0-9]+)+)(?:\s[^<>]*)?>")
 _NOTE = re.compile(r"(?:IMPORTANT|NOTE): |Read the output file\b|This (?:message )?(?:came from|was sent by) an")
@@ -418,9 +425,20 @@ _SKILL_END = re.compile(
 )
 
 
+_SKILL_TAG = re.compile(r"<(skill(?:[_-](?:content|body|instructions|definition|file))?)(?:\s[^<>]*)?>")
+
+
 def without_skill(text: str) -> tuple[str, str]:
-    """Return the body of a skill that a program put before the person's words, and the words. It ends with the lines
-    that say where the skill's files are; where they are its first ones, all of it is the body."""
+    """Return the body of a skill that a program put before the person's words, and the words.
+
+    It is a block in a tag, with a line to itself; or it ends with the lines that say where the skill's files are. Where
+    they are its first ones, all of it is the body.
+    """
+    if (tag := _SKILL_TAG.match(text)) is not None:
+        end = text.find(f"</{tag[1]}>", tag.end())
+        behind = end + len(tag[1]) + len("</>")
+        if end >= 0 and text[behind:].partition("\n")[0].strip() == "":
+            return text[:behind], text[behind:].strip()
     if "irectory" not in text:
         return "", text
     ends = list(_SKILL_END.finditer(text))
