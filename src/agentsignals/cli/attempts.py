@@ -136,6 +136,8 @@ def run_align(options: argparse.Namespace) -> int:
         of_task = options.task is not None
         query, name = (alignment.OF_TASK, options.task) if of_task else (alignment.OF_TRIAL, options.trial)
         ids = list(dict.fromkeys(row["session_id"] for row in ask(connection, query, {"name": name})))
+    is_cut = not options.sessions and len(ids) > alignment.MOST_RUNS
+    ids = ids[: alignment.MOST_RUNS] if is_cut else ids
     if not 2 <= len(ids) <= alignment.MOST_RUNS:
         came = "One run" if len(ids) == 1 else f"{len(ids)} runs"
         raise UsageError(
@@ -149,9 +151,11 @@ def run_align(options: argparse.Namespace) -> int:
         sessions = [reference, *(s for s in sessions if s is not reference)]
     made = alignment.align(sessions, facts)
     if options.json:
-        print(json_text(redacted_in({"alignments": [_as_plain(each) for each in made]})))
+        print(json_text(redacted_in({"alignments": [_as_plain(each) for each in made], "is_cut": is_cut})))
     else:
         print(_alignments_text(made, markdown=options.markdown))
+        if is_cut:
+            print(f"These are the first {alignment.MOST_RUNS} runs; SESSION names others.")
     return 0
 
 

@@ -157,6 +157,11 @@ class Pair(Struct, frozen=True, kw_only=True):
     also_differ: list[str]
     """Columns whose values the two never share, although they do not define candidates."""
 
+    @property
+    def p(self) -> float | None:
+        """The larger p, over tasks and over repositories; 1 if the two differ in direction. None if untested."""
+        return None if self.paired.p is None else _larger(self, self.paired.p)
+
 
 def pair_of(  # noqa: PLR0913  (what is compared, named at the call)
     name: str,
@@ -245,7 +250,7 @@ def _undone(left: Arm, right: Arm, tried: Iterable[str], *, weight: float, tests
 def adjust_p_values(pairs: Sequence[Pair]) -> list[Pair]:
     """Adjust p values: outcomes over candidates, usage over candidates and measures."""
     able = [c for c in pairs if c.paired.tasks >= FEWEST_CLUSTERS]
-    tests: dict[str, float] = {c.candidate: _larger(c, c.paired.p) for c in able if c.paired.p is not None}
+    tests = {c.candidate: c.p for c in able if c.p is not None}
     weighted = {
         c.candidate: _larger(c, c.weighed.p, weighted=True)
         for c in able
@@ -433,7 +438,7 @@ def _largest(of: Repositories) -> str:
     return f"{_cut(of.largest)} has {of.largest_tasks:,} of the tasks."
 
 
-def _held_over(pair: Pair, yes_or_no: bool) -> str:
+def held_over(pair: Pair, yes_or_no: bool) -> str:
     """Sentence: over which repositories a decided difference holds; empty where none is named."""
     of = pair.repositories
     if of is None:
@@ -479,7 +484,7 @@ def _decided(pair: Pair, names: tuple[str, str], yes_or_no: bool, word: Word) ->
         f"{is_so}: {gap_text(p.value, yes_or_no)}{ends} on {_tasks(p.tasks)},"
         f" {_counts(pair, word in ('better', 'worse'))}; {sure}."
     )
-    sentence += _held_over(pair, yes_or_no)
+    sentence += held_over(pair, yes_or_no)
     if weighed is not None and word in ("better", "worse"):
         sentence += f" {_unless(weighed, word)}"
     if pair.missing.undone:
@@ -508,8 +513,7 @@ def _unless(weighed: WeightedGain, word: Word) -> str:
 def _p_text(pair: Pair) -> str:
     of = pair.repositories
     over = f", over repositories {of.over.p:.2g}" if of is not None and of.over.p is not None else ""
-    larger = _larger(pair, pair.paired.p) if pair.paired.p is not None else None
-    adjusted = f", {pair.p_adjusted:.2g} among all candidates" if pair.p_adjusted != larger else ""
+    adjusted = f", {pair.p_adjusted:.2g} among all candidates" if pair.p_adjusted != pair.p else ""
     return f"p {pair.paired.p:.2g}{over}{adjusted}"
 
 

@@ -14,6 +14,7 @@ from agentsignals.questions.compare import (
     named,
     treatments_option,
 )
+from agentsignals.questions.compare.pairs import held_over
 from agentsignals.questions.compare.treatments import proposed
 from agentsignals.questions.estimates import clustered_share_alone
 from agentsignals.questions.formatting import formatted
@@ -64,11 +65,16 @@ def _pair(pair: Pair, comparison: Comparison) -> Answer:
         unit="tasks",
         share=abs(gap),
         interval=interval,
-        p=matched.p,
+        p=pair.p,
         n=matched.tasks,
         cause=OF_ATTEMPTS,
         do="Take it, if it costs what it is worth; see what a solved task took.",
-        caveat=" ".join([*comparison.warnings[:1], f"First attempts only; by {matched.test or 'whole tasks'}."]),
+        caveat=" ".join(
+            [
+                *comparison.warnings[:1],
+                f"First attempts only; by {matched.test or 'whole tasks'}.{held_over(pair, True)}",
+            ]
+        ),
     )
 
 
