@@ -211,6 +211,6 @@ def evaluated(
 STORES: dict[str, Callable[[int], list[Session]]] = {
     **{name: lambda seed, trouble=trouble: ordinary(seed, trouble=trouble) for name, trouble in PLANTED.items()},
     "an infra outage": lambda seed: evaluated(seed, outage=0.3),
-    "an unequal comparison": lambda seed: evaluated(seed, tasks=(range(30), range(12, 50))),
+    "an unequal comparison": lambda seed: evaluated(seed, tasks=(range(30), range(28, 58))),
 }
 """The planted stores by cause: sessions by seed."""

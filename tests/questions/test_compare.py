@@ -439,6 +439,12 @@ def test_rates_are_of_the_tasks_that_all_tried() -> None:
 ALIKE = {"dataset": "x", "timeout_s": 60}
 ODD = [
     ("other tasks", [tried("odd", f"o{n}", 1.0, **ALIKE) for n in range(6)], "tasks differ", False),
+    (
+        "few of the tasks",
+        [*arm("odd", "1 1", **ALIKE), *(tried("odd", f"o{n}", 1.0, **ALIKE) for n in range(9))],
+        "tasks differ",
+        True,
+    ),
     ("another data set", arm("odd", "1 0 1 0 1 0 1 0", **{**ALIKE, "dataset": "y"}), "dataset differs", False),
     ("another limit", arm("odd", "1 0 1 0 1 0 1 0", **{**ALIKE, "timeout_s": 90}), "timeout_s differs", True),
     ("other tools", arm("odd", "1 0 1 0 1 0 1 0", **ALIKE, knobs={"tools": ["a"]}), "tools differs", True),

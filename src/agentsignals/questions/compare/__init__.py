@@ -442,7 +442,7 @@ def _other(  # noqa: PLR0913  (a group beside the baseline's)
         attempts=sum(len(whole.groups[name]) for name in group),
         tasks=len(frozenset[str]().union(*(whole.tasks[name] for name in group))),
         shares_tasks=any(whole.tasks[name] & whole.tasks[base] for name in group),
-        reasons=reasons if tasks[base] & tasks[seed] else [*reasons, *other_tasks(tasks, base)],
+        reasons=reasons if reasons and tasks[base] & tasks[seed] else [*reasons, *other_tasks(tasks, base)],
         command=f"agentsignals compare {shlex.join([*options, *words])}",
     )
 

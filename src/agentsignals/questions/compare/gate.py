@@ -240,7 +240,8 @@ def gate(
 ) -> Gate:
     """Check every condition for every candidate but the baseline. The gate fails if one candidate meets a condition.
 
-    A candidate under other limits can't be told. One that tried no task of the baseline is not checked.
+    A candidate under other limits, or with few of the baseline's tasks, can't be told. One that tried none of them is
+    not checked.
     `baseline`: the one asked for. `by_value`: decide by the estimate, else by the whole 95 % interval. UsageError for
     an invalid condition, and if the baseline among several candidates is only a guess, which could change tomorrow.
     """

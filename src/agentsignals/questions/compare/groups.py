@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 
 from agentsignals.questions.compare.attempts import CAMEL, SHORT_NAMES, Attempt, is_nuisance
+from agentsignals.stats.intervals import FEWEST_CLUSTERS
 
 _GUARDED = re.compile(
     r"(?:^|[_.])(?:dataset|split|subset|caps?|limits?|budget|timeout|retry|retries|max|maximum|effort|tools|mcp_servers)"
@@ -94,7 +95,7 @@ class OtherGroup(Struct, frozen=True, kw_only=True):
     attempts: int
     tasks: int
     shares_tasks: bool
-    """True if one of them tried a task of the baseline, under other limits."""
+    """True if one of them tried a task of the baseline."""
     reasons: list[str]
     """Reasons against a comparison with the baseline."""
     command: str
@@ -117,12 +118,19 @@ def grouped(
         seed = left[0]
         group = [seed]
         for name in left[1:]:
-            is_shared = tasks[name] & tasks[seed] or not (tasks[name] or tasks[seed])
-            if is_shared and not mismatches({seed: first[seed], name: first[name]}, seed, asked, changing):
+            if _share_enough(tasks[seed], tasks[name]) and not mismatches(
+                {seed: first[seed], name: first[name]}, seed, asked, changing
+            ):
                 group.append(name)
         groups.append(group)
         left = [name for name in left if name not in group]
     return groups
+
+
+def _share_enough(tasks: frozenset[str], others: frozenset[str]) -> bool:
+    """True if two candidates share tasks enough for a test, or half of the fewer; or neither records any."""
+    shared = len(tasks & others)
+    return shared >= FEWEST_CLUSTERS or 2 * shared >= max(1, min(len(tasks), len(others))) or not (tasks or others)
 
 
 def common_tasks(tasks: Mapping[str, frozenset[str]]) -> frozenset[str] | None:
