@@ -229,16 +229,21 @@ def _with_others(
     failing: dict[tuple[str, str], set[str]] = {}
     for entry in failed:
         for test in entry.tests:
-            failing.setdefault((task_key(tried[entry.session_id], True), test), set()).add(entry.candidate)
+            failing.setdefault((task_key(tried[entry.session_id], True), _bare(test)), set()).add(entry.candidate)
     made = []
     for entry in failed:
         task = task_key(tried[entry.session_id], True)
         others = judged.get(task, set()) - {entry.candidate}
         if entry.tests and others:
-            same = failing[task, entry.tests[0]] & others
+            same = failing[task, _bare(entry.tests[0])] & others
             entry = replace(entry, others=len(others), others_failed=len(same))  # noqa: PLW2901
         made.append(entry)
     return made
+
+
+def _bare(test: str) -> str:
+    """The name of a test without its file: reports and outputs of one run name files differently."""
+    return test.rpartition("::")[2]
 
 
 def _candidate(

@@ -206,7 +206,8 @@ def _stuck(case: Case) -> str:
 
 @_rule("limit_reached", "Time, calls, tokens or money ran out first.", "the harness's ending")
 def _limit_reached(case: Case) -> str:
-    return case.stopped_by
+    failing = f"; tests that fail: {_named(case.failing)}" if case.failing else ""
+    return f"{case.stopped_by}{failing}" if case.stopped_by else ""
 
 
 @_rule(

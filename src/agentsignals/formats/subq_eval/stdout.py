@@ -111,14 +111,6 @@ class _Printed:
         self._blocks.append(block)
         block.statements.append(self._statement(line.text.strip(), line, [_INDEX]))
 
-    def _number_unannounced(self, number: int) -> None:
-        """Number the blocks before the first announcement as earlier attempts: some runs announce only retries."""
-        kept = [b for b in self._blocks if b.facts][-max(number - 1, 0) :] if number > 1 else []
-        self._waiting = [s for b in self._blocks if b not in kept for s in b.statements] + self._waiting
-        for n, block in enumerate(reversed(kept), 1):
-            block.index = number - n
-        self._blocks = kept
-
     def _current(self, line: int) -> _Block:
         if not self._blocks:
             self._blocks.append(_Block(None))
