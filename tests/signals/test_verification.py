@@ -208,6 +208,7 @@ FAILED = {"reward": 0.0}
 CIRCLE = [call("Bash", command="make test", status="error", result="1 failed in the parser")] * 4
 CALM = [call("Bash", command=f"ls {n}") for n in range(10)]
 EDIT = call("Edit", path="src/a.py")
+BLOCKED = call("Bash", status="error", result="PreToolUse hook blocked this call")
 
 
 @pytest.mark.parametrize(
@@ -259,13 +260,14 @@ EDIT = call("Edit", path="src/a.py")
         (ran(CALM[0], say('{"name": "bash", "arguments": {}}'), **FAILED), "no_call", "written as text"),
         (ran(call("Bash", command="ls"), say("Done:\n```bash\nls\n```"), **FAILED), "cannot_tell", "no file"),
         (ran(call("Bash", command="ls", status="rejected"), **FAILED), "no_call", "its one call was refused"),
-        (ran(say("done"), verification=LISTED, **FAILED), "no_call", "it called no tool in 1 model calls"),
+        (ran(BLOCKED, **FAILED), "no_call", "its one call was refused"),
+        (ran(say("done"), verification=LISTED, **FAILED), "no_call", "it called no tool in one model call"),
         (unseen(summary=TOUCHED, **FAILED, **GOLD), "wrong_place", "none of the 1 files"),
         (unseen(agent_started=False, **FAILED), "agent_not_started", "its program was not there"),
         (unseen(verification=NOT_RUN, **FAILED), "verifier_not_run", "pytest: not found"),
         (unseen(fault="disk full", **FAILED), "infrastructure", "disk full"),
         (ran(say("42"), call("Bash", command="ls"), **FAILED), "cannot_tell", "no file of the run lists a test"),
-        (ran(say("42"), **FAILED, **GOLD), "no_call", "it called no tool in 1 model calls"),
+        (ran(say("42"), **FAILED, **GOLD), "no_call", "it called no tool in one model call"),
     ],
 )  # fmt: skip
 def test_the_first_rule_that_holds_names_the_class(view: SessionView, expected: str, because: str) -> None:

@@ -45,6 +45,8 @@ _CALL_MARKUP = re.compile(
 """A call in the forms that models are taught, in what should be prose."""
 _CALL_AS_TEXT = re.compile(rf"{_CALL_MARKUP.pattern}|```(?:bash|sh|shell|console|tool_code)\n[^`]{{1,200}}")
 """The same, or a command in a fence: a call where none was made."""
+_REFUSALS = ("blocked", "invalid_arguments")
+"""Error classes of calls that the harness did not carry out."""
 _LENGTH = frozenset(("length", "max_tokens", "model_length"))
 """Providers' words for an answer that was cut at its limit of tokens."""
 
@@ -219,7 +221,7 @@ def _no_call(case: Case) -> str:
     calls, attempt = case.view.session.tool_calls, case.attempt
     if not attempt.has_transcript:
         return ""
-    if calls and all(call.status in ("rejected", "cancelled") for call in calls):
+    if calls and all(call.status in ("rejected", "cancelled") or call.error_class in _REFUSALS for call in calls):
         return f"all of its {len(calls)} calls were refused" if len(calls) > 1 else "its one call was refused"
     answer = case.answer
     if answer is not None and (not calls or calls[-1].seq < answer.seq):
@@ -227,8 +229,9 @@ def _no_call(case: Case) -> str:
         if written is not None:
             return f"it ended with a call written as text: {' '.join(written[0].split())[:_NAME_CHARS]}"
     wants_work = attempt.patch is not None or attempt.gold_patch is not None or case.failing is not None
-    turns = len(case.view.steps)
-    return f"it called no tool in {turns} model calls" if not calls and wants_work and answer is not None else ""
+    steps = len(case.view.steps)
+    in_steps = "one model call" if steps == 1 else f"{steps} model calls"
+    return f"it called no tool in {in_steps}" if not calls and wants_work and answer is not None else ""
 
 
 @_rule(
