@@ -275,7 +275,7 @@ class TrainingSession(Struct, frozen=True, kw_only=True):
     has_transcript: bool | None
     """None for people's sessions."""
     rung: str
-    """Outcome: `solved`, `failed`, `infrastructure`, `not_judged`; empty for people's sessions."""
+    """Outcome: `solved`, `failed`, or why nobody judged; empty for people's sessions."""
     benchmark: Match | None
     pass_audit: str = ""
     """Audit of a pass: `derived`, `retrieved`, `verifier_touched`, `cannot_tell`; empty without a pass."""
