@@ -158,8 +158,14 @@ _DOWNLOAD = re.compile(
 )
 _LOCAL = re.compile(
     r"\b(?:localhost|127\.0\.0\.1|0\.0\.0\.0|10\.\d+\.\d+\.\d+|192\.168\.\d+\.\d+|host\.docker\.internal)\b|\[?::1\]?|unix://"
+    r"|(?:connect to|https?://|resolve host:?) *(?!server\b)[\w-]+(?=$|[:/\s,])"
 )
-"""A server of the work itself, which a test was to reach."""
+"""A server of the work itself, which a test was to reach: on this machine, or named without a domain."""
+_NOBODY_THERE = re.compile(r"refused|reset by peer", re.IGNORECASE)
+_DOMAIN = re.compile(
+    r"[\w-]\.(?:com|org|net|io|dev|ai|edu|gov|cloud|app|cn|de|uk|eu|ru|jp)\b|connect to [\w-]+\.[\w.-]+|registry|mirror|proxy",
+    re.IGNORECASE,
+)
 _FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
     for name, pattern in (
@@ -191,6 +197,13 @@ def missing_program(line: str) -> str | None:
     """Return the program that a shell, an interpreter or a container could not start; None for any other line."""
     found = next((m for pattern in _COMPLAINTS if (m := pattern.search(line)) is not None), None)
     return found["p"] if found is not None and not _WORKSPACE.search(line) else None
+
+
+def _is_download(line: str) -> bool:
+    """Return whether something could not be had from a server that is no part of the work."""
+    if _DOWNLOAD.search(line) is None or _LOCAL.search(line) is not None:
+        return False
+    return _NOBODY_THERE.search(line) is None or _DOMAIN.search(line) is not None
 
 
 def text_of(data: memoryview | bytes, most: int = _LOOKED_AT) -> tuple[str, int]:
@@ -251,7 +264,7 @@ def read_log(data: memoryview | bytes) -> TestLog:
         ended = _EXIT.search(line)
         code = int(ended["code"]) if ended is not None else 0
         goes_on = bool(complaints) and complaints[-1][0] == before_last and _goes_on(line, complaints[-1][1])
-        if code in (_NOT_FOUND, _CANNOT_RUN) or goes_on or (_DOWNLOAD.search(line) and not _LOCAL.search(line)):
+        if code in (_NOT_FOUND, _CANNOT_RUN) or goes_on or _is_download(line):
             complaints.append((number, line, ""))
         elif code == _KILLED or any(says.search(line) for _, says in _FAULTS):
             name = next((name for name, says in _FAULTS if says.search(line)), "out of memory")
@@ -370,7 +383,7 @@ def program_not_there(data: memoryview | bytes, agent: str = "") -> tuple[int, s
     is_agent = bool(agent) and (
         agent.startswith(short) or short.startswith(agent) or short in re.split(r"[-_.]", agent)
     )
-    is_all = all(missing_program(line) or _DOWNLOAD.search(line) for _, line in told)
+    is_all = all(missing_program(line) or _is_download(line) for _, line in told)
     return (number + before, line.strip()[:_SHOWN]) if is_agent or is_all else None
 
 
