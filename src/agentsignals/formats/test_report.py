@@ -163,7 +163,8 @@ _LOCAL = re.compile(
 """A server of the work itself, which a test was to reach: on this machine, or named without a domain."""
 _NOBODY_THERE = re.compile(r"refused|reset by peer", re.IGNORECASE)
 _DOMAIN = re.compile(
-    r"[\w-]\.(?:com|org|net|io|dev|ai|edu|gov|cloud|app|cn|de|uk|eu|ru|jp)\b|connect to [\w-]+\.[\w.-]+|registry|mirror|proxy",
+    r"[\w-]\.(?:com|org|net|io|dev|ai|edu|gov|cloud|app|cn|de|uk|eu|ru|jp)\b"
+    r"|connect to [\w-]+\.[\w.-]+|registry|mirror|proxy",
     re.IGNORECASE,
 )
 _FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
