@@ -363,3 +363,19 @@ def test_a_subagent_with_a_session_of_its_own_is_one_cost_in_all_figures_and_a_f
     (other,) = [f for f in outcome(store, "cost_causes").findings if f.id == "cost_causes.subagents"]
     assert one.value == other.value == pytest.approx(0.05)
     assert rows(store, one.command.split('"')[1])[1] == [(one.value,)]
+
+
+def test_totals_that_one_session_rules_are_named_in_every_table(tmp_path: Path) -> None:
+    def one(name: str, calls: int) -> Any:
+        answers = [say("a", input_tokens=100, output_tokens=1000) for _ in range(calls)]
+        searches = [call("Grep", pattern=f"x{n}") for n in range(calls)]
+        return session(user("go"), *answers, *searches, session_id=name, repo="a/b", branch="main")
+
+    store = store_of(tmp_path, *[one(f"s{n}", 2) for n in range(3)], one("big", 30))
+    notes = {t.id: t.note for study in ("cost_causes", "tools") for t in outcome(store, study).tables}
+    ruled = "One session, or the largest 1% of them, makes most of: {} (83.3%; median session "
+    assert notes["tools.names"].startswith(ruled.format("Grep"))
+    for name, value in (("place", "a/b"), ("branch", "main"), ("model", MODEL), ("day", "2026-01-01")):
+        assert notes[f"cost_causes.by_{name}"].startswith(ruled.format(value))
+    assert "output (83.3%" in notes["cost_causes.causes"]
+    assert "one session alone for" in findings(store, "cost")["total"].note

@@ -212,9 +212,12 @@ def ruled(parts: Iterable[tuple[str, float]]) -> Ruled | None:
 
 def _parts_of(total: float, evidence: Evidence | None) -> list[tuple[str, float]]:
     """Return the sessions' parts of a total; none where its evidence is a query, or no parts of this total."""
-    if evidence is None or isinstance(evidence, EvidenceQuery | NoSessions):
+    if evidence is None or isinstance(evidence, NoSessions):
         return []
-    parts = [(session_id, k) for session_id, (k, _) in evidence_sums(evidence, lambda *_: []).items()]
+    if isinstance(evidence, EvidenceQuery):
+        parts = [(str(n), k) for n, k in enumerate(evidence.parts)]
+    else:
+        parts = [(session_id, k) for session_id, (k, _) in evidence_sums(evidence, lambda *_: []).items()]
     return parts if isclose(fsum(k for _, k in parts), total, rel_tol=1e-6) else []
 
 

@@ -272,6 +272,8 @@ class EvidenceQuery(NamedTuple):
 
     sql: str
     values: dict[str, Any]
+    parts: Sequence[float] = ()
+    """The sessions' parts of the figure, where they are known without asking."""
 
 
 class NoSessions(NamedTuple):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from math import floor, fsum, inf, isfinite, log10, nextafter
 from typing import Any, NamedTuple
 
 from agentsignals.questions import charts as calendar
-from agentsignals.questions.estimates import ClusteredShare, clustered_share_alone
+from agentsignals.questions.estimates import ClusteredShare, clustered_share_alone, ruled
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Row
 from agentsignals.questions.sql import place_by_session
@@ -43,6 +44,8 @@ class Cost(NamedTuple):
     """Some log output in mid-stream: the sum is a lower bound."""
     unpriced: int
     """Sessions that use what has no price: the sum is too low by that."""
+    few: str = ""
+    """Sentence where few sessions make most of it."""
 
     @property
     def written(self) -> str:
@@ -124,7 +127,9 @@ def overall(snapshot: Snapshot, filter_: Filter) -> Overall:
 
 def _cost(rows: Sequence[Row]) -> Cost:
     costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
+    few = ruled((row["session_id"], row["cost_usd"]) for row in rows if row["cost_usd"] is not None)
     return Cost(
+        few=few.sentence(partial(formatted, kind="usd")) if few and len(costs) > 1 else "",
         usd=fsum(costs) if costs else None,
         priced=len(costs),
         sessions=len(rows),

@@ -22,7 +22,7 @@ from agentsignals.errors import UsageError
 from agentsignals.model.registry import Registry
 from agentsignals.questions import compare
 from agentsignals.questions.cost_causes import CARRIED, CAUSES, QUERIES
-from agentsignals.questions.estimates import ranked
+from agentsignals.questions.estimates import ranked, ruled
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import SIGNAL_PATH, Inputs, Question, Row, Rows, Study, Versions
 from agentsignals.questions.ranking import (
@@ -429,4 +429,6 @@ def _bill(bill: list[Row], paid: Mapping[str, Mapping[str, float]]) -> str:
         causes[words] = causes.get(words, 0.0) + fsum(of_cause.values())
     parts = [f"{formatted(usd / total, 'share')} {words}" for words, usd in ranked(causes)[:_LARGEST]]
     at_least = "at least " if any(row[BOUND] is not None or row["unpriced"] for row in bill) else ""
-    return f"{at_least}{formatted(total, 'usd')} over {len(bill):,} sessions: {', '.join(parts)}"
+    few = ruled((row["session_id"], row["cost_usd"]) for row in bill)
+    lead = f"{few.sentence(partial(formatted, kind='usd'))} " if few and len(bill) > 1 else ""
+    return f"{lead}{at_least}{formatted(total, 'usd')} over {len(bill):,} sessions: {', '.join(parts)}"

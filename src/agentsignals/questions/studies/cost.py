@@ -235,7 +235,10 @@ def cost_causes_study(inputs: Inputs) -> Outcome:
     sums = {cause: fsum(by_session.values()) for cause, by_session in paid.items()}
     low = sum(row[BOUND] is not None for row in bill)
     tables = [_causes(paid, sums, bill, bool(low))]
-    tables += [_by(name, inputs.rows[name], inputs.rows["sessions_by"][0][name]) for name in _BY]
+    tables += [
+        _by(name, inputs.rows[name], inputs.rows["sessions_by"][0][name], inputs.rows[f"{name}_sessions"])
+        for name in _BY
+    ]
     limits = [
         "A dollar is under one cause, the first of the list that claims it; the causes sum to the bill.",
         "Which part of a context is whose is counted in tokens estimated from characters, never beyond what was sent."
@@ -292,9 +295,10 @@ def _causes(paid: Mapping[str, Mapping[str, float]], sums: dict[str, float], bil
     return table("cost_causes.causes", rows, n=len(bill), evidence=behind)
 
 
-def _by(name: str, charged: list[Row], n: int) -> Table:
+def _by(name: str, charged: list[Row], n: int, sessions: list[Row]) -> Table:
     """The bill by something else, each with its causes. `charged`: the charges of each value and cause, summed here,
-    exactly, in whatever order they come. `n`: sessions with a value."""
+    exactly, in whatever order they come. `n`: sessions with a value. `sessions`: their costs by value."""
+    of_sessions = {row["value"]: row["usd"] for row in sessions}
     grouped: defaultdict[Any, dict[str, list[float]]] = defaultdict(dict)
     is_low: set[Any] = set()
     for row in charged:
@@ -326,7 +330,7 @@ def _by(name: str, charged: list[Row], n: int) -> Table:
         + " | ".join(f"{group}:usd" for group in _GROUPS),
         n=n,
         of=_OF,
-        evidence=[EvidenceQuery(of_value, {"value": value}) for value, _ in named],
+        evidence=[EvidenceQuery(of_value, {"value": value}, of_sessions[value]) for value, _ in named],
         note=" ".join(part for part in (note, unsaid) if part),
     )
 
@@ -350,6 +354,11 @@ COST_CAUSES_STUDY = Study(
         **{
             name: f"SELECT {column} AS value, cause, list(charges.cost_usd) AS usd,"
             f" bool_or({BOUND} IS NOT NULL) AS is_low {_CHARGED} GROUP BY value, cause ORDER BY value, cause"
+            for name, column in _BY.items()
+        },
+        **{
+            f"{name}_sessions": f"SELECT value, list(usd) AS usd FROM (SELECT {column} AS value, session_id,"
+            f" sum(charges.cost_usd) AS usd {_CHARGED} GROUP BY value, session_id) GROUP BY value ORDER BY value"
             for name, column in _BY.items()
         },
         "sessions_by": "SELECT "

@@ -87,7 +87,7 @@ def tools(inputs: Inputs) -> Outcome:
                 "tools.names",
                 [[r["name"], r["n"], r["n"] / names_total, r["sessions"], r["agents"]] for r in names[:_MOST_NAMES]],
                 n=names_total,
-                evidence=[EvidenceQuery(_OF_NAME, {"name": r["name"]}) for r in names[:_MOST_NAMES]],
+                evidence=[EvidenceQuery(_OF_NAME, {"name": r["name"]}, r["parts"]) for r in names[:_MOST_NAMES]],
                 note=f"The {_MOST_NAMES} most used of {len(names):,} names." if len(names) > _MOST_NAMES else "",
             ),
         ],

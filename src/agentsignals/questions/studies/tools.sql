@@ -10,9 +10,10 @@ FROM tool_calls JOIN sessions USING (session_id) WHERE thread = 'main'
 GROUP BY ALL ORDER BY ALL
 
 -- name: tools.names
-SELECT name, count(*) AS n, count(DISTINCT session_id) AS sessions,
-  string_agg(DISTINCT agent, ', ' ORDER BY agent) AS agents
-FROM tool_calls JOIN sessions USING (session_id) WHERE thread = 'main'
+SELECT name, CAST(sum(n) AS BIGINT) AS n, count(*) AS sessions, string_agg(DISTINCT agent, ', ' ORDER BY agent) AS agents,
+  list(n) AS parts
+FROM (SELECT name, session_id, any_value(agent) AS agent, count(*) AS n
+  FROM tool_calls JOIN sessions USING (session_id) WHERE thread = 'main' GROUP BY name, session_id)
 GROUP BY name ORDER BY n DESC, name
 
 -- finding: tools.shell_share
