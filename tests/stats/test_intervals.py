@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 from math import comb
@@ -134,3 +135,47 @@ def test_a_ratio_of_few_sessions_has_no_interval_and_of_many_takes_no_minute() -
     assert estimates.ratio_interval([(1.0, 1.0)] * 5) is None
     low, high = estimates.ratio_interval([(float(i % 7), 2.0) for i in range(20_000)]) or (0, 0)
     assert low < 1.5 < high and high - low < 0.05
+
+
+def _value(shape: str, chance: random.Random, effect: float) -> float:
+    """A value of a place with this effect, a standard normal number."""
+    likely = 1 / (1 + math.exp(-effect))
+    if shape == "0 or 100":
+        return 100.0 * (chance.random() < likely)
+    if shape == "zeros":
+        return 0.0 if chance.random() < likely else chance.lognormvariate(effect, 1)
+    if shape == "small counts":
+        return float(sum(chance.random() < likely / 4 for _ in range(12)))
+    return chance.lognormvariate(effect, 2)
+
+
+@pytest.mark.parametrize("shape", ["0 or 100", "zeros", "small counts", "outliers"])
+@pytest.mark.parametrize(("places", "each"), [(6, 1), (6, 4), (12, 1), (12, 4), (30, 4)])
+def test_the_medians_interval_holds_it_on_the_shapes_it_meets(shape: str, places: int, each: int) -> None:
+    """One value a place, and four that are alike; the whole table is made by benchmarks/coverage.py."""
+    many = random.Random(3)  # noqa: S311  (draws, no secret)
+    truth = sorted(_value(shape, many, many.gauss(0, 1)) for _ in range(20_001))[10_000]
+    chance, held = random.Random(f"{shape} {places} {each}"), 0  # noqa: S311  (draws, no secret)
+    for _ in range(200):
+        drawn = [(place, chance.gauss(0, 1)) for place in range(places)]
+        values = [(place, _value(shape, chance, effect)) for place, effect in drawn for _ in range(each)]
+        interval = estimates.clustered_median_interval([v for _, v in values], [place for place, _ in values])
+        assert interval is not None and interval[0] <= (estimates.median([v for _, v in values]) or 0) <= interval[1]
+        held += interval[0] <= truth <= interval[1]
+    assert held >= 182, held
+
+
+def test_a_ratio_of_zeros_has_no_interval_and_one_yes_among_twelve_no_wide_one() -> None:
+    assert estimates.ratio_interval([(0, n) for n in range(1, 13)]) is None
+    low, high = estimates.share_interval([(n == 0, 1) for n in range(12)]) or (0, 1)
+    assert low > 0 and high < 0.5
+
+
+@pytest.mark.parametrize("places", [8, 20, 50])
+def test_a_ratio_with_outliers_is_held(places: int) -> None:
+    chance, held = random.Random(places), 0  # noqa: S311  (draws, no secret)
+    for _ in range(300):
+        parts = [(n * chance.lognormvariate(0, 1), n) for n in (1 + chance.randrange(20) for _ in range(places))]
+        low, high = estimates.ratio_interval(parts) or (0, 0)
+        held += low <= math.exp(0.5) <= high
+    assert held >= 273, held

@@ -247,7 +247,7 @@ def jackknife_estimate(
         return Estimate(value)
     effective = whole**2 / fsum(size * size for size in sizes)
     outlying = 1.5 * fsum(squares) ** 2 / fsum(square * square for square in squares)
-    freedom = max(1.0, min(effective - 1, max(6, outlying)) if groups == len(clusters) else effective - 1)
+    freedom = max(1.0, min(effective - 1, max(4, outlying)) if groups == len(clusters) else effective - 1)
     centre, half = atanh(value), t_quantile(freedom) * error / (1 - value * value)
     return Estimate(value, tanh(centre - half), tanh(centre + half))
 
