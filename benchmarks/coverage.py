@@ -2,9 +2,9 @@
 
     python -m benchmarks.coverage [EXPERIMENTS]
 
-Prints the tables of docs/design/statistics.md, on one core in about three minutes: kinds of intervals on the shapes that
-they meet (ties, zeros, shares of 0 or 100 %, outliers), from six clusters up. Cells near 0.92 get five times as many
-experiments. Ends with the cells under 0.92, and with status 1 if there are any.
+Prints the tables of docs/design/statistics.md, on one core in about three minutes: kinds of intervals on the shapes
+that they meet (ties, zeros, shares of 0 or 100 %, outliers), from six clusters up. Cells near 0.92 get five times as
+many experiments. Ends with the cells under 0.92, and with status 1 if there are any.
 """
 
 from __future__ import annotations
