@@ -154,7 +154,7 @@ def _summary_text(summary: Summary) -> str:
     cost_bound = AT_LEAST if summary.partly_priced else bound
     cost = f"{cost_bound}${summary.cost_usd:,.2f} over {priced:,} sessions with a known price"
     if summary.partly_priced:
-        cost += f", {summary.partly_priced:,} of them without a part that has none (column `unpriced`)"
+        cost += f"; {summary.partly_priced:,} of them leave out a part without a price (column `unpriced`)"
     rows: list[tuple[str, Any]] = [
         ("artifacts", f"{summary.artifacts:,} ({formats}); {summary.parsed:,} read, {summary.unchanged:,} unchanged"),
         ("sessions", figure(summary.sessions) + (f", {summary.attempts:,} attempts" if summary.attempts else "")),
