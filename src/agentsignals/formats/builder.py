@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import nan
+from sys import intern
 from urllib.parse import unquote
 
 import msgspec
@@ -362,6 +363,7 @@ class SessionBuilder:
             if begun is not None:
                 return begun
         steps = self.session.steps
+        model = None if model is None else intern(model)
         step = Step(
             step=len(steps), turn=self.turn_index, thread=thread, seq=len(self.session.events), message_id=message_id,
             model=model, timestamp=at,
@@ -395,7 +397,7 @@ class SessionBuilder:
         if folder:
             self._folders[event.seq] = folder
         call = ToolCall(
-            seq=event.seq, turn=self.turn_index, step=event.step, thread=thread, call_id=call_id, name=name,
+            seq=event.seq, turn=self.turn_index, step=event.step, thread=thread, call_id=call_id, name=intern(name),
             class_=what.class_, shell_kind=what.shell_kind, command=what.command, started_at=at, limit_s=what.limit_s,
             path=self._paths.clean(about, folder) if about else None,
             arguments=arguments if isinstance(arguments, str) else arguments.decode("utf-8", "replace"),

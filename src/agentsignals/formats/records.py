@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import cache
+from itertools import chain
 from math import isfinite
 from typing import Any, TypeVar, overload
 
@@ -66,11 +70,14 @@ def decoded(raw: Any, type_: Any) -> Any:
         return None
 
 
-def lines(data: bytes, artifact: Artifact, decode: Decode[T]) -> Iterator[tuple[int, T]]:
+def lines(
+    data: bytes, artifact: Artifact, decode: Decode[T], places: array[int] | None = None
+) -> Iterator[tuple[int, T]]:
     """Yield the records of JSON Lines, each with its line number from 1.
 
     A line may hold several objects. A line that is not JSON is skipped as `bad_json` (`cut_line`: a last line without
-    its newline). JSON of another shape than `decode` wants is skipped as `bad_shape`.
+    its newline). JSON of another shape than `decode` wants is skipped as `bad_shape`. `places` gets the first and the
+    last byte of each record; twice 0 for one that had to be recovered.
     """
     view = memoryview(data)
     end = len(data)
@@ -96,10 +103,98 @@ def lines(data: bytes, artifact: Artifact, decode: Decode[T]) -> Iterator[tuple[
             raw = bytes(view[start:stop]).strip()
             if raw:
                 for recovered in _recovered(raw, artifact, decode, "bad_json" if whole else "cut_line"):
+                    if places is not None:
+                        places.extend((0, 0))
                     yield number, recovered
             continue
         artifact.records += 1
+        if places is not None:
+            places.extend((start, stop))
         yield number, record
+
+
+LARGE_BYTES = 16 * 1024 * 1024
+"""Of a larger file of JSON Lines not all records are held decoded."""
+_BLOCK_BYTES = 256 * 1024
+
+
+class Records(Sequence[T]):
+    """The records of a large file, decoded a block at a time when they are asked for. Held are their places, and those
+    that had to be recovered."""
+
+    def __init__(self, data: bytes, artifact: Artifact, decode: Decode[T], look: Callable[[Sequence[T]], None]) -> None:
+        self._data, self._decode, self._artifact = data, decode, read_before(artifact)
+        self._places, self.numbers = array("Q"), array("Q")
+        self._recovered: dict[int, T] = {}
+        block: list[T] = []
+        size = 0
+        for number, record in lines(data, artifact, decode, self._places):
+            if not self._places[-1]:
+                self._recovered[len(self.numbers)] = record
+            self.numbers.append(number)
+            block.append(record)
+            size += self._places[-1] - self._places[-2]
+            if size > _BLOCK_BYTES:
+                look(block)
+                block, size = [], 0
+        look(block)
+        self._divide()
+
+    def _divide(self) -> None:
+        self._firsts, self._blocks, self._released = array("Q", (0,)), dict[int, list[T]](), 0
+        size = 0
+        for n in range(len(self.numbers)):
+            size += self._places[2 * n + 1] - self._places[2 * n]
+            if size > _BLOCK_BYTES:
+                self._firsts.append(n + 1)
+                size = 0
+
+    def part(self, chosen: Sequence[int]) -> Records[T]:
+        """Return some of the records."""
+        part = copy(self)
+        part.numbers = array("Q", [self.numbers[n] for n in chosen])
+        part._places = array("Q", [at for n in chosen for at in self._places[2 * n : 2 * n + 2]])
+        part._recovered = {at: self._recovered[n] for at, n in enumerate(chosen) if n in self._recovered}
+        part._divide()
+        return part
+
+    def _block(self, which: int) -> list[T]:
+        block = self._blocks.get(which)
+        if block is None:
+            first = self._firsts[which]
+            end = self._firsts[which + 1] if which + 1 < len(self._firsts) else len(self.numbers)
+            view = memoryview(self._data)
+            block = [
+                _decoded_record(view[start:stop], self._artifact, self._decode) if stop else self._recovered[n]
+                for n, start, stop in zip(
+                    range(first, end), self._places[2 * first : 2 * end : 2], self._places[2 * first + 1 : 2 * end : 2],
+                    strict=True,
+                )
+            ]  # fmt: skip
+            self._released += _BLOCK_BYTES
+            if self._released >= mapped.EVERY_BYTES:
+                mapped.release_pages(self._data)
+                self._released = 0
+            for old in [k for k in self._blocks if abs(k - which) > 1]:
+                del self._blocks[old]
+            self._blocks[which] = block
+        return block
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[T]:
+        return chain.from_iterable(map(self._block, range(len(self._firsts))))
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[T]: ...
+    def __getitem__(self, at: int | slice) -> T | list[T]:
+        if isinstance(at, slice):
+            return [self[n] for n in range(*at.indices(len(self)))]
+        which = bisect_right(self._firsts, at) - 1
+        return self._block(which)[at - self._firsts[which]]
 
 
 def all_lines(
@@ -119,6 +214,23 @@ def all_lines(
             return range(1, len(records) + 1), records
     numbered = list(lines(data, artifact, decode))
     return [number for number, _ in numbered], [record for _, record in numbered]
+
+
+def some_lines(
+    data: bytes,
+    artifact: Artifact,
+    decoder: msgspec.json.Decoder[T],
+    decode: Decode[T],
+    look: Callable[[Sequence[T]], None],
+) -> tuple[Sequence[int], Sequence[T]]:
+    """Do what `all_lines` does, but decode the records of a large file only when they are asked for. `look` is given
+    all of them once, some at a time."""
+    if len(data) > LARGE_BYTES:
+        records = Records(data, artifact, decode, look)
+        return records.numbers, records
+    numbers, every = all_lines(data, artifact, decoder, decode)
+    look(every)
+    return numbers, every
 
 
 def _line_count(data: bytes) -> int:

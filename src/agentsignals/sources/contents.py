@@ -142,7 +142,7 @@ def _xz() -> Any:
     return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
 
 
-IN_MEMORY = 64 * 1024 * 1024
+IN_MEMORY = 16 * 1024 * 1024
 """Larger files are mapped from a copy without a name. Reading a map of the file itself would end the process if its
 agent shortens it."""
 _UNPACKED_MAX = 1024 * 1024 * 1024

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from operator import attrgetter
+from sys import intern
 from typing import Any, NamedTuple
 
 import msgspec
@@ -526,7 +526,8 @@ class Seen(Struct, frozen=True, gc=False):
     """A record that was read, and the session that holds it."""
 
     session_id: str
-    line: records.Line
+    lines: Sequence[records.Line]
+    at: int
 
     def is_copied_by(self, line: records.Line, session_id: str) -> bool:
         """Return whether a record of the same id is this one again.
@@ -534,10 +535,11 @@ class Seen(Struct, frozen=True, gc=False):
         In the same session one of the same time is: a snapshot may be masked or cut. A fork copies a record as it is. A
         record of another session that says something else only shares the id.
         """
+        earlier = self.lines[self.at]
         if session_id == self.session_id:
-            return not (line.timestamp and self.line.timestamp) or line.timestamp == self.line.timestamp
+            return not (line.timestamp and earlier.timestamp) or line.timestamp == earlier.timestamp
         here, there = (
-            (r.type, r.timestamp, r.message.content if r.message is not None else r.content) for r in (line, self.line)
+            (r.type, r.timestamp, r.message.content if r.message is not None else r.content) for r in (line, earlier)
         )
         return here == there and here[1:] != (None, None)
 
@@ -556,7 +558,7 @@ class SessionReader:
         self.queue = Queue(self.builder)
         self.seen = seen
         self.agents = agents
-        self.lines: list[records.Line] = []
+        self.lines: Sequence[records.Line] = []
         self.early: dict[str, tuple[int, records.Block, records.Line]] = {}
         self.cwd: str | None = None
         self.model: str | None = None
@@ -573,21 +575,21 @@ class SessionReader:
         """Add the records of a file that no earlier file held."""
         builder, artifact = self.builder, file.source.artifact
         builder.artifact_id = artifact.artifact_id
-        builder.visits(cwd for cwd in dict.fromkeys(map(attrgetter("cwd"), file.lines)) if cwd)
-        for kind, times in records.kinds_of(file.lines).items():
+        builder.visits(cwd for cwd in file.folders if cwd)
+        for kind, times in file.kinds.items():
             saw(artifact, kind, times)
         running, turns = builder.turn_index, None
         if file.agent_id:  # the turn in which a subagent worked is told by the time alone
             turns = sorted((turn.timestamp, turn.turn) for turn in self.session.turns if turn.timestamp is not None)
-        self.lines = file.lines
+        lines = self.lines = file.lines
         if self.session.agent_version is None:
-            self.session.agent_version = next((line.version for line in file.lines if line.version), None)
+            self.session.agent_version = file.version
         repeated = 0
         nth: Counter[str] = Counter()
         seen, session_id, before = self.seen, self.session.session_id, ""
         left, rewinds = self.branches.left, self.branches.rewinds
         left_from: int | None = None  # the first event of the branch that is read
-        for n, (line_number, line) in enumerate(zip(file.numbers, file.lines, strict=True)):
+        for n, (line_number, line) in enumerate(zip(file.numbers, lines, strict=True)):
             key = line.uuid
             if key is None or key == REDACTED:
                 key = key_without_id(line, before, nth)
@@ -603,7 +605,7 @@ class SessionReader:
                     if earlier.session_id != session_id and self.session.parent_session_id is None:
                         self.session.parent_session_id = earlier.session_id
                     continue
-                seen[key] = Seen(session_id, line)
+                seen[key] = Seen(session_id, lines, n)
             builder.line = line_number
             if left and line.uuid is not None and thread_of(line) == MAIN:
                 if line.uuid not in left and left_from is not None:
@@ -758,7 +760,7 @@ class SessionReader:
                     builder.event("model_change", f"{self.model} -> {message.model}", at)
                 self.model = message.model
             if turns and turns[-1].model is None:
-                turns[-1].model = message.model
+                turns[-1].model = intern(message.model)
         for block in records.blocks(message):
             kind = block.type
             if kind == "tool_use":
@@ -876,7 +878,7 @@ class SessionReader:
         if data.agent_id in self.agents or (key is not None and key in self.seen):
             return
         if key is not None:
-            self.seen[key] = Seen(self.session.session_id, inner)
+            self.seen[key] = Seen(self.session.session_id, [inner], 0)
         inner.timestamp = inner.timestamp or line.timestamp
         if inner.type == "assistant":
             self._assistant(inner.message, inner, thread)
@@ -954,12 +956,13 @@ def read(inputs: list[Input]) -> Reading:
     agents = {file.agent_id for file in files if file.agent_id}
     seen: dict[str, Seen] = {}
     readers: dict[str, SessionReader] = {}
-    lines: dict[str, list[records.Line]] = {}
+    lines: dict[str, Sequence[records.Line]] = {}
     for file in files:
         if not file.agent_id:
-            earlier = lines.setdefault(file.session_id, [])
+            earlier = lines.get(file.session_id, ())
             held = {line.uuid for line in earlier} - {None}
-            earlier += [line for line in file.lines if line.uuid not in held] if held else file.lines
+            fresh = [line for line in file.lines if line.uuid not in held] if held else file.lines
+            lines[file.session_id] = [*earlier, *fresh] if earlier else fresh
     for file in files:
         if file.session_id not in readers:
             readers[file.session_id] = reader = SessionReader(file, seen, agents)

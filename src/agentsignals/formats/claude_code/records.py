@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from operator import attrgetter
+from sys import intern
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -15,7 +16,7 @@ from agentsignals.formats import Input
 from agentsignals.formats.bounds import count
 from agentsignals.formats.conversation import ROOT, Speaker, left_branches
 from agentsignals.formats.documents import REDACTED
-from agentsignals.formats.records import all_lines
+from agentsignals.formats.records import Records, some_lines
 from agentsignals.formats.records import lines as records_of
 from agentsignals.formats.usage import special
 from agentsignals.model import MAIN, Artifact, Step
@@ -208,11 +209,6 @@ _READ = QUIET | ABOUT_SESSION | {"system", "attachment", "queue-operation"}
 """Kinds that are read: an odd value in one of these costs the value, not the record."""
 
 
-def read_lines(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]:
-    """Return all records of a file and their line numbers."""
-    return all_lines(data, artifact, _decoder, decode)
-
-
 def decode(data: memoryview | bytes) -> Line:
     """Decode a record. One of an unknown kind may have any shape; then only its kind, id and time are read."""
     try:
@@ -299,7 +295,7 @@ def count_usage(step: Step, message: Message) -> None:
     Source: design/formats.md#claude-code-usage (the last line has the maximum in 8,262 of 8,262 ids).
     """
     if message.stop_reason:
-        step.stop_reason = message.stop_reason
+        step.stop_reason = intern(message.stop_reason)
     usage = message.usage
     if usage is None:
         return
@@ -327,7 +323,7 @@ def count_usage(step: Step, message: Message) -> None:
         step.web_searches = max(searches, step.web_searches or 0)
 
 
-Lines = Callable[[bytes, Artifact], tuple[Sequence[int], list[Line]]]
+Lines = Callable[[bytes, Artifact], tuple[Sequence[int], Sequence[Line]]]
 """Returns all records of a file and their line numbers."""
 
 
@@ -344,16 +340,42 @@ _LINKS = msgspec.json.Decoder(_Link)
 
 
 class File:
-    """The decoded records of one file, with its session and its subagent."""
+    """The records of one file, with its session and its subagent."""
 
-    def __init__(self, source: Input, read: Lines = read_lines) -> None:
+    def __init__(self, source: Input, read: Lines | None = None) -> None:
         self.source = source
-        self.numbers, self.lines = read(source.data, source.artifact)
-        self.ids = self._named()
+        self._begin()
+        self.numbers: Sequence[int]
+        self.lines: Sequence[Line]
+        if read is None:
+            self.numbers, self.lines = some_lines(source.data, source.artifact, _decoder, decode, self._look)
+        else:
+            self.numbers, self.lines = read(source.data, source.artifact)
+            self._look(self.lines)
+        self._name()
+
+    def _begin(self) -> None:
+        self.ids: set[str] = set()
+        self.folders: dict[str | None, None] = {}
+        """Working folders, in order."""
+        self.kinds: Counter[str] = Counter()
+        self.version: str | None = None
+        self._first: Line | None = None
+        self._is_apart = True
+        """All records so far are of subagents."""
+
+    def _look(self, lines: Sequence[Line]) -> None:
+        """Note facts of records."""
+        self.ids.update(session_id for session_id in map(attrgetter("session_id"), lines) if session_id is not None)
+        self.folders |= dict.fromkeys(map(attrgetter("cwd"), lines))
+        self.kinds.update(kinds_of(lines))
+        self.version = self.version or next((line.version for line in lines if line.version), None)
+        self._first = self._first or next((line for line in lines if line.uuid is not None), None)
+        self._is_apart = self._is_apart and all(thread_of(line) != MAIN for line in lines if line.uuid is not None)
+
+    def _name(self) -> None:
         self.session_id = self._session_id()
-        first = next((line for line in self.lines if line.uuid is not None), None)
-        alone = first is not None and all(thread_of(line) != MAIN for line in self.lines if line.uuid is not None)
-        self.agent_id = first.agent_id if first is not None and alone else None
+        self.agent_id = self._first.agent_id if self._first is not None and self._is_apart else None
 
     def _session_id(self) -> str:
         hint, ids = self.source.session_hint, self.ids
@@ -364,9 +386,6 @@ class File:
             del times[None]
             return max(times, key=lambda i: times[i])
         return next(iter(ids), self.source.artifact.artifact_id)
-
-    def _named(self) -> set[str]:
-        return {session_id for session_id in map(attrgetter("session_id"), self.lines) if session_id is not None}
 
     def parts(self) -> list[File]:
         """Split a file that holds several sessions one after the other. Most files hold one.
@@ -416,9 +435,11 @@ class File:
     def _part(self, places: list[int]) -> File:
         part = copy.copy(self)
         part.numbers = [self.numbers[n] for n in places]
-        part.lines = [self.lines[n] for n in places]
-        part.ids = part._named()
-        part.session_id = part._session_id()
+        part.lines = self.lines.part(places) if isinstance(self.lines, Records) else [self.lines[n] for n in places]
+        part._begin()
+        part._look(part.lines)
+        part._name()
+        part.agent_id = self.agent_id
         return part
 
     @cached_property
@@ -457,21 +478,36 @@ def branches(lines: Sequence[Line], is_said: Callable[[Line], bool]) -> Branches
         leaf = None  # written again by a version that marks rewinds: it may lag behind
     if _is_straight(lines, leaf):
         return Branches()
-    nodes = [line for line in lines if line.uuid and line.uuid != REDACTED and thread_of(line) == MAIN]
-    place = {line.uuid: n for n, line in enumerate(nodes)}
+    nodes = [
+        _Node(line.uuid, line.parent_uuid, line.logical_parent_uuid, _speaker(line, is_said))
+        for line in lines
+        if line.uuid and line.uuid != REDACTED and thread_of(line) == MAIN
+    ]
+    place: dict[str | None, int] = {node.uuid: n for n, node in enumerate(nodes)}
     if len(place) < len(nodes):
         return Branches()  # several records have one id: which of them another follows on can't be told
-    speaks: list[Speaker] = [
-        "" if line.type not in ("user", "assistant") or (line.type == "user" and line.message is None)
-        else "agent" if not _is_user(line)
-        else "person" if is_said(line)
-        else "program"
-        for line in nodes
-    ]  # fmt: skip
-    parents = [_parent(nodes, place, n, speaks[n] == "person") for n in range(len(nodes))]
+    speaks = [node.speaks for node in nodes]
+    parents = [_parent(nodes, place, n) for n in range(len(nodes))]
     left, rewinds = left_branches(parents, speaks, place.get(leaf))
     gone, back = (frozenset(nodes[n].uuid for n in places) for places in (left, rewinds))
     return Branches(gone, back, ends_rewound=len(nodes) - 1 in left)
+
+
+class _Node(Struct, frozen=True, gc=False):
+    """A record of the main thread: its id, those it follows on, and who speaks."""
+
+    uuid: str
+    parent_uuid: str | None
+    logical_parent_uuid: str | None
+    speaks: Speaker
+
+
+def _speaker(line: Line, is_said: Callable[[Line], bool]) -> Speaker:
+    if line.type not in ("user", "assistant") or (line.type == "user" and line.message is None):
+        return ""
+    if not _is_user(line):
+        return "agent"
+    return "person" if is_said(line) else "program"
 
 
 def _is_user(line: Line) -> bool:
@@ -496,18 +532,18 @@ def _is_straight(lines: Sequence[Line], leaf: str | None) -> bool:
     return leaf is None or leaf in since
 
 
-def _parent(nodes: Sequence[Line], place: dict[str | None, int], n: int, is_prompt: bool) -> int:
+def _parent(nodes: Sequence[_Node], place: dict[str | None, int], n: int) -> int:
     """Return the record that another follows on. A lost one is taken to be the one before: it leaves nothing.
 
     Only a prompt begins anew. What else has no parent is what a compaction, a hook or a resumed session begins with.
     """
-    line = nodes[n]
-    known = place.get(line.parent_uuid) if line.parent_uuid is not None else None
-    if known is None and line.logical_parent_uuid is not None:
-        known = place.get(line.logical_parent_uuid)
+    node = nodes[n]
+    known = place.get(node.parent_uuid) if node.parent_uuid is not None else None
+    if known is None and node.logical_parent_uuid is not None:
+        known = place.get(node.logical_parent_uuid)
     if known is not None and known != n:
         return known
-    return ROOT if line.parent_uuid is None and is_prompt else n - 1
+    return ROOT if node.parent_uuid is None and node.speaks == "person" else n - 1
 
 
 def key_without_id(line: Line, before: str, nth: Counter[str]) -> str | None:
