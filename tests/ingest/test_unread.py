@@ -18,7 +18,6 @@ from agentsignals.store import Store
 from agentsignals.store.index import FIGURES, ArtifactEntry, SessionEntry
 
 SAYING: dict[str, tuple[str, str, str]] = {
-    "aider": ("\n# aider chat started at 2026-01-02 03:04:05\n\n> aider\n", "agent_not_read", "aider: chat history"),
     "git-ai": (
         'a.py\n  s_1::t_2 1-3\n---\n{"schema_version":"authorship/3.0.0"}\n',
         "agent_not_read",
@@ -81,11 +80,11 @@ def test_what_is_not_read_says_what_it_is(tmp_path: Path, capsys: pytest.Capture
             (row,) = [r for r in rows if r["reason"] == reason and r["what"].startswith(beginning)]
             assert row["files"] == 1 and Path(row["example"]).parent == there
     store = Store(tmp_path / "s")
-    assert store.sql("SELECT count(*) FROM artifacts WHERE note LIKE 'aider: %'").fetchall() == [(1,)]
+    assert store.sql("SELECT count(*) FROM artifacts WHERE note LIKE 'git-ai: %'").fetchall() == [(1,)]
     assert main(["analyze", str(there), "--no-report", "--store", str(tmp_path / "s"), "--quiet"]) == 0
     text = capsys.readouterr().out
-    assert "not read" in text and "1 aider: chat history, which says no results and no times of its calls, as " in text
-    assert "5 of 5 more kinds" in text
+    assert "not read" in text and "1 git-ai: note on a commit: who wrote its lines, no session, as " in text
+    assert "4 of 4 more kinds" in text
 
 
 def test_field_names_of_others_are_few_short_and_no_words_of_theirs() -> None:

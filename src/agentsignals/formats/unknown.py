@@ -139,13 +139,6 @@ UNREAD_FILES = (
     UnreadFile("gptme", "logs", "agent_not_read", homes=("~/.local/share/gptme/logs",)),
     UnreadFile("iflow", "sessions", "agent_not_read", homes=("~/.iflow/projects",)),
     UnreadFile(
-        "aider",
-        "chat history, which says no results and no times of its calls",
-        "agent_not_read",
-        looks=lambda head: head.data.lstrip().startswith(b"# aider chat started at "),
-        of_json=False,
-    ),
-    UnreadFile(
         "git-ai",
         "note on a commit: who wrote its lines, no session",
         "agent_not_read",

@@ -1,0 +1,48 @@
+"""Aider's chat history (design/formats.md#small-formats): `.aider.chat.history.md` in a repository, a Markdown file of
+sessions. `#### ` begins a line of the person, `> ` one of the program; the rest is the model's."""
+
+from __future__ import annotations
+
+from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
+from agentsignals.formats.head import Head
+from agentsignals.formats.profile import Profile, Tool, named
+
+PROFILE = Profile(
+    agent="aider",
+    instructions_perhaps=("CONVENTIONS.md",),  # https://aider.chat/docs/usage/conventions.html: where `--read` names it
+    tools=named((Tool(class_="edit", path=("path",)), "edit"), (tools.SHELL, "run")),
+    conventions=("thinking_not_logged",),
+    failures=(("edit_mismatch", ("failed to match", "did not conform to the edit format")),),
+)
+BEGINS = "# aider chat started at "
+
+
+def claims(head: Head) -> Claim | None:
+    """Recognize the line that begins a session."""
+    return Claim(keys=[]) if head.text.lstrip().startswith(BEGINS) else None
+
+
+CARD = Card(
+    material=(
+        Material("fixture", "histories that people committed to public repositories", ("0.86",)),
+        Material("package", "what its program writes into the file"),
+    ),
+    limits=(
+        "Only the start of a session has a time: local, and taken as UTC.",
+        "Tokens from 1,000 on are rounded to two or three digits, dollars to cents.",
+        "Edits and commands are no calls of tools: each edit that was applied, and each command, is counted as one.",
+        "How a command ended is not logged.",
+        "A line of the model's that begins as one of the program's is taken for it.",
+    ),
+)
+FORMAT = Format(
+    name="aider",
+    marks=(b"# aider chat started at ",),
+    of_json=False,
+    version=1,
+    claims=claims,
+    read=read_by("aider.reader"),
+    profile=PROFILE,
+    card=CARD,
+)
