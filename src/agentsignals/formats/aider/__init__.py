@@ -11,7 +11,7 @@ from agentsignals.formats.profile import Profile, Tool, named
 PROFILE = Profile(
     agent="aider",
     instructions_perhaps=("CONVENTIONS.md",),  # https://aider.chat/docs/usage/conventions.html: where `--read` names it
-    tools=named((Tool(class_="edit", path=("path",)), "edit"), (tools.SHELL, "run")),
+    tools=named((Tool(class_="edit", path=("path",)), "edit"), (tools.SHELL, "shell")),
     conventions=("thinking_not_logged",),
     failures=(("edit_mismatch", ("failed to match", "did not conform to the edit format")),),
 )

@@ -147,7 +147,7 @@ class Reader(Conversation):
             self.result(call.call_id, text, "error")
         elif (ran := _RAN.match(text)) is not None:
             given = msgspec.json.encode({"command": ran[1]})
-            self.call(f"#{len(self.session.tool_calls)}", "run", given, None, self.current())
+            self.call(f"#{len(self.session.tool_calls)}", "shell", given, None, self.current())
         elif text.startswith("^C"):
             self.event("interrupt", text)
         elif _PROBLEM.match(text):
