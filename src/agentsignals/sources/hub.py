@@ -309,7 +309,6 @@ def _first_line(problem: Exception) -> str:
 
 
 TRACE_SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".traj", ".eval", *SUFFIXES)
-_WITHOUT_FORMAT = ("hermes", "aider")
 FEWEST_FILES = 2
 _NAMED_BY_ID = re.compile(r"[0-9a-f]{8}|\d{4}-\d\d-\d\d")
 """File names that two data sets do not share by chance, unlike `train.parquet`."""
@@ -342,7 +341,7 @@ def harnesses(data_set: DataSet) -> list[str]:
     words = {t.lower().removeprefix("harness:").removeprefix("agent:") for t in data_set.tags}
     words |= {part.lower() for path in data_set.files for part in PurePosixPath(path).parts[:-1]}
     agents = {name: p.agent for p in profiles() for name in (p.agent, *p.aliases)}
-    return sorted({agents.get(word, word) for word in words} & {*agents.values(), *_WITHOUT_FORMAT})
+    return sorted({agents.get(word, word) for word in words} & {*agents.values()})
 
 
 def _traces(data_set: DataSet) -> list[str]:

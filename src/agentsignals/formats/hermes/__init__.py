@@ -1,0 +1,62 @@
+"""Hermes' sessions as JSON (design/formats.md#small-formats): `~/.hermes/sessions/session_<id>.json`, rewritten as it
+grows. Its tools also occur in data sets of other formats."""
+
+from __future__ import annotations
+
+from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
+from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.profile import Profile, named
+
+PROFILE = Profile(
+    agent="hermes",
+    aliases=("hermes-agent",),
+    homes=("~/.hermes/sessions", "$HERMES_HOME/sessions"),
+    state=("sessions/sessions.json", "sessions/request_dump_*"),
+    tools=named(
+        (tools.SHELL, "terminal"),
+        (tools.NO_SHELL, "process execute_code"),
+        (tools.READ, "read_file"),
+        (tools.SEARCH, "search_files session_search"),
+        (tools.EDIT, "patch"),
+        (tools.WRITE, "write_file"),
+        (tools.WEB, "web_search web_extract web_crawl"),
+        (tools.PLAN, "todo"),
+        (tools.TASK, "delegate_task mixture_of_agents skill_manage skills_list"),
+        (tools.SKILL, "skill_view"),
+        (tools.ASK, "clarify"),
+        (tools.ASIDE, "memory vision_analyze image_generate send_message cronjob"),
+    ),
+    tools_like={"browser_*": tools.WEB},
+)
+
+
+def claims(head: Head) -> Claim | None:
+    """Recognize a session with the platform it was held on, and messages."""
+    document = head.document
+    session_id, messages = document.get("session_id"), document.get("messages", CUT)
+    is_session = isinstance(session_id, str) and {"platform", "session_start"} <= document.keys()
+    return (
+        Claim(keys=[f"session:{session_id}"])
+        if is_session and (messages is CUT or isinstance(messages, list))
+        else None
+    )
+
+
+CARD = Card(
+    material=(Material("documents", "tests and readers of other projects, with files of its program"),),
+    limits=(
+        "No file of a real session was read whole.",
+        "No tokens and no dollars: they are in `~/.hermes/state.db`, which is not read.",
+        "Times have no zone, and are taken as UTC; most messages have none.",
+    ),
+)
+FORMAT = Format(
+    name="hermes",
+    marks=(b'"session_start"',),
+    version=1,
+    claims=claims,
+    read=read_by("hermes.reader"),
+    profile=PROFILE,
+    card=CARD,
+)

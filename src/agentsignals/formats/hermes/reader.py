@@ -1,0 +1,103 @@
+"""Reads Hermes' sessions: messages as OpenAI's interface has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct, field
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.bounds import whole
+from agentsignals.formats.conversation import Document, DocumentReader
+from agentsignals.formats.documents import as_text
+from agentsignals.formats.hermes import PROFILE
+from agentsignals.formats.records import decoded
+from agentsignals.model import CallStatus, logged_iso, logged_ms
+
+
+class Function(Struct, gc=False):
+    name: str | None = None
+    arguments: object = None
+
+
+class ToolUse(Struct, gc=False):
+    id: str | None = None
+    function: Function | None = None
+
+
+class Message(Struct, gc=False, kw_only=True):
+    role: str = ""
+    content: object = None
+    tool_calls: list[ToolUse] | None = None
+    tool_call_id: str | None = None
+    reasoning: object = None
+    finish_reason: str | None = None
+    timestamp: object = None
+
+
+class Held(Document, kw_only=True):
+    id: str = field(name="session_id", default="")
+    model: str | None = None
+    title: str | None = None
+    session_start: str | None = None
+    parent_session_id: str | None = None
+
+
+class Outcome(Struct, gc=False):
+    """What a tool answers, as JSON in a text."""
+
+    exit_code: object = None
+    error: object = None
+    success: object = None
+
+
+def read(inputs: list[Input]) -> Reading:
+    """Read a group of files. Of several copies of a session the fullest counts."""
+    return Reader.read(inputs)
+
+
+class Reader(DocumentReader[Held, Message]):
+    profile, document_type, message_type = PROFILE, Held, Message
+
+    def begin(self) -> None:
+        document, session = self.document, self.session
+        session.title, session.started_at = document.title, logged_iso(document.session_start)
+        session.parent_session_id, self.is_subagent = document.parent_session_id, document.parent_session_id is not None
+
+    def at(self, message: Message) -> int | None:
+        stamp = message.timestamp
+        if isinstance(stamp, float | int) and not isinstance(stamp, bool):
+            return logged_ms(stamp * 1000)
+        return logged_iso(stamp) if isinstance(stamp, str) else None
+
+    def on_system(self, message: Message, at: int | None) -> None:
+        self.event("meta", _words(message.content), at)
+
+    def on_user(self, message: Message, at: int | None) -> None:
+        self.prompt(_words(message.content), at, attached=isinstance(message.content, list))
+
+    def on_assistant(self, message: Message, at: int | None) -> None:
+        step = self.builder.step(None, self.document.model, at)
+        step.stop_reason = message.finish_reason
+        if message.reasoning:
+            self.event("thinking", as_text(message.reasoning), at, step)
+        if words := _words(message.content):
+            self.event("text", words, at, step)
+        for call in message.tool_calls or ():
+            function = call.function or Function()
+            self.call(call.id or "", function.name or "", as_text(function.arguments), at, step)
+
+    def on_tool(self, message: Message, at: int | None) -> None:
+        text = as_text(message.content)
+        outcome = decoded(text.encode("utf-8", "replace"), Outcome)
+        code = whole(outcome.exit_code) if outcome is not None else None
+        failed = outcome is not None and (bool(outcome.error) or outcome.success is False or bool(code))
+        status: CallStatus = "error" if failed else "ok"
+        self.result(message.tool_call_id or "", text, status, at, None, code)
+
+
+def _words(content: Any) -> str:
+    """Return the words of a message, which is a text or parts with one."""
+    if not isinstance(content, list):
+        return as_text(content)
+    return "\n".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
