@@ -109,8 +109,8 @@ ORDINARY = frozenset(
     (
         "after", "agent", "analyze", "background", "bash", "before", "changes", "code", "command", "content", "create",
         "description", "diff", "edit", "edits", "exec", "fetch", "find", "finish", "glob", "grep", "handoff", "input",
-        "insert", "inspect", "items", "list", "ls", "mcp", "memory", "new", "old", "open", "patch", "path", "plan", "process",
-        "python", "question", "read", "replace", "rg", "search", "session", "shell", "skill", "sql",
+        "insert", "inspect", "items", "list", "ls", "mcp", "memory", "new", "old", "open", "patch", "path", "plan",
+        "process", "python", "question", "read", "replace", "rg", "search", "session", "shell", "skill", "sql",
         "status", "step", "subagent", "subject", "submit", "task", "tasks", "test", "text", "think", "thinking",
         "timeout", "title", "todo", "tree", "view", "wait", "write", "Config", "Delete", "Exit", "List", "PowerShell",
         "Search", "Task", "tool_search", "write_file",
