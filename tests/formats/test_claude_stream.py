@@ -227,3 +227,21 @@ def test_a_transcript_of_the_same_run_is_believed_and_nothing_counts_twice(tmp_p
     assert (summary.sessions, summary.prompts) == (1, 1)
     _, found = asked(Store(tmp_path / "store"), "SELECT format FROM sessions")
     assert found == [("claude-code",)]
+
+
+def test_a_total_that_is_not_by_model_covers_every_models_calls() -> None:
+    advised = usage(100, 10) | {
+        "iterations": [
+            {"type": "advisor_message", "model": HAIKU, **usage(5000, 50)},
+            {"type": "message", **usage(100, 10)},
+        ]
+    }
+    session = read(
+        INIT,
+        assistant("a", text("ok"), used=advised),
+        assistant("b", text("seen"), id_="m2", model=HAIKU, used=usage(700, 70), parent_tool_use_id="toolu_1"),
+        result(total_cost_usd=0.5, usage=usage(100, 10)),
+    )
+    prices.apply(session)
+    assert sum(step.cost_usd or 0.0 for step in session.steps) == 0.5
+    assert sum(step.input_tokens or 0 for step in session.steps) == 5800

@@ -223,7 +223,8 @@ class StreamReader(SessionReader):
             self._paid.clear()
         self._is_new = not tallies
         for model, tally in tallies.items():
-            of_model = [s for s in steps if plain(s.model) == plain(model)]
+            # Totals that are not by model hold every model's calls.
+            of_model = [s for s in steps if not result.modelUsage or plain(s.model) == plain(model)]
             total = tokens_of(tally, "apart")
             used = total.since(self._counted.get(model, Tokens())).without(tokens_of_steps(of_model))
             self._counted[model] = total
