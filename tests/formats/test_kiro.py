@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from agentsignals.formats.head import Head
 from agentsignals.formats.kiro import FORMAT
+from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from tests.formats.reading import given, read_one
 
@@ -113,3 +116,39 @@ def test_the_corpus_reads_as_the_raw_json_says() -> None:
         found.update(sessions=1, turns=len(session.turns), steps=len(session.steps), calls=len(session.tool_calls))
         found["unknown"] += kinds(session).count("unknown") + file.artifact.skipped
     assert found == {"sessions": 5, "turns": 8, "steps": 14, "calls": 3, "unknown": 0}
+
+
+TABLES = """
+CREATE TABLE conversations (key TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE auth_kv (key TEXT PRIMARY KEY, value TEXT);
+INSERT INTO auth_kv VALUES ('token', 'hunter2-never-to-be-read');
+"""
+NEWER = """
+CREATE TABLE conversations_v2 (key TEXT NOT NULL, conversation_id TEXT NOT NULL, value TEXT NOT NULL,
+  created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, PRIMARY KEY (key, conversation_id));
+"""
+
+
+def _kept(own_id: str, *prompts: str) -> str:
+    history = [{"user": {"content": {"Prompt": {"prompt": prompt}}}, "assistant": None} for prompt in prompts]
+    return json.dumps({"conversation_id": own_id, "history": history})
+
+
+def _prompts(folder: Path) -> dict[str, int]:
+    _, store = pipeline.ingest_into([str(folder)], folder.with_name("store"), jobs=1)
+    assert not any(b"hunter2" in path.read_bytes() for path in store.folder.rglob("*") if path.is_file())
+    return dict(store.sql("SELECT session_id, n_prompts FROM sessions").fetchall())
+
+
+@pytest.mark.parametrize("newer", [False, True], ids=["older", "newer beside older"])
+def test_each_conversation_of_the_database_is_a_session(newer: bool, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    with closing(sqlite3.connect(tmp_path / "home" / "data.sqlite3")) as db:
+        db.executescript(TABLES + (NEWER if newer else ""))
+        rows = [("/w/one", _kept("c-1", "a")), ("/w/two", _kept("c-2", "a", "b")), ("/w/three", "{no json")]
+        db.executemany("INSERT INTO conversations VALUES (?, ?)", rows)
+        if newer:
+            later = [("/w/one", "c-1", _kept("c-1", "a", "b", "c"), 1, 9), ("/w/one", "c-3", _kept("c-3", "a"), 1, 2)]
+            db.executemany("INSERT INTO conversations_v2 VALUES (?, ?, ?, ?, ?)", later)
+        db.commit()
+    assert _prompts(tmp_path / "home") == ({"c-1": 3, "c-2": 2, "c-3": 1} if newer else {"c-1": 1, "c-2": 2})

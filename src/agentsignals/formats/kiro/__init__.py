@@ -1,5 +1,5 @@
 """Kiro (and Amazon Q Developer CLI) conversations (design/formats.md#small-formats): one JSON document of
-user/assistant pairs.
+user/assistant pairs, in a file or a row of its database.
 
 Collectors leave most fields empty: no ids, times or results. Files of the client itself have tool results, times, the
 working folder, and text written in the person's or the agent's name.
@@ -7,7 +7,9 @@ working folder, and text written in the person's or the agent's name.
 
 from __future__ import annotations
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from collections.abc import Iterator
+
+from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, named
@@ -16,7 +18,14 @@ PROFILE = Profile(
     agent="kiro",
     instructions=(".kiro/steering/**/*.md",),
     instructions_perhaps=("AGENTS.md",),
-    homes=("~/.kiro/sessions",),
+    homes=(
+        "~/.kiro/sessions",
+        *(
+            f"{data}/{program}/data.sqlite3"
+            for data in ("~/.local/share", "$XDG_DATA_HOME", "~/Library/Application Support")
+            for program in ("kiro-cli", "amazon-q")
+        ),
+    ),
     tools=named(
         (tools.READ, "fs_read read"),
         (tools.WRITE, "fs_write write"),
@@ -34,6 +43,50 @@ PROFILE = Profile(
     failures=(("edit_mismatch", ("no occurrences of", "occurrences of old_str were found")),),
 )
 """Its `thinking` is a tool. The model's own thinking is not logged."""
+
+
+_NEW = ("conversation_id", "value", "updated_at")
+_OLD_ID = "CASE WHEN json_valid(value) THEN json_extract(value, '$.conversation_id') END"
+"""A row of the older table is of a folder, and names its conversation inside."""
+
+
+def sessions(ask: Ask) -> Iterator[Held]:
+    """Yield every conversation. Of one that stands in both tables the newer one's counts."""
+    seen: set[bytes] = set()
+    if "conversations_v2" in ask.tables:
+        query = "SELECT conversation_id, max(updated_at), sum(length(value)) FROM conversations_v2 GROUP BY 1"
+        for session_id, changed, size in ask(query):
+            seen.add(session_id)
+            yield Held(session_id, changed if isinstance(changed, int) else 0, 1, size if isinstance(size, int) else 0)
+    if "conversations" in ask.tables:
+        for session_id, size in ask(f"SELECT {_OLD_ID}, sum(length(value)) FROM conversations GROUP BY 1"):  # noqa: S608
+            if session_id not in seen:
+                yield Held(session_id, 0, 1, size)
+
+
+def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
+    """Yield a conversation as it is stored. A folder that was renamed may have an earlier copy."""
+    own_id = session_id.decode()
+    if "conversations_v2" in ask.tables:
+        query = "SELECT value FROM conversations_v2 WHERE conversation_id = ? ORDER BY updated_at DESC LIMIT 1"
+        if (row := next(ask(query, own_id), None)) is not None:
+            yield row[0] if isinstance(row[0], bytes) else b""
+            return
+    if "conversations" in ask.tables:
+        query = f"SELECT value FROM conversations WHERE {_OLD_ID} = ? ORDER BY length(value) DESC LIMIT 1"  # noqa: S608
+        yield from (value for (value,) in ask(query, own_id) if isinstance(value, bytes))
+
+
+DATABASES = (
+    Database(
+        columns={"conversations_v2": _NEW},
+        some_have={"conversations": ("key", "value")},
+        sessions=sessions,
+        document=document,
+    ),
+    Database(columns={"conversations": ("key", "value"), "auth_kv": ()}, sessions=sessions, document=document),
+)
+"""The second is of Amazon Q and of Kiro's first versions."""
 
 
 def claims(head: Head) -> Claim | None:
@@ -54,15 +107,19 @@ def _is_pair(entry: object) -> bool:
 
 
 CARD = Card(
-    material=(Material("real", "5 short conversations"),),
-    limits=("No times and no tokens.", "The program's own database is not read: it is known from documentation alone."),
+    material=(
+        Material("real", "5 short conversations"),
+        Material("documents", "its database: tables, and a row, in tests of other projects"),
+    ),
+    limits=("No times and no tokens in exports.", "No database that the program wrote was seen."),
 )
 FORMAT = Format(
     name="kiro",
     marks=(b'"conversation_id"',),
-    version=3,
+    version=4,
     claims=claims,
     read=read_by("kiro.reader"),
+    database=DATABASES,
     profile=PROFILE,
     card=CARD,
 )
