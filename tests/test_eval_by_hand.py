@@ -44,8 +44,13 @@ def agrees(tried: list[Tried], store: Path, capsys: pytest.CaptureFixture[str], 
     common = set.intersection(*tasks.values())
     alike = all(each == common for each in tasks.values())
     done, said = told(capsys, store, *where)
-    if not alike:
-        assert done == 1 and "tasks differ" in said["error"]["message"]
+    if done == 1:
+        assert not alike and "tasks differ" in said["error"]["message"]
+    else:
+        grouped = {c["name"] for c in said["candidates"]} | {n for g in said["other_groups"] for n in g["candidates"]}
+        assert done == 0 and grouped == set(by_model)
+        every = set().union(*(tasks[c["name"]] for c in said["candidates"]))
+        assert all(c["missing_tasks"] == len(every - tasks[c["name"]]) for c in said["candidates"])
     _, said = told(capsys, store, *where, "--anyway")
     assert {c["name"] for c in said["candidates"]} == set(by_model)
     assert said["unrecorded"] == sum(t.model is None for t in tried)

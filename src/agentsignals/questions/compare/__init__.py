@@ -424,7 +424,7 @@ def comparable(  # noqa: PLR0913  (the options of the verb)
         first={name: whole.first[name] for name in kept},
         tasks={name: whole.tasks[name] for name in kept},
         baseline=main[0],
-        common=common_tasks({name: whole.tasks[name] for name in (main[0], *(n for n in kept if n != main[0]))}),
+        common=common_tasks({n: whole.tasks[n] for n in (main[0], *kept)}, of_all=anyway),
         other_groups=sorted(others, key=lambda each: -each.attempts),
     )
 

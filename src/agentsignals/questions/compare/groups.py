@@ -133,14 +133,17 @@ def _share_enough(tasks: frozenset[str], others: frozenset[str]) -> bool:
     return shared >= FEWEST_CLUSTERS or 2 * shared >= max(1, min(len(tasks), len(others))) or not (tasks or others)
 
 
-def common_tasks(tasks: Mapping[str, frozenset[str]]) -> frozenset[str] | None:
+def common_tasks(tasks: Mapping[str, frozenset[str]], *, of_all: bool) -> frozenset[str] | None:
     """Return the tasks for the rates of a group, whose first candidate is the baseline; None if all tried the same.
 
-    Candidates with few of the tasks do not reduce them for the others: candidates times tasks is largest.
+    `of_all`: those that all tried. Else candidates with few of the tasks do not reduce them for the others: candidates
+    times tasks is largest.
     """
     (_, whole), *rest = tasks.items()
     if all(each == whole for _, each in rest):
         return None
+    if of_all:
+        return frozenset.intersection(*tasks.values())
     left, taken, best = dict(rest), whole, (0, whole)
     for n in range(2, len(tasks) + 1):
         nearest = max(left, key=lambda name: (len(left[name] & taken), name))
