@@ -136,8 +136,9 @@ def edited_line_prints(view: SessionView, why: Evidence) -> dict[str, str] | Abs
     """For each file of the repository that was changed, prints of the lines that edit calls and commands added,
     replaced or removed.
 
-    CRC-32 of each line of more than 8 characters that no other changed file of the session has, at most 2,000 a
-    file, ascending.
+    Lines are taken without outer blanks. An edit changes the lines that one of its old and new text has and the other
+    has not; re-indented lines are none. Kept are CRC-32 numbers of the lines of more than 8 characters that no other
+    changed file of the session has, ascending, at most 2,000 a file.
 
     Pitfalls: Prints of 32 bits, eight hexadecimal digits each; they tell nothing of the lines. A file changed through
     the shell has them where the words of the command tell whole lines.
@@ -190,9 +191,9 @@ def prior_sessions_same_region(
 ) -> Measured | Absent:
     """Earlier sessions of the same place that changed the same lines of the same file, or lines beside them.
 
-    Method content: earlier sessions of the same user.place that changed a line equal to one this session changed,
-    in a file of the same path; lines of up to 8 characters, and lines that two files of the place have, do not
-    count.
+    Method content: sessions of the same user.place that started earlier and have a human turn, and whose
+    user.edited_line_prints of a file share a print with those of this session's file of the same path. Prints that
+    two files of the place have do not count.
 
     Pitfalls: A lower bound. Without `attribute` a place is known again by a line that only this file has (method
     content); sessions that change different lines of one function are not told. Only what was collected counts.
