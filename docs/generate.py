@@ -240,9 +240,9 @@ def doors_page() -> str:
 _DOORS = """
 # What leaves, and what is masked
 
-Files, uploads, prompts and answers that quote many sessions go through one redaction. A record that you ask for by
-itself is shown as it was read: your own terminal and your own page are no way out. Redirect it, and it is yours to
-check.
+Files, uploads, prompts and answers that quote many sessions go through one redaction. Records, and
+lists of records, are shown as they were read: your own terminal and your own page are no way out. Redirect them, and
+they are yours to check. The page's findings, studies and search are masked, since they quote many sessions.
 
 - **Masked**: keys, passwords, tokens, logins, private keys, mail addresses, telephone numbers, cards, accounts,
   public IP addresses and user names in home folders, in texts, names, paths, ids and JSON, in any of the encodings

@@ -1,7 +1,7 @@
 """What leaves by each verb, and how it is masked: one list, which `tests/test_doors.py` walks.
 
 A verb leads out if what it writes is made to be handed on: files, uploads, prompts, and answers that quote many
-sessions. A record that you ask for by itself is shown as it was read. Your own terminal is no way out.
+sessions. Records and lists of records are shown as they were read: your own terminal is no way out, nor is your page.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ DOORS: dict[str, tuple[Door, ...]] = {
     "rules": (Door("", REDACTED),),
     "scan": (Door("", NO_TEXT),),
     "search": (Door("", REDACTED), Door("--json", REDACTED)),
-    "serve": (Door("transcripts", RECORD), Door("studies", REDACTED), Door("search", REDACTED),
-              Door("--annotate", STORE)),
+    "serve": (Door("overview, lists, transcripts", RECORD), Door("findings, studies", REDACTED),
+              Door("search", REDACTED), Door("--annotate", STORE)),
     "sessions": (Door("", RECORD),),
     "share": (Door("SESSION", RANDOM), Door("--team", NO_TEXT)),
     "show": (Door("", RECORD),),
