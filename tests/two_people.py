@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 _DAYS = 37
@@ -24,6 +27,19 @@ def of_another(data: bytes) -> bytes:
         except ValueError:
             changed.append(line)
     return b"\n".join(changed)
+
+
+def make_anothers(database: Path) -> None:
+    """Give the rows of a SQLite database other words and times. Their ids stay."""
+    with closing(sqlite3.connect(database)) as db, db:
+        for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            read = db.execute(f"SELECT rowid, * FROM {table}")
+            names = [column for column, *_ in read.description[1:]]
+            for rowid, *row in read.fetchall():
+                for name, value in zip(names, row, strict=True):
+                    changed = of_another(value) if isinstance(value, bytes) else _changed(value, name)
+                    if changed != value:
+                        db.execute(f"UPDATE {table} SET {name} = ? WHERE rowid = ?", [changed, rowid])
 
 
 def _changed(value: Any, name: str = "") -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,8 +15,9 @@ import pytest
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store, shards
 from tests.claude import Log
+from tests.formats import cursor_database, opencode_database, test_crush, test_goose, test_zed
 from tests.golden import SAMPLES
-from tests.two_people import of_another
+from tests.two_people import make_anothers, of_another
 
 PEOPLE = (
     "amp/threads", "atif/files", "claude-code/fork", "claude-code/queue.jsonl", "claude-code/subagent-file",
@@ -89,6 +92,86 @@ def test_copies_of_a_folder_are_one(tmp_path: Path, sample: str) -> None:
     if not sample.startswith("mistral"):  # whose own chunks repeat each other
         assert summary.repeated + summary.repeated_records >= 1
     assert "session_id_of_another" not in summary.skipped
+
+
+def opencode_rows(path: Path) -> None:
+    with closing(opencode_database.made(path)) as db:
+        for own in ("ses_one", "ses_two"):
+            said = [
+                opencode_database.user(f"mend {own} now"),
+                opencode_database.agent({"type": "text", "text": "I did"}),
+            ]
+            opencode_database.add(db, own, said)
+
+
+def opencode_second_rows(path: Path) -> None:
+    with closing(opencode_database.made(path)) as db:
+        asked = [opencode_database.asks(0, "mend it now"), opencode_database.answers(900, "I did it")]
+        opencode_database.second(db, "ses_one", asked)
+
+
+def cursor_rows(path: Path) -> None:
+    with closing(cursor_database.made(path)) as db:
+        said = [cursor_database.person("mend it now"), cursor_database.agent("I did it")]
+        cursor_database.add(db, "11111111-0000-4000-8000-000000000001", said)
+
+
+def zed_rows(path: Path) -> None:
+    thread = test_zed.thread(test_zed.user({"Text": "mend it now"}), test_zed.agent({"Text": "I did it"}))
+    test_zed.made(path, {"one": ("json", json.dumps(thread).encode())})
+
+
+def goose_rows(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        db.executescript(test_goose.OLD)
+        db.execute(
+            "INSERT INTO sessions (id, name, working_dir, created_at, updated_at)"
+            " VALUES ('20250801_1', 'Greeting', '/w', '2026-05-28 20:26:40', '2026-05-28 20:27:00')"
+        )
+        for n, (role, words) in enumerate((("user", "mend it now"), ("assistant", "I did it"))):
+            row = [role, json.dumps([test_goose.text(words)]), test_goose.SECONDS + n]
+            db.execute(
+                "INSERT INTO messages (session_id, role, content_json, created_timestamp)"
+                " VALUES ('20250801_1', ?, ?, ?)",
+                row,
+            )
+
+
+def crush_rows(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        db.executescript(test_crush.SCHEMA)
+        db.execute("INSERT INTO sessions VALUES ('s1', NULL, 'Greeting', 0, 900, 40, 0.3, 9, 7)")
+        for n, (role, words) in enumerate((("user", "mend it now"), ("assistant", "I did it"))):
+            at = test_crush.SECONDS + n
+            row = [f"m{n}", role, json.dumps([test_crush.part("text", text=words)]), at, at]
+            db.execute(
+                "INSERT INTO messages (id, session_id, role, parts, model, created_at, updated_at)"
+                " VALUES (?, 's1', ?, ?, 'm-1', ?, ?)",
+                row,
+            )
+
+
+DATABASES = {
+    "opencode.db": opencode_rows, "kilo.db": opencode_rows, "opencode-2/opencode.db": opencode_second_rows,
+    "state.vscdb": cursor_rows, "threads.db": zed_rows, "sessions.db": goose_rows, ".crush/crush.db": crush_rows,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_two_peoples_databases_with_equal_ids_keep_all_sessions(tmp_path: Path, name: str) -> None:
+    homes = [tmp_path / "alice", tmp_path / "bob"]
+    for home in homes:
+        (home / name).parent.mkdir(parents=True)
+        DATABASES[name](home / name)
+    make_anothers(homes[1] / name)
+    alone = [read(tmp_path / f"alone-{home.name}", [home]) for home in homes]
+    assert alone[0] and alone[0].keys() == alone[1].keys()
+    assert all(alone[0][own] != alone[1][own] for own in alone[0])
+    both = read(tmp_path / "both", homes)
+    assert Counter(both.values()) == Counter([*alone[0].values(), *alone[1].values()])
+    assert read(tmp_path / "one", homes[:1], homes[1:]) == both == read(tmp_path / "two", homes[1:], homes[:1])
+    assert pipeline.ingest(map(str, homes), tmp_path / "both").skipped["session_id_of_another"] == len(alone[0])
+    assert any("another session has its id too" in note for note in notes_of(tmp_path / "both"))
 
 
 def test_two_peoples_attempts_of_one_trial_id_are_two_trials(tmp_path: Path) -> None:
