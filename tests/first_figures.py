@@ -101,7 +101,10 @@ Timed = tuple[float, str, float, list[str]]
 
 def claude_times(data: bytes) -> Iterator[Timed]:
     names: dict[str, str] = {}
+    began: dict[str, float] = {}
     for r in lines(data):
+        if r.get("type") == "progress" and r["data"]["type"] == "bash_progress":
+            began.setdefault(r["parentToolUseID"], _seconds(r["timestamp"]) - r["data"]["elapsedTimeSeconds"])
         if r.get("type") not in ("user", "assistant") or r.get("isSidechain"):
             continue
         at, content = _seconds(r["timestamp"]), blocks(r["message"].get("content"))
@@ -111,7 +114,9 @@ def claude_times(data: bytes) -> Iterator[Timed]:
         if r["type"] == "assistant":
             yield at, "agent", 600, list(uses)
         elif results:
-            yield from ((at, "result", LONGEST_S.get(names.get(call, ""), 300), [call]) for call in results)
+            for call in results:
+                limit = LONGEST_S.get(names.get(call, ""), 300)
+                yield at, "result", at - began[call] if call in began else limit, [call]
         elif not r.get("isMeta"):
             yield at, "prompt", 0, []
 

@@ -33,8 +33,8 @@
 -- order: 170
 -- title: Time for a prompt
 -- question: How long does an agent work for a prompt?
--- limit: No log says when a call was allowed: each stretch counts for at most as long as its kind can take, so that
---   short waits for leave are inside, and longer ones, or a machine that slept, are not.
+-- limit: Where no record dates a call's start, it counts for at most as long as its kind can take. Short waits for
+--   permission are then inside; longer ones, and a machine that slept, are not.
 
 -- name: turn_time.turns
 SELECT named.session_id, named.turn, number AS seconds, agent, coalesce(turns.model, sessions.model) AS model,
