@@ -192,8 +192,8 @@ def prior_sessions_same_region(
     """Earlier sessions of the same place that changed the same lines of the same file, or lines beside them.
 
     Method content: sessions of the same user.place that started earlier and have a human turn, and whose
-    user.edited_line_prints of a file share a print with those of this session's file of the same path. Prints that
-    two files of the place have do not count.
+    user.edited_line_prints of a file share a print with those of this session's file of the same path. Compared are
+    files that two sessions of the place or more changed; prints that two of these files have do not count.
 
     Pitfalls: A lower bound. Without `attribute` a place is known again by a line that only this file has (method
     content); sessions that change different lines of one function are not told. Only what was collected counts.
