@@ -290,7 +290,7 @@ def ratio_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
     clusters, and where every a is 0: that has no scale.
     """
     counted = [(a, b) for a, b in parts if b > 0]
-    spread = _spread(counted, least_freedom=1)
+    spread = _spread(counted, bounded=False)
     if spread is None or len(counted) < FEWEST_CLUSTERS or not any(a for a, _ in counted):
         return None
     if spread.value <= 0 or min(a for a, _ in counted) < 0:
@@ -305,7 +305,7 @@ def sums_interval(parts: Iterable[tuple[float, float]], *, skewed: bool = False)
 
     `skewed`: a has no bounds, so outliers are expected, and one end is moved out by `_skewed`.
     """
-    spread = _spread(parts, least_freedom=1 if skewed else _LEAST_FREEDOM)
+    spread = _spread(parts, bounded=not skewed)
     if spread is None:
         return None
     half = spread.t * spread.error
@@ -316,8 +316,8 @@ def sums_interval(parts: Iterable[tuple[float, float]], *, skewed: bool = False)
 _UNDERSTATED = 2.0
 """By how much few clusters understate the skewness of values without bounds (this project's choice, as the next: both
 by benchmarks/coverage.py)."""
-_LEAST_FREEDOM = 6.0
-"""Of values with bounds, in which no outlier is beyond measure."""
+_LEAST_FREEDOM, _FEWEST_BOUNDED = 6.0, 12
+"""For values with bounds, whose outliers are bounded, too: Student's interval of fewer clusters is wide enough."""
 
 
 class _Spread(NamedTuple):
@@ -333,7 +333,7 @@ class _Spread(NamedTuple):
     """Skewness of the estimate. 0 for clusters of one size with 0 or 100 %: their variance follows from the share."""
 
 
-def _spread(parts: Iterable[tuple[float, float]], least_freedom: float = _LEAST_FREEDOM) -> _Spread | None:
+def _spread(parts: Iterable[tuple[float, float]], *, bounded: bool = True) -> _Spread | None:
     """Return sum over sum with its linearised standard error over clusters, or None for fewer than two.
 
     A large cluster pulls the value towards itself, so its residual is divided by the root of the others' weight (Bell
@@ -351,9 +351,9 @@ def _spread(parts: Iterable[tuple[float, float]], least_freedom: float = _LEAST_
     error, effective = sqrt(sum2) / total, total**2 / _sum((n * n, times) for _, n, times in clusters)
     freedom, skewness = effective - 1, 0.0
     are_binary = effective > count - _ROUNDING and all(k in (0, n) for k, n, _ in clusters)
-    if count >= FEWEST_CLUSTERS and error > _ROUNDING and not are_binary:
+    if count >= (_FEWEST_BOUNDED if bounded else FEWEST_CLUSTERS) and error > _ROUNDING and not are_binary:
         outlying = 1.5 * sum2**2 / fsum(square * square * times for square, _, times in squares)
-        freedom = min(freedom, max(least_freedom, outlying))
+        freedom = min(freedom, max(_LEAST_FREEDOM if bounded else 1.0, outlying))
         sum3 = fsum((1 if above else -1) * square * sqrt(square) * times for square, above, times in squares)
         skewness = count / (count - 2) * sum3 / sum2**1.5
     return _Spread(value, error, effective, t_quantile(max(1.0, freedom)), skewness)
