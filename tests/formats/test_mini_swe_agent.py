@@ -130,7 +130,9 @@ def test_its_evaluation_is_known_by_the_models_name() -> None:
     path = "/out/nightly/acme__tools-7/acme__tools-7.traj.json"
     claim = identify(Head(json.dumps(content).encode(), path, True))
     assert claim is not None
-    assert claim[1].keys == ["run:nightly/acme__tools-7", "run:anthropic__quick-1/acme__tools-7"]
+    assert claim[1].keys == [
+        "run:nightly/acme__tools-7", "run:out/acme__tools-7", "run:anthropic__quick-1/acme__tools-7",
+    ]  # fmt: skip
     _, part = read(content, path)
     assert (part.task_id, part.run_id, part.goes_by) == ("acme__tools-7", "nightly", "anthropic__quick-1/acme__tools-7")
 

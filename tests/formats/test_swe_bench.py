@@ -389,6 +389,77 @@ def test_trajectories_of_a_run_in_one_folder_meet_their_predictions(tmp_path: Pa
     assert (known["reward"], known["run_id"], "session_jsonl" in known["kinds"]) == (1.0, "2026_me", True)
 
 
+def mini(model: str = "acme/quick-1", task: str = TASK) -> str:
+    """A trajectory of mini-SWE-agent."""
+    told = json.loads((SAMPLES / "mini-swe-agent" / "v1_document.traj.json").read_text("utf-8"))
+    told["info"].setdefault("config", {}).setdefault("model", {})["model_name"] = model
+    return json.dumps(told | {"instance_id": task})
+
+
+@pytest.mark.parametrize("with_id", [True, False])
+@pytest.mark.parametrize(("told", "judged"), [("trajs", "logs"), ("runs", "verdicts")])
+def test_trajectories_and_reports_in_folders_side_by_side_are_of_one_run(
+    tmp_path: Path, told: str, judged: str, with_id: bool
+) -> None:
+    said = report() if with_id else json.dumps(json.loads(report())[TASK])
+    home = "in/20260504_acme"
+    files = {f"{home}/{told}/{TASK}/{TASK}.traj.json": mini(), f"{home}/{judged}/{TASK}/report.json": said}
+    (known,) = attempts(tmp_path, files)
+    assert (known["reward"], "session_jsonl" in known["kinds"]) == (1.0, True)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {f"in/quick-1/{TASK}/{TASK}.traj.json": mini(), f"in/slow-1/{TASK}/report.json": report()},
+        {f"in/a/{TASK}/{TASK}.traj.json": mini(), f"in/b/{TASK}/{TASK}.traj.json": mini("acme/slow-1"),
+         f"in/logs/{TASK}/report.json": report()},
+        {f"one/trajs/{TASK}/{TASK}.traj.json": mini(), f"two/logs/{TASK}/report.json": report()},
+    ],
+    ids=["folders of models", "two conversations", "two runs"],
+)  # fmt: skip
+def test_a_verdict_is_not_lent_to_a_folder_that_may_be_anothers(tmp_path: Path, files: dict[str, str]) -> None:
+    known = attempts(tmp_path, files)
+    assert len(known) == len(files)
+    assert not any("session_jsonl" in k["kinds"] and k["reward"] is not None for k in known)
+
+
+def test_older_evaluations_keep_their_verdicts(tmp_path: Path) -> None:
+    """`RUN/report.json` lists what became of `RUN/predictions.jsonl`; logs are named for their instances."""
+    tasks = [f"acme__tools-{n}" for n in range(6)]
+    files = {}
+    for run, good, empty in (("eval-a", 2, 1), ("eval-b", 4, 0)):
+        handed = tasks[: 6 - empty]
+        lists = {"no_generation": tasks[6 - empty :], "generated": handed, "resolved": handed[:good], "no_apply": []}
+        files[f"in/{run}/report.json"] = json.dumps(lists)
+        files[f"in/{run}/predictions.jsonl"] = "\n".join(prediction("m", DIFF if t in handed else "", t) for t in tasks)
+        files |= {
+            f"in/{run}/logs/{t}.m.eval.log": f"Task Metadata:\n\t- Instance ID: {t}\n>>>>> Applied Patch (pred)\n"
+            f"===== 1 {'passed' if t in handed[:good] else 'failed'} in 1.20s =====\n>>>>> Tests Passed\n"
+            for t in handed
+        }
+    attempts(tmp_path, files)
+    assert outcomes(tmp_path / "store") == {
+        "eval-a": {"solved": 2, "failed": 4}, "eval-b": {"solved": 4, "failed": 2},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_run_that_nobody_judged_is_not_taken_for_one_of_its_model_that_was(tmp_path: Path, later: bool) -> None:
+    tasks = [f"acme__tools-{n}" for n in range(3)]
+    files: dict[str, str | bytes] = {}
+    for n, run in enumerate(("monday", "tuesday", "wednesday")):
+        patch = DIFF.replace("+b", f"+{n}")
+        files[f"in/{run}/preds.jsonl"] = "\n".join(prediction("m", patch, t) for t in tasks)
+        for task in tasks if run != "wednesday" else ():
+            files[f"in/{run}/logs/run_evaluation/{run}/m/{task}/report.json"] = report(n == 1, task)
+    if later:
+        attempts(tmp_path, {name: said for name, said in files.items() if "wednesday" in name})
+    known = attempts(tmp_path, files)
+    assert Counter(k["reward"] for k in known) == {0.0: 3, 1.0: 3, None: 3}
+    assert all(k["patch"] for k in known)
+
+
 # -- tables of results -------------------------------------------------------------------------------------------------
 
 _RESULTS: list[dict[str, Any]] = [

@@ -140,6 +140,8 @@ class Claim(Struct, kw_only=True):
     """All sessions below `root`, in any format, belong to this trial."""
     lends: str | None = None
     """The folder (a uri) below which trials may need this file: a gold patch, a run's configuration."""
+    predicts: bool = False
+    """It holds what was handed in for the trials below `lends`: those to which no other such file lies nearer."""
     everywhere: bool = False
     """Any trial of the source may need this file, wherever it is: the data set of its tasks."""
     companion: bool = False

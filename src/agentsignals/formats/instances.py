@@ -48,6 +48,31 @@ def run_of(path: str, instance: str | None = None) -> str | None:
     return f"{run}/{canonical(named)}" if run else None
 
 
+def run_above(path: str, instance: str | None = None) -> str | None:
+    """Return `<run>/<instance>` by the folder above the one of all instances, or None.
+
+    A published run keeps its trajectories and its reports in two folders, each with a folder for each instance.
+    """
+    folder = root_of(path)
+    named = stem_of(path) if instance is None else instance
+    run = posixpath.basename(posixpath.dirname(posixpath.dirname(folder)))
+    is_own = posixpath.basename(folder).lower() == named.lower() and not of_submission(path)
+    return f"{run}/{canonical(named)}" if run and is_own else None
+
+
+def is_named_for_instance(name: str) -> bool:
+    """Return whether a file's name begins with an instance: `<instance>.<model>.eval.log`."""
+    return _INSTANCE.match(name.partition(".")[0]) is not None
+
+
+def home_of_results(path: str) -> str:
+    """Return the folder of the run that a list of outcomes is about: its own, or the one above where the folder is
+    named as the list (`results/results.json`)."""
+    folder, name = posixpath.split(path)
+    above, own = posixpath.split(folder)
+    return above if own == name.removesuffix(".json") else folder
+
+
 def evaluation_of(path: str, instance: str) -> dict[str, str]:
     """Read from the folders of a report what was evaluated: `model` as it is on disk, `agent`, `run`, `dataset`.
 
@@ -68,7 +93,9 @@ def names_of(path: str, instance: str) -> list[str]:
     run, evaluation = run_of(path, instance), evaluation_of(path, instance)
     if run is None:
         return []
-    return [f"run:{run}", *([f"run:{evaluation['run']}/{run}"] if "model" in evaluation else [])]
+    if "model" in evaluation:
+        return [f"run:{run}", f"run:{evaluation['run']}/{run}"]
+    return [f"run:{name}" for name in dict.fromkeys((run, run_above(path, instance))) if name is not None]
 
 
 def of_submission(path: str) -> dict[str, str]:

@@ -136,6 +136,7 @@ def _is_same_conversation(session: Session, other: Session) -> bool:
 def _gather_parts(parts: list[Attempt]) -> list[Attempt]:
     """Move the parts of a trial whose files are in several folders to one: to that of its session, else to a folder
     that is its alone. Where several qualify, none is moved."""
+    parts = _named_as_one_run(parts)
     named = [p for p in parts if p.goes_by is not None]
     if len({p.root for p in named}) < 2:
         return parts
@@ -156,6 +157,34 @@ def _gather_parts(parts: list[Attempt]) -> list[Attempt]:
     moves |= {(r, None): home for (r, name), home in moves.items() if names[r] == {name}}
     return [
         msgspec.structs.replace(p, root=moves[p.root, p.goes_by]) if (p.root, p.goes_by) in moves else p for p in parts
+    ]
+
+
+def _named_as_one_run(parts: list[Attempt]) -> list[Attempt]:
+    """Give verdicts the name of the conversation where a run keeps the two in folders side by side, each with a folder
+    for each task. Folders that are named for models are of several candidates: there a verdict stays where it is."""
+    roots_by_place: dict[tuple[str, str], set[str]] = {}
+    for part in parts:
+        above, task = posixpath.split(part.root)
+        if part.goes_by is not None and posixpath.dirname(above):
+            roots_by_place.setdefault((posixpath.dirname(above), task.lower()), set()).add(part.root)
+    names: dict[str, str] = {}
+    for roots in roots_by_place.values():
+        told = {p.root: p for p in parts if p.root in roots and p.goes_by is not None and p.session_artifact is not None}
+        if len(roots) != 2 or len(told) != 1:
+            continue
+        (home, conversation), (other,) = next(iter(told.items())), roots - told.keys()
+        models = [
+            {str(m).replace("__", "/").rpartition("/")[2].lower() for m in (*p.knobs.values(), *p.observed.values())}
+            for p in parts if p.root in roots
+        ]  # fmt: skip
+        folders = {posixpath.basename(posixpath.dirname(root)).replace("__", "/").rpartition("/")[2].lower() for root in roots}
+        if any(folders & named for named in models):
+            continue
+        names[other] = conversation.goes_by or ""
+    return [
+        msgspec.structs.replace(p, goes_by=names[p.root]) if p.root in names and p.goes_by is not None else p
+        for p in parts
     ]
 
 

@@ -196,7 +196,7 @@ def artifact_of(uri: str, e: ArtifactEntry) -> RecognisedArtifact:
 # Files of eval runs
 
 _ROOT, _GATHERS, _LENDS, _COMPANION = "root:", "gathers:", "lends:", "companion:"
-_EVERYWHERE = "everywhere:"
+_EVERYWHERE, _PREDICTS = "everywhere:", "predicts:"
 _RUN = "run:"
 """Prefix of a trial's name (`Attempt.goes_by`)."""
 
@@ -208,6 +208,7 @@ def trial_keys(claim: Claim, file: RawFile) -> list[str]:
         keys.append(f"{_GATHERS}{claim.root}")
     if claim.lends:
         keys.append(f"{_LENDS}{claim.lends}")
+        keys += [f"{_PREDICTS}{claim.lends}"] if claim.predicts else []
     if claim.everywhere:
         # The folder that was named as a source and holds the file; else the folder of the file.
         folder = posixpath.dirname(file.uri)
@@ -294,7 +295,10 @@ def add_lent_files(groups: list[FileGroup], pool: dict[str, RecognisedArtifact],
     if not lenders and not everywhere:
         return groups
     every = [m.keys for m in pool.values()] + [e.keys for uri, e in manifest.files.items() if uri not in pool]
-    named = frozenset(n for keys in every if not any(_marked(keys, _LENDS)) for n in _marked(keys, _RUN))
+    trials = [keys for keys in every if not any(_marked(keys, _LENDS))]
+    named = frozenset(n for keys in trials for n in _marked(keys, _RUN))
+    predicted = {f for keys in every for f in _marked(keys, _PREDICTS)}
+    by_place = _named_by_place(trials, predicted) if len(predicted) > 1 else {}
     result = []
     for group in groups:
         uris = {m.file.uri for m in group.files}
@@ -309,10 +313,27 @@ def add_lent_files(groups: list[FileGroup], pool: dict[str, RecognisedArtifact],
             if m.file.uri not in uris
         ]
         own = (
-            msgspec.structs.replace(m, named_trials=named) if any(_marked(m.keys, _LENDS)) else m for m in group.files
+            msgspec.structs.replace(
+                m, named_trials=next((by_place[f] for f in _marked(m.keys, _PREDICTS) if f in by_place), named)
+            )
+            if any(_marked(m.keys, _LENDS)) else m
+            for m in group.files
         )
         result.append(FileGroup(group.name, (*own, *lent)))
     return result
+
+
+def _named_by_place(trials: Iterable[Iterable[str]], predicted: set[str]) -> dict[str, frozenset[str]]:
+    """Return, by folder of predictions, the names of the trials that these may be of: those to which no other
+    predictions lie nearer. A run that nobody judged may lie beside one of the same model that was judged."""
+    above = {folder: list(_above(folder)) for folder in predicted}
+    shared = {a for folders in above.values() for a in folders}
+    names: dict[str, set[str]] = {}
+    for keys in map(list, trials):
+        for root in _marked(keys, _ROOT):
+            nearest = next((f for f in _above(root) if f in shared), None)
+            names.setdefault(nearest or "", set()).update(_marked(keys, _RUN))
+    return {f: frozenset().union(*(names.get(a, ()) for a in (*folders, ""))) for f, folders in above.items()}
 
 
 def lenders_to_new_trials(members: Iterable[RecognisedArtifact], manifest: Manifest) -> list[RecognisedArtifact]:

@@ -8,7 +8,7 @@ import re
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.documents import inside, string
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.instances import of_submission, root_of, run_of, run_of_model
+from agentsignals.formats.instances import of_submission, root_of, run_above, run_of, run_of_model
 from agentsignals.formats.profile import SHELL, Profile, named
 
 PROFILE = Profile(agent="mini-swe-agent", tools=named((SHELL, "bash")))
@@ -26,7 +26,7 @@ def claims(head: Head) -> Claim | None:
     ours = _is_document(document, head) if "messages" in document or "info" in document else _are_messages(head.items)
     if not ours:
         return None
-    keys = [run_of(head.path), _run_of_model(document, head.path)]
+    keys = [run_of(head.path), run_above(head.path), _run_of_model(document, head.path)]
     return Claim(keys=[f"run:{k}" for k in dict.fromkeys(keys) if k is not None], root=root_of(head.path))
 
 

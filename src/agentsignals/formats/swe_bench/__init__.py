@@ -9,7 +9,14 @@ from collections.abc import Mapping
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.instances import canonical, names_of, of_submission, of_summary, run_of_model
+from agentsignals.formats.instances import (
+    canonical,
+    home_of_results,
+    names_of,
+    of_submission,
+    of_summary,
+    run_of_model,
+)
 from agentsignals.formats.outcome_table import PARQUET, columns_of, is_of_json, names
 
 _IN_REPORT = re.compile(r'"patch_successfully_applied"\s*:')
@@ -51,6 +58,8 @@ def claims(head: Head) -> Claim | None:
 def _of_run(document: dict[str, object], head: Head) -> Claim | None:
     """Reports, predictions and summaries."""
     folder, values = posixpath.dirname(head.path), list(document.values())
+    if "patch_successfully_applied" in document and "resolved" in document:  # its folder is named for the instance
+        return Claim(keys=names_of(head.path, posixpath.basename(folder)), root=folder)
     is_report = all(isinstance(v, dict) and "patch_successfully_applied" in v for v in values)
     if is_report or (values == [CUT] and _IN_REPORT.search(head.text) is not None):
         return Claim(keys=names_of(head.path, next(iter(document))) if len(document) == 1 else [], root=folder)
@@ -71,8 +80,8 @@ def _of_run(document: dict[str, object], head: Head) -> Claim | None:
         named = [i for several in ids if isinstance(several, list) for i in several if isinstance(i, str)]
         return Claim(keys=[f"run:{run_of_model(name, canonical(i))}" for i in named], lends=folder)
     if "no_generation" in document and ("resolved" in document or CUT in values):
-        above = posixpath.dirname(folder)
-        return Claim(keys=[f"{_SUBMISSION}{above}"], root=folder, lends=above)
+        home = home_of_results(head.path)
+        return Claim(keys=[f"{_SUBMISSION}{home}"], root=folder, lends=home)
     return None
 
 
@@ -84,7 +93,7 @@ def _of_predictions(path: str) -> Claim:
     """
     folder, name = posixpath.split(path)
     alone = of_submission(path) or name.partition(".")[0] in _ALONE
-    return Claim(keys=[f"{_SUBMISSION}{folder}"] if alone else [], lends=folder)
+    return Claim(keys=[f"{_SUBMISSION}{folder}"] if alone else [], lends=folder, predicts=True)
 
 
 def is_dataset_row(row: Mapping[str, object]) -> bool:

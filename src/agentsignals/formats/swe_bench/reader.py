@@ -13,7 +13,15 @@ from msgspec import Raw, Struct, field, structs
 from agentsignals.changes.patches import patched_files
 from agentsignals.formats import Input, Reading, outcome_table
 from agentsignals.formats.documents import each, is_list, tally
-from agentsignals.formats.instances import canonical, evaluation_of, of_submission, of_summary, run_of, run_of_model
+from agentsignals.formats.instances import (
+    canonical,
+    evaluation_of,
+    home_of_results,
+    of_submission,
+    of_summary,
+    run_of,
+    run_of_model,
+)
 from agentsignals.formats.outcome_table import PARQUET
 from agentsignals.formats.records import decoded, decoder, document, lines, saw, skip
 from agentsignals.formats.swe_bench import is_beside
@@ -32,9 +40,13 @@ def read(inputs: list[Input]) -> Reading:
     """Parts of attempts; no session is in these files."""
     reading = Reading()
     lists = [source for source in inputs if _reader_of(source) is submission_parts]
+    runs = {s.folder: posixpath.basename(s.folder) for s in lists if home_of_results(s.artifact.path) == s.folder}
     for source in inputs:
-        if source not in lists:
-            reading.attempts += _reader_of(source)(source)
+        parts = _reader_of(source)
+        if parts is _prediction_parts:
+            reading.attempts += _prediction_parts(source, runs.get(source.folder))
+        elif parts is not submission_parts:
+            reading.attempts += parts(source)
     handed_in: dict[str, list[str]] = {}
     for part in reading.attempts:
         if part.patch != [] and part.scope == "lent" and "patch" in part.kinds and part.task_id is not None:
@@ -143,6 +155,8 @@ def _report_parts(source: Input) -> list[Attempt]:
     if report is None:
         return []
     saw(source.artifact, "report")
+    if "patch_successfully_applied" in report:
+        report = {posixpath.basename(source.folder): Raw(bytes(source.data))}
     instances = each(list(report.values()), decoder(Instance).decode, source.artifact)
     tally(source.artifact, "instance", [None for instance in instances if instance is None])
     parts = []
@@ -204,8 +218,9 @@ class Prediction(Struct):
     model_patch: str | None = None
 
 
-def _prediction_parts(source: Input) -> list[Attempt]:
-    """One prediction beside its trajectory; or those of a run, as lines or by instance."""
+def _prediction_parts(source: Input, run: str | None = None) -> list[Attempt]:
+    """One prediction beside its trajectory; or those of a run, as lines or by instance. `run`: its name, where a list
+    of its outcomes lies in the same folder."""
     data, artifact, decode = source.data, source.artifact, decoder(Prediction).decode
     # JSON Lines: so named, or a line of it is a prediction by itself, whichever of them is broken.
     is_lines = artifact.path.endswith(".jsonl")
@@ -218,7 +233,7 @@ def _prediction_parts(source: Input) -> list[Attempt]:
         for _ in range(len(entries or ()) - len(predictions)):
             skip(artifact, "bad_shape")
     saw(artifact, "prediction", len(predictions))
-    tried, parts = of_submission(artifact.path), []
+    tried, parts = of_submission(artifact.path) or ({"run": run} if run else {}), []
     for prediction in predictions:
         patch = (prediction.model_patch or "").replace("\r\n", "\n")
         files, model = patched_files(patch), prediction.model_name_or_path
@@ -326,7 +341,9 @@ def submission_parts(source: Input, handed_in: Mapping[str, Collection[str]] = M
     if results is None:
         return []
     saw(source.artifact, "results")
-    tried, home = of_submission(source.artifact.path), posixpath.dirname(source.folder)
+    tried, home = of_submission(source.artifact.path), home_of_results(source.artifact.path)
+    if not tried and home == source.folder:
+        tried = {"run": posixpath.basename(home)}
 
     def part(instance: str, became: str, reward: float | None) -> Attempt:
         run = tried.get("run")

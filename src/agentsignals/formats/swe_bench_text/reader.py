@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.instances import canonical, evaluation_of, run_of
+from agentsignals.formats.instances import canonical, evaluation_of, is_named_for_instance, run_of
 from agentsignals.formats.mini_swe_agent.reader import ending_of
 from agentsignals.formats.records import UNREADABLE, saw, skip
 from agentsignals.formats.swe_bench.reader import MODEL, Ratings, rating_parts
@@ -137,6 +137,8 @@ def _log(source: Input, text: str) -> list[Attempt]:
     statements = source.states(f"{name}: {shown[-1] if shown else 'no summary'}", line=text.count("\n"))
     part = Attempt(root=root, scope="trial", kinds=["attempt_log"], statements=statements)
     instance = posixpath.basename(root)
+    if is_named_for_instance(name) and not name.lower().startswith(instance.lower()):
+        return []  # a folder of logs of many instances, each named for its own: the folder is no trial
     evaluation = evaluation_of(source.artifact.path, instance)
     if not _BY_HARNESS.match(text):
         # Tests by name are the report's; the log tells whether any ran: without one the report lists all as failed.
