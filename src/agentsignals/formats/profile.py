@@ -444,8 +444,8 @@ def without_skill(text: str) -> tuple[str, str]:
     ends = list(_SKILL_END.finditer(text))
     if not ends:
         return "", text
-    end = ends[-1]
-    return (text, "") if end.start() == 0 else (text[: end.end()].rstrip(), text[end.end() :].strip())
+    last = ends[-1]
+    return (text, "") if last.start() == 0 else (text[: last.end()].rstrip(), text[last.end() :].strip())
 
 
 def named(*groups: tuple[Tool, str]) -> dict[str, Tool]:

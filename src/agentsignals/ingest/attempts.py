@@ -170,15 +170,19 @@ def _named_as_one_run(parts: list[Attempt]) -> list[Attempt]:
             roots_by_place.setdefault((posixpath.dirname(above), task.lower()), set()).add(part.root)
     names: dict[str, str] = {}
     for roots in roots_by_place.values():
-        told = {p.root: p for p in parts if p.root in roots and p.goes_by is not None and p.session_artifact is not None}
+        told = {
+            p.root: p for p in parts if p.root in roots and p.goes_by is not None and p.session_artifact is not None
+        }
         if len(roots) != 2 or len(told) != 1:
             continue
-        (home, conversation), (other,) = next(iter(told.items())), roots - told.keys()
+        (conversation,), (other,) = told.values(), roots - told.keys()
         models = [
             {str(m).replace("__", "/").rpartition("/")[2].lower() for m in (*p.knobs.values(), *p.observed.values())}
             for p in parts if p.root in roots
         ]  # fmt: skip
-        folders = {posixpath.basename(posixpath.dirname(root)).replace("__", "/").rpartition("/")[2].lower() for root in roots}
+        folders = {
+            posixpath.basename(posixpath.dirname(root)).replace("__", "/").rpartition("/")[2].lower() for root in roots
+        }
         if any(folders & named for named in models):
             continue
         names[other] = conversation.goes_by or ""

@@ -316,7 +316,8 @@ def add_lent_files(groups: list[FileGroup], pool: dict[str, RecognisedArtifact],
             msgspec.structs.replace(
                 m, named_trials=next((by_place[f] for f in _marked(m.keys, _PREDICTS) if f in by_place), named)
             )
-            if any(_marked(m.keys, _LENDS)) else m
+            if any(_marked(m.keys, _LENDS))
+            else m
             for m in group.files
         )
         result.append(FileGroup(group.name, (*own, *lent)))
