@@ -231,7 +231,7 @@ def a_value(name: str, hint: Any, n: int) -> Any:
     if get_origin(kind) is Literal:
         return get_args(kind)[-1]
     if kind in (int, float, str, bool):
-        at = name in ("timestamp", "created_at") or name.endswith("_at")
+        at = name in ("timestamp", "created_at", "not_before") or name.endswith("_at")
         return {int: 1_767_225_600_000_000 + n if at else n, float: n / 8, str: f"{name} {n}", bool: True}[kind]
     return [a_value(name, get_args(kind)[0], n)] if get_origin(kind) is list and name not in TABLES else None
 

@@ -330,8 +330,8 @@ def test_a_judges_intents_are_not_added_to_those_told_by_words(tmp_path: Path) -
 def test_personas_are_told_once_a_session_was_judged(tmp_path: Path) -> None:
     short = session(user("hello"), say("hi"), session_id="short")
     found = findings(store_of(tmp_path / "s", judged("j", None, "nitpicker"), short), "intents")
-    assert (found["persona.nitpicker"].value, found["persona.nitpicker"].n) == (0.5, 2)
-    assert found["persona.other"].value == 0.5, "too short to be judged is other, as in SWE-chat"
+    assert (found["persona.nitpicker"].value, found["persona.nitpicker"].n) == (1.0, 1), "nobody judged the other"
+    assert found["persona.other"].value == 0.0
 
 
 # -- data sets ---------------------------------------------------------------------------------------------------------

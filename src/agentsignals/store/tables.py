@@ -89,11 +89,15 @@ class AttemptRow(Struct, gc=False, kw_only=True):
     outcome_shown_by: str | None
     """Line of the run's files that shows the outcome."""
     agent_started: bool | None
+    """The agent's program ran."""
     agent_acted: bool | None
     """The agent called a tool."""
     verifier_started: bool | None
+    """A test ran, or the verifier ended by itself."""
     tests_passed: int | None
+    """Tests that passed in the verifier's run."""
     tests_failed: int | None
+    """Tests that failed in the verifier's run."""
     reward: float | None
     """NULL where nobody judged; `facts` keeps the number that was recorded."""
     patch_outcome_label: str | None
