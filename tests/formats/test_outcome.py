@@ -92,8 +92,11 @@ ELSEWHERE = {
     "lab-repository": "calls of our own experiments, which are asked in tests/lab",
     "trail": "a span's error is the call's; the samples hold both",
     **dict.fromkeys(
+        ("tau-bench", "tau2-bench"), "its tools are functions of a desk, no commands; the samples hold both ends"
+    ),
+    **dict.fromkeys(
         ("harbor", "harbor-log", "lab-retry", "outcome-table", "patch", "subq-eval", "subq-eval-log", "swe-bench",
-         "swe-bench-text", "terminal-bench"), "has no tool calls",
+         "swe-bench-pro", "swe-bench-text", "terminal-bench"), "has no tool calls",
     ),
 }  # fmt: skip
 ASKED = [(name, q) for name, cannot in CANNOT_SAY.items() for q in QUESTIONS if q not in " ".join(cannot).split()]

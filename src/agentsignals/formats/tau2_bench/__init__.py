@@ -1,0 +1,51 @@
+"""Results of tau2-bench: a run as one document, or `results.json` beside `simulations/<id>.json`
+(design/formats.md#tau-bench)."""
+
+from __future__ import annotations
+
+import posixpath
+
+from agentsignals.formats import Card, Claim, Format, Material, profile, read_by
+from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.profile import Profile, named
+
+PROFILE = Profile(agent="tau2-bench", tools=named((profile.ASIDE, "think calculate transfer_to_human_agents")))
+_SIMULATION = frozenset(("id", "task_id", "termination_reason"))
+_CONVERSATION = frozenset(("messages", "ticks"))
+_INFO = frozenset(("agent_info", "user_info", "environment_info"))
+
+
+def claims(head: Head) -> Claim | None:
+    """Claim a run by its agent, user and environment, and a simulation by its task and how it ended."""
+    document, folder = head.document, posixpath.dirname(head.path)
+    info = document.get("info")
+    is_run = isinstance(info, dict) and info.keys() >= _INFO
+    if is_run and (document.get("simulations") or CUT in document.values()):
+        return Claim(keys=[])
+    if is_run and "tasks" in document:
+        return Claim(keys=[f"tau2:{folder}"])
+    if document.keys() >= _SIMULATION and document.keys() & _CONVERSATION:
+        return Claim(keys=[f"tau2:{posixpath.dirname(folder)}"])
+    return None
+
+
+CARD = Card(
+    material=(
+        Material("package", "the data model of runs, simulations and messages"),
+        Material("real", "a published folder of three voice simulations, without their words"),
+    ),
+    limits=(
+        "Voice simulations are logged in ticks: their words and calls are not read.",
+        "Times have no zone, and are taken as UTC.",
+        "Dollars of 0 are those of a model without a price: absent here.",
+    ),
+)
+FORMAT = Format(
+    name="tau2-bench",
+    marks=(b'"termination_reason"', b'"agent_info"'),
+    version=1,
+    claims=claims,
+    read=read_by("tau2_bench.reader"),
+    profile=PROFILE,
+    card=CARD,
+)

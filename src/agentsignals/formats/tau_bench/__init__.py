@@ -1,0 +1,38 @@
+"""Results of tau-bench: a list of trials, each with its reward and conversation (design/formats.md#tau-bench)."""
+
+from __future__ import annotations
+
+from agentsignals.formats import Card, Claim, Format, Material, profile, read_by
+from agentsignals.formats.head import Head
+from agentsignals.formats.profile import Profile, named
+
+PROFILE = Profile(agent="tau-bench", tools=named((profile.ASIDE, "think calculate transfer_to_human_agents")))
+_RESULT = frozenset(("task_id", "reward", "traj", "trial"))
+
+
+def claims(head: Head) -> Claim | None:
+    """Claim a list whose items have a task, a reward, a trial and a conversation."""
+    items = head.items
+    return Claim(keys=[]) if items and all(item.keys() >= _RESULT for item in items) else None
+
+
+CARD = Card(
+    material=(
+        Material("real", "200 trials of 50 tasks of one published run"),
+        Material("package", "the harness's writer of results, and its agents without function calls"),
+    ),
+    limits=(
+        "No times, tokens or dollars of the agent.",
+        "The file doesn't name the domain: a task is its number and the user it is about.",
+        "Model and agent are read from the name that the harness gives the file; elsewhere they are absent.",
+    ),
+)
+FORMAT = Format(
+    name="tau-bench",
+    marks=(b'"traj"',),
+    version=1,
+    claims=claims,
+    read=read_by("tau_bench.reader"),
+    profile=PROFILE,
+    card=CARD,
+)

@@ -1,0 +1,191 @@
+"""Read tau-bench results: each trial is an attempt. A simulator writes the user's words, so no turn is a person's."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.bounds import number, whole
+from agentsignals.formats.conversation import Conversation
+from agentsignals.formats.documents import as_list, as_text, each, inside, string, tally
+from agentsignals.formats.documents import read as read_document
+from agentsignals.formats.records import decoded, decoder
+from agentsignals.formats.tau_bench import PROFILE
+from agentsignals.model import Attempt, Session
+
+
+class Result(Struct, kw_only=True):
+    task_id: int | str
+    reward: object = None
+    info: object = None
+    traj: list[Raw]
+    trial: object = None
+
+
+class Message(Struct, kw_only=True):
+    role: str | None = None
+    content: object = None
+    tool_calls: object = None
+    tool_call_id: object = None
+
+
+class Document(Struct):
+    results: list[Raw]
+
+
+_NAMED = re.compile(
+    r"(?P<agent_type>tool-calling|act|react|few-shot)-(?P<model_id>.+)-(?P<temperature>\d+(?:\.\d+)?)_range_-?\d+--?\d+"
+    r"_user-(?P<user_model>.+)-(?P<user_strategy>[a-z_]+)_\d+"
+)
+"""A file's name as the harness writes it."""
+_ACTION, _OUTPUT = "Action:", "API output: "
+"""Marks of a call and its result where the agent calls in its text (`act`, `react`)."""
+_RESPOND = "respond"
+"""The action that is an answer to the user."""
+_FAILED = ("Error:", "Unknown action ")
+"""First words of the environment about a call that raised or named no tool."""
+
+
+def read(inputs: list[Input]) -> Reading:
+    reading = Reading()
+    for source in inputs:
+        document = read_document(source, _decode, "results")
+        if document is None:
+            continue
+        results = each(document.results, decoder(Result).decode, source.artifact)
+        tally(source.artifact, "result", [None if result is None else "trial" for result in results])
+        run = posixpath.basename(source.artifact.path).removesuffix(".json")
+        # A trial that broke off before its first message doesn't say whom the task is about; another trial of it does.
+        users = {r.task_id: user for r in results if r is not None and (user := _user(r)) is not None}
+        for n, (raw, result) in enumerate(zip(document.results, results, strict=True), 1):
+            if result is None:
+                continue
+            part = _attempt(source, result, run, users.get(result.task_id), n)
+            if result.traj:
+                same = hashlib.sha256(f"{run}\0".encode() + bytes(raw)).hexdigest()[:24]
+                part.session_artifact, part.session_id = source.artifact.artifact_id, f"tau-bench-{same}"
+                part.record_id = part.session_id
+                reading.sessions.append(_session(source, result, part, n))
+            reading.attempts.append(part)
+    return reading
+
+
+def _decode(data: memoryview | bytes) -> Document:
+    """Decode the list, or what was saved of one that breaks off."""
+    if bytes(data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[":
+        return Document(decoder(list[Raw]).decode(data))
+    document: Document = decoder(Document).decode(data)
+    return document
+
+
+def _user(result: Result) -> str | None:
+    return string(inside(result.info, "task", "user_id"))
+
+
+def _session(source: Input, result: Result, part: Attempt, n: int) -> Session:
+    session = source.session(part.session_id or "", "tau-bench", "tau-bench")
+    session.context = "eval"
+    reader = Reader(session, part.knobs.get("model_id"))
+    reader.builder.line = n
+    messages = each(result.traj, decoder(Message).decode, source.artifact)
+    tally(source.artifact, "message", [None if m is None else m.role or "untold" for m in messages])
+    for message in messages:
+        if message is not None:
+            reader.take(message)
+    return reader.builder.finish()
+
+
+class Reader(Conversation):
+    profile = PROFILE
+
+    def __init__(self, session: Session, model: str | None) -> None:
+        super().__init__(session)
+        self.model = model
+        self.open = ""
+        """Id of the call that the agent wrote into its last text."""
+
+    def take(self, message: Message) -> None:
+        text = as_text(message.content)
+        if message.role == "system":
+            self.event("meta", text)
+        elif message.role == "user" and self.open and text.startswith(_OUTPUT):
+            self.answer(self.open, text.removeprefix(_OUTPUT))
+        elif message.role == "user":
+            self.builder.turn("scripted_prompt", text, None, self.model)
+        elif message.role == "assistant":
+            self.act(message, text)
+        elif message.role == "tool":
+            self.answer(string(message.tool_call_id) or "", text)
+        else:
+            self.event("unknown", message.role or "message without a role")
+
+    def act(self, message: Message, text: str) -> None:
+        step = self.builder.step(None, self.model)
+        self.open = ""
+        calls = as_list(message.tool_calls)
+        written, _, action = text.rpartition(_ACTION)
+        called = decoded(action.strip(), Any) if not calls and _ACTION in text else None
+        name = string(inside(called, "name"))
+        if name == _RESPOND:
+            text = f"{written.strip()}\n{as_text(inside(called, 'arguments', 'content'))}".strip()
+        elif name is not None:
+            text = written.strip()
+        if text:
+            self.event("text", text, None, step)
+        if name is not None and name != _RESPOND:
+            self.open = f"message-{len(self.session.events)}"
+            self.call(self.open, name, msgspec.json.encode(inside(called, "arguments")), None, step)
+        for call in calls:
+            tool = string(inside(call, "function", "name"))
+            if tool is None:
+                self.event("unknown", "call without a name", None, step)
+            else:
+                arguments = as_text(inside(call, "function", "arguments"))
+                self.call(string(inside(call, "id")) or "", tool, arguments, None, step)
+
+    def answer(self, call_id: str, text: str) -> None:
+        self.result(call_id, text, "error" if text.startswith(_FAILED) else "ok")
+
+
+def _attempt(source: Input, result: Result, run: str, user: str | None, n: int) -> Attempt:
+    """Return the treatment, the reward and the end of a trial."""
+    info, reward, trial = result.info, number(result.reward), whole(result.trial)
+    task = f"{user}/{result.task_id}" if user is not None else str(result.task_id)
+    part = Attempt(
+        root=f"{source.artifact.path}/{n}",
+        scope="attempt" if result.traj else "trial",
+        trial_id=f"{run}/{task}/{trial}",
+        task_id=task,
+        run_id=run,
+        reward=reward,
+        knobs={"dataset": "tau-bench"},
+    )
+    if (named := _NAMED.fullmatch(run)) is not None:
+        part.knobs |= named.groupdict() | {"temperature": float(named["temperature"])}
+    if trial is not None:
+        part.knobs["epoch"] = trial
+    error = string(inside(info, "error"))
+    judged = inside(info, "reward_info")
+    became = "not judged" if reward is None else f"reward {reward:g}"
+    fields = ["reward", *(f"knobs.{knob}" for knob in part.knobs)]
+    if error is not None:
+        # The harness writes a reward of 0 where a program of its own or a model's server raised.
+        part.ending, part.exit_status = "infrastructure", "error"
+        raised = (string(inside(info, "traceback")) or "").strip().rpartition("\n")[2]
+        part.exception = raised.partition(":")[0].rpartition(".")[2].strip() or None
+        became, fields = f"{became}, {error[:600]}", [*fields, "ending", "exit_status", "exception"]
+    elif isinstance(judged, dict):
+        part.ending, part.exit_status = "finished", "done"
+        fields += ["ending", "exit_status"]
+    elif isinstance(info, dict) and "reward_info" in info:
+        # The environment judges once the conversation is over. Without that the steps ran out.
+        part.ending, part.exit_status = "budget", "steps"
+        became, fields = f"{became}, the conversation was not over", [*fields, "ending", "exit_status"]
+    part.statements = source.states(f"task {task}, trial {trial}: {became}", fields, n)
+    return part

@@ -1,0 +1,94 @@
+"""tau-bench, tau2-bench and SWE-bench Pro: who spoke, whose end it was, and what was judged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals.formats import identify
+from agentsignals.formats.head import head_of
+from agentsignals.ingest import pipeline
+from agentsignals.store import Store
+
+SAMPLES = Path(__file__).parent
+
+
+def attempts(folder: Path, store: Path) -> list[Any]:
+    pipeline.analyze([str(folder)], store, jobs=1)
+    return Store(store).sql("SELECT task_id, outcome, outcome_reason FROM attempts ORDER BY ALL").fetchall()
+
+
+def test_a_trial_of_the_machine_is_no_failure(tmp_path: Path) -> None:
+    assert attempts(SAMPLES / "tau-bench" / NAMED, tmp_path) == [
+        ("bo_2/1", "failed", "tests"),
+        ("cy_3/2", "failed", "budget"),
+        ("mia_1/0", "infrastructure", "ServiceUnavailableError"),
+        ("mia_1/0", "solved", "reward"),
+    ]
+    (told,) = Store(tmp_path).sql("SELECT DISTINCT model_id, agent_type FROM attempts").fetchall()
+    assert told == ("acme-one", "tool-calling")
+
+
+NAMED = "tool-calling-acme-one-0.0_range_0-3_user-acme-two-llm_0504090000.json"
+
+
+def test_who_ended_a_simulation(tmp_path: Path) -> None:
+    assert attempts(SAMPLES / "tau2-bench" / "whole", tmp_path) == [
+        ("telecom/t1", "not_judged", "no verdict"),
+        ("telecom/t1", "solved", "reward"),
+        ("telecom/t2", "failed", "budget"),
+        ("telecom/t2", "not_judged", "max_steps"),
+        ("telecom/t3", "infrastructure", "APIConnectionError"),
+        ("telecom/t3", "infrastructure", "user_error"),
+    ]
+
+
+def test_a_folder_of_simulations_and_copies_of_them_count_once(tmp_path: Path) -> None:
+    folder = SAMPLES / "tau2-bench" / "folder"
+    told = [("telecom/t1", "failed", "tests"), ("telecom/t1", "solved", "reward")]
+    assert attempts(folder, tmp_path / "a") == told
+    run = json.loads((folder / "results.json").read_text("utf-8"))
+    run["simulations"] = [json.loads(p.read_text("utf-8")) for p in sorted((folder / "simulations").iterdir())]
+    both = tmp_path / "both"
+    (both / "simulations").mkdir(parents=True)
+    (both / "whole.json").write_text(json.dumps(run))
+    for path in folder.rglob("*.json"):
+        (both / path.relative_to(folder)).write_bytes(path.read_bytes())
+    assert attempts(both, tmp_path / "b") == told
+
+
+@pytest.mark.parametrize("folder", ["tau-bench", "tau2-bench"])
+def test_no_word_is_a_person_s_and_no_call_the_simulator_s(folder: str, tmp_path: Path) -> None:
+    pipeline.analyze([str(SAMPLES / folder)], tmp_path, jobs=1)
+    store = Store(tmp_path)
+    assert store.sql("SELECT DISTINCT kind FROM turns").fetchall() == [("scripted_prompt",)]
+    assert store.sql("SELECT count(*) FROM tool_calls WHERE name = 'check_status_bar'").fetchall() == [(0,)]
+    assert set(store.sql("SELECT DISTINCT status FROM tool_calls").fetchall()) >= {("ok",), ("error",)}
+
+
+PRO = f"instance_acme__shop-{'a' * 40}-vnan"
+
+
+@pytest.mark.parametrize(
+    ("document", "is_claimed"),
+    [
+        ({PRO: True}, True),
+        ({PRO: False, PRO.replace("shop", "desk"): True}, True),
+        ({"dark_mode": True, "sounds": False}, False),
+        ({PRO: True, "dark_mode": True}, False),
+        ({PRO: 1}, False),
+        ({"instance_count-1": True}, False),
+        ({}, False),
+    ],
+)
+def test_only_verdicts_of_instances_are_results(document: Any, is_claimed: bool) -> None:
+    found = identify(head_of(json.dumps(document).encode(), "r/eval_results.json"))
+    assert (found is not None and found[0].name == "swe-bench-pro") == is_claimed
+
+
+def test_verdicts_by_instance_are_attempts(tmp_path: Path) -> None:
+    outcomes = [row[1] for row in attempts(SAMPLES / "swe-bench-pro" / "acme-one", tmp_path)]
+    assert sorted(outcomes) == ["failed", "failed", "solved"]
