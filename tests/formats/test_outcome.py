@@ -86,6 +86,10 @@ CANNOT_SAY = {
 """The formats that are asked, each with the questions that its logs can't answer."""
 ELSEWHERE = {
     "entire": "holds the logs of other agents, and is read as they are",
+    "aider": "how a command ended is not logged",
+    "antigravity": "tests/formats/test_antigravity.py asks how a command ended",
+    "droid-exec": "a result is an error or none; the sample holds both",
+    "hermes": "tests/formats/test_hermes.py asks how a call ended",
     "inspect": "the same as inspect-json, packed",
     "openhands": "a file an event: tests/test_openhands.py asks the same",
     "mistral-vibe": "a chunk of history is a list: tests/formats/test_mistral_vibe.py asks the same",

@@ -163,6 +163,8 @@ _BY_DESIGN = {
     "swe-agent/retries trajectory[].query": "the prompt again, which the history has",
     "swival/exported_twice assistant:message.content": _COPY,
     "swival/exported_twice user:message.content": _COPY,
+    **{f"tau2-bench/{name} tasks": "what the simulator and the judge are told" for name in ("folder", "whole")},
+    "tau2-bench/folder simulation_index": "each simulation again, in short",
     "zed/before.json request_token_usage": _FIGURES,
     "zed/thread.json initial_project_snapshot.worktree_snapshots": _FIGURES,
     **{
