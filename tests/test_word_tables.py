@@ -110,7 +110,7 @@ TOOLS = {
         "edit": "edit write multiedit patch apply_patch",
         "shell": "bash shell",
         "plan": "todowrite todoread plan_enter plan_exit",
-        "task": "task skill",
+        "task": "task subagent skill",
         "web": "webfetch websearch codesearch",
         "ask": "question",
     },

@@ -11,6 +11,8 @@ from tests.oracles import Count
 def count(data: bytes) -> Count:
     document = json.loads(data)
     messages = document["messages"]
+    if any("info" not in m for m in messages):  # version 2, which tests/formats/test_opencode.py counts by hand
+        return Count(prompts=None)
     answers = [m for m in messages if m["info"].get("role") == "assistant"]
     tokens = [m["info"].get("tokens") or {} for m in answers]
     tools = [p for m in answers for p in m.get("parts") or () if p.get("type") == "tool"]

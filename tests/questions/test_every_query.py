@@ -31,6 +31,10 @@ def stores(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     for made in attempts:
         assert made.attempt is not None
         made.attempt.cost_usd = 0.5 + (made.attempt.knobs.get("model_id") == "gpt-5.1-codex")
+    unnamed = evaluated(1)
+    for n, made in enumerate(unnamed):
+        assert made.attempt is not None
+        made.model, made.attempt.knobs, made.attempt.root = None, {}, f"/r/x_gpt-5/t{n}"
     slow = session(user("go"), *(call("Bash", command="make x") for _ in range(12)), say("done"))
     for event in slow.events:
         event.timestamp = _hours_later(event.timestamp)
@@ -39,6 +43,7 @@ def stores(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     return {
         "demo": Store(demo_folder / "store"),
         "attempts": store_of(folder / "attempts", *attempts, slow),
+        "unnamed": store_of(folder / "unnamed", *unnamed),
         "empty": Store(folder / "empty", create=True),
     }
 
@@ -51,7 +56,7 @@ def _hours_later(at: int | None) -> int | None:
 def texts(stores: dict[str, Store]) -> Texts:
     """What the program makes of SQL while it answers, by where it stands: with the values that it binds."""
     found: Texts = {}
-    for store in (stores["demo"], stores["attempts"]):
+    for store in (stores["demo"], stores["attempts"], stores["unnamed"]):
         for context in CONTEXTS:
             for study in studies().values():
                 with collecting_evidence() as behind:

@@ -393,12 +393,13 @@ _USED = 4
 def _mark(message: Message) -> tuple[object, ...] | None:
     """Return what a message and its copies have in common. None for one without a time."""
     info = message.info
-    if info.time is None or info.time.created is None:
+    at = logged_ms(info.time.created) if info.time is not None else None
+    if info.time is None or at is None:
         return None
     if info.role == "assistant":
-        return info.role, info.time.created, info.time.completed, info.modelID, *_charged(info.tokens)
+        return info.role, at, logged_ms(info.time.completed), info.modelID, *_charged(info.tokens)
     texts = tuple(part.text for part in message.parts if part is not None and part.type == "text")
-    return info.role, info.time.created, texts
+    return info.role, at, texts
 
 
 def _charged(tokens: Tokens | None) -> tuple[int | None, ...]:
@@ -838,7 +839,7 @@ def _once(messages: list[Message | None]) -> list[Message | None]:
 
 
 def _moment(info: MessageInfo) -> tuple[object, ...]:
-    return info.role, info.time.created if info.time is not None else info.id
+    return info.role, (logged_ms(info.time.created) if info.time is not None else None) or info.id
 
 
 def _is_typed(part: Part) -> bool:
