@@ -71,21 +71,34 @@ class Reader(DocumentReader[Held, Message]):
         return logged_iso(stamp) if isinstance(stamp, str) else None
 
     def on_system(self, message: Message, at: int | None) -> None:
-        self.event("meta", _words(message.content), at)
+        self.event("meta", self.words(message, at), at)
 
     def on_user(self, message: Message, at: int | None) -> None:
-        self.prompt(_words(message.content), at, attached=isinstance(message.content, list))
+        self.prompt(self.words(message, at), at, attached=isinstance(message.content, list))
 
     def on_assistant(self, message: Message, at: int | None) -> None:
         step = self.builder.step(None, self.document.model, at)
         step.stop_reason = message.finish_reason
         if message.reasoning:
             self.event("thinking", as_text(message.reasoning), at, step)
-        if words := _words(message.content):
+        if words := self.words(message, at):
             self.event("text", words, at, step)
         for call in message.tool_calls or ():
             function = call.function or Function()
             self.call(call.id or "", function.name or "", as_text(function.arguments), at, step)
+
+    def words(self, message: Message, at: int | None) -> str:
+        """Return the words of a message, which is a text or parts with one. Other parts are told by their type."""
+        if not isinstance(message.content, list):
+            return as_text(message.content)
+        words = []
+        for part in message.content:
+            text = part.get("text") if isinstance(part, dict) else None
+            if isinstance(text, str):
+                words.append(text)
+            elif not isinstance(part, dict) or part.get("type") not in _ATTACHED:
+                self.event("unknown", f"part of type {part.get('type') if isinstance(part, dict) else None}"[:80], at)
+        return "\n".join(words)
 
     def on_tool(self, message: Message, at: int | None) -> None:
         text = as_text(message.content)
@@ -96,8 +109,5 @@ class Reader(DocumentReader[Held, Message]):
         self.result(message.tool_call_id or "", text, status, at, None, code)
 
 
-def _words(content: Any) -> str:
-    """Return the words of a message, which is a text or parts with one."""
-    if not isinstance(content, list):
-        return as_text(content)
-    return "\n".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
+_ATTACHED = ("image_url", "input_image", "image")
+"""Parts of a message that hold no words."""

@@ -812,12 +812,20 @@ def _second_part(part: Content) -> Part:
     if part.state is None:
         return Part(type=part.type, text=part.text, time=time)
     held = part.state
-    texts = [block["text"] for block in held.content or () if isinstance(block, dict) and "text" in block]
+    texts = [
+        block["text"] if isinstance(block, dict) and "text" in block else f"[{_kind_of(block)}]"
+        for block in held.content or ()
+    ]  # fmt: skip
     output = "\n".join(map(as_text, texts)) if held.content is not None else held.output
     error = ": ".join(filter(None, _failure(held.error)[1:])) if held.error else None
     said = held.metadata or held.structured
     state = State(status=held.status, input=held.input, output=output, error=error, metadata=said, time=time)
     return Part(type=part.type, callID=part.id, tool=part.name, state=state, time=time)
+
+
+def _kind_of(block: object) -> str:
+    """Return the type of a part of a result that holds no words: an image, a file, or what is not known."""
+    return as_text(block.get("type", "part")) if isinstance(block, dict) else "part"
 
 
 def _output(value: object) -> str:
