@@ -408,6 +408,14 @@ def test_trajectories_and_reports_in_folders_side_by_side_are_of_one_run(
     assert (known["reward"], "session_jsonl" in known["kinds"]) == (1.0, True)
 
 
+def test_a_report_without_an_instance_in_a_verifiers_folder_is_of_another_harness(tmp_path: Path) -> None:
+    bare = json.dumps(json.loads(report(False))[TASK])
+    result = {"instanceId": TASK, "runId": "r", "reward": 0.0, "patchApplies": True, "timedOut": False, "duration": 9}
+    home = f"in/r/{TASK}"
+    (known,) = attempts(tmp_path, {f"{home}/result.json": json.dumps(result), f"{home}/verifier/report.json": bare})
+    assert (known["task_id"], "verifier_report" in known["kinds"]) == (TASK, True)
+
+
 @pytest.mark.parametrize(
     "files",
     [

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Mapping
 
 _ATTEMPT_FOLDER = re.compile(r"(?:^|/)attempt_(\d{1,9})$")
 _SUBMISSION = re.compile(r"(?:^|/)evaluation/([^/]+)/([^/]+)/")
 _OF_SERVICE = re.compile(r"(swe-bench[\w-]*?)__(dev|test|train)__(.+)", re.IGNORECASE)
+_BARE_REPORT = frozenset(("patch_successfully_applied", "resolved"))
 _INSTANCE = re.compile(r"[\w.-]+__[\w.-]+-\d+$")
 
 
@@ -63,6 +65,12 @@ def run_above(path: str, instance: str | None = None) -> str | None:
 def is_named_for_instance(name: str) -> bool:
     """Return whether a file's name begins with an instance: `<instance>.<model>.eval.log`."""
     return _INSTANCE.match(name.partition(".")[0]) is not None
+
+
+def is_bare_report(document: Mapping[str, object], path: str) -> bool:
+    """Return whether a document is the report of one instance, for which its folder is named."""
+    folder = posixpath.basename(posixpath.dirname(path))
+    return document.keys() >= _BARE_REPORT and is_named_for_instance(folder)
 
 
 def home_of_results(path: str) -> str:

@@ -12,6 +12,7 @@ import re
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import Head
+from agentsignals.formats.instances import is_bare_report
 
 CAPS = frozenset(("attempt1ToolCap", "attempt1_tool_cap", "retryToolCap", "retry_tool_cap"))
 MODES = frozenset(("attempt1Mode", "attempt1_mode", "trialRecoveryMode", "trial_recovery_mode", "finalFailureMode",
@@ -24,7 +25,7 @@ TRANSITIONS = frozenset(("FAIL_TO_PASS", "PASS_TO_FAIL", "PASS_TO_PASS", "FAIL_T
 RUN_ID = frozenset(("runId", "run_id", "run"))
 _HISTORY_ALSO = frozenset(("dataset", "concurrency", "model", "resolved", "timeout"))
 _OF_OTHERS = frozenset(("task_name", "trial_name", "is_resolved", "spans", "messages", "steps"))
-_OF_ROWS = frozenset(("patch_successfully_applied", "base_commit", "problem_statement", "patch", "test_patch", "repo"))
+_OF_ROWS = frozenset(("base_commit", "problem_statement", "patch", "test_patch", "repo"))
 _OF_ATTEMPTS = frozenset(("type", "instance_id"))
 _RESULT_FACTS = 2
 
@@ -45,9 +46,11 @@ def claims(head: Head) -> Claim | None:
     facts = sum(1 for names in (_ENDED, _APPLIED, _LASTED, SIGNAL | MODES) if keys & names)
     if "reward" in keys and not keys & _OF_OTHERS and facts >= _RESULT_FACTS:
         return Claim(keys=[], root=folder, gathers=True)
-    # The transitions of tests, without the patch's fate beside them as SWE-bench has it, and no dataset's row.
+    # The transitions of tests, without an instance's id around them or in the folder's name, as SWE-bench has it, and
+    # no dataset's row.
     status = document.get("tests_status", document)
-    if not keys & _OF_ROWS and isinstance(status, dict) and len(TRANSITIONS & status.keys()) >= 2:
+    is_of_swe_bench = bool(keys & _OF_ROWS) or is_bare_report(document, head.path)
+    if not is_of_swe_bench and isinstance(status, dict) and len(TRANSITIONS & status.keys()) >= 2:
         return Claim(keys=[], companion=True)
     is_history = bool(head.records) and all(
         isinstance(row.get("agent"), str)

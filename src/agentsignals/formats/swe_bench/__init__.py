@@ -12,6 +12,7 @@ from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import (
     canonical,
     home_of_results,
+    is_bare_report,
     names_of,
     of_submission,
     of_summary,
@@ -58,7 +59,7 @@ def claims(head: Head) -> Claim | None:
 def _of_run(document: dict[str, object], head: Head) -> Claim | None:
     """Reports, predictions and summaries."""
     folder, values = posixpath.dirname(head.path), list(document.values())
-    if "patch_successfully_applied" in document and "resolved" in document:  # its folder is named for the instance
+    if is_bare_report(document, head.path):
         return Claim(keys=names_of(head.path, posixpath.basename(folder)), root=folder)
     is_report = all(isinstance(v, dict) and "patch_successfully_applied" in v for v in values)
     if is_report or (values == [CUT] and _IN_REPORT.search(head.text) is not None):
