@@ -11,7 +11,7 @@ from agentsignals.formats.head import Head
 
 _OTHERS = ("tool_call", "tool_result", "message", "thinking", "completion")
 """Records of other agents whose streams begin alike (Cursor's, Droid's)."""
-_NOT_STREAMED = ("parentUuid", "sessionId", "harness")
+_NOT_STREAMED = ("parentUuid", "sessionId", "harness", "reasoning_effort")
 
 
 def claims(head: Head) -> Claim | None:

@@ -15,7 +15,10 @@ def claims(head: Head) -> Claim | None:
     """Claim records that name their session in snake case, if one of them is of Droid's own kind."""
     records = head.records
     ids = [r["session_id"] for r in records if isinstance(r.get("session_id"), str) and r["session_id"]]
-    if not ids or not any(_OWN.get(str(r.get("type")), "") in r for r in records):
+    if not ids or not any(
+        _OWN.get(str(r.get("type")), "") in r or (r.get("subtype") == "init" and "reasoning_effort" in r)
+        for r in records
+    ):
         return None
     return Claim(keys=[f"session:{session_id}" for session_id in dict.fromkeys(ids)])
 
