@@ -429,7 +429,7 @@ def test_what_a_harness_took_over_from_such_an_agent_is_replaced_too() -> None:
     ],
 )  # fmt: skip
 def test_some_agents_know_prices_of_one_maker(agent: str, whose: str | None) -> None:
-    assert maker_of(agent) == whose
+    assert maker_of(agent, "") == whose
 
 
 # -- own prices -----------------------------------------------------------------------------------------------------

@@ -305,11 +305,15 @@ def profiles() -> list[Profile]:
 
 
 @cache
-def maker_of(agent: str) -> str | None:
+def maker_of(agent: str, format_name: str) -> str | None:
     """Return the maker of the models whose prices an agent knows, by any spelling of its name; None for one that has
-    prices of many."""
-    name = _spelled(agent)
-    for profile in profiles():
+    prices of many. `format_name` of its session: most agents have a format of their own, and no other is loaded then.
+    """
+    name, own = _spelled(agent), format_named(format_name)
+    held = [p for p in (own.profile, *own.forks) if p is not None] if own is not None and own.is_own else []
+    if not any(name == _spelled(p.agent) for p in held):
+        held = profiles()
+    for profile in held:
         if profile.maker and any(
             name == n or name.startswith(f"{n}-") for n in map(_spelled, (profile.agent, *profile.aliases))
         ):

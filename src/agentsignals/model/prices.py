@@ -244,10 +244,10 @@ def cost_usd(  # noqa: PLR0913  (the kinds of tokens a call is billed for)
     return None if isnan(cost) else cost
 
 
-def apply(session: Session, maker_of: Callable[[str], str | None] = lambda agent: None) -> None:
+def apply(session: Session, maker_of: Callable[[str, str], str | None] = lambda *_: None) -> None:
     """Set the price of steps with known tokens whose cost was not recorded, or not at the price of their model.
 
-    `maker_of` returns whose models an agent knows prices of. It records other models at those prices: such dollars are
+    `maker_of` returns whose models an agent knows prices of, by its name and its session's format. It records other models at those prices: such dollars are
     kept in `replaced_cost_usd`, and so are those of a model that has a price of a person's own.
 
     A format without a concept of caching leaves cached tokens absent; then there are none to bill. There is no input to
@@ -261,7 +261,7 @@ def apply(session: Session, maker_of: Callable[[str], str | None] = lambda agent
     prices_of: str | None = _NOT_ASKED
     attempt = session.attempt
     if attempt is not None and attempt.cost_usd and session.model is not None:
-        prices_of = maker_of(session.agent)
+        prices_of = maker_of(session.agent, session.format)
         if prices_of is not None and maker(session.model) != prices_of:
             attempt.replaced_cost_usd, attempt.cost_usd = attempt.cost_usd, None
     for step in session.steps:
@@ -269,7 +269,7 @@ def apply(session: Session, maker_of: Callable[[str], str | None] = lambda agent
             if step.cost_source != "recorded" or step.model is None:
                 continue
             if prices_of is _NOT_ASKED:
-                prices_of = maker_of(session.agent)
+                prices_of = maker_of(session.agent, session.format)
             is_own = step.input_tokens is not None and _terms(step.model, _day(step)).is_own if own.mark else False
             if not is_own and (prices_of is None or maker(step.model) == prices_of):
                 continue
