@@ -398,7 +398,7 @@ def test_dollars_at_another_makers_prices_are_replaced(
     model: str | None, usd: float | None, replaced: float | None
 ) -> None:
     call = step(model, input_tokens=MILLION, output_tokens=MILLION // 10, cost_usd=30.0, cost_source="recorded")
-    apply(session(call), lambda agent: "anthropic")
+    apply(session(call), lambda *_: "anthropic")
     assert call.cost_usd == (None if usd is None else pytest.approx(usd))
     assert call.replaced_cost_usd == replaced
 
@@ -412,11 +412,11 @@ def test_an_agent_that_knows_many_makers_is_believed() -> None:
 def test_what_a_harness_took_over_from_such_an_agent_is_replaced_too() -> None:
     run = session(step("kimi-k2.5"))
     run.model, run.attempt = "kimi-k2.5", Attempt(root="runs/a", cost_usd=5.0)
-    apply(run, lambda agent: "anthropic")
+    apply(run, lambda *_: "anthropic")
     assert (run.attempt.cost_usd, run.attempt.replaced_cost_usd) == (None, 5.0)
     own = session(step("claude-opus-4-5"))
     own.model, own.attempt = "claude-opus-4-5", Attempt(root="runs/a", cost_usd=5.0)
-    apply(own, lambda agent: "anthropic")
+    apply(own, lambda *_: "anthropic")
     assert (own.attempt.cost_usd, own.attempt.replaced_cost_usd) == (5.0, None)
 
 
