@@ -405,7 +405,7 @@ def test_dollars_at_another_makers_prices_are_replaced(
 
 def test_an_agent_that_knows_many_makers_is_believed() -> None:
     call = step("kimi-k2.5", input_tokens=MILLION, output_tokens=0, cost_usd=30.0, cost_source="recorded")
-    apply(session(call), lambda agent: None)
+    apply(session(call), lambda *_: None)
     assert (call.cost_usd, call.replaced_cost_usd) == (30.0, None)
 
 
