@@ -247,8 +247,9 @@ def cost_usd(  # noqa: PLR0913  (the kinds of tokens a call is billed for)
 def apply(session: Session, maker_of: Callable[[str, str], str | None] = lambda *_: None) -> None:
     """Set the price of steps with known tokens whose cost was not recorded, or not at the price of their model.
 
-    `maker_of` returns whose models an agent knows prices of, by its name and its session's format. It records other models at those prices: such dollars are
-    kept in `replaced_cost_usd`, and so are those of a model that has a price of a person's own.
+    `maker_of` returns whose models an agent knows prices of, by its name and its session's format. It records other
+    models at those prices: such dollars are kept in `replaced_cost_usd`, and so are those of a model that has a price
+    of a person's own.
 
     A format without a concept of caching leaves cached tokens absent; then there are none to bill. There is no input to
     bill where a closing step holds it. The prompts of a closing step are of unknown length: the price of short ones is
