@@ -43,7 +43,9 @@ def read(inputs: list[Input]) -> Reading:
                 saw(source.artifact, "start")
                 continue
             known = parts.get(own)
-            saw(source.artifact, "session" if known is None else "repeated")
+            saw(source.artifact, "session")
+            if known is not None:
+                saw(source.artifact, "repeated")
             if known is None or len(part) > known[0]:
                 parts[own] = len(part), source, line, part
     return Reading([Reader(source.session(own, "aider", PROFILE.agent), source, line).read(part)
@@ -55,6 +57,7 @@ def _sessions(source: Input) -> Iterator[tuple[int, list[str]]]:
     lines = bytes(source.data).decode("utf-8", "replace").splitlines()
     starts = [n for n, line in enumerate(lines) if line.startswith(BEGINS)]
     if not starts:
+        source.artifact.records += 1
         skip(source.artifact, "bad_shape")
         return
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
