@@ -27,14 +27,16 @@ def test_samples_of_one_task_do_not_count_as_many_tasks() -> None:
     assert apart.high - apart.low < (often.high - often.low) / 4
 
 
-def test_a_paired_interval_is_students() -> None:
+def test_a_paired_interval_is_students_and_reaches_a_little_further() -> None:
+    """Where the differences are skewed; these are nearly not."""
     stats = pytest.importorskip("scipy.stats")
     chance = np.random.default_rng(2)
     control = chance.normal(0, 1, 40)
     treated = control + chance.normal(0.5, 0.3, 40)
     found = paired_difference(treated, control, tasks_of(40, 1))
     theirs = stats.ttest_rel(treated, control).confidence_interval()
-    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=1e-6)
+    assert found.low <= theirs.low and found.high >= theirs.high
+    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=0.003)
 
 
 def test_of_one_yes_or_no_a_task_the_interval_is_tangos() -> None:
