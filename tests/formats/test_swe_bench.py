@@ -420,11 +420,12 @@ def test_a_report_without_an_instance_in_a_verifiers_folder_is_of_another_harnes
     "files",
     [
         {f"in/quick-1/{TASK}/{TASK}.traj.json": mini(), f"in/slow-1/{TASK}/report.json": report()},
+        {f"in/trajs/{TASK}/{TASK}.traj.json": mini(), f"in/run_evaluation/r/slow-1/{TASK}/report.json": report()},
         {f"in/a/{TASK}/{TASK}.traj.json": mini(), f"in/b/{TASK}/{TASK}.traj.json": mini("acme/slow-1"),
          f"in/logs/{TASK}/report.json": report()},
         {f"one/trajs/{TASK}/{TASK}.traj.json": mini(), f"two/logs/{TASK}/report.json": report()},
     ],
-    ids=["folders of models", "two conversations", "two runs"],
+    ids=["folders of models", "another model", "two conversations", "two runs"],
 )  # fmt: skip
 def test_a_verdict_is_not_lent_to_a_folder_that_may_be_anothers(tmp_path: Path, files: dict[str, str]) -> None:
     known = attempts(tmp_path, files)
@@ -446,7 +447,7 @@ def test_older_evaluations_keep_their_verdicts(tmp_path: Path) -> None:
             f"===== 1 {'passed' if t in handed[:good] else 'failed'} in 1.20s =====\n>>>>> Tests Passed\n"
             for t in handed
         }
-    attempts(tmp_path, files)
+    assert analyzed(tmp_path / "store", placed(tmp_path / "runs", files)).skipped == {"log_of_no_trial": 11}
     assert outcomes(tmp_path / "store") == {
         "eval-a": {"solved": 2, "failed": 4}, "eval-b": {"solved": 4, "failed": 2},
     }  # fmt: skip

@@ -44,6 +44,7 @@ SKIP_ADVICE = {
     "line_too_long": "a line of over 64 MB was left out",
     "document_too_large": "a JSON document of over 128 MB was left out",
     "archive": "ZIP, tar and other archives: unpack them to have what is in them read",
+    "log_of_no_trial": "test logs of many tasks in one folder: what they say of tests is not read",
     "git_lfs_pointer": "pointers of Git LFS in place of files: `git lfs pull` in their repository fetches them",
     **dict.fromkeys(
         ("bad_gzip", "bad_bzip2", "bad_xz", "bad_zstd"),

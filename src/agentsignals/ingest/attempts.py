@@ -176,20 +176,22 @@ def _named_as_one_run(parts: list[Attempt]) -> list[Attempt]:
         if len(roots) != 2 or len(told) != 1:
             continue
         (conversation,), (other,) = told.values(), roots - told.keys()
-        models = [
-            {str(m).replace("__", "/").rpartition("/")[2].lower() for m in (*p.knobs.values(), *p.observed.values())}
+        named = [
+            {m for m in (p.knobs.get("model_id"), p.observed.get("model_id")) if isinstance(m, str)}
             for p in parts if p.root in roots
         ]  # fmt: skip
-        folders = {
-            posixpath.basename(posixpath.dirname(root)).replace("__", "/").rpartition("/")[2].lower() for root in roots
-        }
-        if any(folders & named for named in models):
+        models = {_without_maker(model) for each in named for model in each}
+        if len(models) > 1 or any(_without_maker(posixpath.basename(posixpath.dirname(r))) in models for r in roots):
             continue
         names[other] = conversation.goes_by or ""
     return [
         msgspec.structs.replace(p, goes_by=names[p.root]) if p.root in names and p.goes_by is not None else p
         for p in parts
     ]
+
+
+def _without_maker(model: str) -> str:
+    return model.replace("__", "/").rpartition("/")[2].lower()
 
 
 def _belongs_to(part: Attempt, session: Session) -> bool:

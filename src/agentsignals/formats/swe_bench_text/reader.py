@@ -131,14 +131,16 @@ def read(inputs: list[Input]) -> Reading:
 def _log(source: Input, text: str) -> list[Attempt]:
     """A log: that it is there, and the last summary of a test runner in it. Of an instance whose evaluation failed
     nothing else is left: that its patch did not apply, or its tests took too long."""
-    saw(source.artifact, "log")
-    shown = [m[0].strip() for m in _SUMMARY.finditer(text[-_END:])]
     root, name = posixpath.split(source.artifact.path)
-    statements = source.states(f"{name}: {shown[-1] if shown else 'no summary'}", line=text.count("\n"))
-    part = Attempt(root=root, scope="trial", kinds=["attempt_log"], statements=statements)
     instance = posixpath.basename(root)
     if is_named_for_instance(name) and not name.lower().startswith(instance.lower()):
-        return []  # a folder of logs of many instances, each named for its own: the folder is no trial
+        # A folder of logs of many instances is no trial, and nothing names the run of each.
+        skip(source.artifact, "log_of_no_trial")
+        return []
+    saw(source.artifact, "log")
+    shown = [m[0].strip() for m in _SUMMARY.finditer(text[-_END:])]
+    statements = source.states(f"{name}: {shown[-1] if shown else 'no summary'}", line=text.count("\n"))
+    part = Attempt(root=root, scope="trial", kinds=["attempt_log"], statements=statements)
     evaluation = evaluation_of(source.artifact.path, instance)
     if not _BY_HARNESS.match(text):
         # Tests by name are the report's; the log tells whether any ran: without one the report lists all as failed.
