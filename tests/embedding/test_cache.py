@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.embedding import Dense, Profile
-from agentsignals.embedding.cache import NAME, Cache
 from agentsignals.errors import StoreError
+from agentsignals.store.embedders import CACHE_FILE, Cache
+from agentsignals.words.vectors import Dense, Profile
 
 
 def test_what_was_put_is_there_for_the_next_run(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_profile_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_cache_is_begun_anew(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_bytes(b"this is no database at all, but long enough to look like one" * 99)
+    (tmp_path / CACHE_FILE).write_bytes(b"this is no database at all, but long enough to look like one" * 99)
     cache = Cache(tmp_path, "m1")
     assert cache.get(["fix it"]) == {}
     cache.put({"fix it": Dense.of([1.0])})

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.embedding import Chars, Vectors, Words, counting_vectors
-from agentsignals.embedding.passages import Opening, fit, opening
+from agentsignals.views.passages import Opening, fit, opening
+from agentsignals.words.vectors import Chars, Vectors, Words, counting_vectors
 from tests.build import say, user, view
 
 SUBJECTS = ("download", "invoice", "parser", "cache", "theme", "login", "search", "export", "socket", "calendar")

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from agentsignals import embedding as lexical
-from agentsignals.embedding import Chars, Dense, Profile, Words, counting_vectors, parsed, split_words
 from agentsignals.errors import UsageError
+from agentsignals.words import vectors as lexical
+from agentsignals.words.vectors import Chars, Dense, Profile, Words, counting_vectors, parsed, split_words
 
 EMBEDDERS = pytest.mark.parametrize("embedder", [Words(), Chars()], ids=lambda e: e.id)
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentsignals.embedding import REDACT, redacting
-from agentsignals.embedding import models as remote
-from agentsignals.embedding.models import Remote, is_local
 from agentsignals.errors import EmbedderError, UsageError
 from agentsignals.network import MASKED_NOTICE
+from agentsignals.store import embedders as remote
+from agentsignals.store.embedders import Remote, is_local
+from agentsignals.words.vectors import REDACT, redacting
 from tests.embedding.server import Server, serving, vector
 
 FAR = [("fix the retry", "fix the retry"), ("fix the retry", "zzz qqq")]

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from agentsignals.embedding.models import SentenceModel, digest
 from agentsignals.errors import EmbedderError
+from agentsignals.store.embedders import SentenceModel, digest
 from tests.embedding.server import vector
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import demo_corpus
-from agentsignals.embedding import DEFAULT
-from agentsignals.embedding.cache import NAME
 from agentsignals.errors import EmbedderError, UsageError
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.measure import explain
 from agentsignals.store import Store
+from agentsignals.store.embedders import CACHE_FILE
 from agentsignals.store.index import Manifest
+from agentsignals.words.vectors import DEFAULT
 from tests.claude import Log
 from tests.embedding.server import Server, serving
 
@@ -49,7 +49,7 @@ def test_words_are_what_a_store_begins_with(corpus: Path, tmp_path: Path) -> Non
     assert Manifest().embedder == DEFAULT
     pipeline.analyze([str(corpus)], tmp_path, jobs=1)
     assert embedders(tmp_path) == {"words-1"}
-    assert not (tmp_path / NAME).exists()
+    assert not (tmp_path / CACHE_FILE).exists()
 
 
 @pytest.mark.slow
@@ -97,7 +97,7 @@ def test_a_model_is_asked_for_each_text_once(corpus: Path, tmp_path: Path, serve
 def test_a_run_that_broke_off_goes_on_where_it_was(
     corpus: Path, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentsignals.embedding.models.TRIES", 1)
+    monkeypatch.setattr("agentsignals.store.embedders.TRIES", 1)
     spec = f"openai:letters@{server.url}"
     pipeline.ingest([str(corpus)], tmp_path, jobs=1, embedder=spec)
     assert server.texts == []
@@ -156,9 +156,9 @@ def test_explaining_uses_the_same_vectors_and_asks_nobody(corpus: Path, tmp_path
 def test_what_needs_no_vectors_is_explained_when_the_model_is_gone(
     corpus: Path, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentsignals.embedding.models.TRIES", 1)
+    monkeypatch.setattr("agentsignals.store.embedders.TRIES", 1)
     pipeline.analyze([str(corpus)], tmp_path, jobs=1, embedder=f"openai:letters@{server.url}")
-    (tmp_path / NAME).unlink()
+    (tmp_path / CACHE_FILE).unlink()
     server.faults = [400] * 99
     session = next(s for s, c in curves(tmp_path).items() if isinstance(c, dict))
     assert explain(Store(tmp_path), session, "behavior.tool_call_count").value is not None

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from agentsignals.changes.hunks import Hunk
-from agentsignals.embedding import DISABLED, counting_vectors
 from agentsignals.model import Absent, ToolCall
 from agentsignals.signals import Measured
 from agentsignals.signals.catalog import by_path, explain, measure, values
 from agentsignals.signals.catalog import by_path as signal_of
 from agentsignals.signals.dynamics import drift_onset_turn, goals, max_cp
 from agentsignals.views.session import NO_EVIDENCE, SessionView
+from agentsignals.words.vectors import DISABLED, counting_vectors
 from tests.build import Part, call, say, think, user, view
 from tests.signals.ask import Case, absent, detail, evidence, lines, value
 

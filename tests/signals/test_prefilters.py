@@ -8,7 +8,6 @@ from collections import Counter
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agentsignals.embedding import Words, split_words
 from agentsignals.redaction import redacted
 from agentsignals.signals import dynamics as planned_work
 from agentsignals.signals import loop as markers
@@ -18,6 +17,7 @@ from agentsignals.words import text as language
 from agentsignals.words.agent_lexicon import asked
 from agentsignals.words.prose import Prose
 from agentsignals.words.text import count_tokens
+from agentsignals.words.vectors import Words, split_words
 from tests.build import say, view
 
 _SECRETS = (

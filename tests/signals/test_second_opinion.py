@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from agentsignals.embedding import _STOP
 from agentsignals.formats import Input
 from agentsignals.formats.claude_code.reader import read
 from agentsignals.model import Absent, Artifact, Session, from_iso
 from agentsignals.signals.catalog import measure, plain
 from agentsignals.views.session import SessionView
+from agentsignals.words.vectors import _STOP
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "claude-code"
 pytestmark = [

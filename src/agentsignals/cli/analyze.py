@@ -231,7 +231,7 @@ def _unread(summary: Summary) -> list[str]:
 
 
 def _embedder(options: argparse.Namespace) -> str | None:
-    from agentsignals.embedding import redacting
+    from agentsignals.words.vectors import redacting
 
     return redacting(options.embedder) if options.redact else options.embedder
 

@@ -12,7 +12,6 @@ from msgspec.structs import asdict
 
 from agentsignals import private_files
 from agentsignals.cli.output import Bar, counted, fields, json_text, printable, table
-from agentsignals.embedding import redacting
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.labels import annotation, batch, gold, matching
 from agentsignals.labels.agreement import Comparison, Several
@@ -35,6 +34,7 @@ from agentsignals.stats.validation import Figure
 from agentsignals.store import Store
 from agentsignals.store.known_secrets import known_secrets
 from agentsignals.store.pseudonym_key import pseudonym_key
+from agentsignals.words.vectors import redacting
 
 # `label`: judgements by rules, by models, or out of a published data set.
 

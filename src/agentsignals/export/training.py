@@ -18,7 +18,6 @@ from typing import Any, Literal, NamedTuple, get_args
 from msgspec import Struct, field
 
 from agentsignals import private_files
-from agentsignals.embedding import split_words
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.export import (
     UNKNOWN_LICENCE,
@@ -41,6 +40,7 @@ from agentsignals.redaction import redacted
 from agentsignals.stats.validation import CAVEAT
 from agentsignals.store import Store
 from agentsignals.store.index import SCHEMA_VERSION
+from agentsignals.words.vectors import split_words
 
 # Chat messages
 

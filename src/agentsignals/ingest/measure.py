@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.embedding import Vectors, counting_vectors, is_model, model
 from agentsignals.errors import CatalogError, EmbedderError, StoreError
 from agentsignals.ingest.corpus_signals import CONTEXTS, corpus_value, corpus_versions, session_history
 from agentsignals.ingest.shard import count_errors, signal_versions
@@ -23,6 +22,7 @@ from agentsignals.store.parquet import signal_rows
 from agentsignals.store.tables import totals
 from agentsignals.views.session import MOST_ROWS, CollectedEvidence, Item, SessionView
 from agentsignals.views.usage import is_lower_bound
+from agentsignals.words.vectors import Vectors, counting_vectors, is_model
 
 # Vectors
 
@@ -31,7 +31,7 @@ def store_vectors(store: Store, spec: str, tell: Callable[[str], None] | None = 
     """Return what the signals of this store compare texts with."""
     if not is_model(spec):
         return counting_vectors(spec)
-    from agentsignals.embedding.cache import Cache  # noqa: PLC0415  (models only)
+    from agentsignals.store.embedders import Cache, model  # noqa: PLC0415  (models only)
 
     embedder = model(spec, tell=tell)
     cache = Cache(store.folder, embedder.id)
@@ -41,11 +41,11 @@ def store_vectors(store: Store, spec: str, tell: Callable[[str], None] | None = 
 def calibrate(store: Store, vectors: Vectors | Absent) -> Vectors | Absent:
     """Return these vectors on a scale fitted to the store's sessions, once there are enough. The scale is kept from
     then on."""
-    from agentsignals.embedding.cache import Cache  # noqa: PLC0415  (models only)
+    from agentsignals.store.embedders import Cache  # noqa: PLC0415  (models only)
 
     if isinstance(vectors, Absent) or vectors.profile.origin != "identity" or not isinstance(vectors.kept, Cache):
         return vectors
-    from agentsignals.embedding.passages import fit, opening  # noqa: PLC0415
+    from agentsignals.views.passages import fit, opening  # noqa: PLC0415
 
     openings = (opening(view) for view in _views(store) if view.turns)
     profile = fit((o for o in openings if o is not None), vectors)
@@ -65,7 +65,7 @@ def _views(store: Store) -> Iterator[SessionView]:
 def embed_session(vectors: Vectors | Absent, view: SessionView) -> None:
     """Embed all texts of a session in one batch: one by one would take several times as long."""
     if not isinstance(vectors, Absent) and vectors.kept is not None and view.session.context == "product":
-        from agentsignals.embedding.passages import Passages  # noqa: PLC0415
+        from agentsignals.views.passages import Passages  # noqa: PLC0415
 
         vectors.of(Passages(view).all())
 

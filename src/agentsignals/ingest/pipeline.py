@@ -327,7 +327,7 @@ def measure(  # noqa: PLR0913  (the options of the verb)
     store = Store(store_folder)
     by_model = frozenset[str]()
     if embedder is not None and not every:
-        from agentsignals.embedding import is_model  # noqa: PLC0415  (only who names one pays for it)
+        from agentsignals.words.vectors import is_model  # noqa: PLC0415  (only who names one pays for it)
 
         if is_model(embedder):
             from agentsignals.ingest.measure import comparing_signals  # noqa: PLC0415
@@ -492,7 +492,7 @@ def _waiting(progress: Progress) -> Callable[[], None]:
 def _choose(store: Store, embedder: str | None) -> None:
     if embedder is None or embedder == store.manifest.embedder:
         return
-    from agentsignals.embedding import parsed  # noqa: PLC0415
+    from agentsignals.words.vectors import parsed  # noqa: PLC0415
 
     parsed(embedder)
     store.manifest.embedder = embedder

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentsignals.embedding import DEFAULT
 from agentsignals.errors import AgentSignalsError
 from agentsignals.formats import Input, by_name, maker_of, skip, unknown_fields
 from agentsignals.formats.documents import saw_again
@@ -53,6 +52,7 @@ from agentsignals.store.parquet import SignalRows, signal_rows
 from agentsignals.store.tables import AttemptRow
 from agentsignals.views.session import SessionView
 from agentsignals.views.usage import cost_of, is_lower_bound
+from agentsignals.words.vectors import DEFAULT
 
 _OURS = frozenset((INTERNAL_ERROR, "worker_died", "out_of_memory"))
 """Reasons that are a defect of ours, or of too little memory: shown with the file's name and the error."""

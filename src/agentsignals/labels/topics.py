@@ -16,7 +16,6 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct, field
 
-from agentsignals.embedding import NONE, Dense, is_model, parsed
 from agentsignals.errors import LabelError, UsageError
 from agentsignals.ingest.measure import store_vectors
 from agentsignals.labels.answers import Answers, Outcome, now
@@ -40,6 +39,7 @@ from agentsignals.stats.intervals import SEED
 from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from agentsignals.store.sidecars import LabelRow
+from agentsignals.words.vectors import NONE, Dense, is_model, parsed
 
 NAMING = "topic_name"
 CENTRAL = 100

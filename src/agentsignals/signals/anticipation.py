@@ -9,16 +9,16 @@ from functools import cache
 from typing import Any
 
 from agentsignals.changes.regions import WHOLE_TREE
-from agentsignals.embedding import Vectors
-from agentsignals.embedding.passages import DIGITS, Passages, cosine_distance, request_vectors
 from agentsignals.model import UNSPOKEN, Absent, Edit, Turn
 from agentsignals.signals import Measured, ratio, signals_with
 from agentsignals.signals.judged import label_of, labelled
+from agentsignals.views.passages import DIGITS, Passages, cosine_distance, request_vectors
 from agentsignals.views.session import Evidence, SessionView, closing_question, target_file
 from agentsignals.words.agent_lexicon import assumptions, other_language, seed_assumptions
 from agentsignals.words.lexicon import acceptance, clean, corrections, failure_report, limits_work, rejection
 from agentsignals.words.prose import Mentions, names_of_file
 from agentsignals.words.text import count_tokens, language_of, lowered
+from agentsignals.words.vectors import Vectors
 
 signal = signals_with(origin="Agent Signals")
 

@@ -10,13 +10,13 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Struct
 
-from agentsignals.embedding import counting_vectors
 from agentsignals.errors import AgentSignalsError, CatalogError
 from agentsignals.model import Absent, Context
 from agentsignals.model.registry import Registry
 from agentsignals.signals import DECLARED, Measured, Row, Scope, Signal, Status
 from agentsignals.stats.validation import validation_text
 from agentsignals.views.session import NO_EVIDENCE, CollectedEvidence, SessionView
+from agentsignals.words.vectors import counting_vectors
 
 INTERNAL_ERROR = "internal_error"
 

@@ -8,11 +8,10 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
-from agentsignals.embedding import Vectors, split_words
-from agentsignals.embedding.passages import DIGITS, WINDOW_TURNS, Passages, cosine_distance, request_vectors
 from agentsignals.model import UNSPOKEN, Absent, ToolCall, Turn, decode_roles
 from agentsignals.redaction import redacted
 from agentsignals.signals import Measured, ratio, signals_with
+from agentsignals.views.passages import DIGITS, WINDOW_TURNS, Passages, cosine_distance, request_vectors
 from agentsignals.views.plans import MOST_STEPS, Edges, Plan, distance, plans, text_steps
 from agentsignals.views.repeats import STATUS, UNREPEATABLE, canonical, single_spaced
 from agentsignals.views.session import Evidence, SessionView, target_file
@@ -26,6 +25,7 @@ from agentsignals.words.lexicon import (
     seed_corrections,
 )
 from agentsignals.words.text import count_tokens, lowered
+from agentsignals.words.vectors import Vectors, split_words
 
 signal = signals_with(origin="Agent Signals")
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from agentsignals.embedding.models import SentenceModel
 from agentsignals.errors import EmbedderError
 from agentsignals.labels.classifier import Model
 from agentsignals.labels.labellers import Kind
 from agentsignals.labels.labellers.classifier import Classifier
 from agentsignals.labels.prompting import Question
 from agentsignals.model import ENCODER
+from agentsignals.store.embedders import SentenceModel
 
 NAME = "all-MiniLM-L6-v2"
 MOST_CHARS = 2_000

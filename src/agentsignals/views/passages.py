@@ -10,11 +10,11 @@ from statistics import median
 
 from msgspec import Struct
 
-from agentsignals.embedding import Profile, Vector, Vectors
 from agentsignals.model import Absent, Event, Turn
 from agentsignals.model.lazy import once
 from agentsignals.views.session import SessionView
 from agentsignals.words.text import count_tokens
+from agentsignals.words.vectors import Profile, Vector, Vectors
 
 MOST_CHARS = 8000
 """Most characters of a passage, and of a window of exchanges: the newest part (design/signals.md#context-pollution)."""

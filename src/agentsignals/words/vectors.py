@@ -12,7 +12,6 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from itertools import chain, pairwise
 from math import fsum, isfinite, sqrt
 from operator import mul
@@ -258,11 +257,8 @@ class Chars(_Counting):
 DEFAULT = "words"
 NONE = "none"
 _LEXICAL: dict[str, Callable[[], Embedder]] = {"words": Words, "chars": Chars}
-_MODELS = {
-    "sentence-transformers": "agentsignals.embedding.models:SentenceModel",
-    "openai": "agentsignals.embedding.models:Remote",
-}
-"""Name to `module:class`, imported on use; the class takes the model's name."""
+_MODELS = ("sentence-transformers", "openai")
+"""Embedders that take a model's name (`store.embedders`)."""
 MOST_RECENT = 1000
 """Texts whose vectors are at hand: several signals ask for the same ones of a session."""
 DISABLED = Absent("backend_disabled", "embedder")
@@ -359,11 +355,3 @@ def counting_vectors(spec: str = DEFAULT) -> Vectors | Absent:
     """Vectors by counting, made where they are needed. Absent for `none`, and for models, whose vectors are kept."""
     made = _LEXICAL.get(spec)
     return Vectors(made()) if made is not None else DISABLED
-
-
-def model(spec: str, **settings: Any) -> Embedder:
-    """The embedder of that name and model. EmbedderError when something it needs is missing."""
-    name, wanted = parsed(spec)
-    module, _, attribute = _MODELS[name].partition(":")
-    made: Embedder = getattr(import_module(module), attribute)(wanted, **settings)
-    return made
