@@ -7,7 +7,7 @@ from functools import cache
 
 from tests import golden
 
-from agentsignals.formats import Card, formats
+from agentsignals.formats import Card, card_of, formats
 from agentsignals.model import Session
 
 NOTHING = "they say all of it"
@@ -59,9 +59,9 @@ def cards() -> list[str]:
         "| format | rests on | mind |",
         "| --- | --- | --- |",
         *(
-            f"| {name} | {_rests_on(made.card)} | {' '.join(made.card.limits)} |"
+            f"| {name} | {_rests_on(card)} | {' '.join(card.limits)} |"
             for name, made in formats().items()
-            if made.card
+            if (card := card_of(made)) is not None
         ),
     ]
 

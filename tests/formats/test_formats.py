@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentsignals.formats import FORMATS, Input, conformance, formats, identify, marks
+from agentsignals.formats import FORMATS, Input, card_of, conformance, formats, identify, marks
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact
@@ -166,7 +166,7 @@ def test_a_format_is_asked_where_the_file_has_a_mark_of_it(parts: list[bytes]) -
 
 
 def test_every_format_says_what_it_rests_on_and_what_it_can_not_say() -> None:
-    cards = {name: made.card for name, made in formats().items()}
+    cards = {name: card_of(made) for name, made in formats().items()}
     assert [name for name, card in cards.items() if card is None or not (card.material and card.limits)] == []
 
 

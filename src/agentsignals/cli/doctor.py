@@ -255,14 +255,14 @@ _VERSIONS = 3
 
 
 def run_formats(options: argparse.Namespace) -> int:
-    from agentsignals.formats import by_name, formats
+    from agentsignals.formats import by_name, card_of, formats
     from agentsignals.ingest.maintenance import agent_versions
 
     met = agent_versions(options.store)
     chosen = [by_name(options.name)] if options.name else list(formats().values())
     rows = []
     for f in chosen:
-        card = f.card
+        card = card_of(f)
         row: dict[str, Any] = {
             "name": f.name,
             "parser": f.version,

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from fnmatch import translate
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
-from msgspec import Raw, Struct, field, structs
+from msgspec import Raw, Struct, field, structs, toml
 
 from agentsignals.errors import AmbiguousFormat, FormatError, UsageError
 from agentsignals.formats.bounds import VERSION, valid_claim, validate
@@ -220,7 +221,7 @@ class Format(Struct, frozen=True, kw_only=True):
     database: Database | tuple[Database, ...] | None = None
     """Databases this agent writes, by kind. Each session is read like a file of this format."""
     card: Card | None = None
-    """Its material and its limits."""
+    """Its material and its limits, where the format is of another package. Ours stand in `cards/<name>.toml`."""
     marks: tuple[bytes, ...] = ()
     """Bytes of which one is in the head of every file it claims. Files without any are not shown to `claims`."""
     of_json: bool | None = True
@@ -248,6 +249,12 @@ class Format(Struct, frozen=True, kw_only=True):
     def is_own(self) -> bool:
         """Its files are an agent's own: the format has the agent's name."""
         return self.profile is not None and self.profile.agent == self.name
+
+
+def card_of(made: Format) -> Card | None:
+    """Return a format's card: the one that it was declared with, else that of `cards/<name>.toml`."""
+    place = Path(__file__).parent / "cards" / f"{made.name}.toml"
+    return made.card or (toml.decode(place.read_bytes(), type=Card) if place.is_file() else None)
 
 
 def read_by(module: str) -> Callable[[list[Input]], Reading]:

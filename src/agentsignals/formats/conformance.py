@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.formats import Format, Input, Reading, by_name, formats, identify
+from agentsignals.formats import Format, Input, Reading, by_name, card_of, formats, identify
 from agentsignals.formats.bounds import REASONS
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.records import UNREADABLE
@@ -78,7 +78,8 @@ def problems(name: str, folder: Path) -> list[Problem]:
 
 
 def _as_a_whole(made: Format, by_sample: dict[str, Files]) -> Iterator[tuple[str, str]]:
-    if made.card is None or not (made.card.material and made.card.limits):
+    card = card_of(made)
+    if card is None or not (card.material and card.limits):
         yield "card", "it has no card that says what it rests on and what to mind"
     if not any(sample.startswith(SPOILT) for sample in by_sample):
         yield "samples", f"none is called {SPOILT[0]}: a file in which something is wrong"

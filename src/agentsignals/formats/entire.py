@@ -11,7 +11,7 @@ import re
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from agentsignals.formats import Card, Claim, Format, Input, Material, Reading
+from agentsignals.formats import Claim, Format, Input, Reading
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import decoded, document, lines, saw
 from agentsignals.model import Checkpoint, logged_iso
@@ -140,20 +140,10 @@ def _without_date(session_id: str) -> str:
     return _DATE.sub("", session_id, count=1)
 
 
-CARD = Card(
-    material=(
-        Material("real", "1,555 sessions in 19 repositories, most of them stored more than once", ("0.4 to 0.8",)),
-    ),
-    limits=(
-        "It redacts what looks like a secret, ids of OpenCode among it.",
-        "Tokens are of the part since the last checkpoint, no sum of the session.",
-    ),
-)
 FORMAT = Format(
     name="entire",
     marks=(b'"checkpoint_id"', b'"checkpoint_uuid"', b'"cli_version"'),
     version=1,
     claims=claims,
     read=read,
-    card=CARD,
 )

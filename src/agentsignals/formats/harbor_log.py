@@ -10,7 +10,7 @@ import posixpath
 import re
 from math import inf
 
-from agentsignals.formats import Card, Claim, Format, Input, Material, Reading, patch, subq_eval_log, swe_bench_text
+from agentsignals.formats import Claim, Format, Input, Reading, patch, subq_eval_log, swe_bench_text
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import saw, skip
 from agentsignals.formats.test_report import program_not_there, read_junit, read_log, tests_text
@@ -106,11 +106,4 @@ def _shown(tests: Verification) -> str:
     return tests.message or tests_text(tests)
 
 
-CARD = Card(
-    material=(Material("real", "the logs of one trial"),),
-    limits=(
-        "A verifier's output shows tests by name where a known runner printed them, else its last line.",
-        "An agent's log shows that its program was missing, and no calls.",
-    ),
-)
-FORMAT = Format(name="harbor-log", version=2, claims=claims, read=read, of_json=False, snapshots=False, card=CARD)
+FORMAT = Format(name="harbor-log", version=2, claims=claims, read=read, of_json=False, snapshots=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.inspect import keys_of
 
@@ -22,10 +22,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=keys_of(spec.get("task_id")))
 
 
-CARD = Card(
-    material=(Material("documents", "the records of `inspect`, as one document"),),
-    limits=("No real file in this form was seen.",),
-)
-FORMAT = Format(
-    name="inspect-json", marks=(b'"eval"',), version=3, claims=claims, read=read_by("inspect.reader"), card=CARD
-)
+FORMAT = Format(name="inspect-json", marks=(b'"eval"',), version=3, claims=claims, read=read_by("inspect.reader"))

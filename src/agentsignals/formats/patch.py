@@ -9,7 +9,7 @@ import posixpath
 from typing import Literal
 
 from agentsignals.changes.patches import looks_like_diff, patched_files
-from agentsignals.formats import Card, Claim, Format, Input, Material, Reading
+from agentsignals.formats import Claim, Format, Input, Reading
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import saw
 from agentsignals.model import Attempt
@@ -50,8 +50,4 @@ def read(inputs: list[Input]) -> Reading:
     return reading
 
 
-CARD = Card(
-    material=(Material("real", "patches of runs on SWE-bench: the agents', the gold ones, the tests'"),),
-    limits=("A diff without a run beside it is no trace.",),
-)
-FORMAT = Format(name="patch", version=2, claims=claims, read=read, of_json=False, card=CARD)
+FORMAT = Format(name="patch", version=2, claims=claims, read=read, of_json=False)

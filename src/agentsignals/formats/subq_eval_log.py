@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 
-from agentsignals.formats import Card, Claim, Format, Material, patch, read_by, swe_bench_text
+from agentsignals.formats import Claim, Format, patch, read_by, swe_bench_text
 from agentsignals.formats.head import Head
 from agentsignals.formats.subq_eval import PHASE, PRINTED
 
@@ -25,10 +25,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[], companion=True)
 
 
-CARD = Card(
-    material=(Material("documents", "the harness's description"),),
-    limits=("No real output was seen; its counts are the harness's own.",),
-)
 FORMAT = Format(
     name="subq-eval-log",
     version=1,
@@ -36,5 +32,4 @@ FORMAT = Format(
     read=read_by("subq_eval.stdout"),
     of_json=False,
     snapshots=False,
-    card=CARD,
 )

@@ -8,7 +8,7 @@ import re
 
 from msgspec import Raw
 
-from agentsignals.formats import Card, Claim, Format, Input, Material, Reading
+from agentsignals.formats import Claim, Format, Input, Reading
 from agentsignals.formats.documents import each, tally
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import run_of_model
@@ -54,13 +54,4 @@ def read(inputs: list[Input]) -> Reading:
     return reading
 
 
-CARD = Card(
-    material=(Material("real", "9 published runs with 6,606 verdicts"),),
-    limits=(
-        "An evaluation that broke off is written as false: such a failure may be the machine's.",
-        "Model and agent are named by the folder alone.",
-    ),
-)
-FORMAT = Format(
-    name="swe-bench-pro", marks=(b'"instance_',), version=1, claims=claims, read=read, snapshots=False, card=CARD
-)
+FORMAT = Format(name="swe-bench-pro", marks=(b'"instance_',), version=1, claims=claims, read=read, snapshots=False)

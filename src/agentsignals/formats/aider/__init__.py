@@ -3,7 +3,7 @@ sessions. `#### ` begins a line of the person, `> ` one of the program; the rest
 
 from __future__ import annotations
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, Tool, named
@@ -23,19 +23,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[]) if head.text.lstrip().startswith(BEGINS) else None
 
 
-CARD = Card(
-    material=(
-        Material("fixture", "histories that people committed to public repositories", ("0.86",)),
-        Material("package", "what its program writes into the file"),
-    ),
-    limits=(
-        "Only the start of a session has a time: local, and taken as UTC.",
-        "Tokens from 1,000 on are rounded to two or three digits, dollars to cents.",
-        "Edits and commands are no calls of tools: each edit that was applied, and each command, is counted as one.",
-        "How a command ended is not logged.",
-        "A line of the model's that begins as one of the program's is taken for it.",
-    ),
-)
 FORMAT = Format(
     name="aider",
     marks=(b"# aider chat started at ",),
@@ -44,5 +31,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("aider.reader"),
     profile=PROFILE,
-    card=CARD,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -43,25 +43,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{thread_id}"]) if is_thread and isinstance(edits, int) else None
 
 
-CARD = Card(
-    material=(
-        Material(
-            "run",
-            "@sourcegraph/amp, headless, two providers' wires: 4 threads, 36 model calls",
-            ("0.0.1771243550-geaf318",),
-        ),
-        Material("real", "1 thread that git-ai keeps for its tests", ("0.0.1772237000-g924883",)),
-        Material("package", "its published bundle, for what neither holds", ("0.0.1771243550-geaf318",)),
-    ),
-    limits=(
-        "A result has a time only where its message made one call.",
-        "A subagent's calls are kept in short, and its tokens as 0: they are absent.",
-        "Dollars are not logged; in its `deep` mode, with a GPT model, no call names its model either.",
-        "Newer programs (seen as a package only: 0.0.1790) may keep threads on the server alone.",
-        "The commit at which a thread began is in the file and not read: a session has no place for it.",
-    ),
-)
-
-FORMAT = Format(
-    name="amp", marks=(b'"T-',), version=1, claims=claims, read=read_by("amp.reader"), profile=PROFILE, card=CARD
-)
+FORMAT = Format(name="amp", marks=(b'"T-',), version=1, claims=claims, read=read_by("amp.reader"), profile=PROFILE)

@@ -7,7 +7,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -76,18 +76,6 @@ def session_of(path: str) -> str | None:
     return place[1] if place else None
 
 
-CARD = Card(
-    material=(
-        Material("documents", "tests and documents of other projects, with lines of its files", ("1.0", "1.1")),
-        Material("fixture", "parts of real transcripts that people published"),
-    ),
-    limits=(
-        "No file of a real session was read whole.",
-        "No tokens and no costs: they are in `conversations/<id>.db`, as Protocol Buffers, which is not read.",
-        "The model is the last that the person chose: it is named where the setting changes, and absent before.",
-        "Results carry no id: each answers the oldest call that is open.",
-    ),
-)
 FORMAT = Format(
     name="antigravity",
     marks=(b'"step_index"',),
@@ -95,5 +83,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("antigravity.reader"),
     profile=PROFILE,
-    card=CARD,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from typing import Any
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import ASIDE, NO_SHELL, PLAN, SHELL, WEB, Profile, Tool, named
 
@@ -51,16 +51,4 @@ def is_exported(document: dict[str, Any]) -> bool:
     return isinstance(extra, dict) and "agentsignals" in extra
 
 
-CARD = Card(
-    material=(
-        Material("fixture", "4 trajectories that the project keeps, recorded", ("1.4",)),
-        Material("documents", "the specification", ("1.0 to 1.7",)),
-    ),
-    limits=(
-        "Agents without function calling write calls into their messages: these are read of three agents.",
-        "No exit codes but in words.",
-    ),
-)
-FORMAT = Format(
-    name="atif", marks=(b'"ATIF-',), version=6, claims=claims, read=read_by("atif.reader"), profile=PROFILE, card=CARD
-)
+FORMAT = Format(name="atif", marks=(b'"ATIF-',), version=6, claims=claims, read=read_by("atif.reader"), profile=PROFILE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, Tool, named
@@ -142,19 +142,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=list(dict.fromkeys(keys)))
 
 
-CARD = Card(
-    material=(
-        Material("real", "856 sessions of 11 repositories, in 94 versions", ("2.0.64 to 2.1.219",)),
-        Material("run", "Agent SDK and claude -p: 4 sessions, one with 102 subagents", ("2.1.330",)),
-        Material("fixture", "older logs", ("1.0.0", "1.0.24")),
-    ),
-    limits=(
-        "Versions up to some 2.1.99 log output tokens in mid-stream: they are lower bounds there.",
-        "A file does not say what was billed: dollars come from list prices.",
-        "userModified is false in all 11,389 edits seen: it says nothing of a person's changes.",
-        "How subagents of subagents are laid out was never seen.",
-    ),
-)
 FORMAT = Format(
     name="claude-code",
     version=12,
@@ -162,5 +149,4 @@ FORMAT = Format(
     read=read_by("claude_code.reader"),
     unit=lambda path: path.partition("/subagents/")[0].removesuffix(".jsonl"),
     profile=PROFILE,
-    card=CARD,
 )

@@ -5,7 +5,7 @@ The prompt is not among it, nor are times in most versions. With `--output-forma
 
 from __future__ import annotations
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.claude_code import PROFILE
 from agentsignals.formats.head import Head
 
@@ -34,13 +34,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{session_id}" for session_id in dict.fromkeys(ids)])
 
 
-CARD = Card(
-    material=(
-        Material("real", "parts of what was printed, in issues and documentation"),
-        Material("run", "one run of the Agent SDK", ("2.1.330",)),
-    ),
-    limits=("Times of events are not printed.", "It is the same session as the one on the disk, where both were kept."),
-)
 FORMAT = Format(
     name="claude-stream",
     marks=(b'"session_id"',),
@@ -48,5 +41,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("claude_stream.reader"),
     profile=PROFILE,
-    card=CARD,
 )

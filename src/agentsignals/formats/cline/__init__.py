@@ -11,7 +11,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by, session_folder
+from agentsignals.formats import Claim, Format, read_by, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, Tool, named
@@ -163,21 +163,6 @@ def task_of(path: str) -> str | None:
     return name if _TASK.fullmatch(name) else None
 
 
-CARD = Card(
-    material=(
-        Material("run", "cline, headless: 2 tasks as the extension keeps them, 3 prompts, 12 calls", ("2.18.0",)),
-        Material("run", "cline, headless: 5 sessions, one a subagent's, 13 calls", ("3.0.65",)),
-        Material("documents", "Roo Code and Kilo Code: what other readers say of their files"),
-    ),
-    limits=(
-        "Whether cached tokens are part of the input is the provider's matter: they are taken out where it is a server "
-        "that speaks OpenAI's protocol (`openai`, `openai-compatible`), as measured; else input is taken as it stands.",
-        "The model of older tasks is named in no row.",
-        "What a tool that failed was asked stands in the model's history alone; without that file it is lost.",
-        "A try that the provider turned away leaves nothing. Older versions do not log exit codes.",
-    ),
-)
-
 FORMAT = Format(
     name="cline",
     marks=(b'"ts"', b"<task>", b"<user_message>", b'"messages"', b'"enable_tools"', b'"files_in_context"'),
@@ -188,5 +173,4 @@ FORMAT = Format(
     profile=PROFILE,
     forks=(ROO, KILO),
     snapshots=False,
-    card=CARD,
 )

@@ -6,7 +6,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -94,14 +94,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=list(dict.fromkeys(keys)), beside=not keys)
 
 
-CARD = Card(
-    material=(Material("real", "42 sessions of the terminal and the desktop program", ("0.118.0 to 0.142.5",)),),
-    limits=(
-        "Reasoning is encrypted: its tokens are counted, its words are absent.",
-        "exec_command_end, which holds exit codes, is in 0.118.0 to 0.125 alone; elsewhere they come from the text.",
-        "Dollars are not logged.",
-    ),
-)
 FORMAT = Format(
     name="codex",
     marks=(b'"payload"',),
@@ -109,5 +101,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("codex.reader"),
     profile=PROFILE,
-    card=CARD,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.formats import Card, Claim, Format, Material, pieces_by, read_by
+from agentsignals.formats import Claim, Format, pieces_by, read_by
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import EDIT, MCP, PLAN, SHELL, TASK, WEB, Profile, named
 
@@ -33,13 +33,6 @@ def claims(head: Head) -> Claim | None:
     return None
 
 
-CARD = Card(
-    material=(
-        Material("real", "parts of what was printed, in issues and documentation"),
-        Material("documents", "the program's list of events"),
-    ),
-    limits=("Times and the model are not printed.", "No whole real run was seen."),
-)
 FORMAT = Format(
     name="codex-exec",
     marks=(b'"thread.started"', b'"item"'),
@@ -48,5 +41,4 @@ FORMAT = Format(
     read=read_by("codex_exec.reader"),
     profile=PROFILE,
     pieces=pieces_by("codex_exec.reader"),
-    card=CARD,
 )

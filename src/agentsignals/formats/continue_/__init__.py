@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, named
@@ -56,24 +56,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[], beside=True) if is_list else None
 
 
-CARD = Card(
-    material=(
-        Material("run", "@continuedev/cli, headless, both wires: 4 sessions, 34 model calls", ("1.5.47",)),
-        Material("documents", "what its editor extensions write beyond that: their published source"),
-    ),
-    limits=(
-        "No message has a time: a session has the one at which it began.",
-        "A command that ended with an error and wrote nothing to stderr is stored as one that worked: what became of a "
-        "command is unknown unless its result says it.",
-        "A compaction replaces all that came before it: of it the output tokens are left, as a closing total, and its "
-        "input only where the provider counts cached tokens beside it.",
-        "A subagent's messages are not kept; its tokens are part of that total.",
-        "Dollars are not read: the program makes up a price for models that it does not know.",
-        "A forked session holds copies that nothing tells from its own messages.",
-        "Tokens in the extensions' spelling, if they store any, are not read.",
-    ),
-)
-
 FORMAT = Format(
     name="continue",
     marks=(b'"workspaceDirectory"',),
@@ -81,5 +63,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("continue_.reader"),
     profile=PROFILE,
-    card=CARD,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -63,13 +63,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=list(dict.fromkeys(keys)), beside=not keys)
 
 
-CARD = Card(
-    material=(Material("real", "14 sessions, 10 of them without a call", ("1.0.12 to 1.0.68",)),),
-    limits=(
-        "Input tokens come at the end of a session: one that was ended otherwise has none.",
-        "Dollars are not logged; premium requests are no dollars.",
-    ),
-)
 FORMAT = Format(
     name="copilot-cli",
     marks=(b'"parentId"',),
@@ -77,5 +70,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("copilot_cli.reader"),
     profile=PROFILE,
-    card=CARD,
 )

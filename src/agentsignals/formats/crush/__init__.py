@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import structs
 
-from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, json_of, read_by, rows_of
+from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, read_by, rows_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -99,19 +99,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{session_id}"]) if is_session and isinstance(session_id, str) else None
 
 
-CARD = Card(
-    material=(
-        Material("package", "its source: tables, parts of messages, tools; no version is named in the files"),
-        Material("documents", "a reader of another project: the same tables", ("0.66",)),
-    ),
-    limits=(
-        "No database that Crush wrote was seen: its packages fetch the program from elsewhere.",
-        "It keeps the tokens of the last model call alone, so none are read.",
-        "Dollars are its own, by the price list that it came with, without those of subagents; none for a flat rate.",
-        "Times are whole seconds.",
-    ),
-)
-
 FORMAT = Format(
     name="crush",
     marks=(b'"children_cost"',),
@@ -120,5 +107,4 @@ FORMAT = Format(
     read=read_by("crush.reader"),
     database=DATABASE,
     profile=PROFILE,
-    card=CARD,
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import structs
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.cursor_agent.database import CHATS, COMPOSERS
 from agentsignals.formats.head import Head
@@ -61,24 +61,6 @@ PROFILE = Profile(
 )
 
 
-CARD = Card(
-    material=(
-        Material("real", "two transcripts that a collector recorded"),
-        Material("documents", "the IDE's database, as some ten programs that read it agree on it", ("3.x",)),
-        Material("documents", "the database of a chat of the CLI, as several programs that read it agree on it"),
-    ),
-    limits=(
-        "The databases were never seen here: what only one reader of them says is not read.",
-        "It counts no tokens in newer versions; what older ones count doesn't say what of it came from the cache.",
-        "A model that Cursor chose (`default`) has no name.",
-        "When a call ended is not logged. A file over 1 MB before and after an edit gives no lines.",
-        "Chats of the panel before composers, in the databases of workspaces, give words alone.",
-        "A transcript has no ids, models, tokens or thinking, and a time for prompts in newer versions only.",
-        "A chat of the CLI has no tokens, and no times but that of its beginning. After a compaction its database has "
-        "the summary and what follows: a transcript counts where there is one.",
-    ),
-)
-
 _TRANSCRIPT = re.compile(r"/agent-transcripts/(?:[^/]+/)*([\w-]{8,})\.jsonl\Z")
 
 
@@ -123,5 +105,4 @@ FORMAT = Format(
     read=read_by("cursor_agent.reader"),
     database=(COMPOSERS, CHATS),
     profile=PROFILE,
-    card=CARD,
 )

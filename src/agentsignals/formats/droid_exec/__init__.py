@@ -3,7 +3,7 @@ calls, each a record, and a completion with the run's tokens."""
 
 from __future__ import annotations
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.factory_droid import PROFILE
 from agentsignals.formats.head import Head
 
@@ -23,14 +23,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{session_id}" for session_id in dict.fromkeys(ids)])
 
 
-CARD = Card(
-    material=(Material("documents", "parts of what was printed, in tests of other projects", ("0.32",)),),
-    limits=(
-        "No whole real run was seen.",
-        "Tokens are those of the run: no call states its own.",
-        "It is the same session as the one on the disk, where both were kept.",
-    ),
-)
 FORMAT = Format(
     name="droid-exec",
     marks=(b'"tool_call"', b'"completion"', b'"session_id"'),
@@ -38,5 +30,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("droid_exec.reader"),
     profile=PROFILE,
-    card=CARD,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -65,18 +65,6 @@ def session_of(path: str) -> str | None:
     return place[1] if place else None
 
 
-CARD = Card(
-    material=(
-        Material("real", "2 sessions, both ended by their token limit"),
-        Material("documents", "the schema of its settings, and readers of other projects"),
-    ),
-    limits=(
-        "Tokens are those of the whole session, without its subagents': no call states its own.",
-        "Settings name the last model alone. If calls name several, the session's tokens have no price.",
-        "Factory's credits are no dollars, and are not read.",
-        "A session that went well was never seen.",
-    ),
-)
 FORMAT = Format(
     name="factory-droid",
     marks=(b'"session_start"', b'"assistantActiveTimeMs"'),
@@ -84,5 +72,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("factory_droid.reader"),
     profile=PROFILE,
-    card=CARD,
 )

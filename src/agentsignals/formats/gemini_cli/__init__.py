@@ -6,7 +6,7 @@ A session that a newer version resumed exists in both forms.
 
 from __future__ import annotations
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -85,10 +85,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{session_id}"])
 
 
-CARD = Card(
-    material=(Material("real", "17 sessions in 21 files, as JSON"), Material("fixture", "JSON Lines", ("0.40",))),
-    limits=("The folder is known by a hash alone: neither place nor branch.", "The version is not logged."),
-)
 FORMAT = Format(
     name="gemini-cli",
     marks=(b'"projectHash"',),
@@ -96,5 +92,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("gemini_cli.reader"),
     profile=PROFILE,
-    card=CARD,
 )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import structs
 
-from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, json_of, plain, read_by, rows_of
+from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, plain, read_by, rows_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -129,20 +129,6 @@ def session_id_of(path: str) -> str:
     return posixpath.basename(path).partition(".")[0]
 
 
-CARD = Card(
-    material=(
-        Material("package", "its source: tables up to schema 15, messages, results, the ledger, files before 1.10"),
-        Material("documents", "a reader of another project: the same tables, seconds and milliseconds"),
-    ),
-    limits=(
-        "Nothing that Goose wrote was seen: it can't be had from a package registry.",
-        "Nothing links a model call to a message: tokens are closing totals, by model.",
-        "Dollars count only where the provider stated them for every call.",
-        "Without the ledger (before 2026) a session has one total, and which part of its input came from the cache is "
-        "not said: its input is absent.",
-    ),
-)
-
 FORMAT = Format(
     name="goose",
     marks=(b'"working_dir"',),
@@ -151,5 +137,4 @@ FORMAT = Format(
     read=read_by("goose.reader"),
     database=DATABASE,
     profile=PROFILE,
-    card=CARD,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.documents import inside
 from agentsignals.formats.head import CUT, Head
 
@@ -50,17 +50,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[], companion=True) if is_report or is_reward else None
 
 
-CARD = Card(
-    material=(
-        Material(
-            "run", "harbor, its own jobs of one and of three steps, in a folder instead of a container", ("0.25.0",)
-        ),
-        Material("real", "a trial with its job, the results of two more"),
-    ),
-    limits=(
-        "Reward 0 may be a verifier that broke: its own errors are looked for, and not all can be seen.",
-        "Steps that were never begun leave nothing.",
-        "A step that resumes the session of the one before was not met: its conversation may hold both.",
-    ),
-)
-FORMAT = Format(name="harbor", version=5, claims=claims, read=read_by("harbor.reader"), snapshots=False, card=CARD)
+FORMAT = Format(name="harbor", version=5, claims=claims, read=read_by("harbor.reader"), snapshots=False)

@@ -3,7 +3,7 @@ grows. Its tools also occur in data sets of other formats."""
 
 from __future__ import annotations
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, named
@@ -43,14 +43,6 @@ def claims(head: Head) -> Claim | None:
     )
 
 
-CARD = Card(
-    material=(Material("documents", "tests and readers of other projects, with files of its program"),),
-    limits=(
-        "No file of a real session was read whole.",
-        "No tokens and no dollars: they are in `~/.hermes/state.db`, which is not read.",
-        "Times have no zone, and are taken as UTC; most messages have none.",
-    ),
-)
 FORMAT = Format(
     name="hermes",
     marks=(b'"session_start"',),
@@ -58,5 +50,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("hermes.reader"),
     profile=PROFILE,
-    card=CARD,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.formats import Card, Claim, Format, Material, claude_code, pieces_by, read_by, zip_members
+from agentsignals.formats import Claim, Format, claude_code, pieces_by, read_by, zip_members
 from agentsignals.formats import profile as tools
 from agentsignals.formats.documents import inside
 from agentsignals.formats.head import Head
@@ -71,19 +71,6 @@ def keys_of(task_id: object) -> list[str]:
     return [f"inspect:{task_id}"] if isinstance(task_id, str) and task_id else []
 
 
-CARD = Card(
-    material=(
-        Material(
-            "run", "a task of tools in two epochs, against Inspect's scripted model; whole and in chunks", ("0.3.285",)
-        ),
-        Material("real", "17 logs that Inspect and its scanner keep as examples, one of an agent; the same in chunks"),
-    ),
-    limits=(
-        "Headers may tell of more samples than the file holds.",
-        "Of several scores none is the reward; each stands in `rewards`.",
-        "Logs in chunks were converted by Inspect itself: no release writes them at once; nor does one merge shards.",
-    ),
-)
 FORMAT = Format(
     name="inspect",
     version=6,
@@ -92,5 +79,4 @@ FORMAT = Format(
     pieces=pieces_by("inspect.reader"),
     of_json=False,
     profile=PROFILE,
-    card=CARD,
 )

@@ -7,7 +7,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by, session_folder
+from agentsignals.formats import Claim, Format, read_by, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -72,18 +72,6 @@ def _is_message(record: dict[str, object]) -> bool:
     )
 
 
-CARD = Card(
-    material=(
-        Material("run", "kimi-cli, headless: 2 prompts, 9 calls, a subagent, a try that was turned away", ("1.40.0",)),
-        Material("package", "its message types", ("1.52.0",)),
-    ),
-    limits=(
-        "The model and the working folder stand in no record of a session, dollars and the program's version nowhere.",
-        "A try that was turned away leaves nothing in 1.40; newer versions log it.",
-        "What interrupted a step, a person or an error, is not logged.",
-    ),
-)
-
 FORMAT = Format(
     name="kimi-cli",
     marks=(b'"payload"',),
@@ -93,5 +81,4 @@ FORMAT = Format(
     unit=session_folder("subagents"),
     profile=PROFILE,
     snapshots=False,
-    card=CARD,
 )

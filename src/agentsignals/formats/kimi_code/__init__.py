@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by, session_folder
+from agentsignals.formats import Claim, Format, read_by, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -79,20 +79,6 @@ def is_wire(head: Head) -> bool:
     return any("time" in r and isinstance(r.get("type"), str) and _DOTTED.fullmatch(r["type"]) for r in rest)
 
 
-CARD = Card(
-    material=(
-        Material(
-            "run", "@moonshot-ai/kimi-code, headless: 3 prompts, 13 calls, a subagent, a fork, a retry", ("2.1.0",)
-        ),
-        Material("package", "records of undone turns, approvals, steering and compaction", ("2.1.0",)),
-    ),
-    limits=(
-        "Dollars are not logged, nor the program's version.",
-        "A refused call, an undone turn and a compaction were never seen in a file.",
-        "Protocols before 1.5 were never seen.",
-    ),
-)
-
 FORMAT = Format(
     name="kimi-code",
     marks=(b'"protocol_version"', b'"agents"'),
@@ -102,5 +88,4 @@ FORMAT = Format(
     unit=session_folder("agents"),
     profile=PROFILE,
     snapshots=False,
-    card=CARD,
 )

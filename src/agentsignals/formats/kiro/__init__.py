@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, read_by
+from agentsignals.formats import Ask, Claim, Database, Format, Held, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, named
@@ -106,13 +106,6 @@ def _is_pair(entry: object) -> bool:
     return isinstance(entry, dict) and "user" in entry and "assistant" in entry
 
 
-CARD = Card(
-    material=(
-        Material("real", "5 short conversations"),
-        Material("documents", "its database: tables, and a row, in tests of other projects"),
-    ),
-    limits=("No times and no tokens in exports.", "No database that the program wrote was seen."),
-)
 FORMAT = Format(
     name="kiro",
     marks=(b'"conversation_id"',),
@@ -121,5 +114,4 @@ FORMAT = Format(
     read=read_by("kiro.reader"),
     database=DATABASES,
     profile=PROFILE,
-    card=CARD,
 )

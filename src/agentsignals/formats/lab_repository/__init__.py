@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import EDIT, OTHER, READ, SEARCH, Profile, Tool, named
 
@@ -36,7 +36,6 @@ def claims_by(mark: str) -> Callable[[Head], Claim | None]:
     return claims
 
 
-CARD = Card(material=(Material("run", "the lab of this program writes it"),), limits=("Times are not logged.",))
 FORMAT = Format(
     name="lab-repository",
     marks=(b'"agentsignals_lab_repository"',),
@@ -44,5 +43,4 @@ FORMAT = Format(
     claims=claims_by(MARK),
     read=read_by("lab_repository.reader"),
     profile=PROFILE,
-    card=CARD,
 )

@@ -5,17 +5,15 @@ What came back after a failed attempt begins the next one, and a retry is never 
 
 from __future__ import annotations
 
-from agentsignals.formats import Card, Format, Material, read_by
+from agentsignals.formats import Format, read_by
 from agentsignals.formats.lab_repository import claims_by
 
 MARK = "agentsignals_lab"
 
-CARD = Card(material=(Material("run", "the lab of this program writes it"),), limits=("No tools: there are no calls.",))
 FORMAT = Format(
     name="lab-retry",
     marks=(b'"agentsignals_lab"',),
     version=1,
     claims=claims_by(MARK),
     read=read_by("lab_retry.reader"),
-    card=CARD,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.documents import inside, string
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import of_submission, root_of, run_above, run_of, run_of_model
@@ -68,13 +68,6 @@ def _run_of_model(document: dict[str, object], path: str) -> str | None:
     return None if run is None or of_submission(path) or name is None else run_of_model(name, run.rpartition("/")[2])
 
 
-CARD = Card(
-    material=(
-        Material("fixture", "2 runs of version 1 that the project keeps for its tests", ("1",)),
-        Material("package", "version 2", ("2",)),
-    ),
-    limits=("No real run of version 2 was seen.",),
-)
 FORMAT = Format(
     name="mini-swe-agent",
     marks=(b'"info"', b'"system"'),
@@ -82,5 +75,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("mini_swe_agent.reader"),
     profile=PROFILE,
-    card=CARD,
 )

@@ -7,7 +7,7 @@ import posixpath
 import re
 from typing import Any
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by, session_folder
+from agentsignals.formats import Claim, Format, read_by, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -68,26 +68,6 @@ def _is_message(record: dict[str, Any]) -> bool:
     return named and record.get("role") in ("system", "user", "assistant", "tool") and "content" in record
 
 
-CARD = Card(
-    material=(
-        Material(
-            "run",
-            "headless: 3 sessions of its own runtime, 19 model calls, refused and failed calls, one resumed",
-            ("3.0.2",),
-        ),
-        Material("fixture", "1 folder of messages, written by hand", ()),
-        Material("package", "the types of entries and messages", ("3.0.2",)),
-    ),
-    limits=(
-        "Tokens are told of a session as a whole.",
-        "A model's answer without words leaves no entry: model calls are too few.",
-        "Calls that never ran (a tool that does not exist, wrong arguments) are in no entry, and are not read.",
-        "Headless, what needs a person's leave is logged as refused by one.",
-        "Messages of versions before 3.0 have no times; how a command ended there is in its text alone.",
-        "Subagents, compactions and a person who steers or stops were never seen run.",
-    ),
-)
-
 FORMAT = Format(
     name="mistral-vibe",
     marks=(b'"generationStatus"', b'"recovery_journal_record_version"', b'{"payload":', b'"session_id"', b'"role"'),
@@ -96,6 +76,5 @@ FORMAT = Format(
     read=read_by("mistral_vibe.reader"),
     unit=session_folder("chunks", "journal", "generations"),
     profile=PROFILE,
-    card=CARD,
     snapshots=False,
 )

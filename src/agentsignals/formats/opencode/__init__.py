@@ -16,7 +16,7 @@ from itertools import chain
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, json_of, plain, read_by, rows_of
+from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, plain, read_by, rows_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, named
@@ -265,17 +265,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[], beside=True) if session_id in UNNAMED and is_described else None
 
 
-CARD = Card(
-    material=(
-        Material("run", "a database with two subagents, and its write-ahead log", ("1.18.33",)),
-        Material("real", "467 exported sessions", ("1.2.16 to 1.18.21",)),
-        Material("fixture", "the storage folder"),
-    ),
-    limits=(
-        "Retries after a rate limit leave nothing.",
-        "The cost is the program's own estimate: 0 for models that it has no price of.",
-    ),
-)
 FORMAT = Format(
     name="opencode",
     marks=(b'"info"', b"ses_"),
@@ -286,5 +275,4 @@ FORMAT = Format(
     database=DATABASES,
     profile=PROFILE,
     forks=(KILO,),
-    card=CARD,
 )

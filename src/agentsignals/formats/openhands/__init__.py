@@ -6,7 +6,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by, session_folder
+from agentsignals.formats import Claim, Format, read_by, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, named
@@ -84,26 +84,6 @@ def parent_folder(folder: str) -> str | None:
     return posixpath.dirname(above) if posixpath.basename(above) == _SUBAGENTS else None
 
 
-CARD = Card(
-    material=(
-        Material(
-            "run",
-            "openhands-sdk, headless, over both wires: 3 conversations and a subagent's, 26 model calls, a refusal, a"
-            " condensation, commands that fail and hang",
-            ("1.58.0",),
-        ),
-        Material("package", "the classes of all events", ("1.58.0",)),
-    ),
-    limits=(
-        "Times are local and name no zone: it is read off the prices of calls, which have one; without these they are"
-        " taken for UTC.",
-        "Dollars are LiteLLM's estimate, by its own table.",
-        "Who sent a message, a person or a program, is not told: it is taken for a person's.",
-        "Agents behind the Agent Client Protocol, hooks and a person who pauses were never seen run.",
-        "The event stream of OpenHands before the SDK, and `output.jsonl` of its evaluations, are not read.",
-    ),
-)
-
 FORMAT = Format(
     name="openhands",
     marks=(b'"execution_status"', b'"agent"', b'"source"'),
@@ -112,6 +92,5 @@ FORMAT = Format(
     read=read_by("openhands.reader"),
     unit=session_folder("events", "subagents"),
     profile=PROFILE,
-    card=CARD,
     snapshots=False,
 )

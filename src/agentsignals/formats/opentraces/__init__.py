@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.formats import Card, Claim, Format, Material, pieces_by, read_by
+from agentsignals.formats import Claim, Format, pieces_by, read_by
 from agentsignals.formats.head import CUT, Head
 
 _KEYS = ("trace_id", "agent", "steps")
@@ -31,9 +31,6 @@ def _is_steps(steps: Any) -> bool:
     return isinstance(steps, list) and all(isinstance(s, dict) and "role" in s for s in steps[:1])
 
 
-CARD = Card(
-    material=(Material("documents", "the project's models", ("0.2.0", "0.3.0")),), limits=("No real record was seen.",)
-)
 FORMAT = Format(
     name="opentraces",
     marks=(b'"trace_id"',),
@@ -41,5 +38,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("opentraces.reader"),
     pieces=pieces_by("opentraces.reader"),
-    card=CARD,
 )

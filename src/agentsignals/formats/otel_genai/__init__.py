@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from agentsignals.formats import Card, Claim, Format, Material, pieces_by, read_by
+from agentsignals.formats import Claim, Format, pieces_by, read_by
 from agentsignals.formats.head import CUT, Head
 
 _BATCHES = ("resourceSpans", "resourceLogs")
@@ -26,13 +26,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=list(dict.fromkeys(conversations + [f"otel:{t}" for t in _TRACE.findall(head.text)])))
 
 
-CARD = Card(
-    material=(
-        Material("documents", "OpenTelemetry's conventions for generative AI"),
-        Material("fixture", "2 files of Visual Studio's Copilot, recorded and redacted", ("18.6",)),
-    ),
-    limits=("What is not captured as content (an option of whoever traces) is absent: prompts, arguments, results.",),
-)
 FORMAT = Format(
     name="otel-genai",
     marks=(b'"gen_ai.',),
@@ -40,5 +33,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("otel_genai.reader"),
     pieces=pieces_by("otel_genai.reader"),
-    card=CARD,
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.formats import Card, Claim, Format, Material, pieces_by, read_by
+from agentsignals.formats import Claim, Format, pieces_by, read_by
 from agentsignals.formats.head import Head
 
 _NAMED_TASK = ("instance_id", "task_id", "problem_id", "task_name")
@@ -355,13 +355,6 @@ def _of_others(head: Head) -> bool:
     return bool(rows) and (columns.is_near if columns.lacks else are_rows(rows, columns))
 
 
-CARD = Card(
-    material=(Material("documents", "the columns that published tables of results usually have"),),
-    limits=(
-        "The conversations are not in it: what needs them is absent.",
-        "A row is a trial of its own: rows of one task are tries beside each other, not retries.",
-    ),
-)
 FORMAT = Format(
     name="outcome-table",
     version=1,
@@ -371,5 +364,4 @@ FORMAT = Format(
     of_json=None,
     weight=500,
     snapshots=False,
-    card=CARD,
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import structs
 
-from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, read_by
+from agentsignals.formats import Ask, Claim, Database, Format, Held, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -145,20 +145,6 @@ def session_of(file: object) -> str | None:
     return match.group(1) if match else None
 
 
-CARD = Card(
-    material=(
-        Material("run", "OpenClaw, headless: its database, 2 prompts, 6 model calls, 5 calls", ("OpenClaw 2026.9.6",)),
-        Material("real", "35 sessions of version 3, a branch in one of them", ("3",)),
-        Material("fixture", "2 sessions of version 1 that the project keeps, recorded", ("1",)),
-    ),
-    limits=(
-        "branch_summary and label were read of, and never seen.",
-        "The program's own version is not logged.",
-        "OpenClaw: what a channel, a timer or a heartbeat says in the person's name was never seen: it is a prompt.",
-        "OpenClaw keeps no answer that called a tool that does not exist, nor its tokens.",
-        "Events that OpenClaw keeps compressed are not read.",
-    ),
-)
 FORMAT = Format(
     name="pi",
     marks=(b'"session"',),
@@ -168,5 +154,4 @@ FORMAT = Format(
     profile=PROFILE,
     forks=(OPENCLAW,),
     database=DATABASE,
-    card=CARD,
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import structs
 
-from agentsignals.formats import Card, Claim, Format, Material, gemini_cli, read_by
+from agentsignals.formats import Claim, Format, gemini_cli, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import named
@@ -64,14 +64,6 @@ def _has_parts(record: dict[str, Any]) -> bool:
     return isinstance(message, dict) and isinstance(message.get("parts"), list) and "content" not in message
 
 
-CARD = Card(
-    material=(
-        Material("run", "@qwen-code/qwen-code, headless: 2 chats, 3 prompts, 6 calls", ("0.15.10",)),
-        Material("package", "its record types", ("0.18.1",)),
-    ),
-    limits=("A refused call and what a person types while the agent works were never seen.", "Dollars are not logged."),
-)
-
 FORMAT = Format(
     name="qwen-code",
     marks=(b'"parts"', b'"systemPayload"'),
@@ -79,5 +71,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("qwen_code.reader"),
     profile=PROFILE,
-    card=CARD,
 )

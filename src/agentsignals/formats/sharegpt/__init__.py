@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from agentsignals.formats import Card, Claim, Format, Material, pieces_by, read_by
+from agentsignals.formats import Claim, Format, pieces_by, read_by
 from agentsignals.formats.head import CUT, Head
 
 _ROW = re.compile(rb'"conversations"\s*:\s*\[\s*\{\s*"(?:from|value)"\s*:\s*"')
@@ -64,10 +64,6 @@ def name_of(row_id: object, conversation: list[dict[str, Any]]) -> str:
     return f"{row_id}-{digest}" if named else digest
 
 
-CARD = Card(
-    material=(Material("documents", "what the data sets say of themselves"),),
-    limits=("Calls have no ids: they are paired in order.", "No times and no tokens, in most sets."),
-)
 FORMAT = Format(
     name="sharegpt",
     marks=(b'"conversations"',),
@@ -76,5 +72,4 @@ FORMAT = Format(
     read=read_by("sharegpt.reader"),
     pieces=pieces_by("sharegpt.reader"),
     snapshots=False,
-    card=CARD,
 )

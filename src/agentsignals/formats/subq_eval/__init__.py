@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import Head
 from agentsignals.formats.instances import is_bare_report
 
@@ -62,13 +62,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[], lends=folder) if keys & CAPS or is_history else None
 
 
-CARD = Card(
-    material=(Material("documents", "the harness's description"),),
-    limits=(
-        "No real run was seen: there is no public one.",
-        "What a harness did not collect of a conversation is absent, and says so.",
-    ),
-)
-FORMAT = Format(
-    name="subq-eval", version=2, claims=claims, read=read_by("subq_eval.reader"), snapshots=False, card=CARD
-)
+FORMAT = Format(name="subq-eval", version=2, claims=claims, read=read_by("subq_eval.reader"), snapshots=False)

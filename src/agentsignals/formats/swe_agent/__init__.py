@@ -12,7 +12,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import root_of, run_of
 from agentsignals.formats.profile import ASIDE, EDIT, EDIT_ROLES, FIND, READ, SEARCH, SHELL, Profile, named
@@ -80,13 +80,6 @@ def _has_history(document: dict[str, object], head: Head) -> bool:
     return all(isinstance(m, dict) and "role" in m and "agent" in m and "content" in m for m in history[:3])
 
 
-CARD = Card(
-    material=(
-        Material("real", "15 runs on SWE-bench", ("1.1.0",)),
-        Material("fixture", "22 demonstrations of older versions, recorded"),
-    ),
-    limits=("No times at all.", "Cost is 0 for models that it has no price of: absent here."),
-)
 FORMAT = Format(
     name="swe-agent",
     marks=(b'"trajectory"', b'"attempts"', b'"history"'),
@@ -94,5 +87,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("swe_agent.reader"),
     profile=PROFILE,
-    card=CARD,
 )

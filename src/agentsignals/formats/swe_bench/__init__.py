@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections.abc import Mapping
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import (
     canonical,
@@ -119,13 +119,6 @@ def is_beside(path: str, instance: object) -> bool:
     return isinstance(instance, str) and instance.lower() in named
 
 
-CARD = Card(
-    material=(Material("real", "40 reports of 10 instances and 4 models, with patches, test output and ratings"),),
-    limits=(
-        "Empty patches and errors leave no report: they are known from the specification.",
-        "A task may have more tests than the listed ones, of which nothing is said.",
-    ),
-)
 FORMAT = Format(
     name="swe-bench",
     version=8,
@@ -133,5 +126,4 @@ FORMAT = Format(
     read=read_by("swe_bench.reader"),
     of_json=None,
     snapshots=False,
-    card=CARD,
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import Head
 from agentsignals.formats.instances import evaluation_of, names_of
 
@@ -42,10 +42,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[], companion=True) if is_log or _TESTS_RAN.search(begin) else None
 
 
-CARD = Card(
-    material=(Material("real", "test logs and rating forms beside SWE-bench's reports"),),
-    limits=("They say more of attempts that others tell of; by themselves they are no trace.",),
-)
 FORMAT = Format(
     name="swe-bench-text",
     version=5,
@@ -53,5 +49,4 @@ FORMAT = Format(
     read=read_by("swe_bench_text.reader"),
     of_json=False,
     snapshots=False,
-    card=CARD,
 )

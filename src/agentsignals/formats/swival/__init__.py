@@ -6,7 +6,7 @@ No real file was found: the reader follows the program that writes them.
 
 from __future__ import annotations
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -42,10 +42,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=list(dict.fromkeys(f"session:{r['sessionId']}" for r in named)))
 
 
-CARD = Card(
-    material=(Material("package", "the exporter's source; no file was seen"),),
-    limits=("All times in a file are the export's: none is taken.", "No tokens."),
-)
 FORMAT = Format(
     name="swival",
     marks=(b'"harness"',),
@@ -53,5 +49,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("swival.reader"),
     profile=PROFILE,
-    card=CARD,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import posixpath
 
-from agentsignals.formats import Card, Claim, Format, Material, profile, read_by
+from agentsignals.formats import Claim, Format, profile, read_by
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, named
 
@@ -29,17 +29,6 @@ def claims(head: Head) -> Claim | None:
     return None
 
 
-CARD = Card(
-    material=(
-        Material("package", "the data model of runs, simulations and messages"),
-        Material("real", "a published folder of three voice simulations, without their words"),
-    ),
-    limits=(
-        "Voice simulations are logged in ticks: their words and calls are not read.",
-        "Times have no zone, and are taken as UTC.",
-        "Dollars of 0 are those of a model without a price: absent here.",
-    ),
-)
 FORMAT = Format(
     name="tau2-bench",
     marks=(b'"termination_reason"', b'"agent_info"'),
@@ -47,5 +36,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("tau2_bench.reader"),
     profile=PROFILE,
-    card=CARD,
 )

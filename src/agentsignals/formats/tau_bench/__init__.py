@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.formats import Card, Claim, Format, Material, profile, read_by
+from agentsignals.formats import Claim, Format, profile, read_by
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
 
@@ -16,17 +16,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[]) if items and 2 * sum(item.keys() >= _RESULT for item in items) >= len(items) else None
 
 
-CARD = Card(
-    material=(
-        Material("real", "200 trials of 50 tasks of one published run"),
-        Material("package", "the harness's writer of results, and its agents without function calls"),
-    ),
-    limits=(
-        "No times, tokens or dollars of the agent.",
-        "The file doesn't name the domain: a task is its number and the user it is about.",
-        "Model and agent are read from the name that the harness gives the file; elsewhere they are absent.",
-    ),
-)
 FORMAT = Format(
     name="tau-bench",
     marks=(b'"traj"',),
@@ -34,5 +23,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("tau_bench.reader"),
     profile=PROFILE,
-    card=CARD,
 )

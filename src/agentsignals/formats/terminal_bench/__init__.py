@@ -6,7 +6,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
 
 _TRIAL = frozenset(("is_resolved", "failure_mode", "parser_results"))
@@ -37,9 +37,6 @@ def claims(head: Head) -> Claim | None:
     return None
 
 
-CARD = Card(
-    material=(Material("real", "one result"),), limits=("The conversation is a recording of a screen: it is not read.",)
-)
 FORMAT = Format(
     name="terminal-bench",
     marks=(b'"failure_mode"', b'"run_id"', b'"run_config"'),
@@ -47,5 +44,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("terminal_bench.reader"),
     snapshots=False,
-    card=CARD,
 )

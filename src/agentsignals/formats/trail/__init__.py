@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import ASIDE, NO_SHELL, READ, SEARCH, SHELL, WEB, Profile, named
 
@@ -49,13 +49,6 @@ def trace_id_of(stated_id: object, path: str) -> str:
     return stated_id if isinstance(stated_id, str) and stated_id else posixpath.basename(path).partition(".")[0]
 
 
-CARD = Card(
-    material=(Material("real", "139 traces with people's annotations"),),
-    limits=(
-        "Annotations name a span; their categories are spelt in several ways, which are brought together.",
-        "Tokens from a cache are not logged.",
-    ),
-)
 FORMAT = Format(
     name="trail",
     marks=(b'"trace_id"', b'"errors"'),
@@ -63,5 +56,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("trail.reader"),
     profile=PROFILE,
-    card=CARD,
 )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import structs
 
-from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, plain, read_by
+from agentsignals.formats import Ask, Claim, Database, Format, Held, plain, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.copilot_cli import IN_VS_CODE
 from agentsignals.formats.head import CUT, Head
@@ -243,26 +243,6 @@ def id_of_place(path: str) -> str | None:
     return name.rpartition(".")[0] or None if posixpath.basename(folder) in _FOLDERS else None
 
 
-CARD = Card(
-    material=(
-        Material("fixture", "recorded: a document of 3 requests, a log of 2", ("0.31.5", "0.37.1")),
-        Material("fixture", "recorded: a database of traces, of 1 request"),
-        Material("fixture", "2 logs and a transcript, shortened", ("0.47.0",)),
-        Material("package", "the editor's writer of logs and its types; the extension's rounds and tools"),
-    ),
-    limits=(
-        "Where traces are off, output tokens are those of the last model call of each request: a lower bound where one"
-        " took several. The size of a prompt is logged with the part that came from the cache: input is absent.",
-        "That the forms of a chat share an id is read in the extension's source; no chat was met in more than one.",
-        "Traces keep a week; they say which repository, not which folder. Calls that name no chat are in no session.",
-        "Transcripts name no model and no tokens (`assistant.usage` of the newest is not read), older ones no results.",
-        "Without traces or a transcript a call has no time; what the person typed and the end of the answer have.",
-        "Of a request that was stopped before its result was kept, calls are known as the panel shows them.",
-        "What a subagent's model was asked and said is not kept; its calls are those that the panel shows.",
-        "Changes made by the edit mode of 2025, without a tool, are not read.",
-    ),
-)
-
 FORMAT = Format(
     name="vscode-copilot",
     version=1,
@@ -270,5 +250,4 @@ FORMAT = Format(
     read=read_by("vscode_copilot.reader"),
     profile=PROFILE,
     database=DATABASE,
-    card=CARD,
 )

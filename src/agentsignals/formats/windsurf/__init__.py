@@ -7,7 +7,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -28,16 +28,6 @@ PROFILE = Profile(
     conventions=("thinking_not_logged",),
 )
 
-
-CARD = Card(
-    material=(Material("fixture", "one transcript that another project recorded"),),
-    limits=(
-        "No ids, times, models, tokens or thinking; the file's place alone names its session.",
-        "A model call that says nothing leaves no line: there may have been more than are counted.",
-        "Seven kinds of steps were seen; others become unknown events.",
-        "Cascade's own files (`~/.codeium/windsurf/cascade`) are encrypted, and not read.",
-    ),
-)
 
 _WORDS = {"user_input": "user_response", "planner_response": "response"}
 _PLACE = re.compile(r"/\.windsurf/transcripts/([\w-]{8,})\.jsonl\Z")
@@ -73,5 +63,4 @@ FORMAT = Format(
     claims=claims,
     read=read_by("windsurf.reader"),
     profile=PROFILE,
-    card=CARD,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import structs
 
-from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, read_by
+from agentsignals.formats import Ask, Claim, Database, Format, Held, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -107,21 +107,6 @@ PROFILE = Profile(
 )
 
 
-CARD = Card(
-    material=(
-        Material("package", "Zed's source: table, messages, what its tools answer", ("0.1.0", "0.2.0", "0.3.0")),
-        Material("fixture", "the first form of the table, from another project's tests"),
-    ),
-    limits=(
-        "No thread that Zed wrote was seen here. The versions are those of its threads.",
-        "A thread has two times, its beginning and its last change; what is said and done in it has none.",
-        "Of single calls only the last before each prompt has tokens; the rest is in the thread's sum, if it has one.",
-        "The model is the one that was chosen last.",
-        "What an attached file or rule holds is not read; agents that Zed only drives keep their own sessions.",
-    ),
-)
-
-
 def claims(head: Head) -> Claim | None:
     """Recognize the document that the database gives."""
     row = head.document.get("zedThread")
@@ -136,5 +121,4 @@ FORMAT = Format(
     read=read_by("zed.reader"),
     profile=PROFILE,
     database=DATABASE,
-    card=CARD,
 )
