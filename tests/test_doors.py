@@ -22,7 +22,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.redaction import Redactor
 from agentsignals.redaction.random_values import RandomValues
 from agentsignals.store import Store
-from agentsignals.store.known_secrets import FILE, known_secrets
+from agentsignals.store.secrets import FILE, known_secrets
 from tests.claude import Log
 
 PLANTED = {

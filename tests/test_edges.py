@@ -19,7 +19,7 @@ from agentsignals.formats import by_name as by_format
 from agentsignals.formats.atif import FORMAT as ATIF
 from agentsignals.formats.bounds import amount, count
 from agentsignals.formats.outcome import exit_code
-from agentsignals.ingest.repository_addresses import named_repositories
+from agentsignals.ingest.collection import named_repositories
 from agentsignals.labels.labellers.rules import Rules
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import tokens

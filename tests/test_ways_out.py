@@ -31,7 +31,7 @@ from agentsignals.labels.tasks import tasks
 from agentsignals.model import Session
 from agentsignals.redaction import Redactor
 from agentsignals.signals import DECLARED, catalog, signal
-from agentsignals.store import pseudonym_key as pseudonym_key_module
+from agentsignals.store import secrets as pseudonym_key_module
 from agentsignals.views.session import Evidence, SessionView
 from tests.claude import Log
 from tests.embedding.server import serving as serving_vectors

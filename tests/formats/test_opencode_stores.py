@@ -18,7 +18,7 @@ from agentsignals.formats.opencode import DATABASES
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.pipeline import session_from_database
 from agentsignals.model import Session
-from agentsignals.sources import RawFile, Unreadable, databases, local
+from agentsignals.sources import DATABASE_MAGIC, RawFile, Unreadable, databases, local
 from agentsignals.store import Store
 from agentsignals.ui.live import Looking
 from agentsignals.ui.raw_record import raw_line
@@ -205,7 +205,7 @@ def changed(statement: str) -> Callable[[Path], object]:
 
 
 WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
-    "scrambled behind its magic": (lambda p: p.write_bytes(databases.MAGIC + b"\7" * 9000), "bad_database"),
+    "scrambled behind its magic": (lambda p: p.write_bytes(DATABASE_MAGIC + b"\7" * 9000), "bad_database"),
     "cut": (cut, "bad_database"),
     "nobody's": (changed("DROP TABLE part"), "unknown_database"),
     "lacks a column": (changed("ALTER TABLE part DROP COLUMN data"), "unknown_database"),

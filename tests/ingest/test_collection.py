@@ -13,8 +13,7 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import SourceError
-from agentsignals.ingest.collection import Collection, Filters, attribute_repository, collect
-from agentsignals.ingest.repository_addresses import named_repositories
+from agentsignals.ingest.collection import Collection, Filters, attribute_repository, collect, named_repositories
 from agentsignals.store import Store
 from tests.repositories.story import Story, block
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.store import pseudonym_key as module
-from agentsignals.store.pseudonym_key import key_file, pseudonym_key
+from agentsignals.store import secrets as module
+from agentsignals.store.secrets import key_file, pseudonym_key
 
 TELL = """
 import sys
 from agentsignals.redaction import Redactor
-from agentsignals.store.pseudonym_key import pseudonym_key
+from agentsignals.store.secrets import pseudonym_key
 if len(sys.argv) > 1:
     print("ready", flush=True)
     sys.stdin.readline()

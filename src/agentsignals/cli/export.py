@@ -16,9 +16,8 @@ from agentsignals.model import Session
 from agentsignals.redaction import Redactor
 from agentsignals.redaction.random_values import RandomValues
 from agentsignals.store import Store, disk
-from agentsignals.store.known_secrets import known_secrets, record_ids, shards_not_within
-from agentsignals.store.pseudonym_key import pseudonym_key
 from agentsignals.store.query import rows
+from agentsignals.store.secrets import known_secrets, pseudonym_key, record_ids, shards_not_within
 from agentsignals.ui import sharing
 from agentsignals.ui.raw_record import pictures_of
 from agentsignals.ui.sharing import Shared

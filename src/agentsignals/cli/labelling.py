@@ -32,8 +32,7 @@ from agentsignals.stats.agreement import Estimate as AgreementEstimate
 from agentsignals.stats.intervals import SEED
 from agentsignals.stats.validation import Figure
 from agentsignals.store import Store
-from agentsignals.store.known_secrets import known_secrets
-from agentsignals.store.pseudonym_key import pseudonym_key
+from agentsignals.store.secrets import known_secrets, pseudonym_key
 from agentsignals.words.vectors import redacting
 
 # `label`: judgements by rules, by models, or out of a published data set.

@@ -30,9 +30,8 @@ from agentsignals.questions.compare.gate import gate
 from agentsignals.redaction import Redactor, redacted_part
 from agentsignals.signals.catalog import inventory
 from agentsignals.store import Store, fulltext, tables
-from agentsignals.store.known_secrets import known_secrets
-from agentsignals.store.pseudonym_key import pseudonym_key
 from agentsignals.store.query import Connection, column_names, execute, with_connection
+from agentsignals.store.secrets import known_secrets, pseudonym_key
 from agentsignals.words.text import visible
 
 MOST_CHARS = 24_000

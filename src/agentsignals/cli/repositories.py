@@ -12,8 +12,7 @@ from agentsignals.cli.output import Bar, fields, figure, json_text, printable, t
 from agentsignals.cli.printing import Printed
 from agentsignals.errors import UsageError
 from agentsignals.ingest import collection as ingest
-from agentsignals.ingest.collection import Collection, Filters, RepositoryResults
-from agentsignals.ingest.repository_addresses import discover, named_repositories
+from agentsignals.ingest.collection import Collection, Filters, RepositoryResults, discover, named_repositories
 from agentsignals.redaction import redacted_in
 from agentsignals.repositories.attribute import Attribution
 from agentsignals.repositories.receipt import Place, Receipt

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from agentsignals.formats.documents import saw_again
-from agentsignals.ingest.identity import add_note, is_own
+from agentsignals.ingest.identity import copies_of, is_own
 from agentsignals.model import MAIN, Artifact, Attempt, Event, Session, copy_attempt, merge_attempts
 
 _UNSTARTED = 2**62
@@ -88,7 +87,7 @@ def _without_conversions(
     agent's session ran is the same conversation; what it says of the attempt goes to that session."""
     kept: list[Session] = []
     agent_sessions = [s for s in sessions if is_own(s)]
-    printed = dict(_copies(sessions))
+    printed = dict(copies_of(sessions))
     for session in sessions:
         same = (
             next((o for o in agent_sessions if _is_same_conversation(o, session)), None)
@@ -103,27 +102,6 @@ def _without_conversions(
                 part.session_artifact, part.session_id = same.artifact_id, same.session_id or None
             artifacts[session.artifact_id].note = f"converted from {same.artifact_id}"
     return kept
-
-
-def without_copies(sessions: list[Session], artifacts: dict[str, Artifact]) -> list[Session]:
-    """Return the sessions without those that another format tells too: an agent may write down what it also prints."""
-    copies = dict(_copies(sessions)) if len(sessions) > 1 else {}
-    for session in sessions:
-        if id(session) in copies:
-            artifact = artifacts[session.artifact_id]
-            add_note(artifact, f"the same session as in {copies[id(session)].artifact_id}")
-            saw_again(artifact)
-    return [s for s in sessions if id(s) not in copies]
-
-
-def _copies(sessions: list[Session]) -> Iterator[tuple[int, Session]]:
-    """Yield sessions of one id in several formats, all but one, each with that one: the agent's own file, else the
-    fullest."""
-    first_by_id: dict[str, Session] = {}
-    for session in sorted(sessions, key=lambda s: (not is_own(s), -len(s.events), s.format)):
-        first = first_by_id.setdefault(session.session_id, session)
-        if session.session_id and first.format != session.format:
-            yield id(session), first
 
 
 def _is_same_conversation(session: Session, other: Session) -> bool:

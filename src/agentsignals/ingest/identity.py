@@ -327,6 +327,27 @@ def give_id(session: Session, new_id: str, artifact: Artifact | None, reading: R
     add_note(artifact, f"another session has its id {old_id}: this one is {new_id}")
 
 
+def without_copies(sessions: list[Session], artifacts: dict[str, Artifact]) -> list[Session]:
+    """Return the sessions without those that another format tells too: an agent may write down what it also prints."""
+    copies = dict(copies_of(sessions)) if len(sessions) > 1 else {}
+    for session in sessions:
+        if id(session) in copies:
+            artifact = artifacts[session.artifact_id]
+            add_note(artifact, f"the same session as in {copies[id(session)].artifact_id}")
+            saw_again(artifact)
+    return [s for s in sessions if id(s) not in copies]
+
+
+def copies_of(sessions: list[Session]) -> Iterator[tuple[int, Session]]:
+    """Yield sessions of one id in several formats, all but one, each with that one: the agent's own file, else the
+    fullest."""
+    first_by_id: dict[str, Session] = {}
+    for session in sorted(sessions, key=lambda s: (not is_own(s), -len(s.events), s.format)):
+        first = first_by_id.setdefault(session.session_id, session)
+        if session.session_id and first.format != session.format:
+            yield id(session), first
+
+
 REPEATED_FILE, REPEATED_RECORD = "repeated_file", "repeated_record"
 """Reasons, in the index, why a file leaves nothing of its own, or some records don't: another file has them too."""
 _PREFIX = "prefix of "

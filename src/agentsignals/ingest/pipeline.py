@@ -27,8 +27,7 @@ from agentsignals.ingest.plan import versions_by_format as versions
 from agentsignals.model import Artifact, Session
 from agentsignals.model.prices import own_prices
 from agentsignals.model.registry import has_foreign_units
-from agentsignals.sources import RawFile, Unreadable, read, storable_text
-from agentsignals.sources.contents import nonblocking
+from agentsignals.sources import RawFile, Unreadable, nonblocking, read, storable_text
 from agentsignals.sources.local import deleted_files, existing_paths, found_homes
 from agentsignals.store import PLACE, Store, disk, resolve_folder, sidecars
 from agentsignals.store.index import (

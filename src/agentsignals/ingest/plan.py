@@ -39,18 +39,19 @@ from agentsignals.formats.head import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head
 from agentsignals.model import Session
 from agentsignals.model.prices import own_prices
 from agentsignals.sources import (
+    DATABASE_MAGIC,
     RawFile,
     Unreadable,
     dataset_name,
     error_text,
+    max_unpacked_bytes,
+    nonblocking,
     open_source,
     path_of,
     read,
     reason_of,
     uri_of,
 )
-from agentsignals.sources.contents import max_unpacked_bytes, nonblocking
-from agentsignals.sources.databases import MAGIC as DATABASES_MAGIC
 from agentsignals.store.index import ArtifactEntry, FileKind, FileStamp, Manifest
 
 # Files and groups
@@ -538,7 +539,7 @@ def _why_not(head: Head) -> str:
         return "empty_file"
     if not head.data[:512].strip(b"\xef\xbb\xbf \t\r\n"):
         return "blank_file"
-    if head.data.startswith(DATABASES_MAGIC):
+    if head.data.startswith(DATABASE_MAGIC):
         return "database"
     if head.data.startswith(_ARCHIVES) or head.data[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR:
         return "archive"

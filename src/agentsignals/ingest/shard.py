@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from agentsignals.errors import AgentSignalsError
 from agentsignals.formats import Input, by_name, maker_of, skip, unknown_fields
 from agentsignals.formats.documents import saw_again
-from agentsignals.ingest.attempts import attach_attempts, without_copies
+from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.ingest.corpus_signals import shard_sites
 from agentsignals.ingest.engine import is_heard, tell
 from agentsignals.ingest.identity import (
@@ -32,6 +32,7 @@ from agentsignals.ingest.identity import (
     prefix_note,
     read_apart,
     repeated,
+    without_copies,
 )
 from agentsignals.ingest.plan import (
     READ_AGAIN,

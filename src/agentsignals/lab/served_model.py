@@ -150,7 +150,7 @@ class Served:
 
     @cached_property
     def _redactor(self) -> Redactor:
-        from agentsignals.store.pseudonym_key import pseudonym_key  # noqa: PLC0415  (a server here needs none)
+        from agentsignals.store.secrets import pseudonym_key  # noqa: PLC0415  (a server here needs none)
 
         return Redactor(pseudonym_key())
 

@@ -23,8 +23,7 @@ from agentsignals.redaction import Redactor
 from agentsignals.redaction.known import KnownSecrets
 from agentsignals.stats.intervals import SEED
 from agentsignals.store import Store, sidecars
-from agentsignals.store.known_secrets import known_secrets
-from agentsignals.store.pseudonym_key import pseudonym_key
+from agentsignals.store.secrets import known_secrets, pseudonym_key
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.views.session import SessionView
 

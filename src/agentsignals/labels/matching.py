@@ -40,8 +40,8 @@ from agentsignals.redaction import redacted
 from agentsignals.redaction.spans import without_pseudonyms
 from agentsignals.stats.agent_traces import TASK, label
 from agentsignals.store import Store, sidecars
-from agentsignals.store.known_secrets import known_secrets
 from agentsignals.store.query import rows
+from agentsignals.store.secrets import known_secrets
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.words.text import count_tokens
 

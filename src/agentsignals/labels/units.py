@@ -21,9 +21,8 @@ from agentsignals.questions.sql import WHERE_EACH_LIES
 from agentsignals.redaction import Redactor
 from agentsignals.signals import catalog
 from agentsignals.store import Store
-from agentsignals.store.known_secrets import known_secrets
-from agentsignals.store.pseudonym_key import pseudonym_key
 from agentsignals.store.query import rows
+from agentsignals.store.secrets import known_secrets, pseudonym_key
 from agentsignals.views.session import SessionView
 
 CALL_CHARS = 400

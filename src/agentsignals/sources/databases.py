@@ -22,17 +22,21 @@ from urllib.parse import quote
 
 from agentsignals import private_files
 from agentsignals.formats import MAX_DOCUMENT_BYTES, Ask, Database, Held, formats, is_state, unread_database
-from agentsignals.sources import RawFile, Unreadable, path_of, row_uri
-from agentsignals.sources.contents import IN_MEMORY, MACHINE_ERRNOS, memory_map, no_space_error, nonblocking
+from agentsignals.sources import (
+    IN_MEMORY,
+    MACHINE_ERRNOS,
+    RawFile,
+    Unreadable,
+    database_head,
+    memory_map,
+    no_space_error,
+    path_of,
+    row_uri,
+)
 
 if TYPE_CHECKING:
     import sqlite3
 
-MAGIC = b"SQLite format 3\0"
-DATABASE_SUFFIXES = (".db", ".sqlite", ".sqlite3", ".vscdb")
-"""Names of agents' databases. Looking at first bytes alone would open every file."""
-SIDECAR_SUFFIXES = ("-wal", "-shm", "-journal")
-"""Suffixes of files that belong to a database."""
 MAX_COPY_BYTES = 256 * 1024 * 1024
 """A database with a log that no program has open is copied up to this size. That takes 0.2 s, once a run and worker."""
 BUSY_S = 5.0
@@ -47,16 +51,6 @@ _WAL_AT, _WAL = 18, b"\x02"
 
 T = TypeVar("T")
 _State = tuple[tuple[int, int, int] | None, ...]
-
-
-def is_database(path: str) -> bool:
-    """Return whether a file is an SQLite database, by its name and its first bytes."""
-    return path.endswith(DATABASE_SUFFIXES) and _head(path)[: len(MAGIC)] == MAGIC
-
-
-def is_sidecar(path: str) -> bool:
-    """Return whether a file belongs to a database next to it."""
-    return path.endswith(SIDECAR_SUFFIXES) and is_database(path.rpartition("-")[0])
 
 
 def sessions_of(file: RawFile) -> Iterator[RawFile | Unreadable]:
@@ -102,7 +96,7 @@ def query(path: str, question: Callable[[sqlite3.Connection], T]) -> T:
     import sqlite3  # noqa: PLC0415  (loaded where such a file is met)
 
     state, log = _state(path), os.path.lexists(f"{path}-wal")
-    if _head(path)[_WAL_AT : _WAL_AT + 1] != _WAL:
+    if database_head(path)[_WAL_AT : _WAL_AT + 1] != _WAL:
         return _answer(path, "mode=ro", question)
     if not log:
         # All of it is in the one file. `immutable` makes no files and takes no lock, and is right as long as nobody
@@ -402,14 +396,6 @@ def _ask(connection: sqlite3.Connection, database: Database) -> Ask:
 
     connection.set_authorizer(allow)
     return asked
-
-
-def _head(path: str) -> bytes:
-    try:
-        with open(path, "rb", buffering=0, opener=nonblocking) as handle:
-            return handle.read(_WAL_AT + 2)
-    except OSError:  # said when it is looked at as a file
-        return b""
 
 
 def _state(path: str) -> _State:

@@ -30,8 +30,7 @@ from msgspec.structs import replace
 from agentsignals import private_files
 from agentsignals.errors import SourceError
 from agentsignals.formats import profiles
-from agentsignals.sources import RawFile, Source, Unreadable, by_name, internal_error
-from agentsignals.sources.contents import SUFFIXES, prefetched
+from agentsignals.sources import SUFFIXES, RawFile, Source, Unreadable, by_name, internal_error, prefetched
 
 _OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 

@@ -15,8 +15,22 @@ from pathlib import Path
 import msgspec
 
 from agentsignals.formats import homes
-from agentsignals.sources import RawFile, Source, Unreadable, databases, key_of, path_of, storable_text, uri_of
-from agentsignals.sources.contents import MACHINE_ERRNOS, contents, no_space_error, nonblocking
+from agentsignals.sources import (
+    MACHINE_ERRNOS,
+    RawFile,
+    Source,
+    Unreadable,
+    contents,
+    databases,
+    is_database,
+    is_sidecar,
+    key_of,
+    no_space_error,
+    nonblocking,
+    path_of,
+    storable_text,
+    uri_of,
+)
 
 SKIPPED_FOLDERS = frozenset((".git", "node_modules", ".venv", "__pycache__"))
 """Folders that hold no sessions of an agent."""
@@ -136,10 +150,10 @@ _NAME = attrgetter("name")
 
 def _files(path: str, spec: str) -> Iterator[RawFile | Unreadable]:
     """List a file, or the sessions of a database and nothing of its sidecar files."""
-    if databases.is_sidecar(path):
+    if is_sidecar(path):
         return
     file = _file(path, spec)
-    if isinstance(file, RawFile) and databases.is_database(path):
+    if isinstance(file, RawFile) and is_database(path):
         yield from databases.sessions_of(file)
     else:
         yield file

@@ -16,8 +16,16 @@ from typing import IO, Any
 
 from agentsignals import network
 from agentsignals.errors import SourceError
-from agentsignals.sources import RawFile, Source, Unreadable, storable_text
-from agentsignals.sources.contents import IN_MEMORY, contents, no_space_error, prefetched
+from agentsignals.sources import (
+    IN_MEMORY,
+    RawFile,
+    Source,
+    Unreadable,
+    contents,
+    no_space_error,
+    prefetched,
+    storable_text,
+)
 from agentsignals.sources.local import SKIPPED_FOLDERS
 
 _PIECE = 1024 * 1024

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from agentsignals.errors import AgentSignalsError, SourceError
 from agentsignals.formats import homes
-from agentsignals.sources import RawFile, databases, local, path_of
+from agentsignals.sources import DATABASE_SUFFIXES, RawFile, local, path_of
 from agentsignals.store.index import Manifest
 from agentsignals.ui.snapshot import Snapshot, Snapshots
 from agentsignals.words.text import visible
@@ -95,7 +95,7 @@ class Looking:
             _keep(latest, (stamp, path, spec))
         self._hot = {}
         for _, path, spec in latest:
-            log = (f"{path}-wal",) if path.endswith(databases.DATABASE_SUFFIXES) else ()
+            log = (f"{path}-wal",) if path.endswith(DATABASE_SUFFIXES) else ()
             for place in (path, *log, *_above(path, self._roots[spec])):
                 self._hot.setdefault(place, (spec, _state(place)))
         self._next_s = time.monotonic() + (time.thread_time() - began) / SHARE

@@ -17,7 +17,7 @@ from agentsignals.questions.formatting import MISSING, formatted, without_bound
 from agentsignals.questions.question import Kind, mark_names, row_names
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store, disk
-from agentsignals.store.known_secrets import known_secrets
+from agentsignals.store.secrets import known_secrets
 from agentsignals.ui import check_report
 from agentsignals.ui import document as phrases
 from agentsignals.ui.charts import UNDRAWN, can_draw, data, library, packing

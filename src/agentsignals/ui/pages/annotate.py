@@ -25,8 +25,7 @@ from agentsignals.labels.matching import Place
 from agentsignals.labels.tasks import Task, tasks
 from agentsignals.labels.units import Unit, before, plain, units
 from agentsignals.redaction import Redactor
-from agentsignals.store.known_secrets import known_secrets
-from agentsignals.store.pseudonym_key import pseudonym_key
+from agentsignals.store.secrets import known_secrets, pseudonym_key
 from agentsignals.ui.page import Page, Query, Route
 from agentsignals.ui.snapshot import Snapshot
 from agentsignals.views.session import SessionView

@@ -1,4 +1,6 @@
-"""The secrets that a store's texts give away, collected so that each is masked wherever it stands bare.
+"""What masking needs: the secrets that a store's texts give away, and the key of this machine's pseudonyms.
+
+Secrets are collected so that each is masked wherever it stands bare.
 
 A pass over all texts is slow, so the store keeps which rows give a secret away, never the secret: a later run reads
 only these rows again. The file can be thrown away.
@@ -7,18 +9,24 @@ only these rows again. The file can be thrown away.
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from secrets import token_bytes, token_hex
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct, field
 
+from agentsignals import private_files
 from agentsignals.errors import StoreError
 from agentsignals.redaction import Redactor
 from agentsignals.redaction.known import KnownSecrets, is_searched
+from agentsignals.redaction.personal import KEY_BYTES
 from agentsignals.store import disk
 from agentsignals.store.index import SHARDS_FOLDER, code_stamp
 
@@ -161,3 +169,70 @@ def _read(folder: Path) -> _Kept:
 def _write(folder: Path, shards: dict[str, _Rows]) -> None:
     with suppress(OSError):  # who can't write here collects them in each run
         disk.write_atomically(folder / FILE, msgspec.json.encode(_Kept(code_stamp(), shards)))
+
+
+# The key of pseudonyms, made once for a user and kept where nobody else can read it. With it the same person has the
+# same pseudonym in every run, so cached answers are found again. A copy of the file gives another machine the same
+# pseudonyms. Whoever has the key can try names until one fits: never give it away.
+
+KEY_FILE = "pseudonyms.key"
+_one_key_at_a_time = Lock()
+
+
+def pseudonym_key() -> bytes:
+    """Return the machine's key, made where there is none. Where it can't be kept, it is for this process alone, and a
+    warning says so."""
+    with _one_key_at_a_time:
+        return _kept_or_passing()
+
+
+def key_file() -> Path:
+    """Return the path of the key. OSError where the platform has no folder for user data."""
+    import platformdirs  # noqa: PLC0415  (only when something is masked for others)
+
+    folder = Path(platformdirs.user_data_dir("agentsignals", appauthor=False))
+    if not folder.is_absolute():
+        raise OSError(f"no home folder is known ({folder})")
+    return folder / KEY_FILE
+
+
+@cache
+def _kept_or_passing() -> bytes:
+    try:
+        # Key in this file, made where there is none. When two processes make one, the first one's counts.
+        path = key_file()
+        with suppress(FileNotFoundError):
+            return _read_key(path)
+        private_files.make_folder(path.parent)
+        # Written whole before it has its name: nobody reads half a key, and none is left by a process that dies.
+        made = path.with_name(f".{KEY_FILE}.{os.getpid()}.{token_hex(4)}")
+        opened = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(opened, "wb") as file:
+                file.write(token_bytes(KEY_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileExistsError):
+                os.link(made, path)
+        finally:
+            made.unlink()
+        return _read_key(path)
+    except OSError as problem:
+        import logging  # noqa: PLC0415  (no run needs it otherwise)
+
+        logging.getLogger("agentsignals").warning(
+            "agentsignals: pseudonyms are of this run alone, the next one's differ: no key is kept, %r", str(problem)
+        )
+        return token_bytes(KEY_BYTES)
+
+
+def _read_key(path: Path) -> bytes:
+    """Key in a file, which is made unreadable for others."""
+    with path.open("rb") as file:
+        if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+            with suppress(OSError):  # who mounts a key into a container that can't write says himself who reads it
+                os.fchmod(file.fileno(), 0o600)
+        key = file.read(KEY_BYTES + 1)
+    if len(key) != KEY_BYTES:
+        raise OSError(f"{path} has no key of {KEY_BYTES} bytes")
+    return key
