@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from agentsignals.signals import anticipation, chat, dynamics, reasoning
@@ -31,7 +33,10 @@ _AGENTS = (
 )
 _OTHERS: dict[str, tuple[Any, ...]] = {
     "chat.prompt_intent": chat._INTENTS,
-    "chat.prompt_language, small words by language": tuple(text._SMALL_WORDS.items()),
+    "chat.prompt_language, small words by language": tuple(
+        (language, " ".join(words.split()))
+        for language, words in tomllib.loads(Path(text.__file__).with_name("languages.toml").read_text("utf-8")).items()
+    ),
     "corpus.first_message_pattern": (
         *((rule.label, rule.pattern) for rule in metrics._RULES),
         ("continuation", metrics._CONTINUES),

@@ -1,14 +1,17 @@
 """People's reactions to an agent's work, as word patterns over the head of a turn (design/signals.md#word-lists).
 
-English only. Each pattern is guarded by words of which at least one must occur; a head without any costs a set lookup.
-They find a tenth to a third of the corrections a reader finds; most of their finds are corrections.
+English only; `reactions.toml` has the patterns. Each is guarded by words of which at least one must occur; a head
+without any costs a set lookup. They find a tenth to a third of the corrections a reader finds; most of their finds are
+corrections.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from functools import lru_cache
 from operator import itemgetter
+from pathlib import Path
 from typing import NamedTuple
 
 from agentsignals.model import UNSPOKEN
@@ -23,12 +26,12 @@ class Pattern:
     of the text it can't match; without one of `also`, not `anywhere`. Compiled when first needed: few texts need many.
     """
 
-    def __init__(self, name: str, triggers: str, *anywhere: str, clause: str = "", also: str = "") -> None:
+    def __init__(self, name: str, triggers: str, anywhere: str = "", clause: str = "", also: str = "") -> None:
         self.name = name
         self.triggers = frozenset(triggers.split())
         self.also = frozenset(also.split())
-        self.clause = deferred_pattern(clause) if clause else None
-        self.anywhere = deferred_pattern("|".join(anywhere)) if anywhere else None
+        self.clause = deferred_pattern(clause.replace("\n", "")) if clause else None
+        self.anywhere = deferred_pattern(anywhere.replace("\n", "")) if anywhere else None
 
     def find(self, low: str, words: frozenset[str]) -> tuple[int, int] | None:
         """Return where the reaction begins and ends, an opener ("ok, ") included. `words` are those of the text."""
@@ -68,244 +71,18 @@ def clauses(low: str) -> list[tuple[int, int]]:
     return spans
 
 
-_NO_GOES_ON = (
-    r"i\b|it\b|we\b|you\b|that\b|this\b|don'?t\b|do\b|not\b|let'?s\b|just\b|the\b|there\b|use\b|keep\b|revert\b|undo\b"
-    r"|leave\b|put\b|please\b|they\b|he\b|she\b|make\b|remove\b|add\b|only\b|wait\b|stop\b|actually\b|sorry\b|again\b"
-    r"|my\b|our\b|instead\b|ignore\b|write\b|skip\b|go\b|look\b|check\b"
-)
-_NO_IS_FINE = (
-    r"(?!\s*[,.]?\s*(?:problem|prob|worries|worry|need|rush|hurry|idea|doubt|harm|issue|issues|changes?|one|longer|more"
-    r"|matter|way|other|new|tests?|errors?|further|comments?|biggie|pressure|thanks"
-    r"|that's (?:fine|ok|okay|good|great|right|correct|perfect)|it's (?:fine|ok|okay|good|great|correct)"
-    r"|(?:that|this|it) (?:is|looks|works) (?:fine|ok|okay|good|great|correct)"
-    r"|(?:go ahead|all good|i'?m good|we'?re good|then it'?s good)))"
-)
-_IS_PRAISE = (
-    r"great|good|nice|perfect|fine|awesome|amazing|cool|love|works?|working|worked"
-    r"|that(?:'s| is| was) (?:great|good|fine|perfect|nice|right|correct|ok)"
-    r"|it(?:'s| is| was)? (?:works?|worked|great|good|fine|perfect|right|correct)|pretty|really (?:good|nice|great)"
-    r"|quite (?:good|nice)|looks? (?:good|great|fine)"
-)
-_UNDO_IS_A_THING = (
-    r"button|command|feature|stack|functionality|support|operation|history|logic|test|tests|cmd|key|shortcut|migration"
-    r"|strategy|mode|ing\b"
-)
-_DO = (
-    r"do|add|use|change|touch|remove|delete|commit|check|create|write|make|edit|modify|run|push|merge|call|put|include"
-    r"|rename|move|go|jump|over|just|try|mock|hardcode|hard-code|assume|skip|ignore|wrap|introduce|squash|rebase|amend"
-    r"|be|want|worry"
-)
-_ERRED = (
-    r"misunder\w+|missed|forgot|forgotten|overlooked|ignored|misread|broke|misinterpreted|removed|deleted|overwrote"
-    r"|didn't (?:do|add|fix|update|change|run|read|look|use|follow|include|remove|address|actually)"
-    r"|did not (?:do|add|fix|update|change|run|read|follow|address)"
-    r"|haven't (?:done|added|fixed|updated|changed|run|removed|addressed|actually)|changed the wrong"
-    r"|should(?:n't| not) have|weren't supposed|were supposed"
-)
-
-CORRECTIONS = (
-    Pattern(
-        "no_initial",
-        "no nope nah nein",
-        clause=rf"(?:no+|nope|nah|nein)(?=[\s,.!:;\u2014-]|$)(?!\s+(?!{_NO_GOES_ON})\w)" + _NO_IS_FINE,
-    ),
-    Pattern(
-        "not_right",
-        "not n",
-        r"\b(?:that|this|it|which|part|one)(?:'s| is|'s still| is still| isn't| looks| seems| was)?\s+"
-        r"(?:definitely |really |just |still |totally |completely )?(?:not|n't)\s+"
-        r"(?:quite |really |actually |entirely |at all )?"
-        r"(?:right|correct|true|it\b|what\b|how\b|the (?:point|issue|problem|right|correct)|accurate|working as)",
-        r"(?:^|[.!\n]\s*|\bstill )not (?:quite |really |entirely )?(?:right|correct|it\b|there yet|what i)",
-        r"\b(?:is|are|was)(?: still)? not (?:quite |really |entirely )?(?:right|correct|true|accurate)\b"
-        r"(?! (?:if|when)\b)",
-    ),
-    Pattern(
-        "isnt_right",
-        "isn wasn doesn",
-        r"\b(?:that|this|it)\s+(?:isn't|wasn't|doesn't (?:look|seem|feel|sound))\s+(?:quite |really |actually )?"
-        r"(?:right|correct|true|what|how|it\b|accurate)",
-    ),
-    Pattern(
-        "is_wrong",
-        "wrong incorrect mistaken",
-        r"\b(?:that|this|it|you|you're|your \w+|the \w+(?: \w+)?)"
-        r"(?:'s|'re| is| are| was| were| looks| seems| got (?:it|that))?\s+"
-        r"(?:still |completely |totally |just |also |actually |plain )?(?:wrong|incorrect|mistaken)\b"
-        r"(?!\s+(?:if|when|about|with (?:the|my|our) (?:env|config|machine)))",
-    ),
-    Pattern(
-        "wrong_target",
-        "wrong",
-        r"\b(?:the |a )?wrong (?:file|files|place|branch|function|method|repo|directory|folder|dir|line|lines|section"
-        r"|approach|direction|way|thing|one|test|class|module|version)\b(?=[^?]{0,80}(?:[.!]|$))",
-    ),
-    Pattern(
-        "undo_revert",
-        "undo revert rollback rollingback roll rolling back",
-        clause=r"(?:(?:can|could|would) you |(?:let's|lets|we should|you should|you need to|we need to|i want you to"
-        r"|just|and|then|no,?) (?:please )?)?(?:undo|revert|roll(?:ing)? ?back|back out)\b"
-        rf"(?!\s*(?:{_UNDO_IS_A_THING}))",
-    ),
-    Pattern(
-        "put_back",
-        "put undo revert",
-        r"\bput (?:it|that|this|them|those|the \w+) back\b",
-        r"\b(?:you can|can you|could you|please|pls) (?:please )?(?:undo|revert) "
-        r"(?:that|this|it|those|these|the (?:last|change))",
-    ),
-    Pattern("actually_redirect", "actually", clause=rf"actually\b[,\s]+(?!(?:{_IS_PRAISE}))"),
-    Pattern(
-        "wait",
-        "wait",
-        clause=r"wait(?=\s*(?:[,.!?\u2026\u2014-]|$|\n)|\s+(?:no|why|what|that|this|i|you|we|the|is|are|isn't|so|don't"
-        r"|actually|but|let's|let me|hold on|a (?:sec|second|minute|moment),?\s+(?:why|what|that|you|no|i|this)))"
-        r"(?!\s+(?:for|until|till|on\b))",
-    ),
-    Pattern(
-        "stop",
-        "stop",
-        clause=r"(?:please )?stop(?=\s*(?:[,.!]|$|\n)|\s+(?:\w+ing\b|for a (?:sec|second|moment|minute|bit)\b|it\b"
-        r"|that\b|this\b|there\b|here\b|right\b|now\b|and\b|please\b|with\b|what\b))"
-        r"(?!\s+(?:hook|hooks|the|words?|sign|button|event|events|signal|codon|gap|loss)\b)",
-    ),
-    Pattern(
-        "i_said_meant",
-        "didn did never said told asked mean meant point actually what",
-        r"\bi (?:didn't|did not|never) (?:ask|want|say|mean|request)\b",
-        r"\bi (?:already )?(?:said|told you|asked (?:you )?(?:for|to)|specifically (?:said|asked))\b",
-        r"(?:^|[.!?\n]\s*|\b(?:sorry|no|oh|but),? )(?:i mean|i meant|my point (?:is|was))\b",
-        r"\bi actually (?:want|wanted|meant|mean|asked|need|needed)\b",
-        r"(?<!think )\bwhat i (?:meant|mean|wanted|want|asked)\b",
-        r"\bnot what i\b",
-        also="i my",
-    ),
-    Pattern(
-        "you_erred",
-        "misunder missed forgot forgotten overlooked ignored misread broke misinterpreted removed deleted overwrote"
-        " didn did haven changed should shouldn weren were",
-        r"\byou (?:'ve |have )?(?:just |still |also |again |accidentally |clearly )?"
-        rf"(?:{_ERRED})\b(?![^.!\n]{{0,60}}\?)",
-        also="you",
-    ),
-    Pattern(
-        "dont_do",
-        "don dont not shouldn stop",
-        clause=r"(?:please )?(?:don't|do not|dont|let's not|lets not|you shouldn't|we shouldn't|stop)\s+(?!worry|forget"
-        r"|think (?:so|it)|know|hesitate|need|mind|have|see|understand|get (?:it|why|how)|bother(?:ed)? if|like it when"
-        rf"|want to (?:bother|lose))(?:{_DO})\b"
-        r"(?!\s+(?:any(?:thing)?|any code|the code|code|files?)\b[^.\n]{0,40}"
-        r"\b(?:just|only|yet|let me know|report|tell me)\b)",
-    ),
-    Pattern(
-        "why_did_you",
-        "why",
-        r"\bwhy (?:did|are|do|would|have|were) you\b"
-        r"(?!\s+(?:think|recommend|suggest|prefer|propose|choose|pick|say|believe))",
-        r"\bwhy (?:not (?:just )?\w+ing|isn't this|aren't you|didn't you|don't you|can't you|wouldn't you)\b",
-    ),
-    Pattern(
-        "never_mind",
-        "never nevermind scratch forget second thinking disregard",
-        clause=r"(?:never ?mind|scratch that|forget (?:that|it|about (?:that|it|this))|on second thought|thinking again"
-        r"|disregard)\b",
-    ),
-    Pattern(
-        "instead_redirect",
-        "instead",
-        clause=r"(?:let's|lets|can we|could we|can you|please|just|i'd rather|i would rather|we should|use|do|go with"
-        r"|keep|make it)\b[^.?!\n]{0,90}\binstead\b(?!\s+of\s+(?:having|needing) to (?:wait|manually))",
-    ),
-    Pattern("again_repeat", "again", clause=r"again[,:]\s"),
-)
+_LISTS: dict[str, list[dict[str, str]]] = tomllib.loads(Path(__file__).with_name("reactions.toml").read_text("utf-8"))
+CORRECTIONS = tuple(Pattern(**listed) for listed in _LISTS["corrections"])
+FAILURE_REPORTS = tuple(Pattern(**listed) for listed in _LISTS["failure_reports"])
+REJECTION, ACCEPTANCE, REVERT_ALL, GIVING_UP = (Pattern(**listed) for listed in _LISTS["others"])
 
 WEAK = frozenset(("why_did_you", "instead_redirect"))
 """Corrections only when said while refusing: "why did you use a list here?" is no pushback in SWE-chat's codebook."""
-
-FAILURE_REPORTS = (
-    Pattern(
-        "still_failing",
-        "still again now",
-        r"\b(?:still|again|now)\s+(?:get(?:ting)?|see(?:ing)?|fail\w*|broken|crash\w*"
-        r"|not (?:working|showing|there|fixed)|doesn't|does not|the same (?:error|issue|problem))\b",
-    ),
-    Pattern(
-        "not_working",
-        "doesn does didn did don isn is not never",
-        r"\b(?:doesn't|does not|didn't|did not|don't|isn't|is not|not|never)\s+(?:seem to |actually |really )?"
-        r"(?:work(?:ing)?|show(?:ing)? up|appear(?:ing)?|fix(?:ed)? (?:it|the)|compile|build|render|update|fire"
-        r"|trigger(?:ed)?)\b",
-        also="work working show showing appear appearing fix fixed compile build render update fire trigger triggered",
-    ),
-    Pattern(
-        "failing",
-        "fail fails failed failing crashes crashed crashing broke broken hangs hanging panic panics panicked error"
-        " errors errored erroring",
-        r"\b(?:tests?|build|ci|lint(?:er|ing)?|pipeline|command|it|this|that)\s+(?:is|are|now|still|just|also)?\s*"
-        r"(?:fail(?:s|ed|ing)?|crash(?:es|ed|ing)|broke(?:n)?|hang(?:s|ing)|panic(?:s|ked)?|error(?:s|ed|ing)? out)\b",
-    ),
-    Pattern(
-        "getting_an_error",
-        "error errors exception exceptions failure failures panic panics traceback tracebacks 404 404s 500 500s warning"
-        " warnings",
-        r"\b(?:i(?:'m| am)? (?:get(?:ting)?|got|see(?:ing)?)|getting|got|there's|there is|same|another)\s+"
-        r"(?:this |the |an? |that |same |following )*(?:\w+ )?"
-        r"(?:error|exception|failure|panic|traceback|404|500|warning)s?\b",
-    ),
-    Pattern(
-        "did_not_help",
-        "did didn doesn does",
-        r"\b(?:did not|didn't|doesn't|does not) (?:help|change anything|do anything|make a difference)\b",
-        also="help change do make",
-    ),
-)
-
-REJECTION = Pattern(
-    "rejection",
-    "no nope nah undo revert rollback roll discard throw drop scrap don not put",
-    r"\bi (?:don't|do not) (?:want|like|need) (?:that|this|it)\b",
-    r"\bput (?:it|that|them) back\b",
-    clause=r"(?:no+|nope|nah)\s*[.!]*\s*$"
-    r"|(?:please |just |let's |no,? )*(?:undo|revert|roll ?back|discard|throw away|drop|scrap)\s+"
-    r"(?:that|this|it|everything|all|those|these|the (?:last|change|changes|commit|edit|edits|whole))\b",
-    also="want like need put",
-)
 
 NEW_INSTRUCTION = re.compile(
     r"\b(?:instead|rather|let's|lets|use|try|make|do|keep|add|change|rename|move|write|only|should|want|need|must)\b"
 )
 """A refusal that also says what to do is a correction (SWE-chat's codebook)."""
-
-ACCEPTANCE = Pattern(
-    "acceptance",
-    "perfect great awesome excellent amazing nice lovely brilliant cool sweet beautiful fantastic wonderful superb love"
-    " look looks lgtm ship work works worked well good thank thanks thx ty cheers all that thats done commit push"
-    " merge",
-    # "Commit and push." accepts as a whole message only: at the end of a long instruction it is a part of the order.
-    r"\A\s*(?:(?:ok(?:ay)?|yes|great|cool|now|then|please|pls|and|can you|could you|let's|lets)[, ]+){0,3}"
-    r"(?:commit|push|merge|ship)(?: it| this| that| these| everything| all(?: of it)?| and (?:push|commit)"
-    r"| (?:the |these |those |all )?changes?| to (?:main|origin|remote)| please| now| pls){0,4}\s*[.!?]*\s*\Z",
-    clause=r"(?:perfect|great|awesome|excellent|amazing|nice|lovely|brilliant|cool|sweet|beautiful|fantastic"
-    r"|wonderful|superb|love it|looks? (?:good|great|perfect|fine|nice)|lgtm|ship it|works? (?:great|perfectly|now"
-    r"|well)|(?:that|this|it) (?:works?|worked)|well done|good job|nice work|good work|thanks?|thank you|thx|ty|cheers"
-    r"|all good|that'?s (?:great|perfect|good|it)|done\b)(?:[\s,.!\u2026-]|$)(?!\s*(?:but|however|except|though)\b)",
-)
-
-REVERT_ALL = Pattern(
-    "revert_all",
-    "undo revert discard throw rollback roll scrap drop start git",
-    r"\b(?:undo|revert|discard|throw away|roll ?back|scrap|drop)\s+"
-    r"(?:all|everything|the whole|all (?:of )?(?:the|your|these|those) changes|your changes|the entire)\b",
-    r"\bstart (?:over|from scratch|again from)\b",
-    r"\bgit (?:reset --hard|checkout -- ?\.|checkout \.|restore \.)(?![\w/])",
-)
-
-GIVING_UP = Pattern(
-    "gives_up",
-    "forget never nevermind give giving stop abandon abandoning",
-    clause=r"(?:forget (?:it|(?:about )?(?:it|this|that))|never ?mind|(?:i(?:'m| am)? |let'?s |just )?giv(?:e|ing) up"
-    r"|(?:let'?s |just )?(?:stop here|abandon(?:ing)? (?:it|this|that)))(?:[\s,.!\u2026-]|$)",
-)
 
 SEED_CORRECTIONS = ("no", "that's not", "wrong", "undo", "revert", "actually", "wait", "stop")
 """The seed's own keywords, kept for comparison. A quarter of their hits are corrections."""

@@ -181,8 +181,8 @@ class Phrase:
     def __init__(self, words: str, then: str = "", sign: str = "", before: str = "") -> None:
         self.words = words
         self.sign = (sign or max(re.split(r"[^a-z0-9]+", words), key=len)).encode()
-        self._following = deferred_pattern(then) if then else None
-        self._preceding = deferred_pattern(rf"(?:{before})\Z") if before else None
+        self._following = deferred_pattern(then.replace("\n", "")) if then else None
+        self._preceding = deferred_pattern(rf"(?:{before})\Z".replace("\n", "")) if before else None
 
     def spans(self, low: str) -> Iterator[tuple[int, int]]:
         """Yield every place of the phrase."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 import struct
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _ASCII = bytes(range(128))
@@ -117,43 +118,15 @@ _CJK = frozenset(("ja", "zh", "ko"))
 _LETTERS_OF_A_SIGN = 3
 """A Chinese, Japanese or Korean character says as much as so many letters."""
 
-_SMALL_WORDS = {
-    "en": "the and is it of for this that you to with be are not have should can we my your please what how why when"
-    " from if but just there now than through without into then does which or at by on as was will do don't i i'm it's"
-    " let's its has had any all so they them their these those would could about after before only where who here"
-    " instead fix make sure want need look see use using run add all our us also still get go been were did an no any"
-    " other every please create remove delete update"
-    " change changes write review implement open new once like looks he she show",
-    "de": "der die das und ist nicht ich du wir sie ein eine einen einem einer zu mit auf für von dem den des im auch"
-    " wie was warum wenn aber noch bitte kannst mach soll sollte sind wird werden hat haben kein keine nur oder bei aus"
-    " nach es dass sich mir dir uns jetzt hier über mal schon als um zum zur",
-    "fr": "le la les des un une et est pas je tu nous vous il elle que qui dans pour avec sur ce cette ces au aux du de"
-    " en ne se plus mais ou où comment pourquoi quand peux peut faire fait doit sont être avoir mon ma mes ton ta ses"
-    " leur y sans si c'est j'ai n'est d'un merci",
-    "es": "el la los las un una y es no que de en para con por se del al lo como más pero su sus este esta esto ese eso"
-    " qué cómo cuando porque si ya está están hay hacer puedes quiero tiene debe sin sobre también muy mi tu nos le"
-    " son todos donde",
-    "pt": "o a os as um uma e é não que de em para com por se do da dos das no na nos nas ao como mais mas seu sua este"
-    " esta isso isto esse essa você quando porque já está são tem fazer pode preciso quero sem sobre também muito meu"
-    " minha ele ela foi ser onde",
-    "it": "il lo la i gli le un una e è non che di in per con su da del della dei delle al alla nel nella si come più"
-    " ma questo questa quello perché quando se già sono ha hanno fare puoi voglio deve senza anche mio tuo ci ne dove",
-    "nl": "de het een en is niet ik je we jij van voor met op te dat die deze dit in aan er maar om als ook naar bij"
-    " uit nog kan kun moet waarom wanneer hoe wat heeft hebben zijn wordt worden geen wel graag dan of over zonder",
-    "sv": "och är inte jag du vi det den ett en som på för med av till att har kan ska skall måste från om men när"
-    " hur varför vad eller också där här de finns inga ingen utan efter detta",
-    "pl": "i w na nie to jest się z do że jak co czy ale dla o od po za przez tylko już jeszcze może można trzeba"
-    " proszę dlaczego kiedy są być ten ta te tego tej bez oraz lub jeśli tak",
-    "tr": "ve bir bu için de da ne mi mı değil ile var yok gibi daha çok ama nasıl neden olarak olan sonra kadar lütfen"
-    " ben sen biz şu her hata olsun et eder misin ya veya değildir olduğu olduğunu olmalı göster yeni tüm bulunan"
-    " üzerinde tarafından",
-}
-"""Small words that most sentences of a language hold one of; letters in lower case."""
-_LANGUAGES_OF: dict[str, list[str]] = {}
-for _language, _words in _SMALL_WORDS.items():
-    for _word in set(_words.split()):
-        _LANGUAGES_OF.setdefault(_word, []).append(_language)
-_ENGLISH = frozenset(_SMALL_WORDS["en"].split())
+
+@cache
+def _small_words() -> dict[str, frozenset[str]]:
+    """Return the small words of each language that is told by them."""
+    import tomllib  # noqa: PLC0415  (this module is loaded by `--help`, too)
+
+    listed = tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
+    return {language: frozenset(words.split()) for language, words in listed.items()}
+
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _ASCII_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
@@ -212,17 +185,14 @@ def _script(foreign: str) -> tuple[str | None, int]:
     return language, weight
 
 
-def _by_small_words(small_words: list[str]) -> str | None:
-    n_english = len(_ENGLISH.intersection(small_words))
+def _by_small_words(words_in_text: list[str]) -> str | None:
+    languages = _small_words()
+    n_english = len(languages["en"].intersection(words_in_text))
     # Most prompts are, and asking about the others takes ten times as long; telling the different words apart, twice.
-    if n_english >= max(CLEARLY * len(small_words), FEWEST_WORDS):
+    if n_english >= max(CLEARLY * len(words_in_text), FEWEST_WORDS):
         return "en"
-    words = set(small_words)
+    words = set(words_in_text)
     if n_english >= max(CLEARLY * len(words), FEWEST_WORDS):
         return "en"
-    votes = dict.fromkeys(_SMALL_WORDS, 0)
-    for word in words & _LANGUAGES_OF.keys():
-        for language in _LANGUAGES_OF[word]:
-            votes[language] += 1
-    (second, _), (most, language) = sorted((n, candidate) for candidate, n in votes.items())[-2:]
+    (second, _), (most, language) = sorted((len(words & small), name) for name, small in languages.items())[-2:]
     return language if most >= FEWEST_WORDS and most > second else None
