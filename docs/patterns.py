@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from agentsignals.signals import anticipation, chat, dynamics, reasoning
 from agentsignals.signals.corpus import metrics
 from agentsignals.signals.user import history, outcome
-from agentsignals.words import agent_lexicon, lexicon, text
+from agentsignals.words import agent_lexicon, lexicon, word_lists
 from agentsignals.words.prose import Phrases
 
 _PEOPLE = (
@@ -32,10 +30,9 @@ _AGENTS = (
     '"than", "stop" or "never".',
 )
 _OTHERS: dict[str, tuple[Any, ...]] = {
-    "chat.prompt_intent": chat._INTENTS,
+    "chat.prompt_intent": tuple(chat._INTENTS.items()),
     "chat.prompt_language, small words by language": tuple(
-        (language, " ".join(words.split()))
-        for language, words in tomllib.loads(Path(text.__file__).with_name("languages.toml").read_text("utf-8")).items()
+        (language, " ".join(words.split())) for language, words in word_lists("languages").items()
     ),
     "corpus.first_message_pattern": (
         *((rule.label, rule.pattern) for rule in metrics._RULES),
@@ -45,7 +42,7 @@ _OTHERS: dict[str, tuple[Any, ...]] = {
     "anticipation.prompt_underspecification": (
         ("outcome", anticipation._OUTCOME),
         *(("reference", pattern) for _, pattern in anticipation._REFERENCES),
-        ("no reference", anticipation._LIKE_IDENTIFIERS),
+        ("no reference", " ".join(word_lists("requests")["no_references"].split())),
     ),
     "anticipation.unrequested_files, left out": (("files", anticipation._NOT_BY_HAND),),
     "dynamics.gd_inaction": (
@@ -57,7 +54,7 @@ _OTHERS: dict[str, tuple[Any, ...]] = {
         ("numbered", reasoning._NUMBERED),
         ("bullet", reasoning._BULLET),
         ("a step begins", reasoning._BEGINS),
-        ("with one of", reasoning._VERBS),
+        ("with one of", " ".join(word_lists("requests")["plan_verbs"].split())),
     ),
     "user.changes_reverted": (("command", outcome._REVERTS),),
     "user.repository_marks": (("remote", history._REMOTE), ("commit", history._COMMIT)),

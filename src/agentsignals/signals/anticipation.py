@@ -14,6 +14,7 @@ from agentsignals.signals import Measured, ratio, signals_with
 from agentsignals.signals.judged import label_of, labelled
 from agentsignals.views.passages import DIGITS, Passages, cosine_distance, request_vectors
 from agentsignals.views.session import Evidence, SessionView, closing_question, target_file
+from agentsignals.words import word_lists
 from agentsignals.words.agent_lexicon import assumptions, other_language, seed_assumptions
 from agentsignals.words.lexicon import acceptance, clean, corrections, failure_report, limits_work, rejection
 from agentsignals.words.prose import Mentions, names_of_file
@@ -124,16 +125,8 @@ _DESIGNER = ".designer.cs"
 """Generated too, but only scope_drift leaves it out."""
 
 
-@signal(
-    "anticipation.unrequested_files",
-    "obj",
-    "files",
-    basis="heuristic",
-    version=2,
-    source="derived",
-    priority="P2",
-    origin="agentsignals",
-)
+@signal("anticipation.unrequested_files", "obj", "files", basis="heuristic", version=2, source="derived",
+        priority="P2", origin="agentsignals")  # fmt: skip
 def unrequested_files(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
     """Changed files that no human turn names, nor their folder, nor another file in it: how many (n, of touched), and
     the first turn that changed one.
@@ -167,10 +160,9 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
     that changes three or more new files in folders neither worked in nor named before, though its turn limits the work,
     or names files and asks for nothing new.
 
-    By files: the first turn n > 0 after a first change whose response changes three or more files not changed
-    before, in folders without an earlier change, that no turn up to n names (as in anticipation.unrequested_files),
-    where turn n limits the work, or names a file or folder and is an objection, an acceptance or shorter than three
-    tokens.
+    By files: the first turn n > 0 after a first change whose response changes three or more files not changed before,
+    in folders without an earlier change, that no turn up to n names (as in anticipation.unrequested_files), where turn
+    n limits the work, or names a file or folder and is an objection, an acceptance or shorter than three tokens.
 
     Pitfalls: Without a judge's label (method files) told by folders alone, confidence low. No value on the project's
     corpus.
@@ -228,17 +220,8 @@ def _is_new_request(turn: Turn) -> bool:
 _FILE = re.compile(r"[\w-][\w.-]*\.[a-z][a-z0-9]{0,7}")
 
 
-@signal(
-    "anticipation.scope_drift",
-    "float",
-    "ratio",
-    version=3,
-    basis="heuristic",
-    priority="P1",
-    context="both",
-    harness=True,
-    hindsight="the gold patch",
-)
+@signal("anticipation.scope_drift", "float", "ratio", version=3, basis="heuristic", priority="P1", context="both",
+        harness=True, hindsight="the gold patch")  # fmt: skip
 def scope_drift(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
     """Files changed / those of them that a human turn names, counted as in anticipation.unrequested_files. In an eval
     files changed / files of the gold patch (1.0 is the smallest footprint).
@@ -289,43 +272,10 @@ _WEIGHTS = (0.40, 0.30, 0.30)
 _SEARCHED = 4000
 """Characters of a prompt that are looked through; who writes more says what it is about in them."""
 
-_REFERENCES = (
-    ("`", r"```|`[^`\n]{1,200}`"),
-    ("://", r"\bhttps?://\S"),
-    ("/", r"(?<![\w/.-])[\w.-]{0,80}/[\w./-]{1,200}\.\w{1,8}\b"),
-    (
-        ".",
-        r"(?<![\w.-])[\w-]{1,60}(?:\.[\w-]{1,30}){0,3}"
-        r"\.(?:[a-z]{1,4}|[a-z]{2}\d|jsonl?|json5|ipynb|swift|scala|astro|svelte|proto)\b(?!\.\w)",
-    ),
-    ("", r"\b[a-z]{1,40}(?:[A-Z][a-z0-9]{1,40}){1,8}\b|\b(?:[A-Z][a-z0-9]{1,40}){2,8}\b"),
-    ("_", r"\b[A-Za-z0-9]{1,40}(?:_[A-Za-z0-9]{1,40}){1,8}\b"),
-    ("()", r"\b\w{2,60}\(\)"),
-    ("--", r"(?<![\w-])--[a-z][\w-]{1,40}"),
-    ("#", r"(?<![\w&])#\d{1,6}\b"),
-    ("-", r"\b(?!UTF|SHA|GPT|ISO|MP)[A-Z]{2,10}-\d{1,6}\b"),
-    (
-        "",
-        r"\b(?:[Pp][Rr]|[Ii]ssue|[Bb]ranch|[Cc]ommit|[Tt]icket) "
-        r"#?(?:\d{1,6}\b|[0-9a-f]{7,40}\b|[\w.-]{1,60}/[\w.-])",
-    ),
-    ("", r"\b(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}\b"),
-    ("[", r"\[(?:Image|Pasted|File)[^\]\n]{0,80}\]"),
-    ("@", r"(?<!\w)@[\w./-]{2,}"),
-    ("Traceback (", r"Traceback \("),
-    ("at ", r"\n\s{1,20}at \w"),
-)
-"""Something concrete (a path, code, an identifier, a call, a flag, a link, a number of an issue, an attachment), each
-behind a part that it can't do without."""
-_LIKE_IDENTIFIERS = (
-    "GitHub GitLab JavaScript TypeScript OpenAI PostgreSQL MySQL GraphQL DevOps LaTeX YouTube LinkedIn WordPress"
-    " MongoDB SQLite DuckDB PyTorch TensorFlow NumPy FastAPI NextJS NodeJS VSCode DeepSeek ChatGPT PowerShell macOS"
-    " MacOS iOS iPhone iPad e.g i.e etc.and Node.js Next.js Vue.js"
-)
+_REFERENCES = [(each["sign"], each["pattern"].replace("\n", "")) for each in word_lists("requests")["references"]]
 _compiled = cache(re.compile)
 """Compiled when first needed, and kept: `re` looks its own up more slowly."""
-_NAMES = frozenset(_LIKE_IDENTIFIERS.split())
-"""Names of products, and abbreviations, that look like identifiers and refer to nothing in the work."""
+_NAMES = frozenset(word_lists("requests")["no_references"].split())
 _OUTCOME = re.compile(
     r"\b(?:should(?:n't)?|must|expect(?:s|ed)?|so that|instead of|returns?|outputs?|shows?|prints?|fails? with|until"
     r"|such that|acceptance|wants? (?:it|the|this|to|that)|needs? to|ensure|make sure|without|errors?|results?)\b"
@@ -391,15 +341,8 @@ def _reference(text: str) -> str | None:
     return None
 
 
-@signal(
-    "anticipation.goal_alignment_at_close",
-    "float",
-    "similarity",
-    version=3,
-    source="llm_judge",
-    priority="P3",
-    status="needs a judge",
-)
+@signal("anticipation.goal_alignment_at_close", "float", "similarity", version=3, source="llm_judge", priority="P3",
+        status="needs a judge")  # fmt: skip
 def goal_alignment_at_close(view: SessionView, why: Evidence) -> Measured | Absent:
     """How far what was delivered is what was asked, 0 to 1, as a judge scored it.
 
@@ -415,14 +358,8 @@ def goal_alignment_at_close(view: SessionView, why: Evidence) -> Measured | Abse
     return measured
 
 
-@signal(
-    "anticipation.close_request_overlap",
-    "float",
-    "similarity",
-    source="embedding",
-    priority="P3",
-    origin="agentsignals",
-)
+@signal("anticipation.close_request_overlap", "float", "similarity", source="embedding", priority="P3",
+        origin="agentsignals")  # fmt: skip
 def close_request_overlap(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
     """How near the agent's last words are to the session's first request, 0 to 1, on the embedder's scale.
 
@@ -521,13 +458,12 @@ def session_attribution(  # noqa: PLR0913  (the parameters are the needs of the 
     absent when none does.
 
     Conditions: trouble = a correction, two pushbacks (dynamics.objections), or outcome explicitly_rejected or
-    restarted_same_task. early = first correction in turn 1 or 2. vague = prompt_underspecification >= 0.75. widened
-    = scope_drift > 2 with 3 or more unrequested files, or a conflation_turn. With two or more human turns: (1)
-    trouble, vague, and (clarification_sought, an assumption, or early): underspecified_prompt. (2) misunderstood
-    and widened: the earlier of the two counts. (3) misunderstood = trouble, not vague, and (early, or
-    first_tool_precision false and drift_onset_turn 1 or 2): agent_misunderstood. (4) trouble and widened:
-    scope_conflation. (5) no trouble, outcome accepted, first_tool_precision not false: correct_anticipation. A
-    missing input makes its condition false.
+    restarted_same_task. early = first correction in turn 1 or 2. vague = prompt_underspecification >= 0.75. widened =
+    scope_drift > 2 with 3 or more unrequested files, or a conflation_turn. With two or more human turns: (1) trouble,
+    vague, and (clarification_sought, an assumption, or early): underspecified_prompt. (2) misunderstood and widened:
+    the earlier of the two counts. (3) misunderstood = trouble, not vague, and (early, or first_tool_precision false and
+    drift_onset_turn 1 or 2): agent_misunderstood. (4) trouble and widened: scope_conflation. (5) no trouble, outcome
+    accepted, first_tool_precision not false: correct_anticipation. A missing input makes its condition false.
 
     Pitfalls: Never use underspecified_prompt as a bad mark for the agent. Two of its inputs need a judge and count as
     false; most sessions are inconclusive, and absent says so.

@@ -112,9 +112,8 @@ def files_searched_before_edit(view: SessionView, why: Evidence) -> Measured:
 def files_read_before_edit(view: SessionView, why: Evidence) -> Measured:
     """Different files of the repository read, by a read tool or a shell reader, before the first change.
 
-    Main-thread calls of class read before the first change (all calls where nothing was changed), each different
-    target file in the repository once; failed reads count. Commands that print several files have no target and do
-    not count.
+    Main-thread calls of class read before the first change (all calls where nothing was changed), each different target
+    file in the repository once; failed reads count. Commands that print several files have no target and do not count.
 
     Pitfalls: Claude Code refuses to edit an unread file, so 0 is rare there by construction.
     """
@@ -288,15 +287,8 @@ def _submitted(view: SessionView, attempt: Attempt) -> list[PatchedFile] | None:
     return attempt.patch if attempt.patch or not view.repo_edits else None
 
 
-@signal(
-    "behavior.localization_mode",
-    "obj",
-    "labels",
-    hindsight="the verdict",
-    context="eval",
-    source="harness",
-    priority="P1",
-)
+@signal("behavior.localization_mode", "obj", "labels", hindsight="the verdict", context="eval", source="harness",
+        priority="P1")  # fmt: skip
 def localization_mode(view: SessionView, why: Evidence, files_searched_before_edit: int | Absent) -> Measured | Absent:
     """The controller's words for how the attempt was located: `attempt1_mode`, `trial_recovery_mode`,
     `final_failure_mode`; `mode` is the one for this attempt.

@@ -15,6 +15,7 @@ from agentsignals.signals import Measured, Row, ratio, signals_with
 from agentsignals.signals.judged import NO_JUDGE, label_detail, label_of, labelled
 from agentsignals.views.session import FILE_CLASSES, Evidence, SessionView, closing_question, target_file
 from agentsignals.views.working_time import Clock
+from agentsignals.words import word_lists
 from agentsignals.words.agent_lexicon import other_language
 from agentsignals.words.lexicon import clean, corrections, failure_report, head, is_english, rejection
 from agentsignals.words.text import language_of
@@ -95,15 +96,8 @@ def _pooled(sessions: Sequence[dict[str, list[int]]]) -> list[dict[str, list[int
     return [pooled]
 
 
-@signal(
-    "chat.tool_calls_by_position",
-    "obj",
-    "tool_calls",
-    pool=_pooled,
-    source="derived",
-    priority="P2",
-    origin="agentsignals",
-)
+@signal("chat.tool_calls_by_position", "obj", "tool_calls", pool=_pooled, source="derived", priority="P2",
+        origin="agentsignals")  # fmt: skip
 def tool_calls_by_position(view: SessionView, why: Evidence) -> dict[str, list[int]] | Absent:
     """For each class of call, how many main-thread calls fall into each tenth of the session, first to last.
 
@@ -185,16 +179,8 @@ def turn_autonomy_s(view: SessionView, why: Evidence) -> list[float | Absent]:
     ]
 
 
-@signal(
-    "chat.cost_per_100_committed_lines",
-    "obj",
-    "per 100 committed lines",
-    version=3,
-    grows_with_output=True,
-    source="derived",
-    priority="P1",
-    origin="SWE-chat",
-)
+@signal("chat.cost_per_100_committed_lines", "obj", "per 100 committed lines", version=3, grows_with_output=True,
+        source="derived", priority="P1", origin="SWE-chat")  # fmt: skip
 def cost_per_100_committed_lines(  # noqa: PLR0913  (the parameters are the needs of the signal)
     view: SessionView,
     why: Evidence,
@@ -548,14 +534,8 @@ def code_survival_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     return _measured_in_repository(view, why, "code_survival", Absent("missing_artifact", "git_attribution"))
 
 
-@signal(
-    "chat.vulnerabilities_introduced_per_kloc",
-    "float",
-    "findings_per_kloc",
-    source="git",
-    priority="P3",
-    status="needs a repository",
-)
+@signal("chat.vulnerabilities_introduced_per_kloc", "float", "findings_per_kloc", source="git", priority="P3",
+        status="needs a repository")  # fmt: skip
 def vulnerabilities_introduced_per_kloc(view: SessionView, why: Evidence) -> Measured | Absent:
     """New findings of a scanner in the files that the session's commits changed, per 1 000 added lines.
 
@@ -567,17 +547,8 @@ def vulnerabilities_introduced_per_kloc(view: SessionView, why: Evidence) -> Mea
     return _measured_in_repository(view, why, "vulnerabilities", Absent("backend_disabled", "scanner"))
 
 
-_INTENTS: tuple[tuple[str, str], ...] = (
-    ("git", "commit push pull rebase merge cherry-pick stash branch tag pr checkout"),
-    ("test", "test tests e2e coverage pytest"),
-    ("debug", "fix debug reproduce investigate diagnose crash crashes broken error fails failing bug"),
-    ("refactor", "refactor rename simplify clean cleanup extract split move restructure dedupe tidy"),
-    ("understand", "explain what why how where which who understand describe show summarize summarise is are does"),
-    ("connect", "connect integrate configure deploy install setup migrate wire"),
-    ("create_new_code", "add create implement build write make generate introduce support"),
-)
-"""The words of each intent, in the order that settles which counts (design/signals.md#intent)."""
-_BY_WORD = {word: name for name, words in reversed(_INTENTS) for word in words.split()}
+_INTENTS: dict[str, str] = word_lists("requests")["intents"]
+_BY_WORD = {word: name for name, words in reversed(_INTENTS.items()) for word in words.split()}
 _FIRST_WORDS = 12
 """Number of first words among which a prompt's main verb is looked for."""
 
@@ -657,15 +628,8 @@ def prompt_intent(view: SessionView, why: Evidence) -> list[Measured]:
     return intents
 
 
-@signal(
-    "chat.prompt_topic_cluster",
-    "int",
-    "cluster",
-    level="turn",
-    source="embedding",
-    priority="P3",
-    status="needs a judge",
-)
+@signal("chat.prompt_topic_cluster", "int", "cluster", level="turn", source="embedding", priority="P3",
+        status="needs a judge")  # fmt: skip
 def prompt_topic_cluster(view: SessionView, why: Evidence) -> list[Measured | Absent] | Absent:
     """The cluster a prompt falls into in the last topic run over the store; -1 where it falls into none.
 

@@ -230,16 +230,8 @@ def _slope(values: list[int]) -> tuple[float, float | None]:
 _TEST_FOLDERS = frozenset(("test", "tests", "__tests__", "testdata"))
 
 
-@signal(
-    "dynamics.gd_actions",
-    "float",
-    "ratio",
-    version=3,
-    source="derived",
-    priority="P2",
-    context="both",
-    hindsight="the gold patch",
-)
+@signal("dynamics.gd_actions", "float", "ratio", version=3, source="derived", priority="P2", context="both",
+        hindsight="the gold patch")  # fmt: skip
 def gd_actions(view: SessionView, why: Evidence) -> Measured | Absent:
     """Calls that change files outside the scope / calls that change files. In scope is what lies in a folder that a
     human turn names or the first response with a change touched, and tests next to it; of an eval attempt, what the
@@ -476,10 +468,9 @@ def cp_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Mea
     """For each human turn how far the exchanges up to it (it and the two before, the request left out) are from the
     session's first request, 0 to 1 on the embedder's scale; null before it, and where there is nothing to compare.
 
-    The request is the first turn with words. Window of turn n: turns n-2 to n, prompts and answers, the request's
-    left out, at most 8,000 characters without code. CP = (1 - cosine(request, window) - aligned) / (unrelated -
-    aligned), cut to 0..1, rounded to 6 digits; aligned and unrelated are the embedder's profile, and stand in the
-    evidence.
+    The request is the first turn with words. Window of turn n: turns n-2 to n, prompts and answers, the request's left
+    out, at most 8,000 characters without code. CP = (1 - cosine(request, window) - aligned) / (unrelated - aligned),
+    cut to 0..1, rounded to 6 digits; aligned and unrelated are the embedder's profile, and stand in the evidence.
 
     Pitfalls: A distance of topics, no failure: half of the real sessions take up a second task. Values of two embedders
     are never comparable.

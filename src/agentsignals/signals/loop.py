@@ -63,16 +63,8 @@ def task_pass(visible_pass: bool, hidden_pass: bool) -> bool:
     return visible_pass and hidden_pass
 
 
-@signal(
-    "loop.attempts_used",
-    "int",
-    "attempts",
-    hindsight="the verdict",
-    level="session",
-    source="harness",
-    harness=True,
-    status="computed",
-)
+@signal("loop.attempts_used", "int", "attempts", hindsight="the verdict", level="session", source="harness",
+        harness=True, status="computed")  # fmt: skip
 def attempts_used(
     view: SessionView, why: Evidence, visible_pass: bool | Absent, reward: float | Absent
 ) -> Measured | Absent:
@@ -94,15 +86,9 @@ def attempts_used(
     return Measured(attempt.attempt_index + 1, {"censored": None if passed is None else not passed})
 
 
-@signal(
-    "loop.first_failure_error",
-    "str",
-    "function_not_found|invalid_python|timeout|no_result|assertion|exception:<type>",
-    hindsight="the verdict",
-    source="verifier",
-    priority="P2",
-    harness=True,
-)
+@signal("loop.first_failure_error", "str",
+        "function_not_found|invalid_python|timeout|no_result|assertion|exception:<type>", hindsight="the verdict",
+        source="verifier", priority="P2", harness=True)  # fmt: skip
 def first_failure_error(view: SessionView, why: Evidence, visible_pass: bool | Absent) -> str | Absent:
     """The kind of error that the attempt's tests ended in: an assertion where values differ, else the exception.
 
@@ -166,17 +152,8 @@ _MOST = 10**15
 """A larger cap is none."""
 
 
-@signal(
-    "loop.attempt_result",
-    "obj",
-    "row",
-    version=2,
-    source="harness",
-    priority="P0",
-    harness=True,
-    status="computed",
-    origin="this project",
-)
+@signal("loop.attempt_result", "obj", "row", version=2, source="harness", priority="P0", harness=True,
+        status="computed", origin="this project")  # fmt: skip
 def attempt_result(  # noqa: PLR0913  (each is a signal of its own that it puts together)
     view: SessionView,
     why: Evidence,
@@ -375,8 +352,7 @@ rate_of(
 def test_fixation(view: SessionView, why: Evidence) -> bool | Absent:
     """Whether the attempt works on the tests instead of the task: hardcodes, says so, or changes those tests.
 
-    True where the harness's rating `hardcoded` or `tests_edited` is true or not empty; absent where it gave
-    neither.
+    True where the harness's rating `hardcoded` or `tests_edited` is true or not empty; absent where it gave neither.
 
     Pitfalls: The word “hack” alone is weak.
     """

@@ -14,6 +14,7 @@ from msgspec import Struct
 from agentsignals.model import Absent, Event, ToolCall, decode_roles, to_iso
 from agentsignals.signals import Measured, signals_with
 from agentsignals.views.session import Evidence, SessionView
+from agentsignals.words import word_lists
 from agentsignals.words.agent_lexicon import other_language, seed_self_corrections
 from agentsignals.words.agent_lexicon import self_corrections as found_self_corrections
 from agentsignals.words.text import estimate_tokens
@@ -215,15 +216,7 @@ _BEGINS = re.compile(
     r"(?:step \d+[:.]? ?)?(?:\[[ x]\] )?"
     r"(?:(?:first|then|next|finally),? |i'll |i will |we'll |we will |let me |need to )?([a-z]+)"
 )
-_VERBS = (
-    "add adjust analyse analyze apply ask audit build bump change check clean commit compare configure confirm"
-    " convert create debug define delete deploy design determine document draft edit ensure examine execute explain"
-    " explore extend extract fetch find fix generate handle identify implement inspect install integrate introduce"
-    " investigate list locate look make merge migrate modify move open port prepare publish push put read rebase"
-    " refactor remove rename replace report reproduce research review rewrite run scan search set show simplify"
-    " split start summarise summarize switch test trace understand update upgrade use validate verify wire write"
-)
-_ACTIONS = frozenset(_VERBS.split())
+_ACTIONS = frozenset(word_lists("requests")["plan_verbs"].split())
 """First words of a plan's steps; a finding does not begin with one."""
 
 

@@ -210,15 +210,8 @@ MOST_WITHOUT_COST = 0.05
 """Share of attempts without a cost above which a cost per solved task would be too low."""
 
 
-@signal(
-    "tokens.cost_per_resolved_task",
-    "float",
-    "USD per task",
-    version=2,
-    grows_with_output=True,
-    level="corpus",
-    priority="P1",
-)
+@signal("tokens.cost_per_resolved_task", "float", "USD per task", version=2, grows_with_output=True, level="corpus",
+        priority="P1")  # fmt: skip
 def cost_per_resolved_task(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
     """What all attempts cost together / trials that some attempt solved.
 

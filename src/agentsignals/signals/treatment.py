@@ -129,8 +129,7 @@ def agent_type(view: SessionView, why: Evidence) -> Measured | Absent:
 def model_id(view: SessionView, why: Evidence) -> Measured | Absent:
     """The model as configured, in full; else the one that answered most of the session's model calls.
 
-    `model_id` among `attempts.knobs`, else the commonest `model` of the main thread's `steps`, without
-    `<synthetic>`.
+    `model_id` among `attempts.knobs`, else the commonest `model` of the main thread's `steps`, without `<synthetic>`.
 
     Pitfalls: Two snapshots of one family are two models, and `provider/model` is not `model`: nothing is shortened.
     """

@@ -20,14 +20,7 @@ signal = signals_with(context="eval", level="attempt", source="verifier", harnes
 by_harness = signals_with(context="eval", level="attempt", source="harness", harness=True, origin="this project")
 
 
-@by_harness(
-    "verification.outcome",
-    "enum",
-    "|".join(OUTCOMES),
-    high_value=True,
-    version=3,
-    hindsight="the verdict",
-)
+@by_harness("verification.outcome", "enum", "|".join(OUTCOMES), high_value=True, version=3, hindsight="the verdict")
 def outcome(view: SessionView, why: Evidence) -> Measured | Absent:
     """Solved; failed (tests, no artifact, time, budget); or why nobody judged: the agent did not start, the verifier
     did not run, the infrastructure broke it off, no verdict.
@@ -103,13 +96,9 @@ def reward(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(float(value), detail)
 
 
-@signal(
-    "verification.patch_outcome_label",
-    "enum",
-    "correct_patch|partial_patch|regressive_patch|no_effect_patch|unverifiable",
-    high_value=True,
-    hindsight="the verdict",
-)
+@signal("verification.patch_outcome_label", "enum",
+        "correct_patch|partial_patch|regressive_patch|no_effect_patch|unverifiable", high_value=True,
+        hindsight="the verdict")  # fmt: skip
 def patch_outcome_label(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
     """What became of the patch, by tests fixed and tests broken: the first of eight rules that matches.
 
@@ -299,15 +288,8 @@ def _unfixed(view: SessionView, tests: Verification) -> int | None:
     return unfixed_targets(tests, view.session.attempt.reward if view.session.attempt is not None else None)
 
 
-@by_harness(
-    "verification.failure_class",
-    "enum",
-    "|".join(CLASSES),
-    version=2,
-    high_value=True,
-    basis="heuristic",
-    hindsight="the verdict",
-)
+@by_harness("verification.failure_class", "enum", "|".join(CLASSES), version=2, high_value=True, basis="heuristic",
+            hindsight="the verdict")  # fmt: skip
 def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
     """Why a failed attempt failed: one class of fifteen, by ordered rules.
 
@@ -327,14 +309,8 @@ def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | A
     return Measured(failure.name, {name: fact for name, fact in detail.items() if fact is not None})
 
 
-@signal(
-    "verification.patch_localization",
-    "enum",
-    "|".join(get_args(Level)),
-    hindsight="the gold patch",
-    source="session",
-    origin="this project",
-)
+@signal("verification.patch_localization", "enum", "|".join(get_args(Level)), hindsight="the gold patch",
+        source="session", origin="this project")  # fmt: skip
 def patch_localization(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
     """The finest place that the patch has in common with the gold patch: a line, a function, a file, or none.
 

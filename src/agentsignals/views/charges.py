@@ -21,21 +21,9 @@ from msgspec import Struct
 from agentsignals.model import ITERATION, NO_SUBAGENT, SESSION_TOTAL, Edit, EventKind, Session, Step, ToolCall, prices
 
 Cause = Literal[
-    "subagents",
-    "compaction",
-    "rebuilt",
-    "missed",
-    "failed",
-    "repeated",
-    "reread",
-    "carried_results",
-    "carried_start",
-    "carried_words",
-    "cache_write",
-    "input",
-    "output",
-    "other",
-]
+    "subagents", "compaction", "rebuilt", "missed", "failed", "repeated", "reread", "carried_results",
+    "carried_start", "carried_words", "cache_write", "input", "output", "other",
+]  # fmt: skip
 """In order of precedence: a dollar that two causes claim belongs to the first."""
 ResultKind = Literal["result", "failed", "repeated", "reread"]
 LIFETIME_S, LONG_LIFETIME_S = 300, 3600

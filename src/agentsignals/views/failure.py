@@ -17,22 +17,10 @@ from agentsignals.views.repeats import LATELY, Count, alarms
 from agentsignals.views.session import Row, SessionView
 
 FailureClass = Literal[
-    "infrastructure",
-    "agent_not_started",
-    "verifier_not_run",
-    "stuck",
-    "limit_reached",
-    "no_call",
-    "gave_up",
-    "not_applied",
-    "regression",
-    "incomplete",
-    "wrong_place",
-    "wrong_fix",
-    "tests_failed",
-    "wrong_answer",
+    "infrastructure", "agent_not_started", "verifier_not_run", "stuck", "limit_reached", "no_call", "gave_up",
+    "not_applied", "regression", "incomplete", "wrong_place", "wrong_fix", "tests_failed", "wrong_answer",
     "cannot_tell",
-]
+]  # fmt: skip
 CLASSES: tuple[FailureClass, ...] = get_args(FailureClass)
 _LINE_CHARS = 160
 _MOST_TESTS = 50
@@ -175,28 +163,27 @@ def _rule(name: FailureClass, means: str, needs: str) -> Callable[[Callable[[Cas
     return declare
 
 
-@_rule("infrastructure", "The environment, the provider or the harness broke it off.", "the harness's ending")
-def _infrastructure(case: Case) -> str:
-    return _not_judged_by(case, "infrastructure")
+def _not_judged_by(name: OutcomeName) -> Callable[[Case], str]:
+    """Return a rule that gives the outcome's reason and the line that shows it, where it is this one."""
+
+    def holds(case: Case) -> str:
+        made = case.outcome
+        if made.name != name:
+            return ""
+        line = made.shown_by.text.strip() if made.shown_by is not None else ""
+        return made.reason if not line or made.reason in line else f"{made.reason}: {line[:_LINE_CHARS]}"
+
+    return holds
 
 
-def _not_judged_by(case: Case, name: OutcomeName) -> str:
-    """Return the outcome's reason and the line that shows it, where it is this one."""
-    made = case.outcome
-    if made.name != name:
-        return ""
-    line = made.shown_by.text.strip() if made.shown_by is not None else ""
-    return made.reason if not line or made.reason in line else f"{made.reason}: {line[:_LINE_CHARS]}"
-
-
-@_rule("agent_not_started", "The agent's program was not there: nothing was tried.", "a log or the harness's ending")
-def _agent_not_started(case: Case) -> str:
-    return _not_judged_by(case, "agent_not_started")
-
-
-@_rule("verifier_not_run", "The verifier ended before its first test: its reward judges nothing.", "the verifier's log")
-def _verifier_not_run(case: Case) -> str:
-    return _not_judged_by(case, "verifier_not_run")
+RULES += [
+    Rule("infrastructure", "The environment, the provider or the harness broke it off.", "the harness's ending",
+         _not_judged_by("infrastructure")),
+    Rule("agent_not_started", "The agent's program was not there: nothing was tried.",
+         "a log or the harness's ending", _not_judged_by("agent_not_started")),
+    Rule("verifier_not_run", "The verifier ended before its first test: its reward judges nothing.",
+         "the verifier's log", _not_judged_by("verifier_not_run")),
+]  # fmt: skip
 
 
 @_rule("stuck", "A loop's alarm in its last ten calls, and a limit ended it, or it left no fix.", "the transcript")
@@ -254,17 +241,14 @@ def _not_applied(case: Case) -> str:
 
 @_rule("regression", "All tests to be fixed pass, and tests that passed before fail now.", "the tests by name")
 def _regression(case: Case) -> str:
-    facts = case.facts
-    verified = case.attempt.verification
-    if verified is None or not case.has_counts or facts.fixed != facts.targets or not facts.broken:
-        return ""
-    return f"{case.tests}: {_named(verified.broken)}"
+    facts, verified = case.facts, case.attempt.verification
+    holds = case.has_counts and facts.fixed == facts.targets and facts.broken
+    return f"{case.tests}: {_named(verified.broken)}" if verified is not None and holds else ""
 
 
 @_rule("incomplete", "Some of the tests to be fixed pass, not all.", "the tests by name")
 def _incomplete(case: Case) -> str:
-    facts = case.facts
-    verified = case.attempt.verification
+    facts, verified = case.facts, case.attempt.verification
     if verified is None or not case.has_counts or not 0 < (facts.fixed or 0) < (facts.targets or 0):
         return ""
     return f"{case.tests}; not fixed: {_named(verified.unfixed or verified.still_failing)}"

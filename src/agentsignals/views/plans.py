@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
@@ -92,35 +92,29 @@ class _Tasks:
 
     def take(self, call: ToolCall, arguments: dict[str, Any], roles: Roles, result: str) -> Plan | None:
         """Return the plan after this call; None when the call did not change it."""
-        if roles.task in arguments:
-            task_id = str(arguments[roles.task])
-            changed = task_id in self._steps and self._update(task_id, arguments, roles)
-            if arguments.get(roles.state):
-                self.still_making = False
-        else:
-            step = _step(arguments, roles)
-            if not step:
+        before = dict(self._steps), set(self._after)
+        if roles.task not in arguments:
+            if not (step := _step(arguments, roles)):
                 return None
             numbered = _CREATED.search(result[:200])
             self._steps[numbered.group(1) if numbered else str(len(self._steps) + 1)] = step
-            changed = True
-        return self._plan(call) if changed else None
-
-    def _update(self, task_id: str, arguments: dict[str, Any], roles: Roles) -> bool:
-        before = dict(self._steps), set(self._after)
-        state, words = arguments.get(roles.state), _step(arguments.get(roles.task_name), roles)
-        if state == "completed":
-            self._done.add(task_id)
-        if state == "deleted":
-            if task_id not in self._done:  # clearing away what is done changes no plan
-                del self._steps[task_id]
-        elif words:
-            self._steps[task_id] = words
-        self._after |= {(other, task_id) for other in _names(arguments.get(roles.waits_for))}
-        self._after |= {(task_id, other) for other in _names(arguments.get(roles.holds_up))}
-        return before != (self._steps, self._after)
-
-    def _plan(self, call: ToolCall) -> Plan:
+        else:
+            task_id, state = str(arguments[roles.task]), arguments.get(roles.state)
+            if state:
+                self.still_making = False
+            if task_id not in self._steps:
+                return None
+            if state == "completed":
+                self._done.add(task_id)
+            if state == "deleted":
+                if task_id not in self._done:  # clearing away what is done changes no plan
+                    del self._steps[task_id]
+            elif words := _step(arguments.get(roles.task_name), roles):
+                self._steps[task_id] = words
+            self._after |= {(other, task_id) for other in _names(arguments.get(roles.waits_for))}
+            self._after |= {(task_id, other) for other in _names(arguments.get(roles.holds_up))}
+            if before == (self._steps, self._after):
+                return None
         at = {task_id: n for n, task_id in enumerate(self._steps)}
         after = {(at[a], at[b]) for a, b in self._after if a in at and b in at and at[a] != at[b]}
         return Plan(call, "task", list(self._steps.values()), after)
@@ -153,36 +147,80 @@ class Distance(Struct, frozen=True):
 def distance(alike: list[list[bool]], n_second: int, first: Edges, second: Edges) -> Distance:
     """Return the edit distance of two directed graphs. `alike[i][j]`: node i of the first has the label of node j of
     the second, so that replacing it is free; every other change of a node or an edge costs 1."""
+    # Branch and bound over mappings of the first graph's nodes, one after the other. Sets of nodes are bits of a
+    # number: a test of each of thousands of mappings costs an operation or two.
     n_first = len(alike)
-    search = _Search(
-        alike=[_mask(j for j, same in enumerate(row) if same) for row in alike],
-        alike_to=[_mask(i for i in range(n_first) if alike[i][j]) for j in range(n_second)],
-        before=[_Edges(*_ends(first, i, range(i))) for i in range(n_first)],
-        after=[sum(1 for a, b in first if a >= i or b >= i) for i in range(n_first + 1)],
-        at=[_Edges(*_ends(second, j, range(n_second))) for j in range(n_second)],
-        second=[_mask(edge) for edge in second],
-        every=_mask(range(n_second)),
-    )
-    search.best = search.cost_of(_in_order(alike, n_second))
-    search.go(0, 0, search.every)
-    largest = n_first + n_second + len(first) + len(second)
-    return Distance(search.best, search.tried <= MOST_TRIED, largest)
+    every = (1 << n_second) - 1
+    like = [_mask(j for j, same in enumerate(row) if same) for row in alike]
+    like_to = [_mask(i for i in range(n_first) if alike[i][j]) for j in range(n_second)]
+    # For each node its edges from and to other nodes; of the first graph's those with nodes before it.
+    before = [(_mask(a for a, b in first if b == i and a < i), _mask(b for a, b in first if a == i and b < i))
+              for i in range(n_first)]  # fmt: skip
+    there = [(_mask(a for a, b in second if b == j), _mask(b for a, b in second if a == j)) for j in range(n_second)]
+    edges_from = [sum(1 for a, b in first if a >= i or b >= i) for i in range(n_first + 1)]
+    pairs = [1 << a | 1 << b for a, b in second]
+
+    def edges_of(nodes: int) -> int:
+        return sum([1 for pair in pairs if pair & nodes])
+
+    def cost_of_mapping(i: int, j: int, free: int, mapping: list[int]) -> int:
+        """Return the cost of mapping node `i` to `j`, with its edges to the nodes decided before it."""
+        edges = before[i][0].bit_count() + before[i][1].bit_count()
+        if j == _GONE:
+            return 1 + edges
+        kept, taken = 0, every & ~free
+        for mine, theirs in zip(before[i], there[j], strict=True):
+            edges += (theirs & taken).bit_count()
+            for other in _bits(mine):
+                kept += mapping[other] != _GONE and theirs >> mapping[other] & 1
+        return (not like[i] >> j & 1) + edges - 2 * kept
+
+    def cost_of_rest(free: int) -> int:
+        """Return the cost of the nodes of the second graph without a counterpart, and of their edges."""
+        return free.bit_count() + edges_of(free)
+
+    mapping = _in_order(alike, n_second)
+    best, free, tried = 0, every, 0
+    for i, j in enumerate(mapping):
+        best += cost_of_mapping(i, j, free, mapping)
+        free &= ~(1 << j) if j != _GONE else every
+    best += cost_of_rest(free)
+
+    def search(i: int, cost: int, free: int) -> None:
+        """Try every free counterpart for node `i` and the nodes after it."""
+        nonlocal best, tried
+        tried += 1
+        # A lower bound of the remaining cost: nodes without a like one, and surplus edges on one side.
+        matched = min(
+            sum([1 for row in like[i:] if row & free]),
+            sum([1 for j, row in enumerate(like_to) if row >> i and free >> j & 1]),
+        )
+        at_least = max(n_first - i, free.bit_count()) - matched + abs(edges_from[i] - edges_of(free))
+        if tried > MOST_TRIED or cost + at_least >= best:
+            return
+        if i == n_first:
+            best = cost + cost_of_rest(free)  # the bound was exact here, so this is better
+            return
+        for j in [*_bits(free & like[i]), *_bits(free & ~like[i]), _GONE]:
+            mapping[i] = j
+            search(i + 1, cost + cost_of_mapping(i, j, free, mapping), free if j == _GONE else free & ~(1 << j))
+
+    search(0, 0, every)
+    return Distance(best, tried <= MOST_TRIED, n_first + n_second + len(first) + len(second))
 
 
 def _mask(nodes: Iterable[int]) -> int:
-    """A set of nodes as the bits of a number."""
-    mask = 0
-    for node in nodes:
-        mask |= 1 << node
-    return mask
+    """Return a set of nodes as the bits of a number."""
+    return sum({1 << node for node in nodes})
 
 
-def _ends(edges: Edges, node: int, others: Iterable[int]) -> tuple[int, int]:
-    """Return the others with an edge to the node, and the others with an edge from it, as bits."""
-    among = set(others)
-    return _mask(a for a, b in edges if b == node and a in among), _mask(
-        b for a, b in edges if a == node and b in among
-    )
+def _bits(mask: int) -> list[int]:
+    """Return the nodes of a set, in order."""
+    nodes = []
+    while mask:
+        nodes.append((mask & -mask).bit_length() - 1)
+        mask &= mask - 1
+    return nodes
 
 
 def _in_order(alike: list[list[bool]], n_second: int) -> list[int]:
@@ -207,98 +245,3 @@ def _in_order(alike: list[list[bool]], n_second: int) -> list[int]:
         else:
             j += 1
     return mapping
-
-
-class _Edges(NamedTuple):
-    """The nodes that have an edge with one node, as bits."""
-
-    into: int
-    out_of: int
-
-
-class _Search(Struct, kw_only=True):
-    """Branch and bound over mappings of the first graph's nodes, one after the other. Sets of nodes are bits of a
-    number: a test of each of thousands of mappings costs an operation or two."""
-
-    alike: list[int]
-    """For each node of the first graph the nodes of the second with its label."""
-    alike_to: list[int]
-    """For each node of the second graph the nodes of the first with its label."""
-    before: list[_Edges]
-    """For each node of the first graph its edges with nodes before it."""
-    after: list[int]
-    """Edges of the first graph that have that node or a later one."""
-    at: list[_Edges]
-    second: list[int]
-    """The edges of the second graph, each as its two nodes."""
-    every: int
-    """All nodes of the second graph."""
-    best: int = 0
-    tried: int = 0
-    mapping: list[int] = field(default_factory=list)
-
-    def cost_of(self, mapping: list[int]) -> int:
-        """Return the cost of a complete mapping."""
-        cost, free = 0, self.every
-        self.mapping = []
-        for i, j in enumerate(mapping):
-            cost += self._step(i, j, free)
-            self.mapping.append(j)
-            if j != _GONE:
-                free &= ~(1 << j)
-        self.mapping = [_GONE] * len(mapping)
-        return cost + self._left(free)
-
-    def go(self, i: int, cost: int, free: int) -> None:
-        """Try every free counterpart for node `i` and the nodes after it."""
-        self.tried += 1
-        if self.tried > MOST_TRIED or cost + self._at_least(i, free) >= self.best:
-            return
-        if i == len(self.alike):
-            self.best = cost + self._left(free)  # `_at_least` was exact here, so this is better
-            return
-        for j in [*_bits(free & self.alike[i]), *_bits(free & ~self.alike[i]), _GONE]:
-            self.mapping[i] = j
-            self.go(i + 1, cost + self._step(i, j, free), free if j == _GONE else free & ~(1 << j))
-
-    def _step(self, i: int, j: int, free: int) -> int:
-        """Return the cost of mapping node `i` to `j`, with its edges to the nodes decided before it."""
-        into, out_of = self.before[i]
-        edges = into.bit_count() + out_of.bit_count()
-        if j == _GONE:
-            return 1 + edges
-        taken = self.every & ~free
-        edges_there = self.at[j]
-        kept = 0
-        for mine, theirs in ((into, edges_there.into), (out_of, edges_there.out_of)):
-            edges += (theirs & taken).bit_count()
-            for before in _bits(mine):
-                there = self.mapping[before]
-                kept += there != _GONE and theirs >> there & 1
-        return (not self.alike[i] >> j & 1) + edges - 2 * kept
-
-    def _left(self, free: int) -> int:
-        """Return the cost of the nodes of the second graph without a counterpart, and of their edges."""
-        return free.bit_count() + self._edges_of(free)
-
-    def _edges_of(self, nodes: int) -> int:
-        """Edges of the second graph that have one of these nodes."""
-        return sum([1 for edge in self.second if edge & nodes])
-
-    def _at_least(self, i: int, free: int) -> int:
-        """Return a lower bound of the remaining cost: nodes without a like one, and surplus edges on one side."""
-        n_open = len(self.alike) - i
-        matched = min(
-            sum([1 for row in self.alike[i:] if row & free]),
-            sum([1 for j, row in enumerate(self.alike_to) if row >> i and free >> j & 1]),
-        )
-        return max(n_open, free.bit_count()) - matched + abs(self.after[i] - self._edges_of(free))
-
-
-def _bits(mask: int) -> list[int]:
-    """The nodes of a set, in order."""
-    nodes = []
-    while mask:
-        nodes.append((mask & -mask).bit_length() - 1)
-        mask &= mask - 1
-    return nodes

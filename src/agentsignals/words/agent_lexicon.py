@@ -7,13 +7,12 @@ read against real sessions; each condition on what follows a phrase excludes a f
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from agentsignals.model import Absent, Event
 from agentsignals.model.lazy import deferred_pattern
+from agentsignals.words import word_lists
 from agentsignals.words.prose import Phrase, Phrases, Prose, Span, questions
 
 _CLAUSE_BEGINS = re.compile(
@@ -22,7 +21,7 @@ _CLAUSE_BEGINS = re.compile(
 )
 _LOOKED_BACK = 32
 _NOT_ASSUMING = ("instead of ", "without ", "not ", "n't ", "avoid ", "than ", "stop ", "never ")
-_LISTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("phrases.toml").read_text("utf-8"))
+_LISTS = word_lists("phrases")
 
 
 def _listed(family: str, name: str, allowed: Callable[[str, int], bool] | None = None) -> Phrases:

@@ -8,14 +8,13 @@ corrections.
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import lru_cache
 from operator import itemgetter
-from pathlib import Path
 from typing import NamedTuple
 
 from agentsignals.model import UNSPOKEN
 from agentsignals.model.lazy import deferred_pattern
+from agentsignals.words import word_lists
 from agentsignals.words.text import is_of_word, lowered
 
 
@@ -71,7 +70,7 @@ def clauses(low: str) -> list[tuple[int, int]]:
     return spans
 
 
-_LISTS: dict[str, list[dict[str, str]]] = tomllib.loads(Path(__file__).with_name("reactions.toml").read_text("utf-8"))
+_LISTS = word_lists("reactions")
 CORRECTIONS = tuple(Pattern(**listed) for listed in _LISTS["corrections"])
 FAILURE_REPORTS = tuple(Pattern(**listed) for listed in _LISTS["failure_reports"])
 REJECTION, ACCEPTANCE, REVERT_ALL, GIVING_UP = (Pattern(**listed) for listed in _LISTS["others"])
@@ -130,17 +129,7 @@ _PASTED = re.compile(
 )
 """Third-party text (review bot, hook output, CI log), in lower case: from here on it is not the person who speaks."""
 
-_ACTIONS = (
-    "add adjust align allow analyse analyze apply ask audit build change check clean commit compare configure"
-    " convert create debug delete deploy describe design disable display document draft drop edit enable ensure"
-    " examine execute explain explore extend extract fetch find fix generate give go handle hide identify implement"
-    " improve inspect install integrate introduce investigate invoke list locate look make merge migrate modify move"
-    " open optimise optimize port prepare print push put read rebase redo reduce refactor remove rename render"
-    " replace reproduce research rework rewrite run scan search set setup show simplify split start summarise"
-    " summarize support swap switch take tell test tidy trace translate try turn understand update upgrade use"
-    " validate verify wire wrap write"
-)
-ACTIONS = frozenset(_ACTIONS.split())
+ACTIONS = frozenset(word_lists("requests")["actions"].split())
 """Verbs that a request begins with."""
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 import struct
 from functools import cache, lru_cache
-from pathlib import Path
+
+from agentsignals.words import word_lists
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _ASCII = bytes(range(128))
@@ -122,10 +123,7 @@ _LETTERS_OF_A_SIGN = 3
 @cache
 def _small_words() -> dict[str, frozenset[str]]:
     """Return the small words of each language that is told by them."""
-    import tomllib  # noqa: PLC0415  (this module is loaded by `--help`, too)
-
-    listed = tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
-    return {language: frozenset(words.split()) for language, words in listed.items()}
+    return {language: frozenset(words.split()) for language, words in word_lists("languages").items()}
 
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")

@@ -35,6 +35,7 @@ from agentsignals.stats.intervals import median
 from agentsignals.views.history import place_of
 from agentsignals.views.session import FAILURES_UNKNOWN, Evidence, SessionView
 from agentsignals.views.usage import usd_of
+from agentsignals.words import word_lists
 from agentsignals.words.lexicon import ACTIONS, clean, head
 from agentsignals.words.text import estimate_tokens, lowered
 
@@ -157,15 +158,8 @@ def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measu
     return Measured(cost_usd, {"subagent": usd_of(view.subagent_steps)})
 
 
-@signal(
-    "corpus.cost_per_session",
-    "float",
-    "USD per session",
-    version=3,
-    grows_with_output=True,
-    context="both",
-    level="corpus",
-)
+@signal("corpus.cost_per_session", "float", "USD per session", version=3, grows_with_output=True, context="both",
+        level="corpus")  # fmt: skip
 def cost_per_session(session_cost_usd: Sequence[float], session_length_events: Sequence[int]) -> Measured | Absent:
     """Mean cost of the sessions whose cost is known, subagents included.
 
@@ -366,66 +360,22 @@ _BY_KIND: dict[TurnKind, str] = {
     "attachment": "attachment_only",
 }
 _SEARCHED = 400
-_WHOLE = 1 << 20
-_OPENING = r"\A\W*(?:(?:hi|hello|hey|ok|okay|so|now|then|first|also|and|claude)\b\W*){0,3}"
 
 
 class _Rule(NamedTuple):
-    """A label, the pattern (for lower case) that earns it within the first `chars` characters, and signs: parts of
-    words one of which must occur. With `closing`, the pattern's group must be one of these words."""
+    """A label, the pattern that earns it, and conditions."""
 
     label: str
-    chars: int
     pattern: re.Pattern[str]
+    chars: int | None = None
     signs: str = ""
-    closing: frozenset[str] | None = None
+    verb: bool = False
 
 
-_RULES = (
-    _Rule(
-        "greeting",
-        _WHOLE,
-        deferred_pattern(
-            r"\A(?:hi|hiya|hello|hey|yo|howdy|greetings|good (?:morning|afternoon|evening|day))"
-            r"(?: (?:there|again|all|claude|codex|gemini|copilot))?\W*\Z"
-        ),
-    ),
-    _Rule(
-        "bug_report",
-        _SEARCHED,
-        deferred_pattern(
-            r"\b(?:bugs?|buggy|broken|crash\w*|errors?|errored|exceptions?|fail\w*"
-            r"|(?:doesn't|does not|don't|didn't) work|not working|regressions?|panic\w*|flak[ey]\w*"
-            r"|wrong|incorrect\w*|missing|stuck|hangs?|hanging)\b"
-        ),
-        "bug broken crash error exception fail work regress panic flak wrong incorrect missing stuck hang",
-    ),
-    _Rule(
-        "review_request",
-        200,
-        deferred_pattern(r"\b(?:review\w*|feedback|comments?|prs?|pull requests?)\b"),
-        "review feedback comment pr pull",
-    ),
-    _Rule(
-        "task_request",
-        _SEARCHED,
-        deferred_pattern(
-            r"\b(?:(?:can|could|would|will) (?:you|we)|please|pls|i(?:'d| would| do)? (?:want|like|need) to"
-            r"|we (?:need|should|want)|let's|lets|help me)\b"
-        ),
-        "can could would will please pls want like need should let help",
-    ),
-    _Rule("task_imperative", 60, deferred_pattern(_OPENING + r"(\w+)"), closing=ACTIONS),
-    _Rule(
-        "question",
-        _SEARCHED,
-        deferred_pattern(
-            _OPENING
-            + r"(?:who|what|what's|when|where|why|how|how's|which|whose|is|are|am|was|were|do|does|did|can|could|should"
-            r"|would|will|has|have|had|shall)\b|\A[^.!?\n]*\?"
-        ),
-    ),
-)
+_RULES = [
+    _Rule(**{**rule, "pattern": deferred_pattern(rule["pattern"].replace("\n", ""))})
+    for rule in word_lists("requests")["first_message"]
+]
 _CONTINUES = re.compile(
     r"\A(?:(?:y|yes|yep|yeah|ok|okay|continue|proceed|go ahead|do it)\b|[1-3]\W*\Z"
     r"|(?:commit|push)\b(?=\W*\Z| (?:it|this|that|these|everything|all|and|to|now|please|the changes?)\b))"
@@ -469,7 +419,7 @@ def first_message_pattern(view: SessionView, why: Evidence) -> str | Absent:
         if rule.signs and not any(sign in searched for sign in rule.signs.split()):
             continue  # cheaper than trying the pattern
         match = rule.pattern.search(low[: rule.chars])
-        if match and (rule.closing is None or match[1] in rule.closing):
+        if match and (not rule.verb or match[1] in ACTIONS):
             why.match(first, rule.label, text[match.start() : match.end()])
             return rule.label
     return "statement"
@@ -586,16 +536,8 @@ def _pooled_data_sets(sessions: Sequence[Figures]) -> list[Figures]:
     return [{"place": place, **pooled(those)} for place, those in sorted(sets.items())]
 
 
-@signal(
-    "corpus.metric_inputs",
-    "obj",
-    "per metric",
-    pool=_pooled_data_sets,
-    version=2,
-    source="derived",
-    priority="P2",
-    origin="agentsignals",
-)
+@signal("corpus.metric_inputs", "obj", "per metric", pool=_pooled_data_sets, version=2, source="derived",
+        priority="P2", origin="agentsignals")  # fmt: skip
 def metric_inputs(  # noqa: PLR0913  (the parameters are the needs of the signal)
     view: SessionView,
     why: Evidence,

@@ -123,15 +123,8 @@ def prior_sessions_same_repo(why: Evidence, history: History) -> Measured | Abse
 # never compared: nobody recorded what happened to the file in between.
 
 
-@signal(
-    "user.edited_line_prints",
-    "obj",
-    "prints by file",
-    source="derived",
-    version=2,
-    priority="P2",
-    origin="agentsignals",
-)
+@signal("user.edited_line_prints", "obj", "prints by file", source="derived", version=2, priority="P2",
+        origin="agentsignals")  # fmt: skip
 def edited_line_prints(view: SessionView, why: Evidence) -> dict[str, str] | Absent:
     """For each file of the repository that was changed, prints of the lines that edit calls and commands added,
     replaced or removed.

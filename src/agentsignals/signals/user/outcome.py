@@ -126,13 +126,11 @@ def _in_repository(attribution: dict[str, Any], edits: list[Edit], why: Evidence
 @signal("user.changes_reverted", "bool", "flag", version=2, source="git", priority="P1", status="needs a repository")
 def changes_reverted(view: SessionView, why: Evidence, lines_taken_back: dict[str, Any] | Absent) -> Measured | Absent:
     """Whether nine tenths of the lines the agent left standing were taken away again: by what commits show of its
-    files, else by a command that resets the whole working tree after the last edit, with nothing that brought it
-    back.
+    files, else by a command that resets the whole working tree after the last edit, with nothing that brought it back.
 
-    By command: an agent's or person's `git checkout .`, `restore .`, `reset --hard`, `clean -f` or `stash` of the
-    whole tree behind the last edit of the repository, not followed by `stash pop` or `apply`, and with no commit
-    between the edit and it (but for a reset to another commit). Absent without any such command, and without an
-    edit.
+    By command: an agent's or person's `git checkout .`, `restore .`, `reset --hard`, `clean -f` or `stash` of the whole
+    tree behind the last edit of the repository, not followed by `stash pop` or `apply`, and with no commit between the
+    edit and it (but for a reset to another commit). Absent without any such command, and without an edit.
 
     Pitfalls: An agent that replaces its own code reverts nothing. Without `attribute` only commands of the session are
     seen.
