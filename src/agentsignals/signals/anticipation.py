@@ -272,7 +272,7 @@ _WEIGHTS = (0.40, 0.30, 0.30)
 _SEARCHED = 4000
 """Characters of a prompt that are looked through; who writes more says what it is about in them."""
 
-_REFERENCES = [(each["sign"], each["pattern"].replace("\n", "")) for each in word_lists("requests")["references"]]
+_REFERENCES = [(each["sign"], each["pattern"].replace("\n", "")) for each in word_lists("requests")["concrete"]]
 _compiled = cache(re.compile)
 """Compiled when first needed, and kept: `re` looks its own up more slowly."""
 _NAMES = frozenset(word_lists("requests")["no_references"].split())

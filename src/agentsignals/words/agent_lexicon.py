@@ -74,7 +74,7 @@ class Question:
         return self._pattern.search(low) is not None
 
 
-OFFER, PREFERENCE, CONFIRMATION = (Question(name, forms) for name, forms in _LISTS["questions"].items())
+OFFER, PREFERENCE, CONFIRMATION = (Question(name, forms) for name, forms in _LISTS["asked"].items())
 
 
 def words_said(prose: Prose) -> frozenset[bytes]:
