@@ -111,8 +111,8 @@ ORDINARY = frozenset(
         "description", "diff", "edit", "edits", "exec", "fetch", "find", "finish", "glob", "grep", "handoff", "input",
         "insert", "inspect", "items", "list", "ls", "mcp", "memory", "new", "old", "open", "patch", "path", "plan",
         "process", "python", "question", "read", "replace", "rg", "search", "session", "shell", "skill", "sql",
-        "status", "step", "subagent", "subject", "submit", "task", "tasks", "test", "text", "ing",
-        "timeout", "title", "todo", "tree", "view", "wait", "write", "Config", "Delete", "Exit", "List", 
+        "status", "step", "subagent", "subject", "submit", "task", "tasks", "test", "text", "thinking",
+        "timeout", "title", "todo", "tree", "view", "wait", "write", "Config", "Delete", "Exit", "List",
         "Search", "Task", "tool_search", "write_file",
     )
 )  # fmt: skip
