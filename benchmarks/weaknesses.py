@@ -17,8 +17,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from agentsignals.repositories.scanner import Scanner, SourceFile
-from agentsignals.repositories.scanners import NAMES, scanner
+from agentsignals.repositories.scanners import NAMES, Scanner, SourceFile, scanner
 from agentsignals.stats.intervals import Interval, wilson
 from agentsignals.stats.validation.benchmarks import Figures
 from agentsignals.stats.validation.benchmarks import PlantedRecallFigure as Figure

@@ -6,7 +6,7 @@ import pytest
 
 from agentsignals.changes.git import FileChange
 from agentsignals.repositories.scan import Line, Lines, changed, owner_of
-from agentsignals.repositories.scanner import ScanFinding
+from agentsignals.repositories.scanners import ScanFinding
 
 Told = list[tuple[str, str, int, str | None]]
 

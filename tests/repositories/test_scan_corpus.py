@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentsignals.ingest.collection import scan_repository
-from agentsignals.repositories.scanner import language_of, place_of
-from agentsignals.repositories.scanners import OwnRules, scan_one
+from agentsignals.repositories.scanners import OwnRules, language_of, place_of, scan_one
 from agentsignals.store import Store
 from tests.git_repositories import real
 

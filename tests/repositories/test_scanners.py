@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentsignals.errors import ScanError
-from agentsignals.repositories.scanner import SourceFile
-from agentsignals.repositories.scanners import Program, level
+from agentsignals.repositories.scanners import Program, SourceFile, level
 
 PYTHON = b"import os\n\n\ndef f(x):\n    os.system(f'ls {x}')\n"
 RULES = """\

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import pytest
 
-from agentsignals.repositories.scanner import SourceFile, language_of, place_of
-from agentsignals.repositories.scanners import OwnRules, scan_one
-from agentsignals.repositories.weakness_rules import rules
-from agentsignals.repositories.weakness_rules.rule import Rule, Text, piles_up
+from agentsignals.repositories.scanners import OwnRules, SourceFile, language_of, place_of, scan_one
+from agentsignals.repositories.weakness_rules import Rule, Text, rules
+from agentsignals.repositories.weakness_rules.python import piles_up
 from tests.quick import some
 
 

@@ -35,7 +35,7 @@ from agentsignals.repositories.rule_report import RulesReport, of_repository, of
 from agentsignals.repositories.sarif import Imported, take_in
 from agentsignals.repositories.scan import Scan, scan
 from agentsignals.repositories.scan import Tables as ScanTables
-from agentsignals.repositories.scanner import Scanner
+from agentsignals.repositories.scanners import Scanner
 from agentsignals.sources.git import checkpoint_layout, fetch_repository, is_address
 from agentsignals.store import Store, artifact_id, sidecars
 from agentsignals.store.query import rows

@@ -17,8 +17,7 @@ from msgspec import Struct, field
 from agentsignals.changes import git
 from agentsignals.errors import ScanError
 from agentsignals.repositories.scan import Changed, Lines, Ownership, owner_of, replace_findings
-from agentsignals.repositories.scanner import ScanFinding, marked
-from agentsignals.repositories.scanners import level
+from agentsignals.repositories.scanners import ScanFinding, level, marked
 from agentsignals.store import Store, sidecars
 from agentsignals.store.tables import FindingRow
 

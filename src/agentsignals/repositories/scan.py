@@ -18,7 +18,7 @@ from agentsignals.changes.git import FileChange
 from agentsignals.model import Label
 from agentsignals.questions.written_lines import PER, Rate, rates
 from agentsignals.repositories.commit_figures import AGENT, NOBODY, SURE
-from agentsignals.repositories.scanner import ScanFinding, Scanned, Scanner, SourceFile, language_of, name_of, place_of
+from agentsignals.repositories.scanners import ScanFinding, Scanned, Scanner, SourceFile, language_of, name_of, place_of
 from agentsignals.stats.intervals import poisson
 from agentsignals.stats.validation import benchmarks as planted_recall
 from agentsignals.store import Store, sidecars

@@ -1,65 +1,147 @@
-"""The scanners by name: our own rules, in this process, and programs of others that are installed (bandit, ruff's S
-rules, semgrep)."""
+"""Scanners: files in, findings out. They know no repository, no commit and no author. Our own rules run in this
+process; programs of others (bandit, ruff's S rules, semgrep) run where they are installed."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from agentsignals import private_files
 from agentsignals.errors import ScanError, UsageError
-from agentsignals.repositories.scanner import Level, ScanFinding, Scanned, Scanner, SourceFile, language_of, marked
-from agentsignals.repositories.weakness_rules import rules, rules_for
+from agentsignals.repositories.weakness_rules import Level, Text, rules, rules_for
 from agentsignals.repositories.weakness_rules.python import module_of
-from agentsignals.repositories.weakness_rules.rule import Text
 
-_RULES_OF = {
-    "CWE-78": "S602 S603 S604 S605 S606 S607 S609 S601 S404",
-    "CWE-89": "S608 S610 S611",
-    "CWE-94": "S612 S702",
-    "CWE-95": "S102 S307",
-    "CWE-79": "S308 S701 S704",
-    "CWE-22": "S202",
-    "CWE-259": "S105 S106 S107",
-    "CWE-295": "S323 S501 S507",
-    "CWE-319": "S312 S321 S401 S402 S508",
-    "CWE-326": "S505 S509",
-    "CWE-327": "S304 S305 S413 S502 S503 S504",
-    "CWE-328": "S303 S324",
-    "CWE-330": "S311",
-    "CWE-377": "S108 S306",
-    "CWE-400": "S113",
-    "CWE-489": "S201",
-    "CWE-502": "S301 S302 S403 S506",
-    "CWE-605": "S104",
-    "CWE-611": "S313 S314 S315 S316 S317 S318 S319 S320 S405 S406 S407 S408 S409 S410 S411",
-    "CWE-732": "S103",
-    "CWE-939": "S310",
-}
-_CWE_OF = {rule: cwe for cwe, rules in _RULES_OF.items() for rule in rules.split()}
-"""The weakness that each of ruff's S rules is about, which its output does not name (MITRE's list, by title). Rules
-without an entry are about robustness (`assert`, swallowed exceptions), or about an import alone."""
+Place = Literal["code", "test", "vendored"]
 
-_SECONDS = 900
-_LEVELS: dict[str, Level] = {
-    "low": "low", "medium": "medium", "high": "high", "info": "low", "inventory": "low", "experiment": "low",
-    "warning": "medium", "error": "high", "critical": "high", "undefined": "low", "note": "low", "none": "low",
-}  # fmt: skip
+_DECLARED = tomllib.loads(Path(__file__).with_name("scanners.toml").read_text("utf-8"))
+_LANGUAGES = {ending: name for name, endings in _DECLARED["languages"].items() for ending in endings.split()}
+_CWE_OF = {rule: cwe for cwe, named in _DECLARED["ruff"].items() for rule in named.split()}
+_LEVELS: dict[str, Level] = {word: level for level, words in _DECLARED["levels"].items() for word in words.split()}
+_DOCKER = re.compile(r"(?:Dockerfile|Containerfile)(?:\.[\w.-]+)?")
+_TEST = re.compile(
+    r"(?:^|/)(?:tests?|__tests__|testdata|fixtures?|specs?|e2e|examples?|__mocks__|mocks?)/"
+    r"|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.\w+$|\.(?:test|spec|stories)\.\w+$"
+)
+_VENDORED = re.compile(
+    r"(?:^|/)(?:node_modules|vendor|third_party|dist|build|\.venv|venv|site-packages|bower_components|\.yarn)/"
+    r"|\.min\.(?:js|css|html)$|(?:_pb2|\.pb|\.generated|_generated)\.\w+$|(?:^|/)(?:package-lock\.json|pnpm-lock\.yaml)$"
+)
+
+
+def language_of(path: str) -> str | None:
+    """The language of a file by its name; None for what no rule is about."""
+    name = PurePosixPath(path).name
+    if _DOCKER.fullmatch(name):
+        return "dockerfile"
+    return _LANGUAGES.get(name.rpartition(".")[2].lower()) if "." in name else None
+
+
+def place_of(path: str) -> Place:
+    """`vendored`: others' code, or made by a program: not scanned; `test`: tests, samples, examples: counted apart."""
+    if _VENDORED.search(path):
+        return "vendored"
+    return "test" if _TEST.search(path) else "code"
 
 
 def level(severity: object) -> Level:
     """A scanner's word for how bad or how sure, as one of ours; `low` for what is not known."""
     return _LEVELS.get(str(severity).lower(), "low")
+
+
+class SourceFile(Struct, frozen=True):
+    """A file as a commit has it."""
+
+    path: str
+    data: bytes
+
+
+class ScanFinding(Struct, gc=False, kw_only=True):
+    """One finding of a scanner in one file."""
+
+    rule: str
+    line: int
+    """1-based."""
+    end_line: int
+    message: str
+    cwe: tuple[str, ...]
+    """`CWE-78`, …; empty when the scanner names none."""
+    severity: Level
+    confidence: Level
+    text: str = ""
+    """Matched text, at most 200 characters."""
+    match: str = ""
+    """Names the matched text without its white space."""
+    around: str = ""
+    """Names the matched text with the lines around it."""
+
+
+class Scanned(Struct):
+    """Findings in one file. `skipped` says why there are none: `not_text`, `too_large`, `minified`, `missing` from
+    the clone, or `unparsed` when only some rules could be applied."""
+
+    findings: list[ScanFinding]
+    skipped: str | None = None
+
+
+class Scanner(Protocol):
+    """Findings of two versions don't compare: whatever changes what is found is part of `version`."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def at_once(self) -> int:
+        """Files worth handing over together."""
+        ...
+
+    def takes(self, path: str) -> bool:
+        """Return whether files of this name are scanned. The name alone decides, as for counting added lines."""
+        ...
+
+    def scan(self, files: Sequence[SourceFile]) -> list[Scanned]:
+        """One answer a file, in their order. ScanError when the scanner itself does not work."""
+        ...
+
+
+_AROUND = 2
+"""Lines before and after a finding that tell it from an equal one elsewhere in the file
+(design/attribution.md#weaknesses)."""
+_KEPT_CHARS = 200
+
+
+def marked(finding: ScanFinding, lines: Sequence[str], matched: str | None = None) -> ScanFinding:
+    """The finding with its text and the names by which it is known again in another version of the file."""
+    first, last = max(finding.line - 1, 0), min(finding.end_line, len(lines))
+    text = matched if matched is not None else "\n".join(lines[first:last])
+    finding.text = " ".join(text.split())[:_KEPT_CHARS]
+    finding.match = name_of(text)
+    finding.around = name_of("\n".join(lines[max(first - _AROUND, 0) : last + _AROUND]))
+    return finding
+
+
+def name_of(text: str) -> str:
+    """A short name of a text without its white space."""
+    plain = "".join(text.split())
+    return hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+_SECONDS = 900
 
 
 class Program:
@@ -97,22 +179,36 @@ class Program:
         with tempfile.TemporaryDirectory(prefix="agentsignals-scan-") as folder:
             root = Path(folder).resolve()
             (root / ".semgrepignore").touch()  # without it semgrep leaves out tests and more of its own accord
-            names = {_written(root, n, file): n for n, file in enumerate(files)}
+            names = {}
+            for n, file in enumerate(files):
+                # Under a name that means the same to a scanner, and can lead nowhere else.
+                parts = [p for p in PurePosixPath(file.path).parts if p not in ("..", ".", "/")]
+                safe = [
+                    "".join(c if c.isalnum() or c in "-_. " else "_" for c in p).lstrip("-.")[-80:] or "_"
+                    for p in parts[-6:]
+                ]
+                pairs = zip(parts[-6:], safe, strict=True)
+                path = root.joinpath(
+                    str(n), *(f".{s}" if p.startswith(".") and not p.startswith("..") else s for p, s in pairs)
+                )
+                private_files.make_folder(path.parent)
+                private_files.write(path, file.data)
+                names[str(path)] = n
             config = ["--config", str(self._config)] if self._config is not None else []
-            output = self._run([*_ARGUMENTS[self.id], *config, str(root)], root, accepted=(0, 1))
-            findings: dict[int, list[ScanFinding]] = defaultdict(list)
-            lines = [file.data.decode("utf-8", "replace").splitlines() for file in files]
-            try:
-                found = list(_READERS[self.id](msgspec.json.decode(output)))
-            except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as unlike:
-                raise ScanError(
-                    f"{self.id} answered what is not understood: {unlike!r}.", "Is it a newer version?"
-                ) from None
-            for path, finding in found:
-                n = names.get(path)
-                if n is not None:
-                    findings[n].append(marked(finding, lines[n]))
-            return [Scanned(sorted(findings[n], key=lambda f: (f.line, f.rule))) for n in range(len(files))]
+            arguments, reader = _PROGRAMS[self.id]
+            output = self._run([*arguments.split(), *config, str(root)], root, accepted=(0, 1))
+        findings: dict[int, list[ScanFinding]] = defaultdict(list)
+        lines = [file.data.decode("utf-8", "replace").splitlines() for file in files]
+        try:
+            found = list(reader(msgspec.json.decode(output)))
+        except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as unlike:
+            raise ScanError(
+                f"{self.id} answered what is not understood: {unlike!r}.", "Is it a newer version?"
+            ) from None
+        for name, finding in found:
+            if (at := names.get(name)) is not None:
+                findings[at].append(marked(finding, lines[at]))
+        return [Scanned(sorted(findings[n], key=lambda f: (f.line, f.rule))) for n in range(len(files))]
 
     def _run(self, words: list[str], folder: Path | None, accepted: tuple[int, ...] = (0,)) -> bytes:
         name = Path(self._path).name
@@ -136,46 +232,22 @@ class Program:
         return done.stdout
 
 
-_ARGUMENTS = {
-    "bandit": ["-f", "json", "-q", "--exit-zero", "-r"],
-    "ruff": ["check", "--isolated", "--no-cache", "--exit-zero", "--select", "S", "--output-format", "json"],
-    "semgrep": ["scan", "--json", "--metrics=off", "--disable-version-check", "--quiet", "--no-git-ignore"],
-}
-
-
-def _written(root: Path, n: int, file: SourceFile) -> str:
-    """Writes a file under a name that means the same to a scanner, and can lead nowhere else."""
-    parts = [p for p in PurePosixPath(file.path).parts if p not in ("..", ".", "/")]
-    safe = ["".join(c if c.isalnum() or c in "-_. " else "_" for c in p).lstrip("-.")[-80:] or "_" for p in parts[-6:]]
-    kept = [
-        f".{s}" if p.startswith(".") and not p.startswith("..") else s for p, s in zip(parts[-6:], safe, strict=True)
-    ]
-    path = root / str(n) / Path(*kept)
-    private_files.make_folder(path.parent)
-    private_files.write(path, file.data)
-    return str(path)
-
-
-def _found(rule: str, lines: Sequence[Any], message: Any, cwe: Iterable[str], rating: tuple[Any, Any]) -> ScanFinding:
+def _found(rule: str, lines: Sequence[Any], message: Any, cwe: Sequence[str], rating: tuple[Any, Any]) -> ScanFinding:
     """A finding of a program. `rating`: its words for how bad and how sure."""
+    severity, confidence = map(level, rating)
     return ScanFinding(
-        rule=rule,
-        line=int(lines[0]),
-        end_line=int(lines[-1]),
-        message=str(message),
-        cwe=tuple(cwe),
-        severity=level(rating[0]),
-        confidence=level(rating[1]),
-    )
+        rule=rule, line=int(lines[0]), end_line=int(lines[-1]), message=str(message), cwe=tuple(cwe),
+        severity=severity, confidence=confidence,
+    )  # fmt: skip
 
 
 def _bandit(report: Any) -> Iterator[tuple[str, ScanFinding]]:
     for issue in report["results"]:
         lines = issue.get("line_range") or [issue["line_number"]]
         cwe = (issue.get("issue_cwe") or {}).get("id")
-        cwes = (f"CWE-{cwe}",) if cwe else ()
         rating = issue["issue_severity"], issue["issue_confidence"]
-        yield str(issue["filename"]), _found(str(issue["test_id"]), lines, issue["issue_text"], cwes, rating)
+        finding = _found(str(issue["test_id"]), lines, issue["issue_text"], [f"CWE-{cwe}"] if cwe else [], rating)
+        yield str(issue["filename"]), finding
 
 
 def _ruff(report: Any) -> Iterator[tuple[str, ScanFinding]]:
@@ -183,7 +255,7 @@ def _ruff(report: Any) -> Iterator[tuple[str, ScanFinding]]:
         rule = str(issue["code"] or "")
         if rule.startswith("S"):  # what can't be parsed is told as a finding, too
             lines = issue["location"]["row"], issue["end_location"]["row"]
-            cwes = (_CWE_OF[rule],) if rule in _CWE_OF else ()
+            cwes = [_CWE_OF[rule]] if rule in _CWE_OF else []
             yield str(issue["filename"]), _found(rule, lines, issue["message"], cwes, ("medium", "medium"))
 
 
@@ -198,8 +270,12 @@ def _semgrep(report: Any) -> Iterator[tuple[str, ScanFinding]]:
         yield str(issue["path"]), _found(rule, lines, extra["message"], cwes, rating)
 
 
-_READERS = {"bandit": _bandit, "ruff": _ruff, "semgrep": _semgrep}
-
+_PROGRAMS: dict[str, tuple[str, Callable[[Any], Iterator[tuple[str, ScanFinding]]]]] = {
+    "bandit": ("-f json -q --exit-zero -r", _bandit),
+    "ruff": ("check --isolated --no-cache --exit-zero --select S --output-format json", _ruff),
+    "semgrep": ("scan --json --metrics=off --disable-version-check --quiet --no-git-ignore", _semgrep),
+}
+"""Arguments of each program, and what reads its answer."""
 
 _LARGEST_BYTES = 1_000_000
 """Larger files are data, or made by a program."""
@@ -251,14 +327,9 @@ def scan_one(path: str, data: bytes) -> Scanned:
                 continue
             seen.add(line)
             finding = ScanFinding(
-                rule=rule.id,
-                line=line,
-                end_line=text.line_at(max(end - 1, begin)),
-                message=rule.message,
-                cwe=rule.cwe,
-                severity=rule.severity,
-                confidence=rule.confidence,
-            )
+                rule=rule.id, line=line, end_line=text.line_at(max(end - 1, begin)), message=rule.message,
+                cwe=rule.cwe, severity=rule.severity, confidence=rule.confidence,
+            )  # fmt: skip
             findings.append(marked(finding, lines, text.text[begin:end]))
             if len(seen) >= _MOST_OF_A_RULE:
                 break
@@ -266,7 +337,7 @@ def scan_one(path: str, data: bytes) -> Scanned:
     return Scanned(findings, "unparsed" if language == "python" and module_of(plain) is None else None)
 
 
-NAMES = (OwnRules.id, *_READERS)
+NAMES = (OwnRules.id, *_PROGRAMS)
 
 
 def scanner(name: str, config: str | None = None) -> Scanner:
