@@ -1,4 +1,5 @@
-"""Objects and history of a Git repository. Nothing is fetched, and nothing of the repository is run."""
+"""Objects and history of a Git repository, read through `git` itself. Nothing is fetched, and nothing of the repository
+is run. Objects are asked for by their id only, so a hostile ref or path name never becomes an argument."""
 
 from __future__ import annotations
 
@@ -7,19 +8,14 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from msgspec import Struct
 
 from agentsignals import private_files
-
-# What a Git repository holds, read through `git` itself: refs, trees, blobs. Nothing is fetched, nothing is
-# executed.
-#
-# Objects are asked for by their id only, so a hostile ref or path name never becomes an argument.
 
 _REDIRECTING = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX",
@@ -211,8 +207,7 @@ def _cat_file(git_dir: str, mode: str, oids: Iterable[str]) -> Iterator[IO[bytes
     with tempfile.TemporaryFile() as asked:
         asked.write("".join(f"{oid}\n" for oid in oids).encode())
         asked.seek(0)
-        process = _asked(git_dir, [mode, "--buffer"], asked)
-        with process:
+        with _asked(git_dir, [mode, "--buffer"], asked) as process:
             try:
                 yield cast(IO[bytes], process.stdout)
             finally:
@@ -245,7 +240,7 @@ def _environment(protocols: str) -> dict[str, str]:
     }
 
 
-# The code history of a repository, as attribution asks for it: commits with their trailers, what each changed.
+# The code history of a repository: commits with their trailers, what each changed.
 
 TRAILER = re.compile(rb"^Entire-Checkpoint:[ \t]*([0-9a-f]{12}|[0-9A-Z]{26})[ \t]*\r?$", re.MULTILINE)
 """Every occurrence counts: a squash keeps the trailers of what it joins, anywhere in the message
@@ -310,41 +305,51 @@ def commits(git_dir: str) -> list[Commit]:
     made = []
     for record in filter(None, output.split(b"\x01\n")):
         sha, parents, authored, committed, author, subject, body = record.split(b"\0", 7)[:7]
-        ids = dict.fromkeys(value.decode() for value in TRAILER.findall(body))
-        commit = Commit(
-            sha=sha.decode(),
-            parents=tuple(parents.decode().split()),
-            authored_at=int(authored) * 1_000_000,
-            committed_at=int(committed) * 1_000_000,
-            author=author.decode("utf-8", "replace"),
-            subject=subject.decode("utf-8", "replace")[:200],
-            checkpoint_ids=tuple(ids),
-            reverts=tuple(value.decode() for value in _REVERTS.findall(body)),
+        made.append(
+            Commit(
+                sha=sha.decode(),
+                parents=tuple(parents.decode().split()),
+                authored_at=int(authored) * 1_000_000,
+                committed_at=int(committed) * 1_000_000,
+                author=author.decode("utf-8", "replace"),
+                subject=subject.decode("utf-8", "replace")[:200],
+                checkpoint_ids=tuple(dict.fromkeys(value.decode() for value in TRAILER.findall(body))),
+                reverts=tuple(value.decode() for value in _REVERTS.findall(body)),
+            )
         )
-        made.append(commit)
     return made
+
+
+def ancestors(commits: Mapping[str, Commit], sha: str, met: set[str] | None = None) -> list[str]:
+    """A commit and all that it descends from, as far as they are among `commits`. Those already `met` are left out with
+    what is before them, and the others are added to it."""
+    met = set() if met is None else met
+    shas = []
+    ahead = [sha]
+    while ahead:
+        sha = ahead.pop()
+        if sha not in met and sha in commits:
+            met.add(sha)
+            shas.append(sha)
+            ahead += commits[sha].parents
+    return shas
 
 
 def changes(git_dir: str, shas: Sequence[str]) -> Iterator[tuple[str, list[FileChange]]]:
     """Yield the changes of these commits: histogram diff, renames from half of the content on, links and modules
     left out. A commit with missing objects yields nothing."""
+    words = (*_QUIET, f"--git-dir={git_dir}", "log", "--no-walk=unsorted", "--format=%x00%H", "--raw", "--no-abbrev",
+               "--patch", "--unified=0", "--histogram", "--find-renames=50%", "-l2000", "--diff-merges=first-parent",
+               "--inter-hunk-context=0", "--no-relative", "--no-ext-diff", "--no-textconv", "--no-color",
+               "--ignore-submodules=all", "--src-prefix=a/", "--dst-prefix=b/")  # fmt: skip
     for at in range(0, len(shas), _AT_ONCE):
         part = shas[at : at + _AT_ONCE]
         try:
-            yield from _parsed(_diffs(git_dir, part))
+            yield from _parsed(run(*words, *part, "--"))
         except GitError:  # one missing blob ends the whole command: ask one by one
             for sha in part:
-                try:
-                    yield from _parsed(_diffs(git_dir, [sha]))
-                except GitError:
-                    continue
-
-
-def _diffs(git_dir: str, shas: Sequence[str]) -> bytes:
-    return run(*_QUIET, f"--git-dir={git_dir}", "log", "--no-walk=unsorted", "--format=%x00%H", "--raw", "--no-abbrev",
-               "--patch", "--unified=0", "--histogram", "--find-renames=50%", "-l2000", "--diff-merges=first-parent",
-               "--inter-hunk-context=0", "--no-relative", "--no-ext-diff", "--no-textconv", "--no-color",
-               "--ignore-submodules=all", "--src-prefix=a/", "--dst-prefix=b/", *shas, "--")  # fmt: skip
+                with suppress(GitError):
+                    yield from _parsed(run(*words, sha, "--"))
 
 
 def _parsed(output: bytes) -> Iterator[tuple[str, list[FileChange]]]:
@@ -359,9 +364,19 @@ def _parsed(output: bytes) -> Iterator[tuple[str, list[FileChange]]]:
                 yield sha, changes
             sha, changes, at, now = line[1:].decode(), [], 0, None
         elif line[:1] == b":":
-            change = _raw(line)
-            if change is not None:
-                changes.append(change)
+            old_mode, new_mode, old_oid, new_oid, letter, *paths = _raw(line)
+            if not {old_mode, new_mode} & {_LINK, b"160000"}:
+                is_new = letter in b"AC"
+                changes.append(
+                    FileChange(
+                        path=paths[-1],
+                        old_path=None if is_new else paths[0],
+                        old_oid=None if is_new else old_oid,
+                        new_oid=None if letter == b"D" else new_oid,
+                        added=[],
+                        removed=[],
+                    )
+                )
         elif line.startswith(b"diff --git "):
             now = None
         elif line.startswith(b"index "):
@@ -386,25 +401,17 @@ def _parsed(output: bytes) -> Iterator[tuple[str, list[FileChange]]]:
 _NONE = "0" * 64
 
 
-def _raw(line: bytes) -> FileChange | None:
-    """`:old_mode new_mode old_id new_id status<TAB>path[<TAB>new_path]`; None for what is no plain file."""
+_LINK = b"120000"
+
+
+def _raw(line: bytes) -> tuple[bytes, bytes, str, str, bytes, *tuple[str, ...]]:
+    """`:old_mode new_mode old_id new_id status<TAB>path[<TAB>new_path]`; of the status the letter."""
     facts, _, names = line[1:].partition(b"\t")
-    old_mode, new_mode, old, new, status = facts.split()
-    paths = [unquoted(name) for name in names.split(b"\t")]
-    if {old_mode, new_mode} & {b"120000", b"160000"}:
-        return None
-    letter = status[:1]
-    return FileChange(
-        path=paths[-1],
-        old_path=None if letter in b"AC" else paths[0],
-        old_oid=None if letter in b"AC" else old.decode(),
-        new_oid=None if letter == b"D" else new.decode(),
-        added=[],
-        removed=[],
-    )
+    old_mode, new_mode, old, new, status = facts.split()[:5]
+    return (old_mode, new_mode, old.decode(), new.decode(), status[:1], *map(_unquoted, names.split(b"\t")))
 
 
-def unquoted(name: bytes) -> str:
+def _unquoted(name: bytes) -> str:
     """A path as Git prints it: in quotes, with escapes, when it holds quotes, backslashes or control characters."""
 
     def unescaped(match: re.Match[bytes]) -> bytes:
@@ -416,24 +423,13 @@ def unquoted(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
 
 
-def tips(git_dir: str) -> list[str]:
-    """Every ref with its id: changes when anything was fetched or committed."""
-    listed = run(f"--git-dir={git_dir}", "for-each-ref", "--format=%(objectname) %(refname)")
-    return listed.decode("utf-8", "replace").splitlines()
-
-
 def head(git_dir: str) -> str | None:
     """The commit that the repository stands at; of one whose HEAD names a branch that isn't there, the usual branch."""
-    names = ("HEAD", "refs/heads/main", "refs/heads/master", "refs/remotes/origin/HEAD")
+    return _first(git_dir, "HEAD", "refs/heads/main", "refs/heads/master", "refs/remotes/origin/HEAD")
+
+
+def _first(git_dir: str, *names: str) -> str | None:
     return next((sha for name in names if (sha := resolved(git_dir, name)) is not None), None)
-
-
-def default_tip(git_dir: str) -> str | None:
-    """The commit that the default branch ends with: the remote's, the HEAD of a bare repository, `main` or `master`,
-    else where the repository stands. What a working tree stands at says nothing: reviewers check the branch out."""
-    is_bare = run(f"--git-dir={git_dir}", "rev-parse", "--is-bare-repository").strip() == b"true"
-    names = ("refs/remotes/origin/HEAD", *(("HEAD",) if is_bare else ()), "refs/heads/main", "refs/heads/master")
-    return next((sha for name in names if (sha := resolved(git_dir, name)) is not None), None) or head(git_dir)
 
 
 def files_at(git_dir: str, sha: str) -> set[str]:
@@ -468,14 +464,15 @@ def blame(git_dir: str, sha: str, path: str) -> Iterator[BlamedLine]:
             yield BlamedLine(int(at[3]), origin, paths.get(origin, path), int(at[2]))
             at = None
         elif at is not None and row.startswith(b"filename "):
-            paths[at[1].decode()] = unquoted(row[9:])
+            paths[at[1].decode()] = _unquoted(row[9:])
         elif at is None:
             at = _BLAMED.fullmatch(row)
 
 
 def tips_name(git_dir: str) -> str:
-    """A short name of the state of all refs."""
-    return hashlib.blake2b("\n".join(tips(git_dir)).encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
+    """A short name of the state of all refs: changes when anything was fetched or committed."""
+    listed = "\n".join(f"{oid} {name}" for name, oid in refs(git_dir))
+    return hashlib.blake2b(listed.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
 
 
 def resolved(git_dir: str, revision: str) -> str | None:
@@ -487,57 +484,36 @@ def resolved(git_dir: str, revision: str) -> str | None:
         return None
 
 
-def is_branch(git_dir: str, name: str) -> bool:
-    """Return whether it is the name of a branch, here or of a remote."""
-    names = {line.partition(" ")[2] for line in tips(git_dir)}
-    return any(f"refs/{kind}/{name}" in names for kind in ("heads", "remotes", "remotes/origin"))
-
-
-# Which commits a revision names, as people write them for a review.
-
-
 def commits_of(git_dir: str, commits: list[Commit], revision: str) -> list[str] | None:
-    """The commits that a revision names, oldest first, merges left out: a commit, `A..B`, or a branch, which stands for
-    what it has and the default branch has not (the branch's last commit where that is nothing). None: it names nothing.
+    """The commits that a revision, as people write it for a review, names, oldest first, merges left out: a commit,
+    `A..B`, or a branch, which stands for what it has and the default branch has not (the branch's last commit where that
+    is nothing). None: it names nothing.
+
+    The default branch is the remote's, the HEAD of a bare repository, `main` or `master`, else where the repository
+    stands. What a working tree stands at says nothing: reviewers check the branch out.
     """
     there = {c.sha: c for c in commits}
+
+    def between(last: str, without: str) -> list[str]:
+        gone = set(ancestors(there, without))
+        shas = [sha for sha in ancestors(there, last) if sha not in gone and not there[sha].is_merge]
+        return sorted(shas, key=lambda sha: (there[sha].committed_at, sha))
+
     first, dots, last = revision.partition("..")
     if dots:
         ends = (resolved(git_dir, first or "HEAD"), resolved(git_dir, last.lstrip(".") or "HEAD"))
-        if ends[0] is None or ends[1] is None:
-            return None
-        return _between(there, ends[1], ends[0])
+        return between(ends[1], ends[0]) if ends[0] is not None and ends[1] is not None else None
     sha = resolved(git_dir, revision)
     if sha is None:
         return None
-    usual = default_tip(git_dir)
-    if is_branch(git_dir, revision) and usual not in (None, sha) and (some := _between(there, sha, str(usual))):
-        return some
-    return [sha]
+    is_bare = run(f"--git-dir={git_dir}", "rev-parse", "--is-bare-repository").strip() == b"true"
+    names = ("refs/remotes/origin/HEAD", *(("HEAD",) if is_bare else ()), "refs/heads/main", "refs/heads/master")
+    usual = _first(git_dir, *names) or head(git_dir)
+    branches = {f"refs/{kind}/{revision}" for kind in ("heads", "remotes", "remotes/origin")}
+    is_branch = any(name in branches for name, _ in refs(git_dir))
+    return (between(sha, usual) if is_branch and usual not in (None, sha) else []) or [sha]
 
 
-def _between(there: dict[str, Commit], last: str, without: str) -> list[str]:
-    gone = _reached(there, without)
-    shas = [sha for sha in _reached(there, last) if sha not in gone and sha in there and not there[sha].is_merge]
-    return sorted(shas, key=lambda sha: (there[sha].committed_at, sha))
-
-
-def _reached(there: dict[str, Commit], sha: str) -> set[str]:
-    met = {sha}
-    ahead = [sha]
-    while ahead:
-        commit = there.get(ahead.pop())
-        for parent in commit.parents if commit is not None else ():
-            if parent not in met:
-                met.add(parent)
-                ahead.append(parent)
-    return met
-
-
-# Every version of some files in the history of the commit a repository stands at, with when each was written and
-# when it came to the main line.
-
-_LINK = b"120000"
 _MOST_CHARS = 400_000
 
 
@@ -556,8 +532,8 @@ class Version(Struct, frozen=True, kw_only=True):
 
 
 def versions(git_dir: str, head: str, patterns: Iterable[str], commits: Iterable[Commit]) -> list[Version]:
-    """The versions of files whose path, in any folder, fits one of the patterns (Git's globs), oldest first. GitError
-    where the history can't be read."""
+    """The versions of files whose path, in any folder, fits one of the patterns (Git's globs), in the history of a commit,
+    oldest first. GitError where the history can't be read."""
     wanted = [f":(glob)**/{pattern}" for pattern in patterns]
     by_sha = {commit.sha: commit for commit in commits}
     main_line = []
@@ -565,15 +541,8 @@ def versions(git_dir: str, head: str, patterns: Iterable[str], commits: Iterable
     while commit is not None:
         main_line.append(commit)
         commit = by_sha.get(commit.parents[0]) if commit.parents else None
-    arrived: dict[str, int] = {}
-    """When each ancestor of the head came to the main line."""
-    for step in reversed(main_line):
-        waiting = [step.sha]
-        while waiting:
-            sha = waiting.pop()
-            if sha not in arrived and sha in by_sha:
-                arrived[sha] = step.committed_at
-                waiting += by_sha[sha].parents
+    met: set[str] = set()
+    arrived = {sha: step.committed_at for step in reversed(main_line) for sha in ancestors(by_sha, step.sha, met)}
     output = run(
         "-c", "core.quotePath=false", "-c", "log.showSignature=false", "-c", "safe.directory=*", f"--git-dir={git_dir}",
         "log", "--raw", "--no-abbrev", "--no-renames", "--full-history", "--reverse", "--date-order", "--format=%x00%H",
@@ -585,9 +554,8 @@ def versions(git_dir: str, head: str, patterns: Iterable[str], commits: Iterable
         if line[:1] == b"\0":
             commit = by_sha.get(line[1:].decode())
         elif line[:1] == b":" and commit is not None:
-            facts, _, name = line[1:].partition(b"\t")
-            _, mode, _, oid, status = facts.split()[:5]
-            rows.append((commit, mode, "" if status[:1] == b"D" else oid.decode(), unquoted(name)))
+            _, mode, _, oid, letter, path = _raw(line)
+            rows.append((commit, mode, "" if letter == b"D" else oid, path))
     oids = list({oid for _, _, oid, _ in rows if oid})
     texts = dict(zip(oids, contents(git_dir, oids, _MOST_CHARS), strict=True))
     made = [

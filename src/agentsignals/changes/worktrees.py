@@ -193,12 +193,13 @@ class EarlierSessions(Struct, tag_field="kind", tag="earlier_on_same_lines"):
 Kind = TypeVar("Kind", LinesCommitted, LinesTakenBack, EarlierSessions)
 
 
-def label(evidence: Kind, value: str, number: float, reason: str) -> Label:
-    """The evidence as a label of its session."""
-    task = str(evidence.__struct_config__.tag)
+def label(
+    evidence: Struct, value: str, number: float | None, reason: str, task: str | None = None, labeller: str = LABELLER
+) -> Label:
+    """Evidence as a label of its session. Its own tag names the task where none is given."""
     return Label(
-        task=task,
-        labeller=LABELLER,
+        task=task or str(evidence.__struct_config__.tag),
+        labeller=labeller,
         turn=None,
         value=value,
         reason=reason,

@@ -10,8 +10,7 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.changes import git
-from agentsignals.changes.worktrees import LABELLER
-from agentsignals.model import Label
+from agentsignals.changes.worktrees import LABELLER, label
 from agentsignals.repositories import outcomes
 from agentsignals.repositories.checkpoints import Agreement, Attributed, Recorded, agreement, counted, unlinked
 from agentsignals.repositories.checkpoints import row as commit_row
@@ -45,11 +44,7 @@ class OfSessions(Struct):
         return dict(sorted(Counter(row.label.value for row in self.by_task[MODE]).items()))
 
     def add(self, session_id: str, task: str, value: str, number: float | None, reason: str, detail: Struct) -> None:  # noqa: PLR0913  (the columns of a label)
-        encoded = msgspec.json.encode(detail).decode()
-        label = Label(
-            task=task, labeller=LABELLER, turn=None, value=value, reason=reason, number=number, detail=encoded
-        )
-        self.by_task[task].append(LabelRow(session_id, label))
+        self.by_task[task].append(LabelRow(session_id, label(detail, value, number, reason, task)))
 
     def write(self, store: Store) -> None:
         """Puts them beside those of other sessions, in the place of what these had before."""
@@ -165,7 +160,7 @@ def attribute(store: Store, git_dir: str, name: str, spec: str, afresh: bool = F
     written = outcomes.by_commit(done)
     rows = _commit_rows(repository, name, commit_points, done, written)
     labels = of_sessions(repository, commit_points, done)
-    branches = {ref.split(" ", 1)[1].split("/", 2)[-1] for ref in git.tips(git_dir)}
+    branches = {name.split("/", 2)[-1] for name, _ in git.refs(git_dir)}
     reasons = unlinked(repository.commits, repository.recorded, repository.links, branches)
     checkpoint_ids = {r.checkpoint_id for r in repository.recorded}
     by_mode = {

@@ -1,13 +1,17 @@
 """Scan of a repository's commits: weaknesses introduced, fixed and moved, whose lines hold them, and rates.
-Findings are matched by their text, never by line numbers alone."""
+Findings are matched by their text, never by line numbers alone. Those of any other scanner come from a SARIF 2.1.0 file,
+which is about one state of the files: nothing in it is introduced or fixed, each finding is of the commit of its line."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import unquote
 
 import msgspec
 from msgspec import Struct, field
@@ -15,10 +19,21 @@ from msgspec.structs import asdict
 
 from agentsignals.changes import git
 from agentsignals.changes.git import FileChange
-from agentsignals.model import Label
+from agentsignals.changes.worktrees import label
+from agentsignals.errors import ScanError
 from agentsignals.questions.written_lines import PER, Rate, rates
 from agentsignals.repositories.commit_figures import AGENT, NOBODY, SURE
-from agentsignals.repositories.scanners import ScanFinding, Scanned, Scanner, SourceFile, language_of, name_of, place_of
+from agentsignals.repositories.scanners import (
+    ScanFinding,
+    Scanned,
+    Scanner,
+    SourceFile,
+    language_of,
+    level,
+    marked,
+    name_of,
+    place_of,
+)
 from agentsignals.stats.intervals import poisson
 from agentsignals.stats.validation import benchmarks as planted_recall
 from agentsignals.store import Store, sidecars
@@ -46,36 +61,16 @@ class Changed(Struct):
     moved_from: str | None = None
     """Where a moved finding was: a path."""
 
-    @property
-    def fingerprint(self) -> str:
-        """Names rule, matched text and its surroundings: the same wherever the finding goes with them."""
-        return name_of(f"{self.finding.rule}\0{self.finding.match}\0{self.finding.around}")
-
     def row(self, repo: str, sha: str, scanner: tuple[str, str], ownership: Ownership) -> FindingRow:
         """The row of the table `weaknesses`. `scanner`: its name and version."""
-        finding = self.finding
+        found = asdict(self.finding) | {"cwe": list(self.finding.cwe)}
+        # The fingerprint names rule, matched text and its surroundings: the same wherever the finding goes with them.
+        fingerprint = name_of("\0".join((self.finding.rule, found.pop("match"), found.pop("around"))))
         return FindingRow(
-            repo=repo,
-            commit_sha=sha,
-            scanner=scanner[0],
-            scanner_version=scanner[1],
-            change=self.change,
-            rule=finding.rule,
-            cwe=list(finding.cwe),
-            severity=finding.severity,
-            confidence=finding.confidence,
-            path=self.path,
-            line=finding.line,
-            end_line=finding.end_line,
-            moved_from=self.moved_from,
-            place=place_of(self.path),
-            owner=ownership[0],
-            tag=ownership[1],
-            session_id=ownership[2],
-            fingerprint=self.fingerprint,
-            text=finding.text,
-            message=finding.message,
-        )
+            repo=repo, commit_sha=sha, scanner=scanner[0], scanner_version=scanner[1], change=self.change,
+            path=self.path, moved_from=self.moved_from, place=place_of(self.path), owner=ownership[0],
+            tag=ownership[1], session_id=ownership[2], fingerprint=fingerprint, **found,
+        )  # fmt: skip
 
 
 class _Side(Struct):
@@ -212,20 +207,10 @@ def _session_labels(
     reason = "findings after but not before the session's commits / 1 000 lines they added to files that are scanned"
     rows = []
     for session_id, totals in sorted(by_session.items()):
-        if not totals.lines:
-            continue
-        rate = totals.introduced / totals.lines * PER
-        totals.low, totals.high = poisson(totals.introduced, totals.lines / PER) or (None, None)
-        label = Label(
-            task=TASK,
-            labeller=labeller,
-            turn=None,
-            value=f"{rate:.4f}",
-            reason=reason,
-            number=rate,
-            detail=msgspec.json.encode(totals).decode(),
-        )
-        rows.append(LabelRow(session_id, label))
+        if totals.lines:
+            rate = totals.introduced / totals.lines * PER
+            totals.low, totals.high = poisson(totals.introduced, totals.lines / PER) or (None, None)
+            rows.append(LabelRow(session_id, label(totals, f"{rate:.4f}", rate, reason, TASK, labeller)))
     return rows
 
 
@@ -395,18 +380,16 @@ class Tables(Struct):
     def write(self, store: Store) -> Scan:
         """Puts the scanner's rows into the repository's tables, and labels of its sessions; those of others stay."""
         scanner = self.result.scanner
-        replace_findings(store, self.result.repo, {scanner}, self.findings)
-        _replace(store, self.result.repo, "scans", {scanner}, self.scans)
+        replace_rows(store, self.result.repo, "weaknesses", {scanner}, self.findings)
+        replace_rows(store, self.result.repo, "scans", {scanner}, self.scans)
         sidecars.replace_labels(store.folder, TASK, f"scan:{scanner}", self.sessions, self.labels)
         return self.result
 
 
-def replace_findings(store: Store, repo: str, scanners: set[str], rows: list[FindingRow]) -> None:
-    """Put findings into a repository's table in place of those of the same scanners."""
-    _replace(store, repo, "weaknesses", scanners, rows)
-
-
-def _replace(store: Store, repo: str, table: str, scanners: set[str], rows: list[FindingRow] | list[ScanRow]) -> None:
+def replace_rows(
+    store: Store, repo: str, table: str, scanners: set[str], rows: list[FindingRow] | list[ScanRow]
+) -> None:
+    """Put findings or scans into a repository's table in place of those of the same scanners."""
     kind = FindingRow if table == "weaknesses" else ScanRow
 
     def with_others(before: list[dict[str, Any]]) -> list[Any]:
@@ -480,3 +463,150 @@ def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress
     )
     linked = {session_id for commit in commits.values() for session_id in commit["session_ids"]}
     return Tables(summary, findings, scans, linked, labels)
+
+
+# Findings of other scanners.
+
+_SPAN = 500
+"""Lines of a finding that are looked at."""
+_LARGEST_REPORT_BYTES = 256 * 1024 * 1024
+_CWE = re.compile(r"CWE[-/ ]?0{0,4}(\d{1,5})\b", re.IGNORECASE)
+_SHA = re.compile(r"[0-9a-fA-F]{7,64}")
+
+
+class Imported(Struct):
+    """Findings of one SARIF file."""
+
+    repo: str
+    scanners: dict[str, int] = field(default_factory=dict)
+    """Findings by scanner."""
+    findings: int = 0
+    owners: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    """`suppressed`, `no_place`, `no_such_file`, `no_such_line`, `malformed`."""
+
+
+class Reported(Struct, kw_only=True):
+    """A result of a run."""
+
+    scanner: str
+    version: str
+    revision: str | None
+    uri: str
+    finding: ScanFinding
+
+
+def _reported(path: Path, skipped: Counter[str]) -> Iterator[Reported]:
+    """The results of every run of a SARIF file. ScanError when it is none."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_REPORT_BYTES + 1)
+        runs = msgspec.json.decode(data)["runs"] if len(data) <= _LARGEST_REPORT_BYTES else None
+    except OSError as problem:
+        raise ScanError(f"{path} can't be read: {problem.strerror}.", "Name a SARIF file.") from None
+    except (msgspec.DecodeError, RecursionError, KeyError, TypeError):
+        runs = None
+    if not isinstance(runs, list):
+        raise ScanError(
+            f"{path} is no SARIF file of at most 256 MB.", "A scanner writes one with an option like --sarif."
+        )
+    malformed = (KeyError, TypeError, AttributeError, ValueError)
+    for run in runs:
+        try:
+            driver = run["tool"]["driver"]
+            extensions = run["tool"].get("extensions") or []
+            about = {str(r["id"]): r for part in (driver, *extensions) for r in part.get("rules") or () if "id" in r}
+            revision = next((str(v.get("revisionId") or "") for v in run.get("versionControlProvenance") or ()), "")
+            for result in run.get("results") or ():
+                try:
+                    if result.get("suppressions"):
+                        skipped["suppressed"] += 1
+                        continue
+                    place = (result.get("locations") or [{}])[0].get("physicalLocation") or {}
+                    uri, region = (place.get("artifactLocation") or {}).get("uri"), place.get("region") or {}
+                    if not uri or not isinstance(region.get("startLine"), int):
+                        skipped["no_place"] += 1
+                        continue
+                    yield Reported(
+                        scanner=f"sarif:{driver['name']}",
+                        version=str(driver.get("semanticVersion") or driver.get("version") or ""),
+                        revision=revision if _SHA.fullmatch(revision) else None,
+                        uri=str(uri),
+                        finding=_finding(result, about, region),
+                    )
+                except malformed:
+                    skipped["malformed"] += 1
+        except malformed:
+            skipped["malformed"] += 1
+
+
+def _finding(result: Any, about: dict[str, Any], region: Any) -> ScanFinding:
+    rule = str(result.get("ruleId") or (result.get("rule") or {}).get("id") or "unnamed")
+    declared = about.get(rule) or {}
+    properties = declared.get("properties") or {}
+    tags = [*properties.get("tags", ()), *(result.get("properties") or {}).get("tags", ())]
+    tags += [str((r.get("target") or {}).get("id") or "") for r in declared.get("relationships") or ()]
+    cwes = dict.fromkeys(f"CWE-{int(m[1])}" for tag in tags if (m := _CWE.search(str(tag)[:200])))
+    stated = result.get("level") or (declared.get("defaultConfiguration") or {}).get("level") or "warning"
+    first, last = region["startLine"], region.get("endLine")
+    sure = properties.get("precision", "medium")
+    return ScanFinding(
+        rule=rule[:200],
+        line=max(first, 1),
+        end_line=max(last if isinstance(last, int) else first, first, 1),
+        message=str((result.get("message") or {}).get("text") or "")[:2000],
+        cwe=tuple(cwes),
+        severity=level(stated),
+        confidence="high" if sure == "very-high" else level(sure),
+    )
+
+
+def take_in(store: Store, git_dir: str, name: str, path: Path) -> Imported:
+    """Adds the findings of a SARIF file to a repository's, in place of those of the same scanner."""
+    skipped: Counter[str] = Counter()
+    reported = list(_reported(path, skipped))
+    attributed = {
+        row["commit_sha"]
+        for row in sidecars.repository_rows(store.folder, name, "commits")
+        if row["added"] is not None and row["relation"] not in (None, "copy")
+    }
+    lines = Lines(sidecars.repository_rows(store.folder, name, "line_attribution"), lambda _: True)
+    head = git.head(git_dir)
+    trees: dict[str, set[str]] = {}
+    by_file: dict[tuple[str, str], list[Reported]] = defaultdict(list)
+    for result in reported:
+        sha = (git.resolved(git_dir, result.revision) if result.revision else None) or head
+        if sha is not None and sha not in trees:
+            trees[sha] = git.files_at(git_dir, sha)
+        own_path = None
+        if sha is not None:  # the longest end of the address that is a path of the tree
+            address = unquote(result.uri.removeprefix("file://")).replace("\\", "/")
+            parts = [p for p in address.split("/") if p not in ("", ".")]
+            own_path = next((p for n in range(len(parts)) if (p := "/".join(parts[n:])) in trees[sha]), None)
+        if sha is None or own_path is None:
+            skipped["no_such_file"] += 1
+        else:
+            by_file[sha, own_path].append(result)
+    rows: list[FindingRow] = []
+    objects = git.Objects(git_dir)
+    for (sha, own_path), results in sorted(by_file.items()):
+        text = (objects.get(f"{sha}:{own_path}") or b"").decode("utf-8", "replace").splitlines()
+        origins: dict[int, git.BlamedLine] = {}
+        with suppress(git.GitError):  # the file's history can't be read
+            origins = {line.now: line for line in git.blame(git_dir, sha, own_path)}
+        for result in results:
+            finding = marked(result.finding, text)
+            numbers = range(finding.line, min(finding.end_line, finding.line + _SPAN) + 1)
+            span = [origins[n] for n in numbers if n in origins]
+            if not span:
+                skipped["no_such_line"] += 1
+                continue
+            linked = [origin for origin in span if origin.sha in attributed]
+            added = [line for origin in linked for line in lines.of(origin.sha, origin.path, origin.line, origin.line)]
+            ownership: Ownership = owner_of(added) if added else ("unlinked", None, None)
+            change = Changed("present", own_path, finding)
+            rows.append(change.row(name, (linked or span)[0].sha, (result.scanner, result.version), ownership))
+    objects.close()
+    replace_rows(store, name, "weaknesses", {result.scanner for result in reported}, rows)
+    owners, scanners = Counter(row.owner or "" for row in rows), Counter(row.scanner for row in rows)
+    return Imported(name, dict(scanners), len(rows), dict(owners.most_common()), dict(sorted(skipped.items())))
