@@ -20,7 +20,7 @@ from agentsignals.formats.profile import PLAN, Tool
 from agentsignals.model import Artifact, Session
 from agentsignals.model.registry import UnitPlace
 from agentsignals.questions.tool_kinds import HANDS_IN_PLAN, KIND
-from agentsignals.repositories.operations import operations
+from agentsignals.repositories.working_trees import operations
 from agentsignals.sources import local
 from agentsignals.store import Store
 

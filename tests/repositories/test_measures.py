@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentsignals.repositories.checkpoints import agreement
-from agentsignals.repositories.commit_figures import mode_of, of_commit
+from agentsignals.repositories.outcomes import authored, mode_of, share_of
 from agentsignals.repositories.replay import AddedLine
 from agentsignals.store.tables import CommitRow
 
@@ -37,8 +37,8 @@ def lines(**tags: int) -> list[AddedLine]:
 def test_a_share_is_an_interval_and_a_mode_needs_all_of_it(
     tags: dict[str, int], low: float | None, high: float | None, likely: float | None, mode: str
 ) -> None:
-    told = of_commit(lines(**tags))
-    assert (told.share.low, told.share.high, told.share.likely, told.mode) == (
+    told = share_of(authored(lines(**tags)))
+    assert (told.low, told.high, told.likely, mode_of(told.low, told.high)) == (
         low if low is None else pytest.approx(low),
         high if high is None else pytest.approx(high),
         likely if likely is None else pytest.approx(likely),
@@ -48,8 +48,8 @@ def test_a_share_is_an_interval_and_a_mode_needs_all_of_it(
 
 def test_blank_lines_and_what_nobody_wrote_decide_no_mode() -> None:
     blank = [AddedLine("a.py", n, "human_observed", -1, True) for n in range(50)]
-    told = of_commit([*lines(agent_exact=10, moved=10), *blank])
-    assert (told.mode, told.added, told.blank, told.share.n) == ("vibe", 70, 50, 10)
+    told = share_of(authored([*lines(agent_exact=10, moved=10), *blank]))
+    assert (mode_of(told.low, told.high), told.n) == ("vibe", 10)
 
 
 def test_a_border_belongs_to_the_mode_beyond_it() -> None:
@@ -102,7 +102,7 @@ def test_without_spread_there_is_no_correlation() -> None:
 
 def test_bounds_of_lines_that_are_all_known_meet() -> None:
     """1 - 10/13 is a little less than 3/13."""
-    share = of_commit(lines(agent_exact=3, human_observed=10)).share
+    share = share_of(authored(lines(agent_exact=3, human_observed=10)))
     assert share.low == share.high == share.likely == 3 / 13
 
 

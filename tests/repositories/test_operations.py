@@ -9,7 +9,7 @@ import pytest
 
 from agentsignals.formats.profile import EDIT_ROLES
 from agentsignals.model import Edit, Session, ToolCall, encode_roles
-from agentsignals.repositories.operations import activity, operations
+from agentsignals.repositories.working_trees import activity, operations
 
 PATCH = """*** Begin Patch
 *** Update File: src/a.py

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals.repositories.rule_compliance import MOST_MARKS, Followed, follow
+from agentsignals.repositories.rule_compliance import MOST_MARKS, Acts, Followed, follow
 from agentsignals.repositories.rules import extract, matching, read
-from agentsignals.repositories.session_actions import Acts
 from tests.build import Part, call, event, say, session, user
 
 COMMITTED = "[main 1a2b3c4] x\n 1 file changed"

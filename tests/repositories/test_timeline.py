@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agentsignals.repositories.line_states import HUMAN, SHELL, UNKNOWN
-from agentsignals.repositories.operations import Activity
 from agentsignals.repositories.replay import Chances
+from agentsignals.repositories.working_trees import Activity
 
 S = 1_000_000
 

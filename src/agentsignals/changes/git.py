@@ -485,9 +485,9 @@ def resolved(git_dir: str, revision: str) -> str | None:
 
 
 def commits_of(git_dir: str, commits: list[Commit], revision: str) -> list[str] | None:
-    """The commits that a revision, as people write it for a review, names, oldest first, merges left out: a commit,
-    `A..B`, or a branch, which stands for what it has and the default branch has not (the branch's last commit where that
-    is nothing). None: it names nothing.
+    """The commits that a revision, as people write it for a review, names, oldest first, merges left out. It is a
+    commit, `A..B`, or a branch, which stands for what it has and the default branch has not (the branch's last commit
+    where that is nothing). None: it names nothing.
 
     The default branch is the remote's, the HEAD of a bare repository, `main` or `master`, else where the repository
     stands. What a working tree stands at says nothing: reviewers check the branch out.
@@ -532,8 +532,8 @@ class Version(Struct, frozen=True, kw_only=True):
 
 
 def versions(git_dir: str, head: str, patterns: Iterable[str], commits: Iterable[Commit]) -> list[Version]:
-    """The versions of files whose path, in any folder, fits one of the patterns (Git's globs), in the history of a commit,
-    oldest first. GitError where the history can't be read."""
+    """The versions of files whose path, in any folder, fits one of the patterns (Git's globs), in the history of a
+    commit, oldest first. GitError where the history can't be read."""
     wanted = [f":(glob)**/{pattern}" for pattern in patterns]
     by_sha = {commit.sha: commit for commit in commits}
     main_line = []

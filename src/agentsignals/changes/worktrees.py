@@ -108,10 +108,12 @@ class Naming:
             if name.startswith("../") or not name.startswith(self._around):
                 return None
             return f"{self.folder}{name[len(self._around) :]}"
-        for root, _ in self._roots.most_common(3):
-            if name.startswith(root):
-                return name[len(root) :]
-        return None
+        return next((name[len(root) :] for root, _ in self._roots.most_common(3) if name.startswith(root)), None)
+
+    def below(self, folder: str, name: str) -> str | None:
+        """The path as seen from a folder of the repository; None outside of it."""
+        path = self.of(name)
+        return path[len(folder) :] if path is not None and path.startswith(folder) else None
 
 
 def is_generated(path: str, lines: list[str]) -> bool:
@@ -193,7 +195,7 @@ class EarlierSessions(Struct, tag_field="kind", tag="earlier_on_same_lines"):
 Kind = TypeVar("Kind", LinesCommitted, LinesTakenBack, EarlierSessions)
 
 
-def label(
+def label(  # noqa: PLR0913  (the columns of a label)
     evidence: Struct, value: str, number: float | None, reason: str, task: str | None = None, labeller: str = LABELLER
 ) -> Label:
     """Evidence as a label of its session. Its own tag names the task where none is given."""

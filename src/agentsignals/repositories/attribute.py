@@ -12,16 +12,9 @@ from msgspec import Struct, field
 from agentsignals.changes import git
 from agentsignals.changes.worktrees import LABELLER, label
 from agentsignals.repositories import outcomes
-from agentsignals.repositories.checkpoints import Agreement, Attributed, Recorded, agreement, counted, unlinked
+from agentsignals.repositories.checkpoints import Agreement, Recorded, agreement, counted, unlinked
 from agentsignals.repositories.checkpoints import row as commit_row
-from agentsignals.repositories.commit_figures import (
-    Share,
-    authored,
-    mode_of,
-    of_commit,
-    recorded_mode,
-    share_of,
-)
+from agentsignals.repositories.outcomes import Share, authored, mode_of, share_of
 from agentsignals.repositories.replay import Chances, Replay, Replayed
 from agentsignals.repositories.working_trees import Point, Repository, Worktree, opened, points, worktrees
 from agentsignals.store import Store, artifact_id, sidecars
@@ -256,14 +249,13 @@ def _commit_rows(
         if files is None:  # objects of it are missing: what it added is not known, which is not nothing
             row.flags = ["diff_unreadable"]
             continue
-        figures = of_commit(lines)
-        share = figures.share
+        share = share_of(authored(lines))
         row.in_turn = _in_turn(point, tree)
-        row.files, row.added, row.blank = len(files), figures.added, figures.blank
+        row.files, row.added, row.blank = len(files), len(lines), sum(line.is_blank for line in lines)
         row.agent_low, row.agent_high, row.agent_likely = share.low, share.high, share.likely
-        row.mode = figures.mode
-        columns = dict.fromkeys(_TAGS, 0) | figures.tags | msgspec.structs.asdict(written[commit.sha])
-        for column, n in columns.items():
+        row.mode = mode_of(share.low, share.high)
+        tags = dict.fromkeys(_TAGS, 0) | Counter(line.tag for line in lines)
+        for column, n in (tags | msgspec.structs.asdict(written[commit.sha])).items():
             setattr(row, column, n)
         _fill_recorded(row, [r for i in point.checkpoint_ids for r in recorded.get(i, ())])
     return rows
@@ -278,36 +270,31 @@ _TAGS = (
 def _in_turn(point: Point, tree: Worktree) -> bool:
     """Return whether a session had edited in the turn in which the commit was made, and went on after it."""
     made = point.commit.committed_at
-    for activity in tree.activities:
-        for start, end in activity.busy if activity.session_id in point.sessions else ():
-            if start < made < end and any(
-                o.session_id == activity.session_id and start <= o.at <= point.at for o in tree.operations
-            ):
-                return True
-    return False
+    return any(
+        start < made < end
+        and any(o.session_id == activity.session_id and start <= o.at <= point.at for o in tree.operations)
+        for activity in tree.activities
+        if activity.session_id in point.sessions
+        for start, end in activity.busy
+    )
 
 
 def _fill_recorded(row: CommitRow, records: list[Recorded]) -> None:
     """Entire's figure beside ours, with what speaks against comparing them
     (design/attribution.md#what-entire-recorded)."""
-    flags = []
-    if row.relation != "original":
-        flags.append("not_original")
-    if row.in_turn:
-        flags.append("in_turn")
-    if len(records) > 1:
-        flags.append("several_sessions")
-    figure: Attributed | None = records[0].attributed if len(records) == 1 else None
-    if figure is None or figure.agent_percentage is None:
-        if len(records) <= 1:
-            flags.append("no_record")
-        row.flags = flags
-        return
-    row.recorded_percentage, row.recorded_mode = figure.agent_percentage, recorded_mode(figure)
-    row.recorded_agent_lines = figure.agent_lines
-    if (figure.metric_version or 1) > 1:
-        flags.append("metric_v2")
-    total = figure.total_committed
-    if total is None or abs(total - (row.added or 0)) > max(1.0, _NEAR_SHARE * (row.added or 0)):
-        flags.append("total_differs")
-    row.flags = flags
+    checks = [
+        ("not_original", row.relation != "original"),
+        ("in_turn", row.in_turn),
+        ("several_sessions", len(records) > 1),
+    ]
+    figure = records[0].attributed if len(records) == 1 else None
+    percent = figure.agent_percentage if figure is not None else None
+    if figure is None or percent is None:
+        checks.append(("no_record", len(records) <= 1))
+    else:
+        row.recorded_percentage, row.recorded_mode = percent, mode_of(percent / 100, percent / 100)
+        row.recorded_agent_lines = figure.agent_lines
+        total, added = figure.total_committed, row.added or 0
+        checks.append(("metric_v2", (figure.metric_version or 1) > 1))
+        checks.append(("total_differs", total is None or abs(total - added) > max(1.0, _NEAR_SHARE * added)))
+    row.flags = [flag for flag, is_so in checks if is_so]

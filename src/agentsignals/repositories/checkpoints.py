@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from statistics import StatisticsError, correlation, mean
 
 import msgspec
@@ -268,12 +268,11 @@ def agreement(rows: list[CommitRow]) -> Agreement:
         for row in rows
         if row.recorded_percentage is not None and row.agent_likely is not None
     ]
-    lines = [(recorded, ours) for row, _, ours in pairs if (recorded := _of_lines(row)) is not None]
-    clean = [(row, a, b) for row, a, b in pairs if not row.flags]
-    unknown = [(a, b) for row, a, b in clean if row.unknown]
     far = []
     within = 0
-    for row, a, b in clean:
+    for row, a, b in pairs:
+        if row.flags:
+            continue
         low, high = (None if share is None else 100 * share for share in (row.agent_low, row.agent_high))
         within += low is not None and high is not None and low - 1 <= a <= high + 1
         if abs(a - b) > FAR_POINTS:
@@ -289,21 +288,25 @@ def agreement(rows: list[CommitRow]) -> Agreement:
                     cause=_cause(row) + (f": {n} of {row.added or 1}" if n else ""),
                 )
             )
+    n, mae, r = _errors((a, b) for row, a, b in pairs if not row.flags)
+    unknown_n, unknown_mae, _ = _errors((a, b) for row, a, b in pairs if not row.flags and row.unknown)
+    all_rows, all_mae, _ = _errors((a, b) for _, a, b in pairs)
+    lines_n, lines_mae, lines_r = _errors((a, b) for row, _, b in pairs if (a := _of_lines(row)) is not None)
     return Agreement(
-        n=len(clean),
-        mae=_mae([(a, b) for _, a, b in clean]),
-        r=_correlation([(a, b) for _, a, b in clean]),
-        within_interval=within,
-        unknown_n=len(unknown),
-        unknown_mae=_mae(unknown),
-        all_rows=len(pairs),
-        all_mae=_mae([(a, b) for _, a, b in pairs]),
-        lines_n=len(lines),
-        lines_mae=_mae(lines),
-        lines_r=_correlation(lines),
+        n=n, mae=mae, r=r, within_interval=within, unknown_n=unknown_n, unknown_mae=unknown_mae, all_rows=all_rows,
+        all_mae=all_mae, lines_n=lines_n, lines_mae=lines_mae, lines_r=lines_r, far=far,
         causes=dict(Counter(_cause(row) for row, a, b in pairs if abs(a - b) > FAR_POINTS).most_common()),
-        far=far,
-    )
+    )  # fmt: skip
+
+
+def _errors(pairs: Iterable[tuple[float, float]]) -> tuple[int, float | None, float | None]:
+    """How many pairs there are, their mean absolute difference and their correlation."""
+    known = list(pairs)
+    try:
+        r = round(correlation(*zip(*known, strict=True)), 12)  # the last digits depend on the version of Python
+    except (StatisticsError, TypeError):  # fewer than two, or no spread
+        r = None
+    return len(known), mean(abs(a - b) for a, b in known) if known else None, r
 
 
 def _of_lines(row: CommitRow) -> float | None:
@@ -335,14 +338,3 @@ def _shares(row: CommitRow) -> dict[str, int]:
         "lines a person wrote between turns": row.human_observed or 0,
         "lines moved, generated or there before": (row.moved or 0) + (row.generated or 0) + (row.preexisting or 0),
     }
-
-
-def _mae(pairs: Sequence[tuple[float, float]]) -> float | None:
-    return mean(abs(a - b) for a, b in pairs) if pairs else None
-
-
-def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
-    try:
-        return round(correlation(*zip(*pairs, strict=True)), 12)  # the last digits depend on the version of Python
-    except (StatisticsError, TypeError):  # fewer than two, or no spread
-        return None

@@ -1,4 +1,5 @@
-"""Outcome of each session's work in Git: lines committed, taken back, or worked on again."""
+"""Outcome of sessions' work in Git: whose the lines of a commit are, and which were committed, taken back, worked on
+again, or live today."""
 
 from __future__ import annotations
 
@@ -20,11 +21,60 @@ from agentsignals.changes.worktrees import (
     LinesTakenBack,
     label,
 )
-from agentsignals.repositories.commit_figures import AGENT
-from agentsignals.repositories.operations import Activity
 from agentsignals.repositories.replay import AddedLine, Fates, Replayed
-from agentsignals.repositories.working_trees import Point, Repository, Worktree
+from agentsignals.repositories.working_trees import Activity, Point, Repository, Worktree
 from agentsignals.store.sidecars import LabelRow
+
+# Figures from the tags of added lines.
+
+SURE = ("agent_exact", "agent_ws", "agent_other_session")
+"""Lines that stand in a call's arguments."""
+AGENT = (*SURE, "agent_shell")
+NOBODY = ("preexisting", "moved", "generated")
+"""Added lines whose author is not in question: left out of shares."""
+VIBE_FROM = 0.99
+"""A session's or commit's lines are `vibe` from this share on, `human_only` at 0 (paper, M2)."""
+
+
+class Share(Struct):
+    """Agent's share of the authored lines: lower bound, upper bound, and an estimate between them."""
+
+    low: float | None = None
+    high: float | None = None
+    likely: float | None = None
+    n: int = 0
+    """Added lines that are not blank and have an author."""
+    unknown: int = 0
+    """Authored lines that nothing explains."""
+
+
+def authored(lines: list[AddedLine]) -> Counter[str]:
+    """Lines by tag: those that are not blank and that somebody wrote."""
+    return Counter(line.tag for line in lines if not line.is_blank and line.tag not in NOBODY)
+
+
+def share_of(tags: Counter[str]) -> Share:
+    """The interval [surely an agent's, not surely a person's] of authored lines (design/attribution.md#replay)."""
+    n = sum(tags.values())
+    if not n:
+        return Share()
+    sure = sum(tags[t] for t in SURE)
+    human = tags["human_observed"]
+    likely = sum(tags[t] for t in AGENT)
+    # Nobody knows whose the unknown lines are: left out, they would seem to be shared as the others are.
+    estimate = (likely + tags["unknown"] / 2) / n if likely + human else None
+    return Share(sure / n, (n - human) / n, estimate, n, tags["unknown"])
+
+
+def mode_of(low: float | None, high: float | None) -> str:
+    """`human_only`, `collaborative` or `vibe`; `unknown` where the interval reaches over a border."""
+    if low is None or high is None:
+        return "unknown"
+    names = {"human_only" if share <= 0 else "vibe" if share >= VIBE_FROM else "collaborative" for share in (low, high)}
+    return names.pop() if len(names) == 1 else "unknown"
+
+
+# Outcomes of sessions.
 
 REVERTED_FROM = 0.9
 """So large a share of the peak taken back is a revert (design/signals.md#session-outcome)."""
@@ -64,7 +114,25 @@ class Outcomes:
     ) -> None:
         self._repository = repository
         self._commits = repository.by_sha
-        self._undoing = _undoing(repository)
+        self._undoing: dict[str, list[Commit]] = defaultdict(list)
+        """By commit, those after it that say they revert it, or bring all its files back to what they were before."""
+        brought: dict[tuple[str, str | None], list[Commit]] = defaultdict(list)
+        for commit in repository.commits:
+            for sha in commit.reverts:
+                if sha in self._commits and sha != commit.sha:
+                    self._undoing[sha].append(commit)
+            for file in repository.history.get(commit.sha, ()):
+                brought[file.path, file.new_oid].append(commit)
+        for commit in repository.commits:
+            files = repository.history.get(commit.sha) or []
+            later = [
+                {c.sha for c in brought.get((f.path, f.old_oid), ()) if c.committed_at > commit.committed_at}
+                for f in files
+            ]
+            known = {c.sha for c in self._undoing[commit.sha]}
+            self._undoing[commit.sha] += [
+                self._commits[sha] for sha in (set.intersection(*later) if later else ()) if sha not in known
+            ]
         self._activities = {activity.session_id: activity for tree, _ in done for activity in tree.activities}
         self._beside = {session_id: others for _, replayed in done for session_id, others in replayed.beside.items()}
         self._records: dict[str, _SessionRecord] = defaultdict(_SessionRecord)
@@ -116,17 +184,14 @@ class Outcomes:
             rows["lines_taken_back"].append(LabelRow(session_id, label(taken, taken.verdict, taken.share_low, reason)))
             if activity.started_at is not None:
                 met = self._beside.get(session_id, {})
-                before = self._before(activity.started_at, met)
+                others = {s: self._activities[s] for s in met if s in self._activities}
+                times = {s: a.started_at for s, a in others.items() if a.is_a_persons and a.started_at is not None}
+                before = sorted((s for s in times if times[s] < activity.started_at), key=lambda s: (times[s], s))
                 earlier = EarlierSessions({other: sorted(met[other]) for other in before})
                 reason = "whose lines it replaced or wrote beside"
                 told = label(earlier, f"{len(before)}", len(before), reason)
                 rows["earlier_on_same_lines"].append(LabelRow(session_id, told))
         return rows
-
-    def _before(self, started_at: int, met: Iterable[str]) -> list[str]:
-        activities = {s: self._activities[s] for s in met if s in self._activities}
-        times = {s: a.started_at for s, a in activities.items() if a.is_a_persons and a.started_at is not None}
-        return sorted((s for s, began in times.items() if began < started_at), key=lambda s: (times[s], s))
 
     def _committed(self, record: _SessionRecord, activity: Activity) -> LinesCommitted:
         close = _close(activity)
@@ -203,28 +268,6 @@ class Outcomes:
             return []
         made = [c for c in self._undoing.get(sha, ()) if _made(c) <= close]
         return [c.sha for c in made if not self._undone_by(c.sha, close, depth + 1)]
-
-
-def _undoing(repository: Repository) -> dict[str, list[Commit]]:
-    """By commit, those after it that say they revert it, or bring all its files back to what they were before it."""
-    by_sha = repository.by_sha
-    undone_by: dict[str, list[Commit]] = defaultdict(list)
-    for commit in repository.commits:
-        for sha in commit.reverts:
-            if sha in by_sha and sha != commit.sha:
-                undone_by[sha].append(commit)
-    brought: dict[tuple[str, str | None], list[Commit]] = defaultdict(list)
-    for commit in repository.commits:
-        for file in repository.history.get(commit.sha, ()):
-            brought[file.path, file.new_oid].append(commit)
-    for commit in repository.commits:
-        files = repository.history.get(commit.sha) or []
-        same: set[str] | None = None
-        for file in files:
-            back = {c.sha for c in brought.get((file.path, file.old_oid), ()) if c.committed_at > commit.committed_at}
-            same = back if same is None else same & back
-        undone_by[commit.sha] += [by_sha[s] for s in same or () if all(c.sha != s for c in undone_by[commit.sha])]
-    return undone_by
 
 
 def _close(activity: Activity) -> int | None:
@@ -412,42 +455,38 @@ def living(repository: Repository, lines: Mapping[str, list[AddedLine]]) -> Livi
     head = repository.head
     if head is None:
         return Living(None)
-    by_sha = repository.by_sha
-    within: set[str] = set()
-    ahead = [head]
-    while ahead:
-        sha = ahead.pop()
-        if sha not in within and sha in by_sha:
-            within.add(sha)
-            ahead += by_sha[sha].parents
+    within = set(git.ancestors(repository.by_sha, head))
     paths = {line.path for sha, added_lines in lines.items() if sha in within for line in added_lines}
     later: dict[str, set[str]] = defaultdict(set)
-    for old, new in repository.renames:
-        later[old].add(new)
+    for file in (f for files in repository.history.values() for f in files):
+        if file.old_path and file.old_path != file.path:
+            later[file.old_path].add(file.path)
     ahead = list(paths)
     while ahead:
         for name in later[ahead.pop()] - paths:
             paths.add(name)
             ahead.append(name)
     today = Living(head, within)
-    there = sorted(paths & git.files_at(repository.git_dir, head))
+
+    def blamed(path: str) -> set[tuple[str, int, str]]:
+        try:
+            return {(line.sha, line.line, line.path) for line in git.blame(repository.git_dir, head, path)}
+        except git.GitError:  # a blob of its history is missing
+            return set()
+
     with ThreadPoolExecutor(_BLAMERS) as blamers:
-        for blamed in blamers.map(lambda path: _blame(repository.git_dir, head, path), there):
-            today.lines |= {(line.sha, line.line, line.path) for line in blamed}
+        today.lines.update(*blamers.map(blamed, paths & git.files_at(repository.git_dir, head)))
     return today
 
 
 def alive_at_head(today: Living, lines: Mapping[str, list[AddedLine]]) -> Alive:
     """Count the added lines that are still there."""
-    alive = Alive(head=today.head)
     if today.head is None:
-        return alive
-    alive.commits_not_in_head = sum(sha not in today.within for sha in lines)
-    for sha, added_lines in lines.items():
-        for line in added_lines:
-            is_alive = today.has(sha, line)
-            if is_alive is None:
-                break
+        return Alive()
+    alive = Alive(head=today.head, commits_not_in_head=sum(sha not in today.within for sha in lines))
+    for sha in lines.keys() & today.within:
+        for line in lines[sha]:
+            is_alive = bool(today.has(sha, line))
             if line.tag in AGENT:
                 alive.agent += 1
                 alive.agent_alive += is_alive
@@ -456,13 +495,6 @@ def alive_at_head(today: Living, lines: Mapping[str, list[AddedLine]]) -> Alive:
                 alive.other_alive += is_alive
     alive.agent_rate, alive.other_rate = _ratio(alive.agent_alive, alive.agent), _ratio(alive.other_alive, alive.other)
     return alive
-
-
-def _blame(git_dir: str, head: str, path: str) -> list[git.BlamedLine]:
-    try:
-        return list(git.blame(git_dir, head, path))
-    except git.GitError:  # a blob of its history is missing
-        return []
 
 
 def _ratio(part: int, whole: int) -> float | None:

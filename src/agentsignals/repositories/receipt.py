@@ -11,8 +11,8 @@ from msgspec import Struct, field
 from agentsignals.changes import git
 from agentsignals.changes.worktrees import Naming, Tree
 from agentsignals.model import Session, ToolCall
-from agentsignals.repositories.commit_figures import share_of
-from agentsignals.repositories.operations import operations
+from agentsignals.repositories.outcomes import share_of
+from agentsignals.repositories.working_trees import operations
 from agentsignals.shell.kinds import Check, checks, keeps_exit_code
 from agentsignals.store import Store, sidecars
 from agentsignals.views.usage import cost_of, is_lower_bound, unpriced_parts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Literal
@@ -30,7 +30,7 @@ from agentsignals.repositories.line_states import (
     swap_equals,
     written_by,
 )
-from agentsignals.repositories.operations import Activity, Operation
+from agentsignals.repositories.working_trees import Activity, Operation, Step
 
 IDLE_US = 10_000_000
 """Nobody edits a file by hand in a shorter pause of the agent."""
@@ -51,16 +51,14 @@ class Chances:
             else:
                 self._busy.append([start, end])
         self._writers = sorted(at for activity in activities for at in activity.writers)
-        self._command_lines: dict[str, list[int]] = {}
-        for activity in activities:
-            for at, command in activity.commands:
-                # The texts in a command as the program it calls will write them; a script's text begins and ends within
-                # a line.
-                text = command.replace("'''", "\n").replace('"""', "\n").replace("\\n", "\n").replace("\\t", "\t")
-                for line in set(text.replace("\\'", "'").replace('\\"', '"').split("\n")):
-                    plain = loose(line)
-                    if len(plain) >= _TELLING_CHARS:
-                        self._command_lines.setdefault(plain, []).append(at)
+        self._command_lines: dict[str, list[int]] = defaultdict(list)
+        for at, command in (pair for activity in activities for pair in activity.commands):
+            # The texts in a command as the program it calls will write them; a script's text begins and ends within
+            # a line.
+            text = command.replace("'''", "\n").replace('"""', "\n").replace("\\n", "\n").replace("\\t", "\t")
+            for line in set(text.replace("\\'", "'").replace('\\"', '"').split("\n")):
+                if len(plain := loose(line)) >= _TELLING_CHARS:
+                    self._command_lines[plain].append(at)
 
     def _rests(self, after: int, until: int) -> Iterator[int]:
         """For how long every agent rested between two moments, rest by rest, microseconds."""
@@ -121,23 +119,6 @@ TYPED_A_MINUTE = 5
 were plainly made by unrecorded runs, at 8, 24 and 26 lines a minute)."""
 
 
-class Step(Struct, kw_only=True):
-    """A commit on the way of a working tree. `at`: the moment until which operations precede it."""
-
-    sha: str
-    parent: str | None
-    at: int
-    parent_at: int
-    changes: list[FileChange]
-    trunk: list[tuple[int, str]] = field(default_factory=list)
-    """(when it was made, commit) of its first parents, the newest first, as far back as the first operation."""
-    sessions: frozenset[str] = frozenset()
-    """The sessions whose work it is; empty for a commit that nothing links to any."""
-    is_linked: bool = False
-    is_witnessed: bool = True
-    """True where the transcripts of all those sessions are at hand: else nobody knows when an agent was busy."""
-
-
 class Opened(Struct, kw_only=True):
     """A file of a commit while it is looked into."""
 
@@ -164,20 +145,18 @@ class Elsewhere:
 
     def __init__(self, opened: list[Opened]) -> None:
         self._moved: Counter[str] = Counter()
-        self._marks: dict[str, list[int]] = {}
-        self._fresh: dict[str, list[tuple[int, str]]] = {}
+        self._marks: dict[str, list[int]] = defaultdict(list)
+        self._fresh: dict[str, list[tuple[int, str]]] = defaultdict(list)
         for opened_file in opened:
             held = Counter(loose(line) for line in opened_file.removed if is_telling(line))
             self._moved += held
             for line, mark in opened_file.gone:
                 plain = loose(line)
-                if not is_telling(line):
-                    continue
-                if held[plain] and mark < 0:
+                if mark >= 0 and is_telling(line):
+                    self._fresh[plain].append((mark, line))
+                elif is_telling(line) and held[plain]:
                     held[plain] -= 1
-                    self._marks.setdefault(plain, []).append(mark)
-                elif mark >= 0:
-                    self._fresh.setdefault(plain, []).append((mark, line))
+                    self._marks[plain].append(mark)
 
     def written(self, line: str) -> tuple[int, bool] | None:
         """The operation that wrote the line in another place, not committed before, and whether exactly this."""
@@ -349,10 +328,8 @@ class Replay:
         self._next = None
         for rest in range(at, len(self._operations)):
             self._apply(rest)
-        for file in self._files.values():
-            for mark in file.marks:
-                if mark >= 0:
-                    self._done.fates[mark].standing += 1
+        for mark in (mark for file in self._files.values() for mark in file.marks if mark >= 0):
+            self._done.fates[mark].standing += 1
         return self._done
 
     # -- operations ----------------------------------------------------------------------------------------------
@@ -360,33 +337,30 @@ class Replay:
     def _apply(self, number: int) -> None:
         operation = self._operations[number]
         file = self._file(operation.path, operation.at)
-        if operation.kind == "write":
-            file.write(operation.new, number)
-            file.seen_at, file.written_at = operation.at, None
-        elif operation.kind == "append":
-            file.append(operation.new, number)
-        elif operation.kind == "insert":
-            file.insert(operation.line, operation.new, number)
-        elif operation.kind == "replace":
-            unseen = self._chances.unseen(file.seen_at, operation.at, file.written_at, not file.lines)
-            is_found = file.replace(operation.old, operation.new, number, operation.everywhere, unseen)
-            if not is_found:
-                self._done.not_found += 1
-                self._done.fates.setdefault(number, Fates()).unplaced += file.made
-        elif operation.kind == "substitute":
-            file.substitute(operation.old, operation.new, number, operation.everywhere)
-        elif operation.kind == "shell":
-            file.written_at = operation.at
-        elif operation.kind == "rename" and operation.to:
-            self._files[operation.to] = self._files.pop(operation.path)
-        elif operation.kind == "delete":
-            file.write("", number)
-            file.seen_at = operation.at
-        self._count(file, number)
-
-    def _count(self, file: FileState, number: int) -> None:
-        operation = self._operations[number]
-        self._done.fates.setdefault(number, Fates()).made += file.made
+        fates = self._done.fates
+        match operation.kind:
+            case "write":
+                file.write(operation.new, number)
+                file.seen_at, file.written_at = operation.at, None
+            case "append":
+                file.append(operation.new, number)
+            case "insert":
+                file.insert(operation.line, operation.new, number)
+            case "replace":
+                unseen = self._chances.unseen(file.seen_at, operation.at, file.written_at, not file.lines)
+                if not file.replace(operation.old, operation.new, number, operation.everywhere, unseen):
+                    self._done.not_found += 1
+                    fates.setdefault(number, Fates()).unplaced += file.made
+            case "substitute":
+                file.substitute(operation.old, operation.new, number, operation.everywhere)
+            case "shell":
+                file.written_at = operation.at
+            case "rename" if operation.to:
+                self._files[operation.to] = self._files.pop(operation.path)
+            case "delete":
+                file.write("", number)
+                file.seen_at = operation.at
+        fates.setdefault(number, Fates()).made += file.made
         if self._is_shared:
             # Notes whose lines it replaced, or wrote within `NEAR_LINES` of.
             met = set(file.gone)
@@ -399,32 +373,28 @@ class Replay:
                     self._done.beside.setdefault(operation.session_id, {}).setdefault(other, set()).add(operation.path)
         for mark in file.gone:
             if mark >= 0:  # what was committed has had its fate
-                gone = self._done.fates[mark]
                 if self._operations[mark].session_id == operation.session_id:
-                    gone.overwritten_by_self += 1
+                    fates[mark].overwritten_by_self += 1
                 else:
-                    gone.overwritten_by_other += 1
+                    fates[mark].overwritten_by_other += 1
         file.gone.clear()
         file.made = 0
 
     def _file(self, path: str, at: int) -> FileState:
         """A file as it is now; one not seen before as it was in the last commit on the way to the next linked one: the
         commit that the working tree stood at."""
-        file = self._files.get(path)
-        if file is None:
+        if path not in self._files:
             step = self._next
             since, sha = 0, None
             if step is None:
                 last = next((s for s in reversed(self._steps) if s.is_linked), None)
-                if last is not None:
-                    since, sha = last.at, last.sha
+                since, sha = (last.at, last.sha) if last is not None else (0, None)
             elif not step.trunk:
                 since, sha = min(step.parent_at, at), step.parent
             else:
                 since, sha = next(((made, sha) for made, sha in step.trunk if made <= at), (0, None))
-            base = self._blob(f"{sha}:{path}") if sha else None
-            file = self._files[path] = FileState(text_lines(base), since)
-        return file
+            self._files[path] = FileState(text_lines(self._blob(f"{sha}:{path}") if sha else None), since)
+        return self._files[path]
 
     # -- commits -------------------------------------------------------------------------------------------------
 
@@ -476,8 +446,20 @@ class Replay:
                 explain(opened_file, step, elsewhere, self._chances)
         settle_doubts(opened, step, self._chances)
         for opened_file in opened:
-            if opened_file.change.new_oid is not None:
-                added_lines += self._tagged(opened_file, step)
+            marks, tags = opened_file.marks, opened_file.tags
+            for n, line in enumerate(opened_file.lines):
+                if not opened_file.added[n]:
+                    continue
+                mark = marks[n]
+                if mark < 0:
+                    tag = tags.get(n) or TAG_OF_MARK.get(mark, "preexisting")
+                else:
+                    self._done.fates[mark].committed += 1
+                    is_own = self._operations[mark].session_id in step.sessions
+                    exactly: Tag = "agent_ws" if n in opened_file.loosely else "agent_exact"
+                    tag = tags.get(n) or (exactly if is_own else "agent_other_session")
+                writer = mark if mark >= 0 else written_by(mark)
+                added_lines.append(AddedLine(opened_file.change.path, n + 1, tag, writer, not line.strip()))
             self._settle(opened_file, step)
 
     def _opened(self, change: FileChange, step: Step) -> Opened:
@@ -503,26 +485,6 @@ class Replay:
         return Opened(
             change=change, file=file, lines=lines, marks=marks, added=added, loosely=loosely, gone=gone, removed=removed
         )
-
-    def _tagged(self, opened_file: Opened, step: Step) -> Iterator[AddedLine]:
-        """The added lines of a file with their tags; counts those that an operation wrote."""
-        for n, line in enumerate(opened_file.lines):
-            if not opened_file.added[n]:
-                continue
-            mark = opened_file.marks[n]
-            tag: Tag
-            if n in opened_file.tags:
-                tag = opened_file.tags[n]
-            elif mark < 0:
-                tag = TAG_OF_MARK.get(mark, "preexisting")
-            elif self._operations[mark].session_id not in step.sessions:
-                tag = "agent_other_session"
-            else:
-                tag = "agent_ws" if n in opened_file.loosely else "agent_exact"
-            if mark >= 0:
-                self._done.fates[mark].committed += 1
-            writer = mark if mark >= 0 else written_by(mark)
-            yield AddedLine(opened_file.change.path, n + 1, tag, writer, not line.strip())
 
     def _settle(self, opened_file: Opened, step: Step) -> None:
         """Takes the committed content over; lines that went may come back."""

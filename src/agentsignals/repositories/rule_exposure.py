@@ -59,8 +59,12 @@ class Stated(Struct, kw_only=True):
 
     @property
     def folder(self) -> str:
-        """The folder it holds for, with a slash behind; empty for the repository's root."""
-        return folder_of(self.path)
+        """The folder it holds for, with a slash behind; empty for the repository's root. Of a file that an agent keeps
+        in a folder of its own (`.cursor/rules`), the folder around that."""
+        parts = posixpath.dirname(self.path).split("/")
+        own_folders = {pattern.split("/")[0] for pattern in patterns() if "/" in pattern}
+        end = next((n for n, part in enumerate(parts) if part in own_folders), len(parts))
+        return "".join(f"{part}/" for part in parts[:end]).lstrip("/")
 
     @property
     def introduced(self) -> Presence | None:
@@ -85,20 +89,6 @@ class Shown(Struct, frozen=True):
     """All of what the agent was given stands there."""
 
 
-def folder_of(path: str) -> str:
-    """The folder that a file's rules hold for: of one that an agent keeps in a folder of its own (`.cursor/rules`), the
-    folder around that."""
-    parts = posixpath.dirname(path).split("/")
-    end = next((n for n, part in enumerate(parts) if part in _own_folders()), len(parts))
-    folder = "/".join(parts[:end])
-    return f"{folder}/" if folder else ""
-
-
-@cache
-def _own_folders() -> frozenset[str]:
-    return frozenset(pattern.split("/")[0] for pattern in patterns() if "/" in pattern)
-
-
 @cache
 def _asked(text: str) -> tuple[Document, Extracted]:
     document = read(text)
@@ -115,12 +105,10 @@ def stated_in(versions: Iterable[Version]) -> tuple[list[Stated], dict[str, int]
     for path, history in sorted(by_path.items()):
         rules: dict[str, Stated] = {}
         parts = [_asked(v.text) if v.text is not None and not v.is_link else None for v in history]
-        for part in parts:
-            if part is None:
-                continue
-            for rule in part[1].rules:
+        for document, extracted in filter(None, parts):
+            for rule in extracted.rules:
                 stated = rules.setdefault(rule.key, Stated(path=path, key=rule.key, rule=rule))
-                stated.rule, stated.globs, stated.is_optional = rule, part[0].globs, part[0].is_optional
+                stated.rule, stated.globs, stated.is_optional = rule, document.globs, document.is_optional
         for stated in rules.values():
             for version, part in zip(history, parts, strict=True):
                 has = next((r for r in part[1].rules if r.key == stated.key), None) if part else None
@@ -132,28 +120,23 @@ def stated_in(versions: Iterable[Version]) -> tuple[list[Stated], dict[str, int]
 
 def shown_in(session: Session) -> list[Shown]:
     """The instruction files whose text a session's trace holds: logged as given, or read by the agent."""
-    of_agent = _profiles(session.agent)
     made = []
-    for name, pattern in {pair for profile in of_agent for pair in profile.instructions_logged}:
+
+    def show(name: str, seq: int, text: str, is_whole: bool) -> None:
+        extracted = _asked(text)[1]
+        made.append(Shown(name, seq, {rule.key: rule for rule in extracted.rules}, extracted.others, is_whole))
+
+    for name, pattern in {pair for profile in _profiles(session.agent) for pair in profile.instructions_logged}:
         for event in session.events:
             match = re.match(pattern, (event.text or "").lstrip(), re.DOTALL) if event.kind == "meta" else None
             if match:
-                extracted = _asked(match["text"])[1]
-                keys = {rule.key: rule for rule in extracted.rules}
-                made.append(Shown(name, event.seq, keys, extracted.others, True))
-    names = {
-        posixpath.basename(p) for profile in profiles() for p in (*profile.instructions, *profile.instructions_perhaps)
-    }
+                show(name, event.seq, match["text"], True)
+    names = set(map(posixpath.basename, patterns()))
     for call in session.tool_calls:
-        if (
-            call.class_ == "read"
-            and call.path
-            and posixpath.basename(call.path) in names
-            and call.result_seq is not None
-        ):
-            text = re.sub(r"(?m)^\s*\d+[→\t|:] ?", "", session.events[call.result_seq].text or "")
-            extracted = _asked(text)[1]
-            made.append(Shown(call.path, call.seq, {r.key: r for r in extracted.rules}, extracted.others, False))
+        if call.class_ == "read" and call.path and call.result_seq is not None:
+            if posixpath.basename(call.path) in names:
+                text = session.events[call.result_seq].text or ""
+                show(call.path, call.seq, re.sub(r"(?m)^\s*\d+[→\t|:] ?", "", text), False)
     return sorted(made, key=lambda shown: shown.seq)
 
 
@@ -174,20 +157,21 @@ def reads(agent: str, path: str, taken_in_by: Iterable[tuple[str, bool]] = ()) -
     of_agent = _profiles(agent)
     if not any(p.instructions or p.instructions_perhaps for p in of_agent):
         return "unknown"
-    levels = {_level(of_agent, path)}
+
+    def level(path: str) -> Level:
+        answers: tuple[tuple[str, Level], ...] = (("instructions", "yes"), ("instructions_perhaps", "perhaps"))
+        for name, answer in answers:
+            named = (pattern for profile in of_agent for pattern in getattr(profile, name))
+            if any(matching((f"**/{pattern}",), path) == "yes" for pattern in named):
+                return answer
+        return "no"
+
+    levels = {level(path)}
     for other, is_link in taken_in_by:
-        level = _level(of_agent, other)
         is_followed = is_link or any(p.expands_imports for p in of_agent)
-        levels.add("perhaps" if level == "yes" and not is_followed else level)  # a model may open what it is pointed to
+        # A model may open what it is pointed to.
+        levels.add("perhaps" if level(other) == "yes" and not is_followed else level(other))
     return "yes" if "yes" in levels else "perhaps" if "perhaps" in levels else "no"
-
-
-def _level(of_agent: Iterable[Profile], path: str) -> Level:
-    for profile in of_agent:
-        if any(matching((f"**/{pattern}",), path) == "yes" for pattern in profile.instructions):
-            return "yes"
-    perhaps = (pattern for profile in of_agent for pattern in profile.instructions_perhaps)
-    return "perhaps" if any(matching((f"**/{pattern}",), path) == "yes" for pattern in perhaps) else "no"
 
 
 class Files:
@@ -237,17 +221,14 @@ class Files:
         present = _present(stated, at, session.ended_at or at, stated.path in where.edited)
         if present.state != "exposed":
             return present
+        why = ""
         if level == "perhaps":
-            return Exposure(
-                "unknown", f"{session.agent} reads {name} in some versions or settings, or if it follows a mention"
-            )
-        if scope == "perhaps":
-            return Exposure(
-                "unknown", "it worked in the folder: whether the folder's rules were loaded is not in the trace"
-            )
-        if stated.is_optional:
-            return Exposure("unknown", "the file's head leaves it to the agent whether it is read")
-        return present
+            why = f"{session.agent} reads {name} in some versions or settings, or if it follows a mention"
+        elif scope == "perhaps":
+            why = "it worked in the folder: whether the folder's rules were loaded is not in the trace"
+        elif stated.is_optional:
+            why = "the file's head leaves it to the agent whether it is read"
+        return Exposure("unknown", why) if why else present
 
 
 class Where(Struct, frozen=True):

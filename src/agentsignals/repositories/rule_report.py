@@ -15,7 +15,7 @@ from agentsignals.changes import git
 from agentsignals.changes.worktrees import Naming, Tree, plain_folder
 from agentsignals.errors import SourceError
 from agentsignals.model import Session
-from agentsignals.repositories.rule_compliance import Followed, follow
+from agentsignals.repositories.rule_compliance import Acts, Followed, follow
 from agentsignals.repositories.rule_exposure import (
     Exposure,
     Files,
@@ -26,9 +26,8 @@ from agentsignals.repositories.rule_exposure import (
     patterns,
     shown_in,
     stated_in,
-)
+)  # fmt: skip
 from agentsignals.repositories.rules import Mark, Rule
-from agentsignals.repositories.session_actions import Acts
 from agentsignals.stats.interrupted_series import FEWEST, LevelChange, level_change
 from agentsignals.stats.intervals import Interval, wilson
 from agentsignals.stats.paired import benjamini_hochberg, difference_interval
@@ -74,19 +73,28 @@ def effects(
 ) -> list[Effect]:
     """The effect of each rule, given its series; the series of the rules that stood through both of its sides, under
     the same sides; and what else its commit changed."""
-    changes = []
-    for points in series:
-        ordered = sorted(points, key=lambda p: (p.at, p.session_id))
-        before, after = ([p.kept for p in ordered if p.is_after is side] for side in (False, True))
-        changes.append(level_change(before, after))
+    changes = [level_change(*_sides(sorted(points, key=lambda p: (p.at, p.session_id)))) for points in series]
     estimated = [n for n, change in enumerate(changes) if change.p is not None]
     adjusted = dict(zip(estimated, benjamini_hochberg([changes[n].p or 0.0 for n in estimated]), strict=True))
     made = []
     for n, (points, change) in enumerate(zip(series, changes, strict=True)):
         verdict, because = _judged(change, adjusted.get(n), others[n])
-        besides = [*meanwhile[n], *_moved(points)]
-        made.append(Effect(verdict=verdict, because=because, change=change, q=adjusted.get(n), meanwhile=besides))
+        moved = list(meanwhile[n])
+        before, after = ([p for p in points if p.is_after is side] for side in (False, True))
+        # Agents, models and versions whose share of the sessions is another after.
+        for what in ("agent", "model", "agent_version") if before and after else ():
+            was, now = (Counter(getattr(p, what) or "not logged" for p in side) for side in (before, after))
+            for name in sorted(was | now):
+                shares = was[name] / len(before), now[name] / len(after)
+                if abs(shares[0] - shares[1]) > OTHER:
+                    words = f"{shares[0]:.0%} of the sessions before, {shares[1]:.0%} after"
+                    moved.append(f"{what.replace('_', ' ')} {name}: {words}")
+        made.append(Effect(verdict=verdict, because=because, change=change, q=adjusted.get(n), meanwhile=moved))
     return made
+
+
+def _sides(points: Sequence[Point]) -> list[list[float]]:
+    return [[p.kept for p in points if p.is_after is side] for side in (False, True)]
 
 
 def _judged(change: LevelChange, q: float | None, others: Sequence[Point]) -> tuple[EffectVerdict, str]:
@@ -104,7 +112,7 @@ def _judged(change: LevelChange, q: float | None, others: Sequence[Point]) -> tu
         return "cannot_tell", "the trend and the change point opposite ways"
     if q > Q:
         return "cannot_tell", "among so many rules the change may be chance"
-    before, after = ([p.kept for p in others if p.is_after is side] for side in (False, True))
+    before, after = _sides(others)
     if min(len(before), len(after)) >= FEWEST:
         ends = wilson(fsum(after), len(after)), wilson(fsum(before), len(before))
         if ends[0] is not None and ends[1] is not None:
@@ -116,19 +124,6 @@ def _judged(change: LevelChange, q: float | None, others: Sequence[Point]) -> tu
 
 def _holds_zero(interval: Interval) -> bool:
     return interval[0] <= 0 <= interval[1]
-
-
-def _moved(points: Sequence[Point]) -> Iterable[str]:
-    """Agents, models and versions whose share of the sessions is another after."""
-    sides = [[p for p in points if p.is_after is side] for side in (False, True)]
-    if not all(sides):
-        return
-    for what in ("agent", "model", "agent_version"):
-        before, after = (Counter(getattr(p, what) or "not logged" for p in side) for side in sides)
-        for name in sorted(before | after):
-            shares = before[name] / len(sides[0]), after[name] / len(sides[1])
-            if abs(shares[0] - shares[1]) > OTHER:
-                yield f"{what.replace('_', ' ')} {name}: {shares[0]:.0%} of the sessions before, {shares[1]:.0%} after"
 
 
 # What became of each rule: exposure, kept or broken with the line, and what its introduction changed.
@@ -294,19 +289,12 @@ def _row(stated: Stated, cases: Sequence[Case], effect: Effect) -> RuleRow:
     others = Counter(c.exposure.why for c in cases if c.exposure.state not in ("exposed", "unknown"))
     n = by["kept"] + by["broken"]
     low, high = wilson(by["kept"], n) or (None, None)
-    rule, first, last = stated.rule, stated.introduced, stated.withdrawn
+    first, last = stated.introduced, stated.withdrawn
+    rule = {key: list(v) if isinstance(v, tuple) else v for key, v in structs.asdict(stated.rule).items()}
     return RuleRow(
+        **rule,
         id=f"{stated.path} {stated.key}",
         file=stated.path,
-        line=rule.line,
-        text=rule.text,
-        kind=rule.kind,
-        when=rule.when,
-        commands=list(rule.commands),
-        instead_of=list(rule.instead_of),
-        paths=list(rule.paths),
-        branches=list(rule.branches),
-        condition=rule.condition,
         place=stated.place,
         since=first.sha if first else None,
         since_at=first.arrived_at if first else None,
@@ -371,16 +359,12 @@ def of_repository(git_dir: str, name: str, sessions: Iterable[Session], wanted: 
         edited = [edit.path for edit in session.edits]
         touched = [*edited, *(c.path for c in session.tool_calls if c.path and c.class_ in ("read", "edit"))]
         naming = Naming(tree, session.cwd, touched)
-        where = Where(
-            naming.folder,
-            frozenset(named for path in set(touched) if (named := naming.of(path)) is not None),
-            frozenset(named for path in set(edited) if (named := naming.of(path)) is not None),
-            plain_folder(session.cwd),
-        )
+        of_files = (frozenset(filter(None, map(naming.of, set(paths)))) for paths in (touched, edited))
+        where = Where(naming.folder, *of_files, plain_folder(session.cwd))
         acts: dict[str, Acts] = {}
         for k, rule in enumerate(stated):
             if rule.folder not in acts:
-                acts[rule.folder] = Acts(session, partial(_below, naming, rule.folder))
+                acts[rule.folder] = Acts(session, partial(naming.below, rule.folder))
             exposure = files.exposure(rule, session, where, shown)
             cases[k].append(Case(rule.rule, slim, exposure, follow(rule.rule, acts[rule.folder], has_hooks=has_hooks)))
     counted = {
@@ -393,12 +377,6 @@ def of_repository(git_dir: str, name: str, sessions: Iterable[Session], wanted: 
         if wanted in (None, path)
     }
     return rules_report(name, n, counted, list(zip(stated, cases, strict=True)))
-
-
-def _below(naming: Naming, folder: str, path: str) -> str | None:
-    """The path as seen from a folder of the repository; None outside of it."""
-    named = naming.of(path)
-    return named[len(folder) :] if named is not None and named.startswith(folder) else None
 
 
 def of_traces(read: Callable[[set[str]], Iterable[Session]], places: Mapping[str, str | None]) -> RulesReport:

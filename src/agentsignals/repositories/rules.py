@@ -4,14 +4,15 @@ judges."""
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct, field, structs
 
 from agentsignals.model import ToolCall
-from agentsignals.repositories.session_actions import MANAGERS
 from agentsignals.shell.arguments import names, program
 from agentsignals.shell.kinds import KINDS, kind_of, leading_words
 from agentsignals.shell.tokens import simple_commands
@@ -102,135 +103,20 @@ def _pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(f"^{anywhere}{body}(?:/.*)?$")
 
 
-# The forms in which sentences of instruction files state mechanical rules; code stands in them as `⟦n⟧`.
+_DECLARED = tomllib.loads(Path(__file__).with_name("rule_forms.toml").read_text("utf-8"))
+_PARTS = _DECLARED["parts"]
 
-SOFT = re.compile(
-    r"\b(?:can|could|may|might|consider|optionally|optional|prefer(?:ably|red)?|ideally|usually|typically|generally|try"
-    r"|recommended|suggest(?:ed)?|feel free|if you (?:want|like|prefer|wish)|where possible|when possible|if possible"
-    r"|no need to|not required|don't have to|do not have to|don't need to|do not need to)\b",
-    re.IGNORECASE,
-)
-ASKS = re.compile(
-    r"\b(?:must|never|always|do not|don['’]t|should|shall|avoid|prefer|ensure|make sure|required)\b"
-    r"|^(?:run|use|keep|follow|write|add|read|put|check|create|update|test|verify|document|treat|skip|ask|name|place)\b",
-    re.IGNORECASE,
-)
-NOT = (
-    r"(?:never|do not|don['’]t|must not|mustn['’]t|must never|should not|shouldn['’]t|should never|cannot|avoid"
-    r"|under no circumstances)"
-)
-_NEVER = rf"{NOT}(?:\s+(?:ever|directly|manually|hand|try to))*\s+"
-FORGET = re.compile(r"\b(?:never|do not|don['’]t) (?:forget|skip|fail|neglect) (?:to )?", re.IGNORECASE)
-_CODES = r"((?:(?:\s*(?:,|/|or|and|and/or|nor|,\s*(?:or|and|nor))\s*)?⟦\d+⟧)+)"
-NEVER_RUN = re.compile(
-    rf"\b{_NEVER}(?:run|use|execute|call|invoke|using|running|executing|calling|invoking)\s+"
-    rf"(?:(?:the|any|bare|plain|raw|standard|a)\s+)*{_CODES}",
-    re.IGNORECASE,
-)
-NEVER_EDIT = re.compile(
-    rf"\b{_NEVER}(?:edit|modify|touch|change|alter|overwrite|hand-edit|update|editing|modifying|touching|changing)\s+"
-    rf"(?:(?:the|any|files?|code|anything|something|contents?|in|under|inside|within|of|a)\s+)*{_CODES}",
-    re.IGNORECASE,
-)
-NEVER_BRANCH = re.compile(
-    rf"\b{_NEVER}(?:commit|push|committing|pushing)(?:\s+(?:or|and)\s+(?:commit|push))?(?:\s+(?:directly|straight))?"
-    r"\s+(?:to|on|into|onto)\s+(?:the\s+)?(⟦\d+⟧|main|master)(?:(?:\s+or\s+|/)(⟦\d+⟧|main|master))?(?: branch(?:es)?)?",
-    re.IGNORECASE,
-)
-UNCHECKED = re.compile(
-    rf"\b{_NEVER}(?P<act>commit|push|merge|open|create|submit|finish|complete)\w*(?P<what>[^⟦.;]*?)\b"
-    rf"(?:without|before|until|unless)\s[^⟦.;]*?{_CODES}",
-    re.IGNORECASE,
-)
-USE_NOT = (
-    re.compile(
-        rf"\buse\s+(?:the\s+)?{_CODES}\s*(?:commands?|cli)?\s*[,;(–—-]*\s*(?:instead of|rather than|not|never|and not|"
-        rf"over|{NOT}(?: use)?)\s+(?:the\s+)?{_CODES}",
-        re.IGNORECASE,
-    ),
-    re.compile(rf"\binstead of\s+{_CODES}\s*,?\s*(?:always )?use\s+{_CODES}", re.IGNORECASE),
-    re.compile(
-        rf"\b{_NEVER}use\s+(?:(?:the|bare|plain|standard)\s+)*{_CODES}(?:\s+commands?)?\s*[,;:.(–—-]+\s*"
-        rf"(?:always |instead,? )?use\s+{_CODES}(?:\s+instead)?",
-        re.IGNORECASE,
-    ),
-)
-USE = re.compile(r"\b(?P<strong>always |only |must )?use\s+(?:only\s+)?⟦(\d+)⟧(?P<tail>[^.;]*)", re.IGNORECASE)
-FOR_PACKAGES = re.compile(
-    r"^\s*(?:$|exclusively|only|(?:for|as|to)\b[^⟦]*\b(?:packages?|dependenc(?:y|ies)|install\w*|scripts?)\b)", re.I
-)
-PREFIX = re.compile(
-    r"\bprefix\s+(?:(?:all|every|each|any|your|shell|bash|terminal|cli)\s+)*commands?\s+with\s+⟦(\d+)⟧", re.I
-)
-MESSAGE = re.compile(r"\bconventional[- ]commits?\b", re.IGNORECASE)
-TRAILER = re.compile(
-    rf"\b{_NEVER}(?:add|include|use|put|append|mention|write|insert)\b[^.;]*\bco-?author(?:ed-by|s|ship)?\b", re.I
-)
-RUN = re.compile(
-    rf"\b(?:re-?run|run|execute|invoke)\s+(?:(?:both|all|the|always|at least|a|full|first)\s+)*{_CODES}", re.I
-)
-RUN_BLOCK = re.compile(r"\b(?:re-?run|run|execute)\b[^⟦]*:\s*$", re.IGNORECASE)
-_ANY = (
-    r"(?:(?:any|every|each|all|you|your|the|a|an|making|make|creating|create|opening|submitting|raising|finali[sz]ing"
-    r"|code)\s+)*"
-)
-OCCASIONS: tuple[tuple[When, re.Pattern[str]], ...] = (
-    (
-        "commit",
-        re.compile(
-            rf"\b(?:before|prior to)\s+{_ANY}(?:commits?|committing)\b(?:\s+(?:changes|code|anything))?", re.I
-        ),
-    ),
-    ("push", re.compile(rf"\b(?:before|prior to)\s+{_ANY}(?:push(?:ing)?|PRs?|pull[- ]requests?)\b", re.I)),
-    (
-        "change",
-        re.compile(
-            rf"\bafter\s+{_ANY}(?:(?:code|source|file)\s+)?(?:changes?|edits?|modifications?|editing|modifying code"
-            r"|changing code)\b(?!\s+(?:to|in|of)\b)", re.I
-        ),
-    ),
-    (
-        "done",
-        re.compile(
-            rf"\b(?:before\s+{_ANY}(?:finishing|completing|completion|considering|declaring|marking|handing|reporting"
-            r"|claiming)\b(?:\s+(?:the|a|any|your|work|tasks?|done|complete|completed|as|it|off|over|in))*"
-            r"|at the end of (?:any|every|each|the|a|your) (?:task|session|work)"
-            r"|when (?:you are|you're) (?:done|finished))", re.I
-        ),
-    ),
-)  # fmt: skip
-EDITED = re.compile(
-    r"\b(?:after|when(?:ever)?|if)\s+(?:(?:you|any|every|making|make|a|the|schema|an)\s+)*(?:changing|modifying|editing"
-    r"|touching|updating|change|modify|edit|touch|update|changes?\s+(?:to|in)|changed)\s+"
-    rf"(?:(?:the|any|files?|in|under|of|to|a|anything)\s+)*{_CODES}",
-    re.I,
-)
-NEGATIVE_HEADING = re.compile(
-    rf"^(?:{NOT}(?:\s+(?P<verb>run|use|edit|touch|modify|do))?"
-    r"(?:\s+(?:this|these|any of these|the following|commands?|files?))*"
-    r"|forbidden|prohibited|not allowed|don['’]ts)(?:\s*\([^)]*\))?\s*:?$",
-    re.I,
-)
-BARE_MANAGER = re.compile(r"(?<![\w/@.-])(npm|pnpm|yarn|pip|poetry|conda|pipenv|bun|uv)(?![\w/@-]|\.\w)", re.IGNORECASE)
-ADDRESSED = re.compile(
-    r"(?:^|[,;:(–—.]|\b(?:and|then|also|please|always|you|we|agents?|contributors|developers|to|that|sure|must|should"
-    r"|shall|need|have|remember|ensure|make|first|important|critical|mandatory|required|note|warning|be|only)\b|[^\w\s⟦⟧`'’])\s*$",
-    re.IGNORECASE,
-)
-NOT_ADDRESSED = re.compile(
-    r"\b(?:CI|hooks?|pipelines?|tests?|scripts?|servers?|users?|customers|they|it)\s+(?:must|should|shall|will|to)\s*$",
-    re.IGNORECASE,
-)
-"""Somebody else is: `CI must run`."""
-_BEHIND = (
-    r"^\W*(?:$|(?:directly|ever|commands?|anymore|here|at all|again|manually|by hand|instead|yourself|files?|folders?"
-    r"|director(?:y|ies)|in (?:this|the) (?:repo|repository|project|codebase)|under any circumstances|for any reason"
-    r"|locally|first|successfully|branch(?:es)?)\b\W*)*"
-    r"(?:$|(?:and|so|because|since|it|they|this|these)\b.*$|(?<=[—–:(] )\w.*$|(?<=[—–:(])\w.*$)"
-)
-HARMLESS = re.compile(_BEHIND, re.IGNORECASE)
-"""Words after a command or path that do not narrow the rule: nothing, emphasis, a reason. A purpose (`to make tests
-pass`) does narrow a ban."""
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    while "{{" in pattern:
+        pattern = re.sub(r"\{\{(\w+)\}\}", lambda part: _PARTS[part[1]], pattern)
+    return re.compile(pattern.replace("\n", ""), re.IGNORECASE)
+
+
+_FORMS = {name: _compiled(pattern) for name, pattern in _DECLARED["forms"].items()}
+_USE = [_compiled(pattern) for pattern in _DECLARED["use"].values()]
+_OCCASIONS: dict[When, re.Pattern[str]] = {when: _compiled(pattern) for when, pattern in _DECLARED["occasions"].items()}
+_NOT = _compiled("{{not}}")
 
 
 # What an instruction file tells an agent, sentence by sentence: without code, quotations, examples and tables.
@@ -441,6 +327,8 @@ def _plain(text: str) -> tuple[str, list[str]]:
 # backticks, and for a command to run its occasion. What narrows it (`if`, `for`, `unless`, `on shared checkouts`)
 # is kept as its condition. Advice (`prefer`, `consider`, `can`) is none.
 
+MANAGERS = (names("npm yarn pnpm bun"), names("pip pip3 uv poetry pdm pipenv conda"))
+"""Package managers of which a project uses one: `use pnpm` forbids the others."""
 _PROGRAMS = names(
     "npm pnpm yarn bun npx bunx pnpx node deno python python3 pip pip3 uv uvx poetry pdm pipenv hatch tox nox conda go"
     " cargo make just task gradle gradlew mvn bazel docker podman kubectl terraform helm rake bundle rails mix dotnet"
@@ -466,9 +354,9 @@ def extract(document: Document) -> Extracted:
     for stated in document.directives:
         directive = _spelled_out(stated)
         rules: list[Rule] = []
-        if not SOFT.search(directive.text):
+        if not _FORMS["soft"].search(directive.text):
             rules = list(_forbidding(directive)) or list(_demanding(directive))
-        if not rules and ASKS.search(stated.text):
+        if not rules and _FORMS["asks"].search(stated.text):
             made.others += 1
         for rule in rules:
             if rule.key not in seen:
@@ -481,8 +369,8 @@ def _spelled_out(directive: Directive) -> Directive:
     """With what a sentence leaves out: an item of a list that is headed `Never:` is forbidden; package managers are
     commands without backticks, too, where something is said of using them."""
     heading = directive.under.rpartition(". ")[2].strip()
-    match = NEGATIVE_HEADING.match(heading)
-    if match is not None and not re.match(NOT, directive.text, re.IGNORECASE):
+    match = _FORMS["negative_heading"].match(heading)
+    if match is not None and not _NOT.match(directive.text):
         verb = f"{match['verb'] or 'use'} " if directive.text.startswith("⟦") else ""
         directive = structs.replace(directive, text=f"Never {verb}{directive.text}", under="")
     if not re.search(r"\buse\b", directive.text, re.IGNORECASE):
@@ -493,12 +381,12 @@ def _spelled_out(directive: Directive) -> Directive:
         code.append(match[1].lower())
         return f"⟦{len(code) - 1}⟧"
 
-    return structs.replace(directive, text=BARE_MANAGER.sub(marked, directive.text), code=tuple(code))
+    return structs.replace(directive, text=_FORMS["bare_manager"].sub(marked, directive.text), code=tuple(code))
 
 
 def _forbidding(directive: Directive) -> Iterator[Rule]:
     text = directive.text
-    for n, pattern in enumerate(USE_NOT):
+    for n, pattern in enumerate(_USE):
         if match := pattern.search(text):
             good, bad = (match[1], match[2]) if n == 0 else (match[2], match[1])
             use, against = _commands(directive, good), _commands(directive, bad)
@@ -506,7 +394,7 @@ def _forbidding(directive: Directive) -> Iterator[Rule]:
                 condition = _condition(text, match)
                 yield _rule(directive, "use", commands=use, instead_of=against, condition=condition)
                 return
-    if match := UNCHECKED.search(text):
+    if match := _FORMS["unchecked"].search(text):
         act = match["act"].lower()
         when: When = "commit" if act == "commit" else "done" if act in ("finish", "complete") else "push"
         if commands := _commands(directive, match[match.lastindex or 0]):
@@ -514,8 +402,9 @@ def _forbidding(directive: Directive) -> Iterator[Rule]:
             for command in commands:
                 yield _rule(directive, "run", when=when, commands=(command,), condition=condition)
             return
-    for kind, pattern in (("never_branch", NEVER_BRANCH), ("never_run", NEVER_RUN), ("never_edit", NEVER_EDIT)):
-        match = pattern.search(text)
+    kinds: tuple[Kind, ...] = ("never_branch", "never_run", "never_edit")
+    for kind in kinds:
+        match = _FORMS[kind].search(text)
         if match is None or not _is_addressed(text, match.start()):
             continue
         facts: dict[str, tuple[str, ...]]
@@ -533,24 +422,26 @@ def _forbidding(directive: Directive) -> Iterator[Rule]:
         if any(facts.values()):
             yield _rule(directive, kind, **facts, condition=_condition(text, match))
             return
-    if TRAILER.search(text):
+    if _FORMS["trailer"].search(text):
         yield _rule(directive, "message", commands=("no co-author",), condition=_conditions(text))
 
 
 def _demanding(directive: Directive) -> Iterator[Rule]:
-    text = FORGET.sub("", directive.text)
-    if re.search(rf"\b{NOT}\b", text, re.IGNORECASE):
+    text = _FORMS["forget"].sub("", directive.text)
+    if re.search(rf"\b{_NOT.pattern}\b", text, re.IGNORECASE):
         return
-    if match := PREFIX.search(text):
+    if match := _FORMS["prefix"].search(text):
         yield _rule(directive, "prefix", commands=(directive.code[int(match[1])],), condition=_condition(text, match))
         return
-    if MESSAGE.search(text) and re.search(r"\b(?:use|follow|must|should|format)\b|^⟦?conventional", text, re.I):
+    if _FORMS["message"].search(text) and re.search(
+        r"\b(?:use|follow|must|should|format)\b|^⟦?conventional", text, re.I
+    ):
         yield _rule(directive, "message", commands=("conventional commits",))
         return
-    if (match := USE.search(text)) and _is_addressed(text, match.start()):
+    if (match := _FORMS["use"].search(text)) and _is_addressed(text, match.start()):
         manager = directive.code[int(match[2])]
         family = next((family for family in MANAGERS if manager in family), None)
-        if family and FOR_PACKAGES.match(match["tail"]):
+        if family and _FORMS["for_packages"].match(match["tail"]):
             others = tuple(sorted(family - {manager, *(("pip", "pip3") if manager.startswith("pip") else ())}))
             yield _rule(directive, "use", commands=(manager,), instead_of=others, condition=_before(text, match))
             return
@@ -564,11 +455,11 @@ def _running(directive: Directive, text: str) -> Iterator[Rule]:
         return
     commands: tuple[str, ...] = ()
     is_choice = False
-    if match := RUN.search(text):
+    if match := _FORMS["run"].search(text):
         if _is_addressed(text, match.start()):
             commands = _commands(directive, match[1])
         is_choice = bool(re.search(r"\bor\b|/", match[1]))
-    elif RUN_BLOCK.search(text) and directive.block:
+    elif _FORMS["run_block"].search(text) and directive.block:
         commands = tuple(c for c in directive.block if _is_command(c)) if len(directive.block) == 1 else ()
     elif re.fullmatch(r"⟦0⟧\W*", text) and rest is None:
         commands = _commands(directive, text)
@@ -580,13 +471,13 @@ def _running(directive: Directive, text: str) -> Iterator[Rule]:
 def _occasion(directive: Directive, text: str) -> tuple[When, tuple[str, ...], str | None]:
     """The occasion, the files whose change it is, and the sentence without the words that say so; None where what it
     stands under says it."""
-    if (match := EDITED.search(text)) and (paths := _paths(directive, match[1])):
+    if (match := _FORMS["edited"].search(text)) and (paths := _paths(directive, match[1])):
         return "edit", paths, text[: match.start()] + text[match.end() :]
-    for when, pattern in OCCASIONS:
+    for when, pattern in _OCCASIONS.items():
         if match := pattern.search(text):
             return when, (), text[: match.start()] + text[match.end() :]
     above = directive.under.rpartition(". ")[2] or directive.under
-    for when, pattern in OCCASIONS:
+    for when, pattern in _OCCASIONS.items():
         match = pattern.search(above)
         if match and not above[: match.start()].strip(" :") and len(above) < match.end() + 12:
             return when, (), None
@@ -600,36 +491,29 @@ def _rule(directive: Directive, kind: str, **facts: object) -> Rule:
 def _is_addressed(text: str, at: int) -> bool:
     """Return whether the agent is addressed: `run` in `Tests run before …` and `CI must run` does not address it."""
     before = text[:at]
-    if NOT_ADDRESSED.search(before):
+    if _FORMS["not_addressed"].search(before):
         return False
-    return bool(ADDRESSED.search(before)) or any(
-        p.search(before) and p.sub("", before).strip(" ,") == "" for _, p in OCCASIONS
+    return bool(_FORMS["addressed"].search(before)) or any(
+        p.search(before) and p.sub("", before).strip(" ,") == "" for p in _OCCASIONS.values()
     )
 
 
 def _condition(text: str, match: re.Match[str]) -> str:
     """Return the words that narrow a ban: a clause of their own before it, or words behind it."""
     behind = re.split(r"[.;]", text[match.end() :])[0]
-    condition = "" if HARMLESS.match(behind) and not _conditions(behind) else behind.strip(" ,")
+    condition = "" if _FORMS["harmless"].match(behind) and not _conditions(behind) else behind.strip(" ,")
     return condition or _before(text, match)
 
 
 def _before(text: str, match: re.Match[str]) -> str:
     before = re.split(r"[;]|(?<!\w)-\s", text[: match.start()])[-1].strip(" ,:")
     before = re.sub(r"\bin (?:this|the) (?:repo|repository|project|codebase)\b", "", before, flags=re.I)
-    narrowing = re.search(
-        r"\b(?:if|when|whenever|while|during|for|in|on|unless|until|once|with|\w+ (?:workers|agents|users))\b.*",
-        before,
-        re.I,
-    )
+    narrowing = _FORMS["narrowing"].search(before)
     return narrowing[0].strip(" ,") if narrowing else ""
 
 
 def _conditions(text: str) -> str:
-    match = re.search(
-        r"\b(?:unless|except|only (?:if|when|in|for|after)|if|when(?:ever)?|while|during"
-        r"|without (?:asking|permission|approval|explicit)|for (?!all\b|every\b|each\b|any\b)\w+)\b[^.;,⟦]*", text, re.I
-    )  # fmt: skip
+    match = _FORMS["condition"].search(text)
     return match[0].strip(" ,:") if match else ""
 
 

@@ -1,6 +1,7 @@
 """Scan of a repository's commits: weaknesses introduced, fixed and moved, whose lines hold them, and rates.
-Findings are matched by their text, never by line numbers alone. Those of any other scanner come from a SARIF 2.1.0 file,
-which is about one state of the files: nothing in it is introduced or fixed, each finding is of the commit of its line."""
+Findings are matched by their text, never by line numbers alone. Those of any other scanner come from a SARIF 2.1.0
+file, which is about one state of the files: nothing in it is introduced or fixed, each finding is of the commit of its
+line."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from agentsignals.changes.git import FileChange
 from agentsignals.changes.worktrees import label
 from agentsignals.errors import ScanError
 from agentsignals.questions.written_lines import PER, Rate, rates
-from agentsignals.repositories.commit_figures import AGENT, NOBODY, SURE
+from agentsignals.repositories.outcomes import AGENT, NOBODY, SURE
 from agentsignals.repositories.scanners import (
     ScanFinding,
     Scanned,

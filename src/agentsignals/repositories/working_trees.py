@@ -1,19 +1,219 @@
-"""A repository with the sessions that worked on it, as working trees: what the replay is given."""
+"""What the replay is given: a repository with the sessions that worked on it, as working trees, and the changes that
+sessions made to files, read off the arguments of calls, which hold the full texts."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
+from functools import partial
+from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field, structs
 
 from agentsignals.changes import git
 from agentsignals.changes.git import Commit, FileChange
+from agentsignals.changes.hunks import edit_texts, patched
 from agentsignals.changes.worktrees import Naming, Tree, plain_folder
-from agentsignals.model import Session
-from agentsignals.repositories.checkpoints import Link, Recorded, gather
-from agentsignals.repositories.operations import Activity, Operation, activity, operations
-from agentsignals.repositories.replay import Step
+from agentsignals.model import Edit, Session, ToolCall
+from agentsignals.repositories.checkpoints import Gathered, gather
+from agentsignals.shell import parse
+
+Kind = Literal["write", "append", "replace", "insert", "substitute", "delete", "rename", "shell"]
+"""`substitute`: in every line (`sed s/a/b/`); `shell`: a command that writes the file in a way its words don't tell."""
+
+_READS = frozenset(("read", "search"))
+_LONGEST_COMMAND = 100_000
+_QUIET_GIT = re.compile(
+    r"\bgit\b(?:[ \t]+-\S+(?:[ \t]+[^\s-]\S*)?)*[ \t]+"
+    r"(?:add|commit|mv|rm|status|diff|log|show|push|fetch|branch|rev-parse|blame)\b"
+)
+"""Commands of Git that leave the lines of files alone."""
+
+
+class Operation(Struct, gc=False, kw_only=True):
+    """One change that a call made to one file. `at` in microseconds; `path` as the session names it."""
+
+    at: int
+    session_id: str
+    seq: int
+    turn: int | None
+    kind: Kind
+    path: str
+    new: str = ""
+    """The text that came in."""
+    old: str = ""
+    """The text it took the place of: a piece of the file as it was before the call."""
+    everywhere: bool = False
+    to: str = ""
+    """Where a renamed file went."""
+    line: int = 0
+    """Lines of the file before an inserted text."""
+    via: str = "edit_tool"
+
+
+class Activity(Struct, gc=False, kw_only=True):
+    """When a session was busy and what it might have changed unseen."""
+
+    session_id: str
+    busy: list[tuple[int, int]]
+    """From each human turn to the agent's last sign of life before the next, microseconds."""
+    writers: list[int]
+    """Times of calls that may change files without saying which lines: commands, subagents whose work isn't logged,
+    tools of servers, edits whose outcome isn't logged."""
+    commands: list[tuple[int, str]]
+    """The commands among them."""
+    started_at: int | None = None
+    ended_at: int | None = None
+    is_a_persons: bool = True
+    """True where a person asked for something in the session; false for subagents' sessions."""
+
+
+def clocked(session: Session, by_end: bool = False) -> Iterator[tuple[int, ToolCall]]:
+    """The calls with when each began (or ended), microseconds, never before the one before it in its thread: a subagent
+    works while the call that started it is open."""
+    clocks: dict[str, int] = {}
+    for call in session.tool_calls:
+        clock = clocks.get(call.thread, session.started_at or 0)
+        at = (call.ended_at or call.started_at) if by_end else (call.started_at or call.ended_at)
+        clocks[call.thread] = max(clock, at or clock)
+        yield clocks[call.thread], call
+
+
+def operations(session: Session) -> list[Operation]:
+    """The changes of a session that succeeded, in order; the subagents' too."""
+    edits: dict[int, list[Edit]] = {}
+    for edit in session.edits:
+        edits.setdefault(edit.seq, []).append(edit)
+    collected: list[Operation] = []
+    for clock, call in clocked(session, by_end=True):
+        if call_edits := edits.get(call.seq):
+            made = partial(
+                Operation,
+                at=clock,
+                session_id=session.session_id,
+                seq=call.seq,
+                turn=call.turn,
+                via=call_edits[0].via,
+            )
+            of_call = _of_command if call_edits[0].via == "shell" else _of_tool
+            collected += of_call(call, call_edits, made)
+    return sorted(collected, key=lambda operation: operation.at)
+
+
+def activity(session: Session) -> Activity:
+    """When people could have typed, and when something unseen could have been written."""
+    threads = {call.thread for call in session.tool_calls}
+    edit_seqs = {edit.seq for edit in session.edits}
+    writers, commands = [], []
+    for clock, call in clocked(session):
+        if call.status in ("rejected", "cancelled"):
+            continue
+        if call.command:
+            command = call.command[:_LONGEST_COMMAND]
+            plain = _QUIET_GIT.sub("", command)
+            is_quiet = call.shell_kind == "vcs" and "git" not in plain and ">" not in plain
+            if call.shell_kind not in _READS and not is_quiet:
+                writers.append(call.ended_at or clock)
+                commands.append((call.ended_at or clock, command))
+        elif (
+            call.class_ == "mcp"
+            or (call.class_ == "task" and len(threads) == 1)
+            or (call.class_ == "edit" and call.status == "none" and call.seq not in edit_seqs)
+        ):
+            writers.append(call.ended_at or clock)
+    spans: list[tuple[int, int]] = []
+    turns = session.turns
+    asked = {turn.seq for turn in turns if turn.kind != "attachment"}
+    for event in session.events:
+        if event.timestamp is None:
+            continue
+        if event.seq in asked or not spans:
+            spans.append((event.timestamp, event.timestamp))
+        elif event.kind != "human_turn" and event.timestamp > spans[-1][1]:
+            spans[-1] = (spans[-1][0], event.timestamp)
+    return Activity(
+        session_id=session.session_id,
+        busy=spans,
+        writers=writers,
+        commands=commands,
+        started_at=session.started_at,
+        ended_at=session.ended_at,
+        # A session that takes up a plan is as much the person's as the one the plan was made in.
+        is_a_persons=bool(turns) and (session.parent_session_id is None or turns[0].kind == "plan_handoff"),
+    )
+
+
+def _of_tool(call: ToolCall, edits: list[Edit], made: Callable[..., Operation]) -> Iterator[Operation]:
+    paths = list(dict.fromkeys(edit.path for edit in edits))
+    for text in edit_texts(call.arguments, call.argument_roles):
+        if text.kind == "patch":
+            yield from _of_patch(text.new, paths, made)
+        elif text.kind == "replace" and text.old:
+            yield made(kind="replace", path=paths[0], old=text.old, new=text.new, everywhere=text.everywhere)
+        elif text.kind in ("insert", "append"):
+            yield made(kind=text.kind, path=paths[0], new=text.new, line=text.line)
+        elif text.kind != "part":
+            yield made(kind="write", path=paths[0], new=text.new)
+
+
+def _of_patch(patch: str, paths: list[str], made: Callable[..., Operation]) -> Iterator[Operation]:
+    for file in patched(patch.removesuffix("\n"), diffs=True):
+        path = _named(file.path, paths)
+        if file.op == "delete":
+            yield made(kind="delete", path=path)
+            continue
+        if file.moved_to:
+            target = _named(file.moved_to, paths)
+            yield made(kind="rename", path=path, to=target)
+            path = target
+        if file.op == "create":
+            yield made(kind="write", path=path, new="\n".join(new for _, new in file.texts))
+        else:
+            for old, new in file.texts:
+                yield made(kind="replace", path=path, old=old, new=new)
+
+
+def _of_command(call: ToolCall, edits: list[Edit], made: Callable[..., Operation]) -> Iterator[Operation]:
+    """Read the texts a command writes from its words; where they do not tell, only the file is known."""
+    paths = list(dict.fromkeys(edit.path for edit in edits))
+    writes = [(_named(write.path, paths), write) for write in parse(call.command or "").writes]
+    renamed = {_named(write.source, paths) for _, write in writes if write.op == "rename" and write.source}
+    for path, write in writes:
+        if path not in paths:
+            continue
+        if write.op == "delete":
+            if path not in renamed:
+                yield made(kind="delete", path=path)
+        elif write.op == "rename" and write.source is not None:
+            yield made(kind="rename", path=_named(write.source, paths), to=path)
+        elif write.how in ("whole", "append"):
+            yield made(kind="write" if write.how == "whole" else "append", path=path, new=write.new)
+        elif write.how == "insert" and write.line is not None:
+            yield made(kind="insert", path=path, new=write.new, line=write.line)
+        elif write.how == "patch":
+            yield from _of_patch(f"--- a/{path}\n+++ b/{path}\n{write.new}", [path], made)
+        elif write.how in ("replace", "substitute") and write.line is None:
+            yield made(kind=write.how, path=path, old=write.old, new=write.new, everywhere=write.everywhere)
+        else:
+            yield made(kind="shell", path=path)
+    covered = {path for path, _ in writes}
+    for path in paths:
+        if path not in covered:
+            gone = all(edit.op == "delete" for edit in edits if edit.path == path)
+            yield made(kind="delete" if gone else "shell", path=path)
+
+
+def _named(raw: str, paths: list[str]) -> str:
+    """The path of the session's own record that a path written in a call means."""
+    plain = raw.strip().replace("\\", "/").removeprefix("./")
+    for path in paths:
+        if plain == path or plain.endswith(f"/{path}") or path.endswith(f"/{plain}"):
+            return path
+    return plain
+
+
+# Working trees.
 
 _SECOND_US = 1_000_000
 BEFORE_US = 30 * 24 * 3600 * _SECOND_US
@@ -33,6 +233,23 @@ class Point(Struct):
     """The moment until which operations precede it, microseconds."""
 
 
+class Step(Struct, kw_only=True):
+    """A commit on the way of a working tree. `at`: the moment until which operations precede it."""
+
+    sha: str
+    parent: str | None
+    at: int
+    parent_at: int
+    changes: list[FileChange]
+    trunk: list[tuple[int, str]] = field(default_factory=list)
+    """(when it was made, commit) of its first parents, the newest first, as far back as the first operation."""
+    sessions: frozenset[str] = frozenset()
+    """The sessions whose work it is; empty for a commit that nothing links to any."""
+    is_linked: bool = False
+    is_witnessed: bool = True
+    """True where the transcripts of all those sessions are at hand: else nobody knows when an agent was busy."""
+
+
 class Worktree(Struct):
     """Operations, activity and commits of one working tree, in order of time."""
 
@@ -42,43 +259,26 @@ class Worktree(Struct):
     steps: list[Step]
 
 
-class Repository(Struct, kw_only=True):
-    """The history, its checkpoints, and what connects them."""
+class Repository(Gathered, kw_only=True):
+    """A repository's history, its checkpoints, and what connects them."""
 
     git_dir: str
-    commits: list[Commit]
-    recorded: list[Recorded]
-    links: list[Link]
     history: dict[str, list[FileChange]]
     """Changes of each commit; commits whose objects are missing are left out."""
-
     head: str | None
     """The commit that the repository stands at."""
-
-    @property
-    def renames(self) -> set[tuple[str, str]]:
-        """Old and new path of every rename."""
-        file_changes = (f for files in self.history.values() for f in files)
-        return {(f.old_path, f.path) for f in file_changes if f.old_path and f.old_path != f.path}
-
-    @property
-    def by_sha(self) -> dict[str, Commit]:
-        return {c.sha: c for c in self.commits}
+    by_sha: dict[str, Commit]
 
 
 def opened(git_dir: str, spec: str) -> Repository:
     """The code history of a Git folder, and the checkpoints that the source `spec` (`git:…`) gives."""
     gathered = gather(git_dir, spec)
-    linked = {link.sha for link in gathered.links}
-    began = min((c.committed_at for c in gathered.commits if c.sha in linked), default=0) - BEFORE_US
-    history = dict(git.changes(git_dir, [c.sha for c in gathered.commits if c.committed_at >= began]))
+    commits, linked = gathered.commits, {link.sha for link in gathered.links}
+    began = min((c.committed_at for c in commits if c.sha in linked), default=0) - BEFORE_US
+    history = dict(git.changes(git_dir, [c.sha for c in commits if c.committed_at >= began]))
+    by_sha = {c.sha: c for c in commits}
     return Repository(
-        git_dir=git_dir,
-        commits=gathered.commits,
-        recorded=gathered.recorded,
-        links=gathered.links,
-        history=history,
-        head=git.head(git_dir),
+        **structs.asdict(gathered), git_dir=git_dir, history=history, head=git.head(git_dir), by_sha=by_sha
     )
 
 
@@ -90,12 +290,11 @@ def points(repository: Repository) -> list[Point]:
         sessions[row.checkpoint_id].add(row.session_id)
         if row.taken_at is not None:
             taken.setdefault(row.checkpoint_id, row.taken_at)
-    by_sha = repository.by_sha
     met: dict[str, Point] = {}
     for link in repository.links:
         if link.relation == "copy":
             continue
-        commit = by_sha[link.sha]
+        commit = repository.by_sha[link.sha]
         at = commit.committed_at
         if link.relation == "rewritten":
             at = min(at, taken.get(link.checkpoint_id, at))
@@ -148,7 +347,7 @@ def worktrees(
             by_root[first][1].extend(active)
             home = {session_id: first if root == other else root for session_id, root in home.items()}
     if not repository.recorded:
-        commit_points = _by_files(repository.commits, history, by_root)
+        commit_points = _by_files(repository, [o for ours, _ in by_root.values() for o in ours])
     made_trees = []
     for root, (ours, active) in sorted(by_root.items()):
         ours.sort(key=lambda o: (o.at, o.session_id, o.seq))
@@ -179,7 +378,7 @@ def _steps(repository: Repository, points: list[Point], ours: list[Operation], t
         )
 
     for point in points:
-        for sha in _not_seen(point.commit, by_sha, seen):
+        for sha in git.ancestors(by_sha, point.commit.sha, seen)[1:]:
             commit = by_sha[sha]
             if sha not in linked and not commit.is_merge and began is not None and commit.committed_at >= began:
                 steps.append(step(commit, min(commit.committed_at + _SECOND_US - 1, point.at)))
@@ -196,43 +395,25 @@ def _steps(repository: Repository, points: list[Point], ours: list[Operation], t
     head = by_sha.get(repository.head or "")
     if points and head is not None:  # what came after: lines may reach a commit that nothing links to a session
         last = max(p.at for p in points)
-        for sha in [head.sha, *_not_seen(head, by_sha, seen)]:
+        for sha in [head.sha, *git.ancestors(by_sha, head.sha, seen)[1:]]:
             commit = by_sha[sha]
             if not commit.is_merge and commit.committed_at > last and sha not in linked:
                 steps.append(step(commit, commit.committed_at + _SECOND_US - 1))
     return sorted(steps, key=lambda s: s.at)
 
 
-def _not_seen(commit: Commit, by_sha: dict[str, Commit], seen: set[str]) -> list[str]:
-    """The ancestors of a commit that were not met before."""
-    shas = []
-    ahead = [commit.sha]
-    while ahead:
-        sha = ahead.pop()
-        if sha in seen or sha not in by_sha:
-            continue
-        seen.add(sha)
-        shas.append(sha)
-        ahead += by_sha[sha].parents
-    return shas[1:]
-
-
-def _by_files(
-    commits: list[Commit],
-    history: dict[str, list[FileChange]],
-    by_root: dict[str, tuple[list[Operation], list[Activity]]],
-) -> list[Point]:
+def _by_files(repository: Repository, ours: list[Operation]) -> list[Point]:
     """Commits that change a file which sessions changed shortly before, and whose change nobody committed since."""
     waiting: dict[str, list[Operation]] = defaultdict(list)
-    ours = sorted((o for operations, _ in by_root.values() for o in operations), key=lambda o: o.at)
+    ours = sorted(ours, key=lambda o: o.at)
     matched = []
     at = 0
-    for commit in sorted((c for c in commits if not c.is_merge), key=lambda c: c.committed_at):
+    for commit in sorted((c for c in repository.commits if not c.is_merge), key=lambda c: c.committed_at):
         until = commit.committed_at + _SECOND_US - 1
         while at < len(ours) and ours[at].at <= until:
             waiting[ours[at].path].append(ours[at])
             at += 1
-        touched = [o for f in history.get(commit.sha, ()) for o in waiting.pop(f.path, ())]
+        touched = [o for f in repository.history.get(commit.sha, ()) for o in waiting.pop(f.path, ())]
         who = frozenset(o.session_id for o in touched if o.at >= until - RECENT_US)
         if who:
             matched.append(Point(commit, who, "by_files", (), until))
