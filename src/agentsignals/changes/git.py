@@ -554,8 +554,8 @@ def versions(git_dir: str, head: str, patterns: Iterable[str], commits: Iterable
         if line[:1] == b"\0":
             commit = by_sha.get(line[1:].decode())
         elif line[:1] == b":" and commit is not None:
-            _, mode, _, oid, letter, path = _raw(line)
-            rows.append((commit, mode, "" if letter == b"D" else oid, path))
+            _, mode, _, oid, letter, *paths = _raw(line)
+            rows.append((commit, mode, "" if letter == b"D" else oid, paths[0]))
     oids = list({oid for _, _, oid, _ in rows if oid})
     texts = dict(zip(oids, contents(git_dir, oids, _MOST_CHARS), strict=True))
     made = [

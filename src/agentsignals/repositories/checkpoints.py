@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from statistics import StatisticsError, correlation, mean
 
 import msgspec
@@ -291,7 +292,7 @@ def agreement(rows: list[CommitRow]) -> Agreement:
     n, mae, r = _errors((a, b) for row, a, b in pairs if not row.flags)
     unknown_n, unknown_mae, _ = _errors((a, b) for row, a, b in pairs if not row.flags and row.unknown)
     all_rows, all_mae, _ = _errors((a, b) for _, a, b in pairs)
-    lines_n, lines_mae, lines_r = _errors((a, b) for row, _, b in pairs if (a := _of_lines(row)) is not None)
+    lines_n, lines_mae, lines_r = _errors((share, b) for row, _, b in pairs if (share := _of_lines(row)) is not None)
     return Agreement(
         n=n, mae=mae, r=r, within_interval=within, unknown_n=unknown_n, unknown_mae=unknown_mae, all_rows=all_rows,
         all_mae=all_mae, lines_n=lines_n, lines_mae=lines_mae, lines_r=lines_r, far=far,
@@ -302,10 +303,9 @@ def agreement(rows: list[CommitRow]) -> Agreement:
 def _errors(pairs: Iterable[tuple[float, float]]) -> tuple[int, float | None, float | None]:
     """How many pairs there are, their mean absolute difference and their correlation."""
     known = list(pairs)
-    try:
+    r: float | None = None
+    with suppress(StatisticsError, TypeError):  # fewer than two, or no spread
         r = round(correlation(*zip(*known, strict=True)), 12)  # the last digits depend on the version of Python
-    except (StatisticsError, TypeError):  # fewer than two, or no spread
-        r = None
     return len(known), mean(abs(a - b) for a, b in known) if known else None, r
 
 

@@ -11,8 +11,8 @@ from msgspec import Struct, field
 from agentsignals.changes import git
 from agentsignals.changes.worktrees import Naming, Tree
 from agentsignals.model import Session, ToolCall
-from agentsignals.repositories.outcomes import share_of
-from agentsignals.repositories.working_trees import operations
+from agentsignals.repositories.outcomes import AGENT, NOBODY, share_of
+from agentsignals.repositories.working_trees import clocked, operations
 from agentsignals.shell.kinds import Check, checks, keeps_exit_code
 from agentsignals.store import Store, sidecars
 from agentsignals.views.usage import cost_of, is_lower_bound, unpriced_parts
@@ -69,10 +69,8 @@ class Work:
         self.read: set[str] = set()
         self.changed: dict[str, int] = {}
         """Files that calls changed, with the last time, microseconds."""
-        self.checks: list[CheckRun] = []
-        self.failed: list[FailedCommand] = []
         edits: list[tuple[int, str]] = []
-        calls: list[tuple[int, Session, ToolCall]] = []
+        calls: list[tuple[int, str, ToolCall]] = []
         folders = {s.cwd or "" for s in sessions}
         for session in sessions:
             made = operations(session)
@@ -84,67 +82,50 @@ class Work:
                     self.changed[path] = max(operation.at, self.changed.get(path, 0))
                     if path in files:
                         edits.append((operation.at, path))
-            clocks: dict[str, int] = {}  # of each thread: a subagent works while the call that started it is open
-            for call in session.tool_calls:
-                clock = clocks.get(call.thread, session.started_at or 0)
-                clock = clocks[call.thread] = max(clock, call.ended_at or call.started_at or clock)
-                if clock > until or call.thread in ("abandoned", "replayed"):
-                    continue
-                calls.append((clock, session, call))
-                if call.class_ == "read" and call.path and call.status == "ok":
-                    path = naming.of(call.path)
-                    if path is not None and path in tree.paths:
-                        self.read.add(path)
-        calls.sort(key=lambda entry: (entry[0], entry[1].session_id, entry[2].seq))
-        self._check(calls, edits)
-        self._fail(calls)
-
-    def _check(self, calls: list[tuple[int, Session, ToolCall]], edits: list[tuple[int, str]]) -> None:
-        runs: dict[str, list[tuple[int, Session, ToolCall, Check]]] = defaultdict(list)
-        for at, session, call in calls:
-            if call.status not in ("rejected", "cancelled"):
-                for check in checks_of(call):
-                    runs[check.name].append((at, session, call, check))
-        for name, ran in runs.items():
-            at, session, call, check = ran[-1]
-            after = [path for moment, path in edits if moment > at]
-            self.checks.append(
-                CheckRun(
-                    name=name,
-                    kind=check.kind,
-                    runs=len(ran),
-                    result=_result(call),
-                    is_part=check.is_part,
-                    place=Place(session.session_id, call.seq),
-                    command=(call.command or call.name)[:300],
-                    edits_after=len(after),
-                    files_after=sorted(set(after))[:MOST_LISTED],
-                )
-            )
-        self.checks.sort(key=lambda run: (run.kind != "test", run.name))
-
-    def _fail(self, calls: list[tuple[int, Session, ToolCall]]) -> None:
-        last: dict[str, tuple[Session, ToolCall]] = {}
-        for _, session, call in calls:
+            for clock, call in clocked(session, by_end=True):
+                if clock <= until and call.thread not in ("abandoned", "replayed"):
+                    calls.append((clock, session.session_id, call))
+                    path = naming.of(call.path) if call.class_ == "read" and call.path and call.status == "ok" else None
+                    if path in tree.paths:
+                        self.read.add(str(path))
+        calls.sort(key=lambda entry: (entry[0], entry[1], entry[2].seq))
+        runs: dict[str, list[tuple[int, Place, ToolCall, Check]]] = defaultdict(list)
+        last: dict[str, tuple[Place, ToolCall]] = {}
+        for at, session_id, call in calls:
+            place = Place(session_id, call.seq)
+            for check in checks_of(call) if call.status not in ("rejected", "cancelled") else ():
+                runs[check.name].append((at, place, call, check))
             if call.command and call.status in ("ok", "error"):
-                last[" ".join(call.command.split())] = (session, call)
+                last[" ".join(call.command.split())] = place, call
+        self.checks = [_check_run(ran, edits) for ran in runs.values()]
+        self.checks.sort(key=lambda run: (run.kind != "test", run.name))
         results = {run.name: run.result for run in self.checks}
-        for command, (session, call) in last.items():
-            if call.status != "error" or call.shell_kind not in ("test", "build", "run"):
-                continue
-            ends = {results[check.name] for check in checks(call.command or "")}
-            if not ends or "failed" in ends:  # of a check that went on otherwise its own row tells
-                place = Place(session.session_id, call.seq)
-                self.failed.append(FailedCommand(command=command[:300], place=place, error_class=call.error_class))
+        self.failed: list[FailedCommand] = []
+        for command, (place, call) in last.items():
+            if call.status == "error" and call.shell_kind in ("test", "build", "run"):
+                ends = {results[check.name] for check in checks(call.command or "")}
+                if not ends or "failed" in ends:  # of a check that went on otherwise its own row tells
+                    self.failed.append(FailedCommand(command=command[:300], place=place, error_class=call.error_class))
         del self.failed[MOST_LISTED:]
 
 
-def _result(call: ToolCall) -> Result:
-    if call.status == "error":
-        return "failed"
-    if call.status != "ok":
-        return "unknown"
-    return "passed" if keeps_exit_code(call.command or "") else "hidden"
+def _check_run(ran: list[tuple[int, Place, ToolCall, Check]], edits: list[tuple[int, str]]) -> CheckRun:
+    at, place, call, check = ran[-1]
+    after = [path for moment, path in edits if moment > at]
+    result: Result = "failed" if call.status == "error" else "unknown"
+    if call.status == "ok":
+        result = "passed" if keeps_exit_code(call.command or "") else "hidden"
+    return CheckRun(
+        name=check.name,
+        kind=check.kind,
+        runs=len(ran),
+        result=result,
+        is_part=check.is_part,
+        place=place,
+        command=(call.command or call.name)[:300],
+        edits_after=len(after),
+        files_after=sorted(set(after))[:MOST_LISTED],
+    )
 
 
 # A receipt for commits: whose their lines are, which checks the agents ran and what they changed after, what was
@@ -245,9 +226,7 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
     history = git.commits(git_dir)
     commits = {c.sha: c for c in history if c.sha in wanted}
     changes = dict(git.changes(git_dir, shas))
-    files = {f.path for part in changes.values() for f in part} | {
-        f.old_path for part in changes.values() for f in part if f.old_path
-    }
+    files = {path for part in changes.values() for f in part for path in (f.path, f.old_path) if path}
     until = max((c.committed_at for c in commits.values()), default=0) + _SECOND_US - 1
     head = git.head(git_dir)
     tree = Tree(files | (git.files_at(git_dir, head) if head else set()))
@@ -287,9 +266,9 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
     scanned = {r["commit_sha"] for r in sidecars.repository_rows(store.folder, name, "scans")} & wanted
     written = [r for r in lines if not r["is_blank"]]
     tags = Counter(r["tag"] for r in written)
-    nobody = sum(tags.pop(tag, 0) for tag in ("moved", "preexisting", "generated"))
+    nobody = sum(tags.pop(tag, 0) for tag in NOBODY)
     share = share_of(tags)
-    agent = sum(tags[t] for t in ("agent_exact", "agent_ws", "agent_shell", "agent_other_session"))
+    agent = sum(tags[t] for t in AGENT)
     unknown = Counter(r["path"] for r in written if r["tag"] == "unknown")
     shown = ("rule", "severity", "path", "line", "commit_sha")
     weaknesses = [

@@ -62,9 +62,9 @@ class Stated(Struct, kw_only=True):
         """The folder it holds for, with a slash behind; empty for the repository's root. Of a file that an agent keeps
         in a folder of its own (`.cursor/rules`), the folder around that."""
         parts = posixpath.dirname(self.path).split("/")
-        own_folders = {pattern.split("/")[0] for pattern in patterns() if "/" in pattern}
-        end = next((n for n, part in enumerate(parts) if part in own_folders), len(parts))
-        return "".join(f"{part}/" for part in parts[:end]).lstrip("/")
+        end = next((n for n, part in enumerate(parts) if part in _own_folders()), len(parts))
+        folder = "/".join(parts[:end])
+        return f"{folder}/" if folder else ""
 
     @property
     def introduced(self) -> Presence | None:
@@ -87,6 +87,11 @@ class Shown(Struct, frozen=True):
     others: int
     is_whole: bool
     """All of what the agent was given stands there."""
+
+
+@cache
+def _own_folders() -> frozenset[str]:
+    return frozenset(pattern.split("/")[0] for pattern in patterns() if "/" in pattern)
 
 
 @cache
@@ -133,10 +138,10 @@ def shown_in(session: Session) -> list[Shown]:
                 show(name, event.seq, match["text"], True)
     names = set(map(posixpath.basename, patterns()))
     for call in session.tool_calls:
-        if call.class_ == "read" and call.path and call.result_seq is not None:
-            if posixpath.basename(call.path) in names:
-                text = session.events[call.result_seq].text or ""
-                show(call.path, call.seq, re.sub(r"(?m)^\s*\d+[→\t|:] ?", "", text), False)
+        path = call.path or ""
+        if call.class_ == "read" and call.result_seq is not None and posixpath.basename(path) in names:
+            text = session.events[call.result_seq].text or ""
+            show(path, call.seq, re.sub(r"(?m)^\s*\d+[→\t|:] ?", "", text), False)
     return sorted(made, key=lambda shown: shown.seq)
 
 

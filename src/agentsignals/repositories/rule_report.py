@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import fsum
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct, field, structs
 
@@ -290,7 +290,8 @@ def _row(stated: Stated, cases: Sequence[Case], effect: Effect) -> RuleRow:
     n = by["kept"] + by["broken"]
     low, high = wilson(by["kept"], n) or (None, None)
     first, last = stated.introduced, stated.withdrawn
-    rule = {key: list(v) if isinstance(v, tuple) else v for key, v in structs.asdict(stated.rule).items()}
+    rule: dict[str, Any] = structs.asdict(stated.rule)
+    rule |= {key: list(words) for key, words in rule.items() if isinstance(words, tuple)}
     return RuleRow(
         **rule,
         id=f"{stated.path} {stated.key}",
@@ -359,8 +360,8 @@ def of_repository(git_dir: str, name: str, sessions: Iterable[Session], wanted: 
         edited = [edit.path for edit in session.edits]
         touched = [*edited, *(c.path for c in session.tool_calls if c.path and c.class_ in ("read", "edit"))]
         naming = Naming(tree, session.cwd, touched)
-        of_files = (frozenset(filter(None, map(naming.of, set(paths)))) for paths in (touched, edited))
-        where = Where(naming.folder, *of_files, plain_folder(session.cwd))
+        seen, changed = (frozenset(filter(None, map(naming.of, set(paths)))) for paths in (touched, edited))
+        where = Where(naming.folder, seen, changed, plain_folder(session.cwd))
         acts: dict[str, Acts] = {}
         for k, rule in enumerate(stated):
             if rule.folder not in acts:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 
 from agentsignals.changes import git
-from agentsignals.changes.git import Commit, FileChange, Objects
+from agentsignals.changes.git import FileChange, Objects
 from agentsignals.repositories.line_states import is_telling, lines_of
+from agentsignals.repositories.outcomes import AGENT
 from agentsignals.repositories.witnesses import (
     WITNESSES,
     Account,
@@ -22,7 +23,7 @@ from agentsignals.repositories.witnesses import (
     Testimony,
     Witness,
     statements,
-)
+)  # fmt: skip
 from agentsignals.stats.intervals import clustered
 from agentsignals.store import Store, sidecars
 
@@ -51,10 +52,6 @@ class _Source(Struct, frozen=True):
     statement: Statement
 
 
-_Stock = dict[tuple[str, str], list[_Source]]
-"""By path and text of a line."""
-
-
 def recovered(accounts: Mapping[str, Account], ground: Ground) -> tuple[list[Recovered], int]:
     """The lines of commits without an account that commits with one had before them: rebased, squashed or amended. And
     how many commits have an account and no objects any more.
@@ -62,96 +59,70 @@ def recovered(accounts: Mapping[str, Account], ground: Ground) -> tuple[list[Rec
     A line counts where it says enough to be known again and stands in the file of the same name; of several sources the
     one made last, where all name one kind of owner. A commit that leads to another has lost nothing to it.
     """
-    bare = [c for c in ground.commits if not c.is_merge and not _speaks(accounts.get(c.sha))]
-    speaking = [sha for sha, account in accounts.items() if _speaks(account)]
+    speaking = {sha: account.ranges for sha, account in accounts.items() if account.ranges}
+    bare = [c for c in ground.commits if not c.is_merge and c.sha not in speaking]
     if not bare or not speaking:
         return [], 0
+    stock: dict[tuple[str, str], list[_Source]] = defaultdict(list)
+    """By path and text of a line."""
+    missing = 0
+    lines: list[Recovered] = []
     objects = Objects(ground.git_dir)
     try:
-        stock, missing = _stock(speaking, accounts, objects)
-        parents = {c.sha: c.parents for c in ground.commits}
+        for sha, by_path in speaking.items():
+            header = objects.get(sha)
+            authored = _AUTHORED.search(header) if header is not None else None
+            if authored is None:
+                missing += 1
+                continue
+            for path, ranges in by_path.items():
+                text = _lines(objects.get(f"{sha}:{path}"))
+                for number, statement in statements(ranges, range(1, len(text) + 1)).items():
+                    if statement.owner in ("agent", "person") and is_telling(text[number - 1]):
+                        stock[path, text[number - 1]].append(_Source(int(authored[1]) * _SECOND_US, sha, statement))
         earliest = min((s.authored_at for sources in stock.values() for s in sources), default=0)
         late = {c.sha: c for c in bare if c.committed_at >= earliest} if stock else {}
-        lines = [
-            line
-            for sha, files in ground.changes(list(late)).items()
-            for line in _of_commit(late[sha], files, stock, objects, parents)
-        ]
+        by_sha = {c.sha: c for c in ground.commits}
+        for sha, files in ground.changes(list(late)).items():
+            used: Counter[tuple[str, str, str]] = Counter()
+            before: set[str] | None = None
+            for file in files:
+                text = _lines(objects.get(file.new_oid) if file.new_oid is not None and file.added else None)
+                for number in (n for first, k in file.added for n in range(first, min(first + k, len(text) + 1))):
+                    place = (file.path, text[number - 1])
+                    if place not in stock:
+                        continue
+                    before = before if before is not None else set(git.ancestors(by_sha, sha))
+                    until = late[sha].committed_at
+                    sources = [s for s in stock[place] if s.sha not in before and s.authored_at <= until]
+                    times = Counter(s.sha for s in sources)
+                    left = [s for s in sources if used[(*place, s.sha)] < times[s.sha]]
+                    if len({s.statement.owner for s in left}) != 1:  # of two owners nobody knows which
+                        continue
+                    source = max(left, key=lambda s: (s.authored_at, s.sha))
+                    used[(*place, source.sha)] += 1
+                    lines.append(
+                        Recovered(
+                            commit_sha=sha,
+                            path=file.path,
+                            line=number,
+                            owner=source.statement.owner,
+                            session_id=source.statement.session_id,
+                            from_commit=source.sha,
+                        )
+                    )
     finally:
         objects.close()
     return lines, missing
 
 
-def _speaks(account: Account | None) -> bool:
-    return account is not None and bool(account.ranges)
-
-
-def _stock(shas: Iterable[str], accounts: Mapping[str, Account], objects: Objects) -> tuple[_Stock, int]:
-    stock: _Stock = defaultdict(list)
-    missing = 0
-    for sha in shas:
-        header = objects.get(sha)
-        authored = _AUTHORED.search(header) if header is not None else None
-        if authored is None:
-            missing += 1
-            continue
-        for path, ranges in accounts[sha].ranges.items():
-            text = objects.get(f"{sha}:{path}")
-            lines = lines_of(text.decode("utf-8", "replace")) if text is not None else []
-            for number, statement in statements(ranges, range(1, len(lines) + 1)).items():
-                if statement.owner in ("agent", "person") and is_telling(lines[number - 1]):
-                    source = _Source(int(authored[1]) * _SECOND_US, sha, statement)
-                    stock[path, lines[number - 1]].append(source)
-    return stock, missing
-
-
-def _of_commit(
-    commit: Commit,
-    files: Iterable[FileChange],
-    stock: _Stock,
-    objects: Objects,
-    parents: Mapping[str, tuple[str, ...]],
-) -> Iterator[Recovered]:
-    used: Counter[tuple[str, str, str]] = Counter()
-    before: set[str] | None = None
-    for file in files:
-        text = objects.get(file.new_oid) if file.new_oid is not None and file.added else None
-        lines = lines_of(text.decode("utf-8", "replace")) if text is not None else []
-        for first, n in file.added:
-            for number in range(first, min(first + n, len(lines) + 1)):
-                place = (file.path, lines[number - 1])
-                if place not in stock:
-                    continue
-                if before is None:
-                    met: set[str] = set()
-                    ahead = [commit.sha]
-                    while ahead:
-                        for parent in parents.get(ahead.pop(), ()):
-                            if parent not in met:
-                                met.add(parent)
-                                ahead.append(parent)
-                    before = met
-                sources = [s for s in stock[place] if s.sha not in before and s.authored_at <= commit.committed_at]
-                times = Counter(s.sha for s in sources)
-                left = [s for s in sources if used[(*place, s.sha)] < times[s.sha]]
-                if len({s.statement.owner for s in left}) != 1:  # of two owners nobody knows which
-                    continue
-                source = max(left, key=lambda s: (s.authored_at, s.sha))
-                used[(*place, source.sha)] += 1
-                yield Recovered(
-                    commit_sha=commit.sha,
-                    path=file.path,
-                    line=number,
-                    owner=source.statement.owner,
-                    session_id=source.statement.session_id,
-                    from_commit=source.sha,
-                )
+def _lines(data: bytes | None) -> list[str]:
+    return lines_of(data.decode("utf-8", "replace")) if data is not None else []
 
 
 # What others recorded of a repository's lines, beside the replay: where they agree, why they differ, what they lost
 # (design/attribution.md#witnesses).
 
-AGENTS = ("agent_exact", "agent_ws", "agent_shell", "agent_other_session")
 NOBODYS = {"moved": "moved", "preexisting": "there_before", "generated": "generated"}
 NOT_STATED = "not_stated"
 MOST_LINES = 20
@@ -295,7 +266,14 @@ def _beside(
     shares = []
     for sha in sorted(accounts.keys() & replayed.keys()):
         same, compared = 0, 0
-        for row, statement in _stated(accounts[sha], replayed[sha]):
+        by_path: dict[str, list[int]] = defaultdict(list)
+        for row in replayed[sha]:
+            by_path[row["path"]].append(row["line"])
+        stated = {path: statements(accounts[sha].ranges.get(path, ()), numbers) for path, numbers in by_path.items()}
+        order = {path: n for n, path in enumerate(by_path)}
+        # The rows of one path after the other: of each reason the first examples are kept.
+        for row in sorted(replayed[sha], key=lambda row: order[row["path"]]):
+            statement = stated[row["path"]].get(row["line"])
             ours, theirs = _group(row["tag"]), statement.owner if statement is not None else NOT_STATED
             owners[ours][theirs] += 1
             if ours in ("agent", "person") and theirs in ("agent", "person"):
@@ -329,18 +307,8 @@ def _beside(
     result.reasons = dict(reasons.most_common())
 
 
-def _stated(account: Account, rows: Iterable[dict[str, Any]]) -> Iterable[tuple[dict[str, Any], Statement | None]]:
-    by_path: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        by_path[row["path"]].append(row)
-    for path, lines in by_path.items():
-        stated = statements(account.ranges.get(path, ()), (row["line"] for row in lines))
-        for row in lines:
-            yield row, stated.get(row["line"])
-
-
 def _group(tag: str) -> str:
-    if tag in AGENTS:
+    if tag in AGENT:
         return "agent"
     return "person" if tag == "human_observed" else "nobody" if tag in NOBODYS else "unknown"
 
