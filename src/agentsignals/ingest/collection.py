@@ -32,8 +32,7 @@ from agentsignals.repositories.attribute import Attribution, attribute
 from agentsignals.repositories.attribute import Tables as AttributionTables
 from agentsignals.repositories.checkpoints import gather
 from agentsignals.repositories.rule_report import RulesReport, of_repository, of_traces
-from agentsignals.repositories.scan import Imported, take_in
-from agentsignals.repositories.scan import Scan, scan
+from agentsignals.repositories.scan import Imported, Scan, scan, take_in
 from agentsignals.repositories.scan import Tables as ScanTables
 from agentsignals.repositories.scanners import Scanner
 from agentsignals.sources.git import checkpoint_layout, fetch_repository, is_address
