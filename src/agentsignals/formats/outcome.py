@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache, cached_property
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -28,12 +29,12 @@ class Pattern:
     """A pattern that is tried only on texts that hold one of its words: that search is many times faster."""
 
     def __init__(self, source: str, flags: re.RegexFlag = re.NOFLAG) -> None:
-        self._source, self._flags = source, flags
+        self.source, self._flags = source, flags
         self.words = words_of(source)
 
     @cached_property
     def _search(self) -> Callable[[str], re.Match[str] | None]:
-        return re.compile(self._source, self._flags).search
+        return re.compile(self.source, self._flags).search
 
     def is_in(self, text: str) -> bool:
         """Return whether it matches anywhere."""
@@ -99,198 +100,52 @@ def _weight(words: frozenset[str]) -> tuple[bool, int, int]:
 HEAD_CHARS = 2_000
 """Characters of a result that are read from either end: its subject comes first, the error last."""
 GAVE_UP = "command timed out after"
+_STATUS = (
+    r"(?:status|http|code|error|failed|returned|response)\W{{0,4}}"
+    r"(?:(?:code|of|with)\W{{0,3}}|/[\d.]{{1,4}} )?{0}\b"
+    r"|^\W{{0,2}}{0}(?:\s*$|:)|\b{0}:? (?:not found|too many|error|client|resource)|\({0}\)"
+)
+"""Pattern of an HTTP status that is named as one."""
+Classes = tuple[tuple[str, Pattern], ...]
+"""Error classes with their patterns. The first that fits counts."""
 
 
-def _status(code: int) -> str:
-    """Return a pattern of an HTTP status that is named as one. `429` alone may count lines."""
-    return (
-        r"(?:status|http|code|error|failed|returned|response)\W{0,4}"
-        rf"(?:(?:code|of|with)\W{{0,3}}|/[\d.]{{1,4}} )?{code}\b"
-        rf"|^\W{{0,2}}{code}(?:\s*$|:)|\b{code}:? (?:not found|too many|error|client|resource)|\({code}\)"
-    )
+class ErrorWords(Struct, frozen=True):
+    """The patterns of `outcome.toml`."""
+
+    failed_tests: Pattern
+    failed_tests_say: tuple[str, ...]
+    fails: Pattern
+    unloaded: Pattern
+    tool: Classes
+    command: Classes
+    network: str
 
 
-_BOTH = {
-    "rate_limit": rf"\brate.?limit|too many requests|{_status(429)}|quota (?:exceeded|exhausted)"
-    r"|exceeded your (?:current )?quota"
-    r"|overloaded_error|resource_exhausted",
-    "merge_conflict": r"conflict \((?:content|add|modify|rename|delete)|merge conflict|automatic merge failed"
-    r"|could not apply|non-fast-forward|not possible to fast-forward|you have unmerged paths|needs merge|\[rejected\]",
-    "edit_mismatch": r"failed to find expected lines|hunk #\d+ failed|patch does not apply",
-    "wrong_kind_of_path": r"\beisdir\b|\benotdir\b|is a directory\b|not a directory\b"
-    r"|illegal operation on a directory",
-    "disk_full": r"\benospc\b|no space left on device|disk quota exceeded",
-    "network": r"econnrefused|econnreset|\benotfound|could not resolve host|getaddrinfo|connection (?:refused|reset"
-    r"|aborted)|network is unreachable|socket hang up|temporary failure in name resolution|no route to host"
-    r"|remote end hung up|tls handshake|certificate verify failed|fetch failed|name or service not known",
-    "timeout": r"timed out|etimedout|deadline exceeded|timeouterror|timeoutexpired|operation timeout",
-}  # fmt: skip
-"""Words of programs and tools alike."""
-_ARGUMENTS = (
-    r"inputvalidationerror|invalid_type|invalid (?:tool )?(?:arguments?|parameters?|params|input|usage|request\b)"
-    r"|invalid `\w+`|validation failed|schema validation|failed to (?:parse|validate) (?:\w+ ){0,3}(?:arguments"
-    r"|parameters|input|params|expression)|parameters? (?:\S+ )?(?:is|are) (?:missing|required|not allowed|invalid)"
-    r"|missing (?:required|mandatory)|required (?:parameter|property|field|argument)|must have required property"
-    r"|params? must (?:have|be)|is expected as|(?:unexpected|unknown|unrecognized|unrecognised|illegal"
-    r"|invalid) (?:argument|option|flag|parameter|field|json field)\b|unrecognized arguments"
-    r"|unknown (?:shorthand )?flag|no such option|got unexpected|wrong number of arguments"
-    r"|jsondecodeerror: .{0,40}arguments|must be (?:a|an) (?:string|number|integer|boolean|array|object|absolute path"
-    r"|valid)|zoderror|too_small|should be (?:within|smaller|greater)|(?:mutually exclusive|were all set)"
-)
-_NOT_FOUND = (
-    r"no such file|file not found|\benoent\b|command not found|did not match any file|http 404|error 404"
-    r"|404 not found|\be404\b|\"status\":\"404\"|modulenotfounderror|module_not_found|cannot find module"
-    r"|no module named|no matches found:|unknown revision|not a git repository|repository not found"
-    r"|repository '[^']{0,300}' not found|needed a single revision|no pull requests found|no issues? found"
-    r"|couldn't find remote ref|package_path_not_exported|no (?:active|agent) \S+(?: \S+)? found|cannot be found"
-)
-_PERMISSION = (
-    r"permission denied|operation not permitted|\beacces\b|\beperm\b|requested permissions|not allowed (?:to|by)\b"
-    r"|import of \S+ is not allowed|access (?:is )?denied|unauthori[sz]ed|\b401\b.{0,20}(?:bad credentials|unauth)"
-    r"|bad credentials|authentication failed|eneedauth|\be40[13]\b|http 40[13]|error 40[13]|403 forbidden"
-    r"|resource protected|must be logged in|not logged in|read-only file system|sandbox.{0,40}(?:denied"
-    r"|not permitted)"
-)
-_BLOCKED = (
-    r"\bblocked\b|\bhook (?:error|denied|blocked|failed)|(?:pre|post)tooluse|denied by (?:a )?(?:hook|policy|rule)"
-    r"|\bpolicy (?:violation|denied)|guard (?:failed|blocked|denied)"
-)
-_COMPILES = (
-    r"syntaxerror|indentationerror|compil(?:ation|e) (?:failed|error)|\d compile errors?|build failed"
-    r"|cannot find symbol|undefined reference to|undeclared identifier|code parsing failed"
-    r"|unexpected (?:end of file|eof|token)|parse error: |syntax error|unterminated string"
-)
-_COMPILER = (
-    r"\berror (?:cs|fs|bc|c|lnk)\d{4}\b|\berror ts\d+|error\[e\d{4}\]|could not compile|\[build failed\]"
-    r"|^\W{0,3}\S+:\d+:\d+: (?:fatal )?error:|\.(?:java|c|h|cc|cpp|m|hs):\d+: (?:fatal )?error\b"
-    r"|\[error\] \S+\.(?:java|kt|scala|groovy):\[?\d+[,:]\d+|^e: (?:file://)?/?\S+\.kts?\b|compilation error\b"
-    r"|:(?:compile|kapt)\w+ failed$|compile\w{0,20}\) compilation failed|^\*\* \((?:compile|syntax|token)\w*error\)"
-    r"|^(?:vet: )?\S+\.go:\d+:\d+: (?!open )\S|failed to compile|can't resolve '|transform failed with"
-    r"|build failed with \d+ errors?|ld returned 1 exit status|linker command failed|symbol\(s\) not found for"
-    r"|error: cannot find '[^'\n]+' in scope|php parse error"
-)
-"""Only a compiler prints these."""
-_LINTER = (
-    r"^found \d+ errors?(?:\.$| in \d+ files? \(checked)|\b[1-9]\d* problems? \(\d+ errors?|would reformat\b"
-    r"|would be reformatted|code style issues? (?:found )?in|\b[1-9]\d* offenses? detected|clippy::"
-    r"|\.py:\d+:\d+:? [a-z]{1,6}\d{2,5}\b|^\S+:\d+(?::\d+)?: error: [^\n]*\[[\w-]+\]$"
-    r"|^\s+\d+:\d+\s+(?:error|warning)\s|^\d+ issues:$"
-)
-_SOME = r"\b[1-9]\d{0,6}"
-_TESTED = r"(?:tests?|examples?|specs?|scenarios?|test cases?|subtests|cases|assertions?)"
-FAILED_TESTS = (
-    rf"^(?![^\n]*(?:suites?|files?)\b)[^\n]*{_SOME} failed\b[,;|) ]{{1,4}}\d+ (?:passed|skipped)\b"
-    rf"|^(?![^\n]*(?:suites?|files?)\b)[^\n]*\b\d+ (?:passed|ok|succeeded)\b[,;| ]{{1,4}}{_SOME} (?:failed|fail)\b"
-    rf"|^[=\s]*{_SOME} (?:failed|failing|fail)\b(?:$|[ ,]+(?:in \d|\d+ [a-z]+ in \d|\(|=))"
-    rf"|{_SOME} (?:[a-z]+ )?{_TESTED} (?:have |has |out of \d+ )?(?:failed|failing)\b|{_SOME} of \d+ failed\b"
-    rf"|\b\d+ {_TESTED}(?: completed| run)?[,:/ ]{{1,3}}(?:\d+ \w+[,/ ]{{1,3}}){{0,4}}"
-    rf"{_SOME} (?:failed|failures?|failing)\b"
-    rf"|\b(?:tests run|tests|test count|cases)\b[^\n]{{0,80}}?(?:failures?|errors|failed|fail)[:= ]{{1,6}}{_SOME}"
-    rf"|(?:runs|assertions|successes|executed \d+ tests?) ?[,/] (?:with )?(?:\d+ \w+ ?[,/] )?{_SOME} (?:failure|error)"
-    rf"|^{_SOME} failures?(?:, \d+ errors?|! in )|^\*\*\* {_SOME} (?:tests? failed|failures? (?:is|are) detected)"
-    rf"|failed: +{_SOME}, passed:|^(?:# |. )fail(?:ed)? {_SOME}|scenarios? \([^)\n]*{_SOME} failed"
-    rf"|{_SOME} failed [|] |failed [|] \d+ passed|\[ fail {_SOME} [|]|{_SOME} fails? locally"
-    r"|\[  failed  \]|test result: failed|^failed \((?:failures|errors)=|^\s*--- fail: |^fail\t\S+\t[\d.]+s"
-    r"|^not ok \d|^(?:failed|error) \S+::\S|test failed, to rerun pass|^fail: test\w* \(|^#? +failed test '"
-    r"|there (?:are|were) (?:failing tests|test failures)|^(?:failures|errors)!$|the following tests failed:"
-    r"|^test run failed|^failed!  - |\*\* ?test failed ?\*\*|some tests (?:failed|did not pass)|^result: fail$"
-    r"|sbt\.testfailedexception|failed \d+/\d+ (?:subtests|test)|^test suite [^\n]*: fail$|//\S+ +failed in \d"
-    r"|^\s*● [^\n]+ › |^\s*(?:[^\w\s] )?fail +\S+ > |executed \d+ of \d+ [^\n]{0,20}\(\d+ failed\)"
-)
-"""Results of a test runner of which at least one is a failure. A suite that could not be loaded is none."""
-FAILED_TESTS_SAY = ("fail", "error", "not ok", "did not pass", "●")
-"""Each line that `FAILED_TESTS` matches holds one of these."""
-_NO_TESTS = (
-    r"no tests? (?:found|ran\b|were found|executed|specified|suite found|files? found|matched|matching|to run)"
-    r"|collected 0 items|missing script|\bscript not found|command \"[^\"\n]+\" not found|no such command"
-    r"|no rule to make target|task '[^'\n]+' not found|the task \"[^\"\n]+\" could not be found|unknown task"
-    r"|executable file not found|executable doesn't exist|could not find executable|could not open input file"
-    r"|not recognized as (?:an internal|the name)|specified command or file was not found|could not find gem"
-    r"|could not find '?[\w-]+'? \(|could not locate gemfile|no required module provides|can't find crate"
-    r"|specify a project or solution|no go files in|cannot find main module|no such target"
-    r"|no target named|cannot load such file"
-)
-"""There was no runner, no script or no test."""
-_OFFLINE = (
-    r"eai_again|dial tcp|unknown ?host|could not transfer artifact|failed to lookup address|max retries exceeded"
-    r"|spurious network error|network error|unable to load the service index|nodename nor servname|no internet"
-    r"|ssl certificate problem|temporary failure resolving|could not connect to server"
-)
-NETWORK_SAYS = f"{_BOTH['network']}|{_OFFLINE}"
-_KILLED = (
-    r"^killed$|: killed\b|: +\d+ killed |signal: (?:9|15|killed|terminated)|\bsig(?:kill|term)\b|out of memory"
-    r"|outofmemoryerror|cannot allocate memory|std::bad_alloc|^memoryerror\b|oom-?kill|java heap space"
-)
-_FAILS = Pattern(
-    r"\bfail(?:s|ed|ure|ures|ing)?\b|assertion ?error|\bassertion\b|[✗✘✕]"
-    r"|^[.fesx]*f[.fesx]*(?: +\[ *\d+%\])?$",
-    re.MULTILINE,
-)
-"""A test program says that something failed, in words of its own or in part of its results."""
-_UNLOADED = Pattern(
-    r"suite failed to run|error collecting|errors? during collection|outside of examples|failed to import test"
-    r"|failed to load|\[setup failed\]"
-)
-"""No test ran: the file that holds them raised."""
+@cache
+def error_words() -> ErrorWords:
+    """Return the words of failures. They are read with the first failed call."""
+    import tomllib  # noqa: PLC0415  (only for failed calls)
+
+    held = tomllib.loads(Path(__file__).with_name("outcome.toml").read_text("utf-8"))
+
+    def text(patterns: list[str]) -> str:
+        return "|".join(re.sub(r"@(\w+)", named, pattern) for pattern in patterns)
+
+    def named(name: re.Match[str]) -> str:
+        kind, _, code = name[1].partition("status_")
+        return text(held["shared"][kind]) if kind else _STATUS.format(code)
+
+    def pattern(patterns: list[str]) -> Pattern:
+        return Pattern(text(patterns), re.MULTILINE)
+
+    tool, command = (tuple((row["class"], pattern(row["says"])) for row in held[who]) for who in ("tool", "command"))
+    failed, fails, unloaded = (pattern(held[name]) for name in ("failed_tests", "fails", "unloaded"))
+    network = text(["@network", "@offline"])
+    return ErrorWords(failed, tuple(held["failed_tests_say"]), fails, unloaded, tool, command, network)
+
+
 _PLACE = re.compile(r"\w:\d+\b|\(\d+,\d+\)")
-_RAISES = (
-    r"traceback \(most recent call last\)|^panic: |thread '[^']{0,80}' panicked|segmentation fault|core dumped"
-    r"|node\.js v\d|unhandled (?:promise )?rejection|uncaught (?:\w+ )?(?:error|exception)|exception in thread"
-    r"|code execution failed|\b\w{2,40}(?:error|exception)\b(?::|\()|is not a function|is not defined\b"
-)
-
-TOOL_SAYS = {
-    "sibling_cancelled": r"sibling tool call errored|cancelled: parallel tool call",
-    "blocked": _BLOCKED,
-    "not_read_first": r"has not been read yet|must read the file|must first read|file must be read|read it first",
-    "edit_mismatch": r"string to replace not found|no changes (?:to make|made)|verification failed"
-    r"|could not find (?:the (?:exact )?text|edits\[|old)|old_?string not found|(?:text|string) not found in"
-    r"|did not match"
-    r"|has been modified since|unexpectedly modified|occurrences? of the (?:text|string)|matches of the string"
-    r"|multiple occurrences|no replacement was performed|did not appear verbatim|(?:strings?|texts?"
-    r"|new\w{0,20}`?) are (?:identical|the same)|must be unique|overlapping edits"
-    f"|{_BOTH['edit_mismatch']}",
-    "invalid_arguments": _ARGUMENTS,
-    "too_large": r"exceeds (?:the )?max(?:imum)?|file (?:is )?too large|too (?:many tokens|long to)|output too large"
-    r"|exceeds? .{0,30}limit of",
-    "rate_limit": _BOTH["rate_limit"],
-    "wrong_kind_of_path": _BOTH["wrong_kind_of_path"],
-    "not_found": rf"{_NOT_FOUND}|does not exist|{_status(404)}|unknown (?:skill|tool|agent|command)"
-    r"|(?:tool|skill|agent|session|process|shell|task) \S{0,80} ?(?:was )?(?:not found|already stopped|not available)"
-    r"|no such (?:tool|skill|agent|session|process)|is not a (?:known|prompt-based|valid) (?:tool|skill)"
-    r"|was already stopped|no (?:\w+ ){1,3}(?:exists|is running)",
-    "permission": _PERMISSION,
-    "merge_conflict": _BOTH["merge_conflict"],
-    "disk_full": _BOTH["disk_full"],
-    "timeout": rf"{_BOTH['timeout']}|timeout",
-    "network": _BOTH["network"],
-    "compile_error": _COMPILES,
-    "exception": _RAISES,
-}
-COMMAND_SAYS = (
-    ("lint_failed", _LINTER),
-    ("compile_error", _COMPILER),
-    ("merge_conflict", _BOTH["merge_conflict"]),
-    ("edit_mismatch", _BOTH["edit_mismatch"]),
-    ("rate_limit", r"\b(?:api|secondary)? ?rate limit (?:exceeded|reached|hit)|too many requests|http 429|error 429"),
-    ("wrong_kind_of_path", r"\beisdir\b|\benotdir\b|: is a directory$|: not a directory$"),
-    ("network", NETWORK_SAYS),
-    ("not_found", f"{_NOT_FOUND}|{_NO_TESTS}"),
-    ("permission", _PERMISSION),
-    ("disk_full", _BOTH["disk_full"]),
-    ("timeout", r"timed out|etimedout|deadline exceeded"),
-    (
-        "invalid_arguments",
-        r"(?:unknown|unrecognized|illegal|invalid|unexpected) (?:shorthand )?(?:argument|option|flag"
-        r"|command|json field|search query|request|usage)\b|unrecognized arguments|^usage: |no such option|http 422"
-        r"|failed to parse jq|were all set|option requires|unmatched ['\"(]|parse error (?:near|in|on)|jq: error",
-    ),
-    ("killed", _KILLED),
-    ("compile_error", _COMPILES),
-    ("exception", _RAISES),
-)
-"""Stricter than for a tool: a command's output is any text, and much of it names a timeout or a 404 in passing. Words
-that only a test runner, a linter or a compiler prints come first: what they report may name anything."""
 _BY_PROGRAM = ("test_failed", "lint_failed", "compile_error")
 _SHELL_SAYS = re.compile(
     r"^(?:\(eval\)|(?:/\S+/)?[a-z]*sh):[^\n]*(?:no such file or directory|not found)", re.MULTILINE
@@ -323,59 +178,41 @@ def error_class(text: str, class_: ToolClass, shell_kind: ShellKind | None, code
 
     The output of a command tells what failed, whatever program was asked to run: a script of any name may run tests.
     """
-    head, both = text[:HEAD_CHARS].lower(), ends(text)
-    if not ran(text, code):
-        said = _class_of(head, _tool_table())
-        if shell_kind is None or said in _NEVER_RAN:
-            return said or "other"
-        printed = "test_failed" if _tests_failed(both) else _class_of(both, _command_table())
-        return printed if printed in _BY_PROGRAM else said or "other"
-    if GAVE_UP in both:
+    head, both, words = text[:HEAD_CHARS].lower(), ends(text), error_words()
+    has_run = ran(text, code)
+    if has_run and GAVE_UP in both:
         return "timeout"
-    if _SHELL_SAYS.search(head[:_EDGE_CHARS]):
+    if has_run and _SHELL_SAYS.search(head[:_EDGE_CHARS]):
         return "not_found"
-    if _UNLOADED.is_in(both):  # unittest counts a file that it could not import as an error of a test
+    said = None if has_run else _class_of(head, words.tool)
+    if not has_run and (shell_kind is None or said in _NEVER_RAN):
+        return said or "other"
+    is_unloaded = has_run and words.unloaded.is_in(both)
+    if is_unloaded:  # unittest counts a file that it could not import as an error of a test
         both = both.replace("failed (errors=", "")
-    printed = "test_failed" if _tests_failed(both) else _class_of(both, _command_table())
+    lines = [line for line in both.split("\n") if any(map(line.__contains__, words.failed_tests_say))]
+    has_failed_tests = bool(lines) and words.failed_tests.is_in("\n".join(lines))
+    printed = "test_failed" if has_failed_tests else _class_of(both, words.command)
+    if not has_run:
+        return printed if printed in _BY_PROGRAM else said or "other"
     if code in _SIGNALLED and printed not in _BY_PROGRAM:
         return "killed"
     if printed not in (None, "exception", "timeout"):
         return printed
     if (by_code := _BY_CODE.get(code or 0)) is not None:
         return by_code
-    if class_ == "test" and not _UNLOADED.is_in(both) and _FAILS.is_in(both):
+    if class_ == "test" and not is_unloaded and words.fails.is_in(both):
         return "test_failed"
     if printed is None and shell_kind == "build" and _PLACE.search(both):
         return "lint_failed"
     return printed or "exit_nonzero"
 
 
-def _tests_failed(text: str) -> bool:
-    """Return whether an output holds results of a test runner with a failure. Only lines that may are looked at."""
-    lines = [line for line in text.split("\n") if any(map(line.__contains__, FAILED_TESTS_SAY))]
-    return bool(lines) and _tests_pattern().is_in("\n".join(lines))
-
-
-@cache
-def _tests_pattern() -> Pattern:
-    return Pattern(FAILED_TESTS, re.MULTILINE)
-
-
 _NEVER_RAN = ("sibling_cancelled", "blocked", "invalid_arguments", "rate_limit")
 
 
-def _class_of(text: str, table: tuple[tuple[str, Pattern], ...]) -> str | None:
-    return next((name for name, says in table if says.is_in(text)), None)
-
-
-@cache
-def _tool_table() -> tuple[tuple[str, Pattern], ...]:
-    return tuple((name, Pattern(words, re.MULTILINE)) for name, words in TOOL_SAYS.items())
-
-
-@cache
-def _command_table() -> tuple[tuple[str, Pattern], ...]:
-    return tuple((name, Pattern(words, re.MULTILINE)) for name, words in COMMAND_SAYS)
+def _class_of(text: str, classes: Classes) -> str | None:
+    return next((name for name, says in classes if says.is_in(text)), None)
 
 
 # -- status and outcome (design/formats.md#how-a-call-ended), exit codes (design/signals.md#tool-classes)
