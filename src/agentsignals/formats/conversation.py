@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise, takewhile
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from msgspec import Raw, Struct
@@ -114,6 +115,16 @@ Speaker = Literal["person", "program", "agent", ""]
 """Source of a record's words. `program`: in the person's place. Empty: a record without words."""
 
 
+def path_to_root(parents: Sequence[int], start: int) -> Iterator[int]:
+    """Yield the places from `start` up to the root. A circle ends it."""
+    met: set[int] = set()
+    n = start
+    while n != ROOT and n not in met:
+        met.add(n)
+        yield n
+        n = parents[n]
+
+
 def returns(parents: Sequence[int], is_prompt: Sequence[bool]) -> set[int]:
     """Return the prompts of a tree with which the person went back: they follow on another prompt than the last one.
 
@@ -140,53 +151,28 @@ def left_branches(parents: Sequence[int], speaks: Sequence[Speaker], end: int | 
     person come first.
     """
     last = len(parents) - 1
-    whole = list(_path(parents, last))
+    whole = list(path_to_root(parents, last))
     if end is None or end not in whole or not any(speaks[n] == "person" for n in whole[: whole.index(end)]):
         end = last
-    live = list(_path(parents, end))
+    live = list(path_to_root(parents, end))
     on_path = {n: at for at, n in enumerate(live)}
-    roots: set[int] = set()
-    for prompt in (n for n, speaker in enumerate(speaks) if speaker == "person" and n not in on_path):
-        side: list[int] = []
-        meets = ROOT
-        for n in _path(parents, prompt):
-            if n in on_path:
-                meets = n
-                break
-            side.append(n)
-        onward = live[: on_path[meets]] if meets != ROOT else live
+    prompts = [n for n, speaker in enumerate(speaks) if speaker == "person"]
+    gone: set[int] = set()  # at first where the branches begin
+    for prompt in (n for n in prompts if n not in on_path):
+        side = list(takewhile(lambda n: n not in on_path, path_to_root(parents, prompt)))
+        meets = parents[side[-1]]
+        onward = live[: on_path[meets]] if meets in on_path else live
         first, other = (next((n for n in reversed(part) if speaks[n]), None) for part in (side, onward))
         goes_on = end != last if other is None else speaks[other] != "agent"
         if first is not None and speaks[first] != "agent" and goes_on:
-            roots.add(first)
-    left: dict[int, bool] = {ROOT: False}
-    for place in range(len(parents)) if roots else ():
-        path: list[int] = []
-        for n in _path(parents, place):
-            if n in left:
-                break
-            path.append(n)
-        for n in reversed(path):
-            left[n] = n in roots or left.get(parents[n], False)
-    gone = {n for n, is_left in left.items() if is_left}
-    rewinds: set[int] = set()
-    before: int | None = None
-    for place in (n for n, speaker in enumerate(speaks) if gone and speaker == "person"):
-        follows = next((n for n in _path(parents, parents[place]) if speaks[n] == "person"), None)
-        if before is not None and follows != before and (before in gone or place in gone):
-            rewinds.add(place)
-        before = place
-    return gone, rewinds
-
-
-def _path(parents: Sequence[int], start: int) -> Iterator[int]:
-    """Yield the places from `start` up to the root. A circle ends it."""
-    met: set[int] = set()
-    n = start
-    while n != ROOT and n not in met:
-        met.add(n)
-        yield n
-        n = parents[n]
+            gone.add(first)
+    is_left: dict[int, bool] = {ROOT: False}
+    for place in range(len(parents)) if gone else ():
+        for n in reversed(list(takewhile(lambda n: n not in is_left, path_to_root(parents, place)))):
+            is_left[n] = n in gone or is_left.get(parents[n], False)
+    gone = {n for n, left in is_left.items() if left}
+    back = returns(parents, [speaker == "person" for speaker in speaks]) if gone else set()
+    return gone, {at for before, at in pairwise(prompts) if at in back and (before in gone or at in gone)}
 
 
 class DocumentReader(Conversation, Generic[D, M]):

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from sys import intern
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -66,7 +66,7 @@ BUILTIN_COMMANDS = frozenset(
 (design/signals.md#human-turns)."""
 
 
-# -- whose words a text is (design/formats.md#claude-code-human-words: 94 % of `user` records hold no words of a perso
+# -- whose words a text is (design/formats.md#claude-code-human-words: 94 % of `user` records hold no words of a person)
 
 
 def user_record(
@@ -77,14 +77,19 @@ def user_record(
     `after` are the records that follow it. Return the text as it was found.
     """
     text = text_of(message).strip()
+    # A program that drives the agent sent it. Neither the source nor the entry point alone says so.
+    is_scripted = line.prompt_source == "sdk" and line.entrypoint in DRIVEN_BY
     if text.startswith("<") and text.startswith(_COMMAND_TAGS):
         # A custom command says what it expands to and is a turn. One that the program answers itself is none.
         named = _COMMAND.fullmatch(tagged(text, "command-name") or " ")
         command = f"/{named[1]} {tagged(text, 'command-args') or ''}".strip() if named else text
-        if named is None or named[1] in BUILTIN_COMMANDS or _is_answered_by_program(after):
+        spoken = (r for r in after if r.type == "assistant" or (r.type == "user" and r.message is not None))
+        reply = next((r.message if r.type == "user" else None for r in spoken), None)
+        is_answered = reply is not None and text_of(reply).startswith(_OUTPUT)
+        if named is None or named[1] in BUILTIN_COMMANDS or is_answered:
             builder.event("meta", command, at)
         else:
-            builder.turn("scripted_prompt" if _is_scripted(line) else "slash_command", command, at)
+            builder.turn("scripted_prompt" if is_scripted else "slash_command", command, at)
     elif is_true(line.is_compact_summary) or text.startswith(_SUMMARY):
         # What the model was left with after a compaction. Old versions log no boundary before it.
         if builder.latest(("compaction", *_AGENT)) != "compaction":
@@ -92,56 +97,34 @@ def user_record(
         builder.event("meta", text, at)
     elif text.startswith(INTERRUPTED):
         interrupt(builder, text, at)
-    elif not _machine(builder, text, at):
-        _prompt(builder, line, message, text, at)
-    return text
-
-
-def _prompt(builder: SessionBuilder, line: records.Line, message: records.Message, text: str, at: int | None) -> None:
-    origin = line.origin.get("kind") if isinstance(line.origin, dict) else None
-    if origin not in (None, "human") or line.prompt_source == "system":
+    elif _machine(builder, text, at):
+        pass
+    elif inside(line.origin, "kind") not in (None, "human") or line.prompt_source == "system":
         builder.event("notification", text, at)
-        return
-    prompt = without_tagged(text, _CONTEXT).strip()
-    if is_true(line.is_meta):
+    elif is_true(line.is_meta):
         builder.event("meta", text, at)
-    elif prompt != text and _machine(builder, prompt, at):
-        pass  # what the editor put before it is no sign of a person
-    elif prompt and (line.plan_content or prompt.startswith(PLAN)):
-        builder.turn("plan_handoff", prompt, at)
-    elif prompt:
-        builder.turn("scripted_prompt" if _is_scripted(line) else "prompt", prompt, at)
-    elif isinstance(message.content, list) and any(b.type in ("image", "document") for b in message.content):
-        builder.turn("attachment", "", at)
-    else:
-        builder.event("meta", text, at)
-
-
-def _is_scripted(line: records.Line) -> bool:
-    """Return whether a program that drives the agent sent it. Neither the source nor the entry point alone says so."""
-    return line.prompt_source == "sdk" and line.entrypoint in DRIVEN_BY
+    elif not (prompt := without_tagged(text, _CONTEXT).strip()):
+        parts = message.content if isinstance(message.content, list) else ()
+        if any(part.type in ("image", "document") for part in parts):
+            builder.turn("attachment", "", at)
+        else:
+            builder.event("meta", text, at)
+    elif prompt == text or not _machine(builder, prompt, at):  # what the editor put before it is no sign of a person
+        is_plan = line.plan_content or prompt.startswith(PLAN)
+        builder.turn("plan_handoff" if is_plan else "scripted_prompt" if is_scripted else "prompt", prompt, at)
+    return text
 
 
 def is_said(line: records.Line) -> bool:
     """Return whether a user record without results of tools holds words of a person, a command of theirs included."""
     if line.message is None or is_true(line.is_meta) or is_true(line.is_compact_summary):
         return False
-    origin = line.origin.get("kind") if isinstance(line.origin, dict) else None
     text = text_of(line.message).strip()
     if text.startswith(_COMMAND_TAGS):
         named = _COMMAND.fullmatch(tagged(text, "command-name") or " ")
         return named is not None and named[1] not in BUILTIN_COMMANDS
     is_program = text.startswith((INTERRUPTED, _SUMMARY)) or PROFILE.machine_kind(text) is not None
-    return not is_program and origin in (None, "human") and line.prompt_source != "system"
-
-
-def _is_answered_by_program(after: Sequence[records.Line]) -> bool:
-    for line in after:
-        if line.type == "user" and line.message is not None:
-            return text_of(line.message).startswith(_OUTPUT)
-        if line.type == "assistant":
-            return False
-    return False
+    return not is_program and inside(line.origin, "kind") in (None, "human") and line.prompt_source != "system"
 
 
 def _machine(builder: SessionBuilder, text: str, at: int | None) -> bool:
@@ -179,23 +162,19 @@ class Queue:
             if len(self._waiting) > _MOST_WAITING:
                 self._unsent(*self._waiting.pop(0))
         elif operation == "popAll":  # pulled back into the editor: not said
-            matching = [entry for entry in self._waiting if entry[0] == text]
-            self._waiting = [
-                e for e in self._waiting if (e not in matching if matching else PROFILE.machine_kind(e[0]))
-            ]
+            is_named = any(entry[0] == text for entry in self._waiting)
+            self._waiting = [e for e in self._waiting if (e[0] != text if is_named else PROFILE.machine_kind(e[0]))]
         elif operation == "dequeue":
             self._dequeued = self._next(text)
         elif operation == "remove" and isinstance(reason, str) and _WITHDRAWN.match(reason):
-            taken = self._next(text)
-            self._unsent(*(taken or (text, self._builder.line)))
+            self._unsent(*(self._next(text) or (text, self._builder.line)))
         elif operation == "remove":
             self._deliver((self._next(text) or (text, 0))[0], self._removed, self._attached, at)
 
     def attachment(self, attached: records.Attachment, line: records.Line, at: int | None) -> None:
         """Take a `queued_command`: a message that reached the running turn, as newer versions log it."""
-        origin = line.origin.get("kind") if isinstance(line.origin, dict) else None
         text = as_text(attached.prompt)
-        if (attached.command_mode or "prompt") != "prompt" or origin not in (None, "human"):
+        if (attached.command_mode or "prompt") != "prompt" or inside(line.origin, "kind") not in (None, "human"):
             text = text if PROFILE.machine_kind(text) else f"<task-notification>{text}"
         self._deliver(text, self._attached, self._removed, at)
 
@@ -262,6 +241,7 @@ _DENIED = (
 _ENDED = re.compile(
     r"<usage>\s{0,9}<total_tokens>(\d{1,15})</total_tokens>\s{0,9}<tool_uses>(\d{1,15})</tool_uses>", re.ASCII
 )
+_ABOUT_AGENT = ("tool-use-id", "task-id")
 _HEAD_CHARS = 2_000
 """The ids of a notice stand at its top, before words of the subagent."""
 
@@ -272,21 +252,25 @@ class Patch(Struct, gc=False, rename="camel"):
     lines: list[str] = []
 
 
-class EndedAgent(NamedTuple):
-    """A subagent that has ended: the call that began it, its id, and its closing totals."""
-
-    call_id: str
-    agent_id: str | None
-    calls: object
-    tokens: object
+EndedAgent = tuple[str, str | None, object, object]
+"""A subagent that has ended: the call that began it, its id, and its closing totals of calls and tokens."""
 
 
 def answer(
     builder: SessionBuilder, block: records.Block, structured: records.Structured | None, at: int | None, thread: str
 ) -> None:
     """Add a `tool_result` block. `structured` is the record's `toolUseResult`."""
-    text = result_text(block)
-    status, error = outcome(text, is_true(block.is_error))
+    content = block.content
+    parts = content if isinstance(content, list) else [content]
+    text = "\n".join(filter(None, (p if isinstance(p, str) else p.text for p in parts if p is not None)))
+    # `is_error` mixes failures, refusals and cancelled siblings; the text tells which: see
+    # design/formats.md#claude-code-results.
+    status: CallStatus = "error" if is_true(block.is_error) else "ok"
+    if status == "error" and text.startswith(_REFUSED):
+        status = "rejected"
+    elif status == "error" and (text.startswith(INTERRUPTED) or any(words in text[:200] for words in _CANCELLED)):
+        status = "cancelled"
+    error = "permission" if status == "error" and text.startswith(_DENIED) else None
     code = exit_code(text) if status == "error" else None
     ran_s = None
     if structured is not None and structured.duration_ms is not None:  # a subagent's holds its own waits, too
@@ -295,9 +279,8 @@ def answer(
     elif structured is not None:
         ran_s = number(structured.duration_seconds)
     call = builder.result(block.tool_use_id or "", text, status, at, thread, code, error, ran_s)
-    if isinstance(block.content, list):
-        parts = (part for part in block.content if part is not None and not isinstance(part, str))
-        builder.unread((part.type for part in parts), _PARTS, at, thread)
+    if isinstance(content, list):
+        builder.unread((p.type for p in content if isinstance(p, records.Block)), _PARTS, at, thread)
     if status == "rejected":
         # Words given when refusing are a turn, also in a subagent's work. A bare refusal is an interruption.
         at_words = text.find(_FEEDBACK)
@@ -308,28 +291,6 @@ def answer(
             interrupt(builder, text, at, thread)
     elif call is not None and status == "ok" and call.class_ == "edit":
         _edits(builder, call, structured)
-
-
-def result_text(block: records.Block) -> str:
-    """Return the text of a result: a string, or its text parts."""
-    content = block.content
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else [content]
-    texts = [part if isinstance(part, str) else part.text for part in parts if part is not None]
-    return "\n".join(text for text in texts if text)
-
-
-def outcome(text: str, failed: bool) -> tuple[CallStatus, str | None]:
-    """Return status and error class of a result. `is_error` mixes failures, refusals and cancelled siblings; the text
-    tells which (design/formats.md#claude-code-results)."""
-    if not failed:
-        return "ok", None
-    if text.startswith(_REFUSED):
-        return "rejected", None
-    if text.startswith(INTERRUPTED) or any(words in text[:200] for words in _CANCELLED):
-        return "cancelled", None
-    return "error", "permission" if text.startswith(_DENIED) else None
 
 
 def _edits(builder: SessionBuilder, call: ToolCall, structured: records.Structured | None) -> None:
@@ -351,20 +312,6 @@ def _edits(builder: SessionBuilder, call: ToolCall, structured: records.Structur
         builder.edit(call, path, "modify", of_whole_file(hunks) if new else hunks)
 
 
-def notified_totals(text: str) -> EndedAgent | None:
-    """Read a notice that a subagent in the background has ended. None if it is another notice."""
-    match = _ENDED.search(text, max(text.rfind("<usage>"), 0))
-    if match is None:
-        return None
-    call, agent = (
-        re.search(rf"<{tag}>([^<]{{1,200}})</{tag}>", text[:_HEAD_CHARS]) for tag in ("tool-use-id", "task-id")
-    )
-    if call is None and agent is None:
-        return None
-    tokens, calls = match.groups()
-    return EndedAgent(call[1] if call else "", agent[1] if agent else None, int(calls), int(tokens))
-
-
 # -- plans that the person approved by going on in a fresh context
 # They are logged as a refusal, and then a hand-off of the plan, in the same log or at the head of another. From 2.1 on
 # the hand-off names the log that the plan was made in (design/formats.md#claude-code-plans).
@@ -376,77 +323,58 @@ _TRANSCRIPT = re.compile(r"read the full transcript at: \S*?([^/\\\s]+)\.jsonl")
 _POINTER = "\n\n\nIf you need specific details from before exiting plan mode"
 
 
-class _Handoff(Struct):
-    """A plan that was handed on, and the session that it says it was made in."""
-
-    session: Session
-    turn: Turn
-    plan: str
-    made_in: str | None
-
-
-class _Refusal(Struct):
-    """A plan that was refused without a word."""
-
-    session: Session
-    call: ToolCall
-    plan: str
-
-
 def approve_plans(sessions: Sequence[Session]) -> set[str]:
     """Make an approval of each refusal whose plan was handed on at once. A new session is a child of the old one.
 
     Return keys of files that may hold the other end of one, if they are read apart.
     """
-    handoffs: list[_Handoff] = []
-    refusals: list[_Refusal] = []
+    handoffs: list[tuple[Session, Turn, str, str | None]] = []
+    """Plans that were handed on, with the session that each says it was made in."""
+    refusals: list[tuple[Session, ToolCall, str]] = []
+    """Plans that were refused without a word."""
     for session in sessions:
         for turn in session.turns:
             if turn.kind == "plan_handoff":
                 made_in = _TRANSCRIPT.search(turn.text, max(turn.text.rfind(_POINTER), 0))
                 plan = " ".join(turn.text.removeprefix(PLAN).partition(_POINTER)[0].split())
                 is_named = made_in is not None and REDACTED not in made_in[1]
-                handoffs.append(_Handoff(session, turn, plan, made_in[1] if made_in and is_named else None))
+                handoffs.append((session, turn, plan, made_in[1] if made_in and is_named else None))
         for call in session.tool_calls:
             if call.purpose == "plan_handoff" and call.status == "rejected" and call.thread == MAIN:
                 text = session.events[call.result_seq].text if call.result_seq is not None else None
                 if _WITH_WORDS not in (text or ""):
                     plan = string(inside(decoded(call.arguments, dict[str, Any]), "plan")) or ""
-                    refusals.append(_Refusal(session, call, " ".join(plan.split())))
+                    refusals.append((session, call, " ".join(plan.split())))
     waiting, keys = list(refusals), set()
-    for handoff in handoffs:
-        near = [(apart, refusal) for refusal in waiting if (apart := _apart_us(handoff, refusal)) is not None]
-        answered = min(near, key=lambda pair: pair[0])[1] if near else None
-        if answered is not None:
+    for here, turn, plan, source in handoffs:
+        near = []
+        for refusal in waiting:
+            session, call, refused = refusal
+            is_of_it = (refused and refused == plan) or source == session.session_id
+            is_later = here is not session or turn.seq >= call.seq
+            if turn.timestamp is not None and call.ended_at is not None and is_of_it and is_later:
+                near.append((abs(turn.timestamp - call.ended_at), refusal))
+        apart, answered = min(near, key=lambda pair: pair[0], default=(0, None))
+        if answered is not None and apart <= HANDED_ON_WITHIN_US:
             waiting.remove(answered)
-            session, call = answered.session, answered.call
+            session, call, _ = answered
             call.status, call.outcome = "ok", "done"
             for event in session.events[(call.result_seq or call.seq) + 1 :]:
                 if event.thread != MAIN or event.kind in _AGENT:
                     break
                 if event.kind == "interrupt":
                     event.kind = "meta"
-            if handoff.session is not session and handoff.session.parent_session_id is None:
-                handoff.session.parent_session_id = session.session_id
-        if handoff.made_in:
-            keys.add(f"session:{handoff.made_in}")
-        elif answered is not None and answered.session is handoff.session:
+            if here is not session and here.parent_session_id is None:
+                here.parent_session_id = session.session_id
+        else:
+            answered = None
+        if source:
+            keys.add(f"session:{source}")
+        elif answered is not None and answered[0] is here:
             refusals.remove(answered)  # both ends are always read together
-        elif handoff.plan:
-            keys.add(f"{ANSWERS}plan:{_digest(handoff.plan)}")
-    return keys | {f"{ASKS}plan:{_digest(refusal.plan)}" for refusal in refusals if refusal.plan}
-
-
-def _apart_us(handoff: _Handoff, refusal: _Refusal) -> int | None:
-    """Return the time between the two ends of an approval. None if they are no such thing."""
-    begun, call = handoff.turn.timestamp, refusal.call
-    is_of_it = (refusal.plan and refusal.plan == handoff.plan) or handoff.made_in == refusal.session.session_id
-    if begun is None or call.ended_at is None or not is_of_it:
-        return None
-    if handoff.session is refusal.session and handoff.turn.seq < call.seq:
-        return None
-    apart = abs(begun - call.ended_at)
-    return apart if apart <= HANDED_ON_WITHIN_US else None
+        elif plan:
+            keys.add(f"{ANSWERS}plan:{_digest(plan)}")
+    return keys | {f"{ASKS}plan:{_digest(plan)}" for _, _, plan in refusals if plan}
 
 
 def _digest(plan: str) -> str:
@@ -667,45 +595,44 @@ class SessionReader:
             for call in calls:
                 if call is last or call.type not in records.ITERATIONS or (call.type == "message" and not is_split):
                     continue
-                behind = self._behind(step, call)
+                behind = self.builder.step(None, call.model or step.model, step.timestamp, step.thread)
+                behind.turn, behind.seq, behind.stop_reason = step.turn, step.seq, f"{ITERATION}{call.type}"
+                charge(behind, tokens_of(call, "apart"), zeros=False)
+                if call.cache_creation is not None:
+                    behind.cache_write_1h_tokens = call.cache_creation.ephemeral_1h_input_tokens
+                if behind.model == step.model:
+                    serve_alike(behind, [step])
                 for name in _USED if is_split and any(call is each for each in own) else ():
                     if used := getattr(behind, name):
                         setattr(step, name, max((getattr(step, name) or 0) - used, 0))
         self.behind.clear()
 
-    def _behind(self, step: Step, call: records.Iteration) -> Step:
-        behind = self.builder.step(None, call.model or step.model, step.timestamp, step.thread)
-        behind.turn, behind.seq, behind.stop_reason = step.turn, step.seq, f"{ITERATION}{call.type}"
-        charge(behind, tokens_of(call, "apart"), zeros=False)
-        if call.cache_creation is not None:
-            behind.cache_write_1h_tokens = call.cache_creation.ephemeral_1h_input_tokens
-        if behind.model == step.model:
-            behind.speed, behind.service_tier, behind.inference_geo = step.speed, step.service_tier, step.inference_geo
-        return behind
-
     def _close_agents(self) -> None:
         """Stand in for subagents without a log of their own by their closing totals, kept apart from logged calls."""
         logged = {step.thread for step in self.session.steps} | {call.thread for call in self.session.tool_calls}
-        notices = [event.text for event in self.session.events if event.kind == "notification" and event.text]
-        in_background = [ended for text in notices if (ended := notified_totals(text)) is not None]
-        for ended in (*self.ended_agents, *reversed(in_background)):  # one that was begun anew is notified of again
-            call_id, calls, tokens = ended.call_id, count(ended.calls), count(ended.tokens)
-            thread = ended.agent_id or call_id
-            if thread in logged or call_id in logged:  # a stream names a subagent by the call that began it
+        in_background: list[EndedAgent] = []
+        for text in (e.text for e in self.session.events if e.kind == "notification" and e.text):
+            if (match := _ENDED.search(text, max(text.rfind("<usage>"), 0))) is not None:
+                about = (re.search(rf"<{tag}>([^<]{{1,200}})</{tag}>", text[:_HEAD_CHARS]) for tag in _ABOUT_AGENT)
+                call_id, agent = (found[1] if found else None for found in about)
+                if call_id or agent:
+                    in_background.append((call_id or "", agent, int(match[2]), int(match[1])))
+        for call_id, agent, calls, tokens in (*self.ended_agents, *reversed(in_background)):
+            thread = agent or call_id
+            # One that was begun anew is notified of again. A stream names a subagent by the call that began it.
+            if thread in logged or call_id in logged:
                 continue
             logged.add(thread)
             call = next(iter(self.builder.calls_of(call_id)), None)
             step = self.builder.step(None, None, call.ended_at if call is not None else None, thread)
             step.turn, step.seq = (call.turn, call.seq) if call is not None else (step.turn, 0)
-            step.stop_reason, step.summed_calls, step.summed_tokens = SESSION_TOTAL, calls, tokens
+            step.stop_reason, step.summed_calls, step.summed_tokens = SESSION_TOTAL, count(calls), count(tokens)
             step.unpriced = "subagents of which only totals are logged"
 
     def _record(self, line: records.Line, n: int) -> None:
         kind = line.type
         if kind == "progress" and (line.data is None or line.data.message is None):
-            if line.data is not None and line.data.hook_name == _RESUMED:
-                self._resumed(logged_iso(line.timestamp))
-            if line.data is not None and line.parent_tool_use_id is not None:
+            if line.data is not None:
                 self._running(line.data, line.parent_tool_use_id, logged_iso(line.timestamp))
             return
         if line.cwd != self.cwd and line.cwd:
@@ -763,35 +690,24 @@ class SessionReader:
                 turns[-1].model = intern(message.model)
         for block in records.blocks(message):
             kind = block.type
-            if kind == "tool_use":
+            if kind.endswith("tool_use"):  # also of a server
                 name, call_id = block.name or "", block.id or ""
                 builder.call(call_id, name, bytes(block.input) or b"{}", self.profile.tool(name), at, step, thread)
-                if call_id in self.early:
+                if kind == "tool_use" and call_id in self.early:
                     here = builder.line
                     builder.line, result, result_line = self.early.pop(call_id)
                     answer(builder, result, _structured(result_line), logged_iso(result_line.timestamp), thread)
                     builder.line = here
             elif kind == "text":
                 builder.event("text", block.text or "", at, step, thread)
-            elif kind == "thinking":
-                builder.event("thinking", block.thinking or "", at, step, thread)
+            elif kind in ("thinking", "redacted_thinking"):
+                builder.event("thinking", (block.thinking if kind == "thinking" else None) or "", at, step, thread)
+            elif kind.endswith("tool_result"):
+                answer(builder, block, None, at, thread)
+            elif kind == "fallback":  # the change itself shows in the next message's model
+                builder.event("meta", "fallback", at, step, thread)
             else:
-                self._other_block(block, at, step, thread)
-
-    def _other_block(self, block: records.Block, at: int | None, step: Step, thread: str) -> None:
-        """Add a block that a server-side tool or a refusal adds to a message."""
-        builder = self.builder
-        if block.type.endswith("tool_use"):
-            name = block.name or ""
-            builder.call(block.id or "", name, bytes(block.input) or b"{}", self.profile.tool(name), at, step, thread)
-        elif block.type.endswith("tool_result"):
-            answer(builder, block, None, at, thread)
-        elif block.type == "redacted_thinking":
-            builder.event("thinking", "", at, step, thread)
-        elif block.type == "fallback":  # the change itself shows in the next message's model
-            builder.event("meta", "fallback", at, step, thread)
-        else:
-            builder.event("unknown", f"block {block.type}", at, step, thread)
+                builder.event("unknown", f"block {kind}", at, step, thread)
 
     def _user(self, line: records.Line, message: records.Message, thread: str, n: int | None = None) -> None:
         at = logged_iso(line.timestamp)
@@ -805,10 +721,16 @@ class SessionReader:
                 return
         if thread == MAIN:
             if isinstance(line.thinking_metadata, dict):
-                self._thinking_set(line.thinking_metadata, at)
+                setting = {name: value for name, value in line.thinking_metadata.items() if name != "triggers"}
+                if self.thinking is not None and setting != self.thinking:
+                    before, now = (
+                        ", ".join(f"{name} {value}" for name, value in sorted(each.items()))[:200]
+                        for each in (self.thinking, setting)
+                    )
+                    self.builder.event("settings_change", f"thinking {before} -> {now}", at)
+                self.thinking = setting
             after = self.lines[n + 1 : n + 1 + _NEAR] if n is not None else ()
-            prompt = user_record(self.builder, line, message, at, after)
-            self.queue.user_record(prompt)
+            self.queue.user_record(user_record(self.builder, line, message, at, after))
         else:
             self.builder.event("meta", text_of(message), at, None, thread)
 
@@ -817,25 +739,19 @@ class SessionReader:
         if self.builder.latest(("resume", *_AGENT)) not in ("resume", None):
             self.builder.event("resume", "", at)
 
-    def _thinking_set(self, metadata: dict[str, object], at: int | None) -> None:
-        """Note how the next call is to think, where it differs from before."""
-        setting = {name: value for name, value in metadata.items() if name != "triggers"}
-        if self.thinking is not None and setting != self.thinking:
-            change = f"thinking {_told(self.thinking)} -> {_told(setting)}"
-            self.builder.event("settings_change", change, at)
-        self.thinking = setting
-
     def _results(
         self, content: list[records.Block], line: records.Line, at: int | None, thread: str, n: int | None
     ) -> None:
         # With several results in a record it is not said which one the structured result is of.
         alone = len(content) == 1 or sum(block.type == "tool_result" for block in content) == 1
-        structured, called_after = _structured(line) if alone else None, None
+        structured = _structured(line) if alone else None
+        called_after: set[str | None] | None = None  # calls written right after: a fast tool's result may come before
         for block in content:
             if block.type == "tool_result":
                 call_id = block.tool_use_id or ""
                 if n is not None and called_after is None and self.builder.answered(call_id):
-                    called_after = self._called_after(n)
+                    near = (r.message for r in self.lines[n + 1 : n + 1 + _NEAR] if r.type == "assistant")
+                    called_after = {b.id for message in near if message is not None for b in records.blocks(message)}
                 if called_after and call_id in called_after and self.builder.answered(call_id):
                     self.early[call_id] = (self.builder.line, block, line)
                     continue
@@ -843,7 +759,7 @@ class SessionReader:
                 if structured is not None and structured.total_tool_use_count is not None:
                     agent, calls, tokens = structured.agent_id, structured.total_tool_use_count, structured.total_tokens
                     if isinstance(agent, str | None):
-                        self.ended_agents.append(EndedAgent(call_id, agent, calls, tokens))
+                        self.ended_agents.append((call_id, agent, calls, tokens))
             elif block.type == "text" and block.text and thread == MAIN:
                 # In the same record as a tool result: words of the person, unless the program put them there.
                 words = without_tagged(block.text, _CONTEXT).strip()
@@ -854,19 +770,17 @@ class SessionReader:
                 else:
                     self.builder.prompt(words, at)
 
-    def _called_after(self, n: int) -> set[str | None]:
-        """Return the calls written right after a record. A fast tool's result may come before its call."""
-        near = (line.message for line in self.lines[n + 1 : n + 1 + _NEAR] if line.type == "assistant")
-        return {b.id for message in near if message is not None for b in records.blocks(message)}
-
-    def _running(self, data: records.Progress, call_id: str, at: int | None) -> None:
+    def _running(self, data: records.Progress, call_id: str | None, at: int | None) -> None:
         """Take the report of a tool or a hook that runs. One of a subagent says nothing of the subagent's waits."""
-        if data.type == "hook_progress":
-            if data.hook_event in _HOOKS:
-                self.builder.hooked(call_id, at, is_before=_HOOKS[data.hook_event])
-        elif data.type != "agent_progress":
+        if data.hook_name == _RESUMED:
+            self._resumed(at)
+        if call_id is None or data.type == "agent_progress":
+            return
+        if data.type != "hook_progress":
             ms, seconds = number(data.elapsed_time_ms), number(data.elapsed_time_seconds)
             self.builder.ran(call_id, at, ms / 1000 if ms is not None else seconds or 0.0)
+        elif data.hook_event in _HOOKS:
+            self.builder.hooked(call_id, at, is_before=_HOOKS[data.hook_event])
 
     def _progress(self, data: records.Progress, line: records.Line) -> None:
         """Take a record of a subagent's conversation, unless the subagent has a file of its own."""
@@ -923,10 +837,6 @@ class SessionReader:
             self.builder.event("meta", attached.type, at)
         else:
             self.builder.event("unknown", f"attachment.{attached.type}", at)
-
-
-def _told(setting: dict[str, object]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in sorted(setting.items()))[:200]
 
 
 def _structured(line: records.Line) -> records.Structured | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from operator import attrgetter
 from sys import intern
@@ -16,7 +16,7 @@ from agentsignals.formats import Input
 from agentsignals.formats.bounds import count
 from agentsignals.formats.conversation import ROOT, Speaker, left_branches
 from agentsignals.formats.documents import REDACTED
-from agentsignals.formats.records import Records, some_lines
+from agentsignals.formats.records import Records, decoder, some_lines
 from agentsignals.formats.records import lines as records_of
 from agentsignals.formats.usage import special
 from agentsignals.model import MAIN, Artifact, Step
@@ -224,11 +224,6 @@ def decode(data: memoryview | bytes) -> Line:
         return Line(type=f"{kind} of unknown shape", uuid=uuid, session_id=session_id, timestamp=at)
 
 
-def kinds_of(lines: Iterable[Line]) -> Counter[str]:
-    """Count the records of each kind, in order of the first."""
-    return Counter([line.type if line.type not in _NAMED_WITHIN else kind_of(line) for line in lines])
-
-
 def kind_of(line: Line) -> str:
     """Return the record's type and subtype, as counted in the artifact."""
     kind = line.type
@@ -236,9 +231,7 @@ def kind_of(line: Line) -> str:
         return f"progress.{line.data.type}" if line.data is not None else kind
     if kind == "attachment":
         return f"attachment.{line.attachment.type}" if line.attachment is not None else kind
-    if kind == "system":
-        return f"system.{line.subtype}"
-    return kind or "untyped"
+    return f"system.{line.subtype}" if kind == "system" else kind or "untyped"
 
 
 _NAMED_WITHIN = frozenset(("progress", "attachment", "system", ""))
@@ -336,9 +329,6 @@ class _Link(Struct, gc=False, rename="camel"):
     logical_parent_uuid: str | None = None
 
 
-_LINKS = msgspec.json.Decoder(_Link)
-
-
 class File:
     """The records of one file, with its session and its subagent."""
 
@@ -368,24 +358,22 @@ class File:
         """Note facts of records."""
         self.ids.update(session_id for session_id in map(attrgetter("session_id"), lines) if session_id is not None)
         self.folders |= dict.fromkeys(map(attrgetter("cwd"), lines))
-        self.kinds.update(kinds_of(lines))
+        self.kinds.update([line.type if line.type not in _NAMED_WITHIN else kind_of(line) for line in lines])
         self.version = self.version or next((line.version for line in lines if line.version), None)
         self._first = self._first or next((line for line in lines if line.uuid is not None), None)
         self._is_apart = self._is_apart and all(thread_of(line) != MAIN for line in lines if line.uuid is not None)
 
     def _name(self) -> None:
-        self.session_id = self._session_id()
         self.agent_id = self._first.agent_id if self._first is not None and self._is_apart else None
-
-    def _session_id(self) -> str:
         hint, ids = self.source.session_hint, self.ids
         if hint is not None and (hint in ids or not ids):  # a resumed session may hold mostly the old one's records
-            return hint
-        if len(ids) > 1:
+            self.session_id = hint
+        elif len(ids) > 1:
             times: Counter[str] = Counter(map(attrgetter("session_id"), self.lines))
             del times[None]
-            return max(times, key=lambda i: times[i])
-        return next(iter(ids), self.source.artifact.artifact_id)
+            self.session_id = max(times, key=lambda i: times[i])
+        else:
+            self.session_id = next(iter(ids), self.source.artifact.artifact_id)
 
     def parts(self) -> list[File]:
         """Split a file that holds several sessions one after the other. Most files hold one.
@@ -396,18 +384,6 @@ class File:
         ids = self.ids - {""}
         if len(ids) < 2 or self.source.session_hint in ids:
             return [self]
-        group_of = self._groups(ids)
-        if len(set(group_of.values())) < 2:
-            return [self]
-        held: dict[str, list[int]] = {}
-        group = group_of[next(line.session_id for line in self.lines if line.session_id)]
-        for n, line in enumerate(self.lines):
-            group = group_of.get(line.session_id or "", group)
-            held.setdefault(group, []).append(n)
-        return [self._part(places) for places in held.values()]
-
-    def _groups(self, ids: set[str]) -> dict[str, str]:
-        """Map each session id to one id for all sessions that follow on each other's records."""
         follows: dict[str, str] = {}
         owner: dict[str | None, str] = {}
         ours: set[tuple[str, str | None]] = set()
@@ -419,7 +395,7 @@ class File:
             return session_id
 
         aside = Artifact(artifact_id="", source="", path="", format=None, sha256="", bytes=0)
-        for _, link in records_of(self.source.data, aside, _LINKS.decode):
+        for _, link in records_of(self.source.data, aside, decoder(_Link).decode):
             if link.session_id not in ids:
                 continue
             owner.setdefault(link.uuid, link.session_id)
@@ -430,17 +406,25 @@ class File:
                 other, this = first(owner.get(before, link.session_id)), first(link.session_id)
                 if other != this:
                     follows[this] = other
-        return {session_id: first(session_id) for session_id in ids}
-
-    def _part(self, places: list[int]) -> File:
-        part = copy.copy(self)
-        part.numbers = [self.numbers[n] for n in places]
-        part.lines = self.lines.part(places) if isinstance(self.lines, Records) else [self.lines[n] for n in places]
-        part._begin()
-        part._look(part.lines)
-        part._name()
-        part.agent_id = self.agent_id
-        return part
+        group_of = {session_id: first(session_id) for session_id in ids}
+        if len(set(group_of.values())) < 2:
+            return [self]
+        held: dict[str, list[int]] = {}
+        group = group_of[next(line.session_id for line in self.lines if line.session_id)]
+        for n, line in enumerate(self.lines):
+            group = group_of.get(line.session_id or "", group)
+            held.setdefault(group, []).append(n)
+        parts = []
+        for places in held.values():
+            part = copy.copy(self)
+            part.numbers = [self.numbers[n] for n in places]
+            part.lines = self.lines.part(places) if isinstance(self.lines, Records) else [self.lines[n] for n in places]
+            part._begin()
+            part._look(part.lines)
+            part._name()
+            part.agent_id = self.agent_id
+            parts.append(part)
+        return parts
 
     @cached_property
     def span(self) -> tuple[str, str]:
@@ -478,36 +462,27 @@ def branches(lines: Sequence[Line], is_said: Callable[[Line], bool]) -> Branches
         leaf = None  # written again by a version that marks rewinds: it may lag behind
     if _is_straight(lines, leaf):
         return Branches()
-    nodes = [
-        _Node(line.uuid, line.parent_uuid, line.logical_parent_uuid, _speaker(line, is_said))
-        for line in lines
-        if line.uuid and line.uuid != REDACTED and thread_of(line) == MAIN
-    ]
-    place: dict[str | None, int] = {node.uuid: n for n, node in enumerate(nodes)}
-    if len(place) < len(nodes):
+    main = [line for line in lines if line.uuid and line.uuid != REDACTED and thread_of(line) == MAIN]
+    place: dict[str | None, int] = {line.uuid: n for n, line in enumerate(main)}
+    if len(place) < len(main):
         return Branches()  # several records have one id: which of them another follows on can't be told
-    speaks = [node.speaks for node in nodes]
-    parents = [_parent(nodes, place, n) for n in range(len(nodes))]
+    speaks: list[Speaker] = []
+    parents: list[int] = []
+    for n, line in enumerate(main):
+        speaker: Speaker = ""
+        if line.type in ("user", "assistant") and (line.type == "assistant" or line.message is not None):
+            speaker = "agent" if not _is_user(line) else "person" if is_said(line) else "program"
+        speaks.append(speaker)
+        known = place.get(line.parent_uuid) if line.parent_uuid is not None else None
+        if known is None and line.logical_parent_uuid is not None:
+            known = place.get(line.logical_parent_uuid)
+        # A lost parent is taken to be the record before: it leaves nothing. Only a prompt begins anew. What else has no
+        # parent is what a compaction, a hook or a resumed session begins with.
+        begins = line.parent_uuid is None and speaker == "person"
+        parents.append(known if known not in (None, n) else ROOT if begins else n - 1)
     left, rewinds = left_branches(parents, speaks, place.get(leaf))
-    gone, back = (frozenset(nodes[n].uuid for n in places) for places in (left, rewinds))
-    return Branches(gone, back, ends_rewound=len(nodes) - 1 in left)
-
-
-class _Node(Struct, frozen=True, gc=False):
-    """A record of the main thread: its id, those it follows on, and who speaks."""
-
-    uuid: str
-    parent_uuid: str | None
-    logical_parent_uuid: str | None
-    speaks: Speaker
-
-
-def _speaker(line: Line, is_said: Callable[[Line], bool]) -> Speaker:
-    if line.type not in ("user", "assistant") or (line.type == "user" and line.message is None):
-        return ""
-    if not _is_user(line):
-        return "agent"
-    return "person" if is_said(line) else "program"
+    gone, back = (frozenset(main[n].uuid for n in places) for places in (left, rewinds))
+    return Branches(gone, back, ends_rewound=len(main) - 1 in left)
 
 
 def _is_user(line: Line) -> bool:
@@ -530,20 +505,6 @@ def _is_straight(lines: Sequence[Line], leaf: str | None) -> bool:
             begun = True
         since.add(line.uuid)
     return leaf is None or leaf in since
-
-
-def _parent(nodes: Sequence[_Node], place: dict[str | None, int], n: int) -> int:
-    """Return the record that another follows on. A lost one is taken to be the one before: it leaves nothing.
-
-    Only a prompt begins anew. What else has no parent is what a compaction, a hook or a resumed session begins with.
-    """
-    node = nodes[n]
-    known = place.get(node.parent_uuid) if node.parent_uuid is not None else None
-    if known is None and node.logical_parent_uuid is not None:
-        known = place.get(node.logical_parent_uuid)
-    if known is not None and known != n:
-        return known
-    return ROOT if node.parent_uuid is None and node.speaks == "person" else n - 1
 
 
 def key_without_id(line: Line, before: str, nth: Counter[str]) -> str | None:
