@@ -33,10 +33,8 @@ from agentsignals.views.history import (
     Site,
     compare,
     histories,
-    known_until,
     places,
     tells,
-    time_span,
     user_of,
 )
 from agentsignals.views.session import SessionView
@@ -76,6 +74,10 @@ class SessionRecord(Struct, array_like=True, kw_only=True, gc=False):
     n_turns: int | None
     lines: int
     """Hash of the lines that it changed; 0 where there are none."""
+
+    @property
+    def is_human(self) -> bool:
+        return self.parent_session_id is None and self.n_turns != 0
 
 
 class ComparedText(Struct, array_like=True, gc=False):
@@ -201,12 +203,6 @@ def remove_stale_summaries(store: Store) -> None:
 def _summary_file(shard: str, gone: Sequence[str]) -> str:
     left = hashlib.blake2b("|".join(gone).encode(), digest_size=6).hexdigest() if gone else ""
     return f"{shard}.{_stamp()}{left}"
-
-
-def compared_texts(summary: ShardSummary) -> dict[str, ComparedText]:
-    """Return the compared texts by session."""
-    texts = msgspec.msgpack.decode(zlib.decompress(summary.texts), type=list[ComparedText])
-    return {entry.session_id: text for entry, text in zip(summary.sessions, texts, strict=True)}
 
 
 def signal_values(files: list[Path], names: Iterable[str], only: set[str] | None = None) -> dict[str, dict[str, Any]]:
@@ -340,9 +336,6 @@ def places_of(held: dict[str, ShardSites]) -> dict[Context, dict[str, str]]:
 
 # Neighbours of sessions
 
-_FEW = 16
-"""Up to this many changed sessions their followers are found one by one; beyond, their places are computed anew."""
-
 
 class Neighbours(Struct, array_like=True, kw_only=True, gc=False):
     """A session's relation to the other sessions, as the last run found it."""
@@ -366,8 +359,6 @@ class Neighbours(Struct, array_like=True, kw_only=True, gc=False):
     next_shares_file: bool | None = None
     next_similarity: float | None = None
     same_lines: dict[str, list[str]] = {}
-    user: str | None = ""
-    """User of the session (`user_of`); empty where that was not kept."""
 
     def history(self) -> History:
         """Return the fields that signals get."""
@@ -420,181 +411,87 @@ def find_neighbours(store: Store, summaries: dict[str, ShardSummary], former: di
     where = {entry.session_id: name for name, summary in summaries.items() for entry in summary.sessions}
     made.gone = former.keys() - where.keys()
     for context in CONTEXTS:
-        here = [
-            (n, entry) for n, summary in summaries.items() for entry in summary.sessions if entry.context == context
-        ]
+        here = [entry for summary in summaries.values() for entry in summary.sessions if entry.context == context]
         if here and plan(context, "history"):
-            _find_in_context(store, here, made.places[context], former, made)
+            _find_in_context(store, here, where, former, made, made.places[context])
     # Compare the sessions that changed with the sessions that followed them.
     pairs = [s for s in made.now if s.session_id in made.changed and s.next_id is not None]
     wanted = {session_id for s in pairs for session_id in (s.session_id, s.next_id)}
-    texts: dict[str, ComparedText] = {}
+    texts: dict[str, SessionSummary] = {}
     for name in {where[session_id] for session_id in wanted if session_id is not None}:
-        texts |= {
-            session_id: text for session_id, text in compared_texts(summaries[name]).items() if session_id in wanted
-        }
+        encoded = zlib.decompress(summaries[name].texts)
+        compared = msgspec.msgpack.decode(encoded, type=list[ComparedText])
+        for entry, text in zip(summaries[name].sessions, compared, strict=True):
+            if entry.session_id in wanted:
+                words_of = None if text.words is None else frozenset(text.words.split())
+                texts[entry.session_id] = SessionSummary(
+                    session_id="", place=None, started_at=None, ended_at=None, files=text.files, words=words_of
+                )
     for neighbours in pairs:
         history = neighbours.history()
-        compare(history, _compared(texts[neighbours.session_id]), _compared(texts[neighbours.next_id or ""]))
+        compare(history, texts[neighbours.session_id], texts[neighbours.next_id or ""])
         neighbours.next_shares_file, neighbours.next_similarity = history.next_shares_file, history.next_similarity
     return made
 
 
-def _find_in_context(
+def _find_in_context(  # noqa: PLR0913  (one call: all that a place depends on)
     store: Store,
-    here: list[tuple[str, SessionRecord]],
-    by_site: dict[str, str],
+    here: list[SessionRecord],
+    where: dict[str, str],
     former: dict[str, Neighbours],
     made: NeighbourTable,
+    by_site: dict[str, str],
 ) -> None:
-    shard_of = {entry.session_id: name for name, entry in here}
-    span = time_span(t for _, entry in here for t in (entry.started_at, entry.ended_at))
-    here = _unsettled(here, by_site, former, shard_of, span, made)
-    sites = {(entry.repo, entry.cwd) for _, entry in here}
-    where = {(repo, cwd): (by_site.get(site_id(repo, cwd)), user_of(cwd)) for repo, cwd in sites}
-    outlines = {}
-    for _, entry in here:
-        place, user = where[entry.repo, entry.cwd]
-        outlines[entry.session_id] = SessionSummary(
+    outlines = {
+        entry.session_id: SessionSummary(
             session_id=entry.session_id,
-            place=place,
+            place=by_site.get(site_id(entry.repo, entry.cwd)),
             started_at=entry.started_at,
             ended_at=entry.ended_at,
             parent_session_id=entry.parent_session_id,
-            user=user,
+            user=user_of(entry.cwd),
             n_turns=entry.n_turns,
         )
-    changed_places = _places_with_changed_lines(here, outlines, former, made.gone)
+        for entry in here
+    }
+    # Lines are read only for the places in which a session that changed lines came, went or changed.
+    changed: set[str | None] = {former[session_id].place for session_id in made.gone if former[session_id].lines}
+    for entry in here:
+        before, place = former.get(entry.session_id), outlines[entry.session_id].place
+        if before is None:
+            changed |= {place} if entry.lines else set()
+        elif (entry.lines or before.lines) and (place, entry.started_at, entry.is_human, entry.lines) != (
+            before.place, before.started_at, before.is_human, before.lines
+        ):  # fmt: skip
+            changed |= {place, before.place}
     with_lines: dict[str, set[str]] = defaultdict(set)
-    for name, entry in here:
-        if entry.lines and outlines[entry.session_id].place in changed_places:
-            with_lines[name].add(entry.session_id)
+    for entry in here:
+        if entry.lines and outlines[entry.session_id].place in changed:
+            with_lines[where[entry.session_id]].add(entry.session_id)
     for name, wanted in with_lines.items():
         for session_id, values in signal_values(store.signal_files(name), [LINES], wanted).items():
             outlines[session_id].lines = values[LINES]
-    by_session = histories(outlines.values(), span)
-    users = {entry.cwd: outlines[entry.session_id].user for _, entry in here}
+    by_session = histories(outlines.values())
     outlines.clear()  # of a large store they take as much as what is made of them
-    for _, entry in here:
+    for entry in here:
         history, before = by_session.pop(entry.session_id), former.get(entry.session_id)
+        if before is not None:
+            history.next_shares_file, history.next_similarity = before.next_shares_file, before.next_similarity
+            if history.place not in changed:
+                history.same_lines = before.same_lines
         neighbours = Neighbours(
             session_id=entry.session_id,
-            shard=shard_of[entry.session_id],
-            is_human=_is_human(entry),
+            shard=where[entry.session_id],
+            is_human=entry.is_human,
             started_at=entry.started_at,
             lines=entry.lines,
-            next_shard=shard_of[history.next_id] if history.next_id is not None else "",
-            place=history.place,
-            known_until=history.known_until,
-            known_since=history.known_since,
-            n_prior=history.n_prior,
-            n_prior_same_user=history.n_prior_same_user,
-            next_id=history.next_id,
-            next_started_at=history.next_started_at,
-            same_lines=history.same_lines,
-            user=users[entry.cwd],
+            next_shard=where[history.next_id] if history.next_id is not None else "",
+            **{name: getattr(history, name) for name in History.__struct_fields__},
         )
-        if before is not None:
-            neighbours.next_shares_file, neighbours.next_similarity = before.next_shares_file, before.next_similarity
-            if history.place not in changed_places:
-                neighbours.same_lines = before.same_lines
-        if before is not None and neighbours == before:
-            made.now.append(before)
-        else:
+        if neighbours != before:
             neighbours.next_shares_file = neighbours.next_similarity = None
             made.changed.add(entry.session_id)
-            made.now.append(neighbours)
-
-
-def _unsettled(  # noqa: PLR0913  (one call: all that a place depends on)
-    here: list[tuple[str, SessionRecord]],
-    by_site: dict[str, str],
-    former: dict[str, Neighbours],
-    shard_of: dict[str, str],
-    span: tuple[int, int],
-    made: NeighbourTable,
-) -> list[tuple[str, SessionRecord]]:
-    """Return the sessions of places in which a session came, went, moved or changed. The others keep their neighbours,
-    except how far the store sees after them, and the followers of changed sessions."""
-    sites = {(entry.repo, entry.cwd) for _, entry in here}
-    place_of = {site: by_site.get(site_id(*site)) for site in sites}
-    unsettled: set[str | None] = {former[session_id].place for session_id in made.gone}
-    others: dict[str, SessionRecord] = {}
-    for _, entry in here:
-        place, before = place_of[entry.repo, entry.cwd], former.get(entry.session_id)
-        if before is None:
-            unsettled.add(place)
-        elif before.place != place or before.known_since != span[0]:
-            unsettled |= {place, before.place}
-        elif before.shard != shard_of[entry.session_id]:
-            # It is the same to the others, as when lines were appended to it.
-            now = (entry.started_at, _is_human(entry), entry.lines, user_of(entry.cwd))
-            if now == (before.started_at, before.is_human, before.lines, before.user):
-                others[entry.session_id] = entry
-            else:
-                unsettled.add(place)
-    if len(others) > _FEW:
-        unsettled.update(former[session_id].place for session_id in others)
-    left = []
-    settled: list[Neighbours] = []
-    for name, entry in here:
-        if place_of[entry.repo, entry.cwd] in unsettled:
-            others.pop(entry.session_id, None)
-            left.append((name, entry))
-            continue
-        neighbours = former[entry.session_id]
-        until = known_until(span[1], entry.started_at, entry.ended_at)
-        if neighbours.known_until != until:
-            neighbours.known_until = until
-            made.changed.add(entry.session_id)
-        settled.append(neighbours)
-    # The followers of sessions whose end alone may have changed.
-    for session_id, entry in others.items():
-        this = former[session_id]
-        this.next_id = this.next_started_at = None
-        if this.place is not None and this.started_at is not None:
-            end = max(this.started_at, this.started_at if entry.ended_at is None else entry.ended_at)
-            same = (s for s in settled if s.is_human and s.place == this.place and s.user == this.user)
-            after = ((s.started_at, s.session_id) for s in same if s.started_at is not None and s.started_at > end)
-            this.next_started_at, this.next_id = min(after, default=(None, None))
-    for neighbours in settled if others else ():
-        if neighbours.session_id in others or neighbours.next_id in others:
-            neighbours.shard = shard_of[neighbours.session_id]
-            neighbours.next_shard = shard_of[neighbours.next_id] if neighbours.next_id is not None else ""
-            neighbours.next_shares_file = neighbours.next_similarity = None
-            made.changed.add(neighbours.session_id)
-    made.now += settled
-    return left
-
-
-def _is_human(entry: SessionRecord) -> bool:
-    return entry.parent_session_id is None and entry.n_turns != 0
-
-
-def _places_with_changed_lines(
-    here: list[tuple[str, SessionRecord]],
-    outlines: dict[str, SessionSummary],
-    former: dict[str, Neighbours],
-    gone: set[str],
-) -> set[str | None]:
-    """Return the places in which a session that changed lines came, went or changed."""
-    places_of_lines: set[str | None] = {former[session_id].place for session_id in gone if former[session_id].lines}
-    for _, entry in here:
-        before = former.get(entry.session_id)
-        if not entry.lines and (before is None or not before.lines):
-            continue
-        place = outlines[entry.session_id].place
-        now = (place, entry.started_at, _is_human(entry), entry.lines)
-        if before is None:
-            places_of_lines.add(place)
-        elif now != (before.place, before.started_at, before.is_human, before.lines):
-            places_of_lines |= {place, before.place}
-    return places_of_lines
-
-
-def _compared(text: ComparedText) -> SessionSummary:
-    words = None if text.words is None else frozenset(text.words.split())
-    return SessionSummary(session_id="", place=None, started_at=None, ended_at=None, files=text.files, words=words)
+        made.now.append(neighbours)
 
 
 _SESSION_COLUMNS = [
