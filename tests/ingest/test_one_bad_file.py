@@ -23,7 +23,7 @@ from agentsignals.formats.head import Head
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from agentsignals.model.registry import UnitPlace
-from agentsignals.sources import contents, local, path_of, storable_text, uri_of
+from agentsignals.sources import local, path_of, storable_text, uri_of
 from agentsignals.store import Store, shards
 from tests.claude import Log
 from tests.quick import some
@@ -472,7 +472,7 @@ def test_two_formats_that_claim_a_file_cost_that_file(folder: Path, clean: Rows)
 def test_a_file_that_is_cut_while_it_is_read_ends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: int
 ) -> None:
-    monkeypatch.setattr(contents, "IN_MEMORY", in_memory)
+    monkeypatch.setattr("agentsignals.sources.IN_MEMORY", in_memory)
     path = tmp_path / "big.jsonl"
     path.write_bytes(b"x" * 3_000_000)
     (file,) = list(local.find(str(path)))
@@ -484,7 +484,7 @@ def test_a_file_that_is_cut_while_it_is_read_ends_nothing(
 def test_what_is_too_large_for_memory_is_read_all_the_same(
     folder: Path, clean: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contents, "IN_MEMORY", 1_000)
+    monkeypatch.setattr("agentsignals.sources.IN_MEMORY", 1_000)
     packed = (folder / "good-1.jsonl").read_bytes().replace(b"good-1", b"packed")
     (folder / "packed.jsonl.gz").write_bytes(gzip.compress(packed))
     summary = analyzed(folder)
@@ -495,7 +495,7 @@ def test_what_is_too_large_for_memory_is_read_all_the_same(
 def test_what_is_packed_a_thousandfold_is_read_up_to_a_bound(
     folder: Path, clean: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contents, "_UNPACKED_MAX", 2_000)
+    monkeypatch.setattr("agentsignals.sources._UNPACKED_MAX", 2_000)
     plain = (folder / "good-1.jsonl").read_bytes().replace(b"good-1", b"packed") + b" " * 100_000
     (folder / "bomb.jsonl.gz").write_bytes(gzip.compress(plain))
     summary = analyzed(folder)

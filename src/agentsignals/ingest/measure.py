@@ -97,7 +97,8 @@ def measure_shard(
     if before is None and tell is not None:
         damaged = ", ".join(f"{SHARDS_FOLDER}/{name}/{path.name}" for path in old if _values([path]) is None)
         tell(f"{damaged} is damaged: its values are computed anew, and compared with none.")
-    store.replace_shard(name, new_name, tables)
+    entry.tables = tables
+    store.replace_shards([name], new_name, entry)
     entry.signals, entry.internal_errors = _versions(paths), errors
     entry.embedder, entry.labels = store.manifest.embedder, labelled
     store.manifest.shards_changed()

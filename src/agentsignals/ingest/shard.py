@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
@@ -43,7 +43,7 @@ from agentsignals.ingest.plan import (
     printable_id,
     shard_name,
 )
-from agentsignals.model import MAIN, Absent, Artifact, Label, Session, prices
+from agentsignals.model import MAIN, Absent, Artifact, Session, prices
 from agentsignals.model import lazy as mapped
 from agentsignals.signals.catalog import FIRST, INTERNAL_ERROR, Result, catalogue, measure
 from agentsignals.sources import OUT_OF_MEMORY, Unreadable, error_text, expect, read, reason_of, storable_text
@@ -84,125 +84,6 @@ class SoFar(Struct, kw_only=True):
     unpriced_sessions: int = 0
     lower_bounds: int = 0
     """Sessions whose cost is a lower bound."""
-
-
-class SessionMeasurer(Struct):
-    """Prices and measures sessions, and records why files and sessions were set aside."""
-
-    entry: ShardEntry
-    labels: dict[str, list[Label]]
-    """Labels made here, by session."""
-    artifacts: dict[str, list[Artifact]] = field(default_factory=dict)
-    """Artifacts by group."""
-    errors: dict[str, str] = field(default_factory=dict)
-    """Errors of this program, by artifact."""
-    so_far: SoFar = field(default_factory=SoFar)
-    told_at: float = 0.0
-    counted: set[str] = field(default_factory=set)
-    """Artifacts whose bytes are in `so_far`."""
-
-    def register(self, group: str, artifacts: list[Artifact]) -> None:
-        """Register the artifacts of a group, read or not."""
-        self.artifacts[group] = artifacts
-        for artifact in artifacts:
-            if not _OURS.isdisjoint(artifact.skipped_reasons):
-                self.errors.setdefault(artifact.artifact_id, artifact.note or "")
-
-    def unique_sessions(
-        self, sessions: list[tuple[str, Session]], written: Mapping[str, str]
-    ) -> list[tuple[str, Session]]:
-        """Return the sessions in order of id, each once: of copies the fullest. Different sessions of one id get ids of
-        their own. `written` has the marks of the sessions before, by id."""
-        by_id: dict[str, list[tuple[str, Session]]] = {}
-        for pair in sessions:
-            by_id.setdefault(pair[1].session_id, []).append(pair)
-        kept: dict[str, tuple[str, Session]] = {}
-        for session_id, pairs in by_id.items():
-            if len(pairs) == 1 and session_id not in written:
-                kept[session_id] = pairs[0]
-                continue
-            groups = {id(session): group for group, session in pairs}
-            first = written.get(session_id)
-            for same in by_session([session for _, session in pairs]):
-                mark = mark_of(same[0])
-                name = session_id if first in (None, mark) else f"{session_id}~{mark}"
-                first = first or mark
-                same.sort(key=lambda s: (-len(s.events), groups[id(s)]))
-                for session in same:
-                    group = groups[id(session)]
-                    artifact = self._artifact(group, session)
-                    if name in kept or name in written:
-                        add_note(artifact, f"its session {name} is in another file too")
-                        saw_again(artifact)
-                        continue
-                    if name != session_id:
-                        give_id(session, name, artifact)
-                        if session_id in kept:
-                            group, rival = kept[session_id]
-                            add_note(self._artifact(group, rival), f"{OF_ANOTHER_NOTE}{name}")
-                            group = groups[id(session)]
-                    kept[name] = (group, session)
-        return [kept[session_id] for session_id in sorted(kept)]
-
-    def measured(self, group: str, session: Session) -> MeasuredSession | None:
-        """Measure a session. None, with the error recorded, when it can't be measured."""
-        try:
-            from_trace = session.labels
-            session.labels = from_trace + self.labels.get(session.session_id, [])
-            view = SessionView(session)
-            results = measure(view, among=FIRST)
-            view.forget()
-            session.labels = from_trace  # those made here have their own file
-            signals, attempts = signal_rows(session, results), shards.attempt_rows(session, results)
-            rows = MeasuredSession(group, session, signals, attempts)
-        except AgentSignalsError:
-            raise
-        except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other sessions are measured)
-            self.failed(group, session, error_text(problem), "measuring: ")
-            return None
-        count_errors(self.entry.internal_errors, results)
-        return rows
-
-    def priced(self, group: str, session: Session) -> bool:
-        """Price a session that was read. False, with the error recorded, when it can't be priced."""
-        try:
-            prices.apply(session, maker_of)
-            if is_heard():
-                self._tell(session, self._artifact(group, session))
-        except AgentSignalsError:
-            raise
-        except Exception as problem:  # noqa: BLE001  (as above)
-            self.failed(group, session, f"pricing: {error_text(problem)}")
-            return False
-        return True
-
-    def _tell(self, session: Session, artifact: Artifact) -> None:
-        """Add a session to the sums, and tell them four times a second."""
-        sums = self.so_far
-        is_blind = session.attempt is not None and not session.attempt.has_transcript
-        cost = None if is_blind else cost_of(session.steps)
-        sums.sessions += 1
-        sums.prompts += sum(turn.is_prompt for turn in session.turns)
-        sums.tool_calls += sum(call.thread == MAIN for call in session.tool_calls)
-        sums.cost_usd += cost or 0.0
-        sums.unpriced_sessions += cost is None
-        sums.lower_bounds += is_lower_bound(session)
-        if artifact.artifact_id not in self.counted:
-            self.counted.add(artifact.artifact_id)
-            sums.bytes += artifact.bytes
-        if monotonic() - self.told_at >= _TOLD_EVERY_S:
-            self.told_at = monotonic()
-            tell(sums)
-
-    def failed(self, group: str, session: Session, why: str, doing: str = "") -> None:
-        """Record our own error over a session."""
-        artifact = self._artifact(group, session)
-        skip(artifact, reason_of(why))
-        self.errors[artifact.artifact_id] = f"{doing}{why}"
-
-    def _artifact(self, group: str, session: Session) -> Artifact:
-        held = self.artifacts[group]
-        return next((a for a in held if a.artifact_id == session.artifact_id), held[0])
 
 
 def count_errors(errors: dict[str, int], results: list[Result]) -> None:
@@ -365,68 +246,75 @@ def read_shard(task: ShardTask) -> ShardReport:
         prices.use_own_prices(task.own_prices)
     collects = gc.isenabled()
     gc.disable()  # a shard's objects all live until it is written; the collector would only walk them
+    root = Path(task.root)
     try:
-        return _read_shard(task)
+        with shards.Draft(root, task.name) as draft:
+            made = ShardWriter(task, draft)
+            expect([m.file for f in task.groups for m in f.files if m.format is not None])
+            for group in task.groups:
+                for content in _read_group(group, task):
+                    made.take(group.name, content)
+            report = made.finish()
+        report.entry.tables = draft.parts
+        values = root / shards.FOLDER / task.name / "signals.parquet"
+        shard_sites(root, task.name, [values], keep=True)  # here, where what it takes goes with the worker
+        return report
     finally:
         parquet.release_memory()  # else a worker grows with the shards it read: 117 to 136 MB in place of 156 to 234
         if collects:
             gc.enable()
 
 
-def _read_shard(task: ShardTask) -> ShardReport:
-    root = Path(task.root)
-    entry = ShardEntry(signals=first_versions(), embedder=task.embedder, labels=sidecars.labels_fingerprint(root))
-    measurer = SessionMeasurer(entry, sidecars.read_labels(root), so_far=SoFar(shard=task.name))
-    with shards.Draft(root, task.name) as draft:
-        made = ShardWriter(
-            task=task,
-            report=ShardReport(name=task.name, entry=entry, sessions={}, files={}),
-            measurer=measurer,
-            draft=draft,
-        )
-        expect([m.file for f in task.groups for m in f.files if m.format is not None])
-        for group in task.groups:
-            for content in _read_group(group, task):
-                made.take(group.name, content)
-        report = made.finish()
-    report.entry.tables = draft.parts
-    values = root / shards.FOLDER / task.name / "signals.parquet"
-    shard_sites(root, task.name, [values], keep=True)  # here, where what it takes goes with the worker
-    return report
+class ShardWriter:
+    """A shard being made. Sessions are priced and measured, and written in order of id: all at the end, except for
+    groups that are too large for that. Files and sessions that fail are set aside with their errors."""
 
-
-class ShardWriter(Struct, kw_only=True):
-    """A shard being made. Sessions are measured and written in order of id: all at the end, except for groups that are
-    too large for that."""
-
-    task: ShardTask
-    report: ShardReport
-    measurer: SessionMeasurer
-    draft: shards.Draft
-    contents: dict[str, GroupContent] = field(default_factory=dict)
-    read_again: set[str] = field(default_factory=set)
-    keys_of: dict[str, set[str]] = field(default_factory=dict)
-    """Keys of the sessions in each group, and others that reading found."""
-    waiting: list[tuple[str, Session]] = field(default_factory=list)
-    written: dict[str, str] = field(default_factory=dict)
-    """Marks of the sessions written so far, by id."""
-    versions: dict[str, str] = field(default_factory=dict)
-    """Agent versions by artifact."""
+    def __init__(self, task: ShardTask, draft: shards.Draft) -> None:
+        root = Path(task.root)
+        entry = ShardEntry(signals=first_versions(), embedder=task.embedder, labels=sidecars.labels_fingerprint(root))
+        self._task, self._draft = task, draft
+        self._report = ShardReport(name=task.name, entry=entry, sessions={}, files={})
+        self._labels = sidecars.read_labels(root)
+        self._contents: dict[str, GroupContent] = {}
+        self._artifacts: dict[str, list[Artifact]] = {}
+        """By group."""
+        self._errors: dict[str, str] = {}
+        """Errors of this program, by artifact."""
+        self._read_again: set[str] = set()
+        self._keys_of: dict[str, set[str]] = {}
+        """Keys of the sessions in each group, and others that reading found."""
+        self._waiting: list[tuple[str, Session]] = []
+        self._written: dict[str, str] = {}
+        """Marks of the sessions written so far, by id."""
+        self._versions: dict[str, str] = {}
+        """Agent versions by artifact."""
+        self._so_far, self._told_at = SoFar(shard=task.name), 0.0
+        self._counted: set[str] = set()
+        """Artifacts whose bytes are in the sums."""
 
     def take(self, group: str, content: GroupContent) -> None:
         """Take a group, or a piece of it."""
-        if group not in self.contents:
-            self.contents[group] = content
-            self.measurer.register(group, [a for _, a in content.artifacts])
+        if group not in self._contents:
+            self._contents[group] = content
+            self._register(group, content)
         ids = [f"session:{s.session_id}" for s in content.sessions]
-        self.keys_of.setdefault(group, set()).update(ids, content.keys)
-        exclude = self.task.exclude
+        self._keys_of.setdefault(group, set()).update(ids, content.keys)
+        exclude = self._task.exclude
         kept = [s for s in content.sessions if s.session_id not in exclude] if exclude else content.sessions
         if len(kept) < len(content.sessions):
-            self.report.excluded += len(content.sessions) - len(kept)
-            self.read_again.add(group)
-        self.waiting += [(group, s) for s in kept if self.measurer.priced(group, s)]
-        self.versions |= agent_versions(kept)
+            self._report.excluded += len(content.sessions) - len(kept)
+            self._read_again.add(group)
+        for session in kept:
+            try:
+                prices.apply(session, maker_of)
+                if is_heard():
+                    self._tell(session, self._artifact(group, session))
+                self._waiting.append((group, session))
+            except AgentSignalsError:
+                raise
+            except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other sessions are priced)
+                self._failed(group, session, error_text(problem), "pricing: ")
+        self._versions |= agent_versions(kept)
         content.sessions = []
         if content.is_piece:
             self._write()
@@ -434,36 +322,41 @@ class ShardWriter(Struct, kw_only=True):
     def finish(self) -> ShardReport:
         """Write the remaining sessions and the artifacts, and return the report."""
         self._write()
-        report, errors = self.report, self.measurer.errors
-        for name, content in self.contents.items():
-            self.measurer.register(name, [a for _, a in content.artifacts])  # again: a later piece may have gone wrong
-            unforeseen = self.keys_of[name] - {key for member, _ in content.artifacts for key in member.keys}
+        report = self._report
+        for name, content in self._contents.items():
+            self._register(name, content)  # again: a later piece may have gone wrong
+            unforeseen = self._keys_of[name] - {key for member, _ in content.artifacts for key in member.keys}
             report.late_keys |= unforeseen
             for member, artifact in content.artifacts:
                 report.bytes += artifact.bytes
                 report.parsed += member.format is not None
-                error = errors.get(artifact.artifact_id, "")
+                error = self._errors.get(artifact.artifact_id, "")
                 repeats = repeated(artifact)
                 entry = index_entry(member, name, report.name, {**artifact.skipped_reasons, **repeats}, error)
                 entry.keys += sorted(unforeseen)
-                entry.version = self.versions.get(artifact.artifact_id, "")
+                entry.version = self._versions.get(artifact.artifact_id, "")
                 entry.unknown_fields = content.unknown_fields.get(artifact.artifact_id, [])
-                if name in self.read_again:
+                if name in self._read_again:
                     entry.parser = READ_AGAIN
                 report.files[member.file.uri] = entry
-        artifacts = [a for w in self.contents.values() for _, a in w.artifacts]
+        artifacts = [a for w in self._contents.values() for _, a in w.artifacts]
         artifacts.sort(key=lambda a: a.artifact_id)
-        self.draft.add({"artifacts": parquet.plain_table(tables.ARTIFACTS, artifacts)})
+        self._draft.add({"artifacts": parquet.plain_table(tables.ARTIFACTS, artifacts)})
         return report
+
+    def _register(self, group: str, content: GroupContent) -> None:
+        self._artifacts[group] = [artifact for _, artifact in content.artifacts]
+        for artifact in self._artifacts[group]:
+            if not _OURS.isdisjoint(artifact.skipped_reasons):
+                self._errors.setdefault(artifact.artifact_id, artifact.note or "")
 
     def _write(self) -> None:
         """Measure and write the waiting sessions."""
-        measurer, report = self.measurer, self.report
-        here = measurer.unique_sessions(self.waiting, self.written)
-        self.waiting = []
-        if not here and self.written:
+        here = self._unique_sessions()
+        self._waiting = []
+        if not here and self._written:
             return
-        rows = [r for name, s in here if (r := measurer.measured(name, s)) is not None]
+        rows = [measured for group, session in here if (measured := self._measured(group, session)) is not None]
 
         def tabled(rows: Sequence[MeasuredSession]) -> shards.ShardRows:
             signals, attempts = [r.signals for r in rows], [a for r in rows for a in r.attempts]
@@ -471,13 +364,91 @@ class ShardWriter(Struct, kw_only=True):
 
         made, unwritten = isolate(rows, tabled)
         for row, why in unwritten:
-            measurer.failed(row.group, row.session, why, "writing: ")
+            self._failed(row.group, row.session, why, "writing: ")
         rows = [r for r in rows if all(r is not u for u, _ in unwritten)]
-        self.draft.add(made.tables)
+        self._draft.add(made.tables)
         for row, figures in zip(rows, made.counted, strict=True):
-            entry = session_entry(report.name, row.group, row.session.context, figures)
-            report.sessions[row.session.session_id] = entry
-            self.written[row.session.session_id] = mark_of(row.session)
+            entry = session_entry(self._task.name, row.group, row.session.context, figures)
+            self._report.sessions[row.session.session_id] = entry
+            self._written[row.session.session_id] = mark_of(row.session)
+
+    def _unique_sessions(self) -> list[tuple[str, Session]]:
+        """Return the waiting sessions in order of id, each once: of copies the fullest. Different sessions of one id
+        get ids of their own."""
+        by_id: dict[str, list[tuple[str, Session]]] = {}
+        for pair in self._waiting:
+            by_id.setdefault(pair[1].session_id, []).append(pair)
+        kept: dict[str, tuple[str, Session]] = {}
+        for session_id, pairs in by_id.items():
+            if len(pairs) == 1 and session_id not in self._written:
+                kept[session_id] = pairs[0]
+                continue
+            groups = {id(session): group for group, session in pairs}
+            first = self._written.get(session_id)
+            for same in by_session([session for _, session in pairs]):
+                mark = mark_of(same[0])
+                name = session_id if first in (None, mark) else f"{session_id}~{mark}"
+                first = first or mark
+                same.sort(key=lambda s: (-len(s.events), groups[id(s)]))
+                for session in same:
+                    group = groups[id(session)]
+                    artifact = self._artifact(group, session)
+                    if name in kept or name in self._written:
+                        add_note(artifact, f"its session {name} is in another file too")
+                        saw_again(artifact)
+                        continue
+                    if name != session_id:
+                        give_id(session, name, artifact)
+                        if session_id in kept:
+                            add_note(self._artifact(*kept[session_id]), f"{OF_ANOTHER_NOTE}{name}")
+                    kept[name] = (group, session)
+        return [kept[session_id] for session_id in sorted(kept)]
+
+    def _measured(self, group: str, session: Session) -> MeasuredSession | None:
+        """Measure a session. None, with the error recorded, when it can't be measured."""
+        try:
+            from_trace = session.labels
+            session.labels = from_trace + self._labels.get(session.session_id, [])
+            view = SessionView(session)
+            results = measure(view, among=FIRST)
+            view.forget()
+            session.labels = from_trace  # those made here have their own file
+            signals, attempts = signal_rows(session, results), shards.attempt_rows(session, results)
+        except AgentSignalsError:
+            raise
+        except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other sessions are measured)
+            self._failed(group, session, error_text(problem), "measuring: ")
+            return None
+        count_errors(self._report.entry.internal_errors, results)
+        return MeasuredSession(group, session, signals, attempts)
+
+    def _tell(self, session: Session, artifact: Artifact) -> None:
+        """Add a session to the sums, and tell them four times a second."""
+        sums = self._so_far
+        is_blind = session.attempt is not None and not session.attempt.has_transcript
+        cost = None if is_blind else cost_of(session.steps)
+        sums.sessions += 1
+        sums.prompts += sum(turn.is_prompt for turn in session.turns)
+        sums.tool_calls += sum(call.thread == MAIN for call in session.tool_calls)
+        sums.cost_usd += cost or 0.0
+        sums.unpriced_sessions += cost is None
+        sums.lower_bounds += is_lower_bound(session)
+        if artifact.artifact_id not in self._counted:
+            self._counted.add(artifact.artifact_id)
+            sums.bytes += artifact.bytes
+        if monotonic() - self._told_at >= _TOLD_EVERY_S:
+            self._told_at = monotonic()
+            tell(sums)
+
+    def _failed(self, group: str, session: Session, why: str, doing: str) -> None:
+        """Record our own error over a session."""
+        artifact = self._artifact(group, session)
+        skip(artifact, reason_of(why))
+        self._errors[artifact.artifact_id] = f"{doing}{why}"
+
+    def _artifact(self, group: str, session: Session) -> Artifact:
+        held = self._artifacts[group]
+        return next((a for a in held if a.artifact_id == session.artifact_id), held[0])
 
 
 def sums_of(report: ShardReport) -> SoFar:

@@ -86,59 +86,6 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
 
 
-def find_damage(root: Path, manifest: Manifest, thorough: bool = False) -> list[Damage]:
-    """Compare the store with its index. Lengths and times are compared, and bytes where a time differs; `thorough`
-    compares all bytes."""
-    broken: list[Damage] = []
-    counted: dict[str, int] = {}
-    for name, shard in sorted(manifest.shards.items()):
-        folder = f"{root}/{SHARDS_FOLDER}/{name}"
-        wrong = {
-            table: what
-            for table, part in shard.tables.items()
-            if (what := disk.what_is_wrong(f"{folder}/{table}.parquet", part, thorough))
-        }
-        counted = counted or (manifest.sessions_by_shard() if wrong else {})
-        for table, what in wrong.items():
-            if thorough:  # what only its bytes show is looked at by them from now on
-                shard.tables[table].stamp = 0
-            rows = f"{shard.tables[table].rows:,} rows of {table}, of {counted.get(name, 0):,} sessions, are missing"
-            place = f"{SHARDS_FOLDER}/{name}/{table}.parquet"
-            broken.append(Damage(place=place, what=what, lacks=rows, shard=name, table=table.partition(".")[0]))
-    if thorough and not manifest.is_sound():
-        broken.append(Damage(place=index.INDEX_FILE, what="is garbled", lacks="what it knows of files may be wrong"))
-    for across in files_across(manifest):
-        if what := disk.what_is_wrong(f"{root}/{across.file}", across, thorough):
-            across.stamp = 0 if thorough else across.stamp
-            lacks = "values across sessions are missing"
-            broken.append(Damage(place=across.file, what=what, lacks=lacks, table="signals"))
-    return [*broken, *SidecarList(root).damage(thorough=thorough)]
-
-
-def files_across(manifest: Manifest) -> list[StoredFile]:
-    """Return the files of values across sessions, without those that are of former shards."""
-    other = manifest.across if manifest.across_signals else None
-    return [file for file in (manifest.places, other) if file is not None]
-
-
-def describe_damage(damages: list[Damage], manifest: Manifest) -> list[str]:
-    """Return a line for each damaged file, or one for a shard of which nothing is left."""
-    by_shard: dict[str, list[Damage]] = {}
-    lines = []
-    for damage in damages:
-        if damage.shard:
-            by_shard.setdefault(damage.shard, []).append(damage)
-        else:
-            lines.append(str(damage))
-    counted = manifest.sessions_by_shard() if by_shard else {}
-    for name, those in by_shard.items():
-        if len(those) == len(manifest.shards[name].tables) and len({d.what for d in those}) == 1:
-            lines.append(f"{SHARDS_FOLDER}/{name} {those[0].what}: {counted.get(name, 0):,} sessions are missing")
-        else:
-            lines += map(str, those)
-    return sorted(lines)
-
-
 class Store:
     """A store on disk, as it was when it was opened.
 
@@ -195,15 +142,61 @@ class Store:
         self.check_files()
 
     def check_files(self, *, thorough: bool = False) -> bool:
-        """Check the files against the index again; `thorough` compares bytes. Return True when the damage is another
-        than before."""
-        before, self.damage = self.damage, find_damage(self.folder, self.manifest, thorough)
+        """Compare the files with the index again: lengths and times, and bytes where a time differs; `thorough`
+        compares all bytes. Return True when the damage is another than before."""
+        before, self.damage = self.damage, self._find_damage(thorough)
         self._looked_at = time.monotonic()
         self._broken = {(d.shard, d.table) for d in self.damage if d.shard}
-        earlier, self._words = self._words, describe_damage(self.damage, self.manifest)
+        earlier, self._words = self._words, self._describe_damage()
         self._warn([line for line in self._words if line not in earlier])
         self.warnings = [line for line in self.warnings if line not in earlier] + self._words
         return self.damage != before
+
+    def _find_damage(self, thorough: bool) -> list[Damage]:
+        broken: list[Damage] = []
+        counted: dict[str, int] = {}
+        for name, shard in sorted(self.manifest.shards.items()):
+            folder = f"{self.folder}/{SHARDS_FOLDER}/{name}"
+            for table, part in shard.tables.items():
+                if not (what := disk.what_is_wrong(f"{folder}/{table}.parquet", part, thorough)):
+                    continue
+                if thorough:  # what only its bytes show is looked at by them from now on
+                    part.stamp = 0
+                counted = counted or self.manifest.sessions_by_shard()
+                rows = f"{part.rows:,} rows of {table}, of {counted.get(name, 0):,} sessions, are missing"
+                place = f"{SHARDS_FOLDER}/{name}/{table}.parquet"
+                broken.append(Damage(place=place, what=what, lacks=rows, shard=name, table=table.partition(".")[0]))
+        if thorough and not self.manifest.is_sound():
+            broken.append(
+                Damage(place=index.INDEX_FILE, what="is garbled", lacks="what it knows of files may be wrong")
+            )
+        for across in self._files_across():
+            if what := disk.what_is_wrong(f"{self.folder}/{across.file}", across, thorough):
+                across.stamp = 0 if thorough else across.stamp
+                lacks = "values across sessions are missing"
+                broken.append(Damage(place=across.file, what=what, lacks=lacks, table="signals"))
+        return [*broken, *SidecarList(self.folder).damage(thorough=thorough)]
+
+    def _describe_damage(self) -> list[str]:
+        """Return a line for each damaged file, or one for a shard of which nothing is left."""
+        by_shard: dict[str, list[Damage]] = {}
+        lines = [str(damage) for damage in self.damage if not damage.shard]
+        for damage in self.damage:
+            if damage.shard:
+                by_shard.setdefault(damage.shard, []).append(damage)
+        counted = self.manifest.sessions_by_shard() if by_shard else {}
+        for name, those in by_shard.items():
+            if len(those) == len(self.manifest.shards[name].tables) and len({d.what for d in those}) == 1:
+                lines.append(f"{SHARDS_FOLDER}/{name} {those[0].what}: {counted.get(name, 0):,} sessions are missing")
+            else:
+                lines += map(str, those)
+        return sorted(lines)
+
+    def _files_across(self) -> list[StoredFile]:
+        """Return the files of values across sessions, without those that are of former shards."""
+        manifest = self.manifest
+        across = manifest.across if manifest.across_signals else None
+        return [file for file in (manifest.places, across) if file is not None]
 
     def _warn(self, lines: list[str]) -> None:
         if lines:
@@ -234,7 +227,7 @@ class Store:
         shards = self.readable_shards(table)
         if table == "signals":
             paths = [path for name in shards for path in self.signal_files(name)]
-            paths += self.without_damaged([self.folder / across.file for across in files_across(manifest)])
+            paths += self.without_damaged([self.folder / across.file for across in self._files_across()])
         else:
             folder = self.folder / SHARDS_FOLDER
             paths = [folder / name / f"{table}.parquet" for name in shards if table in manifest.shards[name].tables]
@@ -412,16 +405,6 @@ class Store:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def _tell_gone(self) -> None:
-        """Write beside each shard what left it, for an index that is made again."""
-        for name in self.manifest.shrunk:
-            entry = self.manifest.shards.get(name)
-            if entry is not None and (entry.gone or entry.gone_artifacts):
-                with suppress(OSError):  # of a shard that is damaged: it is read again
-                    data = msgspec.json.encode([entry.gone, entry.gone_artifacts])
-                    disk.write_atomically(self.folder / SHARDS_FOLDER / name / GONE_FILE, data)
-        self.manifest.shrunk.clear()
-
     def save(self) -> None:
         """Write all that changed, also shards' entries that were changed in place, then mark the shards that the index
         no longer names."""
@@ -440,7 +423,14 @@ class Store:
         self._retire()
 
     def _retire(self) -> None:
-        self._tell_gone()
+        # Beside each shard stands what left it, for an index that is made again.
+        for name in self.manifest.shrunk:
+            entry = self.manifest.shards.get(name)
+            if entry is not None and (entry.gone or entry.gone_artifacts):
+                with suppress(OSError):  # of a shard that is damaged: it is read again
+                    data = msgspec.json.encode([entry.gone, entry.gone_artifacts])
+                    disk.write_atomically(self.folder / SHARDS_FOLDER / name / GONE_FILE, data)
+        self.manifest.shrunk.clear()
         for name in self._retired:
             with suppress(OSError):  # of a shard that is gone; else the next run marks it
                 (self.folder / SHARDS_FOLDER / name / RETIRED).touch(private_files.FILE)
@@ -469,20 +459,8 @@ class Store:
         manifest.shards_changed()
         self.commit()
 
-    def replace_shard(self, name: str, new_name: str, tables: dict[str, StoredFile]) -> None:
-        """Replace a shard by a copy, without writing the index."""
-        entry = self.manifest.shards[name]
-        entry.tables = tables
-        self._put([name], new_name, entry)
-
-    def merge_shards(self, names: list[str], new_name: str, entry: ShardEntry) -> None:
-        """Replace several shards by one."""
-        self._put(names, new_name, entry)
-        self.manifest.shards_changed()
-        self.commit()
-
-    def _put(self, names: list[str], new_name: str, entry: ShardEntry) -> None:
-        """Replace shards by another that holds the same sessions and files."""
+    def replace_shards(self, names: list[str], new_name: str, entry: ShardEntry) -> None:
+        """Replace shards by another that holds the same sessions and files, without writing the index."""
         manifest = self.manifest
         for name in names:
             del manifest.shards[name]
@@ -529,8 +507,7 @@ class Store:
         entry, name = self.manifest.shards[shard], self.new_shard_name(shard)
         is_emptied = not self.manifest.sessions.where("shard", [shard])
         tables = shards.copy_without(self.folder, shard, name, entry, is_emptied)
-        self.manifest.shards[shard] = replace(entry, gone=[], gone_artifacts=[])
-        self.replace_shard(shard, name, tables)
+        self.replace_shards([shard], name, replace(entry, tables=tables, gone=[], gone_artifacts=[]))
 
     def _drop(self, sessions: dict[str, SessionEntry], files: dict[str, ArtifactEntry], keep: str = "") -> None:
         """Hide these sessions and files in the shards that hold them; the shard `keep` is left alone."""

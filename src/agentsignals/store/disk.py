@@ -251,10 +251,10 @@ def exposure(root: Path) -> Exposure | None:
         return None
 
 
-def cannot_write(root: Path, problem: OSError) -> StoreError:
-    """Return the error to raise when the disk refuses a write."""
+def cannot_write(root: Path, problem: Exception) -> StoreError:
+    """Return the error to raise when the disk, or SQLite, refuses a write."""
     return StoreError(
-        f"The store {root} can't be written: {problem.strerror or problem}.",
+        f"The store {root} can't be written: {getattr(problem, 'strerror', None) or problem}.",
         "Free some space, check its permissions, or name another folder with --store.",
     )
 

@@ -5,6 +5,8 @@ wrote it until the one that replaced it. So an opened store stays as it was, and
 Replaced rows are removed after an hour, as replaced shards are.
 """
 
+# ruff: noqa: S608  (SQL is made of texts of ours; values are bound)
+
 from __future__ import annotations
 
 import hashlib
@@ -172,11 +174,6 @@ class Totals(Struct, kw_only=True):
     partly_priced: int
 
 
-def _stamp_of(entry: ArtifactEntry) -> FileStamp:
-    plain = (entry.bytes, entry.stamp, entry.key, entry.format, entry.parser, entry.group)
-    return FileStamp(*plain, int(entry.shard != ""), int(entry.source == "local"))
-
-
 class _State(Struct, kw_only=True):
     """Facts about the whole store."""
 
@@ -288,7 +285,7 @@ class Rows(MutableMapping[str, T], Generic[T]):
         """Rows that the next commit writes; None for one that goes."""
 
     def _select(self, where: str, **values: Any) -> dict[str, T]:
-        sql = f"SELECT {self._columns} FROM {self._table} WHERE {where} AND {_LIVE}"  # noqa: S608  (texts of ours)
+        sql = f"SELECT {self._columns} FROM {self._table} WHERE {where} AND {_LIVE}"
         return {row[0]: self._made(row) for row in self._index.select(sql, **values)}
 
     def all(self) -> dict[str, T]:
@@ -356,7 +353,7 @@ class Rows(MutableMapping[str, T], Generic[T]):
     def __len__(self) -> int:
         if self._all is not None or self.changed:
             return len(self.all())
-        (((n,),)) = self._index.select(f"SELECT count(*) FROM {self._table} WHERE {_LIVE}")  # noqa: S608  (of ours)
+        (((n,),)) = self._index.select(f"SELECT count(*) FROM {self._table} WHERE {_LIVE}")
         return int(n)
 
     def keys(self) -> KeysView[str]:
@@ -369,12 +366,12 @@ class Rows(MutableMapping[str, T], Generic[T]):
         """Write the changes. They count once `written` is called."""
         if not self.changed:
             return
-        gone = f"UPDATE {self._table} SET died = ? WHERE {self._id} = ? AND died IS NULL"  # noqa: S608  (of ours)
+        gone = f"UPDATE {self._table} SET died = ? WHERE {self._id} = ? AND died IS NULL"
         database.executemany(gone, ((generation, key) for key in self.changed))
-        ((last,),) = database.execute(f"SELECT coalesce(max(id), 0) FROM {self._table}").fetchall()  # noqa: S608
+        ((last,),) = database.execute(f"SELECT coalesce(max(id), 0) FROM {self._table}").fetchall()
         new = [(key, entry) for key, entry in self.changed.items() if entry is not None]
         places = ", ".join("?" * (len(self._columns.split(", ")) + 2))
-        added = f"INSERT INTO {self._table} (id, {self._columns}, born) VALUES ({places})"  # noqa: S608  (of ours)
+        added = f"INSERT INTO {self._table} (id, {self._columns}, born) VALUES ({places})"
         database.executemany(
             added, ((last + n, *self._row(key, entry), generation) for n, (key, entry) in enumerate(new, 1))
         )
@@ -382,9 +379,24 @@ class Rows(MutableMapping[str, T], Generic[T]):
             named = ((key, last + n) for n, (_, entry) in enumerate(new, 1) for key in dict.fromkeys(entry.keys))  # type: ignore[attr-defined]
             database.executemany("INSERT INTO file_keys (key, file) VALUES (?, ?)", named)
 
-    def written(self) -> None:
-        """Take note that the changes were committed."""
-        self.changed, self._few = {}, {}
+
+class Condition(NamedTuple):
+    """A condition on files of an index, in SQL, and the values in it."""
+
+    sql: str
+    values: dict[str, str]
+
+
+EVERY_FILE = Condition("true", {})
+
+
+def among_files(uris: set[str], all_files: Iterable[str]) -> Condition:
+    """Return the condition for these files out of all, in the fewest words."""
+    others = set(all_files) - uris
+    if not others:
+        return EVERY_FILE
+    few, word = (others, "NOT IN") if len(others) < len(uris) else (uris, "IN")
+    return Condition(f"uri {word} {_AMONG}", {"values": _json(few)})
 
 
 class Manifest:
@@ -473,112 +485,95 @@ class Manifest:
 
     def contexts(self) -> dict[str, int]:
         """Return the number of sessions by context. Eval runs and people's sessions are never counted together."""
-        return dict(self.committed(f"SELECT context, count(*) FROM sessions WHERE {_LIVE} GROUP BY 1 ORDER BY 1"))  # noqa: S608  (text of ours)
+        return dict(self._live("context, count(*)", "sessions", "true GROUP BY 1 ORDER BY 1"))
 
     def has_lower_bounds(self, context: str, shards: Iterable[str]) -> bool:
         """Return True where the output of a session of these shards is a lower bound."""
-        sql = (
-            f"SELECT 1 FROM sessions WHERE context = :context AND visible_output_tokens IS NOT NULL"  # noqa: S608  (texts of ours)
-            f" AND shard IN {_AMONG} AND {_LIVE} LIMIT 1"
-        )
-        return bool(self.committed(sql, context=context, values=_json(shards)))
+        where = f"context = :context AND visible_output_tokens IS NOT NULL AND shard IN {_AMONG} LIMIT 1"
+        return bool(self._live("1", "sessions", where, context=context, values=_json(shards)))
 
     def sessions_by_shard(self) -> dict[str, int]:
         """Return the number of sessions of each shard that has any."""
-        return dict(self.committed(f"SELECT shard, count(*) FROM sessions WHERE {_LIVE} GROUP BY 1"))  # noqa: S608  (text of ours)
+        return dict(self._live("shard, count(*)", "sessions", "true GROUP BY 1"))
 
     def stamps(self) -> dict[str, FileStamp]:
         """Return what tells of each file whether it changed."""
         if self._stamps is not None and self._stamps[0] == self.generation:
             return self._stamps[1]
         columns = "uri, bytes, stamp, key, format, parser, file_group, shard != '', source = 'local'"
-        rows = self.committed(f"SELECT {columns} FROM files WHERE {_LIVE}")  # noqa: S608  (texts of ours)
-        stamps = {row[0]: FileStamp._make(row[1:]) for row in rows}
+        stamps = {row[0]: FileStamp._make(row[1:]) for row in self._live(columns, "files")}
         self._stamps = self.generation, stamps
         return stamps
 
-    def kinds(self, among: Among | None = None) -> list[FileKind]:
+    def kinds(self, among: Condition = EVERY_FILE) -> list[FileKind]:
         """Return the kinds of all files or of those `among`."""
         columns = "count(*), sum(bytes), min(uri), shard != '', format, spec, more"
-        which, values = _chosen(among)
-        sql = f"SELECT {columns} FROM files WHERE {which} AND {_LIVE} GROUP BY 4, 5, 6, 7 ORDER BY 3"  # noqa: S608  (texts of ours)
-        kinds = []
-        for n, size, example, is_trace, name, spec, more in self.committed(sql, **values):
+        kinds: list[FileKind] = []
+        rows = self._live(columns, "files", f"{among.sql} GROUP BY 4, 5, 6, 7 ORDER BY 3", **among.values)
+        for n, size, example, is_trace, name, spec, more in rows:
             rest = msgspec.json.decode(more, type=_MoreOfFile)
             told = {key: getattr(rest, key) for key in ("skipped", "note", "version", "unknown_fields")}
             same = {"is_trace": bool(is_trace), "format": name, "spec": spec, **told}
             kinds.append(FileKind(files=n, bytes=size, example=example, **same))
         return kinds
 
-    def file_errors(self, among: Among | None = None) -> list[tuple[str, str]]:
+    def file_errors(self, among: Condition = EVERY_FILE) -> list[tuple[str, str]]:
         """Return the traces of which our own errors cost something, each with its error."""
-        which, values = _chosen(among)
-        sql = f"SELECT uri, error FROM files WHERE error != '' AND shard != '' AND {which} AND {_LIVE}"  # noqa: S608  (texts of ours)
-        return self.committed(sql, **values)
+        return self._live("uri, error", "files", f"error != '' AND shard != '' AND {among.sql}", **among.values)
 
-    def repeated(self, among: Among | None = None) -> int:
+    def repeated(self, among: Condition = EVERY_FILE) -> int:
         """Return the number of files with the content of another, as sources tell, without those that reading tells."""
-        which, values = _chosen(among)
-        sql = (
-            "SELECT count(key) - count(DISTINCT key) FROM files WHERE stamp IS NULL AND key != '' AND shard != ''"  # noqa: S608  (texts of ours)
-            " AND json_extract(more, '$.skipped.repeated_file') IS NULL"
-            f" AND {which} AND {_LIVE}"
-        )
-        return int(self.committed(sql, **values)[0][0])
+        where = f"""
+            stamp IS NULL AND key != '' AND shard != '' AND json_extract(more, '$.skipped.repeated_file') IS NULL
+            AND {among.sql}
+        """
+        return int(self._live("count(key) - count(DISTINCT key)", "files", where, **among.values)[0][0])
 
-    def totals(self, among: Among | None = None) -> Totals:
+    def totals(self, among: Condition = EVERY_FILE) -> Totals:
         """Return sums over the sessions that were read from these files."""
-        which, values = _chosen(among)
-        sums = (
-            "count(*), total(context = 'eval'), total(n_prompts), total(n_tool_calls), total(n_edits),"
-            " total(input_tokens), total(output_tokens), total(cache_read_tokens), total(cache_write_tokens),"
-            " total(cost_usd), count(*) - count(cost_usd), count(visible_output_tokens), total(visible_output_tokens),"
-            " count(unpriced)"
-        )
-        groups = f"SELECT file_group FROM files WHERE shard != '' AND {which} AND {_LIVE}"  # noqa: S608  (texts of ours)
-        ((row),) = self.committed(
-            f"SELECT {sums} FROM sessions WHERE file_group IN ({groups}) AND {_LIVE}",  # noqa: S608  (texts of ours)
-            **values,
-        )
+        sums = """
+            count(*), total(context = 'eval'), total(n_prompts), total(n_tool_calls), total(n_edits),
+            total(input_tokens), total(output_tokens), total(cache_read_tokens), total(cache_write_tokens),
+            total(cost_usd), count(*) - count(cost_usd), count(visible_output_tokens), total(visible_output_tokens),
+            count(unpriced)
+        """
+        groups = f"SELECT file_group FROM files WHERE shard != '' AND {among.sql} AND {_LIVE}"
+        (row,) = self._live(sums, "sessions", f"file_group IN ({groups})", **among.values)
         fields = msgspec.structs.fields(Totals)
         return Totals(**{f.name: f.type(value) for f, value in zip(fields, row, strict=True)})
 
-    def silent_groups(self, among: Among | None = None) -> list[tuple[int, set[str]]]:
+    def silent_groups(self, among: Condition = EVERY_FILE) -> list[tuple[int, set[str]]]:
         """Return for each group with sessions of people without prompt, call and tokens: their number, and the formats
         of the group's files."""
-        which, values = _chosen(among)
-        silent = (
-            "context = 'product' AND n_turns = 0 AND n_tool_calls = 0 AND coalesce(input_tokens, 0) = 0"
-            " AND coalesce(output_tokens, 0) = 0"
-        )
-        groups = f"SELECT file_group, count(*) AS n FROM sessions WHERE {silent} AND {_LIVE} GROUP BY 1"  # noqa: S608  (texts of ours)
-        sql = (
-            "SELECT n, json_group_array(DISTINCT format) FROM files JOIN"  # noqa: S608  (texts of ours)
-            f" ({groups}) AS silent ON files.file_group = silent.file_group"
-            f" WHERE shard != '' AND format IS NOT NULL AND {which} AND {_LIVE} GROUP BY files.file_group ORDER BY 2"
-        )
-        return [(n, set(msgspec.json.decode(names))) for n, names in self.committed(sql, **values)]
+        sql = f"""
+            SELECT n, json_group_array(DISTINCT format) FROM files JOIN (
+              SELECT file_group, count(*) AS n FROM sessions
+              WHERE context = 'product' AND n_turns = 0 AND n_tool_calls = 0 AND coalesce(input_tokens, 0) = 0
+                AND coalesce(output_tokens, 0) = 0 AND {_LIVE} GROUP BY 1
+            ) AS silent ON files.file_group = silent.file_group
+            WHERE shard != '' AND format IS NOT NULL AND {among.sql} AND {_LIVE} GROUP BY files.file_group ORDER BY 2
+        """
+        return [(n, set(msgspec.json.decode(names))) for n, names in self.committed(sql, **among.values)]
 
     def local_specs(self) -> dict[str, str]:
         """Return the specifications that files of this machine were listed by, each with one of its files."""
-        sql = f"SELECT spec, min(uri) FROM files WHERE source = 'local' AND {_LIVE} GROUP BY 1"  # noqa: S608  (text of ours)
-        return dict(self.committed(sql))
+        return dict(self._live("spec, min(uri)", "files", "source = 'local' GROUP BY 1"))
 
     def no_traces(self) -> list[str]:
         """Return the files under the sources that are no traces."""
-        return [uri for (uri,) in self.committed(f"SELECT uri FROM files WHERE shard = '' AND {_LIVE}")]  # noqa: S608  (text of ours)
+        return [uri for (uri,) in self._live("uri", "files", "shard = ''")]
 
     def parsers(self) -> set[tuple[str | None, int]]:
         """Return the formats of the files, each with the versions of the parsers that read them."""
-        return set(self.committed(f"SELECT DISTINCT format, parser FROM files WHERE {_LIVE}"))  # noqa: S608  (text of ours)
+        return set(self._live("DISTINCT format, parser", "files"))
 
     def files_with_keys(self, keys: Iterable[str]) -> dict[str, list[str]]:
         """Return the files that have each of these keys."""
         found: dict[str, list[str]] = {}
-        sql = (
-            "SELECT file_keys.key, uri FROM json_each(:keys) AS wanted JOIN file_keys ON file_keys.key = wanted.value"  # noqa: S608  (text of ours)
-            f" JOIN files ON files.id = file_keys.file WHERE {_LIVE}"
-        )
+        sql = f"""
+            SELECT file_keys.key, uri FROM json_each(:keys) AS wanted JOIN file_keys ON file_keys.key = wanted.value
+            JOIN files ON files.id = file_keys.file WHERE {_LIVE}
+        """
         for key, uri in self.committed(sql, keys=_json(set(keys))):
             found.setdefault(key, []).append(uri)
         return found
@@ -586,14 +581,17 @@ class Manifest:
     def keys_with_prefix(self, *prefixes: str) -> dict[str, list[str]]:
         """Return the keys that begin so, by file."""
         found: dict[str, list[str]] = {}
-        sql = (
-            "SELECT uri, file_keys.key FROM file_keys JOIN files ON files.id = file_keys.file"  # noqa: S608  (text of ours)
-            f" WHERE file_keys.key >= :first AND file_keys.key < :last AND {_LIVE}"
-        )
+        sql = f"""
+            SELECT uri, file_keys.key FROM file_keys JOIN files ON files.id = file_keys.file
+            WHERE file_keys.key >= :first AND file_keys.key < :last AND {_LIVE}
+        """
         for prefix in prefixes:
             for uri, key in self.committed(sql, first=prefix, last=f"{prefix[:-1]}{chr(ord(prefix[-1]) + 1)}"):
                 found.setdefault(uri, []).append(key)
         return found
+
+    def _live(self, columns: str, table: str, where: str = "true", **values: Any) -> list[tuple[Any, ...]]:
+        return self.committed(f"SELECT {columns} FROM {table} WHERE {_LIVE} AND {where}", **values)
 
     def committed(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         """Rows of the index, with the changes that wait."""
@@ -631,7 +629,7 @@ class Manifest:
                     self._write(database, state, shards, gone)
                     database.execute("COMMIT")
             except sqlite3.Error as problem:
-                raise _cannot_write(self.folder, problem) from problem
+                raise disk.cannot_write(self.folder, problem) from problem
             _note_sound(self.folder)
         self._take_note(state, shards, gone)
 
@@ -670,10 +668,11 @@ class Manifest:
                 if entry is None:
                     stamps.pop(uri, None)
                 else:
-                    stamps[uri] = _stamp_of(entry)
+                    plain = (entry.bytes, entry.stamp, entry.key, entry.format, entry.parser, entry.group)
+                    stamps[uri] = FileStamp(*plain, int(entry.shard != ""), int(entry.source == "local"))
             self._stamps = state.generation, stamps
-        self.sessions.written()
-        self.files.written()
+        for table in (self.sessions, self.files):
+            table.changed, table._few = {}, {}
 
     def bury(self, shard: str, sessions: Iterable[str], artifacts: Iterable[str]) -> None:
         """Hide rows of a shard from all who open the store after the next commit."""
@@ -707,21 +706,13 @@ class Manifest:
         except OSError as problem:
             raise disk.cannot_write(root, problem) from problem
         except sqlite3.Error as problem:
-            raise _cannot_write(root, problem) from problem
+            raise disk.cannot_write(root, problem) from problem
         finally:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
         self.folder = root
         self._take_note(state, shards, [])
         _note_sound(root)
-
-    def keep_in_memory(self) -> None:
-        """Copy the database into memory: its file goes."""
-        if self.folder is not None:
-            self._memory = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-            with _opened(self.folder / INDEX_FILE) as database:
-                database.backup(self._memory)
-            self.folder = None
 
     def purge(self) -> None:
         """Remove the rows that were replaced more than an hour ago."""
@@ -739,7 +730,7 @@ class Manifest:
                 state = _state_in(database)
                 database.execute("DELETE FROM file_keys WHERE file IN (SELECT id FROM files WHERE died <= ?)", (last,))
                 for table in ("shards", "sessions", "files"):
-                    database.execute(f"DELETE FROM {table} WHERE died <= ?", (last,))  # noqa: S608  (one of three)
+                    database.execute(f"DELETE FROM {table} WHERE died <= ?", (last,))
                 database.execute("DELETE FROM commits WHERE generation < ?", (last,))
                 state.purged = last
                 database.execute("UPDATE state SET body = ?", (msgspec.json.encode(state),))
@@ -747,7 +738,7 @@ class Manifest:
                 self.purged = last
             _note_sound(self.folder)
         except sqlite3.Error as problem:
-            raise _cannot_write(self.folder, problem) from problem
+            raise disk.cannot_write(self.folder, problem) from problem
 
     def _in_memory(self) -> sqlite3.Connection:
         if self._memory is None:
@@ -755,27 +746,6 @@ class Manifest:
             self._memory.executescript(_TABLES)
             self._memory.execute("INSERT INTO state (body) VALUES (?)", (msgspec.json.encode(_State()),))
         return self._memory
-
-
-class Among(NamedTuple):
-    """Files of an index: these, or all but these."""
-
-    files: set[str]
-    all_but: bool = False
-
-
-def among_files(uris: set[str], all_files: Iterable[str]) -> Among | None:
-    """Return the choice of these files out of all, in the fewest words; None for all."""
-    others = set(all_files) - uris
-    if not others:
-        return None
-    return Among(others, all_but=True) if len(others) < len(uris) else Among(uris)
-
-
-def _chosen(among: Among | None) -> tuple[str, dict[str, str]]:
-    if among is None:
-        return "true", {}
-    return f"uri {'NOT ' if among.all_but else ''}IN {_AMONG}", {"values": _json(among.files)}
 
 
 def last_run(root: Path) -> tuple[str, int]:
@@ -823,10 +793,6 @@ def _cannot_read(folder: Path, problem: sqlite3.Error) -> StoreError:
     )
 
 
-def _cannot_write(folder: Path, problem: sqlite3.Error) -> StoreError:
-    return disk.cannot_write(folder, OSError(0, str(problem)))
-
-
 def main_context(manifest: Manifest) -> str:
     """Return the default context: people's sessions when there are any."""
     return "eval" if manifest.contexts().keys() == {"eval"} else "product"
@@ -859,8 +825,11 @@ def load(root: Path) -> tuple[Manifest | None, str]:
             found, why = _loaded(Path(folder), Path(folder) / INDEX_FILE, "rw")
         except sqlite3.Error as problem:
             return _unless_unreadable(root, problem)
-        if found is not None:
-            found.keep_in_memory()
+        if found is not None:  # its file goes
+            found._memory = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+            with _opened(Path(folder) / INDEX_FILE) as database:
+                database.backup(found._memory)
+            found.folder = None
         return found, why
 
 
@@ -871,7 +840,10 @@ def _loaded(root: Path, path: Path, mode: str = "") -> tuple[Manifest | None, st
         if version != SCHEMA_VERSION:
             n = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             return None, f"is of version {version}, now it is {SCHEMA_VERSION}" if n else "is empty"
-        if not _is_noted_sound(path) and database.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+        is_noted_sound = False
+        with suppress(OSError, ValueError):
+            is_noted_sound = path.with_name(CHECKED_FILE).read_text("utf-8") == _length_and_time(path)
+        if not is_noted_sound and database.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
             return None, "is cut or garbled"
         made = Manifest(root)
         try:
@@ -880,7 +852,7 @@ def _loaded(root: Path, path: Path, mode: str = "") -> tuple[Manifest | None, st
             for name in _State.__struct_fields__:
                 setattr(made, name, getattr(state, name))
             made._settled_history = made.history_of
-            live = f"SELECT name, body FROM shards WHERE {_LIVE}"  # noqa: S608  (text of ours)
+            live = f"SELECT name, body FROM shards WHERE {_LIVE}"
             made._written = dict(database.execute(live, {"generation": state.generation}))
             made.shards = {name: msgspec.json.decode(body, type=ShardEntry) for name, body in made._written.items()}
         except msgspec.DecodeError:
@@ -893,13 +865,6 @@ def _note_sound(root: Path) -> None:
     it, which takes 2 ms a MB."""
     with suppress(OSError):  # then each opening checks it
         private_files.write(root / CHECKED_FILE, _length_and_time(root / INDEX_FILE))
-
-
-def _is_noted_sound(path: Path) -> bool:
-    try:
-        return path.with_name(CHECKED_FILE).read_text("utf-8") == _length_and_time(path)
-    except (OSError, ValueError):
-        return False
 
 
 def _length_and_time(path: Path) -> str:
@@ -935,9 +900,9 @@ def local_files(manifest: Manifest) -> set[str]:
 
 def sessions_only_in(manifest: Manifest, files: set[str]) -> set[str]:
     """Return the sessions that were read from these files and from no other."""
-    groups = f"SELECT file_group FROM files WHERE uri IN {_AMONG} AND {_LIVE}"  # noqa: S608  (texts of ours)
-    others = f"SELECT file_group FROM files WHERE shard != '' AND uri NOT IN {_AMONG} AND {_LIVE}"  # noqa: S608
-    sql = f"SELECT session_id FROM sessions WHERE file_group IN ({groups} EXCEPT {others}) AND {_LIVE}"  # noqa: S608
+    groups = f"SELECT file_group FROM files WHERE uri IN {_AMONG} AND {_LIVE}"
+    others = f"SELECT file_group FROM files WHERE shard != '' AND uri NOT IN {_AMONG} AND {_LIVE}"
+    sql = f"SELECT session_id FROM sessions WHERE file_group IN ({groups} EXCEPT {others}) AND {_LIVE}"
     return {session_id for (session_id,) in manifest.committed(sql, values=_json(files))} if files else set()
 
 
@@ -949,18 +914,11 @@ def code_stamp() -> str:
 
 @cache
 def _stamp(places: tuple[str, ...]) -> str:
-    parts = sorted({*_files(str(Path(__file__).parents[1])), *_installed(places)})
-    return hashlib.blake2b("|".join(parts).encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
-
-
-def _installed(places: tuple[str, ...]) -> Iterator[str]:
-    """Names of packages with their versions; faster than `importlib.metadata`, which reads each."""
-    for folder in places:
-        try:
-            with os.scandir(folder or ".") as entries:
-                yield from (entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info")))
-        except OSError:
-            continue
+    parts = set(_files(str(Path(__file__).parents[1])))
+    for folder in places:  # packages with their versions; `importlib.metadata` reads each, which takes longer
+        with suppress(OSError), os.scandir(folder or ".") as entries:
+            parts.update(entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info")))
+    return hashlib.blake2b("|".join(sorted(parts)).encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
 
 
 def _files(folder: str) -> list[str]:

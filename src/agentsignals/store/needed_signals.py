@@ -19,7 +19,7 @@ def needed_signals(tree: Any, wide: Collection[str], values: Iterable[Any] = ())
     by the columns that the query names, since signals that every run computes have all of its rows.
     """
     bound = frozenset(_texts(values))
-    nodes = list(_inner(tree))
+    nodes = list(inner_nodes(tree, into_described=False))
     found: set[str] = set()
     restricted = 0
     for node in nodes:
@@ -51,13 +51,14 @@ def needed_signals(tree: Any, wide: Collection[str], values: Iterable[Any] = ())
     return frozenset(found)
 
 
-def _inner(part: Any) -> Iterator[dict[str, Any]]:
-    waiting = [part]
+def inner_nodes(tree: Any, *, into_described: bool = True) -> Iterator[dict[str, Any]]:
+    """Yield all nodes of a parsed query; those of a DESCRIBE, which reads names of columns alone, if asked for."""
+    waiting = [tree]
     while waiting:
         part = waiting.pop()
         if isinstance(part, dict):
-            if part.get("type") == "SHOW_REF" and part.get("show_type") == "DESCRIBE":
-                continue  # it reads the names of columns
+            if not into_described and part.get("type") == "SHOW_REF" and part.get("show_type") == "DESCRIBE":
+                continue
             yield part
             waiting += part.values()
         elif isinstance(part, list):

@@ -1,5 +1,7 @@
 """SQL over the store: DuckDB views over its files, read only."""
 
+# ruff: noqa: S608  (SQL is made of names and texts of ours, and of quoted paths; values are bound)
+
 from __future__ import annotations
 
 import base64
@@ -21,7 +23,7 @@ import msgspec
 from agentsignals.errors import AgentSignalsError, NotComputed, QueryError, out_of_memory
 from agentsignals.store import findings_cache, sidecars, tables
 from agentsignals.store.index import SHARDS_FOLDER as SHARDS
-from agentsignals.store.needed_signals import needed_signals
+from agentsignals.store.needed_signals import inner_nodes, needed_signals
 
 if TYPE_CHECKING:
     import duckdb
@@ -54,47 +56,8 @@ FIND = "`agentsignals findings`, or agentsignals.find(store) for each context, c
 NAMES = (*tables.NAMES, *tables.OF_REPOSITORIES, *_WIDE, "findings")
 
 
-def required_views(name: str, context: str | None) -> tuple[str, ...]:
-    """Return the views that this one is made of."""
-    if name in _WIDE:
-        return ("signals",)
-    of_sessions = context is not None and name != "sessions" and "session_id" in tables.COLUMNS[name]
-    return ("sessions",) if of_sessions else ()
-
-
-def restrict_to_context(rows: str, name: str, context: str | None) -> str:
-    """Return the SELECT of a view without rows of another context's sessions."""
-    if context is None or name in _WIDE or not {"session_id", "context"} & tables.COLUMNS[name].keys():
-        return rows
-    if name in ("sessions", "findings"):
-        return f"SELECT * FROM ({rows}) WHERE context = '{_CONTEXTS[context]}'"  # noqa: S608  (one of two words)
-    inside = "session_id IS NULL OR session_id IN (SELECT session_id FROM sessions)"
-    return f"SELECT * FROM ({rows}) WHERE {inside}"  # noqa: S608  (paths quoted by listed)
-
-
 Gone = Mapping[str, tuple[list[str], list[str]]]
 """Sessions and artifacts that left a shard, by its folder."""
-
-
-def select_files(files: list[str], name: str, gone: Gone) -> str:
-    """Return a SELECT of a view's rows, with the columns that its files have. Rows that left a shard are not seen."""
-    if name in _WIDE:
-        return _wide(*_WIDE[name])
-    if not files:
-        return _none(name)
-    column, which = ("artifact_id", 1) if name == "artifacts" else ("session_id", 0)
-    shrunk = [file for file in files if (left := gone.get(_folder(file))) is not None and left[which]]
-    whole = [file for file in files if file not in shrunk] if shrunk else files
-    parts = [f"SELECT * FROM read_parquet({path_list(whole)}, union_by_name=true)"] if whole else []  # noqa: S608  (quoted by listed)
-    for file in shrunk:
-        among = f"coalesce({column} IN ({path_list(gone[_folder(file)][which])[1:-1]}), false)"
-        parts.append(f"SELECT * FROM read_parquet({path_list([file])}, union_by_name=true) WHERE NOT {among}")  # noqa: S608  (as above)
-    return " UNION ALL BY NAME ".join(parts)
-
-
-def select_files_with_all_columns(files: list[str], table: str, gone: Gone) -> str:
-    """Return a SELECT of these files with all current columns: older files have NULL in those they lack."""
-    return f"{_none(table)} UNION ALL BY NAME {select_files(files, table, gone)}"
 
 
 def duckdb_columns(table: str) -> list[tuple[str, str]]:
@@ -123,10 +86,10 @@ def findings_rows(kept: list[bytes] | None) -> str:
     text = base64.b64encode(b"[" + b",".join(kept) + b"]").decode()
     lists = f"SELECT unnest(from_json(decode(from_base64('{text}')), '{shape}')) AS list"
     ranks = "generate_subscripts(list.answers, 1) AS rank, unnest(list.answers) AS made"
-    rows = f"SELECT list.context AS context, {ranks} FROM ({lists})"  # noqa: S608
+    rows = f"SELECT list.context AS context, {ranks} FROM ({lists})"
     ends = {"context": "context", "rank": "rank", "low": "made.interval[1]", "high": "made.interval[2]"}
     chosen = (f"{ends.get(n, f'made.{_name(n)}')} AS {_name(n)}" for n, _ in duckdb_columns("findings"))
-    return f"SELECT {', '.join(chosen)} FROM ({rows}) ORDER BY context DESC, rank"  # noqa: S608
+    return f"SELECT {', '.join(chosen)} FROM ({rows}) ORDER BY context DESC, rank"
 
 
 def _wide(level: str, keys: str) -> str:
@@ -145,7 +108,7 @@ def _wide(level: str, keys: str) -> str:
             is_text = kind == "VARCHAR"
             raw = f"json_extract_string({raw}, '$')" if is_text else f"TRY_CAST({raw} AS {kind})"
         columns.append(f"{raw} AS {_name(signal.path)}")
-    return f"SELECT {', '.join(columns)} FROM signals WHERE level = '{level}' GROUP BY {keys}"  # noqa: S608
+    return f"SELECT {', '.join(columns)} FROM signals WHERE level = '{level}' GROUP BY {keys}"
 
 
 def _name(name: str) -> str:
@@ -202,15 +165,7 @@ def parse_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
         raise QueryError("The store is read only, and this is no SELECT.", _HINT)
     if len(tree) != 1:
         raise QueryError(f"{len(tree)} statements came; one SELECT is allowed.", "Ask one question at a time.")
-    parts: list[dict[str, Any]] = []
-    waiting: list[Any] = [tree]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, dict):
-            parts.append(part)
-            waiting += part.values()
-        elif isinstance(part, list):
-            waiting += part
+    parts = list(inner_nodes(tree))
     _check(parts, tables)
     if explained is not None:
         analyze = "ANALYZE " if explained["analyze"] else ""
@@ -327,10 +282,9 @@ class Connection:
         self._one_at_a_time = Lock()
         self.held: set[str] = set()
         self.database = duckdb.connect(":memory:", config=_LIMITS | ({"threads": threads} if threads else {}))
-        connection = self.database
-        row = connection.execute("SELECT current_setting('memory_limit')").fetchone()
+        row = self.database.execute("SELECT current_setting('memory_limit')").fetchone()
         amount, unit = str(row[0]).split() if row else ("1", "GiB")
-        connection.execute(f"SET memory_limit='{float(amount) * _SHARE_OF_LIMIT:.1f} {unit}'")
+        self.database.execute(f"SET memory_limit='{float(amount) * _SHARE_OF_LIMIT:.1f} {unit}'")
         # What is allowed by name may also be written by name, so these are files, never the folder; that nothing writes
         # is seen to in `run`.
         readable = path_list([path for of_table in files.values() for path in of_table])
@@ -384,7 +338,7 @@ class Connection:
         self.check_computed(query)
         self.held.add(table)
         database = self.seeing(_named(query))
-        counted = f"SELECT count(*) FROM {table}"  # noqa: S608  (a table of ours)
+        counted = f"SELECT count(*) FROM {table}"
         if most_rows is None or database.execute(counted).fetchall()[0][0] <= most_rows:
             database.execute(f"CREATE TEMP TABLE {table} AS {query}")
 
@@ -420,26 +374,46 @@ class Connection:
     def _make(self, name: str, *, is_asked_for: bool = True) -> None:
         if name in self._made or name not in NAMES:
             return
+        of_context = self._context if name not in _WIDE else None
         if name == "findings":
             kept = self._findings()
             if kept is None and is_asked_for:  # no row would be an answer
                 raise QueryError(NO_FINDINGS, FIND)
-            rows = restrict_to_context(findings_rows(kept), "findings", self._context)
-            self.database.execute(f"CREATE OR REPLACE VIEW findings AS {rows}")
-            if kept is not None:
-                self._made.add("findings")
-            return
-        for other in required_views(name, self._context):
-            self._make(other)
-        files = self.files.get(name, [])
-        rows = select_files(files, name, self._gone)
-        if files:
-            described = self.database.execute(f"DESCRIBE {rows}").fetchall()
-            if [row[:2] for row in described] != duckdb_columns(name):
-                rows = select_files_with_all_columns(files, name, self._gone)
-        view = "TEMP VIEW" if self.is_slice else "VIEW"
-        self.database.execute(f"CREATE {view} {name} AS {restrict_to_context(rows, name, self._context)}")
-        self._made.add(name)
+            rows = findings_rows(kept)
+        elif name in _WIDE:
+            self._make("signals")
+            rows = _wide(*_WIDE[name])
+        else:
+            rows = self._rows(name)
+        if of_context is not None and name in ("sessions", "findings"):
+            rows = f"SELECT * FROM ({rows}) WHERE context = '{_CONTEXTS[of_context]}'"
+        elif of_context is not None and "session_id" in tables.COLUMNS[name]:
+            self._make("sessions")
+            inside = "session_id IS NULL OR session_id IN (SELECT session_id FROM sessions)"
+            rows = f"SELECT * FROM ({rows}) WHERE {inside}"
+        view = "OR REPLACE VIEW" if name == "findings" else "TEMP VIEW" if self.is_slice else "VIEW"
+        self.database.execute(f"CREATE {view} {name} AS {rows}")
+        if name != "findings" or kept is not None:
+            self._made.add(name)
+
+    def _rows(self, table: str) -> str:
+        """Return a SELECT of the rows of a table in its files. Rows that left a shard are not seen; what older files
+        lack is NULL."""
+        files = self.files.get(table, [])
+        if not files:
+            return _none(table)
+        column, which = ("artifact_id", 1) if table == "artifacts" else ("session_id", 0)
+        shrunk = [file for file in files if (left := self._gone.get(_folder(file))) is not None and left[which]]
+        whole = [file for file in files if file not in shrunk] if shrunk else files
+        parts = [f"SELECT * FROM read_parquet({path_list(whole)}, union_by_name=true)"] if whole else []
+        for file in shrunk:
+            among = f"coalesce({column} IN ({path_list(self._gone[_folder(file)][which])[1:-1]}), false)"
+            parts.append(f"SELECT * FROM read_parquet({path_list([file])}, union_by_name=true) WHERE NOT {among}")
+        rows = " UNION ALL BY NAME ".join(parts)
+        described = self.database.execute(f"DESCRIBE {rows}").fetchall()
+        if [row[:2] for row in described] != duckdb_columns(table):
+            rows = f"{_none(table)} UNION ALL BY NAME {rows}"
+        return rows
 
 
 _kept: dict[tuple[str | None, str, str, int], Connection] = {}
@@ -609,7 +583,7 @@ def readable(store: Store) -> duckdb.DuckDBPyConnection:
             connection.check_computed("SELECT * FROM signals")
             database = connection.seeing(None)
             for table in (*tables.NAMES, *tables.OF_REPOSITORIES):
-                database.execute(f"SELECT count(COLUMNS(*)) FROM {table}").fetchall()  # noqa: S608  (names of ours)
+                database.execute(f"SELECT count(COLUMNS(*)) FROM {table}").fetchall()
         return database
 
     return _without_what_is_damaged(store, read)
@@ -684,7 +658,7 @@ _MOST_HELD = 40_000
 """Rows up to which a table is held: beyond, memory costs more than reading the columns again."""
 _ID, _REASON = "numbered_session", "numbered_reason"
 _NUMBERED = (
-    f"CREATE TEMP TYPE {_ID} AS ENUM "  # noqa: S608  (names of ours)
+    f"CREATE TEMP TYPE {_ID} AS ENUM "
     "(SELECT session_id FROM (SELECT session_id FROM signals UNION SELECT session_id FROM sessions)"
     " WHERE session_id IS NOT NULL ORDER BY 1);"
     f" CREATE TEMP TYPE {_REASON} AS ENUM (SELECT DISTINCT absent FROM signals WHERE absent IS NOT NULL ORDER BY 1)"
@@ -700,7 +674,7 @@ def materialize(
     if "sessions" in connection.held:
         return
     connection.seeing({"signals", "sessions"}).execute(_NUMBERED)
-    numbered = f"SELECT * REPLACE (CAST(session_id AS {_ID}) AS session_id) FROM ({sessions})"  # noqa: S608  (ours)
+    numbered = f"SELECT * REPLACE (CAST(session_id AS {_ID}) AS session_id) FROM ({sessions})"
     connection.hold("sessions", numbered)
     for table in _OFTEN_ASKED:
         # Long texts only where a query names them or selects `*`; the rest always: rows behind a figure name others.
@@ -708,7 +682,7 @@ def materialize(
         words = {word for sql in queries for word in re.findall(r"\w+", sql)}
         used = [f'"{name}"' for name in tables.COLUMNS[table] if name in words or name not in _LONG_TEXTS]
         columns = "*" if any(map(starred.search, queries)) else ", ".join(used)
-        connection.hold(table, f"SELECT {columns} FROM {table}", _MOST_HELD)  # noqa: S608  (names of ours)
+        connection.hold(table, f"SELECT {columns} FROM {table}", _MOST_HELD)
     paths = ", ".join(f"'{path}'" for path in signals)
     numbers = {"session_id": _ID, "absent": _REASON, "signal": f"ENUM({paths})"} if signals else {}
     cast = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in numbers.items())
@@ -720,7 +694,7 @@ def signal_rows_query(signals: Collection[str]) -> str:
     """Return a SELECT of the rows of these signals."""
     among = ", ".join(f"'{path}'" for path in signals)
     wanted = f"signal IN ({among})" if signals else "false"
-    return f"SELECT session_id, turn, signal, value, number, absent, detail FROM signals WHERE {wanted}"  # noqa: S608  (paths out of queries of ours)
+    return f"SELECT session_id, turn, signal, value, number, absent, detail FROM signals WHERE {wanted}"
 
 
 def split_by_rows(connection: Connection, table: str, most_rows: int) -> list[Connection]:

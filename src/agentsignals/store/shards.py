@@ -9,6 +9,7 @@ import shutil
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,17 +57,12 @@ def shard_rows(sessions: list[Session], rows: Sequence[SignalRows], attempts: li
     counted = [tables.totals(s) for s in sessions]
     made = {"sessions": parquet.session_table(sessions, counted)}
     made |= {table.name: parquet.child_table(table, sessions) for table in tables.TABLES.values()}
-    bills = [
-        session_bill(
-            session,
-            is_priced=figures["cost_usd"] is not None,
-            is_subagents=session.parent_session_id is not None and figures["n_prompts"] == 0,
-        )
-        for session, figures in zip(sessions, counted, strict=True)
-    ]
-    made["charges"] = parquet.plain_table(tables.CHARGES, [row for bill in bills for row in bill.charges])
-    made["repeated_calls"] = parquet.plain_table(tables.REPEATED_CALLS, [row for bill in bills for row in bill.repeats])
-    made["cache_losses"] = parquet.plain_table(tables.CACHE_LOSSES, [row for bill in bills for row in bill.losses])
+    bills = []
+    for session, figures in zip(sessions, counted, strict=True):
+        is_subagents = session.parent_session_id is not None and figures["n_prompts"] == 0
+        bills.append(session_bill(session, is_priced=figures["cost_usd"] is not None, is_subagents=is_subagents))
+    for table, of in ((tables.CHARGES, "charges"), (tables.REPEATED_CALLS, "repeats"), (tables.CACHE_LOSSES, "losses")):
+        made[table.name] = parquet.plain_table(table, [row for bill in bills for row in getattr(bill, of)])
     made["attempts"] = parquet.plain_table(tables.ATTEMPTS, attempts)
     made["signals"] = signal_table(rows)
     return ShardRows(made, counted)
@@ -423,12 +419,15 @@ def rebuild_index(root: Path) -> Manifest:
             for row in _rows(root, name, table, ["signal", "version"], parts)
         }
         newer = {
-            column: {
-                r["session_id"]: r[column] for r in _rows(root, name, "sessions", ["session_id", column], {**parts})
-            }
+            column: dict(
+                map(itemgetter("session_id", column), _rows(root, name, "sessions", ["session_id", column], {**parts}))
+            )
             for column in _LATER
         }
-        gone, gone_artifacts = _told_gone(folder)
+        gone, gone_artifacts = set[str](), set[str]()
+        with suppress(OSError, msgspec.DecodeError):  # none; or lost: a session is then that of the younger shard
+            told = msgspec.json.decode((folder / GONE_FILE).read_bytes(), type=tuple[set[str], set[str]])
+            gone, gone_artifacts = told
         artifacts = {r["artifact_id"] for r in _rows(root, name, "artifacts", ["artifact_id"], parts)}
         gone |= {r["session_id"] for r in rows} & set(made.sessions)
         if rows and gone.issuperset(r["session_id"] for r in rows):
@@ -444,11 +443,8 @@ def rebuild_index(root: Path) -> Manifest:
             if row["session_id"] not in gone:
                 figures = {k: row[k] for k in _FIGURES}
                 figures |= {column: values.get(row["session_id"]) for column, values in newer.items()}
-                made.sessions[row["session_id"]] = SessionEntry(
-                    shard=name,
-                    group=f"session:{row['session_id']}",
-                    **figures,
-                )
+                group = f"session:{row['session_id']}"
+                made.sessions[row["session_id"]] = SessionEntry(shard=name, group=group, **figures)
     for kind in ("places", "signals"):
         values = [(p, int(p.suffixes[0][1:])) for p in root.glob(f"{kind}.*.parquet") if p.suffixes[0][1:].isdigit()]
         if values:
@@ -459,15 +455,6 @@ def rebuild_index(root: Path) -> Manifest:
             else:
                 made.across = file
     return made
-
-
-def _told_gone(folder: Path) -> tuple[set[str], set[str]]:
-    """Sessions and artifacts that left a shard, as the file beside it says."""
-    try:
-        sessions, artifacts = msgspec.json.decode((folder / GONE_FILE).read_bytes(), type=tuple[list[str], list[str]])
-    except (OSError, msgspec.DecodeError):  # none; or lost: a session is then that of the younger shard
-        return set(), set()
-    return set(sessions), set(artifacts)
 
 
 def run_number(name: str) -> int:
@@ -534,18 +521,11 @@ def compact(store: Store) -> int:
         errors: Counter[str] = Counter()
         for entry in entries:
             errors.update(entry.internal_errors)
-        store.merge_shards(
-            group,
-            name,
-            msgspec.structs.replace(
-                entries[0],
-                signals=signals,
-                tables=draft.parts,
-                gone=[],
-                gone_artifacts=[],
-                internal_errors=dict(errors),
-            ),
-        )
+        facts = {"signals": signals, "tables": draft.parts, "gone": [], "gone_artifacts": []}
+        merged = msgspec.structs.replace(entries[0], internal_errors=dict(errors), **facts)
+        store.replace_shards(group, name, merged)
+        store.manifest.shards_changed()
+        store.commit()
         went += len(group)
     counted, whole = store.manifest.sessions_by_shard(), set(store.readable_shards())
     for name, entry in list(store.manifest.shards.items()):
