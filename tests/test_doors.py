@@ -142,7 +142,7 @@ DRIVEN: dict[tuple[str, str], Callable[[Ran, Path, Path], str]] = {
 }  # fmt: skip
 ELSEWHERE = {
     "agree": "tests/labels", "annotate": "tests/labels", "label": "tests/test_ways_out.py",
-    "measure": "tests/test_ways_out.py", "analyze": "tests/embedding",
+    "measure": "tests/test_ways_out.py", "analyze": "tests/store/test_embedders.py",
     **dict.fromkeys(("align", "audit", "compare", "drivers", "failures", "receipt", "witness", "serve"),
                     "tests/test_doors_of_runs.py"),
 }  # fmt: skip

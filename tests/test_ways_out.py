@@ -34,7 +34,7 @@ from agentsignals.signals import DECLARED, catalog, signal
 from agentsignals.store import secrets as pseudonym_key_module
 from agentsignals.views.session import Evidence, SessionView
 from tests.claude import Log
-from tests.embedding.server import serving as serving_vectors
+from tests.embedding_server import serving as serving_vectors
 from tests.labels.server import serving as serving_chat
 from tests.labels.stores import session_id, store_of
 from tests.planted_stores import STORES

@@ -49,7 +49,7 @@ def cut_off(repository: str) -> None:
     (git / "objects" / oid[:2] / oid[2:]).unlink()
 
 
-class Deadly(collection.AttributionTask, frozen=True, kw_only=True):
+class Deadly(collection.RepositoryTask, frozen=True, kw_only=True):
     """Ends its process over one repository, as often as it is tried; over another once."""
 
     def tables(self) -> Any:
@@ -83,7 +83,7 @@ def test_a_repository_that_fails_or_kills_its_worker_is_named_and_the_others_are
 ) -> None:
     places = repositories(tmp_path, "poison", "a", "torn", "frail")
     cut_off(places[2])
-    monkeypatch.setattr(collection, "AttributionTask", Deadly)
+    monkeypatch.setattr(collection, "RepositoryTask", Deadly)
     nothing = str(tmp_path / "nothing")
     done = collection.scan_repositories([*places, nothing], OwnRules(), tmp_path / "s", jobs=2, engine=engine)
     assert [scan.repo for scan in done.repositories] == [places[1], places[3]]

@@ -24,7 +24,7 @@ from agentsignals.stats.grouping import dense_groups
 from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from tests.build import say, session, user
-from tests.embedding.server import serving as embedding
+from tests.embedding_server import serving as embedding
 from tests.labels.server import Server, material
 from tests.questions.stores import store_of
 from tests.quick import some

@@ -19,7 +19,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentsignals.changes import git
-from agentsignals.changes import git as objects
 from agentsignals.changes.git import GitError, commits_of
 from agentsignals.errors import AgentSignalsError, SourceError
 from agentsignals.ingest import pipeline
@@ -29,11 +28,9 @@ from agentsignals.questions.sql import WHERE_EACH_LIES
 from agentsignals.repositories import receipt as receipts
 from agentsignals.repositories import witness_comparison as witnesses
 from agentsignals.repositories.attribute import Attribution, attribute
-from agentsignals.repositories.attribute import Tables as AttributionTables
 from agentsignals.repositories.checkpoints import gather
 from agentsignals.repositories.rule_report import RulesReport, of_repository, of_traces
 from agentsignals.repositories.scan import Imported, Scan, scan, take_in
-from agentsignals.repositories.scan import Tables as ScanTables
 from agentsignals.repositories.scanners import Scanner
 from agentsignals.sources.git import checkpoint_layout, fetch_repository, is_address
 from agentsignals.store import Store, artifact_id, sidecars
@@ -93,7 +90,7 @@ def _addressed(place: str) -> Iterator[NamedRepository]:
             )
         yield from listed
     elif os.path.isdir(path):  # noqa: PTH112
-        if objects.locate(path) is not None and _is_own(path):
+        if git.locate(path) is not None and _is_own(path):
             yield NamedRepository(str(path.absolute()))
             return
         inside = [NamedRepository(str(p)) for p in _clones(path.absolute(), _DEEP)]
@@ -182,12 +179,12 @@ def _looked_at(place: str, is_fork: bool) -> DiscoveredRepository:
     if is_address(place):
         return DiscoveredRepository(place=place, is_here=False, is_fork=is_fork)
     repository = DiscoveredRepository(place=place, is_here=True, is_fork=is_fork)
-    located = objects.locate(Path(place))
+    located = git.locate(Path(place))
     if located is None:
         repository.trouble = "no Git repository"
         return repository
     try:
-        kept = (checkpoint_layout(name) for name, _ in objects.refs(located[0]))
+        kept = (checkpoint_layout(name) for name, _ in git.refs(located[0]))
         repository.layouts = dict(sorted(Counter(layout[0] for layout in kept if layout).items()))
         commits = git.commits(located[0])
     except GitError as failed:
@@ -210,16 +207,6 @@ _VARYING = re.compile(r"[\d\s]+")
 """Numbers, dates and white space, which a program fills in."""
 
 
-def machine_begun(prompts: dict[str, str]) -> set[str]:
-    """Return the sessions that share a long beginning with enough others. `prompts`: first prompts by session."""
-    alike: dict[str, set[str]] = defaultdict(set)
-    for session_id, text in prompts.items():
-        plain = _VARYING.sub(" ", text[:_COMPARED_CHARS]).strip()
-        if len(plain) >= _LONG_CHARS:
-            alike[plain].add(session_id)
-    return {session_id for group in alike.values() if len(group) >= REPEATED for session_id in group}
-
-
 def machine_prompt_sessions(store: Store) -> frozenset[str]:
     """Return the sessions of all repositories that are labelled as begun by a program."""
     return frozenset(row.session_id for row in sidecars.labels_of(store.folder, TASK, LABELLER))
@@ -234,7 +221,12 @@ def label_machine_prompts(store: Store, sessions: set[str]) -> set[str]:
     for shard in sorted({stored[s].shard for s in sessions if s in stored} & set(store.readable_shards("turns"))):
         found = first_prompts(store.folder, shard, store.manifest.shards[shard].gone)
         prompts |= {s: text for s, text in found.items() if s in sessions and text}
-    marked = machine_begun(prompts)
+    alike: dict[str, set[str]] = defaultdict(set)
+    for session_id, text in prompts.items():
+        plain = _VARYING.sub(" ", text[:_COMPARED_CHARS]).strip()
+        if len(plain) >= _LONG_CHARS:
+            alike[plain].add(session_id)
+    marked = {session_id for group in alike.values() if len(group) >= REPEATED for session_id in group}
     reason = f"begins like {REPEATED} sessions or more of its repository"
     rows = [
         LabelRow(s, Label(task=TASK, labeller=LABELLER, turn=None, value="yes", reason=reason)) for s in sorted(marked)
@@ -327,7 +319,7 @@ def open_repository(place: str) -> Repository:
     if is_address(place):
         git_dir, _ = fetch_repository(place)
         return Repository(git_dir, place)
-    located = objects.locate(Path(place).expanduser().absolute())
+    located = git.locate(Path(place).expanduser().absolute())
     if located is None:
         raise SourceError(
             f"{place!r} is no Git repository.", "Name a repository's folder, or its https or ssh address."
@@ -358,12 +350,11 @@ def collect(
         except (AgentSignalsError, GitError) as failed:
             collected = Collected(repo=candidate.place, status="failed", reason=reason_of(failed))
         summary.repositories.append(collected)
-    summary.by_status = dict(sorted(Counter(collected.status for collected in summary.repositories).items()))
-    summary.filtered = dict(
-        Counter(collected.reason or "" for collected in summary.repositories if collected.status == "filtered")
-    )
+    every = summary.repositories
+    summary.by_status = dict(sorted(Counter(one.status for one in every).items()))
+    summary.filtered = dict(Counter(one.reason or "" for one in every if one.status == "filtered"))
     for name in _SUMMED:
-        setattr(summary, name, sum(getattr(collected, name) for collected in summary.repositories))
+        setattr(summary, name, sum(getattr(one, name) for one in every))
     return summary
 
 
@@ -552,25 +543,22 @@ class Tables(Protocol[R]):  # type: ignore[misc]  # R is given out alone; which 
 
 
 class RepositoryTask(Struct, frozen=True, kw_only=True):
-    """Work on one repository."""
+    """The attribution of one repository, or with a scanner its scan."""
 
     at: Repository
     root: str
     """Folder of the store."""
     afresh: bool
+    scanner: Scanner | None = None
     deaths: int = 0
     """Number of workers that died over it."""
 
     def tables(self) -> Tables[Any]:
         """Do the work."""
-        raise NotImplementedError
-
-
-class AttributionTask(RepositoryTask, frozen=True, kw_only=True):
-    """Attribution of one repository as a task."""
-
-    def tables(self) -> AttributionTables:
-        return attribute(Store(self.root), self.at.git_dir, self.at.name, self.at.spec, self.afresh)
+        store, at = Store(self.root), self.at
+        if self.scanner is None:
+            return attribute(store, at.git_dir, at.name, at.spec, self.afresh)
+        return scan(store, (at.git_dir, at.name), self.scanner, pipeline.silent, afresh=self.afresh)
 
 
 def attribute_repositories(  # noqa: PLR0913  (choices of one run, by keyword)
@@ -596,7 +584,7 @@ def attribute_repositories(  # noqa: PLR0913  (choices of one run, by keyword)
     failed += [FailedRepository(name, reason_of(why)) for name, why in without.items()]
     opened = [at for at in by_name.values() if at.name not in without]
     store = Store(store_folder)
-    tasks = [AttributionTask(at=at, root=str(store.folder), afresh=afresh) for at in opened]
+    tasks = [RepositoryTask(at=at, root=str(store.folder), afresh=afresh) for at in opened]
     made: RepositoryResults[Attribution] = run_tasks("attributing", tasks, store, jobs, engine, progress)
     made.failed = failed + made.failed
     pipeline.measure(store_folder)
@@ -673,7 +661,7 @@ def repository_rules(
 
 def _sessions(store: Store, at: Repository) -> set[str]:
     recorded = {record.session_id for record in gather(at.git_dir, at.spec).recorded}
-    address = _OWNER.search(objects.origin(at.git_dir) or at.name)
+    address = _OWNER.search(git.origin(at.git_dir) or at.name)
     owner = address[1].lower() if address else None
     folder = at.name.rstrip("/")
     others = {
@@ -717,16 +705,6 @@ def scan_repository(  # noqa: PLR0913  (choices of one run, by keyword)
     return result
 
 
-class ScanTask(RepositoryTask, frozen=True, kw_only=True):
-    """Scan of one repository as a task."""
-
-    scanner: Scanner
-
-    def tables(self) -> ScanTables:
-        at = self.at.git_dir, self.at.name
-        return scan(Store(self.root), at, self.scanner, pipeline.silent, afresh=self.afresh)
-
-
 def scan_repositories(  # noqa: PLR0913  (choices of one run, by keyword)
     places: Iterable[str],
     scanner: Scanner,
@@ -740,7 +718,7 @@ def scan_repositories(  # noqa: PLR0913  (choices of one run, by keyword)
     """Scan several repositories, a task for each."""
     opened, attributions = attribute_repositories(places, store_folder, jobs=jobs, engine=engine, progress=progress)
     store = Store(store_folder)
-    tasks = [ScanTask(at=at, root=str(store.folder), afresh=afresh, scanner=scanner) for at in opened]
+    tasks = [RepositoryTask(at=at, root=str(store.folder), afresh=afresh, scanner=scanner) for at in opened]
     made: RepositoryResults[Scan] = run_tasks("scanning", tasks, store, jobs, engine, progress)
     made.failed = attributions.failed + made.failed
     pipeline.measure(store_folder)

@@ -22,8 +22,14 @@ from agentsignals.formats import Input, format_named, homes, identify, unread_ho
 from agentsignals.formats.head import HEAD_BYTES, Head, head_of
 from agentsignals.ingest import plan as planning
 from agentsignals.ingest.identity import REPEATED_FILE, REPEATED_RECORD
-from agentsignals.ingest.plan import READ_AGAIN, UnknownFields, parser_version, shard_name, unknown_fields_by_version
-from agentsignals.ingest.plan import versions_by_format as versions
+from agentsignals.ingest.plan import (
+    READ_AGAIN,
+    UnknownFields,
+    parser_version,
+    shard_name,
+    unknown_fields_by_version,
+    versions_by_format,
+)
 from agentsignals.model import Artifact, Session
 from agentsignals.model.prices import own_prices
 from agentsignals.model.registry import has_foreign_units
@@ -79,11 +85,9 @@ def unread_files(kinds: list[FileKind]) -> list[UnreadFiles]:
                 (reason, kind.note, whose),
                 UnreadFiles(reason=reason, what=kind.note, files=0, bytes=0, example=kind.example, agent=whose),
             )
-            one.files, one.bytes, one.example = (
-                one.files + kind.files,
-                one.bytes + kind.bytes,
-                min(one.example, kind.example),
-            )
+            one.files += kind.files
+            one.bytes += kind.bytes
+            one.example = min(one.example, kind.example)
     return sorted(
         groups.values(),
         key=lambda u: (u.reason == "unrecognised" and not u.agent, -u.files, u.reason, u.what, u.example),
@@ -170,7 +174,7 @@ def summarize(store: Store, uris: set[str]) -> Summary:
     summary.repeated_records = skipped.pop(REPEATED_RECORD, 0)
     summary.formats, summary.skipped = dict(formats), dict(skipped)
     summary.unread = unread_files(kinds)
-    summary.versions, summary.unknown_fields = versions(read), unknown_fields_by_version(read)
+    summary.versions, summary.unknown_fields = versions_by_format(read), unknown_fields_by_version(read)
     summary.internal_errors = {f"{uri}: {error}": 1 for uri, error in manifest.file_errors(among)}
     totals = manifest.totals(among)
     for name in Totals.__struct_fields__:
@@ -195,17 +199,6 @@ class Progress(Protocol):
 
 def silent(stage: str, done: int, total: int | None) -> None:
     """Report nothing."""
-
-
-class _Way(Struct, frozen=True):
-    """Options for reading shards."""
-
-    jobs: int
-    engine: str
-    progress: Progress
-    exclude: frozenset[str]
-    shard_bytes: int
-    so_far: Callable[[SoFar], None] | None
 
 
 def default_sources() -> list[str]:
@@ -257,11 +250,11 @@ def ingest_into(  # noqa: PLR0913  (each is a choice of the person at the comman
         same_code = store.manifest.code == code_stamp()
         _choose(store, embedder)
         tick = partial(progress, "looking", total=None)
-        way = _Way(jobs or default_jobs(), engine, progress, exclude, shard_bytes, so_far)
+        jobs = jobs or default_jobs()
         plan = planning.make_plan(
-            specs, store.manifest, force_format, tick, shard_bytes, same_code, exclude, broken, way.jobs
+            specs, store.manifest, force_format, tick, shard_bytes, same_code, exclude, broken, jobs
         )
-        parsed, excluded = _read(store, plan, way)
+        parsed, excluded = _read(store, plan, jobs, engine, progress, exclude, shard_bytes, so_far)
         is_much = len(plan.shards) != 1 or bool(broken)
         if broken:
             store.check_files()
@@ -503,7 +496,16 @@ def _to_read_again(store: Store) -> frozenset[str]:
     return frozenset(d.shard for d in store.damage if d.shard and d.table != "signals")
 
 
-def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
+def _read(  # noqa: PLR0913  (options of a run)
+    store: Store,
+    plan: planning.Plan,
+    jobs: int,
+    engine: str,
+    progress: Progress,
+    exclude: frozenset[str],
+    shard_bytes: int,
+    so_far: Callable[[SoFar], None] | None,
+) -> tuple[int, int]:
     """Read the plan's shards and commit each as it comes. Return numbers of files decoded and sessions left out."""
     if not plan.shards:
         return 0, 0
@@ -522,7 +524,7 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
     store.manifest.run += 1
     total = sum(f.bytes for groups in plan.shards for f in groups)
     done = parsed = excluded = 0
-    way.progress("reading", 0, total)
+    progress("reading", 0, total)
     signal_versions()  # loads every signal: the values across sessions need them, and workers that are copies have them
 
     def read(planned: list[list[FileGroup]], run: int) -> Iterator[ShardReport]:
@@ -532,15 +534,15 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
                 name=shard_name(groups, run),
                 groups=groups,
                 embedder=store.manifest.embedder,
-                exclude=way.exclude,
+                exclude=exclude,
                 run=run,
-                shard_bytes=way.shard_bytes,
+                shard_bytes=shard_bytes,
                 own_prices=own_prices().text,
             )
             for groups in planned
         ]
-        workers = planning.worker_count(planned, way.jobs)
-        with closing(ENGINES.get(way.engine)().map(read_shard, tasks, workers, split_task)) as reports:
+        workers = planning.worker_count(planned, jobs)
+        with closing(ENGINES.get(engine)().map(read_shard, tasks, workers, split_task)) as reports:
             for report in reports:
                 store.add_shard(report.name, report.entry, report.sessions, report.files)
                 yield report
@@ -553,23 +555,23 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
             shards_so_far.pop(part.name, None)
             return
         shards_so_far[part.shard] = part
-        if way.so_far is not None:
-            way.so_far(added(shards_so_far.values()))
+        if so_far is not None:
+            so_far(added(shards_so_far.values()))
 
     try:
-        with heard(None if way.so_far is None else listen):
+        with heard(None if so_far is None else listen):
             for report in read(plan.shards, store.manifest.run):
                 late_keys |= report.late_keys
                 done += report.bytes
                 parsed += report.parsed
                 excluded += report.excluded
-                way.progress("reading", done, total)
-                if way.so_far is not None:
+                progress("reading", done, total)
+                if so_far is not None:
                     listen(sums_of(report))
         if joined := planning.regroup(store.manifest, late_keys):
             store.manifest.run += 1  # the same files may lie in a shard of this run, whose name is taken
             for _ in read(joined, store.manifest.run):
-                way.progress("reading", done, total)
+                progress("reading", done, total)
         compact(store)
     finally:
         store.sweep()  # no worker is left; what one that was ended had begun is removed
