@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import posixpath
 
-from agentsignals.formats import Claim, Format, profile, read_by
-from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.profile import Profile, named
+from msgspec import structs
 
-PROFILE = Profile(agent="tau2-bench", tools=named((profile.ASIDE, "think calculate transfer_to_human_agents")))
+from agentsignals.formats import Claim, Format, read_by, tau_bench
+from agentsignals.formats.head import CUT, Head
+
+PROFILE = structs.replace(tau_bench.PROFILE, agent="tau2-bench")
 _SIMULATION = frozenset(("id", "task_id", "termination_reason"))
 _CONVERSATION = frozenset(("messages", "ticks"))
 _INFO = frozenset(("agent_info", "user_info", "environment_info"))

@@ -10,13 +10,12 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, number, whole
-from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import Snapshot, as_list, as_text, each, inside, largest, string, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.records import decoder
-from agentsignals.formats.tau2_bench import PROFILE
+from agentsignals.formats.tau_bench.reader import Message, SimulatedReader, decoded_messages
 from agentsignals.formats.usage import charge, tokens_of
-from agentsignals.model import Attempt, Ending, Session, logged_iso
+from agentsignals.model import Attempt, CallStatus, Ending, logged_iso
 
 
 class Simulation(Struct, kw_only=True):
@@ -33,20 +32,6 @@ class Simulation(Struct, kw_only=True):
     info: object = None
     messages: list[Raw] | None = None
     ticks: list[Raw] | None = None
-
-
-class Message(Struct, kw_only=True):
-    role: str | None = None
-    content: object = None
-    tool_calls: object = None
-    tool_messages: list[Message] | None = None
-    """Results of several calls of one message."""
-    id: str | None = None
-    requestor: str | None = None
-    error: bool | None = None
-    timestamp: str | None = None
-    cost: object = None
-    usage: object = None
 
 
 class Run(Struct, kw_only=True):
@@ -103,8 +88,7 @@ def read(inputs: list[Input]) -> Reading:
         for n, simulation in enumerate(simulations, 1):
             if simulation is None:
                 continue
-            messages = each(simulation.messages or [], decoder(Message).decode, source.artifact)
-            tally(source.artifact, "message", [None if m is None else m.role or "untold" for m in messages])
+            messages = decoded_messages(source, simulation.messages or [])
             if simulation.ticks:
                 tally(source.artifact, "tick", ["not_read"] * len(simulation.ticks))
             info = document.info if document.simulations is not None else shared
@@ -113,44 +97,21 @@ def read(inputs: list[Input]) -> Reading:
     for one in largest(told):
         part = _attempt(one.source, one.document)
         if one.messages:
-            reader = Reader(one.source.session(one.session_id, "tau2-bench", "tau2-bench"), part.knobs.get("model_id"))
-            reader.session.context = "eval"
-            reader.builder.line = one.document.line
-            for message in one.document.messages:
-                if message is not None:
-                    reader.take(message)
-            part.session_artifact, part.session_id = one.source.artifact.artifact_id, one.session_id
-            reading.sessions.append(reader.builder.finish())
+            session = one.source.session(one.session_id, "tau2-bench", "tau2-bench")
+            reading.sessions.append(Reader(session, part).build(one.document.messages, one.document.line))
         else:
             part.scope = "trial"
         reading.attempts.append(part)
     return reading
 
 
-class Reader(Conversation):
-    profile = PROFILE
-
-    def __init__(self, session: Session, model: str | None) -> None:
-        super().__init__(session)
-        self.model = model
-
-    def take(self, message: Message) -> None:
-        text, at = as_text(message.content), logged_iso(message.timestamp)
-        if message.role == "system":
-            self.event("meta", text, at)
-        elif message.role == "user":
-            if text:
-                self.builder.turn("scripted_prompt", text, at, self.model)
-            for call in as_list(message.tool_calls):
-                asked = as_text(inside(call, "arguments"))
-                self.event("harness", f"the user simulator called {inside(call, 'name')}: {asked}", at)
-        elif message.role == "assistant":
-            self.act(message, text, at)
-        elif message.role == "tool":
-            for result in message.tool_messages or [message]:
-                self.answer(result, logged_iso(result.timestamp))
-        else:
-            self.event("unknown", message.role or "message without a role", at)
+class Reader(SimulatedReader):
+    def user(self, message: Message, text: str, at: int | None) -> None:
+        if text:
+            super().user(message, text, at)
+        for call in as_list(message.tool_calls):
+            asked = as_text(inside(call, "arguments"))
+            self.event("harness", f"the user simulator called {inside(call, 'name')}: {asked}", at)
 
     def act(self, message: Message, text: str, at: int | None) -> None:
         calls, cost = as_list(message.tool_calls), amount(message.cost)
@@ -164,19 +125,15 @@ class Reader(Conversation):
         if text:
             self.event("text", text, at, step)
         for call in calls:
-            name = string(inside(call, "name"))
-            if name is None:
-                self.event("unknown", "call without a name", at, step)
-            else:
-                arguments = msgspec.json.encode(inside(call, "arguments"))
-                self.call(string(inside(call, "id")) or "", name, arguments, at, step)
+            self.asked(call, inside(call, "name"), msgspec.json.encode(inside(call, "arguments")), at, step)
 
-    def answer(self, result: Message, at: int | None) -> None:
-        text = as_text(result.content)
+    def answer(self, result: Message) -> None:
+        text, at = as_text(result.content), logged_iso(result.timestamp)
         if result.requestor == "user":
             self.event("harness", f"to the user simulator: {text}", at)
             return
-        self.result(result.id or "", text, "unknown" if result.error is None else "error" if result.error else "ok", at)
+        status: CallStatus = "unknown" if result.error is None else "error" if result.error else "ok"
+        self.result(result.id or "", text, status, at)
 
 
 def _attempt(source: Input, told: Told) -> Attempt:

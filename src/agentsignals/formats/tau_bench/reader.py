@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from agentsignals.formats.documents import as_list, as_text, each, inside, strin
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.records import decoded, decoder
 from agentsignals.formats.tau_bench import PROFILE
-from agentsignals.model import Attempt, Session
+from agentsignals.model import Attempt, Session, Step, logged_iso
 
 
 class Result(Struct, kw_only=True):
@@ -29,10 +30,20 @@ class Result(Struct, kw_only=True):
 
 
 class Message(Struct, kw_only=True):
+    """A message of tau-bench or of tau2-bench, whose messages have more."""
+
     role: str | None = None
     content: object = None
     tool_calls: object = None
     tool_call_id: object = None
+    tool_messages: list[Message] | None = None
+    """Results of several calls of one message."""
+    id: str | None = None
+    requestor: str | None = None
+    error: bool | None = None
+    timestamp: str | None = None
+    cost: object = None
+    usage: object = None
 
 
 class Document(Struct):
@@ -62,16 +73,18 @@ def read(inputs: list[Input]) -> Reading:
         tally(source.artifact, "result", [None if result is None else "trial" for result in results])
         run = posixpath.basename(source.artifact.path).removesuffix(".json")
         # A trial that broke off before its first message doesn't say whom the task is about; another trial of it does.
-        users = {r.task_id: user for r in results if r is not None and (user := _user(r)) is not None}
+        named = ((r.task_id, string(inside(r.info, "task", "user_id"))) for r in results if r is not None)
+        users = {task: user for task, user in named if user is not None}
         for n, (raw, result) in enumerate(zip(document.results, results, strict=True), 1):
             if result is None:
                 continue
             part = _attempt(source, result, run, users.get(result.task_id), n)
             if result.traj:
                 same = hashlib.sha256(f"{run}\0".encode() + bytes(raw)).hexdigest()[:24]
-                part.session_artifact, part.session_id = source.artifact.artifact_id, f"tau-bench-{same}"
-                part.record_id = part.session_id
-                reading.sessions.append(_session(source, result, part, n))
+                part.record_id = f"tau-bench-{same}"
+                session = source.session(part.record_id, "tau-bench", "tau-bench")
+                messages = decoded_messages(source, result.traj)
+                reading.sessions.append(Reader(session, part).build(messages, n))
             reading.attempts.append(part)
     return reading
 
@@ -84,48 +97,72 @@ def _decode(data: memoryview | bytes) -> Document:
     return document
 
 
-def _user(result: Result) -> str | None:
-    return string(inside(result.info, "task", "user_id"))
-
-
-def _session(source: Input, result: Result, part: Attempt, n: int) -> Session:
-    session = source.session(part.session_id or "", "tau-bench", "tau-bench")
-    session.context = "eval"
-    reader = Reader(session, part.knobs.get("model_id"))
-    reader.builder.line = n
-    messages = each(result.traj, decoder(Message).decode, source.artifact)
+def decoded_messages(source: Input, raws: list[Raw]) -> list[Message | None]:
+    """Decode and count the messages of a trial."""
+    messages = each(raws, decoder(Message).decode, source.artifact)
     tally(source.artifact, "message", [None if m is None else m.role or "untold" for m in messages])
-    for message in messages:
-        if message is not None:
-            reader.take(message)
-    return reader.builder.finish()
+    return messages
 
 
-class Reader(Conversation):
+class SimulatedReader(Conversation):
+    """Reads the conversation of an attempt with a simulated user."""
+
     profile = PROFILE
 
-    def __init__(self, session: Session, model: str | None) -> None:
+    def __init__(self, session: Session, part: Attempt) -> None:
+        session.context = "eval"
         super().__init__(session)
-        self.model = model
-        self.open = ""
-        """Id of the call that the agent wrote into its last text."""
+        part.session_id, part.session_artifact = session.session_id, session.artifact_id
+        self.model: str | None = part.knobs.get("model_id")
 
-    def take(self, message: Message) -> None:
-        text = as_text(message.content)
+    def build(self, messages: Sequence[Message | None], line: int) -> Session:
+        self.builder.line = line
+        for message in messages:
+            if message is not None:
+                self.take(message, as_text(message.content), logged_iso(message.timestamp))
+        return self.builder.finish()
+
+    def take(self, message: Message, text: str, at: int | None) -> None:
         if message.role == "system":
-            self.event("meta", text)
-        elif message.role == "user" and self.open and text.startswith(_OUTPUT):
-            self.answer(self.open, text.removeprefix(_OUTPUT))
+            self.event("meta", text, at)
         elif message.role == "user":
-            self.builder.turn("scripted_prompt", text, None, self.model)
+            self.user(message, text, at)
         elif message.role == "assistant":
-            self.act(message, text)
+            self.act(message, text, at)
         elif message.role == "tool":
-            self.answer(string(message.tool_call_id) or "", text)
+            for result in message.tool_messages or [message]:
+                self.answer(result)
         else:
-            self.event("unknown", message.role or "message without a role")
+            self.event("unknown", message.role or "message without a role", at)
 
-    def act(self, message: Message, text: str) -> None:
+    def user(self, message: Message, text: str, at: int | None) -> None:
+        self.builder.turn("scripted_prompt", text, at, self.model)
+
+    def act(self, message: Message, text: str, at: int | None) -> None:
+        raise NotImplementedError
+
+    def answer(self, result: Message) -> None:
+        raise NotImplementedError
+
+    def asked(self, call: object, name: object, arguments: bytes | str, at: int | None, step: Step) -> None:
+        """Record a call that a message lists."""
+        if (tool := string(name)) is None:
+            self.event("unknown", "call without a name", at, step)
+        else:
+            self.call(string(inside(call, "id")) or "", tool, arguments, at, step)
+
+
+class Reader(SimulatedReader):
+    open = ""
+    """Id of the call that the agent wrote into its last text."""
+
+    def user(self, message: Message, text: str, at: int | None) -> None:
+        if self.open and text.startswith(_OUTPUT):
+            self.returned(self.open, text.removeprefix(_OUTPUT))
+        else:
+            super().user(message, text, at)
+
+    def act(self, message: Message, text: str, at: int | None) -> None:
         step = self.builder.step(None, self.model)
         self.open = ""
         calls = as_list(message.tool_calls)
@@ -142,14 +179,13 @@ class Reader(Conversation):
             self.open = f"message-{len(self.session.events)}"
             self.call(self.open, name, msgspec.json.encode(inside(called, "arguments")), None, step)
         for call in calls:
-            tool = string(inside(call, "function", "name"))
-            if tool is None:
-                self.event("unknown", "call without a name", None, step)
-            else:
-                arguments = as_text(inside(call, "function", "arguments"))
-                self.call(string(inside(call, "id")) or "", tool, arguments, None, step)
+            arguments = as_text(inside(call, "function", "arguments"))
+            self.asked(call, inside(call, "function", "name"), arguments, None, step)
 
-    def answer(self, call_id: str, text: str) -> None:
+    def answer(self, result: Message) -> None:
+        self.returned(string(result.tool_call_id) or "", as_text(result.content))
+
+    def returned(self, call_id: str, text: str) -> None:
         self.result(call_id, text, "error" if text.startswith(_FAILED) else "ok")
 
 
@@ -158,20 +194,14 @@ def _attempt(source: Input, result: Result, run: str, user: str | None, n: int) 
     info, reward, trial = result.info, number(result.reward), whole(result.trial)
     task = f"{user}/{result.task_id}" if user is not None else str(result.task_id)
     part = Attempt(
-        root=f"{source.artifact.path}/{n}",
-        scope="attempt" if result.traj else "trial",
-        trial_id=f"{run}/{task}/{trial}",
-        task_id=task,
-        run_id=run,
-        reward=reward,
-        knobs={"dataset": "tau-bench"},
-    )
+        root=f"{source.artifact.path}/{n}", scope="attempt" if result.traj else "trial",
+        trial_id=f"{run}/{task}/{trial}", task_id=task, run_id=run, reward=reward, knobs={"dataset": "tau-bench"},
+    )  # fmt: skip
     if (named := _NAMED.fullmatch(run)) is not None:
         part.knobs |= named.groupdict() | {"temperature": float(named["temperature"])}
     if trial is not None:
         part.knobs["epoch"] = trial
     error = string(inside(info, "error"))
-    judged = inside(info, "reward_info")
     became = "not judged" if reward is None else f"reward {reward:g}"
     fields = ["reward", *(f"knobs.{knob}" for knob in part.knobs)]
     if error is not None:
@@ -180,7 +210,7 @@ def _attempt(source: Input, result: Result, run: str, user: str | None, n: int) 
         raised = (string(inside(info, "traceback")) or "").strip().rpartition("\n")[2]
         part.exception = raised.partition(":")[0].rpartition(".")[2].strip() or None
         became, fields = f"{became}, {error[:600]}", [*fields, "ending", "exit_status", "exception"]
-    elif isinstance(judged, dict):
+    elif isinstance(inside(info, "reward_info"), dict):
         part.ending, part.exit_status = "finished", "done"
         fields += ["ending", "exit_status"]
     elif isinstance(info, dict) and "reward_info" in info:

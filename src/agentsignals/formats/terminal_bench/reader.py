@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import count, number
-from agentsignals.formats.documents import each, tally
+from agentsignals.formats.documents import each, inside, tally
 from agentsignals.formats.harbor.reader import Times, arguments, moment, word
 from agentsignals.formats.records import decoder, document, saw
 from agentsignals.model import Attempt, Ending, Verification
@@ -21,8 +22,6 @@ _VERIFIER: dict[str, Verification] = {
     "parse_error": Verification(status="crashed", message="parse_error"),
 }
 """Failures of the verifier: its tests took too long, or their output could not be read."""
-
-
 _ENDINGS: dict[str, Ending] = {
     _AGENT_TIMEOUT: "time",
     "context_length_exceeded": "budget",
@@ -56,43 +55,6 @@ class Run(Struct, gc=False):
     results: list[Raw]
 
 
-class Agent(Struct, gc=False, kw_only=True):
-    name: object = None
-    import_path: object = None
-    model_name: object = None
-    version: object = None
-    agent_kwargs: dict[str, Any] | None = None
-
-
-class Dataset(Struct, gc=False):
-    name: object = None
-    version: object = None
-
-
-class RunConfig(Struct, gc=False):
-    n_concurrent_trials: object = None
-    n_attempts: object = None
-    global_timeout_multiplier: object = None
-    global_agent_timeout_sec: object = None
-
-
-class Configured(Struct, gc=False, kw_only=True):
-    """`run_metadata.json` and `tb.lock`: the one is flat, the other nested."""
-
-    run_id: object = None
-    agent_name: object = None
-    model_name: object = None
-    agent_kwargs: dict[str, Any] | None = None
-    dataset_name: object = None
-    dataset_path: object = None
-    dataset_version: object = None
-    n_concurrent_trials: object = None
-    n_attempts: object = None
-    agent: Agent | None = None
-    dataset: Dataset | None = None
-    run_config: RunConfig | None = None
-
-
 def read(inputs: list[Input]) -> Reading:
     """A part for each trial. A run's file only counts where its trials have none."""
     reading = Reading()
@@ -122,10 +84,10 @@ def read(inputs: list[Input]) -> Reading:
     return reading
 
 
-def _decode(data: memoryview | bytes) -> Trial | Run | Configured:
+def _decode(data: memoryview | bytes) -> Trial | Run | dict[str, Any]:
     keys = decoder(dict[str, Raw]).decode(data).keys()
-    kind: Any = Trial if "is_resolved" in keys else Run if "results" in keys else Configured
-    record: Trial | Run | Configured = decoder(kind).decode(data)
+    kind: Any = Trial if "is_resolved" in keys else Run if "results" in keys else dict[str, Any]
+    record: Trial | Run | dict[str, Any] = decoder(kind).decode(data)
     return record
 
 
@@ -167,24 +129,34 @@ def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:
     return part
 
 
-def _lent(source: Input, run: Configured) -> Attempt:
-    agent, dataset = run.agent or Agent(), run.dataset or Dataset()
-    config = run.run_config or RunConfig()
-    name, version = word(run.dataset_name) or word(dataset.name), word(run.dataset_version) or word(dataset.version)
-    limit, factor = number(config.global_agent_timeout_sec), number(config.global_timeout_multiplier)
-    concurrency, tries = number(run.n_concurrent_trials), number(run.n_attempts)
-    settings: dict[str, Any] = {
-        "agent_type": word(run.agent_name) or word(agent.name) or word(agent.import_path),
-        "agent_version": word(agent.version),
-        "model_id": word(run.model_name) or word(agent.model_name),
-        "dataset": f"{name}@{version}" if name and version else name or word(run.dataset_path),
-        "attempts_per_task": tries if tries is not None else number(config.n_attempts),
-        "concurrency": concurrency if concurrency is not None else number(config.n_concurrent_trials),
+def _lent(source: Input, run: dict[str, Any]) -> Attempt:
+    """Return what a run lends to its trials: `run_metadata.json` is flat, `tb.lock` nested."""
+
+    def either(kind: Callable[[object], Any], name: str, *place: str) -> Any:
+        value = kind(run.get(name))
+        return value if value is not None else kind(inside(run, *place))
+
+    name, version = (
+        either(word, "dataset_name", "dataset", "name"),
+        either(word, "dataset_version", "dataset", "version"),
+    )
+    limit, factor = (
+        number(inside(run, "run_config", name)) for name in ("global_agent_timeout_sec", "global_timeout_multiplier")
+    )
+    settings = {
+        "agent_type": either(word, "agent_name", "agent", "name") or word(inside(run, "agent", "import_path")),
+        "agent_version": word(inside(run, "agent", "version")),
+        "model_id": either(word, "model_name", "agent", "model_name"),
+        "dataset": f"{name}@{version}" if name and version else name or word(run.get("dataset_path")),
+        "attempts_per_task": either(number, "n_attempts", "run_config", "n_attempts"),
+        "concurrency": either(number, "n_concurrent_trials", "run_config", "n_concurrent_trials"),
         "timeout_s": limit * (factor if factor is not None else 1) if limit is not None else None,
         "timeout_multiplier": factor,
     }
-    knobs = arguments(run.agent_kwargs or agent.agent_kwargs, {k: v for k, v in settings.items() if v is not None})
+    passed = run.get("agent_kwargs") or inside(run, "agent", "agent_kwargs")
+    knobs = arguments(passed, {k: v for k, v in settings.items() if v is not None})
     text = "configured: " + ", ".join(f"{k} {v}" for k, v in knobs.items())
-    part = Attempt(root=source.folder, scope="lent", run_id=word(run.run_id), knobs=knobs, kinds=["harness_config"])
-    part.statements = source.states(text, [f"knobs.{k}" for k in knobs])
-    return part
+    return Attempt(
+        root=source.folder, scope="lent", run_id=word(run.get("run_id")), knobs=knobs, kinds=["harness_config"],
+        statements=source.states(text, [f"knobs.{k}" for k in knobs]),
+    )  # fmt: skip
