@@ -15,7 +15,8 @@ from agentsignals.changes.hunks import created, edit_texts
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount
 from agentsignals.formats.cline import KILO, PROFILE, ROO, kind_of, task_of
-from agentsignals.formats.conversation import Conversation, Document, DocumentReader
+from agentsignals.formats.conversation import Block as AnyBlock
+from agentsignals.formats.conversation import Conversation, Document, DocumentReader, blocks_of
 from agentsignals.formats.documents import as_list, as_text, each, inside, is_list, saw_again, string, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.head import head_of
@@ -66,16 +67,8 @@ class Usage(Struct, gc=False, kw_only=True):
     streamingFailedMessage: str | None = None
 
 
-class Block(Struct, kw_only=True):
-    type: str = ""
-    text: str | None = None
-    thinking: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: Raw = Raw()
-    tool_use_id: str | None = None
-    content: object = None
-    is_error: bool | None = None
+class Block(AnyBlock, gc=False, kw_only=True):
+    content: object = None  # type: ignore[assignment]  # of a result: a text, parts, or what the tool returned
 
 
 class Message(Struct, kw_only=True):
@@ -89,8 +82,8 @@ class Message(Struct, kw_only=True):
     metrics: object = None
 
     @property
-    def blocks(self) -> list[Block]:
-        return [Block(type="text", text=self.content)] if isinstance(self.content, str) else self.content
+    def blocks(self) -> Sequence[Block]:
+        return blocks_of(self.content, Block)
 
 
 class Chat(Document, kw_only=True):
@@ -98,10 +91,6 @@ class Chat(Document, kw_only=True):
 
     id: str = field(name="sessionId", default="")
     origin: object = None
-
-
-class Salvaged(Struct):
-    rows: list[Raw] = []
 
 
 T = TypeVar("T")
@@ -196,8 +185,11 @@ def _rows(source: Input, type_: Any, group: str, kind: Callable[[Any], str]) -> 
 
 def _list(data: memoryview | bytes) -> list[Raw]:
     """Decode a list, or what `documents.read` salvaged of a broken one."""
-    is_whole = is_list(bytes(data))
-    rows: list[Raw] = decoder(list[Raw]).decode(data) if is_whole else decoder(Salvaged).decode(data).rows
+    rows: list[Raw] = (
+        decoder(list[Raw]).decode(data)
+        if is_list(bytes(data))
+        else decoder(dict[str, list[Raw]]).decode(data).get("rows", [])
+    )
     return rows
 
 
@@ -252,6 +244,11 @@ class _Exchange(Struct, kw_only=True):
     @property
     def at(self) -> int | None:
         return logged_ms(self.row.ts) if self.row is not None else None
+
+    @property
+    def began_ms(self) -> float:
+        began = self.row.ts if self.row is not None else None
+        return began if isinstance(began, int | float) else 0
 
 
 class TaskReader(Conversation):
@@ -340,7 +337,7 @@ class TaskReader(Conversation):
             number, message = exchange.answer
             at = logged_ms(message.ts)
             for kind in _TEXT_KINDS:
-                if kind not in shown and (text := _without_calls(_texts(message.blocks, kind))):
+                if kind not in shown and (text := _OPENS.split(_texts(message.blocks, kind), 1)[0].strip()):
                     self.place(self.folder.history, number)
                     self.event(kind, text, at if at is not None else exchange.at, step)
         refused = self.calls(exchange, rest, step)
@@ -370,9 +367,22 @@ class TaskReader(Conversation):
         else:
             calls, back = [self.page_call(line, row, step) for line, row in shows], []
         if not back and len(calls) == 1:
-            back = _result_in(exchange.sent) or _outputs(rest)
-        feedback = next((logged_ms(row.ts) for _, row in rest if row.kind == "user_feedback"), None)
-        ended = feedback if feedback is not None else _last_time(exchange, rest)
+            # A request as the page shows it has the result of one call, since its end is unmarked. Else the page shows
+            # the output of a command, in pieces.
+            if (header := _HEADER.match(exchange.sent)) is not None:
+                text = exchange.sent[header.end() :].partition("<environment_details>")[0].strip()
+                back = [LoggedResult(None, text)]
+            else:
+                outputs = [row for _, row in rest if row.kind in _OUTPUT_ROWS]
+                said = [row for row in outputs if row.type == "say"] or outputs
+                text = "".join(row.text or "" for row in said)
+                back = [LoggedResult(None, text, is_output=True)] if text else []
+        # The results were sent with the next request. A task that continues later writes its last results again.
+        ended = next((logged_ms(row.ts) for _, row in rest if row.kind == "user_feedback"), None)
+        if ended is None:
+            sent = logged_ms(exchange.after[1].ts) if exchange.after is not None else None
+            known = [at for at in (sent, exchange.until) if at is not None]
+            ended = min(known) if known else logged_ms(rest[-1][1].ts) if rest else exchange.at
         if exchange.after is not None and back:
             self.place(self.folder.history, exchange.after[0])
         for n, result in enumerate(back):
@@ -460,9 +470,9 @@ def _with_answers(exchanges: list[_Exchange], messages: Sequence[tuple[int, Mess
     for answer, after in pairs:
         came = answer[1].ts
         if isinstance(came, int | float):
-            while at + 1 < len(exchanges) and _began(exchanges[at + 1]) <= came:
+            while at + 1 < len(exchanges) and exchanges[at + 1].began_ms <= came:
                 at += 1
-            fits = at < len(exchanges) and _began(exchanges[at]) <= came and exchanges[at].answer is None
+            fits = at < len(exchanges) and exchanges[at].began_ms <= came and exchanges[at].answer is None
         else:
             while at < len(exchanges) and (exchanges[at].answer is not None or exchanges[at].usage.cancelReason):
                 at += 1
@@ -472,26 +482,6 @@ def _with_answers(exchanges: list[_Exchange], messages: Sequence[tuple[int, Mess
         else:
             unmatched.append(_Exchange(answer=answer, after=after))
     return exchanges + unmatched
-
-
-def _began(exchange: _Exchange) -> float:
-    began = exchange.row.ts if exchange.row is not None else None
-    return began if isinstance(began, int | float) else 0
-
-
-def _outputs(rest: Iterable[tuple[int, Row]]) -> list[LoggedResult]:
-    """Return the output of commands as the page shows it, in pieces, as one result."""
-    texts = [row.text or "" for _, row in rest if row.kind in _OUTPUT_ROWS and row.type == "say"]
-    texts = texts or [row.text or "" for _, row in rest if row.kind in _OUTPUT_ROWS]
-    return [LoggedResult(None, "".join(texts), is_output=True)] if any(texts) else []
-
-
-def _last_time(exchange: _Exchange, rest: Sequence[tuple[int, Row]]) -> int | None:
-    """Return when the results were sent. A task that continues later writes its last results again."""
-    sent = logged_ms(exchange.after[1].ts) if exchange.after is not None else None
-    if sent is not None or exchange.until is not None:
-        return min(at for at in (sent, exchange.until) if at is not None)
-    return logged_ms(rest[-1][1].ts) if rest else exchange.at
 
 
 # -- calls and results in the model's history: blocks, or tags inside a text -----------------------------------------
@@ -545,12 +535,6 @@ def _calls(message: Message) -> list[LoggedCall]:
     return [call for call in logged if call.name not in _SPEAKING_TOOLS]
 
 
-def _without_calls(text: str) -> str:
-    """Return a text of the model without the calls inside it."""
-    opens = _OPENS.search(text)
-    return (text[: opens.start()] if opens else text).strip()
-
-
 def _results(message: Message) -> Iterator[LoggedResult]:
     """Yield the results in a user message, which also holds the prompt and text of the program."""
     opened: LoggedResult | None = None
@@ -569,13 +553,6 @@ def _results(message: Message) -> Iterator[LoggedResult]:
                 opened.text = block.text or ""
     if opened is not None:
         yield opened
-
-
-def _result_in(request: str) -> list[LoggedResult]:
-    """Return the result in a request as the page shows it. It is read for one call alone, since its end is unmarked."""
-    header = _HEADER.match(request)
-    text = request[header.end() :].partition("<environment_details>")[0].strip() if header is not None else ""
-    return [LoggedResult(None, text)] if header is not None else []
 
 
 def _status(result: LoggedResult, is_command: bool) -> tuple[CallStatus, int | None]:
@@ -598,9 +575,8 @@ def _content(content: object) -> str:
     """Return a result as text, without pictures."""
     if not isinstance(content, list):
         return as_text(content)
-    texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else part for part in content]
-    parts = [as_text(t) for t in texts if not (isinstance(t, dict) and t.get("type") == "image")]
-    return "\n".join(parts)
+    parts = [part for part in content if inside(part, "type") != "image"]
+    return "\n".join(as_text(part["text"] if inside(part, "type") == "text" else part) for part in parts)
 
 
 def _tagged(text: str) -> Iterator[LoggedCall]:
@@ -631,7 +607,7 @@ def _arguments(text: str) -> Iterator[tuple[str, str]]:
         at = end + len(close)
 
 
-def _texts(blocks: list[Block], kind: str) -> str:
+def _texts(blocks: Sequence[Block], kind: str) -> str:
     """Return the texts of the blocks of a kind (`text`, `thinking`)."""
     return "\n".join(text for b in blocks if b.type == kind and (text := b.text if kind == "text" else b.thinking))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
@@ -12,15 +14,6 @@ from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoder, lines, saw
 from agentsignals.formats.usage import close, tokens_of
 from agentsignals.model import CallStatus, Session, Step, logged_ms
-
-
-class Usage(Struct, gc=False):
-    """Tokens of a run. Cached ones are no part of the input."""
-
-    input_tokens: object = None
-    output_tokens: object = None
-    cache_read_input_tokens: object = None
-    cache_creation_input_tokens: object = None
 
 
 class Record(Struct, gc=False, kw_only=True):
@@ -39,7 +32,8 @@ class Record(Struct, gc=False, kw_only=True):
     isError: bool | None = None
     value: object = None
     message: object = None
-    usage: Usage | None = None
+    usage: dict[str, Any] | None = None
+    """Tokens of a run. Cached ones are no part of the input."""
 
 
 def read(inputs: list[Input]) -> Reading:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -21,20 +22,12 @@ from agentsignals.formats.usage import close, tokens_of
 from agentsignals.model import CallStatus, Session, ToolCall, logged_iso
 
 
-class Used(Struct, gc=False):
-    """Tokens of a session. Cached ones are no part of the input."""
-
-    inputTokens: object = None
-    outputTokens: object = None
-    cacheCreationTokens: object = None
-    cacheReadTokens: object = None
-
-
 class Settings(Struct, gc=False):
     """What stands next to a session's log."""
 
     model: str | None = None
-    tokenUsage: Used | None = None
+    tokenUsage: dict[str, Any] | None = None
+    """Tokens of the session. Cached ones are no part of the input."""
 
 
 class Message(Struct, gc=False):
@@ -166,11 +159,12 @@ class Reader(Conversation):
     named_model: str | None = None
     """The model that Droid names to the agent in its first reminder. Counts if no call names one."""
 
+    last: int | None = None
+
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.touched: set[str] = set()
         """Files that the session read or changed. A write that failed does not count."""
-        self.last: int | None = None
 
     def take(self, record: Record) -> None:
         at = logged_iso(record.timestamp)
@@ -196,10 +190,10 @@ class Reader(Conversation):
             self.event("unknown", record.kind, at)
 
     def message(self, message: Message, record: Record, at: int | None) -> None:
+        blocks = message.blocks
         if message.role == "assistant":
             self.answer(message, record, at)
             return
-        blocks = message.blocks
         self.builder.unread((block.type for block in blocks), _USER_PARTS, at)
         text = texts_of(block for block in blocks if block.type == "text")
         if message.role != "user":

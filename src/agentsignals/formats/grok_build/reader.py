@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import Any
 
 from msgspec import Raw, Struct, field
@@ -11,7 +10,7 @@ from agentsignals.changes.hunks import created
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import whole
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import by_session, inside, once, string
+from agentsignals.formats.documents import as_list, as_text, by_session, inside, once, string
 from agentsignals.formats.edits import place
 from agentsignals.formats.grok_build import PROFILE
 from agentsignals.formats.records import decoded, decoder, document, lines, saw
@@ -35,12 +34,6 @@ class Content(Struct, gc=False, kw_only=True, rename="camel"):
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
-class UpdateMeta(Struct, gc=False, kw_only=True):
-    tool: dict[str, Any] | None = field(default=None, name="x.ai/tool")
-    model: str | None = field(default=None, name="modelId")
-    prompt: object = field(default=None, name="promptIndex")
-
-
 class Update(Struct, gc=False, kw_only=True, rename="camel"):
     session_update: str = ""
     content: Raw = Raw()
@@ -52,7 +45,7 @@ class Update(Struct, gc=False, kw_only=True, rename="camel"):
     usage: dict[str, Any] | None = None
     """Tokens of a turn, also by model. Input includes cached ones."""
     stop_reason: str | None = field(default=None, name="stop_reason")
-    meta: UpdateMeta | None = field(default=None, name="_meta")
+    meta: object = field(default=None, name="_meta")
 
 
 class Meta(Struct, gc=False, kw_only=True, rename="camel"):
@@ -107,11 +100,8 @@ class _File:
         for _, record in self.records:
             saw(source.artifact, record.params.update.session_update[:80] or "untyped")
         named = string(self.summary.info.get("id")) if self.summary is not None else None
-        self.session_id = (
-            (self.records[0][1].params.session_id if self.records else named)
-            or source.session_hint
-            or source.artifact.artifact_id
-        )
+        named = self.records[0][1].params.session_id if self.records else named
+        self.session_id = named or source.session_hint or source.artifact.artifact_id
         self.order = (-len(self.records), source.artifact.path, source.artifact.sha256)
 
 
@@ -160,7 +150,7 @@ class Reader(Conversation):
         self.builder.artifact_id, self.builder.line = self.place
         if kind == "tool_call":
             self.step = self.model_call(meta, at)
-            name = string(inside(update.meta and update.meta.tool, "name")) or update.title
+            name = string(inside(update.meta, "x.ai/tool", "name")) or update.title
             self.call(update.tool_call_id, name, bytes(update.raw_input), at, self.step)
         elif kind == "tool_call_update":
             self.answer(update, at)
@@ -172,14 +162,13 @@ class Reader(Conversation):
     def chunk(self, kind: str, update: Update, meta: Meta, at: int | None) -> None:
         piece = decoded(update.content, Text) or Text()
         is_agent = kind.startswith("agent_")
-        message = (kind, meta.stream_start_ms if is_agent else update.meta.prompt if update.meta is not None else None)
+        message = (kind, meta.stream_start_ms if is_agent else inside(update.meta, "promptIndex"))
         if self.message != message:
             self.flush()
             self.builder.artifact_id, self.builder.line = self.place
             self.message, self.began = message, at
             self.step = self.model_call(meta, at) if is_agent else None
-        if update.meta is not None and update.meta.model:
-            self.model = update.meta.model
+        self.model = string(inside(update.meta, "modelId")) or self.model
         self.chunks.append(piece.text or ("" if piece.type == "text" else f"[{piece.type[:40]}]"))
 
     def flush(self) -> None:
@@ -212,10 +201,8 @@ class Reader(Conversation):
         text = "\n".join(c.content.text for c in contents if c.content is not None and c.content.text)
         output = decoded(update.raw_output, Any)
         code = whole(inside(output, "exit_code")) if inside(output, "type") == "Bash" else None  # a search has one, too
-        status: CallStatus = "ok" if update.status == "completed" else "error"
-        status = (
-            "cancelled" if update.status == "cancelled" else "error" if inside(output, "timed_out") is True else status
-        )
+        is_ok = update.status == "completed" and inside(output, "timed_out") is not True
+        status: CallStatus = "cancelled" if update.status == "cancelled" else "ok" if is_ok else "error"
         self.result(update.tool_call_id, text, status, at, [c for c in contents if c.type == "diff"], code)
 
     def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
@@ -223,11 +210,11 @@ class Reader(Conversation):
             if not change.old_text and change.new_text:
                 self.builder.edit(call, change.path, "create", [created(change.new_text)])
             else:
-                logged = inside(change.meta, "details")
-                places = [p for p in logged if isinstance(p, dict)] if isinstance(logged, list) else []
-                texts = [[str(p.get(n) or "").splitlines() for n in ("old_string", "new_string")] for p in places]
-                hunks = [place(p.get("old_line"), p.get("new_line"), *t) for p, t in zip(places, texts, strict=True)]
-                self.builder.edit(call, change.path, "modify", list(chain.from_iterable(hunks)))
+                hunks = []
+                for p in as_list(inside(change.meta, "details")):
+                    texts = [as_text(inside(p, name)).splitlines() for name in ("old_string", "new_string")]
+                    hunks += place(inside(p, "old_line"), inside(p, "new_line"), *texts)
+                self.builder.edit(call, change.path, "modify", hunks)
         return bool(detail)
 
     def complete(self, update: Update, at: int | None) -> None:

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct, field
 
-from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import whole
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import as_text
+from agentsignals.formats.documents import as_text, inside, string
 from agentsignals.formats.hermes import PROFILE
 from agentsignals.formats.records import decoded
 from agentsignals.model import CallStatus, logged_iso, logged_ms
 
 
-class Function(Struct, gc=False):
-    name: str | None = None
-    arguments: object = None
-
-
-class ToolUse(Struct, gc=False):
-    id: str | None = None
-    function: Function | None = None
-
-
 class Message(Struct, gc=False, kw_only=True):
     role: str = ""
     content: object = None
-    tool_calls: list[ToolUse] | None = None
+    tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None
     reasoning: object = None
     finish_reason: str | None = None
@@ -41,17 +32,8 @@ class Held(Document, kw_only=True):
     parent_session_id: str | None = None
 
 
-class Outcome(Struct, gc=False):
-    """What a tool answers, as JSON in a text."""
-
-    exit_code: object = None
-    error: object = None
-    success: object = None
-
-
-def read(inputs: list[Input]) -> Reading:
-    """Read a group of files. Of several copies of a session the fullest counts."""
-    return Reader.read(inputs)
+_ATTACHED = ("image_url", "input_image", "image")
+"""Parts of a message that hold no words."""
 
 
 class Reader(DocumentReader[Held, Message]):
@@ -82,30 +64,25 @@ class Reader(DocumentReader[Held, Message]):
         if words := self.words(message, at):
             self.event("text", words, at, step)
         for call in message.tool_calls or ():
-            function = call.function or Function()
-            self.call(call.id or "", function.name or "", as_text(function.arguments), at, step)
+            name, arguments = (inside(call, "function", field) for field in ("name", "arguments"))
+            self.call(string(call.get("id")) or "", string(name) or "", as_text(arguments), at, step)
 
     def words(self, message: Message, at: int | None) -> str:
         """Return the words of a message, which is a text or parts with one. Other parts are told by their type."""
         if not isinstance(message.content, list):
             return as_text(message.content)
-        words = []
         for part in message.content:
-            text = part.get("text") if isinstance(part, dict) else None
-            if isinstance(text, str):
-                words.append(text)
-            elif not isinstance(part, dict) or part.get("type") not in _ATTACHED:
-                self.event("unknown", f"part of type {part.get('type') if isinstance(part, dict) else None}"[:80], at)
-        return "\n".join(words)
+            if not isinstance(inside(part, "text"), str) and (kind := inside(part, "type")) not in _ATTACHED:
+                self.event("unknown", f"part of type {kind}"[:80], at)
+        return "\n".join(text for part in message.content if isinstance(text := inside(part, "text"), str))
 
     def on_tool(self, message: Message, at: int | None) -> None:
         text = as_text(message.content)
-        outcome = decoded(text.encode("utf-8", "replace"), Outcome)
-        code = whole(outcome.exit_code) if outcome is not None else None
-        failed = outcome is not None and (bool(outcome.error) or outcome.success is False or bool(code))
+        outcome = decoded(text.encode("utf-8", "replace"), Any)  # most tools answer in JSON
+        code = whole(inside(outcome, "exit_code"))
+        failed = bool(inside(outcome, "error")) or inside(outcome, "success") is False or bool(code)
         status: CallStatus = "error" if failed else "ok"
         self.result(message.tool_call_id or "", text, status, at, None, code)
 
 
-_ATTACHED = ("image_url", "input_image", "image")
-"""Parts of a message that hold no words."""
+read = Reader.read

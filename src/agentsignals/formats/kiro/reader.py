@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, field
 
+from agentsignals.formats.bounds import spelled_number
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.documents import as_list, as_text, each, inside, string
 from agentsignals.formats.edits import record_arguments
@@ -40,7 +41,7 @@ class Content(Struct, gc=False):
 class User(Struct, gc=False):
     content: Content | None = None
     timestamp: str | None = None
-    env_context: dict[str, Any] | None = None
+    env_context: object = None
     images: list[Raw] | None = None
 
 
@@ -63,16 +64,10 @@ class Answer(Struct, gc=False):
     ToolUse: Reply | None = None
 
 
-class RequestMetadata(Struct, gc=False):
-    request_start_timestamp_ms: object = None
-    stream_end_timestamp_ms: object = None
-    model_id: str | None = None
-
-
 class Entry(Struct, gc=False):
     user: User | None = None
     assistant: Answer | None = None
-    request_metadata: RequestMetadata | None = None
+    request_metadata: object = None
 
 
 class Pair(Struct, gc=False, array_like=True):
@@ -87,11 +82,6 @@ class ConversationFile(Document, kw_only=True):
     messages: list[Raw] = field(name="history", default_factory=list)
     model_info: dict[str, Any] | None = None
     latest_summary: Raw = Raw()
-
-
-class Block(Struct, gc=False):
-    Text: str | None = None
-    Json: Raw = Raw()
 
 
 DENIED = "I deny this tool request. Ask a follow up question clarifying the expected action"
@@ -123,27 +113,24 @@ class Reader(DocumentReader[ConversationFile, Entry]):
 
     @staticmethod
     def role(message: Entry) -> str:
-        content = message.user.content if message.user is not None else None
-        kinds = (
-            next((kind for name, kind in kinds.items() if getattr(part, name, None) is not None), "unknown")
-            if part is not None
-            else "nothing"
-            for part, kinds in ((content, _USER_KINDS), (message.assistant, _AGENT_KINDS))
-        )
+        content, kinds = message.user.content if message.user is not None else None, []
+        for part, names in ((content, _USER_KINDS), (message.assistant, _AGENT_KINDS)):
+            known = (kind for name, kind in names.items() if getattr(part, name, None) is not None)
+            kinds.append("nothing" if part is None else next(known, "unknown"))
         return "+".join(kinds)
 
     def begin(self) -> None:
         self.open: list[tuple[str, ToolCall]] = []
         """Calls without a result, each with its logged id."""
-        self.call_ids: set[str] = set()
         if bytes(self.document.latest_summary) not in (b"", b"null"):
             self.builder.line = 1  # the summary replaces the entries before the first one that is left
             self.event("compaction", "{}")
 
     def take(self, message: Entry) -> None:
-        meta = message.request_metadata or RequestMetadata()
-        requested_at, answered_at = logged_ms(meta.request_start_timestamp_ms), logged_ms(meta.stream_end_timestamp_ms)
-        model = meta.model_id or string(inside(self.document.model_info, "model_id"))
+        meta = message.request_metadata
+        requested_at = logged_ms(inside(meta, "request_start_timestamp_ms"))
+        answered_at = logged_ms(inside(meta, "stream_end_timestamp_ms"))
+        model = string(inside(meta, "model_id")) or string(inside(self.document.model_info, "model_id"))
         if message.user is not None:
             folder = inside(message.user.env_context, "env_state", "current_working_directory")
             self.builder.where(string(folder))
@@ -197,9 +184,8 @@ class Reader(DocumentReader[ConversationFile, Entry]):
 
     def tool_use(self, use: ToolUse, at: int | None, step: Step) -> None:
         tool, call_id = PROFILE.tool(use.name or ""), use.id or ""
-        if not call_id or call_id in self.call_ids:
+        if not call_id or self.builder.calls_of(call_id):
             call_id = f"{call_id or 'call'}#{len(self.session.tool_calls)}"
-        self.call_ids.add(call_id)
         raw = msgspec.json.format(bytes(use.args), indent=-1) if use.args else b"{}"
         operations = inside(decoded(raw, Any), "operations") if tool is READ else None  # the files of an `fs_read`
         paths = {string(inside(o, "path")) for o in as_list(operations)}
@@ -230,24 +216,23 @@ def _entry(data: memoryview | bytes) -> Entry:
 
 def _text_and_status(raw: Raw) -> tuple[str, int | None]:
     """Return text and exit status of a result."""
-    blocks = decoded(raw, list[Block])
+    blocks = decoded(raw, list[dict[str, Raw]])
     if blocks is None:
         return bytes(raw).decode("utf-8", "replace"), None
     texts: list[str] = []
     code: int | None = None
     for block in blocks:
-        shell = decoded(block.Json, Any) if block.Text is None else None
+        text = decoded(block.get("Text"), str)
+        shell = decoded(block.get("Json"), Any) if text is None else None
         status = inside(shell, "exit_status")  # of a command; the number is written as text
-        if block.Text is not None:
-            texts.append(block.Text)
+        if text is not None:
+            texts.append(text)
         elif status is None:
-            texts.append(bytes(block.Json).decode("utf-8", "replace"))
+            texts.append(bytes(block.get("Json", b"")).decode("utf-8", "replace"))
         else:
             texts += [as_text(t) for t in (inside(shell, "stdout"), inside(shell, "stderr")) if t]
-            try:
-                code = int(status) if isinstance(status, str | int) else None
-            except ValueError:
-                code = None
+            stated = spelled_number(str(status))
+            code = stated if isinstance(stated, int) else None
     return "\n".join(texts), code
 
 

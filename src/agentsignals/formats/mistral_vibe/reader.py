@@ -18,7 +18,7 @@ from agentsignals.formats.edits import place
 from agentsignals.formats.mistral_vibe import MESSAGES, PROFILE
 from agentsignals.formats.records import decoded, decoder, document, lines, saw
 from agentsignals.formats.usage import Tokens, close, tokens_of
-from agentsignals.model import CallStatus, Session, Step, ToolCall, logged_iso, logged_ms
+from agentsignals.model import CallStatus, Session, Step, ToolCall, TurnKind, logged_iso, logged_ms
 
 
 class Part(Struct, gc=False):
@@ -75,8 +75,13 @@ class Entry(Struct, gc=False, kw_only=True, rename="camel"):
     state: State | None = None
 
     @property
+    def created(self) -> float:
+        return self.created_at if isinstance(self.created_at, int | float) else 0
+
+    @property
     def version(self) -> tuple[float, int]:
-        return _time(self.updated_at), len(self.state.status) if self.state else 0
+        updated = self.updated_at if isinstance(self.updated_at, int | float) else 0
+        return updated, len(self.state.status) if self.state else 0
 
 
 class Change(Struct, gc=False):
@@ -134,10 +139,6 @@ class _Parts(Struct, kw_only=True):
         earlier = self.entries.get(entry.id)
         if earlier is None or entry.version >= earlier[0].version:
             self.entries[entry.id] = entry, source.artifact.artifact_id, line
-
-
-def _time(at: object) -> float:
-    return at if isinstance(at, int | float) else 0
 
 
 def read(inputs: list[Input]) -> Reading:
@@ -209,9 +210,7 @@ def _session(session_id: str, parts: _Parts) -> Session:
     builder = reader.builder
     where = string(meta.get("origin_directory")) or string(inside(meta, "environment", "working_directory"))
     builder.where(where, string(meta.get("git_branch")))  # a session may move
-    for entry, builder.artifact_id, builder.line in sorted(
-        parts.entries.values(), key=lambda e: _time(e[0].created_at)
-    ):
+    for entry, builder.artifact_id, builder.line in sorted(parts.entries.values(), key=lambda kept: kept[0].created):
         if inside(entry.outcome, "type") != _DISCARDED:
             reader.entry(entry)
     for source, builder.line, message in parts.messages if not parts.entries else ():
@@ -251,10 +250,8 @@ class Reader(Conversation):
             elif entry.role != "user" or entry.source == "harness" or self.is_subagent:
                 self.event("meta", text, at)
             else:
-                steered = entry.source == "turn_steer"
-                self.builder.turn(
-                    ("queued_prompt" if steered else "prompt") if text.strip() else "attachment", text, at
-                )
+                said: TurnKind = "queued_prompt" if entry.source == "turn_steer" else "prompt"
+                self.builder.turn(said if text.strip() else "attachment", text, at)
                 self.step = None
         elif entry.type == "reasoning":
             self.event("thinking", entry.text or "", at, self.step)
@@ -279,7 +276,7 @@ class Reader(Conversation):
         output = state.output or Output()
         self.builder.unread((part.type for part in output.content), _PARTS, at)
         structured = decoded(output.structured_content, Structured) or Structured()
-        printed = "\n".join(text for text in (structured.stdout, structured.stderr) if text)
+        printed = "\n".join(filter(None, (structured.stdout, structured.stderr)))
         if state.error is not None:
             text = string(state.error.get("message")) or string(state.error.get("code")) or ""
         elif printed or structured.stdout is not None:
@@ -287,23 +284,22 @@ class Reader(Conversation):
         else:  # the text of a file that was read is in the structure alone
             raw = bytes(output.structured_content).decode("utf-8", "replace")
             text = state.output_text or texts_of(output.content) or raw or state.reason
-        status = _status(state, structured)
+        status: CallStatus = "ok"
+        if state.status == "cancelled":
+            status = "cancelled"
+        elif state.status == "skipped" or inside(state.error, "code") == _DENIED:
+            status = "rejected" if state.approval_source in (None, "user") else "error"
+        elif state.status == "failed" or structured.timed_out is True:
+            status = "error"
         self.result(entry.id, text, status, logged_ms(entry.updated_at), output, whole(structured.returncode))
 
     def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
         meta = (detail.meta if detail is not None else None) or {}
-        logged = inside(decoded(meta.get("mistralai.vibe.sdk.search_replace"), Any), "blocks")
-        places = [p for p in logged if isinstance(p, dict)] if isinstance(logged, list) else []
-        hunks = [
-            hunk
-            for p in places
-            for hunk in place(
-                p.get("old_start_line"),
-                p.get("new_start_line"),
-                as_list(p.get("old_lines")),
-                as_list(p.get("new_lines")),
-            )
-        ]
+        places = as_list(inside(decoded(meta.get("mistralai.vibe.sdk.search_replace"), Any), "blocks"))
+        hunks = []
+        for p in places:
+            texts = [as_list(inside(p, name)) for name in ("old_lines", "new_lines")]
+            hunks += place(inside(p, "old_start_line"), inside(p, "new_start_line"), *texts)
         if places:
             self.builder.edit(call, None, "modify", hunks)
         return bool(places)
@@ -339,11 +335,3 @@ class Reader(Conversation):
             self.event("meta", text)
         else:
             self.event("unknown", f"message of role {message.role}"[:80])
-
-
-def _status(state: State, structured: Structured) -> CallStatus:
-    if state.status == "cancelled":
-        return "cancelled"
-    if state.status == "skipped" or (state.error is not None and state.error.get("code") == _DENIED):
-        return "rejected" if state.approval_source in (None, "user") else "error"
-    return "error" if state.status == "failed" or structured.timed_out is True else "ok"

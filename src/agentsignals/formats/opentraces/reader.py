@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from msgspec import Raw, Struct, field, structs
+from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input, Reading, bounds, gathered
 from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.conversation import Conversation
+from agentsignals.formats.documents import inside, string
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoder, lines, read_before, saw
@@ -31,15 +33,6 @@ class Observation(Struct):
     error: str | None = None
 
 
-class Usage(Struct):
-    """Tokens of a model call. The schema fills in 0 for what is not known, so all zeros mean nothing."""
-
-    input_tokens: object = None
-    output_tokens: object = None
-    cache_read_tokens: object = None
-    cache_write_tokens: object = None
-
-
 class Step(Struct, kw_only=True):
     role: str = ""
     content: str | None = None
@@ -49,7 +42,8 @@ class Step(Struct, kw_only=True):
     call_type: str | None = None
     tool_calls: list[Call] = field(default_factory=list)
     observations: list[Observation] = field(default_factory=list)
-    token_usage: Usage | None = None
+    token_usage: dict[str, Any] | None = None
+    """The schema fills in 0 for what is not known, so all zeros mean nothing."""
     timestamp: str | None = None
 
 
@@ -57,24 +51,6 @@ class Agent(Struct):
     name: str = ""
     version: str | None = None
     model: str | None = None
-
-
-class Vcs(Struct):
-    branch: str | None = None
-
-
-class Environment(Struct):
-    vcs: Vcs = field(default_factory=Vcs)
-
-
-class Task(Struct):
-    repository: str | None = None
-
-
-class Outcome(Struct):
-    success: bool | None = None
-    reward: object = None
-    terminal_state: str | None = None
 
 
 class Metadata(Struct):
@@ -91,10 +67,10 @@ class Record(Struct, kw_only=True):
     timestamp_end: str | None = None
     execution_context: str | None = None
     agent: Agent = field(default_factory=Agent)
-    environment: Environment = field(default_factory=Environment)
-    task: Task = field(default_factory=Task)
+    environment: object = None
+    task: object = None
     steps: list[Step] = field(default_factory=list)
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: object = None
     generation_index: int = 0
     metadata: Metadata = field(default_factory=Metadata)
 
@@ -142,14 +118,15 @@ def _records(source: Input, artifact: Artifact) -> Iterator[tuple[_Identity, tup
 
 def _reading(name: str, record: Record, source: Input, number: int) -> Reading:
     """Read a record. One that carries a reward was a run of a task."""
-    reading, outcome = Reading([Reader(name, record, source.artifact.artifact_id, number).build()]), record.outcome
-    if outcome.reward is not None:
+    reading = Reading([Reader(name, record, source.artifact.artifact_id, number).build()])
+    reward, ended = inside(record.outcome, "reward"), string(inside(record.outcome, "terminal_state"))
+    if reward is not None:
         part = Attempt(
             root=f"{source.artifact.path}#{name}", session_id=name, session_artifact=source.artifact.artifact_id,
-            trial_id=record.trace_id, reward=bounds.number(outcome.reward), exit_status=outcome.terminal_state,
+            trial_id=record.trace_id, reward=bounds.number(reward), exit_status=ended,
             knobs={"model_id": record.agent.model} if record.agent.model else {},
         )  # fmt: skip
-        text = f"outcome: reward {outcome.reward}, ended {outcome.terminal_state}"
+        text = f"outcome: reward {reward}, ended {ended}"
         part.statements = source.states(text, ("reward", "exit_status"), number)
         reading.attempts.append(part)
     return reading
@@ -163,7 +140,7 @@ class Reader(Conversation):
             session_id=name, context="product", format="opentraces", agent=record.agent.name, artifact_id=artifact_id
         )
         session.agent_version, session.model = record.agent.version, record.agent.model
-        session.repo = record.task.repository
+        session.repo = string(inside(record.task, "repository"))
         session.started_at, session.ended_at = logged_iso(record.timestamp_start), logged_iso(record.timestamp_end)
         super().__init__(session)
         self.builder.line = number
@@ -173,7 +150,7 @@ class Reader(Conversation):
 
     def build(self) -> Session:
         record, ended = self.record, self.session.ended_at
-        self.builder.where(record.metadata.cwd, record.environment.vcs.branch)
+        self.builder.where(record.metadata.cwd, string(inside(record.environment, "vcs", "branch")))
         for n, step in enumerate(record.steps):
             self.take(n, step)
         session = self.builder.finish()
@@ -208,8 +185,8 @@ class Reader(Conversation):
             row = self.builder.step(None, step.model, at, self.thread)
         if row is not None and facts is not None:
             round_trip.restore(row, round_trip.read_carried(facts, OfStep))
-        elif row is not None and usage is not None and any(structs.astuple(usage)):
-            charge(row, tokens_of(usage, "apart"))
+        elif row is not None and any(tokens := tokens_of(usage, "apart")):
+            charge(row, tokens)
         if step.reasoning_content:
             self.event("thinking", step.reasoning_content, at, row)
         if step.content:

@@ -11,7 +11,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.bounds import count
 from agentsignals.formats.conversation import Conversation, returns
-from agentsignals.formats.documents import Snapshot, largest
+from agentsignals.formats.documents import Snapshot, largest, texts_of
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.records import all_lines, decoded, decoder, saw
 from agentsignals.model import ABANDONED, MAIN, CallStatus, Session, logged_ms, round_trip
@@ -48,13 +48,9 @@ class Used(Struct, gc=False):
     cache_n: float | None = None
 
 
-class Ran(Struct, gc=False):
-    success: bool | None = None
-
-
 class RunTurn(Struct, gc=False):
     llm: Used | None = None
-    toolCalls: list[Ran] | None = None
+    toolCalls: list[dict[str, Any]] | None = None
 
 
 class Run(Struct, gc=False):
@@ -80,12 +76,6 @@ class Message(Struct, gc=False, kw_only=True):
     toolCallId: str | None = None
     timings: Timings | None = None
     agentsignals: Raw = Raw()
-
-    @property
-    def text(self) -> str:
-        if isinstance(self.content, list):
-            return "\n".join(p.text for p in self.content if p.text)
-        return self.content or ""
 
 
 class Line(Struct, gc=False, kw_only=True):
@@ -218,11 +208,11 @@ class Reader(Conversation):
                 cached = whole.cache_n if same and whole is not None else used.cache_n
                 self.used[n] = Used(used.prompt_n, used.predicted_n, cached)
             for asked, ran in zip(self.messages[n].toolCalls or (), turn.toolCalls or (), strict=False):
-                if asked.id and ran.success is not None:
-                    self.ended[asked.id] = "ok" if ran.success else "error"
+                if asked.id and isinstance(done := ran.get("success"), bool):
+                    self.ended[asked.id] = "ok" if done else "error"
 
     def take(self, n: int, message: Message) -> None:
-        at, text = logged_ms(message.timestamp), message.text
+        at, text = logged_ms(message.timestamp), texts_of(message.content)
         if message.role == "user" and self.thread == MAIN:
             turn = self.builder.turn("prompt", text, at)
             if turn is not None:
@@ -254,8 +244,8 @@ class Reader(Conversation):
             round_trip.restore(step, facts)
         if message.reasoningContent:
             self.event("thinking", message.reasoningContent, at, step)
-        if message.text:
-            self.event("text", message.text, at, step)
+        if text := texts_of(message.content):
+            self.event("text", text, at, step)
         for order, call in enumerate(message.toolCalls or ()):
             if call.function is None:
                 self.event("unknown", "call without a function", at, step)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from agentsignals.formats.bounds import count, number, whole
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.copilot_cli.reader import sessions
-from agentsignals.formats.documents import Snapshot, each, largest, tally
+from agentsignals.formats.documents import Snapshot, as_list, each, inside, largest, string, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.edits import first_file, record_arguments
 from agentsignals.formats.otel_genai.reader import PARTS, as_int, spoken
@@ -192,13 +193,6 @@ class TracedChat(Struct):
     spans: list[Raw] = field(default_factory=list)
 
 
-class Turn(Struct):
-    """An agent's span, and the model calls in it that are not a subagent's."""
-
-    agent: Span
-    calls: list[Span]
-
-
 class Traces:
     """The spans of one chat, from one database or several copies of it."""
 
@@ -216,21 +210,17 @@ class Traces:
         self.spans = sorted(spans.values(), key=lambda span: (span.began or 0, -(span.ended or 0)))
         self._spans = spans
         self.tools = {id_of(s.tool_call_id): s for s in reversed(self.spans) if s.kind == "tool" and s.tool_call_id}
-        self.turns = [
-            Turn(agent, [s for s in self.spans if s.kind == "model" and self._agent(s) is agent])
-            for agent in self.spans
-            if agent.kind == "agent" and self._agent(agent) is None
-        ]
+        self.turns = [span for span in self.spans if span.kind == "agent" and self._agent(span) is None]
+        """Agents' spans that no request took."""
 
-    def take(self, text: str, at: int | None) -> Turn | None:
-        """Take the turn of a request from the list."""
-        for turn in self.turns:
-            began = turn.agent.began
-            if at is None or began is None or abs(began - at) > _NEAR_US or turn.agent.text not in ("", text):
-                continue
-            self.turns = [other for other in self.turns if other is not turn]
-            return turn
-        return None
+    def take(self, text: str, at: int | None) -> list[Span]:
+        """Take the turn of a request from the list. Return its model calls that are not a subagent's."""
+        for agent in self.turns:
+            is_near = at is not None and agent.began is not None and abs(agent.began - at) <= _NEAR_US
+            if is_near and agent.text in ("", text):
+                self.turns = [other for other in self.turns if other is not agent]
+                return [s for s in self.spans if s.kind == "model" and self._agent(s) is agent]
+        return []
 
     def thread(self, span: Span) -> str:
         """Return the thread of a span: main, a subagent's, or the purpose of a call outside all of them (`title`)."""
@@ -326,10 +316,9 @@ class Reader(Conversation):
 
     def describe(self, remote: object, branch: object) -> None:
         """Note the repository, by its address, and the branch."""
-        named = _REPOSITORY.search(remote) if isinstance(remote, str) else None
-        if named is not None and self.session.repo is None:
+        if (named := _REPOSITORY.search(string(remote) or "")) is not None and self.session.repo is None:
             self.session.repo = named[1]
-        self.builder.where(None, branch if isinstance(branch, str) else None)
+        self.builder.where(None, string(branch))
 
     def begin_call(self, asked: Asked, at: int | None, step: Step | None) -> None:
         """Add a call that the model asked for. A patch or a list of replacements names its first file."""
@@ -343,13 +332,6 @@ class Reader(Conversation):
         self.builder.call(asked.id, asked.name, arguments or "{}", tool, at, step, self.thread, path=path)
 
     # -- spans
-
-    def read_traces(self, folder: str | None) -> Session:
-        """Read a chat of which there are only traces. They name no folder."""
-        self.builder.where(folder)
-        for span in self.traces.spans:
-            self.span(span)
-        return self.builder.finish()
 
     def span(self, span: Span) -> None:
         self.builder.artifact_id, self.builder.line = self.traces.places[span.span_id]
@@ -406,8 +388,7 @@ class Reader(Conversation):
         self.times |= {call_id: (span.began, span.ended) for call_id, span in self.traces.tools.items()}
         session.title = words(chat.customTitle) or None
         session.started_at = logged_ms(chat.creationDate)
-        repository = chat.repoData if isinstance(chat.repoData, dict) else {}
-        self.describe(repository.get("remoteUrl"), repository.get("localBranch"))
+        self.describe(inside(chat.repoData, "remoteUrl"), inside(chat.repoData, "localBranch"))
         items: list[list[Item]] = []
         for request in held.requests:
             listed = each(
@@ -424,10 +405,7 @@ class Reader(Conversation):
                 self.builder.line = held.numbers[n] if n < len(held.numbers) else n + 1
                 if undone and not was_undone:
                     self.event("rewind", None, logged_ms(request.timestamp))
-                if undone:
-                    with self.aside(ABANDONED):
-                        self.request(request, shown)
-                else:
+                with self.aside(ABANDONED) if undone else nullcontext():
                     self.request(request, shown)
         if self.lacks_usage:
             session.conventions = ["usage_logged_midway", *PROFILE.conventions]
@@ -438,7 +416,7 @@ class Reader(Conversation):
         """Add what only the traces hold: requests sent since the chat was saved, and model calls of withdrawn requests,
         of subagents, of titles."""
         traces, builder = self.traces, self.builder
-        began = {turn.agent.span_id: turn.agent.began or 0 for turn in traces.turns}
+        began = {agent.span_id: agent.began or 0 for agent in traces.turns}
         for span in traces.spans:
             outermost = traces.outermost(span)
             if began.get(outermost or "", 0) > saved:
@@ -455,18 +433,17 @@ class Reader(Conversation):
 
     def request(self, request: Request, items: list[Item]) -> None:
         builder, at, ended, model = self.builder, logged_ms(request.timestamp), request.ended_at, request.model
-        if request.agent is not None and request.agent.extensionVersion:
-            self.session.agent_version = request.agent.extensionVersion
+        version = string(inside(request.agent, "extensionVersion"))
+        self.session.agent_version = version or self.session.agent_version
         text = request.text
         if self.thread != MAIN or request.confirmation:  # a button that was pressed
             self.event("meta", text, at)
         elif text:
             is_command = request.slashCommand is not None and text.startswith("/")
             builder.turn("slash_command" if is_command else "prompt", text, at, model)
-        elif request.variableData is not None and request.variableData.variables:
+        elif as_list(inside(request.variableData, "variables")):
             builder.turn("attachment", "", at, model)
-        turn_traced = self.traces.take(text, at)
-        traced = turn_traced.calls if turn_traced is not None else []
+        traced = self.traces.take(text, at)
         if request.rounds:
             self.rounds(request, items, model, traced)
         else:
@@ -478,8 +455,8 @@ class Reader(Conversation):
             charge_span(builder.step(span.span_id, model, span.began, self.thread), span)
         if len(request.rounds) > max(len(traced), 1) and request.output_tokens is not None:
             self.lacks_usage = True  # of several calls the last alone says what it put out
-        if request.result is not None and request.result.errorDetails is not None and not request.is_stopped:
-            self.event("api_error", words(request.result.errorDetails.message), ended)
+        if request.done.errorDetails is not None and not request.is_stopped:
+            self.event("api_error", words(inside(request.done.errorDetails, "message")), ended)
         if request.is_stopped:
             self.event("interrupt", "", ended or at)
         kinds = (item.kind or (_WORDS if item.value is not None else "") for item in items)
@@ -502,8 +479,8 @@ class Reader(Conversation):
             if summary := request.summary(exchange):
                 self.event("compaction", msgspec.json.encode({"summary": summary}).decode(), done)
             if (thinking := exchange.thinking) is not None:
-                step.reasoning_tokens = step.reasoning_tokens or count(thinking.tokens) or None
-                if (thought := words(thinking.text)) or thinking.encrypted:
+                step.reasoning_tokens = step.reasoning_tokens or count(thinking.get("tokens")) or None
+                if (thought := words(thinking.get("text"))) or thinking.get("encrypted"):
                     self.event("thinking", thought, done, step)
             if text := words(exchange.response):
                 self.event("text", text, done, step)
@@ -526,21 +503,20 @@ class Reader(Conversation):
     def answer(self, request: Request, asked: Asked, item: Item | None, changes: Changes) -> None:
         """Add the result of a call. On the model's side it is only text; the panel says how the call ended."""
         returned = (request.metadata.toolCallResults or {}).get(asked.id)
-        text = result_text(returned.content) if returned is not None else ""
+        content = returned.get("content") if returned is not None else None
+        text = result_text(content)
         status = status_of(item, text, was_answered=returned is not None)
         if status is None:
             return
         state = item.particulars.terminalCommandState if item is not None else None
-        has_code = state is not None and state.exitCode is not None
-        code = whole(state.exitCode) if state is not None and has_code else printed_code(asked.name, text)
-        ran_ms = number(state.duration) if state is not None else None
+        code, ran_ms = whole(inside(state, "exitCode")), number(inside(state, "duration"))
+        code = printed_code(asked.name, text) if code is None else code
         began, at = self.times.get(id_of(asked.id), (None, None))
         call = self.builder.result(asked.id, text, status, at, self.thread, code, ran_s=ran_ms and ran_ms / 1000)
         if call is None:
             return
-        if returned is not None and isinstance(returned.content, list):
-            are_read = [isinstance(p, str) or (isinstance(p, dict) and "value" in p) for p in returned.content]
-            self.builder.unread([_WORDS if is_read else "" for is_read in are_read], _KINDS, at, self.thread)
+        are_read = (isinstance(part, str) or (isinstance(part, dict) and "value" in part) for part in as_list(content))
+        self.builder.unread([_WORDS if is_read else "" for is_read in are_read], _KINDS, at, self.thread)
         call.started_at = began
         if call.status == "ok" and call.class_ == "edit":
             changes.record(self.builder, call)
@@ -558,9 +534,9 @@ class Reader(Conversation):
             if item.kind is None:
                 said.append(words(item.value))
             elif item.kind == "inlineReference":
-                reference = item.inlineReference if isinstance(item.inlineReference, dict) else {}
-                place = reference.get("path") or reference.get("fsPath") or reference.get("name")
-                said.append(item.name or (place.rpartition("/")[2] if isinstance(place, str) else ""))
+                names = (inside(item.inlineReference, name) for name in ("path", "fsPath", "name"))
+                place = next(filter(None, names), None)
+                said.append(item.name or (string(place) or "").rpartition("/")[2])
             elif item.kind == INVOCATION:
                 say()
                 self.invocation(item, step, item.subAgentInvocationId or self.thread)
@@ -579,20 +555,15 @@ class Reader(Conversation):
         command = msgspec.json.encode({"command": details.ran}) if details.ran else bytes(details.rawInput) or b"{}"
         call_id = item.toolCallId or f"{thread}#{len(self.session.tool_calls)}"
         self.builder.call(call_id, name, command, PROFILE.tool(name), None, step, thread)
-        output = details.terminalCommandOutput
-        text = (output.text if output is not None else None) or details.result or words(item.pastTenseMessage)
+        text = string(inside(details.terminalCommandOutput, "text")) or details.result or words(item.pastTenseMessage)
         status = status_of(item, text, was_answered=item.isComplete is True)
         if status is not None:
-            code = whole(details.terminalCommandState.exitCode) if details.terminalCommandState is not None else None
+            code = whole(inside(details.terminalCommandState, "exitCode"))
             ended: CallStatus = "unknown" if status == "ok" and code is None else status
             self.builder.result(call_id, text, ended, None, thread, code)
 
 
 # -- files that belong together
-
-
-class _Workspace(Struct, gc=False):
-    folder: str | None = None
 
 
 _WORKSPACE = re.compile(rb'[\xef\xbb\xbf\s]{0,64}\{\s{0,64}"(?:folder|workspace|configuration)"\s{0,64}:')
@@ -608,10 +579,10 @@ def read(inputs: list[Input]) -> Reading:
     folders: dict[str, str | None] = {}
     for source in inputs:
         if _WORKSPACE.match(source.data):
-            workspace = document(source.data, source.artifact, decoder(_Workspace).decode)
+            workspace = document(source.data, source.artifact, decoder(dict[str, Any]).decode)
             if workspace is not None and not source.lent:
                 saw(source.artifact, "workspace")
-            folder = workspace.folder if workspace is not None else None  # None if it names several
+            folder = string(inside(workspace, "folder"))  # None if it names several
             folders[source.folder] = records.path_of(folder) if folder is not None else None
             continue
         begins = _FORM.match(source.data) or _SECOND_LINE.match(source.data)
@@ -660,7 +631,10 @@ def read(inputs: list[Input]) -> Reading:
         source = held[0][0]
         folder = next((session.cwd for session in superseded([name], source) if session.cwd), None)
         reader = Reader(source.session(name, PROFILE.agent, PROFILE.agent), Traces(held))
-        reading.sessions.append(reader.read_traces(folder))
+        reader.builder.where(folder)
+        for span in reader.traces.spans:
+            reader.span(span)
+        reading.sessions.append(reader.builder.finish())
     reading.sessions += by_events.values()
     return reading
 
@@ -672,7 +646,7 @@ def _snapshot(source: Input, is_log: bool) -> Snapshot[Document] | None:
         numbers, chat = replayed.numbers, None
         if (saved := replayed.document) is not None:  # as the editor would have saved it
             facts = {name: saved.get(name) for name in ("sessionId", "creationDate", "customTitle", "repoData")}
-            chat = records.Chat(**facts, requests=[Raw(records.encoded(r)) for r in records.requests_of(saved)])
+            chat = records.Chat(**facts, requests=[Raw(records.encoded(r)) for r in as_list(saved.get("requests"))])
     else:
         chat = read_document(source, decoder(records.Chat).decode, "requests")
     if chat is None:

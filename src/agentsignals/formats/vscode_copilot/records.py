@@ -14,6 +14,7 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input
 from agentsignals.formats.bounds import count, number
+from agentsignals.formats.documents import as_list, inside, string
 from agentsignals.formats.records import UNREADABLE, decoded, decoder, lines, saw, skip
 from agentsignals.model import logged_ms
 
@@ -36,37 +37,21 @@ class Uri(Struct, gc=False):
         return (path[1:] if path[2:3] == ":" else path) or None
 
 
-class CommandLine(Struct, gc=False):
-    original: str | None = None
-    userEdited: str | None = None
-    toolEdited: str | None = None
-
-
-class Ended(Struct, gc=False):
-    exitCode: object = None
-    duration: object = None
-
-
-class Output(Struct, gc=False):
-    text: str | None = None
-
-
 class Particulars(Struct, gc=False, kw_only=True):
     """Details of a tool of the editor: of its terminal, of a subagent."""
 
-    kind: str | None = None
-    commandLine: CommandLine | None = None
+    commandLine: object = None
     command: str | None = None
-    terminalCommandState: Ended | None = None
-    terminalCommandOutput: Output | None = None
+    terminalCommandState: object = None
+    terminalCommandOutput: object = None
     rawInput: Raw = Raw()
     result: str | None = None
 
     @property
     def ran(self) -> str | None:
         """The command that the terminal ran. The person may have changed it."""
-        line = self.commandLine or CommandLine()
-        return line.userEdited or line.toolEdited or line.original or self.command
+        lines = (inside(self.commandLine, name) for name in ("userEdited", "toolEdited", "original"))
+        return next(filter(None, map(string, lines)), self.command)
 
 
 class Range(Struct, gc=False):
@@ -110,103 +95,61 @@ class Asked(Struct, gc=False):
     arguments: object = None
 
 
-class Thinking(Struct, gc=False):
-    text: object = None
-    tokens: object = None
-    encrypted: object = None
-
-
 class Round(Struct, gc=False, kw_only=True):
     """A call of the model."""
 
     id: str | None = None
     response: object = None
     toolCalls: list[Asked] | None = None
-    thinking: Thinking | None = None
+    thinking: dict[str, Any] | None = None
     summary: object = None
     timestamp: object = None
 
 
-class Summary(Struct, gc=False):
-    """The summary that replaces the rounds before this one."""
-
-    toolCallRoundId: str | None = None
-    text: object = None
-
-
-class Returned(Struct, gc=False):
-    content: object = None
-
-
 class Metadata(Struct, gc=False, kw_only=True):
     toolCallRounds: list[Round] | None = None
-    toolCallResults: dict[str, Returned] | None = None
+    toolCallResults: dict[str, dict[str, Any]] | None = None
     sessionId: str | None = None
     resolvedModel: str | None = None
     outputTokens: object = None
-    summary: Summary | None = None
-
-
-class Usage(Struct, gc=False):
-    completionTokens: object = None
-
-
-class Problem(Struct, gc=False):
-    message: object = None
-    code: object = None
-
-
-class Timings(Struct, gc=False):
-    totalElapsed: object = None
+    summary: object = None
+    """The summary that replaces the rounds before the one that it names."""
 
 
 class Result(Struct, gc=False, kw_only=True):
     metadata: Metadata | None = None
-    usage: Usage | None = None
+    usage: object = None
     details: str | None = None
-    errorDetails: Problem | None = None
-    timings: Timings | None = None
-
-
-class Named(Struct, gc=False):
-    name: str | None = None
-
-
-class Agent(Struct, gc=False):
-    extensionVersion: str | None = None
-
-
-class Variables(Struct, gc=False):
-    variables: list[Raw] | None = None
-
-
-class State(Struct, gc=False):
-    value: object = None
-    completedAt: object = None
+    errorDetails: object = None
+    timings: object = None
 
 
 class Request(Struct, gc=False, kw_only=True):
     """A prompt, and everything until its answer was done."""
 
-    requestId: str | None = None
     timestamp: object = None
     message: object = None
-    variableData: Variables | None = None
-    slashCommand: Named | None = None
+    variableData: object = None
+    slashCommand: dict[str, Any] | None = None
     confirmation: object = None
     shouldBeRemovedOnSend: object = None
     isHidden: bool | None = None
-    agent: Agent | None = None
+    agent: object = None
     modelId: str | None = None
     response: list[Raw] | None = None
     result: Result | None = None
     isCanceled: bool | None = None
-    modelState: State | None = None
+    modelState: object = None
     completionTokens: object = None
 
     @property
+    def done(self) -> Result:
+        """The result; an empty one while there is none."""
+        return self.result or Result()
+
+    @property
     def metadata(self) -> Metadata:
-        return (self.result.metadata if self.result is not None else None) or Metadata()
+        return self.done.metadata or Metadata()
 
     @property
     def rounds(self) -> list[Round]:
@@ -217,9 +160,7 @@ class Request(Struct, gc=False, kw_only=True):
     @property
     def text(self) -> str:
         """The text that the person typed. In the oldest files it is a list of parts."""
-        message = self.message
-        if isinstance(message, dict):
-            message = message.get("text")
+        message = self.message.get("text") if isinstance(self.message, dict) else self.message
         return message.strip() if isinstance(message, str) else ""
 
     @property
@@ -228,42 +169,36 @@ class Request(Struct, gc=False, kw_only=True):
         vendor, between, name = (self.modelId or "").partition("/")
         chosen = name if between else vendor
         if chosen == "auto":
-            details = (self.result.details if self.result is not None else None) or ""
-            chosen = self.metadata.resolvedModel or details.partition(" • ")[0] or chosen
+            chosen = (self.done.details or "").partition(" • ")[0] or chosen
         return self.metadata.resolvedModel or chosen or None
 
     @property
     def output_tokens(self) -> int | None:
         """Tokens of the last call's answer. Each call replaces what the one before it reported."""
-        usage = self.result.usage if self.result is not None else None
-        reported = usage.completionTokens if usage is not None else None
-        figures = (reported, self.completionTokens, self.metadata.outputTokens)
+        figures = (inside(self.done.usage, "completionTokens"), self.completionTokens, self.metadata.outputTokens)
         return count(next((n for n in figures if n is not None), None)) or None
 
     @property
     def ended_at(self) -> int | None:
         """When the answer was done."""
-        if self.modelState is not None and self.modelState.completedAt is not None:
-            return logged_ms(self.modelState.completedAt)
-        began = logged_ms(self.timestamp)
-        timings = self.result.timings if self.result is not None else None
-        lasted = number(timings.totalElapsed) if timings is not None else None
+        if (completed := inside(self.modelState, "completedAt")) is not None:
+            return logged_ms(completed)
+        began, lasted = logged_ms(self.timestamp), number(inside(self.done.timings, "totalElapsed"))
         if began is None or began < 0 or lasted is None or not 0 <= lasted <= _LONGEST_MS:
             return None
         return began + int(lasted * 1000)
 
     @property
     def is_stopped(self) -> bool:
-        state = self.modelState.value if self.modelState is not None else None
-        problem = self.result.errorDetails if self.result is not None else None
-        code = problem.code if problem is not None else None
-        return self.isCanceled is True or state == _CANCELLED or code in ("canceled", "cancelled")
+        code = inside(self.done.errorDetails, "code")
+        is_cancelled = inside(self.modelState, "value") == _CANCELLED or code in ("canceled", "cancelled")
+        return self.isCanceled is True or is_cancelled
 
     def summary(self, exchange: Round) -> str:
         """Return the summary that replaced the rounds before this one."""
         summary = self.metadata.summary
-        is_here = summary is not None and summary.toolCallRoundId is not None and summary.toolCallRoundId == exchange.id
-        return words(summary.text) if summary is not None and is_here else words(exchange.summary)
+        is_here = exchange.id is not None and inside(summary, "toolCallRoundId") == exchange.id
+        return words(inside(summary, "text") if is_here else exchange.summary)
 
 
 class Chat(Struct, kw_only=True):
@@ -348,42 +283,32 @@ def replay(source: Input) -> Replayed:
     """
     replayed = Replayed(numbers=[])
     for line, entry in lines(source.data, source.artifact, decoder(Entry).decode):
-        if (reason := apply(replayed, entry, line)) is not None:
+        reason = None
+        if entry.kind == _SNAPSHOT and isinstance(entry.v, dict):
+            replayed.document = entry.v
+            replayed.numbers = [line] * len(as_list(entry.v.get("requests")))
+        elif not _SNAPSHOT < entry.kind <= _DELETE:
+            reason = "bad_shape"
+        elif replayed.document is None:
+            reason = "no_snapshot"
+        else:
+            before = len(as_list(replayed.document.get("requests")))
+            if not 0 < len(entry.k) <= _DEEPEST or not _change(replayed.document, entry):
+                reason = "lost_place"
+            elif entry.k[0] == "requests":
+                # Requests that this entry added came on its line.
+                numbers, now = replayed.numbers, len(as_list(replayed.document.get("requests")))
+                if len(entry.k) == 1:
+                    kept = (before if entry.i is None else entry.i) if entry.kind == _PUSH else 0
+                    del numbers[kept:]
+                elif len(entry.k) == 2 and isinstance(entry.k[1], int) and entry.k[1] < len(numbers):
+                    numbers[entry.k[1]] = line
+                numbers += [line] * (now - len(numbers))
+        if reason is not None:
             skip(source.artifact, reason)
         else:
             saw(source.artifact, f"log.{_KINDS[entry.kind]}")
     return replayed
-
-
-def apply(replayed: Replayed, entry: Entry, number: int) -> str | None:
-    """Make one change. Return the reason if it can't be made."""
-    if entry.kind == _SNAPSHOT and isinstance(entry.v, dict):
-        replayed.document = entry.v
-        replayed.numbers = [number] * len(requests_of(entry.v))
-        return None
-    if not _SNAPSHOT < entry.kind <= _DELETE:
-        return "bad_shape"
-    if replayed.document is None:
-        return "no_snapshot"
-    before = len(requests_of(replayed.document))
-    if not 0 < len(entry.k) <= _DEEPEST or not _change(replayed.document, entry):
-        return "lost_place"
-    if entry.k[0] == "requests":
-        # Requests that this entry added came on its line.
-        numbers, now = replayed.numbers, len(requests_of(replayed.document))
-        if len(entry.k) == 1:
-            kept = (before if entry.i is None else entry.i) if entry.kind == _PUSH else 0
-            del numbers[kept:]
-        elif len(entry.k) == 2 and isinstance(entry.k[1], int) and entry.k[1] < len(numbers):
-            numbers[entry.k[1]] = number
-        numbers += [number] * (now - len(numbers))
-    return None
-
-
-def requests_of(document: dict[str, Any]) -> list[Any]:
-    """Return the requests of a document. None if it holds something else there."""
-    listed = document.get("requests")
-    return listed if isinstance(listed, list) else []
 
 
 def _change(document: dict[str, Any], entry: Entry) -> bool:
