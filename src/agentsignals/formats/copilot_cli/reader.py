@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agentsignals.changes.hunks import edit_texts, unified
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.bounds import count
+from agentsignals.formats.bounds import count, whole
 from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder
 from agentsignals.formats.copilot_cli import PROFILE, records
 from agentsignals.formats.copilot_cli.records import Event, Metric, ToolRequest, Unknown, Usage
@@ -60,10 +60,6 @@ class Result(Struct, gc=False):
     running: str | None = None
 
 
-class _Command(Struct, gc=False):
-    command: str = ""
-
-
 def _result(done: records.Done, call: ToolCall | None, refused: bool) -> Result:
     """Read a result. `success` only means that the tool ran: a shell's exit code is in its result."""
     result = done.result or records.ToolResult()
@@ -77,7 +73,8 @@ def _result(done: records.Done, call: ToolCall | None, refused: bool) -> Result:
         return Result(text, "ok")
     ended, left = _ENDED.search(text[-_TAIL:]), _LEFT.search(text[-_TAIL:])
     printed = int(ended[2]) if ended else None
-    shell_code = next((part.exitCode for part in result.contents or () if part.exitCode is not None), printed)
+    codes = (part["exitCode"] for part in result.contents or () if part.get("exitCode") is not None)
+    shell_code = whole(next(codes, printed))
     return Result(text, "ok", shell_code, ended[1] if ended else None, (left[1] or left[2]) if left else None)
 
 
@@ -272,8 +269,9 @@ class Reader:
     def user_command(self, data: records.ToolStart, at: int | None, thread: str) -> None:
         """Take a command that the person ran by hand (`!`): it is no call of the agent."""
         self.of_user.add(data.toolCallId)
-        arguments = decoded(data.arguments, _Command)
-        self.builder.event("user_shell", arguments.command if arguments is not None else data.name, at)
+        arguments = decoded(data.arguments, dict[str, Any])
+        command = data.name if arguments is None else string(arguments.get("command")) or ""
+        self.builder.event("user_shell", command, at)
 
     def call_completed(self, done: records.Done, at: int | None, thread: str) -> None:
         call = self.calls.get(done.toolCallId)
@@ -322,9 +320,9 @@ class Reader:
 
     def notify(self, notice: records.Notice, at: int | None, thread: str) -> None:
         self.builder.event("notification", notice.text, at, None, thread)
-        shell = notice.kind
-        if shell is not None and shell.shellId is not None and shell.exitCode is not None:
-            self.shell_ended(shell.shellId, shell.exitCode, "", at)
+        shell, code = string(inside(notice.kind, "shellId")), whole(inside(notice.kind, "exitCode"))
+        if shell is not None and code is not None:
+            self.shell_ended(shell, code, "", at)
 
     def name(self, notice: records.Notice, at: int | None, thread: str) -> None:
         self.session.title = notice.title or self.session.title
@@ -339,8 +337,9 @@ class Reader:
         self.builder.event("meta", f"{kind} {notice.text}".strip(), at, None, thread)
 
     def hook(self, hook: records.Hook, at: int | None, thread: str) -> None:
-        if hook.output is not None and hook.output.permissionDecision == "deny":
-            self.builder.event("hook_block", hook.output.permissionDecisionReason or "", at, None, thread)
+        if inside(hook.output, "permissionDecision") == "deny":
+            why = string(inside(hook.output, "permissionDecisionReason")) or ""
+            self.builder.event("hook_block", why, at, None, thread)
 
     def compact(self, done: records.Compaction, at: int | None, thread: str, kind: str | None = None) -> None:
         if done.success is False:

@@ -89,17 +89,11 @@ class Answer(Struct, gc=False, kw_only=True):
     parentToolCallId: str | None = None
 
 
-class Content(Struct, gc=False):
-    """A structured part of a result, such as the exit code of a shell."""
-
-    type: str = ""
-    exitCode: int | None = None
-
-
 class ToolResult(Struct, gc=False):
     content: str | None = None
     detailedContent: str | None = None
-    contents: list[Content] | None = None
+    contents: list[dict[str, Any]] | None = None
+    """Structured parts, such as the exit code of a shell."""
 
 
 class Done(Struct, gc=False):
@@ -114,13 +108,6 @@ class Permission(Struct, gc=False):
     result: dict[str, Any] | None = None
 
 
-class Shell(Struct, gc=False):
-    """The shell that a notification is about."""
-
-    shellId: str | None = None
-    exitCode: int | None = None
-
-
 class Notice(Struct, gc=False, kw_only=True):
     """The data of most small events: a line of text under one of several names."""
 
@@ -133,7 +120,8 @@ class Notice(Struct, gc=False, kw_only=True):
     newMode: str | None = None
     newModel: str | None = None
     title: str | None = None
-    kind: Shell | None = None
+    kind: dict[str, Any] | None = None
+    """The shell that a notification is about."""
     upToEventId: str | None = None
     """In a rewind: the first event that was removed."""
 
@@ -153,13 +141,8 @@ class Compaction(Struct, gc=False, kw_only=True):
     postTruncationTokensInMessages: int | None = None
 
 
-class Verdict(Struct, gc=False):
-    permissionDecision: str | None = None
-    permissionDecisionReason: str | None = None
-
-
 class Hook(Struct, gc=False):
-    output: Verdict | None = None
+    output: dict[str, Any] | None = None
 
 
 class Usage(Struct, gc=False):

@@ -10,17 +10,18 @@ from agentsignals.changes.patches import looks_like_diff, patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, count
 from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder
-from agentsignals.formats.documents import each, saw_again, tally
+from agentsignals.formats.documents import as_list, each, inside, saw_again, string, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.instances import attempt_of, canonical, repo_of, root_of, run_of, stem_of
 from agentsignals.formats.records import decoded, decoder
 from agentsignals.formats.swe_agent import PROFILE, tools
-from agentsignals.formats.swe_agent.tools import Document, Message, ModelStats, Step, as_text, prompt_of, text_of
+from agentsignals.formats.swe_agent.tools import Document, Message, Step, as_text, prompt_of, text_of
 from agentsignals.model import Attempt, Ending, Session
 
 _LIMITS = ("per_instance_cost_limit", "total_cost_limit", "per_instance_call_limit")
 """Limits of which 0 means none."""
 _OF_MODEL = ("temperature", "top_p", "seed", "max_input_tokens", "max_output_tokens")
+_TEXTS = ("model_id", "reasoning_effort", "parse_function")
 _OF_TOOLS = {"execution_timeout": "execution_timeout_s", "total_execution_timeout": "total_execution_timeout_s"}
 _NO_MODELS = frozenset(("replay", "human", "human_thought", "instant_empty_submit"))
 """Names under which SWE-agent lets something other than a model act."""
@@ -29,45 +30,29 @@ _NO_MODELS = frozenset(("replay", "human", "human_thought", "instant_empty_submi
 def knobs(config: dict[str, Any], attempt: int = 0) -> dict[str, Any]:
     """Return the treatment as configured. A limit of 0 means none (None). Null values were left to the provider and are
     left out."""
-    agent = _inner(config, "agent")
-    several = [a for a in _list(agent, "agent_configs") if isinstance(a, dict)]  # taken in turn by a run that retries
-    retries = _inner(agent, "retry_loop").get("max_attempts")
+    agent = inside(config, "agent")
+    several = [a for a in as_list(inside(agent, "agent_configs")) if isinstance(a, dict)]  # taken in turn
+    retries = inside(agent, "retry_loop", "max_attempts")
     agent = several[attempt % len(several)] if several else agent
-    model, settings = _inner(agent, "model"), _inner(agent, "tools")
-    arguments = _inner(model, "completion_kwargs")
+    model, settings = inside(agent, "model"), inside(agent, "tools")
+    arguments = inside(model, "completion_kwargs")
+    stated = {
+        "model_id": inside(model, "name") or inside(model, "model_name"),
+        **{limit: inside(model, limit) for limit in _LIMITS},
+        **{n: value for at in (arguments, model) for n in _OF_MODEL if (value := inside(at, n)) is not None},
+        "reasoning_effort": inside(arguments, "reasoning_effort"),
+        "max_attempts": retries,
+        **{ours: inside(settings, theirs) for theirs, ours in _OF_TOOLS.items()},
+        "parse_function": inside(settings, "parse_function", "type"),
+        "max_requeries": inside(agent, "max_requeries"),
+    }
     treatment: dict[str, Any] = {"agent_type": "swe-agent"}
-
-    def set_to(knob: str, value: object, kind: Any = int | float) -> None:
-        if isinstance(value, kind) and not isinstance(value, bool):
-            treatment[knob] = value
-
-    set_to("model_id", model.get("name") or model.get("model_name") or None, str)
-    for limit in _LIMITS:
-        set_to(limit, model.get(limit))
-        if limit in treatment:
-            treatment[limit] = treatment[limit] or None
-    for place in (arguments, model):
-        for name in _OF_MODEL:
-            set_to(name, place.get(name))
-    set_to("reasoning_effort", arguments.get("reasoning_effort"), str)
-    set_to("max_attempts", retries)
-    for theirs, ours in _OF_TOOLS.items():
-        set_to(ours, settings.get(theirs))
-    set_to("parse_function", _inner(settings, "parse_function").get("type"), str)
-    set_to("max_requeries", agent.get("max_requeries"))
-    bundles = [bundle.get("path") for bundle in _list(settings, "bundles") if isinstance(bundle, dict)]
+    for knob, value in stated.items():
+        if isinstance(value, str if knob in _TEXTS else int | float) and not isinstance(value, bool):
+            treatment[knob] = (value or None) if knob in _LIMITS else value
+    bundles = [inside(bundle, "path") for bundle in as_list(inside(settings, "bundles"))]
     named = [posixpath.basename(path.rstrip("/")) for path in bundles if isinstance(path, str)]
     return treatment | ({"tools": named} if named else {})
-
-
-def _inner(of: dict[str, Any], name: str) -> dict[str, Any]:
-    value = of.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def _list(of: dict[str, Any], name: str) -> list[Any]:
-    value = of.get(name)
-    return value if isinstance(value, list) else []
 
 
 _EXITS = ("Exit due to", "Exiting due to", "Exited ")
@@ -114,21 +99,21 @@ class Conversation:
             self.builder.line = n
             self.builder.unread(message.kinds, tools.PARTS, None)
             for call in (message.tool_calls or ())[1:]:  # of several the harness runs the first
-                name = as_text(call.function.name) if call.function is not None else ""
+                name = as_text(inside(call, "function", "name"))
                 self.builder.event("unknown", f"another call, {name[:80] or 'without a name'}")
         if not steps:
             self._read_history()
             return
-        states = [tools.state_of(s) if s is not None else tools.State() for s in steps]
-        folders = [as_text(s.working_dir) for s in states]
+        states = [tools.state_of(s) if s is not None else ("", "") for s in steps]
+        folders = [folder for folder, _ in states]
         self.builder.visits(f for f in folders if f)
         self.builder.where(next((f for f in folders if f), None))
         for n, step in enumerate(steps):
             self.builder.line = n + 1
             if step is None:
                 continue
-            if as_text(states[n].open_file) not in ("", _NO_FILE):
-                self._window.open = as_text(states[n].open_file)
+            if states[n][1] not in ("", _NO_FILE):
+                self._window.open = states[n][1]
             self._step(step, steps[n + 1] if n + 1 < len(steps) else None)
             self.builder.where(folders[n] or None)
 
@@ -184,7 +169,7 @@ class Conversation:
         builder = self.builder
         calls = message.tool_calls if message is not None else None
         action = (tools.called(calls[0]) if calls else None) or tools.written(line)
-        call_id = (as_text(calls[0].id) if calls else "") or f"step-{builder.line}"
+        call_id = (as_text(calls[0].get("id")) if calls else "") or f"step-{builder.line}"
         path = action.path
         if path is None and action.name in tools.WINDOWED:
             path = self._window.open
@@ -252,7 +237,7 @@ def read(inputs: list[Input]) -> Reading:
             alone = tools.Attempted(document.trajectory or [], document.history or [], document.info)
             indexed = [(alone, attempt_of(artifact.path), None)]
         parts = [_attempt(source, document, *attempt) for attempt in indexed]
-        chosen = (decoded(document.info, tools.Info) or tools.Info()).best_attempt_idx
+        chosen = inside(decoded(document.info, Any), "best_attempt_idx")
         for _, part in parts if isinstance(chosen, int) and len(parts) > 1 else ():
             part.is_handed_in = part.attempt_index == chosen
         place = f"{root_of(artifact.path)}/{stem_of(artifact.path)}"
@@ -277,16 +262,16 @@ def _attempt(
     kinds = [None if s is None else ("action" if as_text(s.action).strip() else "no_action") for s in steps]
     tally(source.artifact, "step", kinds)
     tally(source.artifact, "message", [None if m is None else m.type for m in messages])
-    info = decoded(attempt.info, tools.Info) or tools.Info()
+    info = decoded(attempt.info, Any)
     config = tools.config_of(document.replay_config)
-    treatment, stated = knobs(config, index or 0), _inner(config, "problem_statement")
-    stated_id, problem = (as_text(stated.get(name)) or None for name in ("id", "text"))
+    treatment = knobs(config, index or 0)
+    stated_id, problem = (string(inside(config, "problem_statement", name)) for name in ("id", "text"))
     named = as_text(document.environment)
     task = stated_id or (named if named not in _NO_INSTANCE else "") or stem_of(source.artifact.path)
     session = Session(
         session_id="", context="eval", format="swe-agent", agent="swe-agent", artifact_id=source.artifact.artifact_id
     )
-    session.agent_version = as_text(info.swe_agent_version) or None
+    session.agent_version = string(inside(info, "swe_agent_version"))
     session.repo = repo_of(task)
     session.title = next((line.strip() for line in (problem or "").split("\n") if line.strip()), None)
     name = treatment.get("model_id")
@@ -297,20 +282,18 @@ def _attempt(
     session.model = model
     if index is not None:
         session.session_id = f"{canonical(task)}/{index}~{source.artifact.artifact_id}"
-    goes_by, stats, exit_status = (
-        run_of(source.artifact.path),
-        info.model_stats or ModelStats(),
-        as_text(info.exit_status) or None,
+    goes_by, exit_status = run_of(source.artifact.path), string(inside(info, "exit_status"))
+    sent, received, cost = (
+        inside(info, "model_stats", name) for name in ("tokens_sent", "tokens_received", "instance_cost")
     )
     part = Attempt(
         root=root_of(source.artifact.path), attempt_index=index, is_last=is_last, task_id=canonical(task),
         run_id=goes_by.rpartition("/")[0] if goes_by is not None else None, goes_by=goes_by, knobs=treatment,
         session_id=session.session_id or None, session_artifact=session.artifact_id, exit_status=exit_status,
-        input_tokens=count(stats.tokens_sent) or None, output_tokens=count(stats.tokens_received) or None,
-        cost_usd=amount(stats.instance_cost) or None,
+        input_tokens=count(sent) or None, output_tokens=count(received) or None, cost_usd=amount(cost) or None,
     )  # fmt: skip
     part.statements = source.states(_listed("configured", treatment), [f"knobs.{knob}" for knob in treatment])
-    line, submission = max(len(steps), 1), as_text(info.submission).replace("\r\n", "\n")
+    line, submission = max(len(steps), 1), as_text(inside(info, "submission")).replace("\r\n", "\n")
     if looks_like_diff(submission):
         part.patch, part.patch_text_bytes = patched_files(submission), len(submission.encode("utf-8", "replace"))
     elif exit_status is not None and not submission.strip():

@@ -13,6 +13,7 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.changes.hunks import Hunk, count_lines, created, inserted, replaced
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.documents import inside
 from agentsignals.formats.outcome import error_class
 from agentsignals.formats.profile import Tool
 from agentsignals.formats.records import decoded
@@ -36,23 +37,6 @@ class Step(Struct, gc=False, kw_only=True):
     messages: Raw = Raw()
 
 
-class State(Struct, gc=False):
-    """The environment after a step."""
-
-    working_dir: object = None
-    open_file: object = None
-
-
-class Function(Struct, gc=False):
-    name: object = None
-    arguments: object = None
-
-
-class Call(Struct, gc=False):
-    id: object = None
-    function: Function | None = None
-
-
 PARTS = frozenset(("text", "image_url", "image", "tool_result"))
 """The kinds of blocks that there are; pictures have no words."""
 
@@ -66,7 +50,7 @@ class Message(Struct, kw_only=True):
     thought: object = None
     action: object = None
     is_demo: object = None
-    tool_calls: list[Call] | None = None
+    tool_calls: list[dict[str, Any]] | None = None
     thinking_blocks: list[dict[str, Any]] | None = None
 
     @property
@@ -88,23 +72,6 @@ class Message(Struct, kw_only=True):
         return [as_text(b.get("type")) if isinstance(b, dict) else "" for b in blocks]
 
 
-class ModelStats(Struct, gc=False):
-    instance_cost: object = None
-    tokens_sent: object = None
-    tokens_received: object = None
-    api_calls: object = None
-
-
-class Info(Struct, gc=False):
-    """The end of the attempt."""
-
-    exit_status: object = None
-    submission: object = None
-    swe_agent_version: object = None
-    best_attempt_idx: object = None
-    model_stats: ModelStats | None = None
-
-
 class Document(Struct, kw_only=True):
     """A trajectory file. `attempts` are those of a run that retries; what stands beside them repeats the best."""
 
@@ -124,9 +91,10 @@ class Attempted(Struct):
     info: Raw = Raw()
 
 
-def state_of(step: Step) -> State:
-    """The state after a step; nothing is known when it can't be read."""
-    return decoded(step.state, State) or decoded(decoded(step.state, str), State) or State()
+def state_of(step: Step) -> tuple[str, str]:
+    """Return the working folder and the open file after a step, as far as it says so."""
+    state = decoded(step.state, dict[str, Any]) or decoded(decoded(step.state, str), dict[str, Any])
+    return as_text(inside(state, "working_dir")), as_text(inside(state, "open_file"))
 
 
 def prompt_of(step: Step) -> list[Message]:
@@ -210,13 +178,11 @@ class Action(Struct):
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def called(call: Call) -> Action | None:
-    """The action of a function call; None when it names no tool."""
-    function = call.function
-    if function is None or not isinstance(function.name, str):
-        return None
-    arguments = function.arguments if isinstance(function.arguments, str) else _dumped(function.arguments or {})
-    return Action(function.name, decoded(arguments, dict[str, Any]) or {}, arguments)
+def called(call: dict[str, Any]) -> Action | None:
+    """Return the action of a function call. None if it names no tool."""
+    name, passed = inside(call, "function", "name"), inside(call, "function", "arguments")
+    arguments = passed if isinstance(passed, str) else _dumped(passed or {})
+    return Action(name, decoded(arguments, dict[str, Any]) or {}, arguments) if isinstance(name, str) else None
 
 
 def written(line: str) -> Action:
@@ -231,7 +197,10 @@ def written(line: str) -> Action:
         arguments = {"start_line": int(at[1]), "end_line": int(at[2])} if at else {}
         arguments["replacement_text"] = below.removesuffix("\n").removesuffix(_END_OF_EDIT)
         return Action(verb, arguments, _dumped(arguments))
-    words = _words(line)[1:]
+    try:
+        words = shlex.split(line[:_LONGEST_SPLIT])[1:]
+    except ValueError:  # its quotes don't close
+        words = line[:_LONGEST_SPLIT].split()[1:]
     arguments, key = dict(zip(_POSITIONAL.get(verb, ("argument",)), words, strict=False)), ""
     if verb == "str_replace_editor":
         for word in words[2:]:
@@ -240,14 +209,6 @@ def written(line: str) -> Action:
             elif key:
                 arguments[key] = f"{arguments[key]} {word}" if key in arguments else word
     return Action(verb, arguments, _dumped(arguments))
-
-
-def _words(line: str) -> list[str]:
-    """The words of a command line as a shell splits it; by blanks when its quotes do not close."""
-    try:
-        return shlex.split(line[:_LONGEST_SPLIT])
-    except ValueError:
-        return line[:_LONGEST_SPLIT].split()
 
 
 def _dumped(value: object) -> str:

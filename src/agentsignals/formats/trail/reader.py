@@ -16,7 +16,7 @@ from agentsignals.changes.patches import looks_like_diff, patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import IMPOSSIBLE, count
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import as_text, each
+from agentsignals.formats.documents import as_text, each, inside
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.records import decoded, decoder, document, saw, skip
 from agentsignals.formats.trail import INTERPRETER, PROFILE, trace_id_of
@@ -29,18 +29,6 @@ _LONGEST_NAME = 200
 _DURATION = re.compile(r"P(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,12})?)S)?)?\Z")
 
 
-class Happening(Struct, gc=False):
-    """An event of a span."""
-
-    Name: str | None = None
-    Timestamp: str | None = None
-    Attributes: dict[str, Any] = {}
-
-
-class Log(Struct, gc=False):
-    body: Any = None
-
-
 class Span(Struct, kw_only=True):
     """One span with those within it."""
 
@@ -51,8 +39,8 @@ class Span(Struct, kw_only=True):
     status_code: str | None = None
     status_message: str | None = None
     span_attributes: dict[str, Raw] = {}
-    events: list[Happening] | None = None
-    logs: list[Log] | None = None
+    events: list[dict[str, Any]] | None = None
+    logs: list[dict[str, Any]] | None = None
     child_spans: list[Span] | None = None
 
     @property
@@ -84,9 +72,10 @@ class Span(Struct, kw_only=True):
     def failure(self) -> tuple[str, str] | None:
         """Type and message of the exception it ended with."""
         for event in self.events or ():
-            if event.Name == "exception":
-                attributes = event.Attributes
-                return str(attributes.get("exception.type") or ""), str(attributes.get("exception.message") or "")
+            if event.get("Name") == "exception":
+                said = (inside(event, "Attributes", f"exception.{name}") for name in ("type", "message"))
+                type_, message = (str(text or "") for text in said)
+                return type_, message
         return ("", self.status_message or "") if self.status_code == "Error" else None
 
 
@@ -194,7 +183,7 @@ def labels(
 ) -> Iterator[Label]:
     """`seqs` has the first event of each span. An error marked anywhere else is of the whole trace."""
     for error in errors:
-        seq = seqs.get(error.location or "")
+        seq = seqs.get(error.location) if error.location else None
         if seq is not None:
             seq = min(seq, len(events) - 1) if events else None  # a last span may leave no event
         detail = {name: getattr(error, name) for name in ("category", "location", "impact", "evidence")}
@@ -290,7 +279,7 @@ class Reader(Conversation):
             return
         saw(self.artifact, f"span.{kind.lower() or 'other'}")
         self.thread, self.builder.line = thread, self.line
-        self.note_first_event(span)
+        self.seqs[span.span_id] = len(self.session.events)
         if kind == "AGENT":
             self.agents.append(span)
             task = span.text("input.value")
@@ -302,10 +291,6 @@ class Reader(Conversation):
             self.model_call(span, above)
         elif kind in ("TOOL", "RETRIEVER"):
             self.tool_span(span)
-
-    def note_first_event(self, span: Span) -> None:
-        if span.span_id:
-            self.seqs[span.span_id] = len(self.session.events)
 
     def leave(self) -> None:
         """Record the output of a span's code, and its failure, unless a span within it is the reason."""
@@ -349,7 +334,7 @@ class Reader(Conversation):
                     self.task(text, span.began)
                     break
             self.prompted.add(system)
-        self.note_first_event(span)
+        self.seqs[span.span_id] = len(self.session.events)
         answers = list(lists.items("llm.output_messages"))
         if not answers:
             return
@@ -422,7 +407,7 @@ def read(inputs: list[Input]) -> Reading:
         part = _attempt(source, trace, reader)
         session.agent = str(part.observed.get("agent_type") or "smolagents")
         session.labels = list(labels(of_trace.errors, of_trace.scores, reader.seqs, session.events))
-        lost = sum(e.location not in reader.seqs for e in of_trace.errors)
+        lost = sum(not e.location or e.location not in reader.seqs for e in of_trace.errors)
         for annotated in of_trace.sources[:1] if lost else ():
             annotated.artifact.note = f"{lost} of {len(of_trace.errors)} errors are marked at no span of the trace"
         reading.sessions.append(session)
@@ -473,10 +458,9 @@ def _attempt(source: Input, trace: Trace, reader: Reader) -> Attempt:
         "tools": agent.text("smolagents.tools_names") or None if agent is not None else None,
     }
     part.observed = {k: v for k, v in observed.items() if v}
-    bodies = (log.body for span in trace.spans for log in span.logs or () if isinstance(log.body, dict))
-    arguments = (body.get("function.arguments") for body in bodies)
-    items = (a["item"] for a in arguments if isinstance(a, dict) and isinstance(a.get("item"), dict))
-    if (item := next(items, None)) is not None:
+    logs = (log for span in trace.spans for log in span.logs or ())
+    items = (inside(log, "body", "function.arguments", "item") for log in logs)
+    if (item := next((item for item in items if isinstance(item, dict)), None)) is not None:
         # The task as the harness was given it. A row of SWE-bench holds its gold patch.
         named, gold = item.get("instance_id") or item.get("task_id"), item.get("patch")
         part.task_id = named if isinstance(named, str) else None
