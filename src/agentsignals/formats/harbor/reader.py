@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, count, number
-from agentsignals.formats.documents import inside, tally
+from agentsignals.formats.documents import as_list, inside, string, tally
 from agentsignals.formats.records import decoder, document, saw, skip
 from agentsignals.formats.test_report import read_ctrf, tests_text
-from agentsignals.model import IMPOSSIBLE, Attempt, Ending, Statement, Verification, logged_iso
+from agentsignals.model import IMPOSSIBLE, Attempt, Ending, Verification, logged_iso
 
 _Record = dict[str, Any]
 
@@ -49,10 +49,6 @@ _VERIFIER_TIMEOUT, _AGENT_TIMEOUT = "VerifierTimeoutError", "AgentTimeoutError"
 _OUT_OF_BUDGET = frozenset(("ContextLengthExceededError", "OutputLengthExceededError"))
 """The model's window or answer was full: tried again, it would be again."""
 _MESSAGE_CHARS = 300
-
-
-def word(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def moment(value: object) -> int | None:
@@ -90,11 +86,7 @@ def read(inputs: list[Input]) -> Reading:
         elif kind:
             saw(source.artifact, kind)
             files.append((source, kind, record))
-    jobs = {
-        posixpath.dirname(source.artifact.path): record
-        for source, kind, record in files
-        if kind.endswith("_config") and _is_of_job(record)
-    }
+    jobs = {source.folder: record for source, kind, record in files if kind.endswith("_config") and _is_of_job(record)}
     return Reading(attempts=[part for source, kind, record in files for part in _attempts(source, kind, record, jobs)])
 
 
@@ -116,19 +108,18 @@ def _is_of_job(config: _Record) -> bool:
 
 def _attempts(source: Input, kind: str, record: _Record, jobs: dict[str, _Record]) -> list[Attempt]:
     """Return the parts of attempts that a file describes."""
-    root = posixpath.dirname(source.artifact.path)
+    root = source.folder
     if kind == "trial_result":
         # The steps of a trial of several steps, each a run of the agent with a verdict of its own.
         logged = _items(record.get("step_results"))
-        tally(source.artifact, "step", [None for step in logged if not word(step.get("step_name"))])
-        steps = list({name: step for step in logged if (name := word(step.get("step_name")))}.values())
+        tally(source.artifact, "step", [None for step in logged if not string(step.get("step_name"))])
+        steps = list({name: step for step in logged if (name := string(step.get("step_name")))}.values())
         if not steps:
             return [_of_result(source, root, record, jobs)]
         if steps[-1].get("exception_info") is None:
             steps[-1]["exception_info"] = record.get("exception_info")  # it ended the last step
         return [_of_step(source, root, record, step, jobs) for step in steps]
     part = Attempt(root=root, scope="trial")
-    statements = _Statements(source, part)
     if kind in ("trial_config", "job_config"):
         part.kinds = ["harness_config"]
         if _is_of_job(record):  # older versions keep the number of trials at once with the orchestrator
@@ -141,24 +132,25 @@ def _attempts(source: Input, kind: str, record: _Record, jobs: dict[str, _Record
                 max_retries=number(inside(retry, "max_retries")),
             )
         else:
-            part.trial_id, part.run_id = word(record.get("trial_name")), word(record.get("job_id"))
+            part.trial_id, part.run_id = string(record.get("trial_name")), string(record.get("job_id"))
             part.knobs = _trial_knobs(record, _dataset(None, record, root, jobs), None)
-        statements.knobs()
+        _configure(source, part)
     elif kind == "lock":
         part.scope = "lent"
         part.knobs = _present(
-            harbor_version=word(inside(record, "harbor", "version")),
+            harbor_version=string(inside(record, "harbor", "version")),
             concurrency=number(record.get("n_concurrent_trials")),
         )
-        statements.knobs()
+        _configure(source, part)
     elif kind == "job_result":
-        part.scope, part.run_id = "lent", word(record.get("id"))
+        part.scope, part.run_id = "lent", string(record.get("id"))
         done, errors = (
             count(newer if (newer := inside(record, "stats", name)) is not None else inside(record, "stats", older))
             for name, older in (("n_completed_trials", "n_trials"), ("n_errored_trials", "n_errors"))
         )
         trials = count(record["n_total_trials"])
-        statements.add(f"job: {trials} trials, {done} done, {errors} with an exception", "run_id")
+        text = f"job: {trials} trials, {done} done, {errors} with an exception"
+        part.statements = source.states(text, ["run_id"])
     elif kind == "test_report" and isinstance(tests := inside(record, "results", "tests"), list):
         # The tests by how they end now; how they did before the agent's work, Harbor does not ask.
         part.verification = read_ctrf(_items(tests), _own_failure)
@@ -166,9 +158,9 @@ def _attempts(source: Input, kind: str, record: _Record, jobs: dict[str, _Record
         text = tests_text(part.verification)
         if part.verification.status == "crashed":
             text += f"; the verifier itself broke: {part.verification.message[:_MESSAGE_CHARS]}"
-        statements.add(text, "verification")
+        part.statements = source.states(text, ["verification"])
     elif kind == "rewards":
-        statements.rewards(record)
+        _reward(source, part, record)
     else:
         return []
     return [part]
@@ -181,7 +173,7 @@ def _own_failure(test: _Record) -> str | None:
     odd. The verifier fails only if its own code opened a file that it names itself and that the agent was not to
     write: no absolute path outside the verifier's folders.
     """
-    lines = (word(test.get("trace")) or "")[-_END:].rstrip().split("\n")
+    lines = (string(test.get("trace")) or "")[-_END:].rstrip().split("\n")
     raised = _RAISED.match(lines[-1].strip())
     if raised is None or raised[2] != _MISSING or not _OF_VERIFIER.match(raised[1]):
         return None
@@ -197,12 +189,12 @@ def _of_step(source: Input, root: str, result: _Record, step: _Record, jobs: dic
 
     A step that never began leaves nothing.
     """
-    name, agent, verifier = word(step.get("step_name")) or "", step.get("agent_execution"), step.get("verifier")
+    name, agent, verifier = string(step.get("step_name")) or "", step.get("agent_execution"), step.get("verifier")
     began, ended = inside(agent, "started_at"), inside(verifier, "finished_at")
     alone = {
         **result,
-        "task_name": f"{word(result['task_name'])}/{name}",
-        "trial_name": f"{word(result['trial_name'])}/{name}",
+        "task_name": f"{string(result['task_name'])}/{name}",
+        "trial_name": f"{string(result['trial_name'])}/{name}",
         "started_at": began if began is not None else inside(verifier, "started_at"),
         "finished_at": ended if ended is not None else inside(agent, "finished_at"),
         **{key: step.get(key) for key in ("agent_result", "verifier_result", "exception_info", "agent_execution")},
@@ -212,7 +204,7 @@ def _of_step(source: Input, root: str, result: _Record, step: _Record, jobs: dic
     of_trial = {f"trial.{key}": n for key, n in _numbers(inside(result, "verifier_result", "rewards")).items()}
     if of_trial:
         part.rewards = {**(part.rewards or {}), **of_trial}
-        _Statements(source, part).add(f"of its trial, over all steps: {of_trial}", "rewards")
+        part.statements += source.states(f"of its trial, over all steps: {of_trial}", ["rewards"])
     return part
 
 
@@ -221,18 +213,19 @@ def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Recor
     part = Attempt(
         root=root,
         scope="trial",
-        trial_id=word(result["trial_name"]),
-        record_id=word(result.get("id")),
-        task_id=word(result["task_name"]),
-        run_id=word(inside(config, "job_id")),
-        knobs=_trial_knobs(config, _dataset(word(result.get("source")), config, root, jobs), result.get("agent_info")),
+        trial_id=string(result["trial_name"]),
+        record_id=string(result.get("id")),
+        task_id=string(result["task_name"]),
+        run_id=string(inside(config, "job_id")),
+        knobs=_trial_knobs(
+            config, _dataset(string(result.get("source")), config, root, jobs), result.get("agent_info")
+        ),
         kinds=["result_json", "harbor_result"],
     )
-    statements = _Statements(source, part)
-    statements.knobs()
+    _configure(source, part)
     if rewards := _numbers(inside(result, "verifier_result", "rewards")):
-        statements.rewards(rewards)
-    part.exception = word(inside(result, "exception_info", "exception_type"))
+        _reward(source, part, rewards)
+    part.exception = string(inside(result, "exception_info", "exception_type"))
     if part.exception is not None or moment(result.get("finished_at")) is not None:
         # An agent whose time was up may still be verified. Other exceptions say who failed: Harbor repeats
         # all but the agent's time-out and the verifier's failures (design/signals.md#outcome-of-an-attempt).
@@ -241,15 +234,10 @@ def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Recor
             part.verification = Verification(status="timed_out", message=part.exception)
         elif part.exception in _FAILED_TO_VERIFY:
             part.verification = Verification(status="crashed", message=part.exception)
-        fields = [
-            "timed_out",
-            "exception",
-            "exit_status",
-            *(["verification"] if part.verification else []),
-        ]
+        fields = ["timed_out", "exception", "exit_status", *(["verification"] if part.verification else [])]
         if part.exception is None:
             part.ending = "finished"
-            statements.add("it ended without an exception", *fields)
+            part.statements += source.states("it ended without an exception", fields)
         else:
             part.exit_status = part.exception
             otherwise: Ending = "budget" if part.exception in _OUT_OF_BUDGET else "infrastructure"
@@ -259,42 +247,38 @@ def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Recor
             valid = result.get("reward_valid") if rewards else policy
             part.reward_counts = valid if isinstance(valid, bool) else None
             fields += ["reward_counts"] if part.reward_counts is not None else []
-            why = word(inside(result, "exception_info", "exception_message")) or ""
-            statements.add(f"ended by {part.exception}: {why[:_MESSAGE_CHARS]}", *fields)
+            why = string(inside(result, "exception_info", "exception_message")) or ""
+            part.statements += source.states(f"ended by {part.exception}: {why[:_MESSAGE_CHARS]}", fields)
     # Set-up may take most of a trial's time, so the agent's own time is recorded apart.
     started_at, finished_at = result.get("started_at"), result.get("finished_at")
     part.started_at, part.ended_at = moment(started_at), moment(finished_at)
     part.wall_time_s = Times(started_at, finished_at).seconds
     agent = result.get("agent_execution")
-    if (
-        part.exception is not None
-        and inside(agent, "started_at") is None
-        and inside(result, "agent_setup", "started_at")
-    ):
+    is_set_up = inside(result, "agent_setup", "started_at") and inside(agent, "started_at") is None
+    if part.exception is not None and is_set_up:
         part.agent_started = False
-        statements.add(f"its set-up ended by {part.exception}, before the agent began", "agent_started")
+        text = f"its set-up ended by {part.exception}, before the agent began"
+        part.statements += source.states(text, ["agent_started"])
     part.agent_time_s = Times(inside(agent, "started_at"), inside(agent, "finished_at")).seconds
     if part.wall_time_s is not None or part.started_at is not None:
         text = f"the trial took {part.wall_time_s} s, of which the agent {part.agent_time_s} s"
-        statements.add(text, "wall_time_s", "agent_time_s", "started_at", "ended_at")
+        part.statements += source.states(text, ["wall_time_s", "agent_time_s", "started_at", "ended_at"])
     if isinstance(used := result.get("agent_result"), dict):
         # As Harbor counted; for some agents it counts every repeat of a message's usage
         # (design/formats.md#harbor-and-atif).
         part.input_tokens, part.output_tokens = count(used.get("n_input_tokens")), count(used.get("n_output_tokens"))
         part.cache_read_tokens, part.cost_usd = count(used.get("n_cache_tokens")), amount(used.get("cost_usd"))
-        statements.add(
-            f"Harbor counted {part.input_tokens} tokens in ({part.cache_read_tokens} of them cached), "
-            f"{part.output_tokens} out, cost {part.cost_usd}",
-            "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd",
-        )  # fmt: skip
+        text = f"Harbor counted {part.input_tokens} tokens in ({part.cache_read_tokens} of them cached)"
+        text += f", {part.output_tokens} out, cost {part.cost_usd}"
+        part.statements += source.states(text, ["input_tokens", "output_tokens", "cache_read_tokens", "cost_usd"])
     return part
 
 
 def _trial_knobs(config: _Record | None, dataset: str | None, info: _Record | None) -> dict[str, Any]:
     """Return the knobs that a trial's configuration names. What it leaves to the task or to defaults is absent."""
-    agent, version = inside(config, "agent"), word(inside(info, "version"))
+    agent, version = inside(config, "agent"), string(inside(info, "version"))
     # The agent reports its model and the provider apart.
-    name, provider = word(inside(info, "model_info", "name")), word(inside(info, "model_info", "provider"))
+    name, provider = string(inside(info, "model_info", "name")), string(inside(info, "model_info", "provider"))
     model = f"{provider}/{name}" if name is not None and provider is not None and "/" not in name else name
     # The agent had the configured seconds, at most the greatest allowed, times the multiplier.
     limit, most = number(inside(agent, "override_timeout_sec")), number(inside(agent, "max_timeout_sec"))
@@ -304,55 +288,49 @@ def _trial_knobs(config: _Record | None, dataset: str | None, info: _Record | No
         limit = (limit if most is None else min(limit, most)) * factor
     environment = inside(config, "environment")
     settings = _present(
-        agent_type=word(inside(agent, "name")) or word(inside(agent, "import_path")) or word(inside(info, "name")),
+        agent_type=string(inside(agent, "name"))
+        or string(inside(agent, "import_path"))
+        or string(inside(info, "name")),
         agent_version=version if version != "unknown" else None,
-        model_id=word(inside(agent, "model_name")) or model,
+        model_id=string(inside(agent, "model_name")) or model,
         dataset=dataset,
         timeout_s=limit,
         timeout_multiplier=general,
         agent_timeout_multiplier=of_agent,
-        environment=word(inside(environment, "type")) or word(inside(environment, "import_path")),
-        mcp_servers=[n for server in _items(inside(agent, "mcp_servers")) if (n := word(server.get("name")))] or None,
+        environment=string(inside(environment, "type")) or string(inside(environment, "import_path")),
+        mcp_servers=[n for server in _items(inside(agent, "mcp_servers")) if (n := string(server.get("name")))] or None,
     )
     return arguments(inside(agent, "kwargs"), settings)
 
 
 def _dataset(source: str | None, config: _Record | None, root: str, jobs: dict[str, _Record]) -> str | None:
     """Return the dataset of a trial's task, with its version if the job's configuration names it."""
-    source = source or word(inside(config, "task", "source"))
+    source = source or string(inside(config, "task", "source"))
     folder = max((d for d in jobs if d == "" or root.startswith(f"{d}/")), key=len, default=None)
     sets = _items(jobs[folder].get("datasets")) if folder is not None else []
     alone = len(sets) == 1 and folder is not None and not jobs[folder].get("tasks")
-    found = next((d for d in sets if source is not None and word(d.get("name")) == source), None)
+    found = next((d for d in sets if source is not None and string(d.get("name")) == source), None)
     dataset = found if found is not None else sets[0] if alone and source is None else None
     if dataset is None:
         return source
-    name, version = word(dataset.get("name")), word(dataset.get("version")) or word(dataset.get("ref"))
+    name, version = string(dataset.get("name")), string(dataset.get("version")) or string(dataset.get("ref"))
     if name is None:
-        return word(dataset.get("path"))
+        return string(dataset.get("path"))
     return f"{name}@{version}" if version is not None else name
 
 
-class _Statements:
-    """Adds statements of a file to a part."""
+def _configure(source: Input, part: Attempt) -> None:
+    """State the knobs of a part."""
+    if part.knobs:
+        settings = ", ".join(f"{k} {v}"[:_MESSAGE_CHARS] for k, v in part.knobs.items())
+        part.statements += source.states(f"configured: {settings}", [f"knobs.{k}" for k in part.knobs])
 
-    def __init__(self, source: Input, part: Attempt) -> None:
-        self._artifact_id = source.artifact.artifact_id
-        self._part = part
 
-    def add(self, text: str, *fields: str) -> None:
-        self._part.statements.append(Statement(text=text, artifact_id=self._artifact_id, line=1, fields=list(fields)))
-
-    def knobs(self) -> None:
-        if knobs := self._part.knobs:
-            settings = ", ".join(f"{k} {v}"[:_MESSAGE_CHARS] for k, v in knobs.items())
-            self.add(f"configured: {settings}", *(f"knobs.{k}" for k in knobs))
-
-    def rewards(self, rewards: dict[str, float]) -> None:
-        """Set the rewards. The one that counts is named `reward`, or stands alone."""
-        self._part.rewards = rewards
-        self._part.reward = rewards.get("reward", next(iter(rewards.values())) if len(rewards) == 1 else None)
-        self.add(f"verifier's rewards: {rewards}", "reward", "rewards")
+def _reward(source: Input, part: Attempt, rewards: dict[str, float]) -> None:
+    """Set the rewards. The one that counts is named `reward`, or stands alone."""
+    part.rewards = rewards
+    part.reward = rewards.get("reward", next(iter(rewards.values())) if len(rewards) == 1 else None)
+    part.statements += source.states(f"verifier's rewards: {rewards}", ["reward", "rewards"])
 
 
 def _present(**settings: Any) -> dict[str, Any]:
@@ -360,7 +338,7 @@ def _present(**settings: Any) -> dict[str, Any]:
 
 
 def _items(value: object) -> list[_Record]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return [item for item in as_list(value) if isinstance(item, dict)]
 
 
 def _numbers(rewards: object) -> dict[str, float]:

@@ -12,7 +12,8 @@ import msgspec
 from agentsignals.formats import Input, Reading
 from agentsignals.formats import records as recs
 from agentsignals.formats.bounds import count, number
-from agentsignals.formats.harbor.reader import moment, word
+from agentsignals.formats.documents import string
+from agentsignals.formats.harbor.reader import moment
 from agentsignals.formats.subq_eval import CAPS, RUN_ID, TRANSITIONS, stdout
 from agentsignals.formats.swe_bench.reader import Instance, counted_tests, verification
 from agentsignals.model import Attempt, Verification, logged_ms
@@ -31,15 +32,18 @@ _TIMEOUTS = {
     "timeout_min": " min", "timeout_mins": " min", "timeout_minutes": " min",
 }  # fmt: skip
 """A name may say the unit of its number; the setting then says it too."""
-
-
-def snake(name: str) -> str:
-    """`attempt1ToolCap` as `attempt1_tool_cap`; `AGENT_MODEL`, as the environment has it, as `agent_model`."""
-    return name.lower() if name.isupper() else _CAMEL.sub("_", name).lower()
+_MODES = {
+    "attempt1_mode": "attempt1Mode", "trial_recovery_mode": "trialRecoveryMode",
+    "final_failure_mode": "finalFailureMode",
+}  # fmt: skip
+_DURATIONS = {"duration": 1.0, "duration_s": 1.0, "duration_seconds": 1.0, "duration_sec": 1.0, "duration_ms": 0.001}
+_TREATED = frozenset((*NESTED, "attempts", "tests_status"))
+_document = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def _by_snake(record: dict[str, Any]) -> dict[str, Any]:
-    return {snake(name): value for name, value in record.items()}
+    """Name `attempt1ToolCap` `attempt1_tool_cap`, and `AGENT_MODEL`, as the environment has it, `agent_model`."""
+    return {(n if n.isupper() else _CAMEL.sub("_", n)).lower(): value for n, value in record.items()}
 
 
 def knobs(settings: dict[str, Any]) -> dict[str, Any]:
@@ -60,16 +64,6 @@ def knobs(settings: dict[str, Any]) -> dict[str, Any]:
     if isinstance(treatment.get("dataset"), str) and isinstance(version, str) and "@" not in treatment["dataset"]:
         treatment["dataset"] = f"{treatment['dataset']}@{version}"
     return treatment
-
-
-_MODES = {
-    "attempt1_mode": "attempt1Mode",
-    "trial_recovery_mode": "trialRecoveryMode",
-    "final_failure_mode": "finalFailureMode",
-}
-_DURATIONS = {"duration": 1.0, "duration_s": 1.0, "duration_seconds": 1.0, "duration_sec": 1.0, "duration_ms": 0.001}
-_TREATED = frozenset((*NESTED, "attempts", "tests_status"))
-_document = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def read(inputs: list[Input]) -> Reading:
@@ -118,7 +112,7 @@ def _decoded(inputs: list[Input]) -> Iterator[tuple[Input, str, dict[str, Any]]]
 
 
 def _run_id(document: dict[str, Any]) -> str | None:
-    return next((name for key in ("runId", "run_id", "run") if (name := word(document.get(key))) is not None), None)
+    return next(filter(None, (string(document.get(key)) for key in ("runId", "run_id", "run"))), None)
 
 
 def _of_result(source: Input, result: dict[str, Any]) -> Iterator[Attempt]:
@@ -139,15 +133,15 @@ def _of_result(source: Input, result: dict[str, Any]) -> Iterator[Attempt]:
 def _facts(source: Input, record: dict[str, Any]) -> Attempt:
     facts = _by_snake(record)
     part = Attempt(root=source.folder)
-    part.trial_id, part.run_id = word(facts.get("trial_id")), _run_id(record)
-    part.task_id = next((t for k in ("task_id", "instance_id", "task") if (t := word(facts.get(k))) is not None), None)
+    part.trial_id, part.run_id = string(facts.get("trial_id")), _run_id(record)
+    part.task_id = next(filter(None, (string(facts.get(k)) for k in ("task_id", "instance_id", "task"))), None)
     part.reward = number(facts.get("reward"))
     part.timed_out = facts["timed_out"] if isinstance(facts.get("timed_out"), bool) else None
     lasted = ((number(facts.get(name)), unit) for name, unit in _DURATIONS.items())
     part.wall_time_s = next((value * unit for value, unit in lasted if value is not None and value >= 0), None)
     stamps = (facts.get("started_at"), facts.get("ended_at"))
     part.started_at, part.ended_at = (moment(at) if isinstance(at, str) else logged_ms(at) for at in stamps)
-    part.exit_status = word(facts.get("exit_status")) or word(facts.get("status"))
+    part.exit_status = string(facts.get("exit_status")) or string(facts.get("status"))
     if isinstance(facts.get("patch_applies"), bool):
         part.verification = Verification(patch_applies=facts["patch_applies"])
     # The controller's modes, verbatim, under the inventory's names; they may stand in a signal of their own.

@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from agentsignals.formats import Input, Reading
+from agentsignals.formats.documents import inside
 from agentsignals.formats.instances import canonical, evaluation_of, is_named_for_instance, run_of
 from agentsignals.formats.mini_swe_agent.reader import ending_of
 from agentsignals.formats.records import UNREADABLE, saw, skip
@@ -33,11 +33,6 @@ _KNOBS = {
     "os_system": ("os_system", "oss"),
 }
 """Names under which submissions say who was tried: at the top, or under `info`, `tags` or `tags.system`."""
-
-
-def _inner(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = of.get(name)
-    return value if isinstance(value, dict) else {}
 
 
 def exit_status_parts(source: Input) -> list[Attempt]:
@@ -79,16 +74,17 @@ def metadata_parts(source: Input) -> list[Attempt]:
     stated: dict[str, Any] = {}
     if isinstance(loaded, dict) and posixpath.basename(source.artifact.path) == RUN_BATCH:
         # The tasks of a batch of SWE-agent: a subset of SWE-bench, a data set of the Hub, or a file.
-        tasks = _inner(loaded, "instances")
-        subset = f"swe-bench_{tasks['subset']}" if tasks.get("type") == "swe_bench" and tasks.get("subset") else None
-        sets = (tasks.get("path_override"), subset, tasks.get("dataset_name"), tasks.get("path"))
-        facts = {"dataset": next((name for name in sets if name), None), "split": tasks.get("split")}
+        override, subset, dataset, path, split, type_ = (
+            inside(loaded, "instances", name)
+            for name in ("path_override", "subset", "dataset_name", "path", "split", "type")
+        )
+        subset = f"swe-bench_{subset}" if type_ == "swe_bench" and subset else None
+        facts = {"dataset": override or subset or dataset or path, "split": split}
         stated = {name: value for name, value in facts.items() if isinstance(value, str) and value}
     elif isinstance(loaded, dict):
-        tags = _inner(loaded, "tags")
-        places = (loaded, _inner(loaded, "info"), tags, _inner(tags, "system"))
+        places: tuple[tuple[str, ...], ...] = ((), ("info",), ("tags",), ("tags", "system"))
         for knob, names in _KNOBS.items():
-            for named in (place.get(name) for name in names for place in places):
+            for named in (inside(loaded, *place, name) for name in names for place in places):
                 value = named
                 if isinstance(value, list):  # several models act together
                     value = " + ".join(str(item) for item in value if isinstance(item, str | int | float))

@@ -10,8 +10,8 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import count, number
-from agentsignals.formats.documents import each, inside, tally
-from agentsignals.formats.harbor.reader import Times, arguments, moment, word
+from agentsignals.formats.documents import each, inside, string, tally
+from agentsignals.formats.harbor.reader import Times, arguments, moment
 from agentsignals.formats.records import decoder, document, saw
 from agentsignals.model import Attempt, Ending, Verification
 
@@ -78,7 +78,7 @@ def read(inputs: list[Input]) -> Reading:
     for source, trials in runs:
         if not any(source.folder == "" or root.startswith(f"{source.folder}/") for root in roots):
             for n, trial in enumerate(trials, 1):  # in the folder that the trial would have
-                task, name = ((word(name) or "").replace("/", "_") for name in (trial.task_id, trial.trial_name))
+                task, name = ((string(name) or "").replace("/", "_") for name in (trial.task_id, trial.trial_name))
                 root = posixpath.join(source.folder, task or "trial", name or str(n))
                 reading.attempts.append(_part(source, root, trial, n))
     return reading
@@ -92,13 +92,13 @@ def _decode(data: memoryview | bytes) -> Trial | Run | dict[str, Any]:
 
 
 def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:
-    mode = word(trial.failure_mode)
+    mode = string(trial.failure_mode)
     whole = Times(trial.trial_started_at, trial.trial_ended_at)
     agent = Times(trial.agent_started_at, trial.agent_ended_at)
     solved = trial.is_resolved if isinstance(trial.is_resolved, bool) else None
     part = Attempt(
-        root=root, scope="trial", trial_id=word(trial.trial_name), record_id=word(trial.id),
-        task_id=word(trial.task_id), kinds=["result_json"], reward=None if solved is None else float(solved),
+        root=root, scope="trial", trial_id=string(trial.trial_name), record_id=string(trial.id),
+        task_id=string(trial.task_id), kinds=["result_json"], reward=None if solved is None else float(solved),
         exit_status=mode if mode not in _NO_FAILURE else None,
         started_at=moment(whole.started_at), ended_at=moment(whole.finished_at), wall_time_s=whole.seconds,
         agent_time_s=agent.seconds, verification=_VERIFIER.get(mode or ""),
@@ -137,17 +137,17 @@ def _lent(source: Input, run: dict[str, Any]) -> Attempt:
         return value if value is not None else kind(inside(run, *place))
 
     name, version = (
-        either(word, "dataset_name", "dataset", "name"),
-        either(word, "dataset_version", "dataset", "version"),
+        either(string, "dataset_name", "dataset", "name"),
+        either(string, "dataset_version", "dataset", "version"),
     )
     limit, factor = (
         number(inside(run, "run_config", name)) for name in ("global_agent_timeout_sec", "global_timeout_multiplier")
     )
     settings = {
-        "agent_type": either(word, "agent_name", "agent", "name") or word(inside(run, "agent", "import_path")),
-        "agent_version": word(inside(run, "agent", "version")),
-        "model_id": either(word, "model_name", "agent", "model_name"),
-        "dataset": f"{name}@{version}" if name and version else name or word(run.get("dataset_path")),
+        "agent_type": either(string, "agent_name", "agent", "name") or string(inside(run, "agent", "import_path")),
+        "agent_version": string(inside(run, "agent", "version")),
+        "model_id": either(string, "model_name", "agent", "model_name"),
+        "dataset": f"{name}@{version}" if name and version else name or string(run.get("dataset_path")),
         "attempts_per_task": either(number, "n_attempts", "run_config", "n_attempts"),
         "concurrency": either(number, "n_concurrent_trials", "run_config", "n_concurrent_trials"),
         "timeout_s": limit * (factor if factor is not None else 1) if limit is not None else None,
@@ -157,6 +157,6 @@ def _lent(source: Input, run: dict[str, Any]) -> Attempt:
     knobs = arguments(passed, {k: v for k, v in settings.items() if v is not None})
     text = "configured: " + ", ".join(f"{k} {v}" for k, v in knobs.items())
     return Attempt(
-        root=source.folder, scope="lent", run_id=word(run.get("run_id")), knobs=knobs, kinds=["harness_config"],
+        root=source.folder, scope="lent", run_id=string(run.get("run_id")), knobs=knobs, kinds=["harness_config"],
         statements=source.states(text, [f"knobs.{k}" for k in knobs]),
     )  # fmt: skip
