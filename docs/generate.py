@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from agentsignals.cli import build_parser, doors
+from agentsignals.cli import build_parser
+from agentsignals.cli.grammar import doors_table
 from agentsignals.labels.validation import never_validated
 from agentsignals.questions.drivers.predictors import hindsight_of
 from agentsignals.signals import Signal
@@ -234,7 +235,7 @@ def _text(words: str) -> str:
 
 def doors_page() -> str:
     """Every way out of the machine with what is masked there."""
-    return "\n".join([_MADE, "", *_DOORS.strip().splitlines(), "", doors.table(), ""])
+    return "\n".join([_MADE, "", *_DOORS.strip().splitlines(), "", doors_table(), ""])
 
 
 _DOORS = """

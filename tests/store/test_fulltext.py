@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentsignals.cli import grammar as verb
 from agentsignals.cli import main
+from agentsignals.cli.grammar import declarations
 from agentsignals.errors import UsageError
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.maintenance import forget
@@ -346,4 +346,5 @@ def test_the_verb_lists_sessions_with_marked_passages(store: Store, capsys: pyte
     assert (found["text"], found["n_sessions"]) == ("merge conflicts -gone", 1)
     assert found["sessions"][0]["hits"][0]["tool"] == "mcp__tracker__list_issues"
     assert main(["search", "x", "--limit", "-1", "--store", str(store.folder)]) == 2
-    assert verb.SEARCH_KINDS == KINDS
+    (kinds,) = (a["choices"] for a in declarations("search")["search"]["arguments"] if a["name"] == "--kind")
+    assert tuple(kinds) == KINDS

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-from agentsignals.cli.grammar import EVERY_VERB, Parser, build_parser
+from agentsignals.cli.grammar import Parser, add_common, build_parser
 from agentsignals.errors import AgentSignalsError, out_of_memory
 from agentsignals.private_files import owner_only
 from agentsignals.words.text import visible
@@ -132,8 +132,7 @@ def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
     try:
         if not argv or argv[0].partition("=")[0] in _COMMON:
             parser: argparse.ArgumentParser = Parser(prog="agentsignals")
-            for argument in EVERY_VERB:
-                argument.add(parser)
+            add_common(parser)
             parser.set_defaults(do="analyze:run_start")
         else:
             parser = build_parser(argv[0])
