@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals.cli import demo_corpus, reading
-from agentsignals.cli.reading import Reading, sentence
+from agentsignals.cli import demo_corpus, output
+from agentsignals.cli.output import Reading, sentence
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.engine import heard, tell
 from agentsignals.ingest.engine.local import Local
@@ -82,7 +82,7 @@ def test_what_a_dead_worker_told_is_taken_back(tmp_path: Path) -> None:
 def test_elsewhere_than_on_a_terminal_one_line_comes_early(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "EARLY_S", 0.0)
+    monkeypatch.setattr(output, "EARLY_S", 0.0)
     for quiet, lines in ((True, []), (False, [SENTENCES[0][-1]])):
         with Reading(quiet) as bar:
             bar("reading", 0, 100 * MB)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from agentsignals.model import Artifact
 from agentsignals.store import Store
-from agentsignals.ui.pages.annotate import Annotations
+from agentsignals.ui.pages.labels import Annotations
 from agentsignals.ui.server import Server
 from tests.build import call, event, say, session, think, user
 from tests.questions.stores import store_of

@@ -24,7 +24,7 @@ from agentsignals.store import Store
 from agentsignals.ui import live, rendering
 from agentsignals.ui import server as ui
 from agentsignals.ui.pages import annotate
-from agentsignals.ui.pages.annotate import Annotations
+from agentsignals.ui.pages.labels import Annotations
 from agentsignals.ui.server import Server
 from tests.ui.browser import browsing, needs_browser
 from tests.ui.served import Answer, ask, serving, whole_store

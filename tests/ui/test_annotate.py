@@ -24,7 +24,7 @@ from agentsignals.labels.annotation import sample, standing, take
 from agentsignals.labels.gold import GoldFile, GoldRow
 from agentsignals.labels.tasks import task
 from agentsignals.store import Store
-from agentsignals.ui.pages.annotate import ADDRESS, MOST_BODY_BYTES, Annotations
+from agentsignals.ui.pages.labels import ADDRESS, MOST_BODY_BYTES, Annotations
 from agentsignals.ui.server import Server
 from agentsignals.ui.snapshot import Snapshot
 from tests.labels import stores

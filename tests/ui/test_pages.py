@@ -26,7 +26,7 @@ from agentsignals.model import AbsentReason
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store
 from agentsignals.ui import page as words
-from agentsignals.ui.queries import queries
+from agentsignals.ui.page import queries
 from agentsignals.ui.server import Server, started
 from agentsignals.words.text import visible
 from tests.build import call, say, session, user

@@ -10,7 +10,7 @@ import pytest
 
 from agentsignals.store import Store
 from agentsignals.store.query import ask, connect
-from agentsignals.ui.queries import queries, sql
+from agentsignals.ui.page import queries, sql
 from tests.ui.served import whole_store
 
 PARTS = {

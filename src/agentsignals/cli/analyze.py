@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from agentsignals.cli.first_findings import LINES, findings_of, last_lines
-from agentsignals.cli.output import Bar, figure, json_text, printable, written_as
-from agentsignals.cli.reading import Reading
+from agentsignals.cli.output import Bar, Reading, figure, json_text, printable, tell, written_as
 from agentsignals.errors import SourceError
 from agentsignals.formats import homes
 from agentsignals.ingest import pipeline
@@ -26,54 +27,12 @@ _UNREAD_LINES = 6
 """Kinds of unread files that are named in words."""
 
 
-SKIP_ADVICE = {
-    "cut_line": "the last line of a file is cut: its agent may still be writing; run again later",
-    "cut_document": "the file ends in the middle: it may still be being written",
-    "bad_json": 'lines that are no JSON; `query "SELECT path FROM artifacts WHERE skipped > 0"` names the files',
-    "bad_shape": "records of an unexpected shape: a newer version of the agent?",
-    "unrecognised": "JSON that no format claims: nothing, or --format NAME if it is a trace",
-    "agent_not_read": "known, and not read yet: say that you have some, its format can be added",
-    "not_sessions": "lies beside sessions and is none; where no session came with it, its log is not here",
-    "other_export": "no agent's trace; nothing to do",
-    "unknown_database": "nothing, or report it if an agent wrote it",
-    "newer_database": "its agent is newer than this program: report it",
-    "database": "copy it with its -wal to this machine, under a name in .db",
-    "empty_file": "files of 0 bytes",
-    "no_permission": "files this user may not read",
-    "missing_blob": "transcripts the Git mirror does not hold; fetch it in full",
-    "line_too_long": "a line of over 64 MB was left out",
-    "document_too_large": "a JSON document of over 128 MB was left out",
-    "archive": "ZIP, tar and other archives: unpack them to have what is in them read",
-    "log_of_no_trial": "test logs of many tasks in one folder: what they say of tests is not read",
-    "git_lfs_pointer": "pointers of Git LFS in place of files: `git lfs pull` in their repository fetches them",
-    **dict.fromkeys(
-        ("bad_gzip", "bad_bzip2", "bad_xz", "bad_zstd"),
-        "damaged compressed files: what comes before is read, `artifacts.note` says how much is not",
-    ),
-    **dict.fromkeys(
-        ("cut_gzip", "cut_bzip2", "cut_xz", "cut_zstd"),
-        "compressed files that end in the middle: what is there is read",
-    ),
-    "unpacked_too_large": "compressed files of over 1 GB unpacked: the first 1 GB is read",
-    "changed_while_read": "files that became shorter while they were read: run again",
-    "not_a_file": "pipes, sockets and devices: they are never opened",
-    "linked_folder": "links to folders elsewhere: name such a folder itself as a source",
-    "dangling_link": "links to nothing",
-    "link_loop": "links that lead to themselves",
-    "path_too_long": "folders nested too deep to be opened by name",
-    "ambiguous_format": "files that several formats claim; --format NAME says which is right",
-    "session_id_of_another": "another session has the same id: both are kept, one with a suffix to its id",
-    "session_of_copies": "sessions that only repeat records of another: forks that nobody went on with",
-    "worker_died": "files over which a worker process died, twice: out of memory? They are tried again next time",
-    "out_of_memory": "files that need more memory than this process gets: fewer --jobs, a higher ulimit -v",
-    "internal_error": "errors of this program, listed below: what they cost is read again next time",
-    "fetch_failed": "the Hub or a repository did not answer, what was there before served: run again with a network",
-    "download_failed": "files of a data set or an object store that did not come: run again, what came is kept",
-    "not_downloaded": "files of a data set that are not here, and HF_HUB_OFFLINE is set",
-    "no_transcript_column": "tables no column of which holds transcripts: name others with hub:OWNER/NAME#PATTERN",
-    "bad_parquet": "tables that are damaged",
-    "unsafe_path": "files of a data set whose names lead out of it: not fetched",
-}
+@cache
+def skip_advice() -> dict[str, str]:
+    """Return what to do about what was skipped, by reason."""
+    return tomllib.loads(Path(__file__).with_name("skip_advice.toml").read_text("utf-8"))
+
+
 NEW_FIELDS = "what they say is in no figure; a newer agentsignals may read them"
 
 
@@ -103,7 +62,7 @@ def run_analyze(options: argparse.Namespace) -> int:
         settings["exclude"] = read_exclusions(options.exclude)
     with Reading(options.quiet) as bar:
         summary, store = pipeline.analyze_into(
-            options.sources, options.store, tell=_tell, progress=bar, so_far=bar.heard, **settings
+            options.sources, options.store, tell=tell, progress=bar, so_far=bar.heard, **settings
         )
     if options.report:
         from agentsignals.ui import report
@@ -215,7 +174,7 @@ def _unread(summary: Summary) -> list[str]:
     for group in summary.unread[:_UNREAD_LINES]:
         what = f"{group.files:,} {group.what or group.reason.replace('_', ' ')}"
         whose = f", in {group.agent}'s folder" if group.agent else ""
-        lines.append(printable(f"{what}{whose}, as {group.example}: {SKIP_ADVICE.get(group.reason, group.reason)}"))
+        lines.append(printable(f"{what}{whose}, as {group.example}: {skip_advice().get(group.reason, group.reason)}"))
     rest = summary.unread[_UNREAD_LINES:]
     if rest:
         files = sum(group.files for group in rest)
@@ -236,14 +195,10 @@ def _embedder(options: argparse.Namespace) -> str | None:
     return redacting(options.embedder) if options.redact else options.embedder
 
 
-def _tell(what: str) -> None:
-    print(f"agentsignals: {printable(what)}", file=sys.stderr)
-
-
 def run_measure(options: argparse.Namespace) -> int:
     wait = {} if options.wait is None else {"wait_s": options.wait}
     with Bar(options.quiet) as bar:
-        done = pipeline.measure(options.store, bar, embedder=_embedder(options), every=options.all, tell=_tell, **wait)
+        done = pipeline.measure(options.store, bar, embedder=_embedder(options), every=options.all, tell=tell, **wait)
     sessions, values, signals = (f"{done[name]:,} {name}" for name in ("sessions", "values", "signals"))
     text = f"{sessions} measured anew: {values} of {signals} are new or changed"
     print(json_text(done) if options.json else text)

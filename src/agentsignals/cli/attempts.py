@@ -9,8 +9,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 import agentsignals
-from agentsignals.cli.output import json_text
-from agentsignals.cli.printing import Printed
+from agentsignals.cli.output import Printed, json_text
 from agentsignals.errors import UsageError
 from agentsignals.questions import alignment, audit, failure_map
 from agentsignals.questions.alignment import Alignment, Place, Step

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from agentsignals import __version__
-from agentsignals.cli.analyze import NEW_FIELDS, SKIP_ADVICE, drift_line
+from agentsignals.cli.analyze import NEW_FIELDS, drift_line, skip_advice
 from agentsignals.cli.output import MEND, counted, fields, json_text, printable, table
 from agentsignals.errors import AgentSignalsError, PriceError, StoreError, UsageError
 from agentsignals.formats import homes, unread_homes
@@ -143,7 +143,7 @@ def _home(home: AgentHome) -> Check:
     inside = "; ".join(filter(None, [sessions, f"{home.files:,} files, {size}", counted(home.left)]))
     finding = f"{home.path}: {inside if home.files else 'nothing in it'}"
     if not home.is_read:
-        return Check(home.agent, "not read", finding, SKIP_ADVICE["agent_not_read"], home)
+        return Check(home.agent, "not read", finding, skip_advice()["agent_not_read"], home)
     if "no_permission" in home.left:
         return Check(home.agent, "problem", finding, "some can't be read: check the permissions", home)
     return Check(home.agent, "ok", finding, f"agentsignals analyze {home.agent}" if home.sessions else "", home)
@@ -180,14 +180,14 @@ def _store(folder: str | None) -> list[Check]:
     if not os.access(place, os.W_OK):
         rows.append(Check("store writable", "problem", str(place), "name another folder with --store to ingest"))
     for reason, n in sorted(skipped.items(), key=lambda p: -p[1]):
-        rows.append(Check("skipped", "problem", f"{n:,} {reason}", SKIP_ADVICE.get(reason, "")))
+        rows.append(Check("skipped", "problem", f"{n:,} {reason}", skip_advice().get(reason, "")))
     rows += [
         Check("new fields", "problem", drift_line(unknown), NEW_FIELDS) for unknown in unknown_fields_by_version(kinds)
     ]
     errors = {w for shard in manifest.shards.values() for w in shard.internal_errors}
     for what in sorted(errors | {f"{uri}: {error}" for uri, error in manifest.file_errors()}):
         short = OUT_OF_MEMORY in what
-        advice = SKIP_ADVICE["out_of_memory"] if short else "a defect of this program: please report it"
+        advice = skip_advice()["out_of_memory"] if short else "a defect of this program: please report it"
         rows.append(Check("memory" if short else "internal error", "problem", what, advice))
     return rows + _attempts(store)
 

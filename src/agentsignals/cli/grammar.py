@@ -106,6 +106,8 @@ def _add(parser: argparse._ActionsContainer, declared: Any, shared: dict[str, An
             how["metavar"] = words[-1]
         elif names[0].startswith("-") and how.keys() <= {"help", "default"}:
             how["action"] = "store_true"
+        if how.get("default") == argparse.SUPPRESS:
+            how["default"] = argparse.SUPPRESS  # argparse knows it by identity
         if "type" in how:
             how["type"] = _TYPES[how["type"]]
         if how.get("action") == "optional":

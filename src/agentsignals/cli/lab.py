@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agentsignals import private_files
-from agentsignals.cli.output import Bar, json_text, printable, table
+from agentsignals.cli.output import Bar, json_text, printable, table, tell
 from agentsignals.errors import LabError, UsageError
 from agentsignals.lab.comparing import OUTCOMES, conditions_of, episodes_of, rate
 from agentsignals.questions.formatting import formatted
@@ -274,13 +273,13 @@ def _agent(options: argparse.Namespace) -> int:
     )
     run_setup.checked(asked)  # before a model is loaded, which takes a while
     if options.server is not None:
-        writer, card = run_setup.served(options.server, options.server_model, _say, options.calls)
+        writer, card = run_setup.served(options.server, options.server_model, tell, options.calls)
     else:
         writer = model = run_setup.loaded(options.model, _loading(options))
         card = run_setup.card_of(model)
     begun = run_setup.begin(Path(options.out), asked, card)
     for name, n in begun.left_out.items():
-        _say(f"{name}: {n} tasks can't be asked and are left out; `lab list --tasks {name}` tells why")
+        tell(f"{name}: {n} tasks can't be asked and are left out; `lab list --tasks {name}` tells why")
     with begun.run, Bar(options.quiet) as bar:
         into = run_setup.steered(model, begun, asked.directions) if model is not None and asked.directions else None
         ran = run_loop(begun.run, writer, begun.plan, begun.conditions, begun.tasks, begun.samples, into, progress=bar)
@@ -363,10 +362,4 @@ def _audit(options: argparse.Namespace) -> int:
 
 
 def _print(options: argparse.Namespace, result: Any, text: Callable[[Any], str]) -> None:
-
     print(json_text(result) if options.json else text(result))
-
-
-def _say(what: str) -> None:
-
-    print(f"agentsignals: {printable(what)}", file=sys.stderr)

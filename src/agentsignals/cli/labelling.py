@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from agentsignals import private_files
-from agentsignals.cli.output import Bar, counted, fields, json_text, printable, table
+from agentsignals.cli.output import Bar, counted, fields, json_text, printable, table, tell
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.labels import annotation, batch, gold, matching
 from agentsignals.labels.agreement import Comparison, Several
@@ -117,10 +117,6 @@ def _labeller(options: argparse.Namespace, name: str, **more: Any) -> Labeller:
     )
 
 
-def _tell(what: str) -> None:
-    print(f"agentsignals: {printable(what)}", file=sys.stderr)
-
-
 def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
     in_files = options.export_batch is not None or options.import_batch is not None
     by = _labeller(options, options.by or _RULES, redact=options.redact)
@@ -143,9 +139,9 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
         return 0
     # What goes where is said before anything does, and that rules are only rules.
     if not in_files and by.model is None and not options.quiet:
-        _tell("judging by rules: no model, no network. Rules miss much; the summary says how much.")
+        tell("judging by rules: no model, no network. Rules miss much; the summary says how much.")
     elif not in_files and sends:
-        _tell(f"texts of the sessions go to {_goes(by, masks)}, for labels by {by.model}")
+        tell(f"texts of the sessions go to {_goes(by, masks)}, for labels by {by.model}")
     with Bar(options.quiet) as bar:
         if not in_files:
             summary = judge(store, wanted, by, selection, bar, asked)
@@ -265,7 +261,7 @@ def _find_topics(options: argparse.Namespace) -> int:
         raise UsageError("--no-redact has no meaning for topics: their prompts are always masked.", "Leave it out.")
     namer = None if options.names is None else _labeller(options, options.names)
     if namer is not None and (namer.leaves or isinstance(namer, ChatServer)):
-        _tell(f"prompts go to {_goes(namer, True)}, for names of topics by {namer.model}")
+        tell(f"prompts go to {_goes(namer, True)}, for names of topics by {namer.model}")
     summary = label_topics(
         Store(options.store),
         options.where,
@@ -273,7 +269,7 @@ def _find_topics(options: argparse.Namespace) -> int:
         method=options.method,
         seed=SEED if options.seed is None else options.seed,
         namer=namer,
-        tell=_tell,
+        tell=tell,
     )
     print(json_text(summary) if options.json else _topics_text(summary))
     return 0

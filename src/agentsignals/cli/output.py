@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
@@ -18,6 +19,7 @@ from agentsignals import on_demand
 from agentsignals.words.text import inert, visible_in_json
 
 if TYPE_CHECKING:
+    from agentsignals.ingest.shard import SoFar
     from agentsignals.store import Store
 
 MAX_CELL = 60
@@ -209,12 +211,13 @@ def compute_on_ask(quiet: bool) -> None:
         from agentsignals.ingest import pipeline
 
         with Bar(quiet) as bar:
-            pipeline.compute(store, paths, shard, bar, tell=_tell)
+            pipeline.compute(store, paths, shard, bar, tell=tell)
 
     on_demand.compute = compute
 
 
-def _tell(what: str) -> None:
+def tell(what: str) -> None:
+    """Print a remark of this program on stderr."""
     print(f"agentsignals: {printable(what)}", file=sys.stderr)
 
 
@@ -228,3 +231,128 @@ def written_as(report: str) -> str:
 
     hint = without_charts(report)
     return f"{report}\n{'':10}  {hint}" if hint else report
+
+
+# An answer as tables and sentences: aligned text for a terminal, or Markdown for a page.
+
+
+class Printed:
+    """Collects the parts of an answer; `str` puts them together, with a blank line between two.
+
+    `widest`: the most characters of a cell; `cut`: also in Markdown, which else shows cells whole.
+    """
+
+    def __init__(self, *, markdown: bool, widest: int = MAX_CELL, cut: bool = False) -> None:
+        self.parts: list[str] = []
+        self._markdown = markdown
+        self._widest = widest
+        self._most_chars = widest if cut else None
+
+    def lines(self, sentences: Iterable[str], mark: str = "- ") -> None:
+        """Add sentences, one a line; in Markdown behind a mark. None of no sentence."""
+        from agentsignals.ui.markdown import plain_lines
+
+        if listed := list(sentences):
+            self.parts.append(plain_lines(listed, mark) if self._markdown else "\n".join(map(printable, listed)))
+
+    def table(
+        self,
+        names: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        title: str = "",
+        mark: str = "### ",
+        widest: int | None = None,
+    ) -> None:
+        """Add a table below its title. None of no row."""
+        from agentsignals.ui.markdown import plain_table
+
+        if not rows:
+            return
+        if self._markdown:
+            heading = f"{mark}{title}\n\n" if title else ""
+            self.parts.append(heading + plain_table(names, rows, self._most_chars))
+        else:
+            self.parts.append((f"{title}\n" if title else "") + table(names, rows, widest or self._widest))
+
+    def __str__(self) -> str:
+        return "\n\n".join(self.parts)
+
+
+# Progress of a run that reads traces: sessions, prompts, calls and dollars so far.
+
+EARLY_S = 1.0
+"""Seconds after which the first line is printed where stderr is no terminal. Shorter runs print none."""
+_COLUMNS = 80
+"""Width of a terminal that does not tell its own."""
+
+
+class Reading(Bar):
+    """A bar until the first sessions are read, then the sums so far: updated in place on a terminal, one line a second
+    after the start and one every few seconds elsewhere, nothing when quiet."""
+
+    def __init__(self, quiet: bool) -> None:
+        super().__init__(quiet)
+        self._began = time.monotonic()
+        self._total: int | None = None
+        self._drawn = 0
+        self._is_told = False
+
+    def __call__(self, stage: str, done: int, total: int | None, detail: str = "") -> None:
+        if stage == "reading":
+            self._total = total
+            if self._is_told:
+                return
+        else:
+            self._clear()
+        super().__call__(stage, done, total, detail)
+
+    @property
+    def heard(self) -> Callable[[SoFar], None] | None:
+        """Where the sums go. None when quiet: then nobody adds up."""
+        return None if self._quiet else self.so_far
+
+    def so_far(self, sums: SoFar) -> None:
+        """Show the sums over the sessions read until now."""
+        now = time.monotonic()
+        if self._live:
+            self._is_told = True
+            super().close()
+            beneath = getattr(sys.stderr, "beneath", sys.stderr)  # the line is redrawn by a control character
+            try:
+                columns = os.get_terminal_size(beneath.fileno()).columns or _COLUMNS
+            except (OSError, ValueError):
+                columns = _COLUMNS
+            line = sentence(sums, self._total, columns - 1)
+            beneath.write(f"\r{line.ljust(self._drawn)}")
+            beneath.flush()
+            self._drawn = len(line)
+        elif now - self._began >= EARLY_S and (not self._is_told or now - self._said_at >= self.EVERY_S):
+            self._is_told, self._said_at = True, now
+            print(sentence(sums, self._total), file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        self._clear()
+        super().close()
+
+    def _clear(self) -> None:
+        if self._drawn:
+            beneath = getattr(sys.stderr, "beneath", sys.stderr)
+            beneath.write(f"\r{' ' * self._drawn}\r")
+            beneath.flush()
+            self._drawn = 0
+
+
+def sentence(sums: SoFar, total: int | None, width: int = 0) -> str:
+    """Return the sums in one line. Where a `width` is given and too narrow, calls go first, then prompts."""
+    from agentsignals.questions.formatting import formatted
+
+    priced = sums.sessions - sums.unpriced_sessions
+    cost = formatted(sums.cost_usd, "usd", sums.lower_bounds > 0) if priced else "cost unknown"
+    read = f"{min(sums.bytes / total, 1.0):.0%} read: " if total else ""
+    counts = ((sums.sessions, "session"), (sums.prompts, "prompt"), (sums.tool_calls, "call"))
+    parts = [f"{n:,} {noun}{'' if n == 1 else 's'}" for n, noun in counts]
+    line = f"{read}{', '.join(parts)}, {cost} so far"
+    while width and len(line) > width and len(parts) > 1:
+        parts.pop()
+        line = f"{read}{', '.join(parts)}, {cost}"
+    return line[:width] if width else line

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from agentsignals.cli.output import Bar, fields, figure, json_text, printable, table
-from agentsignals.cli.printing import Printed
+from agentsignals.cli.output import Bar, Printed, fields, figure, json_text, printable, table
 from agentsignals.errors import UsageError
 from agentsignals.ingest import collection as ingest
 from agentsignals.ingest.collection import Collection, Filters, RepositoryResults, discover, named_repositories

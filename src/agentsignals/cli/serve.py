@@ -17,7 +17,7 @@ from agentsignals.labels.gold import GoldFile
 from agentsignals.sources import local
 from agentsignals.store import disk, resolve_folder
 from agentsignals.ui.live import sources_of
-from agentsignals.ui.pages.annotate import Annotations
+from agentsignals.ui.pages.labels import Annotations
 from agentsignals.ui.server import Server, started
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache
+from importlib.metadata import version
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +21,7 @@ from agentsignals import private_files
 from agentsignals.errors import ExportError
 from agentsignals.model import Session
 from agentsignals.model.registry import Registry
+from agentsignals.questions.sql import sections
 from agentsignals.redaction import Redactor
 from agentsignals.redaction.guard import Guard
 from agentsignals.redaction.known import KNOWN
@@ -214,6 +217,12 @@ WRITERS = Registry[Writer | WholeWriter](
 )
 
 
+@cache
+def queries() -> dict[str, str]:
+    """The SQL of the writers by name."""
+    return sections(Path(__file__).with_name("queries.sql"))
+
+
 def empty_folder(folder: Path) -> None:
     """Make the folder. ExportError when something is in it, so that no older export is mixed in."""
     private_files.make_folder(folder)
@@ -286,6 +295,13 @@ def yaml_head(facts: dict[str, Any]) -> str:
         else:
             lines.append(f"{name}: {json.dumps(value)}")
     return "\n".join(["---", *lines, "---", "", ""])
+
+
+def card_text(name: str, **parts: Any) -> str:
+    """Return the body of a card: the template of that name beside this module, filled in. Lists are lines."""
+    template = Path(__file__).with_name(name).read_text("utf-8").removesuffix("\n")
+    texts = {key: "\n".join(part) if isinstance(part, list) else part for key, part in parts.items()}
+    return template.format(version=version("agentsignals"), **texts)
 
 
 def card_closing(choice: Choice, sources: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ import msgspec
 
 from agentsignals import private_files
 from agentsignals.errors import ExportError
-from agentsignals.export import Choice, Exported, WholeWriter, empty_folder
+from agentsignals.export import Choice, Exported, WholeWriter, empty_folder, queries
 from agentsignals.store import Store, sidecars
 
 VERSION = "0.1.0"
@@ -25,14 +25,6 @@ _OWNERS = {
     "agent_exact": "ai", "agent_ws": "ai", "agent_shell": "ai", "agent_other_session": "ai",
     "human_observed": "human", "unknown": "unknown",
 }  # fmt: skip
-_COMMITS = """
-SELECT repo, commit_sha, epoch_us(committed_at) AS at, agent_low, agent_high FROM commits
-WHERE added IS NOT NULL AND list_has_any(session_ids, $ids) ORDER BY repo, committed_at, commit_sha
-"""
-_LINES = """
-SELECT l.commit_sha, l.path, l.line, l.tag, l.session_id, s.model FROM line_attribution l
-LEFT JOIN sessions s USING (session_id) WHERE l.repo = $repo ORDER BY l.commit_sha, l.path, l.line
-"""
 
 
 def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Exported) -> None:
@@ -42,7 +34,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
 
     connection = connect(store)
     commits: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-    for row in ask(connection, _COMMITS, {"ids": ids}):
+    for row in ask(connection, queries()["agent_trace.commits"], {"ids": ids}):
         commits[row["repo"]][row["commit_sha"]] = row
     if not commits:
         raise ExportError(
@@ -54,7 +46,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
     for n, (repo, wanted) in enumerate(commits.items(), 1):
         choice.tick("writing", n, len(commits))
         by_commit: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for row in ask(connection, _LINES, {"repo": repo}):
+        for row in ask(connection, queries()["agent_trace.lines"], {"repo": repo}):
             if row["commit_sha"] in wanted:
                 by_commit[row["commit_sha"]].append(row)
         records = [_record(repo, commit, by_commit[sha], mask) for sha, commit in wanted.items()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 
 from agentsignals import private_files
@@ -15,6 +14,7 @@ from agentsignals.export import (
     Exported,
     WholeWriter,
     card_closing,
+    card_text,
     empty_folder,
     file_name,
     markdown_table,
@@ -151,32 +151,14 @@ def _card(
     for name, counts in tallies.items():
         most_first = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         counted += [*markdown_table((titles[name], "sessions"), most_first), ""]
-    lines = [
-        f"# {one_line(title)}",
-        "",
-        f"Sessions of coding agents with what was measured in them, made by agentsignals {version('agentsignals')}.",
-        "",
-        "## What is in it",
-        "",
-        *markdown_table(("table", "rows"), sorted(done.tables.items())),
-        "",
-        *transcripts,
-        "",
-        *counted,
-        "## Loading it",
-        "",
-        "```python",
-        "from datasets import load_dataset",
-        "",
-        'sessions = load_dataset("OWNER/NAME", "sessions", split="train")',
-        "```",
-        "",
-        "Times are UTC. Main figures of a session are of its main thread; subagents stand beside, in columns of",
-        "their own. A value that is missing has a row in `signals` whose `absent` says why; it is never 0.",
-        "",
-        *card_closing(choice, sources),
-    ]
-    return yaml_head(facts) + "\n".join(lines)
+    return yaml_head(facts) + card_text(
+        "hub_card.md",
+        title=one_line(title),
+        tables=markdown_table(("table", "rows"), sorted(done.tables.items())),
+        transcripts=transcripts,
+        counts=counted,
+        closing=card_closing(choice, sources),
+    )
 
 
 WRITER = WholeWriter(

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.errors import ExportError
+from agentsignals.export import queries
 from agentsignals.formats import formats
 from agentsignals.model import prices
 from agentsignals.questions.baseline import FEWEST
@@ -40,23 +41,6 @@ Outcome = Literal[
     "agent_not_started", "verifier_not_run", "infrastructure", "no_verdict",
 ]  # fmt: skip
 _WEEK = re.compile(rf"{NO_WEEK}|(?:199[1-9]|20\d\d)-W(?:0[1-9]|[1-4]\d|5[0-3])", re.ASCII)
-_SESSIONS = """
-SELECT s.session_id, s.context, coalesce(strftime(s.started_at, '%G-W%V'), 'no_week') AS week, s.agent, s.model,
-  s.n_prompts AS prompts,
-  coalesce(c.calls, 0) AS calls, coalesce(c.failed, 0) AS failed_calls, s.n_edits AS edits,
-  coalesce(s.input_tokens, 0) + coalesce(s.cache_read_tokens, 0) + coalesce(s.cache_write_tokens, 0) AS input_tokens,
-  coalesce(s.output_tokens, 0) AS output_tokens, s.cost_usd, coalesce(a.outcome, o.outcome) AS outcome
-FROM sessions s
-LEFT JOIN (SELECT session_id, count(*) AS calls, count(*) FILTER (status = 'error') AS failed
-           FROM tool_calls GROUP BY 1) c USING (session_id)
-LEFT JOIN (SELECT session_id, any_value(outcome) AS outcome FROM attempts GROUP BY 1) a USING (session_id)
-LEFT JOIN (SELECT session_id, any_value(value->>'$') AS outcome FROM signals
-           WHERE signal = 'user.session_outcome' AND absent IS NULL GROUP BY 1) o USING (session_id)
-"""
-_VALUES = """
-SELECT session_id, signal, number FROM signals
-WHERE level IN ('session', 'attempt') AND turn IS NULL AND absent IS NULL AND isfinite(number)
-"""
 Ask = Callable[[str], list[dict[str, Any]]]
 """Returns rows of a query by column."""
 
@@ -137,7 +121,7 @@ def vocabulary_hash() -> str:
 
 def team(ask: Ask) -> Team:
     """Return a store's export. ExportError where no cell has enough sessions."""
-    rows = [_named(row) for row in ask(_SESSIONS)]
+    rows = [_named(row) for row in ask(queries()["team.sessions"])]
     by_cell, left_out = _cells(rows)
     if not by_cell:
         raise ExportError(
@@ -146,7 +130,7 @@ def team(ask: Ask) -> Team:
     cells = [_cell(key, of_cell) for key, of_cell in sorted(by_cell.items())]
     agents = {row["session_id"]: (key[0], key[2]) for key, of_cell in by_cell.items() for row in of_cell}
     proof = Proof(vocabulary=vocabulary_hash(), words=len(vocabulary()), strings=0, numbers=0, cells_left_out=left_out)
-    made = Team(cells=cells, spreads=list(_spreads(ask(_VALUES), agents)), proof=proof)
+    made = Team(cells=cells, spreads=list(_spreads(ask(queries()["team.values"]), agents)), proof=proof)
     proof.strings, proof.numbers = _counted(made)
     return msgspec.json.decode(msgspec.json.encode(made), type=Team)  # numbers are of the types that its fields have
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from heapq import nsmallest
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -25,9 +26,11 @@ from agentsignals.export import (
     Exported,
     WholeWriter,
     card_closing,
+    card_text,
     empty_folder,
     markdown_table,
     one_line,
+    queries,
     size_category,
     sources_of,
     yaml_head,
@@ -195,37 +198,15 @@ def resemblance(left: Sketch, right: Sketch) -> float:
 
 # Benchmarks
 
-_REPOSITORIES = (
-    "astropy/astropy", "django/django", "matplotlib/matplotlib", "mwaskom/seaborn", "pallets/flask", "psf/requests",
-    "pydata/xarray", "pylint-dev/pylint", "pytest-dev/pytest", "scikit-learn/scikit-learn", "sphinx-doc/sphinx",
-    "sympy/sympy",
-    # of the development split, which SWE-bench Lite has, too
-    "marshmallow-code/marshmallow", "pvlib/pvlib-python", "pydicom/pydicom", "pyvista/pyvista", "sqlfluff/sqlfluff",
-    "pylint-dev/astroid",
-)  # fmt: skip
-"""Repositories of SWE-bench's tasks, test and development (Jimenez et al. 2024, arXiv 2310.06770)."""
 _INSTANCE = re.compile(r"(?:^|__|/)([A-Za-z0-9_.-]+?)__([A-Za-z0-9_.-]+)-\d+$")
-_NAMES = (
-    ("SWE-bench", r"swe.?bench"),
-    ("Terminal-Bench", r"terminal.?bench"),
-    ("MMLU", r"mmlu"),
-    ("HumanEval", r"human.?eval"),
-    ("MBPP", r"mbpp"),
-    ("GSM8K", r"gsm.?8k"),
-    ("GPQA", r"gpqa"),
-    ("LiveCodeBench", r"live.?code.?bench"),
-    ("BigCodeBench", r"big.?code.?bench"),
-    ("Aider polyglot", r"polyglot"),
-    ("τ-bench", r"tau.?2?.?bench"),
-    ("GAIA", r"gaia"),
-    ("BFCL", r"bfcl|berkeley.function"),
-    ("AssistantBench", r"assistant.?bench"),
-    ("Cybench", r"cybench"),
-    ("InterCode", r"intercode"),
-    ("MLE-bench", r"mle.?bench"),
-    ("SWE-Lancer", r"swe.?lancer"),
-)
-_BY_NAME = [(name, re.compile(rf"(?<![a-z0-9])(?:{pattern})", re.IGNORECASE)) for name, pattern in _NAMES]
+
+
+@cache
+def _benchmarks() -> tuple[dict[str, re.Pattern[str]], list[str]]:
+    """Patterns of the names of benchmarks, and the repositories of SWE-bench."""
+    known = tomllib.loads(Path(__file__).with_name("benchmarks.toml").read_text("utf-8"))
+    patterns = {n: re.compile(rf"(?<![a-z0-9])(?:{p})", re.IGNORECASE) for n, p in known["names"].items()}
+    return patterns, known["swe_bench_repositories"]
 
 
 class Match(NamedTuple):
@@ -238,30 +219,21 @@ class Match(NamedTuple):
 
 def benchmark_of(dataset: str | None, task: str | None, repository: str | None) -> Match | None:
     """Return the benchmark that a session's task is, or may be, from. What is trained on may not be measured on."""
+    patterns, repositories = _benchmarks()
     for by, text in (("data set", dataset), ("task", task)):
-        for name, pattern in _BY_NAME:
+        for name, pattern in patterns.items():
             if text and pattern.search(text):
                 return Match(name, by)
     instance = _INSTANCE.search(task or "")
-    if instance and f"{instance[1]}/{instance[2]}".lower() in _REPOSITORIES:
+    if instance and f"{instance[1]}/{instance[2]}".lower() in repositories:
         return Match("SWE-bench", "task")
     path = (repository or "").lower().removesuffix(".git").rstrip("/")
-    if any(path == name or path.endswith((f"/{name}", f":{name}")) for name in _REPOSITORIES):
+    if any(path == name or path.endswith((f"/{name}", f":{name}")) for name in repositories):
         return Match("SWE-bench", "repository")
     return None
 
 
 _OF_ONE = ("session_id", "agent", "model", "dataset", "task")
-_QUERY = """
-SELECT session_id, s.agent, coalesce(a.model_id, s.model) AS model, s.repo, a.dataset, a.task_id AS task,
-       a.has_transcript, coalesce(trim(o.value, '"'), '') AS rung, coalesce(trim(p.value, '"'), '') AS pass_audit
-FROM sessions s LEFT JOIN attempts a USING (session_id)
-LEFT JOIN (SELECT session_id, value FROM signals
-           WHERE level = 'attempt' AND signal = 'verification.outcome' AND absent IS NULL) o USING (session_id)
-LEFT JOIN (SELECT session_id, value FROM signals
-           WHERE level = 'attempt' AND signal = 'verification.pass_audit' AND absent IS NULL) p USING (session_id)
-ORDER BY session_id
-"""
 
 
 class TrainingSession(Struct, frozen=True, kw_only=True):
@@ -290,7 +262,7 @@ def training_rows(store: Store, ids: set[str]) -> list[TrainingSession]:
     """Return these sessions in order of id."""
     from agentsignals.store.query import rows  # noqa: PLC0415  (DuckDB is loaded when something is written)
 
-    names, values = rows(store, _QUERY)
+    names, values = rows(store, queries()["training.sessions"])
     found = (dict(zip(names, row, strict=True)) for row in values)
     return [
         TrainingSession(benchmark=benchmark_of(row["dataset"], row["task"], row.pop("repo")), **row)
@@ -502,51 +474,29 @@ def training_card(made: TrainingSet, choice: Choice, sources: list[str]) -> str:
     counted: list[str] = []
     for name, counts in {"agent": made.agents, "model": made.models, "data set of the task": made.datasets}.items():
         counted += [*markdown_table((name, "sessions"), counts.most_common(30)), ""]
+    benchmarks = ["None was recognised."]
     if choice.without_benchmarks:
-        lines = ["Sessions of known benchmarks were left out."]
+        benchmarks = ["Sessions of known benchmarks were left out."]
     elif made.benchmarks:
-        lines = ["**A model trained on this can't be measured on these:**", ""]
-        lines += [f"- {line}" for line in made.contamination]
-    else:
-        lines = ["None was recognised."]
-    return yaml_head(facts) + "\n".join(
-        [
-            f"# {one_line(title)}",
-            "",
-            _IS[made.kind],
-            "",
-            f"{made.examples:,} examples out of {made.considered:,} sessions, made by agentsignals"
-            f" {version('agentsignals')} (store schema {SCHEMA_VERSION}).",
-            "",
-            "```python",
-            "from datasets import load_dataset",
-            "",
-            'examples = load_dataset("FOLDER", split="train")',
-            "```",
-            "",
-            *counted,
-            "## What was left out",
-            "",
-            *(markdown_table(("reason", "sessions or pairs"), made.left_out.most_common()) or ["Nothing."]),
-            "",
-            "Two texts are nearly the same from 80 percent of common runs of five words on; the first of them stays.",
-            "",
-            "## Known benchmarks",
-            "",
-            *lines,
-            "",
-            "Recognised by the names of data sets and tasks, and by SWE-bench's repositories: what goes by another name"
-            " passes.",
-            "",
-            "## What it can't say",
-            "",
-            *(f"- {loss}" for loss in LOSES),
-            *([f"- No pass is here that is known not to be earned. {CAVEAT}"] if made.kind != "steps" else []),
-            f"- {made.cut_results:,} long results of tools are there by their ends alone.",
-            f"- {made.templates:,} examples {TEMPLATES}.",
-            "",
-            *card_closing(choice, sources),
-        ]
+        benchmarks = ["**A model trained on this can't be measured on these:**", ""]
+        benchmarks += [f"- {line}" for line in made.contamination]
+    unearned = [f"No pass is here that is known not to be earned. {CAVEAT}"] if made.kind != "steps" else []
+    left_out = markdown_table(("reason", "sessions or pairs"), made.left_out.most_common())
+    return yaml_head(facts) + card_text(
+        "training_card.md",
+        title=one_line(title),
+        about=_IS[made.kind],
+        examples=made.examples,
+        considered=made.considered,
+        schema=SCHEMA_VERSION,
+        counts=counted,
+        left_out=left_out or ["Nothing."],
+        benchmarks=benchmarks,
+        losses=[f"- {loss}" for loss in (*LOSES, *unearned)],
+        cut_results=made.cut_results,
+        templates=made.templates,
+        marks=TEMPLATES,
+        closing=card_closing(choice, sources),
     )
 
 

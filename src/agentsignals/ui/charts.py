@@ -28,37 +28,6 @@ from agentsignals.words.text import visible
 _VEGA_LITE = "6.4"
 _LICENCE = "/*! Vega, Vega-Lite and Vega-Embed (https://vega.github.io), under the BSD 3-Clause licence */"
 _ENDS_SCRIPT = re.compile(r"</script|<!--", re.IGNORECASE)
-_INK, _SOFT, _LINE = "var(--ink)", "var(--soft)", "var(--line)"
-_COLOURS = [f"var(--c{n})" for n in range(1, 7)]
-_CONFIG: dict[str, Any] = {
-    "background": None,
-    "font": "sans-serif",
-    "padding": {"left": 8, "right": 2, "top": 4, "bottom": 2},
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": _SOFT,
-        "titleColor": _SOFT,
-        "titleFontWeight": "normal",
-        "labelFontSize": 11,
-        "titleFontSize": 11,
-        "labelLimit": 150,
-        "gridColor": _LINE,
-        "domain": False,
-        "ticks": False,
-        "labelPadding": 5,
-        "labelFlush": False,
-    },
-    "axisYDiscrete": {"labelPadding": 10, "labelLimit": 200},
-    "axisY": {"titleAnchor": "end", "titleAngle": 0, "titleAlign": "left", "titleY": -8, "titleX": 0},
-    "axisTemporal": {"ticks": True, "tickColor": _LINE},
-    "legend": {"labelColor": _SOFT, "labelFontSize": 11, "symbolType": "square", "symbolStrokeWidth": 0, "offset": 4},
-    "range": {"category": _COLOURS},
-    "bar": {"fill": _COLOURS[0]},
-    "rect": {"fill": _COLOURS[0]},
-    "point": {"fill": _COLOURS[0], "opacity": 1},
-    "rule": {"stroke": _COLOURS[0]},
-    "text": {"fill": _INK, "fontSize": 11},
-}
 _PICK = {"name": "pick", "select": {"type": "point", "fields": ["name"], "toggle": "true"}, "bind": "legend"}
 _ZOOM = {  # with the shift key: a bare wheel scrolls the page
     "name": "span",
@@ -121,7 +90,8 @@ def data(charts: Iterable[Chart]) -> str:
     """Return the input of the library as JSON for a script element: specifications by the charts' ids, and
     configuration."""
     specs = {chart.id: interactive(legible(chart.spec)) for chart in charts}
-    document = msgspec.json.encode({"config": _CONFIG, "specs": specs}).decode()
+    config = msgspec.json.decode(Path(__file__).with_name("vega.json").read_bytes())
+    document = msgspec.json.encode({"config": config, "specs": specs}).decode()
     return document.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 

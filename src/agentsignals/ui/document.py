@@ -21,7 +21,7 @@ from agentsignals.sources.local import deleted_files
 from agentsignals.store import Store
 from agentsignals.store.index import local_files, sessions_only_in
 from agentsignals.store.query import rows
-from agentsignals.ui.queries import sql
+from agentsignals.ui.page import sql
 
 FORM = 3
 """Version of the JSON document."""

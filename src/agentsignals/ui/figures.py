@@ -19,8 +19,7 @@ from agentsignals.signals.catalog import catalogue
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median
 from agentsignals.ui.charts import BarChart, Part, Point, starts, strip
 from agentsignals.ui.filter import Filter
-from agentsignals.ui.page import figure, times
-from agentsignals.ui.queries import sql
+from agentsignals.ui.page import figure, sql, times
 from agentsignals.ui.snapshot import Snapshot
 
 MOST_GROUPS = 100

@@ -17,8 +17,7 @@ from agentsignals.errors import AgentSignalsError, CatalogError
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import by_path, catalogue
 from agentsignals.ui.drill_down import sessions_behind
-from agentsignals.ui.page import Query, Where, cut, times
-from agentsignals.ui.queries import sql
+from agentsignals.ui.page import Query, Where, cut, sql, times
 from agentsignals.ui.snapshot import Snapshot
 
 MOST = 20

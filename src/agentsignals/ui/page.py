@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -11,6 +14,7 @@ import msgspec
 
 from agentsignals.questions.formatting import AT_LEAST, MISSING, formatted
 from agentsignals.questions.question import Kind
+from agentsignals.questions.sql import sections
 
 MOST_FIELDS = 40
 """More fields than any form here has."""
@@ -241,3 +245,19 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
     ]
     longest = zip(ascending, [0, *shared], [*shared, 0], strict=False)
     return {name: name[: max(_SHORTEST_ID, before + 1, after + 1)] for name, before, after in longest}
+
+
+# The pages' SQL by name: each section of `queries.sql` is one query, or a fragment that others include as `{name}`.
+
+_PART = re.compile(r"\{([a-z_]+)\}")
+
+
+@cache
+def queries() -> dict[str, str]:
+    """Every section of the file by its name."""
+    return sections(Path(__file__).with_name("queries.sql"))
+
+
+def sql(name: str, **parts: object) -> str:
+    """Return a query with `parts`, or else fragments of the file, in its braces. What people typed is never a part."""
+    return _PART.sub(lambda part: str(parts[part[1]]) if part[1] in parts else sql(part[1], **parts), queries()[name])

@@ -15,8 +15,7 @@ from msgspec import Struct
 from agentsignals.model import Session
 from agentsignals.redaction import redacted
 from agentsignals.sources import RawFile, Unreadable, by_name
-from agentsignals.ui.page import NotFound
-from agentsignals.ui.queries import sql
+from agentsignals.ui.page import NotFound, sql
 from agentsignals.ui.snapshot import Snapshot
 from agentsignals.ui.transcript import IMAGE, IMAGE_FILE
 

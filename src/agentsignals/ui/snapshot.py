@@ -14,7 +14,7 @@ from agentsignals.store.query import Connection, ask, computing, connect
 
 if TYPE_CHECKING:
     from agentsignals.model import Session
-    from agentsignals.ui.pages.annotate import Annotations
+    from agentsignals.ui.pages.labels import Annotations
 
 _Made = TypeVar("_Made")
 LOOK_EVERY_S = 5.0

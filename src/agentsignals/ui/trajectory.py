@@ -14,7 +14,7 @@ from agentsignals.questions.question import Kind
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.ui import page as words
-from agentsignals.ui.queries import sql
+from agentsignals.ui.page import sql
 from agentsignals.ui.snapshot import Snapshot
 
 WIDTH, HEIGHT = 720, 96

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, decode_roles
 from agentsignals.ui.markup import Change, changes, coloured, file_text, rendered, texts_of
-from agentsignals.ui.queries import sql
+from agentsignals.ui.page import sql
 from agentsignals.ui.snapshot import Snapshot
 from agentsignals.ui.trajectory import Along, along
 from agentsignals.views.calls import call_summary

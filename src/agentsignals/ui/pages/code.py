@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, NamedTuple
 
-from agentsignals.ui.page import NotFound, Page, Query, Route, Where, part_of
-from agentsignals.ui.queries import sql
+from agentsignals.ui.page import NotFound, Page, Query, Route, Where, part_of, sql
 from agentsignals.ui.snapshot import Snapshot
 
 SIZE = 40

@@ -17,8 +17,7 @@ from agentsignals.signals.catalog import catalogue
 from agentsignals.ui.drill_down import WITH, behind_key
 from agentsignals.ui.figures import overall
 from agentsignals.ui.filter import filtered
-from agentsignals.ui.page import Page, Query, Route, Where, part_of, short_ids
-from agentsignals.ui.queries import sql
+from agentsignals.ui.page import Page, Query, Route, Where, part_of, short_ids, sql
 from agentsignals.ui.snapshot import Snapshot
 
 MOST_ROWS = 200

@@ -16,8 +16,7 @@ from agentsignals.signals.catalog import catalogue
 from agentsignals.stats.validation import figures
 from agentsignals.ui import page as words
 from agentsignals.ui.markup import coloured
-from agentsignals.ui.page import NotFound, Page, Query, Reply, Route
-from agentsignals.ui.queries import sql
+from agentsignals.ui.page import NotFound, Page, Query, Reply, Route, sql
 from agentsignals.ui.raw_record import RawLine, raw_line
 from agentsignals.ui.snapshot import Snapshot
 from agentsignals.ui.trajectory import by_turn, choices, place, unusual

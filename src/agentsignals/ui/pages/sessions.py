@@ -13,8 +13,7 @@ from agentsignals.signals.catalog import catalogue
 from agentsignals.store import Store, fulltext
 from agentsignals.store.fulltext import KINDS, Hit, Order, Results, search, without_secrets
 from agentsignals.ui.filter import Filter, filtered
-from agentsignals.ui.page import Page, Query, Route, part_of
-from agentsignals.ui.queries import sql
+from agentsignals.ui.page import Page, Query, Route, part_of, sql
 from agentsignals.ui.snapshot import Snapshot
 
 SIZE = 50
