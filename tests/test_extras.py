@@ -16,7 +16,7 @@ from agentsignals.errors import StoreError
 from agentsignals.store import Store
 from agentsignals.ui import report
 from agentsignals.ui.page import Query
-from agentsignals.ui.pages import studies
+from agentsignals.ui.pages import catalogue
 from agentsignals.ui.snapshot import Snapshot
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
@@ -75,7 +75,7 @@ def test_a_report_with_its_charts_says_nothing_of_it(store: Store, tmp_path: Pat
 
 @only_charts
 def test_the_served_page_of_a_study_does_without_too(store: Store, missing: str) -> None:
-    filled = studies.page(Snapshot(store), Query(), "tools").filled
+    filled = catalogue.study_page(Snapshot(store), Query(), "tools").filled
     assert filled["charts"] == "" and "agentsignals[charts]" in filled["undrawn"]
 
 

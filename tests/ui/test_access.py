@@ -23,7 +23,7 @@ from agentsignals.labels.gold import GoldFile
 from agentsignals.store import Store
 from agentsignals.ui import live, rendering
 from agentsignals.ui import server as ui
-from agentsignals.ui.pages import annotate
+from agentsignals.ui.pages import labels
 from agentsignals.ui.pages.labels import Annotations
 from agentsignals.ui.server import Server
 from tests.ui.browser import browsing, needs_browser
@@ -63,7 +63,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(ui, "answer_of", counted)
     monkeypatch.setattr(ui.Live, "stream", lambda *_: pages.append(live.PATH))
-    monkeypatch.setattr(annotate, "taken", lambda *_: pages.append(annotate.ADDRESS))
+    monkeypatch.setattr(labels, "taken", lambda *_: pages.append(labels.ADDRESS))
     return pages
 
 
@@ -75,7 +75,7 @@ def addresses() -> list[str]:
         parts = [named.get(before, "fine-1") if part == "*" else part
                  for before, part in zip(("", *route.path), route.path, strict=False)]  # fmt: skip
         paths.append("/" + "/".join(parts))
-    return [*paths, live.PATH, annotate.ADDRESS, "/search?q=parser", "/nowhere"]
+    return [*paths, live.PATH, labels.ADDRESS, "/search?q=parser", "/nowhere"]
 
 
 def spellings(path: str) -> list[str]:

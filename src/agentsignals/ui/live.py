@@ -37,14 +37,12 @@ _Seen = tuple[int, int | None]
 def sources_of(manifest: Manifest) -> tuple[list[str], list[str]]:
     """The specifications on this machine that a store was read from; and those that name another place from here (a
     relative path, read from another folder) or none."""
-    example = manifest.local_specs()
-    here = {spec for spec, uri in example.items() if _names(spec, path_of(uri))}
-    return sorted(here), sorted(example.keys() - here)
-
-
-def _names(spec: str, path: str) -> bool:
-    """Return whether a specification, read on this machine now, leads to that file."""
-    return local.accepts(spec) and any(path == root or path.startswith(root + os.sep) for root in _roots(spec))
+    here, elsewhere = list[str](), list[str]()
+    for spec, uri in sorted(manifest.local_specs().items()):
+        path = path_of(uri)
+        is_here = local.accepts(spec) and any(path == root or path.startswith(root + os.sep) for root in _roots(spec))
+        (here if is_here else elsewhere).append(spec)
+    return here, elsewhere
 
 
 def _roots(spec: str) -> list[str]:
@@ -75,8 +73,7 @@ class Looking:
     def _changed_anywhere(self) -> set[str]:
         began = time.thread_time()
         specs: set[str] = set()
-        latest: list[tuple[int, str, str]] = []
-        held: dict[tuple[str, str], int] = {}
+        latest: dict[tuple[str, str], int] = {}
         for spec in self._roots:
             try:
                 for file in local.find(spec):
@@ -84,37 +81,22 @@ class Looking:
                         if self._seen.get(file.uri) != (now := (file.bytes, file.stamp)):
                             self._seen[file.uri] = now
                             specs.add(spec)
-                        if file.container:  # of all its sessions a database stands once
-                            at = path_of(file.uri), spec
-                            held[at] = max(held.get(at, 0), file.stamp or 0)
-                        else:
-                            _keep(latest, (file.stamp or 0, path_of(file.uri), spec))
+                        at = path_of(file.uri), spec  # a database stands once for all of its sessions
+                        latest[at] = max(latest.get(at, 0), file.stamp or 0)
             except (OSError, SourceError):  # a folder that goes while it is listed is looked at again next time
                 continue
-        for (path, spec), stamp in held.items():
-            _keep(latest, (stamp, path, spec))
         self._hot = {}
-        for _, path, spec in latest:
-            log = (f"{path}-wal",) if path.endswith(DATABASE_SUFFIXES) else ()
-            for place in (path, *log, *_above(path, self._roots[spec])):
+        for path, spec in heapq.nlargest(AT_WORK, latest, key=lambda at: (latest[at], at)):
+            self._hot.setdefault(path, (spec, _state(path)))
+            if path.endswith(DATABASE_SUFFIXES):
+                self._hot.setdefault(f"{path}-wal", (spec, _state(f"{path}-wal")))
+            # The folders above it, up to the one that was named.
+            place = path
+            while place not in self._roots[spec] and (above := place.rpartition("/")[0]):
+                place = above
                 self._hot.setdefault(place, (spec, _state(place)))
         self._next_s = time.monotonic() + (time.thread_time() - began) / SHARE
         return specs
-
-
-def _keep(latest: list[tuple[int, str, str]], file: tuple[int, str, str]) -> None:
-    if len(latest) < AT_WORK:
-        heapq.heappush(latest, file)
-    elif file > latest[0]:
-        heapq.heapreplace(latest, file)
-
-
-def _above(path: str, roots: frozenset[str]) -> list[str]:
-    """The folders from the file up to what was named."""
-    folders: list[str] = []
-    while path not in roots and (above := path.rpartition("/")[0]):
-        folders.append(path := above)
-    return folders
 
 
 def _state(path: str) -> _Seen | None:
@@ -181,13 +163,12 @@ class Live:
         """From now on what changes in these sources is read into the store, which `store` names."""
         manifest = self._readings.current().store.manifest
         self._watch = Watch(Looking(specs, manifest), store or str(self._readings.folder), self._say)
-        with self._news:
-            self._begin()
+        self._begin()
 
     def stream(self, write: Callable[[bytes], object]) -> None:
         """Writes what happens until the server ends or nobody reads it (an OSError of `write`)."""
+        self._begin()
         with self._news:
-            self._begin()
             with suppress(AgentSignalsError, OSError):  # where there is no store now, `_run` says it
                 self._last = self._last or self._readings.current()
             self._streams += 1
@@ -216,7 +197,9 @@ class Live:
             self._watch.close()
 
     def _begin(self) -> None:
-        if self._thread is None:
+        with self._news:
+            if self._thread is not None:
+                return
             self._thread = Thread(target=self._run, name="live", daemon=True)
             self._thread.start()
 

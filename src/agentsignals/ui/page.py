@@ -103,23 +103,10 @@ class Where:
         other._conditions, other.values = [*self._conditions], {**self.values}
         return other
 
-    def equals(self, column: str, name: str, value: str) -> None:
-        """Rows whose column is this; all rows when nothing was chosen."""
-        if value:
-            self._conditions.append(f"{column} = ${name}")
-            self.values[name] = value
-
-    def contains(self, column: str, name: str, value: str) -> None:
-        """Rows whose column holds these words, in whatever case."""
-        if value:
-            self._conditions.append(f"contains(lower({column}), lower(${name}))")
-            self.values[name] = value
-
-    def holds(self, column: str, name: str, value: str) -> None:
-        """Rows whose list holds this; all rows when nothing was chosen."""
-        if value:
-            self._conditions.append(f"list_contains({column}, ${name})")
-            self.values[name] = value
+    def choose(self, condition: str, **values: str) -> None:
+        """Rows of which this is true; all rows where its value is empty, as nothing was chosen."""
+        if all(values.values()):
+            self.add(condition, **values)
 
     def text(self) -> str:
         return f"WHERE {' AND '.join(self._conditions)}" if self._conditions else ""
@@ -198,7 +185,14 @@ def worth(value: str | None, number: float | None, type_: str, unit: str, at_lea
     plain = msgspec.json.decode(value)
     if isinstance(plain, list) and not all(isinstance(item, str) for item in plain):
         return f"{len(plain):,} {'entry' if len(plain) == 1 else 'entries'}"
-    return cut(plain if isinstance(plain, str) else _listed(plain))
+    if isinstance(plain, dict):
+        for name, held in plain.items():
+            if isinstance(held, float):
+                plain[name] = formatted(held, "number")
+            elif isinstance(held, list | dict):
+                plain[name] = msgspec.json.encode(held).decode()
+        plain = [f"{name} {held}" for name, held in plain.items()]
+    return cut(", ".join(plain) or "none" if isinstance(plain, list) else str(plain))
 
 
 def pretty(value: Any) -> str:
@@ -220,20 +214,6 @@ def unit(name: str) -> str:
 def times(n: int | None, singular: str, many: str = "") -> str:
     """A count with its noun: `1 call`, `2 calls`."""
     return f"{n or 0:,} {singular if n == 1 else many or singular + 's'}"
-
-
-def _listed(plain: Any) -> str:
-    if isinstance(plain, list):
-        return ", ".join(plain) or "none"
-    if isinstance(plain, dict):
-        return ", ".join(f"{name} {_short(value)}" for name, value in plain.items()) or "none"
-    return str(plain)
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, float):
-        return formatted(value, "number")
-    return str(value) if isinstance(value, str | int) or value is None else msgspec.json.encode(value).decode()
 
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:

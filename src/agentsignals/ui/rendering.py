@@ -9,7 +9,7 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 
 import jinja2
@@ -73,23 +73,18 @@ def _route(path: str) -> tuple[Route | None, list[str]]:
 _LIBRARY = "vega.js"
 _TYPES = {".css": "text/css", ".js": "text/javascript"}
 FOLDER = "/static/"
+_STATIC = files("agentsignals.ui").joinpath("static")
+_NAMES = {_LIBRARY, *(file.name for file in _STATIC.iterdir() if PurePosixPath(file.name).suffix in _TYPES)}
 
 
-class Asset(NamedTuple):
-    """A file as it is sent."""
-
-    content: bytes
-    type: str
-
-
-def asset(path: str) -> Asset | None:
+def asset(path: str) -> Reply | None:
     """The file of that address; None when it is none of ours."""
     return _asset(path.removeprefix(FOLDER)) if is_asset(path) else None
 
 
 def is_asset(path: str) -> bool:
     """Return whether an address is that of a style or script, which holds no data."""
-    return path.startswith(FOLDER) and path.removeprefix(FOLDER) in _names()
+    return path.startswith(FOLDER) and path.removeprefix(FOLDER) in _NAMES
 
 
 def text_of_asset(name: str) -> str:
@@ -98,18 +93,12 @@ def text_of_asset(name: str) -> str:
 
 
 @cache
-def _names() -> frozenset[str]:
-    ours = (file.name for file in files("agentsignals.ui").joinpath("static").iterdir())
-    return frozenset((_LIBRARY, *(name for name in ours if PurePosixPath(name).suffix in _TYPES)))
-
-
-@cache
-def _asset(name: str) -> Asset:
+def _asset(name: str) -> Reply:
     if name == _LIBRARY:
         from agentsignals.ui.charts import library  # noqa: PLC0415  (packing it takes a second)
 
-        return Asset(library().encode(), "text/javascript")
-    return Asset(files("agentsignals.ui").joinpath("static", name).read_bytes(), _TYPES[PurePosixPath(name).suffix])
+        return Reply(library().encode(), "text/javascript")
+    return Reply(_STATIC.joinpath(name).read_bytes(), _TYPES[PurePosixPath(name).suffix])
 
 
 # HTML of pages: jinja escapes whatever is put in, and what could turn a line around is shown instead of obeyed.

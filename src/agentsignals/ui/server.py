@@ -196,10 +196,9 @@ class Handler(BaseHTTPRequestHandler):
     def parse_request(self) -> bool:
         whole = super().parse_request()
         self.server.due_in(self.connection, ANSWER_S)
-        return whole and self._is_let_in()
-
-    def _is_let_in(self) -> bool:
-        """Return whether the request may go on, of whatever method; refuse it otherwise."""
+        if not whole:
+            return False
+        # Whether it may go on, of whatever method; it is refused otherwise.
         if self.headers.get_all("Host", []) not in [[name] for name in self.server.names]:
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "This page answers to 127.0.0.1 and localhost only.")
             return False
@@ -222,14 +221,24 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         began = time.perf_counter()
         address = urlsplit(self.path)
-        if address.path == LIVE:
-            self._stream()
+        if address.path == LIVE:  # events, as long as the page is open
+            self.close_connection = True
+            if self.command == "HEAD" or not self.server.is_stream(self.connection):
+                self._send(HTTPStatus.SERVICE_UNAVAILABLE, _TOO_MANY, "text/plain", {"Retry-After": "60"})
+            else:
+                self._head(HTTPStatus.OK, "text/event-stream", {"Cache-Control": "no-store"})
+                self.server.live.stream(self.wfile.write)
             return
         asset_file = rendering.asset(address.path)
         if asset_file is not None:
             self._send(HTTPStatus.OK, asset_file.content, asset_file.type, {"Cache-Control": "private, max-age=600"})
             return
-        status, reply = self._answer(address.path, address.query)
+        try:
+            asked = Query(address.query)
+        except ValueError as problem:
+            status, reply = HTTPStatus.BAD_REQUEST, _error(f"The address can't be read: {problem}.", "", address.path)
+        else:
+            status, reply = self._answered(address.path, lambda: (HTTPStatus.OK, self._reply(address.path, asked)))
         took = {"Server-Timing": f"page;dur={(time.perf_counter() - began) * 1000:.1f}", "Cache-Control": "no-store"}
         self._send(status, reply.content, reply.type, {**reply.headers, **took})
 
@@ -247,14 +256,15 @@ class Handler(BaseHTTPRequestHandler):
         except labels.Refused as problem:
             self._refuse(problem.status, str(problem))
             return
-        status, reply = self._answered(labels.ADDRESS, lambda: self._taken(fields))
-        self._send(status, reply.content, reply.type, {**reply.headers, "Cache-Control": "no-store"})
 
-    def _taken(self, fields: dict[str, str]) -> tuple[HTTPStatus, Reply]:
-        answer = labels.taken(self.server.snapshots.current(), fields)
-        if isinstance(answer, str):
-            return HTTPStatus.SEE_OTHER, Reply(b"", "text/plain", {"Location": answer})
-        return HTTPStatus.CONFLICT, _html(answer, labels.ADDRESS)
+        def taken() -> tuple[HTTPStatus, Reply]:
+            answer = labels.taken(self.server.snapshots.current(), fields)
+            if isinstance(answer, str):
+                return HTTPStatus.SEE_OTHER, Reply(b"", "text/plain", {"Location": answer})
+            return HTTPStatus.CONFLICT, _html(answer, labels.ADDRESS)
+
+        status, reply = self._answered(labels.ADDRESS, taken)
+        self._send(status, reply.content, reply.type, {**reply.headers, "Cache-Control": "no-store"})
 
     def __getattr__(self, name: str) -> Any:
         """http.server asks for `do_` and the method's name: of any other method than the two above this is told."""
@@ -268,22 +278,6 @@ class Handler(BaseHTTPRequestHandler):
     def _refuse(self, status: HTTPStatus, why: str, more: dict[str, str] | None = None) -> None:
         self.close_connection = True  # what came with the request stays unread
         self._send(status, f"{why}\n".encode(), "text/plain", more)
-
-    def _stream(self) -> None:
-        """Send events as long as the page is open."""
-        self.close_connection = True
-        if self.command == "HEAD" or not self.server.is_stream(self.connection):
-            self._send(HTTPStatus.SERVICE_UNAVAILABLE, _TOO_MANY, "text/plain", {"Retry-After": "60"})
-        else:
-            self._head(HTTPStatus.OK, "text/event-stream", {"Cache-Control": "no-store"})
-            self.server.live.stream(self.wfile.write)
-
-    def _answer(self, path: str, query: str) -> tuple[HTTPStatus, Reply]:
-        try:
-            asked = Query(query)
-        except ValueError as problem:
-            return HTTPStatus.BAD_REQUEST, _error(f"The address can't be read: {problem}.", "", path)
-        return self._answered(path, lambda: (HTTPStatus.OK, self._reply(path, asked)))
 
     def _answered(self, path: str, make: Callable[[], tuple[HTTPStatus, Reply]]) -> tuple[HTTPStatus, Reply]:
         """Return the answer, or the page that says why it can't be made."""
@@ -406,9 +400,21 @@ class Access:
         )
         token, slash, rest = given.partition("/")
         comes_in = is_reading and bool(self.token) and _equal(token, self.token)
-        if not _is_of_this_page(headers) and not (comes_in and _is_navigation(method, headers)):
+        # The browser says that a page of this server, or the person, sent it. Other programs say nothing.
+        sites, origins = headers.get_all("Sec-Fetch-Site", []), headers.get_all("Origin", [])
+        own = f"http://{headers.get('Host')}"
+        is_of_this_page = sites in ([], ["same-origin"], ["none"]) and origins in ([], [own])
+        if origins == ["null"]:  # of our own forms, whose pages tell nobody where they are
+            is_of_this_page = sites == ["same-origin"]
+        # A link of another site may open this page as a whole tab.
+        told = [headers.get_all(f"Sec-Fetch-{name}", []) for name in ("Site", "Mode", "Dest")]
+        is_link = method == "GET" and told == [["cross-site"], ["navigate"], ["document"]] and "Origin" not in headers
+        if not is_of_this_page and not (comes_in and is_link):
             return _refusal("This page answers itself alone", f"Another page sent this request. {_PRINTED}")
-        if not (comes_in or is_open or not self.token or self._has_cookie(headers)):
+        # Other servers of this host set cookies, too, in whatever form.
+        pairs = [part.strip().partition("=") for line in headers.get_all("Cookie", []) for part in line.split(";")]
+        has_cookie = any(_equal(value, self._cookie) for name, _, value in pairs if name == self._name)
+        if not (comes_in or is_open or not self.token or has_cookie):
             wrong = "The token in this address is not of this server." if given else "This address has no token."
             return _refusal("Not let in", f"{wrong} {_PRINTED} Each start has another.")
         if not (comes_in or (is_reading and given and not is_open)):
@@ -416,10 +422,8 @@ class Access:
         left = "&".join(part for part in address.query.split("&") if part.partition("=")[0] != PARAMETER)
         # Whoever appends a path to the printed address means that page. It begins with one slash: two lead elsewhere.
         path = f"/{rest}" if slash and comes_in else f"/{address.path.lstrip('/')}" + (f"?{left}" if left else "")
-        return self._way_in(quote(f"/{path.lstrip('/')}", _SAFE), headers, with_cookie=comes_in)
-
-    def _way_in(self, where: str, headers: Message, *, with_cookie: bool) -> Answer:
-        kept = {"Set-Cookie": f"{self._name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict"} if with_cookie else {}
+        where = quote(f"/{path.lstrip('/')}", _SAFE)
+        kept = {"Set-Cookie": f"{self._name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict"} if comes_in else {}
         if headers.get("Sec-Fetch-Site") != "cross-site":
             return Answer(HTTPStatus.SEE_OTHER, "", {"Location": where, **kept})
         # A strict cookie is not sent along a redirect that began elsewhere (the file that `--open` opens, a terminal in
@@ -428,33 +432,10 @@ class Access:
         says = f'<a href="{escape(where)}">Go on</a>'
         return Answer(HTTPStatus.OK, _PAGE.format(title="Opening", says=says, more=on), kept)
 
-    def _has_cookie(self, headers: Message) -> bool:
-        """Return whether the cookie is among those sent. Other servers of this host set theirs, in whatever form."""
-        pairs = [part.strip().partition("=") for line in headers.get_all("Cookie", []) for part in line.split(";")]
-        return any(_equal(value, self._cookie) for name, _, value in pairs if name == self._name)
-
 
 def _equal(given: str, wanted: str) -> bool:
     """Compare in a time that does not depend on where they differ."""
     return secrets.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())
-
-
-def _is_of_this_page(headers: Message) -> bool:
-    """Return whether the browser says that a page of this server, or the person, sent the request; also where a program
-    that is no browser says nothing."""
-    sites, origins = headers.get_all("Sec-Fetch-Site", []), headers.get_all("Origin", [])
-    if sites not in ([], ["same-origin"], ["none"]):
-        return False
-    if origins == ["null"]:  # of our own forms, whose pages tell nobody where they are
-        return sites == ["same-origin"]
-    return origins in ([], [f"http://{headers.get('Host')}"])
-
-
-def _is_navigation(method: str, headers: Message) -> bool:
-    """Return whether a request of another site opens this page as a whole tab."""
-    told = {name: headers.get_all(f"Sec-Fetch-{name}", []) for name in ("Site", "Mode", "Dest")}
-    sent_by_link = told == {"Site": ["cross-site"], "Mode": ["navigate"], "Dest": ["document"]}
-    return method == "GET" and sent_by_link and "Origin" not in headers
 
 
 def _refusal(title: str, says: str) -> Answer:

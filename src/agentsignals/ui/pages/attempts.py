@@ -160,7 +160,7 @@ def attempts_page(snapshot: Snapshot, query: Query) -> Page:
     data_sets = [row["v"] for row in of_data_sets]
     dataset = query.choice("dataset", data_sets)
     where = Where()
-    where.equals("dataset", "dataset", dataset)
+    where.choose("dataset = $dataset", dataset=dataset)
     if choice.words:
         where.add(f"session_id IN ({choice.sessions})", **choice.where.values)
     step = query.choice("step", {**RUNGS, **PASSES})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any, get_args
-from urllib.parse import urlencode
 
 import msgspec
 
@@ -15,7 +14,7 @@ from agentsignals.ui.charts import UNDRAWN, can_draw, data
 from agentsignals.ui.document import WHOSE, document
 from agentsignals.ui.drill_down import key_of, opening, sizes
 from agentsignals.ui.figures import Spread, chosen, histogram, spreads
-from agentsignals.ui.filter import Filter, filtered
+from agentsignals.ui.filter import Filter, carried, filtered
 from agentsignals.ui.page import NotFound, Page, Query, Route, address, short_ids, sql
 from agentsignals.ui.snapshot import Snapshot
 
@@ -59,7 +58,19 @@ def signal_page(snapshot: Snapshot, query: Query, path: str) -> Page:
     seen = context if snapshot.contexts - {context} else ""
     filter_ = filtered(query, snapshot)
     of = filter_.of_context(context)
-    key = ("signal", signal.path, *sorted(of.words.items()))
+
+    def measured() -> dict[str, Any]:
+        spread = spreads(snapshot, seen, filter_).get(signal.path)
+        values = {**of.where.values, "signal": signal.path}
+        absent = snapshot.rows(sql("signal.absent", chosen=chosen(of)), values, seen)
+        return {
+            "spread": spread,
+            "drawn": histogram(snapshot, seen, of, signal, spread) if spread else None,
+            "absent": [row | {"link": of.also("/sessions", f"{signal.path} absent {row['reason']}")} for row in absent],
+            "corpus": snapshot.rows(sql("signal.corpus_value"), {"signal": signal.path}, seen),
+            **_values(snapshot, signal, of, spread, seen),
+        }
+
     filled = {
         "one": signal,
         "row": next(row for row in catalog.inventory() if row["path"] == signal.path),
@@ -68,23 +79,9 @@ def signal_page(snapshot: Snapshot, query: Query, path: str) -> Page:
         "query": query,
         "filter": filter_,
         "of": of,
-        **snapshot.recent(key, lambda: _measured(snapshot, signal, of, spreads(snapshot, seen, filter_), seen)),
+        **snapshot.recent(("signal", signal.path, *sorted(of.words.items())), measured),
     }
     return Page("signal.html.j2", signal.path, filled)
-
-
-def _measured(
-    snapshot: Snapshot, signal: Signal, of: Filter, by_signal: dict[str, Spread], seen: str
-) -> dict[str, Any]:
-    spread = by_signal.get(signal.path)
-    absent = snapshot.rows(sql("signal.absent", chosen=chosen(of)), {**of.where.values, "signal": signal.path}, seen)
-    return {
-        "spread": spread,
-        "drawn": histogram(snapshot, seen, of, signal, spread) if spread else None,
-        "absent": [row | {"link": of.also("/sessions", f"{signal.path} absent {row['reason']}")} for row in absent],
-        "corpus": snapshot.rows(sql("signal.corpus_value"), {"signal": signal.path}, seen),
-        **_values(snapshot, signal, of, spread, seen),
-    }
 
 
 def _values(snapshot: Snapshot, signal: Signal, of: Filter, spread: Spread | None, seen: str) -> dict[str, Any]:
@@ -137,6 +134,10 @@ def _page(snapshot: Snapshot, name: str, context: str) -> Page:
     opened = sizes(notes)
     of_context = "" if context == snapshot.main_context or studies()[name].context != "either" else context
 
+    def cell_url(column: str, value: Any) -> str:  # sessions of an agent, a model or a file that a cell names
+        word = _FILTERS.get(column)
+        return f"/sessions{carried({word: value})}" if word and isinstance(value, str) and value else ""
+
     def opens(figure: str, of_all: bool = False) -> str:
         return opening(key_of(name, figure, of_context), opened.get(figure), of_all)
 
@@ -157,20 +158,12 @@ def _page(snapshot: Snapshot, name: str, context: str) -> Page:
         "opens": opens,
         "row_names": row_names,
         "mark_names": mark_names,
-        "cell_url": _cell_url,
+        "cell_url": cell_url,
         "before": every[here - 1] if here else None,
         "after": every[here + 1] if here + 1 < len(every) else None,
         "study": every[here],
     }
     return Page("study.html.j2", every[here].title, filled)
-
-
-def _cell_url(column: str, value: Any) -> str:
-    """The sessions of an agent, a model, a tool or a file that a cell names; empty for other cells."""
-    word = _FILTERS.get(column)
-    if not word or not isinstance(value, str) or not value:
-        return ""
-    return f"/sessions?{urlencode({word: value}, errors='replace')}"
 
 
 PAGES = (

@@ -48,8 +48,8 @@ def page(snapshot: Snapshot, query: Query) -> Page:
     shown = [row for row in repos if not repo or row["repo"] == repo]
     context = query.choice("context", ("product", "eval"), snapshot.main_context)
     where = Where()
-    where.equals("repo", "repo", repo)
-    where.equals("mode", "mode", query.text("mode"))
+    where.choose("repo = $repo", repo=repo)
+    where.choose("mode = $mode", mode=query.text("mode"))
     where.add("relation IS NOT NULL")
     total = snapshot.rows(sql("code.count", where=where.text()), where.values)[0]["n"]
     part = part_of(query, SIZE, total)
@@ -58,6 +58,13 @@ def page(snapshot: Snapshot, query: Query) -> Page:
     # Stretches of files that many calls changed; a line's number is the one it had right after the call.
     places = sql("code.places", region_lines=REGION_LINES, in_repository=sql("code.in_repository") if repo else "")
     bounds = {"fewest": FEWEST_TOUCHES, "most": MOST_PLACES} | ({"repo": repo} if repo else {})
+    # Lines by owner: how many of those whose fate is known are still there.
+    of_owners = snapshot.kept("code:alive", lambda: snapshot.rows(sql("code.alive", owner=_OF_TAG)))
+    alive = []
+    for owner in OWNERS:
+        of = [row for row in of_owners if row["owner"] == owner.key and (not repo or row["repo"] == repo)]
+        if known := sum(row["known"] for row in of):
+            alive.append({"owner": owner, "known": known, "alive": sum(row["alive"] for row in of)})
     filled = {
         "repos": repos,
         "shown": shown,
@@ -66,7 +73,7 @@ def page(snapshot: Snapshot, query: Query) -> Page:
         "owners": OWNERS,
         "commits": snapshot.rows(asked, {**where.values, "size": SIZE, "start": part.start}),
         "part": part,
-        "alive": _alive(snapshot, repo),
+        "alive": alive,
         "modes": [row["mode"] for row in snapshot.rows(sql("code.modes"))],
         "mode": query.text("mode"),
         "findings": _weaknesses(snapshot, repo),
@@ -83,20 +90,9 @@ def page(snapshot: Snapshot, query: Query) -> Page:
 _SUMMED = ("commits", "attributed", "added", "written", "kept", "written_in_files", *(owner.key for owner in OWNERS))
 
 
-def _alive(snapshot: Snapshot, repo: str) -> list[dict[str, Any]]:
-    """Lines by owner: how many of those whose fate is known are still there."""
-    rows = snapshot.kept("code:alive", lambda: snapshot.rows(sql("code.alive", owner=_OF_TAG)))
-    made = []
-    for owner in OWNERS:
-        of = [row for row in rows if row["owner"] == owner.key and (not repo or row["repo"] == repo)]
-        n, alive = sum(row["known"] for row in of), sum(row["alive"] for row in of)
-        made += [{"owner": owner, "known": n, "alive": alive}] if n else []
-    return made
-
-
 def _weaknesses(snapshot: Snapshot, repo: str) -> dict[str, Any]:
     where = Where()
-    where.equals("repo", "repo", repo)
+    where.choose("repo = $repo", repo=repo)
     scans = snapshot.rows(sql("code.scans", where=where.text()), where.values)
     where.add("change IN ('introduced', 'present')")
     counted = snapshot.rows(sql("code.rules", where=where.text()), where.values)

@@ -44,10 +44,10 @@ def page(snapshot: Snapshot, query: Query) -> Page:
     every = snapshot.kept("labels:counted", lambda: snapshot.rows(sql("labels.counts", sessions="true")))
     chosen = f"session_id IN ({filter_.sessions})" if filter_.where.text() else "true"
     counted = every if chosen == "true" else snapshot.rows(sql("labels.counts", sessions=chosen), filter_.where.values)
-    names = list(_by_number(every, "task"))
+    every_task = list(_by_number(every, "task"))
     # Where no task was chosen: one that several judged, of them the one with the most labels.
-    judged_by = {name: {row["labeller"] for row in every if row["task"] == name} for name in names}
-    task = query.choice("task", names, max(names, key=lambda name: len(judged_by[name]) > 1, default=""))
+    judged_by = {name: {row["labeller"] for row in every if row["task"] == name} for name in every_task}
+    task = query.choice("task", every_task, max(every_task, key=lambda name: len(judged_by[name]) > 1, default=""))
     every_of_task = [row for row in every if row["task"] == task]
     labellers = _by_number(every_of_task, "labeller")
     of_task = [row for row in counted if row["task"] == task]
@@ -62,7 +62,7 @@ def page(snapshot: Snapshot, query: Query) -> Page:
                 values = _by_number([row for row in of_task if row["labeller"] == name], "value")
                 corrected[name] = corrected_shares(model, values)
     filled: dict[str, Any] = {
-        "tasks": names,
+        "tasks": every_task,
         "task": task,
         "about": tasks()[task].says if task in tasks() else "",
         "labellers": {name: _by_number(of_task, "labeller").get(name, 0) for name in labellers},
@@ -77,7 +77,16 @@ def page(snapshot: Snapshot, query: Query) -> Page:
     }
     if task:
         filled |= _listed(snapshot, query, filter_, task, list(labellers), classes)
-        filled["agreement"] = agreement = _agreement(snapshot, filter_, task, list(labellers))
+        agreement: Several | None = None  # of labels of people's sessions, where there is something to compare
+        if task in tasks() and len(labellers) > 1:
+            of, names = tasks()[task], list(labellers)[:MOST_COMPARED]
+            if filter_.where.text():
+                only = {row["session_id"] for row in snapshot.rows(filter_.sessions, filter_.where.values)}
+                agreement = matching.among(snapshot.store, of, names, only)
+            else:
+                key = ("labels:agreement", task)
+                agreement = snapshot.kept(key, lambda: matching.among(snapshot.store, of, names))
+        filled["agreement"] = agreement
         a, b, pairs = filled["chosen"]["a"], filled["chosen"]["b"], agreement.pairs if agreement else []
         of_two = pairs[0] if len(pairs) == 1 and not (a and b) else None  # the only two there are
         filled["compared"] = of_two or next((pair for pair in pairs if {pair.a, pair.b} == {a, b}), None)
@@ -155,17 +164,6 @@ def _place(row: dict[str, Any]) -> tuple[str, int | None, int | None]:
     return row["session_id"], row["turn"], row["seq"]
 
 
-def _agreement(snapshot: Snapshot, filter_: Filter, task: str, labellers: list[str]) -> Several | None:
-    """Return the agreement of labels of people's sessions; None where there is nothing to compare."""
-    if task not in tasks() or len(labellers) < 2:
-        return None
-    names = labellers[:MOST_COMPARED]
-    if not filter_.where.text():
-        return snapshot.kept(("labels:agreement", task), lambda: matching.among(snapshot.store, tasks()[task], names))
-    only = {row["session_id"] for row in snapshot.rows(filter_.sessions, filter_.where.values)}
-    return matching.among(snapshot.store, tasks()[task], names, only)
-
-
 # The one thing that a page may write: labels into a gold file, where `serve --annotate` names one.
 #
 # A form that was made here carries the token of this process. What comes from another site is refused whatever it
@@ -198,7 +196,12 @@ class Annotations:
         """The fields of a form of ours. Refused for any other, before more of it is read than its head where that
         tells. `names`: those of this server.
         """
-        if not _is_of_ours(headers, names):
+        # The browser has to say that one of our pages sent this. It says `null` for the origin of our forms, since our
+        # pages tell nobody where they are; then only its word that the form is of the same origin counts
+        # (https://www.w3.org/TR/fetch-metadata/).
+        sites, origins = headers.get_all("Sec-Fetch-Site", []), headers.get_all("Origin", [])
+        is_of_ours = sites in ([], ["same-origin"]) and origins in [[f"http://{name}"] for name in names]
+        if not (sites == ["same-origin"] if origins == ["null"] else is_of_ours):
             raise Refused(HTTPStatus.FORBIDDEN, "Labels are taken from this page's own form only.")
         if headers.get_content_type() != _FORM:
             raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"A form is wanted ({_FORM}).")
@@ -207,29 +210,14 @@ class Annotations:
             raise Refused(HTTPStatus.LENGTH_REQUIRED, "How long the form is must stand before it.")
         if int(lengths[0]) > MOST_BODY_BYTES:
             raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"At most {MOST_BODY_BYTES:,} bytes are read.")
-        fields = _fields(body.read(int(lengths[0])), int(lengths[0]))
+        sent, fields = body.read(int(lengths[0])), dict[str, str]()  # each field once; none of what can't be read
+        with suppress(ValueError):
+            pairs = parse_qsl(sent.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+            is_whole = len(sent) == int(lengths[0]) and len(dict(pairs)) == len(pairs)
+            fields = dict(pairs) if is_whole else {}
         if not secrets.compare_digest(fields.get("token", "").encode("utf-8", "replace"), self.token.encode()):
             raise Refused(HTTPStatus.FORBIDDEN, "This form is none of this run: load the page again.")
         return fields
-
-
-def _is_of_ours(headers: Message, names: Collection[str]) -> bool:
-    """Return whether the browser says that one of our pages sent this. It says `null` for the origin of our forms,
-    since our pages tell nobody where they are; then only its word that the form is of the same origin counts
-    (https://www.w3.org/TR/fetch-metadata/)."""
-    sites, origins = headers.get_all("Sec-Fetch-Site", []), headers.get_all("Origin", [])
-    if origins == ["null"]:
-        return sites == ["same-origin"]
-    return sites in ([], ["same-origin"]) and origins in [[f"http://{name}"] for name in names]
-
-
-def _fields(body: bytes, length: int) -> dict[str, str]:
-    """Each field once; none of what can't be read or was cut."""
-    try:
-        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
-    except ValueError:
-        return {}
-    return dict(pairs) if len(body) == length and len(dict(pairs)) == len(pairs) else {}
 
 
 # Labelling by hand: one thing at a time, blind to what others said of it, into the gold file of `serve --annotate`.
@@ -254,8 +242,15 @@ class LabellingRound(NamedTuple):
     def standing(self) -> dict[Place, GoldRow]:
         """Return the places that have a label in the file."""
         held = self.file.rows(self.task)
-        rows = {place: held.get(_key(place, row)) for place, row in self.places.items()}
-        return {place: row for place, row in rows.items() if row is not None and row.label is not None}
+        standing = {}
+        for place, row in self.places.items():
+            session_id, turn = place  # as the file names it: turns from 1
+            named = held.get(
+                (session_id, None if turn is None else turn + 1) if row is None else (row.session_id, row.turn)
+            )
+            if named is not None and named.label is not None:
+                standing[place] = named
+        return standing
 
     def next_after(self, place: Place | None, done: Mapping[Place, GoldRow]) -> Place | None:
         """The first thing without a label after that one, or from the beginning; None when all have one."""
@@ -303,7 +298,14 @@ def taken(snapshot: Snapshot, fields: Mapping[str, str]) -> str | Page:
     try:
         if label is None:
             raise UsageError(f"{fields.get('label', '')[:40]!r} is no label of {task.name}.", "Choose one.")
-        row = _row(labelling, place)
+        row = labelling.places[place]
+        if row is None:  # a new one with the message, masked, by which it is found elsewhere, too
+            session_id, turn = place
+            row = GoldRow(session_id=session_id, turn=None if turn is None else turn + 1)
+            if turn is not None:
+                redactor = Redactor(pseudonym_key(), known=known_secrets(snapshot.store))
+                row.text = redactor.plain(snapshot.store.session(session_id).turns[turn].text)
+        row.task, row.annotator, row.prompt_hash = task.name, labelling.person, task.prompt_hash
         row.label, row.reason, row.unsure = label, note or None, unsure
         labelling.file.put(task, row, fields.get("seen", ""))
     except AgentSignalsError as problem:
@@ -362,47 +364,22 @@ def _asking(
         else "",
         **(typed or {}),
     }
-    filled |= _shown(labelling, place) if place is not None else {}
-    return Page("annotate.html.j2", f"Label: {labelling.task.name.replace('_', ' ')}", filled)
-
-
-def _shown(labelling: LabellingRound, place: Place) -> dict[str, Any]:
-    """Return what a judge is shown: the message and what led to it, or the session."""
-    session_id, turn = place
-    view = SessionView(labelling.snapshot.store.session(session_id))
-    row = labelling.places[place]
-    shown: dict[str, Any] = {"by_labeller": row.by_labeller if row is not None else {}, "why_not": "", "before": ""}
-    if turn is not None:
-        asked = view.turns[turn]
-        return {**shown, "text": asked.text, "before": before(view, asked, plain), "event": asked.seq}
-    unit = next(units(labelling.task, view.session, sys.maxsize))
-    text = "".join(unit.parts) if isinstance(unit, Unit) else ""
-    if len(text) > MOST_SHOWN_CHARS:
-        half = MOST_SHOWN_CHARS // 2
-        text = f"{text[:half]}\n\n[… {len(text) - 2 * half:,} characters between …]\n\n{text[-half:]}"
-    return {**shown, "text": text, "event": None, "why_not": "" if isinstance(unit, Unit) else unit.reason}
-
-
-def _row(labelling: LabellingRound, place: Place) -> GoldRow:
-    """A row for that thing: the file's, or a new one with the message, masked, by which it is found elsewhere, too."""
-    row = labelling.places[place]
-    if row is None:
+    if place is not None:  # what a judge is shown: the message and what led to it, or the session
         session_id, turn = place
-        row = GoldRow(session_id=session_id, turn=None if turn is None else turn + 1)
+        view = SessionView(labelling.snapshot.store.session(session_id))
+        row = labelling.places[place]
+        filled |= {"by_labeller": row.by_labeller if row is not None else {}, "why_not": "", "before": ""}
         if turn is not None:
-            store = labelling.snapshot.store
-            redactor = Redactor(pseudonym_key(), known=known_secrets(store))
-            row.text = redactor.plain(store.session(session_id).turns[turn].text)
-    row.task, row.annotator, row.prompt_hash = labelling.task.name, labelling.person, labelling.task.prompt_hash
-    return row
-
-
-def _key(place: Place, row: GoldRow | None) -> Place:
-    """The thing as the file names it."""
-    if row is not None:
-        return row.session_id, row.turn
-    session_id, turn = place
-    return session_id, None if turn is None else turn + 1
+            asked = view.turns[turn]
+            filled |= {"text": asked.text, "before": before(view, asked, plain), "event": asked.seq}
+        else:
+            unit = next(units(labelling.task, view.session, sys.maxsize))
+            text = "".join(unit.parts) if isinstance(unit, Unit) else ""
+            if len(text) > MOST_SHOWN_CHARS:
+                half = MOST_SHOWN_CHARS // 2
+                text = f"{text[:half]}\n\n[… {len(text) - 2 * half:,} characters between …]\n\n{text[-half:]}"
+            filled |= {"text": text, "event": None, "why_not": "" if isinstance(unit, Unit) else unit.reason}
+    return Page("annotate.html.j2", f"Label: {labelling.task.name.replace('_', ' ')}", filled)
 
 
 def _written(place: Place) -> str:

@@ -34,21 +34,21 @@ def of(snapshot: Snapshot, context: str) -> Findings:
 def finding_page(snapshot: Snapshot, query: Query, id: str) -> Page:  # noqa: A002  (the answer's field)
     """A sentence with how sure it is, what would make it wrong, its sessions, and the rows that make it up."""
     context = query.choice("context", ("product", "eval"), snapshot.main_context)
-    filled = snapshot.kept(("finding", id, context), lambda: _filled(snapshot, id, context))
+
+    def asked() -> dict[str, Any]:
+        made = findings.answer(snapshot.store, id, context)
+        of_context = context if snapshot.contexts - {context} else ""
+        evidence = snapshot.rows(sql("finding.rows", cause=made.cause, most=MOST_ROWS + 1), context=of_context)
+        return {
+            "made": redacted_in(made),
+            "evidence": redacted_in(evidence[:MOST_ROWS]),
+            "is_cut": len(evidence) > MOST_ROWS,
+            "key": f"finding:{id}{f'@{context}' if context != snapshot.main_context else ''}",
+            "short_ids": short_ids(snapshot.store.manifest.sessions),
+        }
+
+    filled = snapshot.kept(("finding", id, context), asked)
     return Page("finding.html.j2", filled["made"].question, filled)
-
-
-def _filled(snapshot: Snapshot, id: str, context: str) -> dict[str, Any]:  # noqa: A002
-    made = findings.answer(snapshot.store, id, context)
-    of_context = context if snapshot.contexts - {context} else ""
-    evidence = snapshot.rows(sql("finding.rows", cause=made.cause, most=MOST_ROWS + 1), context=of_context)
-    return {
-        "made": redacted_in(made),
-        "evidence": redacted_in(evidence[:MOST_ROWS]),
-        "is_cut": len(evidence) > MOST_ROWS,
-        "key": f"finding:{id}{f'@{context}' if context != snapshot.main_context else ''}",
-        "short_ids": short_ids(snapshot.store.manifest.sessions),
-    }
 
 
 # The first page: what stands out; then cost, failures and outcomes under a filter; then what was read and not.
@@ -67,6 +67,17 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
         totals = sql("overview.totals", where=filter_.where.text())
         return {"contexts": snapshot.rows(totals, filter_.where.values), "overall": overall(snapshot, of_context)}
 
+    def read() -> dict[str, Any]:
+        declared = {signal.path: signal for signal in catalogue().values()}
+        corpus = snapshot.rows(sql("overview.corpus_values"))
+        return {
+            "store": str(snapshot.store.folder),
+            "formats": snapshot.rows(sql("files.formats")),
+            "skipped": skipped(snapshot),
+            "no_traces": len(snapshot.store.manifest.no_traces()),
+            "corpus": [row | {"one": declared[row["signal"]]} for row in corpus if row["signal"] in declared],
+        }
+
     filled = {
         "filter": filter_,
         "of": of_context,
@@ -76,7 +87,7 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
         "others": sorted(snapshot.contexts - {context}),
         "is_empty": not snapshot.store.manifest.sessions,
         **snapshot.recent(("overview", *sorted(of_context.words.items())), counted),
-        **snapshot.kept("overview read", lambda: _read(snapshot)),
+        **snapshot.kept("overview read", read),
     }
     return Page("overview.html.j2", "Overview" if filled["is_chosen"] else "What stands out", filled)
 
@@ -94,21 +105,6 @@ def skipped(snapshot: Snapshot) -> list[dict[str, Any]]:
     ]
 
 
-def _read(snapshot: Snapshot) -> dict[str, Any]:
-    declared = {signal.path: signal for signal in catalogue().values()}
-    return {
-        "store": str(snapshot.store.folder),
-        "formats": snapshot.rows(sql("files.formats")),
-        "skipped": skipped(snapshot),
-        "no_traces": len(snapshot.store.manifest.no_traces()),
-        "corpus": [
-            row | {"one": declared[row["signal"]]}
-            for row in snapshot.rows(sql("overview.corpus_values"))
-            if row["signal"] in declared
-        ],
-    }
-
-
 # The files that were read, and what of them could not be.
 
 SIZE = 100
@@ -124,9 +120,9 @@ def files_page(snapshot: Snapshot, query: Query) -> Page:
         "reason": query.choice("reason", [row["reason"] for row in reasons]),
     }
     where = Where()
-    where.equals("kind", "format", chosen["format"])
-    where.contains("path", "path", query.text("path"))
-    where.holds("json_keys(skipped_reasons)", "reason", chosen["reason"])
+    where.choose("kind = $format", format=chosen["format"])
+    where.choose("contains(lower(path), lower($path))", path=query.text("path"))
+    where.choose("list_contains(json_keys(skipped_reasons), $reason)", reason=chosen["reason"])
     total = snapshot.rows(sql("files.count", where=where.text()), where.values)[0]["n"]
     part = part_of(query, SIZE, total)
     rows = snapshot.rows(sql("files.page", where=where.text()), {**where.values, "size": SIZE, "start": part.start})

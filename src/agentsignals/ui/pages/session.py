@@ -78,6 +78,10 @@ class Reader:
         for entry in entries if self.view.folded or self.thread else ():
             for shown in (entry, *(entry.folds.entries if entry.folds else ())):
                 shown.thread = ""  # it stands among its like
+        of_turn: dict[int, list[dict[str, Any]]] = {}  # values that say something: of a flag that is raised
+        if turns := [entry.turn["turn"] for entry in entries if entry.turn]:
+            rows = _declared(self.rows(sql("session.turn_signals"), {"low": min(turns), "high": max(turns)}))
+            of_turn = {turn: list(of_it) for turn, of_it in groupby(rows, key=lambda row: row["turn"])}
         return {
             "session_id": self.session_id,
             "entries": entries,
@@ -85,16 +89,9 @@ class Reader:
             "last": self.view.last,
             "first_entry": self.number * PART + 1,
             "n_entries": len(self.view.seqs),
-            "of_turn": self._of_turns([entry.turn["turn"] for entry in entries if entry.turn]),
+            "of_turn": of_turn,
             "query": self.query,
         }
-
-    def _of_turns(self, turns: list[int]) -> dict[int, list[dict[str, Any]]]:
-        """Values of turns that say something: a flag that is not raised is left to `explain`."""
-        if not turns:
-            return {}
-        rows = _declared(self.rows(sql("session.turn_signals"), {"low": min(turns), "high": max(turns)}))
-        return {turn: list(of_it) for turn, of_it in groupby(rows, key=lambda row: row["turn"])}
 
     def outline(self) -> dict[str, Any]:
         """The turns around the part that is shown, or from the one that the address names."""
@@ -119,6 +116,10 @@ def session_page(snapshot: Snapshot, query: Query, session_id: str) -> Page:
     counts = reader.conversation.counts
     along_choices = choices(snapshot, reader.session_id)
     chosen = next((signal for signal in along_choices if signal.path == query.text("signal")), None)
+    families = []  # those with a value, and those without
+    for family, of_it in groupby(whole, key=lambda row: row["signal"].partition(".")[0]):
+        listed = list(of_it)
+        families.append((family, [r for r in listed if r["absent"] is None], [r for r in listed if r["absent"]]))
     filled = reader.filled() | {
         "facts": facts,
         "kinds": [(kind, KINDS[kind][0], counts[kind]) for kind in KINDS],
@@ -131,7 +132,7 @@ def session_page(snapshot: Snapshot, query: Query, session_id: str) -> Page:
         "along_choices": along_choices,
         "by_turn": by_turn(snapshot, reader.session_id, chosen, facts["n_events"] or 0) if chosen else None,
         "unusual": unusual(snapshot, facts["context"], whole),
-        "families": _families(whole),
+        "families": families,
         "n_measured": len(whole),
         "n_absent": sum(row["absent"] is not None for row in whole),
         "children": snapshot.rows(sql("session.children"), {"session": reader.session_id}),
@@ -169,15 +170,6 @@ def _declared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Values of signals that there still are, each with what it means."""
     signals: dict[str, Signal] = {signal.path: signal for signal in catalogue().values()}
     return [row | {"one": signals[row["signal"]]} for row in rows if row["signal"] in signals]
-
-
-def _families(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]]:
-    """Signals by family: those with a value, and those without."""
-    families = []
-    for family, of_it in groupby(rows, key=lambda row: row["signal"].partition(".")[0]):
-        listed = list(of_it)
-        families.append((family, [r for r in listed if r["absent"] is None], [r for r in listed if r["absent"]]))
-    return families
 
 
 # One value with what it rests on: the signal's own function, asked again.

@@ -80,13 +80,13 @@ class IndexBuild(Thread):
         self._store = store
 
     def run(self) -> None:
+        def went_on(stage: str, done: int, total: int | None) -> None:
+            self.share = done / total if total else 0.0
+
         try:
-            self.note = fulltext.build(self._store, self._went_on)
+            self.note = fulltext.build(self._store, went_on)
         except AgentSignalsError as problem:
             self.problem = problem
-
-    def _went_on(self, stage: str, done: int, total: int | None) -> None:
-        self.share = done / total if total else 0.0
 
 
 def search_page(snapshot: Snapshot, query: Query) -> Page:
@@ -188,13 +188,21 @@ def pair_page(snapshot: Snapshot, query: Query) -> Page:
     words = [row for row in snapshot.rows(sql("pair.words"), pair) if row["signal"] in declared]
     [alignment] = align([snapshot.store.session(side) for side in pair.values()], {})
     rows = shown(alignment.rows)
+    names = ["a", "b"]  # by the first fact in which they differ
+    for key in ("session_id", "attempt", "model", "agent"):
+        told = [
+            f"attempt {side[key] + 1}" if key == "attempt" else str(side[key])
+            for side in facts
+            if side[key] is not None
+        ]
+        names = told if len(set(told)) == len(facts) else names
     others = []  # further attempts at the task of the first, to put beside it
     if facts[0]["task_id"] is not None:
         known = {"task": facts[0]["task_id"], "shown": [side["session_id"] for side in facts]}
         others = snapshot.rows(sql("pair.other_attempts"), known)
     filled = {
         "sides": facts,
-        "names": _short_names(facts),
+        "names": names,
         "alignment": alignment,
         "rows": rows,
         "listed": {number for number, _ in rows},
@@ -249,15 +257,6 @@ def shown(rows: Sequence[AlignedRow]) -> list[tuple[int, AlignedRow | int]]:
             listed.append((at + 1, rows[at]))
             at += 1
     return listed
-
-
-def _short_names(facts: list[dict[str, Any]]) -> list[str]:
-    """Return a short name for each side, by the first fact in which they differ."""
-    for keys in (("agent",), ("model",), ("attempt",), ("session_id",)):
-        names = [str(side[key]) for side in facts for key in keys if side[key] is not None]
-        if len(set(names)) == len(facts):
-            return [f"attempt {int(name) + 1}" if keys == ("attempt",) else name for name in names]
-    return ["a", "b"]
 
 
 PAGES = (
