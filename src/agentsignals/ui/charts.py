@@ -232,14 +232,40 @@ def strip(  # noqa: PLR0913  (what is drawn is named at the call)
     ticks = axis(highest, whole=whole)
     scale = (HEIGHT - _TOP - _BOTTOM) / ticks[-1]
     step = (WIDTH - _LEFT - _RIGHT) / len(points)
-    bars = [_bar(point, _LEFT + n * step, step, scale, dots) for n, point in enumerate(points)]
+    bars = []
+    for n, point in enumerate(points):
+        rectangles, reached = [], 0.0
+        for part in point.parts:
+            y = _y(reached + part.value, scale)
+            if dots:
+                rectangles.append(Rectangle(y, 0, part.colour))
+            elif part.value > 0:
+                rectangles.append(Rectangle(min(y, HEIGHT - _BOTTOM - 1), max(part.value * scale, 1.0), part.colour))
+            reached += part.value
+        line = (_y(point.interval[0], scale), max(_y(point.interval[1], scale), _TOP)) if point.interval else None
+        gap = max(min(step * 0.15, 3), (step - _WIDEST) / 2)
+        x, width = _LEFT + n * step + gap, step - 2 * gap
+        bars.append(Bar(x=x, width=width, rectangles=rectangles, line=line, label=point.label, link=point.link))
+    # Words below the first bar, the last and what fits between; or between two bars.
+    names = edges or [point.name for point in points]
+    last = len(names) - 1
+    ends, anchors = {0: _LEFT, last: WIDTH - _RIGHT}, {0: "start", last: "end"}
+    across = []
+    for n in sorted({0, last, *((last // 3, last - last // 3) if last >= 9 else ())}):
+        middle = _LEFT + (n + 0.5) * step
+        if edges:
+            across.append(Tick(_LEFT + n * step, names[n], "end" if n == last else "middle"))
+        elif step > _WIDEST:
+            across.append(Tick(middle, names[n]))
+        else:
+            across.append(Tick(ends.get(n, middle), names[n], anchors.get(n, "middle")))
     up = [Tick(_y(value, scale), written(value), "end") for value in ticks]
     return BarChart(
         title=title,
         unit=unit,
         note=note,
         bars=bars,
-        across=_across(edges or [point.name for point in points], step, between=bool(edges)),
+        across=across,
         up=up,
         dots=dots,
         legend=[*legend],
@@ -266,31 +292,3 @@ def axis(highest: float, *, whole: bool = False) -> list[float]:
 
 def _y(value: float, scale: float) -> float:
     return HEIGHT - _BOTTOM - value * scale
-
-
-def _bar(point: Point, x: float, step: float, scale: float, dots: bool) -> Bar:
-    rectangles, reached = [], 0.0
-    for part in point.parts:
-        y = _y(reached + part.value, scale)
-        height = part.value * scale
-        if dots:
-            rectangles.append(Rectangle(y, 0, part.colour))
-        elif part.value > 0:
-            rectangles.append(Rectangle(min(y, HEIGHT - _BOTTOM - 1), max(height, 1.0), part.colour))
-        reached += part.value
-    line = (_y(point.interval[0], scale), max(_y(point.interval[1], scale), _TOP)) if point.interval else None
-    gap = max(min(step * 0.15, 3), (step - _WIDEST) / 2)
-    return Bar(x=x + gap, width=step - 2 * gap, rectangles=rectangles, line=line, label=point.label, link=point.link)
-
-
-def _across(names: Sequence[str], step: float, *, between: bool) -> list[Tick]:
-    """The first, the last and what fits between, each below its own bar, or `between` two bars."""
-    last = len(names) - 1
-    places = sorted({0, last, *((last // 3, last - last // 3) if last >= 9 else ())})
-    if between:
-        return [Tick(_LEFT + n * step, names[n], "end" if n == last else "middle") for n in places]
-    middles = {n: _LEFT + (n + 0.5) * step for n in places}
-    if step > _WIDEST:
-        return [Tick(middles[n], names[n]) for n in places]
-    ends, anchors = {0: _LEFT, last: WIDTH - _RIGHT}, {0: "start", last: "end"}
-    return [Tick(ends.get(n, middles[n]), names[n], anchors.get(n, "middle")) for n in places]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -141,7 +142,9 @@ def document(  # noqa: PLR0913  (the choices of a report)
         about = reader.context if declared.context == "either" else declared.context
         # Of one agent without what would say the same again by agent.
         shown = [made for made in (*outcome.tables, *outcome.charts) if made]
-        shown = [made for made in shown if not (has_one_agent and _by_agent(made.id))]
+        if has_one_agent:
+            by_agent = re.compile(r"agents\..*|.*(?:by_agent|\.agents)", re.DOTALL)
+            shown = [made for made in shown if not by_agent.fullmatch(made.id)]
         section = Section(
             study=declared.name,
             title=declared.title,
@@ -172,11 +175,6 @@ def document(  # noqa: PLR0913  (the choices of a report)
         deleted_sessions=len(sessions_only_in(store.manifest, deleted_files(local_files(store.manifest)))),
     )
     return redacted_in(document, known)
-
-
-def _by_agent(id: str) -> bool:  # noqa: A002  (the chart's and table's field)
-    """Return whether a chart or table, by its id, compares agents."""
-    return id.startswith("agents.") or id.endswith(("by_agent", ".agents"))
 
 
 def _named(store: Store, made: Findings | None, sections: Sequence[Section]) -> list[NamedSession]:

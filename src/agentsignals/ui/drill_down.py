@@ -16,13 +16,14 @@ from agentsignals.questions.compare.attempts import Attempt
 from agentsignals.questions.findings import Reader
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import (
+    Chart,
     Evidence,
     EvidenceQuery,
     Inputs,
     Kind,
     NoSessions,
-    Outcome,
     Row,
+    Table,
     collecting_evidence,
     evidence_sums,
     mark_names,
@@ -177,7 +178,18 @@ def _of_study(store: Store, name: str, figure: str, context: str) -> Behind:
     inputs: Inputs = reader.inputs(declared)
     with collecting_evidence() as notes:
         outcome = declared.run(inputs)
-        shown = _shown(outcome, figure)
+        # Every figure of the outcome by its key, with its title and unit.
+        figures = {
+            finding.id: Behind(title=redacted_in(finding.title), of=finding.of, parts={}, kind=finding.kind)
+            for finding in outcome.findings
+        }
+        named: list[tuple[Table | Chart, list[str]]] = [(table, row_names(table)) for table in outcome.tables]
+        named += [(chart, mark_names(chart.spec["data"]["values"])) for chart in outcome.charts if chart is not None]
+        for holder, names in named:
+            for mark in names:
+                held = Behind(title=f"{holder.title}: {mark}", of=holder.of, parts={}, kind="number")
+                figures.setdefault(f"{holder.id}:{mark}", held)
+        shown = figures.get(figure)
         if shown is None or figure not in notes:
             raise UsageError(
                 f"The study {name} has no number {figure[:200]!r} here.", "A row that is gone opens nothing."
@@ -187,24 +199,6 @@ def _of_study(store: Store, name: str, figure: str, context: str) -> Behind:
         return replace(shown, closed=counted.reason, study=name)
     asked = ranked_evidence(counted, lambda sql, values: reader.ask(sql, values, inputs.context))
     return replace(shown, parts=asked, study=name)
-
-
-def _shown(outcome: Outcome, figure: str) -> Behind | None:
-    """Return the title of a figure and its unit; None where the outcome has no such figure."""
-    for finding in outcome.findings:
-        if finding.id == figure:
-            return Behind(title=redacted_in(finding.title), of=finding.of, parts={}, kind=finding.kind)
-    for table in outcome.tables:
-        if figure.startswith(f"{table.id}:"):
-            for row in row_names(table):
-                if figure == f"{table.id}:{row}":
-                    return Behind(title=f"{table.title}: {row}", of=table.of, parts={}, kind="number")
-    for chart in outcome.charts:
-        if chart is not None and figure.startswith(f"{chart.id}:"):
-            for name in mark_names(chart.spec["data"]["values"]):
-                if figure == f"{chart.id}:{name}":
-                    return Behind(title=f"{chart.title}: {name}", of=chart.of, parts={}, kind="number")
-    return None
 
 
 # The sessions behind a number, for pages: what a key opens, and the address that opens it.

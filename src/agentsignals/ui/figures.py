@@ -107,6 +107,20 @@ def overall(snapshot: Snapshot, filter_: Filter) -> Overall:
     counted = [pair for pair in pairs if pair.failed.k and pair.sessions >= FEWEST_CLUSTERS]
     dated = [row for row in rows if row["started_at"]]
     periods = _periods(dated, filter_, places)
+    dear = sorted((r for r in rows if r["cost_usd"]), key=lambda r: (-r["cost_usd"], r["session_id"]))[:MOST_EXPENSIVE]
+    ids = [row["session_id"] for row in dear]
+    asked = snapshot.rows(sql("sessions.first_prompts"), {"ids": ids}) if ids else []
+    prompts = {row["session_id"]: row["prompt"] for row in asked}
+    by_day: dict[datetime, list[Row]] = {}
+    for row in dated:
+        by_day.setdefault(calendar.start_of(row["started_at"], "day"), []).append(row)
+    days = [(day, _cost(of_day)) for day, of_day in by_day.items()]
+    days.sort(key=lambda item: (-(item[1].usd or 0), item[0]))
+    edited, files = sql("figures.edited_files", sessions=filter_.sessions), []
+    for row in snapshot.rows(edited, {**filter_.where.values, "most": MOST_FILES}):
+        path = row["path"] if row["path"].startswith("/") else f"./{row['path']}"
+        narrow = filter_._replace(words={**filter_.words, "file": path})
+        files.append({**row, "link": narrow.narrowed("/sessions", "repo", row["repo"])})
     return Overall(
         sessions=len(rows),
         cost=_cost(rows),
@@ -118,9 +132,11 @@ def overall(snapshot: Snapshot, filter_: Filter) -> Overall:
         pairs=pairs[:MOST_PAIRS],
         most_failed=pairs[0] if pairs and pairs[0].failed.k else None,
         likeliest=max(counted, key=lambda pair: pair.failed.value or 0, default=None),
-        most_expensive=_most_expensive(snapshot, rows),
-        days=_days(dated, filter_),
-        files=_files(snapshot, filter_),
+        most_expensive=[{**row, "prompt": prompts.get(row["session_id"])} for row in dear],
+        days=[
+            (f"{day:%Y-%m-%d}", _between(filter_, day, day), cost) for day, cost in days[:MOST_EXPENSIVE] if cost.usd
+        ],
+        files=files,
     )
 
 
@@ -190,26 +206,6 @@ def _pairs(snapshot: Snapshot, filter_: Filter, sessions: Mapping[str, Row], pla
     return made
 
 
-def _most_expensive(snapshot: Snapshot, rows: Sequence[Row]) -> list[Row]:
-    dear = sorted((r for r in rows if r["cost_usd"]), key=lambda r: (-r["cost_usd"], r["session_id"]))[:MOST_EXPENSIVE]
-    ids = [row["session_id"] for row in dear]
-    asked = snapshot.rows(sql("sessions.first_prompts"), {"ids": ids}) if ids else []
-    prompts = {row["session_id"]: row["prompt"] for row in asked}
-    return [{**row, "prompt": prompts.get(row["session_id"])} for row in dear]
-
-
-def _files(snapshot: Snapshot, filter_: Filter) -> list[Row]:
-    rows = snapshot.rows(
-        sql("figures.edited_files", sessions=filter_.sessions), {**filter_.where.values, "most": MOST_FILES}
-    )
-    made = []
-    for row in rows:
-        path = row["path"] if row["path"].startswith("/") else f"./{row['path']}"
-        narrow = filter_._replace(words={**filter_.words, "file": path})
-        made.append({**row, "link": narrow.narrowed("/sessions", "repo", row["repo"])})
-    return made
-
-
 # -- over time ---------------------------------------------------------------------------------------------------------
 
 
@@ -218,14 +214,6 @@ def _between(filter_: Filter, first: datetime, last: datetime) -> str:
     begin = max(f"{first:%Y-%m-%d}", filter_.words.get("from", ""))
     end = min(f"{last:%Y-%m-%d}", filter_.words.get("to", "") or "9999")
     return filter_.link("/sessions", **{"from": begin, "to": end})
-
-
-def _days(dated: Sequence[Row], filter_: Filter) -> list[tuple[str, str, Cost]]:
-    by_day: dict[datetime, list[Row]] = {}
-    for row in dated:
-        by_day.setdefault(calendar.start_of(row["started_at"], "day"), []).append(row)
-    sums = sorted(((day, _cost(rows)) for day, rows in by_day.items()), key=lambda item: (-(item[1].usd or 0), item[0]))
-    return [(f"{day:%Y-%m-%d}", _between(filter_, day, day), cost) for day, cost in sums[:MOST_EXPENSIVE] if cost.usd]
 
 
 def _periods(dated: Sequence[Row], filter_: Filter, places: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -256,87 +244,69 @@ def _periods(dated: Sequence[Row], filter_: Filter, places: Mapping[str, str]) -
 
 
 def _strips(periods: Sequence[dict[str, Any]], filter_: Filter) -> list[BarChart]:
+    """Cost, sessions, failures and outcomes over time."""
     if not periods:
         return []
     noun, per = "attempt" if filter_.words["context"] == "eval" else "session", f"a {periods[0]['step']}"
-    sessions = strip(
-        [_point(s, s["sessions"], times(s["sessions"], noun)) for s in periods],
-        title=f"{noun}s".capitalize(),
-        unit=f"{noun}s {per}",
-        written=lambda value: formatted(value, "count"),
-        whole=True,
-    )
-    costs = strip(
-        [
-            _point(
-                s,
-                s["cost"].usd,
-                f"{s['cost'].written} over {s['cost'].priced} of {times(s['sessions'], 'session')} with a cost",
-            )
-            for s in periods
-        ],
-        title="Cost",
-        unit=f"USD {per}",
-        written=lambda value: f"${value:,.0f}" if value >= 1 or not value else f"${value:g}",
-        note="at least" if any(s["cost"].is_bound for s in periods) else "",
-    )
-    failures = strip(
-        [
-            _point(s, s["failed"].value, f"{_written(s['failed'])} of calls failed")._replace(
-                interval=s["failed"].interval, n=s["failed"].n
-            )
-            for s in periods
-        ],
-        title="Tool calls that failed",
-        unit="share of answered calls",
-        written=lambda value: f"{100 * value:g}%",
-        note="lines: 95% intervals",
-        dots=True,
-    )
-    made = (costs, sessions, failures, _outcomes(periods, filter_, noun, per))
-    return [chart for chart in made if chart]
-
-
-def _point(period: dict[str, Any], value: float | None, label: str) -> Point:
-    parts = () if value is None else (Part(value),)
-    return Point(
-        name=f"{period['start']:%Y-%m-%d}", parts=parts, label=f"{period['name']}: {label}", link=period["link"]
-    )
-
-
-def _outcomes(periods: Sequence[dict[str, Any]], filter_: Filter, noun: str, per: str) -> BarChart | None:
-    counted = Counter[str]()
-    for period in periods:
-        counted.update(period["outcomes"])
+    counted = sum((period["outcomes"] for period in periods), Counter[str]())
     names = sorted(counted, key=lambda name: (name == _NO_OUTCOME, -counted[name], name))
     colours = {name: _GREY if name == _NO_OUTCOME else 1 + n % (_GREY - 1) for n, name in enumerate(names)}
-    points = []
+    points: dict[str, list[Point]] = {"sessions": [], "costs": [], "failures": [], "outcomes": []}
     for period in periods:
+        n, cost, failed = period["sessions"], period["cost"], period["failed"]
+        told = formatted(failed.value, "share")
+        if failed.value is not None:
+            ends = f"; {' to '.join(formatted(end, 'share') for end in failed.interval)}" if failed.interval else ""
+            told += f" ({formatted(failed.k, 'count')} of {formatted(failed.n, 'count')}{ends})"
         of_it = [(name, period["outcomes"][name]) for name in names if name in period["outcomes"]]
-        label = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in of_it)
-        parts = tuple(Part(n, colours[name]) for name, n in of_it)
-        points.append(_point(period, None, label or f"no {noun}")._replace(parts=parts))
-    return strip(
-        points,
-        title="Outcomes",
-        unit=f"{noun}s {per}",
-        written=lambda value: formatted(value, "count"),
-        legend=[
-            (name, colours[name], filter_.narrowed("/sessions", "outcome", None if name == _NO_OUTCOME else name))
-            for name in names
-        ],
-        whole=True,
+        outcomes = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in of_it) or f"no {noun}"
+        for kind, parts, says in (
+            ("sessions", (Part(n),), times(n, noun)),
+            (
+                "costs",
+                () if cost.usd is None else (Part(cost.usd),),
+                f"{cost.written} over {cost.priced} of {times(n, 'session')} with a cost",
+            ),
+            ("failures", () if failed.value is None else (Part(failed.value),), f"{told} of calls failed"),
+            ("outcomes", tuple(Part(n, colours[name]) for name, n in of_it), outcomes),
+        ):
+            start, label = f"{period['start']:%Y-%m-%d}", f"{period['name']}: {says}"
+            point = Point(name=start, parts=parts, label=label, link=period["link"])
+            points[kind].append(point._replace(interval=failed.interval, n=failed.n) if kind == "failures" else point)
+
+    def count(value: float) -> str:
+        return formatted(value, "count")
+
+    made = (
+        strip(
+            points["costs"],
+            title="Cost",
+            unit=f"USD {per}",
+            written=lambda value: f"${value:,.0f}" if value >= 1 or not value else f"${value:g}",
+            note="at least" if any(period["cost"].is_bound for period in periods) else "",
+        ),
+        strip(points["sessions"], title=f"{noun}s".capitalize(), unit=f"{noun}s {per}", written=count, whole=True),
+        strip(
+            points["failures"],
+            title="Tool calls that failed",
+            unit="share of answered calls",
+            written=lambda value: f"{100 * value:g}%",
+            note="lines: 95% intervals",
+            dots=True,
+        ),
+        strip(
+            points["outcomes"],
+            title="Outcomes",
+            unit=f"{noun}s {per}",
+            written=count,
+            legend=[
+                (name, colours[name], filter_.narrowed("/sessions", "outcome", None if name == _NO_OUTCOME else name))
+                for name in names
+            ],
+            whole=True,
+        ),
     )
-
-
-def _written(share: ClusteredShare) -> str:
-    """A share with its numbers and interval: `5.0% (112 of 2,255; 3.1% to 7.9%)`."""
-    if share.value is None:
-        return formatted(None, "share")
-    ends = ""
-    if share.interval:
-        ends = f"; {formatted(share.interval[0], 'share')} to {formatted(share.interval[1], 'share')}"
-    return f"{formatted(share.value, 'share')} ({formatted(share.k, 'count')} of {formatted(share.n, 'count')}{ends})"
+    return [chart for chart in made if chart]
 
 
 # How the values of signals are spread: counts, quantiles and bars, asked of the store in one pass each.

@@ -77,21 +77,18 @@ def conditions_in_sql(conditions: Iterable[Condition]) -> tuple[list[str], dict[
         parts = [f"signal = ${place}", "level <> 'corpus'"]
         for n, made in enumerate(of_signal):
             name = f"{place}_{n}"
-            parts.append(_compared(made, name))
+            operator = _IN_SQL.get(made.operator, made.operator)
+            if made.operator == "absent":
+                parts.append(f"absent = ${name}" if made.value else "absent IS NOT NULL")
+            elif made.signal.type == "list[str]":
+                unlike = "NOT " if made.operator == "!=" else ""
+                parts.append(f"{unlike}list_contains(from_json(value, '[\"VARCHAR\"]'), ${name})")
+            else:
+                parts.append(f"{'number' if isinstance(made.value, float) else 'value'} {operator} ${name}")
             if made.value != "":
                 values[name] = made.value
         texts.append(sql("condition.signal", value=" AND ".join(parts)))
     return texts, values
-
-
-def _compared(made: Condition, name: str) -> str:
-    if made.operator == "absent":
-        return f"absent = ${name}" if made.value else "absent IS NOT NULL"
-    if isinstance(made.value, float):
-        return f"number {_IN_SQL.get(made.operator, made.operator)} ${name}"
-    if made.signal.type == "list[str]":
-        return f"{'NOT ' if made.operator == '!=' else ''}list_contains(from_json(value, '[\"VARCHAR\"]'), ${name})"
-    return f"value {_IN_SQL.get(made.operator, made.operator)} ${name}"
 
 
 def _signal(path: str) -> Signal:
@@ -249,6 +246,15 @@ def filtered(query: Query, snapshot: Snapshot) -> Filter:
     )
     asked = _Asked(words, offered, snapshot)
     words = {word: value for word, value in words.items() if word not in asked.unread}
+
+    def parts(word: str, text: str) -> list[tuple[str, str]]:  # as they are shown, each with what is left without it
+        if word in ("where", "missing"):
+            held = split(text)
+            return [(part, ";".join(other for other in held if other != part)) for part in held]
+        if word == "context":
+            return [(WHOSE.get(text, text), "")]
+        return [(asked.behind if word == "behind" and asked.behind else text, "")]
+
     # The builder's fields are in `where` by now, and another filter begins at its first page.
     done = {**dict.fromkeys((*BUILDER, "page"), ""), "where": words.get("where", "")}
     return Filter(
@@ -258,22 +264,12 @@ def filtered(query: Query, snapshot: Snapshot) -> Filter:
             Chip(LABELS[word], cut(shown), query.with_(**{**done, word: rest}))
             for word in LABELS
             if word in words
-            for shown, rest in _parts(word, words[word], asked)
+            for shown, rest in parts(word, words[word])
         ],
         clear=query.with_(**{**done, **dict.fromkeys(LABELS, "")}),
         notes=asked.notes,
         offered=offered,
     )
-
-
-def _parts(word: str, text: str, asked: _Asked) -> list[tuple[str, str]]:
-    """Return the parts of a word's value as they are shown, each with the value that is left without it."""
-    if word in ("where", "missing"):
-        parts = split(text)
-        return [(part, ";".join(other for other in parts if other != part)) for part in parts]
-    if word == "context":
-        return [(WHOSE.get(text, text), "")]
-    return [(asked.behind if word == "behind" and asked.behind else text, "")]
 
 
 class _Asked:
@@ -291,25 +287,10 @@ class _Asked:
         for word, column in (*_COLUMNS.items(), ("context", "s.context")):
             if self._there(word):
                 self.where.add(f"{column} = ${word}", **{word: words[word]})
-        self._of_calls_and_edits()
-        self._of_text_and_outcome()
-        self._of_signals()
-        self._behind(snapshot)
-        if {"from", "to", "cost_min", "cost_max"} & words.keys():
-            self._of_time_and_cost(snapshot)
-
-    def _there(self, word: str) -> bool:
-        """Return whether a word was chosen. A value that no session has is noted, and still asked for."""
-        if word in self._words and self._words[word] not in self._offered[word]:
-            self.notes.append(f"There is no session with {_NOUNS.get(word, LABELS[word])} “{cut(self._words[word])}”.")
-        return word in self._words
-
-    def _of_calls_and_edits(self) -> None:
-        words = self._words
         if self._there("tool"):
             self.where.add(sql("condition.call", call="name = $tool"), tool=words["tool"])
         if "failed" in words:
-            if words["failed"] not in self._offered["tool"]:
+            if words["failed"] not in offered["tool"]:
                 self.notes.append(f"There is no session with a call of “{cut(words['failed'])}”.")
             self.where.add(sql("condition.call", call="name = $failed AND status = 'error'"), failed=words["failed"])
         if path := words.get("file", ""):
@@ -318,31 +299,22 @@ class _Asked:
             if path.startswith("./"):
                 self.where.add(sql("condition.edit", edit="path = $file"), file=end)
             else:
-                self.where.add(
-                    sql("condition.edit", edit="(path = $file OR ends_with(path, $file_end))"), file=end, file_end=ends
-                )
-
-    def _of_text_and_outcome(self) -> None:
-        words = self._words
+                edit = "(path = $file OR ends_with(path, $file_end))"
+                self.where.add(sql("condition.edit", edit=edit), file=end, file_end=ends)
         if "text" in words:
             self.where.add(sql("condition.text"), text=words["text"])
         if self._there("outcome"):
-            self.where.add(
-                sql("condition.outcome"),
-                outcome=words["outcome"],
-                outcome_json=msgspec.json.encode(words["outcome"]).decode(),
-            )
+            outcome = words["outcome"]
+            in_json = msgspec.json.encode(outcome).decode()
+            self.where.add(sql("condition.outcome"), outcome=outcome, outcome_json=in_json)
         for word in split(words.get("missing", "")):
             if word in _MISSING:
                 self.where.add(_MISSING[word])
             else:
                 self.notes.append(f"“{cut(word)}” is nothing that can be missing here: {', '.join(_MISSING)}.")
-
-    def _of_signals(self) -> None:
-        asked = split(self._words.get("where", ""))
+        asked, made = split(words.get("where", "")), []
         if len(asked) > MOST:
             self.notes.append(f"Of {len(asked)} conditions on signals the first {MOST} are asked.")
-        made = []
         for text in asked[:MOST]:
             try:
                 made.append(condition(text))
@@ -352,17 +324,21 @@ class _Asked:
         for text in texts:
             self.where.add(text)
         self.where.values.update(values)
+        if key := words.get("behind", ""):
+            ids: list[str] = []
+            try:
+                self.behind, ids = sessions_behind(snapshot, key)
+            except AgentSignalsError as problem:
+                self.notes.append(f"Nothing counts “{cut(key)}”: {problem.message}")
+            self.where.add(sql("condition.counted"), behind=ids)
+        if {"from", "to", "cost_min", "cost_max"} & words.keys():
+            self._of_time_and_cost(snapshot)
 
-    def _behind(self, snapshot: Snapshot) -> None:
-        key = self._words.get("behind", "")
-        if not key:
-            return
-        ids: list[str] = []
-        try:
-            self.behind, ids = sessions_behind(snapshot, key)
-        except AgentSignalsError as problem:
-            self.notes.append(f"Nothing counts “{cut(key)}”: {problem.message}")
-        self.where.add(sql("condition.counted"), behind=ids)
+    def _there(self, word: str) -> bool:
+        """Return whether a word was chosen. A value that no session has is noted, and still asked for."""
+        if word in self._words and self._words[word] not in self._offered[word]:
+            self.notes.append(f"There is no session with {_NOUNS.get(word, LABELS[word])} “{cut(self._words[word])}”.")
+        return word in self._words
 
     def _of_time_and_cost(self, snapshot: Snapshot) -> None:
         """Limit time and cost, and note how many sessions without either the rest of the filter would have shown."""

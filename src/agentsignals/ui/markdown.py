@@ -21,17 +21,15 @@ def table_of(head: Sequence[str], align: Sequence[str], rows: Sequence[Sequence[
 def plain_table(head: Sequence[str], rows: Sequence[Sequence[Any]], most_chars: int | None = None) -> str:
     """A table of figures and of texts that are no Markdown; numbers stand to the right, and texts are cut where
     `most_chars` says so."""
+
+    def told(value: Any) -> str:
+        if value is None:
+            return ""
+        return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)
+
     numeric = [all(isinstance(row[n], int | float | None) for row in rows) for n in range(len(head))]
-    cells = [[escaped(_plain_cell(value)[:most_chars]) for value in row] for row in rows]
+    cells = [[escaped(told(value)[:most_chars]) for value in row] for row in rows]
     return visible(table_of([escaped(name) for name in head], ["---:" if right else "---" for right in numeric], cells))
-
-
-def _plain_cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def plain_lines(lines: Iterable[str], mark: str = "- ") -> str:

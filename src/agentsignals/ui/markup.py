@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from markdown_it import MarkdownIt
@@ -40,7 +40,7 @@ def rendered(text: str) -> Markup:
     seconds: nesting is bounded, and so is all else that could take longer than the text is long."""
     if text.count("[") > _MOST_BRACKETS:
         return Markup("<pre>{}</pre>").format(visible(text))
-    return Markup(_parser().render(visible(text)))  # noqa: S704  (made by a parser that passes no HTML on)
+    return Markup(_PARSER.render(visible(text)))  # noqa: S704  (made by a parser that passes no HTML on)
 
 
 def coloured(code: str, language: str = "", path: str = "") -> Markup:
@@ -90,13 +90,6 @@ def _lexer(language: str, name: str) -> Any:
         return None
 
 
-@cache
-def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False, "maxNesting": _NESTED}, renderer_cls=_Renderer).enable(
-        ["table", "strikethrough"]
-    )
-
-
 class _Renderer(RendererHTML):
     """Headings as paragraphs, for the page's outline is the session's; addresses are not to be clicked."""
 
@@ -113,15 +106,12 @@ class _Renderer(RendererHTML):
         return "</span>"
 
     def th_open(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
-        return self._cell(tokens[place])
-
-    def td_open(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
-        return self._cell(tokens[place])
-
-    def _cell(self, token: Token) -> str:
         """The page's policy lets no style in: a cell's side is a class."""
+        token = tokens[place]
         side = str(token.attrGet("style") or "").removeprefix("text-align:")
         return f'<{token.tag} class="{side}">' if side in ("left", "center", "right") else f"<{token.tag}>"
+
+    td_open = th_open
 
     def image(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
         source = str(tokens[place].attrGet("src") or "")
@@ -130,6 +120,10 @@ class _Renderer(RendererHTML):
     def fence(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
         language = tokens[place].info.split(" ", 1)[0].strip()[:40]
         return f'<pre class="code"><code>{coloured(tokens[place].content, language)}</code></pre>\n'
+
+
+_PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": _NESTED}, renderer_cls=_Renderer)
+_PARSER.enable(["table", "strikethrough"])
 
 
 # What an edit changed, as lines: those it took away, those it put in, and those around them.
@@ -189,7 +183,15 @@ def changes(
         # Of several texts nobody says which of the places in the file is whose: they stand in another order.
         row = rows[0] if rows and counted[path] == 1 else {}
         shown_as = path if in_colours else ""
-        lines = _of_whole(text, rows, shown_as) if text.kind == "whole" else _of_text(text, row, shown_as)
+        old, new = text.old.split("\n"), text.new.split("\n")
+        if text.kind == "whole":
+            lines = _of_whole(text, rows, shown_as)
+        elif text.kind == "replace":
+            lines = _numbered(list(_compared(old, new)), row, _coloured(old, shown_as), _coloured(new, shown_as))
+        else:
+            start = text.line + 1 if text.kind == "insert" else row.get("start_line")
+            shown = enumerate(_coloured(new, shown_as))
+            lines = [Line("+", None, start + n if start else None, line) for n, line in shown]
         if made and made[-1].path == path:
             made[-1].lines += [Line("…", None, None, ""), *lines]
         else:
@@ -211,15 +213,6 @@ def texts_of(call: Mapping[str, Any], edits: Sequence[dict[str, Any]]) -> list[t
         paths = dict.fromkeys(edit["path"] for edit in edits)
         return command_texts(call["command"] or "", paths, has_failed=call["status"] == "error")
     return [(call["path"] or "", text) for text in edit_texts(call["arguments"], call["argument_roles"])]
-
-
-def _of_text(text: EditText, row: dict[str, Any], path: str) -> list[Line]:
-    """A text that takes another's place, or comes in."""
-    old, new = text.old.split("\n"), text.new.split("\n")
-    if text.kind != "replace":
-        start = text.line + 1 if text.kind == "insert" else row.get("start_line")
-        return [Line("+", None, start + n if start else None, line) for n, line in enumerate(_coloured(new, path))]
-    return _numbered(list(_compared(old, new)), row, _coloured(old, path), _coloured(new, path))
 
 
 def _of_whole(text: EditText, rows: Sequence[dict[str, Any]], path: str) -> list[Line]:

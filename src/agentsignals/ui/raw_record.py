@@ -95,23 +95,6 @@ class _Record(Struct):
 
 def _record(snapshot: Snapshot, artifact: dict[str, Any], event: dict[str, Any]) -> _Record | str:
     """Return the record at the event's line, or a word for why it can't be had."""
-    data = _data(snapshot, artifact)
-    if isinstance(data, str):
-        return data
-    line = _line(data, event["line"])
-    is_whole = line is not None and len(data) - len(line) < _END_BYTES
-    of_document = _of_document(data, event) if line is None or is_whole else "no_record"
-    if line is None or isinstance(of_document, _Record):
-        return of_document
-    try:
-        return _Record(msgspec.json.decode(line), is_json=True)
-    except _UNREADABLE:
-        of_document = _of_document(data, event)
-        return of_document if of_document != "no_line" else _Record(line.decode("utf-8", "replace"), is_json=False)
-
-
-def _data(snapshot: Snapshot, artifact: dict[str, Any]) -> bytes | str:
-    """The file as it was when it was read; why it can't be had, in a word."""
     entry = snapshot.store.manifest.files.get(artifact["path"])
     if entry is None or entry.source != "local":
         return "remote"
@@ -130,18 +113,25 @@ def _data(snapshot: Snapshot, artifact: dict[str, Any]) -> bytes | str:
     # A log that only grew since it was read is the same as far as it was read.
     if hashlib.sha256(memoryview(data)[: artifact["bytes"]]).hexdigest() != artifact["sha256"]:
         return "changed"
-    return "no_text" if b"\0" in data[:_BEGINNING_BYTES] else data
-
-
-def _line(data: bytes, number: int) -> bytes | None:
-    """A line of the file, from 1."""
-    at = 3 if data[:3] == b"\xef\xbb\xbf" else 0
-    for _ in range(number - 1):
+    if b"\0" in data[:_BEGINNING_BYTES]:
+        return "no_text"
+    at, line = 3 if data[:3] == b"\xef\xbb\xbf" else 0, b""
+    for _ in range(event["line"] - 1):
         at = data.find(b"\n", at) + 1
         if not at:
-            return None
-    stop = data.find(b"\n", at)
-    return bytes(data[at : stop if stop >= 0 else len(data)]) or None
+            break
+    else:
+        stop = data.find(b"\n", at)
+        line = bytes(data[at : stop if stop >= 0 else len(data)])
+    is_whole = bool(line) and len(data) - len(line) < _END_BYTES
+    of_document = _of_document(data, event) if not line or is_whole else "no_record"
+    if not line or isinstance(of_document, _Record):
+        return of_document
+    try:
+        return _Record(msgspec.json.decode(line), is_json=True)
+    except _UNREADABLE:
+        of_document = _of_document(data, event)
+        return of_document if of_document != "no_line" else _Record(line.decode("utf-8", "replace"), is_json=False)
 
 
 def _of_document(data: bytes, event: dict[str, Any]) -> _Record | str:
@@ -158,25 +148,27 @@ def _of_document(data: bytes, event: dict[str, Any]) -> _Record | str:
     for records in sorted(lists, key=len, reverse=True):
         if 0 < event["line"] <= len(records):
             record = records[event["line"] - 1]
-            if not words or any(words in text for text in _texts(record)):
+            if not words or any(words in text for text, _ in _texts(record)):
                 # The part of a message that has the words, where a message has parts.
                 parts = record.get("parts") if words and isinstance(record, dict) else None
-                part = next((p for p in parts or () if any(words in text for text in _texts(p))), record)
+                part = next((p for p in parts or () if any(words in text for text, _ in _texts(p))), record)
                 return _Record(part, is_json=True)
     return "no_record"
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Every text in a value."""
-    waiting = [value]
+def _texts(value: Any) -> Iterator[tuple[str, str]]:
+    """Every text in a value, with the type of picture that is named beside it."""
+    waiting = [(value, "")]
     while waiting:
-        at = waiting.pop()
+        at, type_ = waiting.pop(0)
         if isinstance(at, str):
-            yield at
+            yield at, type_
         elif isinstance(at, dict):
-            waiting += at.values()
+            type_ = next((v for v in at.values() if isinstance(v, str) and _IMAGE.fullmatch(v)), "")
+            yield from ((v, type_) for v in at.values() if isinstance(v, str))
+            waiting += [(v, "") for v in at.values() if isinstance(v, dict | list)]
         elif isinstance(at, list):
-            waiting += at
+            waiting += [(v, "") for v in at]
 
 
 def _without_data(value: Any) -> Any:
@@ -190,26 +182,11 @@ def _without_data(value: Any) -> Any:
 
 def _pictures(value: Any) -> Iterator[Picture]:
     """The pictures in a record: a text that is a picture's address, or one beside the name of its type."""
-    waiting = [value]
-    while waiting:
-        at = waiting.pop(0)
-        if isinstance(at, dict):
-            type_ = next((v for v in at.values() if isinstance(v, str) and _IMAGE.fullmatch(v)), "")
-            for held in at.values():
-                if isinstance(held, str):
-                    yield from _picture(held, type_)
-            waiting += [held for held in at.values() if isinstance(held, dict | list)]
-        elif isinstance(at, list):
-            waiting += at
-        elif isinstance(at, str):
-            yield from _picture(at, "")
-
-
-def _picture(text: str, type_: str) -> Iterator[Picture]:
-    begins = _DATA.match(text)
-    data, type_ = (text[begins.end() :], begins[1]) if begins else (text, type_)
-    if type_ and 64 < len(data) <= MOST_PICTURE_CHARS and _BASE64.fullmatch(data):
-        yield Picture(type_, f"data:{type_};base64,{''.join(data.split())}", len(data) * 3 // 4)
+    for text, type_ in _texts(value):
+        begins = _DATA.match(text)
+        data, named = (text[begins.end() :], begins[1]) if begins else (text, type_)
+        if named and 64 < len(data) <= MOST_PICTURE_CHARS and _BASE64.fullmatch(data):
+            yield Picture(named, f"data:{named};base64,{''.join(data.split())}", len(data) * 3 // 4)
 
 
 # The pictures of a session that is handed on: out of the lines of its trace, as they are.

@@ -127,6 +127,11 @@ def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
         f"default-src 'none'; style-src '{content_hash(style)}'; script-src {hashes}; img-src blob:; base-uri 'none';"
         " form-action 'none'"
     )
+
+    def key(section: Section, figure: str) -> str:  # as a shell takes it, of the sessions that the section is about
+        one_context = len(document.contexts) < 2 or section.context == "both"
+        return shlex.quote(key_of(section.study, figure, "" if one_context else section.context))
+
     places = {session.session_id: f"#session-{n + 1}" for n, session in enumerate(document.named)}
     return (
         environment()
@@ -139,7 +144,7 @@ def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
             session_url=places.get,
             words=phrases,
             counted=_counted,
-            key=lambda section, figure: _key(document, section, figure),
+            key=key,
             headlines=[] if document.findings else [f for s in document.sections for f in s.findings if f.headline],
             formatted=formatted,
             short_ids=short_ids,
@@ -168,12 +173,6 @@ def _counted(section: Section) -> list[tuple[str, str]]:
             for chart, names in marks[:1]
         ],
     ]
-
-
-def _key(document: Document, section: Section, figure: str) -> str:
-    """The key of a figure as a shell takes it, of the sessions that the section is about."""
-    one_context = len(document.contexts) < 2 or section.context == "both"
-    return shlex.quote(key_of(section.study, figure, "" if one_context else section.context))
 
 
 def content_hash(text: str) -> str:

@@ -169,7 +169,19 @@ def _within(session: Session, room: int) -> tuple[list[Block], int, int]:
             left_out += 1
             continue
         call = calls.get(event.seq)
-        entry = _entry(event) if call is None else _of_call(session, event, call, edits[event.seq])
+        if call is None:
+            is_person = event.kind == "human_turn"
+            is_prose = event.kind == "text" or (is_person and _IS_MARKDOWN.search(event.text or "") is not None)
+            entry = _bounded(event, rendered if is_prose else coloured)
+            entry.is_prose, entry.turn = is_prose, event.turn if is_person else None
+        else:
+            entry = Entry(seq=event.seq, kind=event.kind, clock=_clock(event), call=call)
+            entry.changes = changes(texts_of(asdict(call), edits[event.seq]), edits[event.seq])
+            entry.about = call_summary(call.class_, call.path, call.command, call.arguments)[:MOST_CHARS]
+            if call.result_seq is not None and 0 <= call.result_seq < len(session.events):
+                path = (call.path or "") if call.class_ == "read" else ""
+                as_file = partial(file_text, path=path) if path else coloured
+                entry.result = _bounded(session.events[call.result_seq], as_file)
         result = 0 if entry.result is None else len(entry.result.text)
         changed = sum(80 + sum(60 + len(line.text) for line in change.lines) for change in entry.changes)
         room -= 400 + 2 * (len(entry.text) + result + len(entry.about) + changed)
@@ -181,24 +193,6 @@ def _within(session: Session, room: int) -> tuple[list[Block], int, int]:
     for thread, of_thread in groupby(kept, key=lambda pair: pair[0]):
         blocks.append(Block(name_of(thread), [entry for _, entry in of_thread]))
     return blocks, len(kept), left_out
-
-
-def _entry(event: Event) -> Entry:
-    is_person = event.kind == "human_turn"
-    is_prose = event.kind == "text" or (is_person and _IS_MARKDOWN.search(event.text or "") is not None)
-    entry = _bounded(event, rendered if is_prose else coloured)
-    entry.is_prose, entry.turn = is_prose, event.turn if is_person else None
-    return entry
-
-
-def _of_call(session: Session, event: Event, call: ToolCall, edits: list[dict[str, Any]]) -> Entry:
-    entry = Entry(seq=event.seq, kind=event.kind, clock=_clock(event), call=call)
-    entry.changes = changes(texts_of(asdict(call), edits), edits)
-    entry.about = call_summary(call.class_, call.path, call.command, call.arguments)[:MOST_CHARS]
-    if call.result_seq is not None and 0 <= call.result_seq < len(session.events):
-        path = (call.path or "") if call.class_ == "read" else ""
-        entry.result = _bounded(session.events[call.result_seq], partial(file_text, path=path) if path else coloured)
-    return entry
 
 
 def _bounded(event: Event, render: Callable[[str], Markup]) -> Entry:

@@ -49,7 +49,15 @@ class Snapshot:
 
     def rows(self, query: str, values: dict[str, Any] | None = None, context: str = "") -> list[dict[str, Any]]:
         """Rows of a question over all sessions, or those of one context. `values` are bound, never part of the text."""
-        return self._answered(lambda: ask(self._connection(context), query, values))
+
+        def asked() -> list[dict[str, Any]]:
+            with self._lock:
+                if context not in self._connections:
+                    self._connections[context] = connect(self.store, context or None)
+                connection = self._connections[context]
+            return ask(connection, query, values)
+
+        return self._answered(asked)
 
     def _answered(self, asked: Callable[[], _Made]) -> _Made:
         """Return an answer; where it needs signals that are not computed, after computing them."""
@@ -96,25 +104,26 @@ class Snapshot:
     def soon(self, key: Hashable, make: Callable[[], _Made], wait_s: float) -> _Made | None:
         """As `kept`, but None where it is not made after so many seconds: it goes on in the background. Only the first
         who asks waits."""
+
+        def run(begun: Future[Any]) -> None:
+            try:
+                begun.set_result(self.kept(key, make))
+            except Exception as problem:  # noqa: BLE001  (raised where it is waited for)
+                with self._lock:
+                    del self._begun[key]  # the next who asks tries anew
+                begun.set_exception(problem)
+
         with self._lock:
             begun = self._begun.get(key)
             waits = begun is None
             if begun is None:
                 begun = self._begun[key] = Future()
-                Thread(target=self._make, args=(key, make, begun), daemon=True).start()
+                Thread(target=run, args=(begun,), daemon=True).start()
         try:
             made: _Made = begun.result(wait_s if waits else 0)
         except TimeoutError:
             return None
         return made
-
-    def _make(self, key: Hashable, make: Callable[[], Any], begun: Future[Any]) -> None:
-        try:
-            begun.set_result(self.kept(key, make))
-        except Exception as problem:  # noqa: BLE001  (raised where it is waited for)
-            with self._lock:
-                del self._begun[key]  # the next who asks tries anew
-            begun.set_exception(problem)
 
     def recent(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """As `kept`, of what an address chooses: only the last that were asked for stay."""
@@ -147,12 +156,6 @@ class Snapshot:
         with self._lock:
             for connection in (*self._connections.values(), *self._shards.values()):
                 connection.close()
-
-    def _connection(self, context: str) -> Connection:
-        with self._lock:
-            if context not in self._connections:
-                self._connections[context] = connect(self.store, context or None)
-            return self._connections[context]
 
 
 class Snapshots:

@@ -217,7 +217,13 @@ class Unusual(Struct):
 
 def place(snapshot: Snapshot, context: str, signal: str, number: float | None) -> Place | None:
     """Return the rank of a number among a signal's numbers; None where there is no number, or too few."""
-    numbers, at_least = _numbers_of_signals(snapshot, context).get(signal, (array("d"), False))
+    seen = context if snapshot.contexts - {context} else ""
+
+    def asked() -> dict[str, tuple[array[float], bool]]:  # of each signal in order, and whether some are lower bounds
+        rows = snapshot.rows(sql("signals.numbers"), None, seen)
+        return {row["signal"]: (array("d", row["numbers"]), row["at_least"]) for row in rows}
+
+    numbers, at_least = snapshot.kept(("numbers", seen), asked).get(signal, (array("d"), False))
     if number is None or len(numbers) < LEAST_SESSIONS:
         return None
     below = bisect_left(numbers, number)
@@ -237,14 +243,3 @@ def unusual(snapshot: Snapshot, context: str, values: list[dict[str, Any]]) -> U
         of_family[family] += 1
     shown = [far[n] for n in sorted(range(len(far)), key=lambda n: (rounds[n], n))[:MOST]]
     return Unusual(shown, len(placed), len(far))
-
-
-def _numbers_of_signals(snapshot: Snapshot, context: str) -> dict[str, tuple[array[float], bool]]:
-    """The numbers of each signal in order, and whether some are lower bounds."""
-    seen = context if snapshot.contexts - {context} else ""
-
-    def asked() -> dict[str, tuple[array[float], bool]]:
-        rows = snapshot.rows(sql("signals.numbers"), None, seen)
-        return {row["signal"]: (array("d", row["numbers"]), row["at_least"]) for row in rows}
-
-    return snapshot.kept(("numbers", seen), asked)

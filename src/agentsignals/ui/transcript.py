@@ -294,10 +294,21 @@ class EntryBuilder:
             if seq not in events:
                 continue
             thread = (folded or {}).get(seq, "")
-            if thread:
-                made.append(self._folded(events[seq], thread, conversation, at))
-                continue
             entry = self._event(events[seq])
+            if thread:
+                rows = conversation.threads[thread]
+                is_open = conversation.thread_of(at) == thread
+                entry.folds = Folded(
+                    thread=thread,
+                    name=name_of(thread),
+                    n_entries=len(rows.seqs),
+                    n_calls=rows.count("edits", "reads", "searches", "commands", "tests", "subagents", "calls"),
+                    n_failed=rows.count("failures"),
+                    entries=self.entries(rows.seqs.tolist(), conversation) if is_open else [],
+                    open=is_open,
+                )
+                made.append(entry)
+                continue
             entry.turn = turns.get(seq)
             is_attached = entry.turn is not None and entry.turn["kind"] == "attachment"
             if is_attached or IMAGE.search(events[seq]["text"] or ""):
@@ -310,21 +321,6 @@ class EntryBuilder:
     def _rows(self, query: str, seqs: Sequence[int], **values: Any) -> list[dict[str, Any]]:
         bounds = {} if query == sql("transcript.turns") else {"low": min(seqs), "high": max(seqs)}
         return self._reading.rows_of(self._session, query, {"seqs": list(seqs), **bounds, **values})
-
-    def _folded(self, first: dict[str, Any], thread: str, conversation: Conversation, at: int) -> Entry:
-        entry = self._event(first)
-        rows = conversation.threads[thread]
-        is_open = conversation.thread_of(at) == thread
-        entry.folds = Folded(
-            thread=thread,
-            name=name_of(thread),
-            n_entries=len(rows.seqs),
-            n_calls=rows.count("edits", "reads", "searches", "commands", "tests", "subagents", "calls"),
-            n_failed=rows.count("failures"),
-            entries=self.entries(rows.seqs.tolist(), conversation) if is_open else [],
-            open=is_open,
-        )
-        return entry
 
     def _event(self, row: dict[str, Any]) -> Entry:
         text, n_chars = row["text"] or "", row["n_chars"] or 0

@@ -12,7 +12,7 @@ from agentsignals.questions.alignment import BECAUSE, FACTS, OF_TASK, OF_TRIAL, 
 from agentsignals.signals.catalog import catalogue
 from agentsignals.store import Store, fulltext
 from agentsignals.store.fulltext import KINDS, Hit, Order, Results, search, without_secrets
-from agentsignals.ui.filter import Filter, filtered
+from agentsignals.ui.filter import filtered
 from agentsignals.ui.page import Page, Query, Route, part_of, sql
 from agentsignals.ui.snapshot import Snapshot
 
@@ -104,7 +104,22 @@ def search_page(snapshot: Snapshot, query: Query) -> Page:
         making.join(WAIT_S)
         if making.problem is not None:
             raise making.problem
-    results = _results(snapshot, query, filter_, kind) if text else Results(text="")
+    results, among = Results(text=""), None
+    if filter_.where.text() and text:
+        among = {row["session_id"] for row in snapshot.rows(filter_.sessions, filter_.where.values)}
+    options: dict[str, Any] = {
+        "kinds": [kind] if kind else (),
+        "among": among,
+        "order": query.choice("order", ORDERS, "newest"),
+        "limit": SIZE_OF_SEARCH,
+        "complete": False,
+        "most_hits": MOST_HITS if "session:" in text else HITS,
+    }
+    if text:
+        start = (max(query.number("page", 1), 1) - 1) * SIZE_OF_SEARCH
+        found = search(snapshot.store, text, start=start, **options)
+        last = part_of(query, SIZE_OF_SEARCH, found.n_sessions).start
+        results = without_secrets(found if last == start else search(snapshot.store, text, start=last, **options))
     session_id = ""  # of the session whose id was typed
     if len(text) >= _SHORTEST_ID and " " not in text:
         with suppress(StoreError):
@@ -120,7 +135,7 @@ def search_page(snapshot: Snapshot, query: Query) -> Page:
         "kinds": KINDS,
         "kind": kind,
         "orders": ORDERS,
-        "order": query.choice("order", ORDERS, "newest"),
+        "order": options["order"],
         "filter": filter_,
         "query": query,
         "part": part,
@@ -136,24 +151,6 @@ def pieces(hit: Hit) -> Iterator[tuple[str, bool]]:
         yield hit.text[start:end], True
         at = end
     yield hit.text[at:], False
-
-
-def _results(snapshot: Snapshot, query: Query, filter_: Filter, kind: str) -> Results:
-    text, among = query.text("q"), None
-    if filter_.where.text():
-        among = {row["session_id"] for row in snapshot.rows(filter_.sessions, filter_.where.values)}
-    options: dict[str, Any] = {
-        "kinds": [kind] if kind else (),
-        "among": among,
-        "order": query.choice("order", ORDERS, "newest"),
-        "limit": SIZE_OF_SEARCH,
-        "complete": False,
-    }
-    options["most_hits"] = MOST_HITS if "session:" in text else HITS
-    start = (max(query.number("page", 1), 1) - 1) * SIZE_OF_SEARCH
-    results = search(snapshot.store, text, start=start, **options)
-    last = part_of(query, SIZE_OF_SEARCH, results.n_sessions).start
-    return without_secrets(results if last == start else search(snapshot.store, text, start=last, **options))
 
 
 # Two sessions or attempts side by side: what is known of each, how their signals differ, what each did when.
