@@ -107,7 +107,7 @@ IMPORTED_AS = {
 
 ORDINARY = frozenset(
     (
-        "after", "agent", "analyze", "background", "bash", "before", "changes", "code", "command", "content", "create",
+        "after", "agent", "analyze", "bash", "before", "changes", "code", "command", "content", "create",
         "description", "diff", "edit", "edits", "exec", "fetch", "find", "finish", "glob", "grep", "handoff", "input",
         "insert", "inspect", "items", "list", "ls", "mcp", "memory", "new", "old", "open", "patch", "path", "plan",
         "process", "python", "question", "read", "replace", "rg", "search", "session", "shell", "skill", "sql",
