@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import astuple
 
 from agentsignals.changes.hunks import created, unified
@@ -43,14 +43,6 @@ _FAILED = (
 _REFUSED = re.compile(r"rejected by (?:the )?user|user (?:rejected|cancelled) ")
 
 
-class Arguments(Struct, gc=False):
-    """Arguments of a shell tool that say more than its command: a running process, a patch."""
-
-    session_id: int | str | None = None
-    command: object = None
-    input: str | None = None
-
-
 class Result(Struct, gc=False):
     """A tool's output: its text, the end of the call, the process it left running."""
 
@@ -61,60 +53,39 @@ class Result(Struct, gc=False):
     ran_s: float | None = None
 
 
-def full_name(name: str, namespace: str) -> str:
-    """Return the tool's name as older versions wrote it: an MCP tool with its server (`mcp__server__tool`)."""
-    if not namespace.startswith("mcp__"):
-        return name
-    return namespace + name if name.startswith("_") or namespace.endswith("__") else f"{namespace}__{name}"
-
-
-def patch_of(arguments: Arguments) -> str | None:
-    """Return the patch of an `apply_patch` call made as a function tool, or as the words of a shell command."""
-    words = arguments.command
-    if isinstance(words, list) and len(words) == 2 and words[0] in ("apply_patch", "applypatch"):
-        return words[1] if isinstance(words[1], str) else None
-    return arguments.input
-
-
 def read_result(output: str | list[records.Part] | records.Wrapped | None, failed: bool) -> Result:
     """Read a tool's output. `failed`: another record has said that the call failed."""
-    if isinstance(output, records.Wrapped):
-        return _unwrapped(output)
-    text = output if isinstance(output, str) else text_of(output)
-    if text.startswith(_HEADED):
+    wrapped = output if isinstance(output, records.Wrapped) else None
+    text = output if isinstance(output, str) else "" if isinstance(output, records.Wrapped) else text_of(output)
+    code: int | None = None
+    ran_s: float | None = None
+    running: str | None = None
+    status: CallStatus = "error" if failed else "ok"
+    if text.startswith('{"output":'):  # else a tool's own JSON
+        wrapped = decoded(text, records.Wrapped)
+    if wrapped is not None:
+        text = wrapped.output if wrapped.output is not None else wrapped.content or ""
+        status = "error" if wrapped.success is False else "ok"
+        if wrapped.metadata is not None and wrapped.metadata.exit_code is not None:
+            code, ran_s = wrapped.metadata.exit_code, number(wrapped.metadata.duration_seconds)
+    elif text.startswith(_HEADED):
         end = text.find("\nOutput:", 0, _HEAD)
         end = end if end >= 0 else _HEAD
         ended_at = text.find(_ENDED, 0, end)  # how it usually begins; a pattern takes ten times as long to get there
-        code = _CODE.search(text, ended_at + 1 if ended_at > 0 else 0, end)
-        took = _TOOK.search(text, 0, end)
-        ran_s = float(took[1]) if took else None
-        if code:
-            return _with_code(text, int(code[1]), ran_s)
-        running = _RUNNING.search(text, 0, end)
-        if running:
-            return Result(text, running=running[1], ran_s=ran_s)
-        return Result(text, "error" if failed else "ok", ran_s=ran_s)
-    if (
-        text.startswith('{"output":') and (wrapped := decoded(text, records.Wrapped)) is not None
-    ):  # else a tool's own JSON
-        return _unwrapped(wrapped)
-    status: CallStatus = "error" if failed or text.startswith(_FAILED) else "ok"
-    if not failed and text.startswith("aborted"):
+        ran_s = float(took[1]) if (took := _TOOK.search(text, 0, end)) else None
+        if exited := _CODE.search(text, ended_at + 1 if ended_at > 0 else 0, end):
+            code = int(exited[1])
+        elif process := _RUNNING.search(text, 0, end):
+            running, status = process[1], "ok"
+    elif not failed and text.startswith("aborted"):
         status = "cancelled"
     elif not failed and "user" in text[:_HEAD] and _REFUSED.search(text[:_HEAD]):
         status = "rejected"
-    return Result(text, status)
-
-
-def _unwrapped(wrapped: records.Wrapped) -> Result:
-    text = wrapped.output if wrapped.output is not None else wrapped.content or ""
-    if wrapped.metadata is not None and wrapped.metadata.exit_code is not None:
-        return _with_code(text, wrapped.metadata.exit_code, number(wrapped.metadata.duration_seconds))
-    return Result(text, "error" if wrapped.success is False else "ok")
-
-
-def _with_code(text: str, code: int, ran_s: float | None) -> Result:
-    return Result(text, "ok" if code == 0 else "error", code, ran_s=ran_s)
+    elif text.startswith(_FAILED):
+        status = "error"
+    if code is not None:
+        status = "ok" if code == 0 else "error"
+    return Result(text, status, code, running, ran_s)
 
 
 # -- model calls and their tokens (design/formats.md#codex)
@@ -230,260 +201,14 @@ def _has_negative(usage: records.Usage) -> bool:
     return any(n is not None and n < 0 for n in astuple(usage))
 
 
-# -- whose words a text is: a `role=user` item need not be a person's (design/formats.md#codex)
+# -- records in file order
 
+# Whose words a text is: a `role=user` item need not be a person's (design/formats.md#codex).
 _INTERRUPTED, _USER_SHELL = "<turn_aborted>", "<user_shell_command>"
 _REQUEST = re.compile(r"^## My request for Codex:?\s*\n", re.MULTILINE)
+"""The IDE extension puts the editor's context before it."""
 _PLANS = ("PLEASE IMPLEMENT THIS PLAN:", "Implement the following plan:")
 _PLAN_BUTTON = "Implement the plan."
-
-
-class Reports:
-    """Facts that are logged as an item and as an event, by some versions as one of the two only."""
-
-    def __init__(self) -> None:
-        self._reports: dict[str, Counter[str]] = {}
-
-    def is_first(self, fact: str, source: str) -> bool:
-        """Return whether a report is news: it is the n-th of its source, and no other source has told of n."""
-        counts = self._reports.setdefault(fact, Counter())
-        reported = max(counts.values(), default=0)
-        counts[source] += 1
-        return counts[source] > reported
-
-
-class UserRecords:
-    """Reads what stands in a user's place: prompts, commands run by hand, interruptions, texts of the program.
-
-    `prompts` are the texts of all `user_message` events. None in a session without such events, where items are all
-    there is. In a subagent's session (`is_person` is false) the words are those of the agent that started it.
-    """
-
-    def __init__(self, builder: SessionBuilder, is_person: bool, prompts: set[str] | None) -> None:
-        self._builder = builder
-        self._is_person = is_person
-        self._prompts = prompts
-        self._reports = Reports()
-        self._running = False
-        self._prompted = False
-        self._began: list[int] = []
-        """First event of each user message that stands."""
-
-    def task_started(self) -> None:
-        self._running, self._prompted = True, False
-
-    def task_ended(self) -> None:
-        self._running = False
-
-    def event(self, message: records.UserMessage, at: int | None, model: str | None) -> None:
-        """Take a `user_message` event: what the person sent. Its lists may hold whole pictures."""
-        pictures = any(memoryview(listed).nbytes > len("null") for listed in (message.images, message.local_images))
-        if message.message.strip() or pictures:
-            self._turn(message.message, at, model)
-
-    def item(self, message: records.Message, at: int | None, model: str | None) -> None:
-        """Take a `role=user` item: context from the program, or the person's words, which an event repeats."""
-        content = message.content
-        parts = [content] if isinstance(content, str) else [part.text for part in content or () if part.text]
-        words = [text for text in parts if not self._injected(text, at)]
-        text = "\n".join(words)
-        if self._prompts is None:
-            if words or (content and not parts):
-                self._turn(text, at, model)
-        elif words and text.strip() not in self._prompts:
-            self._builder.event("meta", text, at)
-
-    def rolled_back(self, record: records.RolledBack, at: int | None) -> None:
-        """Abandon what came since the last `num_turns` user messages, which are the turns of a rollback."""
-        turns = max(whole(record.num_turns) or 0, 0)
-        if began := self._began[-turns:] if turns else ():
-            self._builder.abandon(began[0])
-            del self._began[-turns:]
-        self._prompted = False
-        self._builder.event("rewind" if turns else "meta", None, at)
-
-    def interrupted(self, source: str, text: str, at: int | None) -> None:
-        if self._reports.is_first("interrupt", source):
-            self._builder.event("interrupt", text, at)
-
-    def ran(self, source: str, command: str, at: int | None) -> None:
-        """Take a command that the person ran by hand (`!`)."""
-        if self._reports.is_first("user_shell", source):
-            self._builder.event("user_shell", command, at)
-
-    def _injected(self, text: str, at: int | None) -> bool:
-        if PROFILE.machine_kind(text.lstrip()) is None:
-            return False
-        if text.startswith(_INTERRUPTED):
-            self.interrupted("item", text, at)
-        elif text.startswith(_USER_SHELL):
-            command = tagged(text, "command")
-            self.ran("item", text if command is None else command, at)
-        else:
-            self._builder.event("meta", text, at)
-        return True
-
-    def _turn(self, text: str, at: int | None, model: str | None) -> None:
-        words = request_of(text)
-        is_program = PROFILE.machine_kind(words) is not None
-        if not is_program:
-            self._began.append(len(self._builder.session.events))
-        if not self._is_person or is_program:
-            self._builder.event("meta", text, at)
-            return
-        queued = self._running and self._prompted
-        self._builder.turn(turn_kind(words, queued) if words else "attachment", words, at, model)
-        self._prompted = True
-
-
-def request_of(text: str) -> str:
-    """Return the person's own words, without the editor context that the IDE extension puts before the request."""
-    if text.lstrip().startswith("# "):
-        match = _REQUEST.search(text)
-        if match:
-            return text[match.end() :].strip()
-    return text.strip()
-
-
-def turn_kind(words: str, queued: bool) -> TurnKind:
-    """Return the kind of a turn. `queued`: the agent was at work on an earlier prompt when the words came."""
-    if words.startswith(_PLANS) or words == _PLAN_BUTTON:
-        return "plan_handoff"
-    return "queued_prompt" if queued else "prompt"
-
-
-# -- calls, read off up to four records each
-
-
-class _McpOk(Struct, gc=False):
-    isError: bool | None = None
-
-
-class _McpResult(Struct, gc=False):
-    Ok: _McpOk | None = None
-    Err: Raw = Raw()
-
-
-class Calls:
-    """Pairs calls with their outputs, and with what other records say of them before or after."""
-
-    def __init__(self, builder: SessionBuilder, models: ModelCalls) -> None:
-        self._builder = builder
-        self._models = models
-        self._by_id: dict[str, ToolCall] = {}
-        self._patches: list[tuple[ToolCall, str]] = []
-        self._failed: set[str] = set()
-        self._codes: dict[str, int] = {}
-        self._polls: dict[str, str] = {}
-        self._running: dict[str, ToolCall] = {}
-        """Processes left running, by the number that later `write_stdin` calls name."""
-
-    def function(self, body: records.FunctionCall, at: int | None) -> None:
-        name = full_name(body.name, body.namespace) if body.namespace else body.name
-        tool = PROFILE.tool(name)
-        patch = session_id = None
-        says_more = name == "write_stdin" or "patch" in body.arguments
-        if tool is PATCH or (tool is not None and tool.class_ == "shell" and says_more):
-            arguments = decoded(body.arguments, Arguments) or Arguments()
-            patch, session_id = patch_of(arguments), arguments.session_id
-        call = self._begin(name, body.call_id or "", body.arguments, tool, patch, at)
-        if name == "write_stdin" and session_id is not None:
-            self._polls[call.call_id] = str(session_id)
-
-    def custom(self, body: records.CustomCall, at: int | None) -> None:
-        patch = body.input if body.name == "apply_patch" else None
-        arguments = msgspec.json.encode({"input": body.input})
-        self._begin(body.name, body.call_id or "", arguments, PROFILE.tool(body.name), patch, at)
-
-    def hosted(self, name: str, body: records.HostedCall, at: int | None) -> None:
-        """Take a call of a tool that the model's provider runs. Of most the rollout holds no result."""
-        call_id = body.call_id or body.id or f"line:{self._builder.line}"
-        arguments = bytes(body.arguments or body.action) or b"{}"
-        call = self._begin(name, call_id, arguments, PROFILE.tool(name), None, at)
-        if body.call_id is None and body.status == "completed":
-            self._builder.result(call_id, "", "ok", at)
-            call.result_tokens = None  # what was found went to the model, not to the log
-
-    def output(self, body: records.Output, at: int | None) -> None:
-        self._result(body.call_id or "", read_result(body.output, body.call_id in self._failed), at)
-        self._builder.unread(kinds_of(body.output), PARTS, at)
-
-    def tools_found(self, body: records.ToolsFound, at: int | None) -> None:
-        self._result(body.call_id or "", Result(bytes(body.tools).decode("utf-8", "replace")), at)
-
-    def patch_end(self, body: records.PatchEnd, at: int | None) -> None:
-        call = self._by_id.get(body.call_id or "")
-        if call is None or not body.success:
-            return
-        for path, change in (body.changes or {}).items():
-            if change.type == "add":
-                self._builder.edit(call, path, "create", [created(change.content or "")])
-            elif change.type == "delete":
-                record_deletion(self._builder, call, path, change.content)
-            else:
-                hunks = unified(change.unified_diff or "")
-                record_modification(self._builder, call, path, change.move_path, hunks)
-
-    def _ran(self, end: records.McpEnd | records.ExecEnd, at: int | None) -> None:
-        seconds, nanos = (number(inside(end.duration, name)) for name in ("secs", "nanos"))
-        if seconds is not None and end.call_id:
-            self._builder.ran(end.call_id, at, seconds + (nanos or 0.0) / 1e9)
-
-    def mcp_end(self, body: records.McpEnd, at: int | None) -> None:
-        self._ran(body, at)
-        result = decoded(body.result, _McpResult) if body.call_id else None
-        if result is not None and (result.Err or (result.Ok is not None and result.Ok.isError is True)):
-            self._failed.add(body.call_id or "")
-
-    def process_end(self, end: records.ExecEnd, at: int | None) -> None:
-        """Take the end of a command, logged by some versions: before its output, or long after if it was left
-        running."""
-        self._ran(end, at)
-        call = self._by_id.get(end.call_id or "")
-        if call is None or end.exit_code is None:
-            return
-        if call.result_seq is None:
-            self._codes[call.call_id] = end.exit_code
-        elif call.exit_code is None:
-            self._builder.exited(call, end.exit_code, at=at)
-
-    def finish(self) -> None:
-        """Read patches off their text, if no record gives their lines."""
-        recorded = {edit.seq for edit in self._builder.session.edits}
-        for call, patch in self._patches:
-            if call.status == "ok" and call.seq not in recorded:
-                record_patch(self._builder, call, patch)
-
-    def _begin(  # noqa: PLR0913  (what any kind of record tells of a call)
-        self, name: str, call_id: str, arguments: bytes | str, tool: Tool | None, patch: str | None, at: int | None
-    ) -> ToolCall:
-        step = self._models.item(at)
-        if patch is None:
-            call = self._builder.call(call_id, name, arguments, tool, at, step)
-        else:
-            call = self._builder.call(call_id, name, arguments, PATCH, at, step, path=first_file(patch))
-            self._patches.append((call, patch))
-        self._by_id[call_id] = call
-        return call
-
-    def _result(self, call_id: str, result: Result, at: int | None) -> None:
-        status, code = result.status, result.exit_code
-        if code is None and result.running is None and call_id in self._codes:
-            code = self._codes.pop(call_id)
-            status = "error" if code else status
-        process = self._polls.get(call_id)
-        begun = self._running.get(process) if process is not None else None
-        if process is not None and begun is not None and code is not None:
-            self._builder.exited(begun, code, result.text, at)
-            del self._running[process]
-            status, code = "ok", None  # the code is the command's; the poll that saw it end did what it should
-        call = self._builder.result(call_id, result.text, status, at, MAIN, code, ran_s=result.ran_s)
-        self._models.result(call)
-        if call is not None and result.running is not None and begun is None:
-            self._running[result.running] = call
-
-
-# -- records in file order
 
 
 class Reader:
@@ -500,15 +225,56 @@ class Reader:
         self.session = session
         self.builder = SessionBuilder(session, PROFILE)
         self._is_subagents = meta is not None and isinstance(meta.source, dict) and "subagent" in meta.source
+        """The words of prompts are those of the agent that started it."""
         counts: list[records.TokenCount] = _payloads(shapes, records.TokenCount)
         self.models = ModelCalls(self.builder, inherits, metered=any(payload.info is not None for payload in counts))
-        self.calls = Calls(self.builder, self.models)
-        prompts = {payload.message.strip() for payload in _payloads(shapes, records.UserMessage)}
-        self.user = UserRecords(self.builder, not self._is_subagents, prompts or None)
+        self._prompts = {payload.message.strip() for payload in _payloads(shapes, records.UserMessage)}
+        """Texts of all `user_message` events. In a session without such events items are all there is."""
         self._events_are_text = all(payload.role != "assistant" for payload in _payloads(shapes, records.Message))
-        self._reports = Reports()
+        self._reports: dict[str, Counter[str]] = {}
         self._settings = ""
-        self._handlers = self._by_shape()
+        self._is_running = self._is_prompted = False
+        self._began: list[int] = []
+        """First event of each user message that stands."""
+        self._calls: dict[str, ToolCall] = {}
+        self._patches: list[tuple[ToolCall, str]] = []
+        self._failed: set[str] = set()
+        self._codes: dict[str, int] = {}
+        self._polls: dict[str, str] = {}
+        self._processes: dict[str, ToolCall] = {}
+        """Processes left running, by the number that later `write_stdin` calls name."""
+        self._handlers: dict[type, Callable[..., None]] = {
+            records.SessionMeta: self._headed,
+            records.TurnContext: self._context,
+            records.Compacted: self._compacted,
+            records.Message: self._message,
+            records.Reasoning: self._thinking,
+            records.FunctionCall: self._function,
+            records.CustomCall: self._custom,
+            **{
+                shape: partial(self._hosted, records.tag_of(shape).removesuffix("_call"))
+                for shape in records.HOSTED_CALLS
+            },
+            **dict.fromkeys(records.OUTPUTS, self._output),
+            records.ToolsFound: lambda body, at: self._result(
+                body.call_id or "", Result(bytes(body.tools).decode("utf-8", "replace")), at
+            ),
+            records.PatchEnd: self._patch_end,
+            records.McpEnd: self._mcp_end,
+            records.ExecEnd: self._process_end,
+            records.TokenCount: lambda body, at: self.models.count(body.info, at) if body.info is not None else None,
+            records.UserMessage: self._prompt,
+            records.AgentMessage: self._agent_text,
+            **dict.fromkeys((*records.STARTED, *records.ENDED, records.TurnAborted), self._task),
+            records.ContextCompacted: self._compacted,
+            **dict.fromkeys(records.ERRORS, lambda body, at: self._event("api_error", body.message, at)),
+            records.Warned: lambda body, at: self._event("notification", body.message, at),
+            records.Renamed: self._renamed,
+            records.RolledBack: self._rolled_back,
+            records.ItemCompleted: lambda body, at: (
+                self._event("meta", body.item.text or body.item.type, at) if body.item is not None else None
+            ),
+        }
         if meta is not None:
             session.agent_version = session.agent_version or meta.cli_version
             self.builder.where(meta.cwd, meta.git.branch if meta.git is not None else None)
@@ -536,53 +302,29 @@ class Reader:
 
     def finish(self) -> Session:
         self._handlers.clear()  # they hold this reader, a circle that would keep all its rows until the collector comes
-        self.calls.finish()
+        recorded = {edit.seq for edit in self.session.edits}
+        for call, patch in self._patches:  # read off their text, if no record gives their lines
+            if call.status == "ok" and call.seq not in recorded:
+                record_patch(self.builder, call, patch)
         if self.session.model is None and self._is_subagents:
             self.session.model = self.models.model
         return self.builder.finish()
 
-    def _by_shape(self) -> dict[type, Callable[..., None]]:
-        """Return what to do with a record, by its shape."""
-        calls, event = self.calls, self._event
-        return {
-            records.SessionMeta: self._headed,
-            records.TurnContext: self._context,
-            records.Compacted: self._compacted,
-            records.Message: self._message,
-            records.Reasoning: self._thinking,
-            records.FunctionCall: calls.function,
-            records.CustomCall: calls.custom,
-            **{
-                shape: partial(calls.hosted, records.tag_of(shape).removesuffix("_call"))
-                for shape in records.HOSTED_CALLS
-            },
-            **dict.fromkeys(records.OUTPUTS, calls.output),
-            records.ToolsFound: calls.tools_found,
-            records.PatchEnd: calls.patch_end,
-            records.McpEnd: calls.mcp_end,
-            records.ExecEnd: self._process_end,
-            records.TokenCount: lambda body, at: self.models.count(body.info, at) if body.info is not None else None,
-            records.UserMessage: self._prompt,
-            records.AgentMessage: self._agent_text,
-            **dict.fromkeys(records.STARTED, self._started),
-            **dict.fromkeys(records.ENDED, self._ended),
-            records.TurnAborted: self._aborted,
-            records.ContextCompacted: self._compacted,
-            **dict.fromkeys(records.ERRORS, lambda body, at: event("api_error", body.message, at)),
-            records.Warned: lambda body, at: event("notification", body.message, at),
-            records.Renamed: self._renamed,
-            records.RolledBack: self._rolled_back,
-            records.ItemCompleted: lambda body, at: (
-                event("meta", body.item.text or body.item.type, at) if body.item is not None else None
-            ),
-        }
-
-    def _rolled_back(self, record: records.RolledBack, at: int | None) -> None:
-        self.models.close()
-        self.user.rolled_back(record, at)
-
-    def _event(self, kind: EventKind, text: str, at: int | None) -> None:
+    def _event(self, kind: EventKind, text: str | None, at: int | None) -> None:
         self.builder.event(kind, text, at)
+
+    def _event_once(self, kind: EventKind, source: str, text: str, at: int | None) -> None:
+        """Add an event that is logged as an item and as an event, by some versions as one of the two only.
+
+        A report is news if it is the n-th of its source, and no other source has told of n.
+        """
+        counts = self._reports.setdefault(kind, Counter())
+        reported = max(counts.values(), default=0)
+        counts[source] += 1
+        if counts[source] > reported:
+            self._event(kind, text, at)
+
+    # -- the session, and the program
 
     def _headed(self, meta: records.SessionMeta, at: int | None) -> None:
         """Take a header. It is written again on resume."""
@@ -602,12 +344,36 @@ class Reader:
             self._event("settings_change", f"{self._settings} -> {settings}", at)
         self._settings = settings or self._settings
 
+    def _task(self, task: records.Task, at: int | None) -> None:
+        """Take the start or the end of the work on a prompt."""
+        self.models.close()
+        self._is_running = isinstance(task, records.STARTED)
+        if self._is_running:
+            self._is_prompted = False
+        elif isinstance(task, records.TurnAborted) and task.reason in ("interrupted", "replaced", None):
+            self._event_once("interrupt", "event", task.reason or "interrupted", at)
+        elif isinstance(task, records.TurnAborted):
+            self._event("meta", f"turn aborted: {task.reason}", at)
+
+    def _compacted(self, record: records.Compacted | records.ContextCompacted, at: int | None) -> None:
+        facts: dict[str, Any] = {}
+        if isinstance(record, records.Compacted):
+            facts = {"window": record.window_number, "summary": record.message or None}
+        present = {key: value for key, value in facts.items() if value is not None}
+        source = "record" if isinstance(record, records.Compacted) else "event"
+        self._event_once("compaction", source, msgspec.json.encode(present).decode(), at)
+
+    def _renamed(self, event: records.Renamed, at: int | None) -> None:
+        self.session.title = event.thread_name or self.session.title
+
+    # -- words
+
     def _message(self, message: records.Message, at: int | None) -> None:
         if message.role == "assistant":
             self.builder.event("text", text_of(message.content), at, self.models.item(at))
         elif message.role == "user":
             self.models.heard()
-            self.user.item(message, at, self.models.model)
+            self._user_item(message, at)
         else:
             self._event("meta", text_of(message.content), at)
         self.builder.unread(kinds_of(message.content), PARTS, at)
@@ -623,41 +389,164 @@ class Reader:
             self.builder.event("text", event.message, at, self.models.item(at))
 
     def _prompt(self, message: records.UserMessage, at: int | None) -> None:
+        """Take a `user_message` event: what the person sent. Its lists may hold whole pictures."""
         self.models.heard()
-        self.user.event(message, at, self.models.model)
+        pictures = any(memoryview(listed).nbytes > len("null") for listed in (message.images, message.local_images))
+        if message.message.strip() or pictures:
+            self._turn(message.message, at)
 
-    def _started(self, task: records.Task, at: int | None) -> None:
+    def _user_item(self, message: records.Message, at: int | None) -> None:
+        """Take a `role=user` item: context from the program, or the person's words, which an event repeats."""
+        content = message.content
+        parts = [content] if isinstance(content, str) else [part.text for part in content or () if part.text]
+        words = []
+        for part in parts:
+            if PROFILE.machine_kind(part.lstrip()) is None:
+                words.append(part)
+            elif part.startswith(_INTERRUPTED):
+                self._event_once("interrupt", "item", part, at)
+            elif part.startswith(_USER_SHELL):
+                command = tagged(part, "command")
+                self._event_once("user_shell", "item", part if command is None else command, at)
+            else:
+                self._event("meta", part, at)
+        text = "\n".join(words)
+        if not self._prompts:
+            if words or (content and not parts):
+                self._turn(text, at)
+        elif words and text.strip() not in self._prompts:
+            self._event("meta", text, at)
+
+    def _turn(self, text: str, at: int | None) -> None:
+        request = _REQUEST.search(text) if text.lstrip().startswith("# ") else None
+        words = text[request.end() if request else 0 :].strip()
+        is_program = PROFILE.machine_kind(words) is not None
+        if not is_program:
+            self._began.append(len(self.session.events))
+        if self._is_subagents or is_program:
+            self._event("meta", text, at)
+            return
+        kind: TurnKind = "prompt" if words else "attachment"
+        if words.startswith(_PLANS) or words == _PLAN_BUTTON:
+            kind = "plan_handoff"
+        elif words and self._is_running and self._is_prompted:  # the agent was at work on an earlier prompt
+            kind = "queued_prompt"
+        self.builder.turn(kind, words, at, self.models.model)
+        self._is_prompted = True
+
+    def _rolled_back(self, record: records.RolledBack, at: int | None) -> None:
+        """Abandon what came since the last `num_turns` user messages, which are the turns of a rollback."""
         self.models.close()
-        self.user.task_started()
+        turns = max(whole(record.num_turns) or 0, 0)
+        if began := self._began[-turns:] if turns else ():
+            self.builder.abandon(began[0])
+            del self._began[-turns:]
+        self._is_prompted = False
+        self._event("rewind" if turns else "meta", None, at)
 
-    def _ended(self, task: records.Task, at: int | None) -> None:
-        self.models.close()
-        self.user.task_ended()
+    # -- calls, read off up to four records each
 
-    def _aborted(self, task: records.Task, at: int | None) -> None:
-        self._ended(task, at)
-        if task.reason in ("interrupted", "replaced", None):
-            self.user.interrupted("event", task.reason or "interrupted", at)
+    def _function(self, body: records.FunctionCall, at: int | None) -> None:
+        name, server = body.name, body.namespace or ""
+        if server.startswith("mcp__"):  # older versions wrote it as one name, `mcp__server__tool`
+            name = server + name if name.startswith("_") or server.endswith("__") else f"{server}__{name}"
+        tool = PROFILE.tool(name)
+        patch: str | None = None
+        session_id: object = None
+        says_more = name == "write_stdin" or "patch" in body.arguments
+        if tool is PATCH or (tool is not None and tool.class_ == "shell" and says_more):
+            arguments = decoded(body.arguments, records.Arguments) or records.Arguments()
+            session_id, patch, words = arguments.session_id, arguments.input, arguments.command
+            if isinstance(words, list) and len(words) == 2 and words[0] in ("apply_patch", "applypatch"):
+                patch = words[1] if isinstance(words[1], str) else None
+        call = self._begin(name, body.call_id or "", body.arguments, tool, patch, at)
+        if name == "write_stdin" and session_id is not None:
+            self._polls[call.call_id] = str(session_id)
+
+    def _custom(self, body: records.CustomCall, at: int | None) -> None:
+        patch = body.input if body.name == "apply_patch" else None
+        arguments = msgspec.json.encode({"input": body.input})
+        self._begin(body.name, body.call_id or "", arguments, PROFILE.tool(body.name), patch, at)
+
+    def _hosted(self, name: str, body: records.HostedCall, at: int | None) -> None:
+        """Take a call of a tool that the model's provider runs. Of most the rollout holds no result."""
+        call_id = body.call_id or body.id or f"line:{self.builder.line}"
+        arguments = bytes(body.arguments or body.action) or b"{}"
+        call = self._begin(name, call_id, arguments, PROFILE.tool(name), None, at)
+        if body.call_id is None and body.status == "completed":
+            self.builder.result(call_id, "", "ok", at)
+            call.result_tokens = None  # what was found went to the model, not to the log
+
+    def _begin(  # noqa: PLR0913  (what any kind of record tells of a call)
+        self, name: str, call_id: str, arguments: bytes | str, tool: Tool | None, patch: str | None, at: int | None
+    ) -> ToolCall:
+        step = self.models.item(at)
+        if patch is None:
+            call = self.builder.call(call_id, name, arguments, tool, at, step)
         else:
-            self._event("meta", f"turn aborted: {task.reason}", at)
+            call = self.builder.call(call_id, name, arguments, PATCH, at, step, path=first_file(patch))
+            self._patches.append((call, patch))
+        self._calls[call_id] = call
+        return call
+
+    def _output(self, body: records.Output, at: int | None) -> None:
+        self._result(body.call_id or "", read_result(body.output, body.call_id in self._failed), at)
+        self.builder.unread(kinds_of(body.output), PARTS, at)
+
+    def _result(self, call_id: str, result: Result, at: int | None) -> None:
+        status, code = result.status, result.exit_code
+        if code is None and result.running is None and call_id in self._codes:
+            code = self._codes.pop(call_id)
+            status = "error" if code else status
+        process = self._polls.get(call_id, "")
+        begun = self._processes.get(process)
+        if begun is not None and code is not None:
+            self.builder.exited(begun, code, result.text, at)
+            del self._processes[process]
+            status, code = "ok", None  # the code is the command's; the poll that saw it end did what it should
+        call = self.builder.result(call_id, result.text, status, at, MAIN, code, ran_s=result.ran_s)
+        self.models.result(call)
+        if call is not None and result.running is not None and begun is None:
+            self._processes[result.running] = call
+
+    def _patch_end(self, body: records.PatchEnd, at: int | None) -> None:
+        call = self._calls.get(body.call_id or "")
+        if call is None or not body.success:
+            return
+        for path, change in (body.changes or {}).items():
+            if change.type == "add":
+                self.builder.edit(call, path, "create", [created(change.content or "")])
+            elif change.type == "delete":
+                record_deletion(self.builder, call, path, change.content)
+            else:
+                hunks = unified(change.unified_diff or "")
+                record_modification(self.builder, call, path, change.move_path, hunks)
+
+    def _ran(self, end: records.McpEnd | records.ExecEnd, at: int | None) -> None:
+        seconds, nanos = (number(inside(end.duration, name)) for name in ("secs", "nanos"))
+        if seconds is not None and end.call_id:
+            self.builder.ran(end.call_id, at, seconds + (nanos or 0.0) / 1e9)
+
+    def _mcp_end(self, body: records.McpEnd, at: int | None) -> None:
+        self._ran(body, at)
+        result = decoded(body.result, records.McpResult) if body.call_id else None
+        if result is not None and (result.Err or (result.Ok is not None and result.Ok.isError is True)):
+            self._failed.add(body.call_id or "")
 
     def _process_end(self, end: records.ExecEnd, at: int | None) -> None:
+        """Take the end of a command, logged by some versions: before its output, or long after if it was left
+        running. Some were run by hand (`!`)."""
         if end.source == "user_shell":
-            self.user.ran("event", end.command[-1] if end.command else "", at)
-        else:
-            self.calls.process_end(end, at)
-
-    def _compacted(self, record: records.Compacted | records.ContextCompacted, at: int | None) -> None:
-        is_record = isinstance(record, records.Compacted)
-        if self._reports.is_first("compaction", "record" if is_record else "event"):
-            facts: dict[str, Any] = {}
-            if isinstance(record, records.Compacted):
-                facts = {"window": record.window_number, "summary": record.message or None}
-            present = {key: value for key, value in facts.items() if value is not None}
-            self._event("compaction", msgspec.json.encode(present).decode(), at)
-
-    def _renamed(self, event: records.Renamed, at: int | None) -> None:
-        self.session.title = event.thread_name or self.session.title
+            self._event_once("user_shell", "event", end.command[-1] if end.command else "", at)
+            return
+        self._ran(end, at)
+        call = self._calls.get(end.call_id or "")
+        if call is None or end.exit_code is None:
+            return
+        if call.result_seq is None:
+            self._codes[call.call_id] = end.exit_code
+        elif call.exit_code is None:
+            self.builder.exited(call, end.exit_code, at=at)
 
 
 def _payloads(shapes: dict[type, list[records.Record]], shape: type[T]) -> list[T]:
@@ -710,9 +599,7 @@ class _File:
         if self.meta is not None:
             if self.meta.forked_from_id:
                 parents.insert(0, self.meta.forked_from_id)
-            parent = self.meta.source
-            for key in ("subagent", "thread_spawn", "parent_thread_id"):
-                parent = parent.get(key) if isinstance(parent, dict) else None
+            parent = inside(self.meta.source, "subagent", "thread_spawn", "parent_thread_id")
             parent = parent if isinstance(parent, str) else self.meta.forked_from_id
         self.parents = set(parents)
         self.parent: str | None = parent or next(iter(parents), None)

@@ -97,6 +97,14 @@ class FunctionCall(Typed, tag="function_call"):
     arguments: str = ""
 
 
+class Arguments(Struct, gc=False):
+    """Arguments of a shell tool that say more than its command: a running process, a patch."""
+
+    session_id: int | str | None = None
+    command: object = None
+    input: str | None = None
+
+
 class CustomCall(Typed, tag="custom_tool_call"):
     """A call of a tool that takes plain text."""
 
@@ -199,6 +207,15 @@ class McpEnd(Typed, tag="mcp_tool_call_end"):
     call_id: str | None = None
     duration: object = None
     result: Raw = Raw()
+
+
+class McpOk(Struct, gc=False):
+    isError: bool | None = None
+
+
+class McpResult(Struct, gc=False):
+    Ok: McpOk | None = None
+    Err: Raw = Raw()
 
 
 class Task(Typed):
