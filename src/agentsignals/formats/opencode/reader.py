@@ -34,6 +34,10 @@ class Times(Struct, gc=False):
     end: object = None
 
 
+def _ms(times: Times | None, name: str = "created") -> int | None:
+    return logged_ms(getattr(times, name)) if times is not None else None
+
+
 class Revert(Struct, gc=False):
     """What `/undo` took back last: the first message, or part of one. The next prompt deletes it for good."""
 
@@ -311,7 +315,7 @@ class _Folder(Struct):
 
     def snapshot(self, session_id: str) -> _Snapshot:
         """Return the session: messages by their creation time, parts by their ids."""
-        began = {id_: (info.time and logged_ms(info.time.created)) or 0 for id_, info in self.messages.items()}
+        began = {id_: _ms(info.time) or 0 for id_, info in self.messages.items()}
         messages: list[Message | None] = []
         for message_id in sorted(self.messages, key=lambda id_: (began[id_], id_)):
             parts = self.parts.get(message_id, {})
@@ -365,7 +369,7 @@ def _without_copies(snapshots: list[_Snapshot]) -> tuple[dict[int, str], set[str
             continue
         marks = [None if message is None else _mark(message) for message in messages]
         answers = [mark for mark in marks if mark is not None and mark[0] == "assistant" and any(mark[_USED:])]
-        times = [at for m in messages if m is not None and m.info.time and (at := logged_ms(m.info.time.created))]
+        times = [at for m in messages if m is not None and (at := _ms(m.info.time))]
         is_fork = bool(times) and times[0] < _made_at(snapshot)[0]  # it was made after its first message
         if answers:
             key = f"answer:{hashlib.blake2b(repr(answers[0]).encode(), digest_size=12).hexdigest()}"
@@ -381,8 +385,7 @@ def _without_copies(snapshots: list[_Snapshot]) -> tuple[dict[int, str], set[str
 
 
 def _made_at(snapshot: _Snapshot) -> tuple[int, str]:
-    info = snapshot.document[0].info
-    at = logged_ms(info.time.created) if info.time is not None else None
+    at = _ms(snapshot.document[0].info.time)
     return 2**62 if at is None else at, snapshot.session_id
 
 
@@ -393,20 +396,19 @@ _USED = 4
 def _mark(message: Message) -> tuple[object, ...] | None:
     """Return what a message and its copies have in common. None for one without a time."""
     info = message.info
-    at = logged_ms(info.time.created) if info.time is not None else None
-    if info.time is None or at is None:
+    if info.time is None or (at := _ms(info.time)) is None:
         return None
     if info.role == "assistant":
-        return info.role, at, logged_ms(info.time.completed), info.modelID, *_charged(info.tokens)
+        used = _counted(info.tokens) if info.tokens is not None else ()
+        return info.role, at, _ms(info.time, "completed"), info.modelID, *used
     texts = tuple(part.text for part in message.parts if part is not None and part.type == "text")
     return info.role, at, texts
 
 
-def _charged(tokens: Tokens | None) -> tuple[int | None, ...]:
-    if tokens is None:
-        return ()
-    cached = (tokens.cache.read, tokens.cache.write) if tokens.cache is not None else (None, None)
-    return tuple(map(count, (tokens.input, tokens.output, tokens.reasoning, *cached)))
+def _counted(tokens: Tokens) -> tuple[int | None, ...]:
+    """Return input, output, reasoning, cache reads and writes as logged."""
+    cache = tokens.cache or Cache()
+    return tuple(map(count, (tokens.input, tokens.output, tokens.reasoning, cache.read, cache.write)))
 
 
 def _size(messages: list[Message | None]) -> int:
@@ -435,10 +437,10 @@ class Reader(DocumentReader[Export, Message]):
     @classmethod
     def _decode(cls, data: memoryview | bytes, artifact: Artifact) -> tuple[Export, list[Message | None]]:
         def message(raw: memoryview | bytes) -> Message:
-            whole = decoder(RawMessage).decode(raw)
-            if whole.info is not None:
-                return Message(whole.info, each(whole.parts, decoder(Part).decode, artifact))
-            if whole.type is None:
+            held = decoder(RawMessage).decode(raw)
+            if held.info is not None:
+                return Message(held.info, each(held.parts, decoder(Part).decode, artifact))
+            if held.type is None:
                 raise msgspec.ValidationError("Object missing required field `info`")
             return _second(decoder(Record).decode(raw), artifact)
 
@@ -451,7 +453,7 @@ class Reader(DocumentReader[Export, Message]):
             session.agent = KILO.agent
         session.title, session.agent_version = info.title, info.version
         session.parent_session_id = info.parentID or info.fork_session_id
-        session.started_at = logged_ms(info.time.created) if info.time is not None else None
+        session.started_at = _ms(info.time)
         self.is_subagent = info.parentID is not None
         self.builder.where(info.directory)
         version = _VERSION.match(info.version or "")
@@ -484,13 +486,13 @@ class Reader(DocumentReader[Export, Message]):
         if self.document.places:
             self.builder.line = 1
         info = message.info
-        at = logged_ms(info.time.created) if info.time is not None else None
+        at = _ms(info.time)
         self.place(info.id)
         if info.role == "user":
             self.on_user(message, at)
         elif info.role == "assistant":
             self.on_assistant(message, at)
-            completed = logged_ms(info.time.completed) if info.time is not None else None
+            completed = _ms(info.time, "completed")
             self.last_completed = max(self.last_completed, completed or 0)
             self.busy_until = None if info.error else completed
         elif message.record is None or not self.on_record(message.record, at):
@@ -498,7 +500,7 @@ class Reader(DocumentReader[Export, Message]):
 
     def on_record(self, record: Record, at: int | None) -> bool:
         """Take a record of version 2 that is no message of either side. Return False for an unknown one."""
-        completed = logged_ms(record.time.completed) if record.time is not None else None
+        completed = _ms(record.time, "completed")
         if record.type in ("synthetic", "system", "skill"):
             self.event("meta", record.text or "", at)
         elif record.type == "agent-switched":
@@ -509,7 +511,9 @@ class Reader(DocumentReader[Export, Message]):
             self.builder.where(record.location.directory if record.location is not None else None)
         elif record.type == "shell":
             self.event("user_shell", record.command or "", at)
-            self.event("command_output", _output(record.output), completed or at)
+            output: Any = record.output  # a text, or an object with it
+            output = output.get("output", output.get("text", output)) if isinstance(output, dict) else output
+            self.event("command_output", as_text(output), completed or at)
         elif record.type == "compaction":
             model = record.model.id if record.model is not None else None
             info = MessageInfo(id=record.id, modelID=model, tokens=record.tokens, cost=record.cost)
@@ -517,7 +521,7 @@ class Reader(DocumentReader[Export, Message]):
             self.event("compaction", json.dumps({"trigger": record.reason} if record.reason else {}), at, step)
             self.event("meta", record.summary or "", at, step)
             if record.error:
-                self.event("api_error", ": ".join(filter(None, _failure(record.error))), at, step)
+                self.event("api_error", _failure_text(record.error), at, step)
         elif record.type == "idle":
             events = self.session.events
             if record.outcome == "interrupted" and not (events and events[-1].kind == "interrupt"):
@@ -623,12 +627,10 @@ class Reader(DocumentReader[Export, Message]):
                 self.part(part, at, step)
         self.place(info.id)
         self.refusals()
-        completed = logged_ms(info.time.completed) if info.time is not None else None
+        completed = _ms(info.time, "completed")
         if info.error:
-            name, reason = _failure(info.error)
-            kind: EventKind = "interrupt" if name in _ABORTED else "api_error"
-            text = ": ".join(filter(None, (name, reason)))
-            self.event(kind, text, completed if completed is not None else at, step)
+            kind: EventKind = "interrupt" if _failure(info.error)[0] in _ABORTED else "api_error"
+            self.event(kind, _failure_text(info.error), completed if completed is not None else at, step)
         elif (
             step is not None
             and not (info.finish or completed)
@@ -648,7 +650,7 @@ class Reader(DocumentReader[Export, Message]):
         return step
 
     def part(self, part: Part, at: int | None, step: Step | None) -> None:
-        began = logged_ms(part.time.start) if part.time is not None else None
+        began = _ms(part.time, "start")
         when = began if began is not None else at
         if part.type == "tool":
             self.tool_run(part, when, step)
@@ -660,8 +662,8 @@ class Reader(DocumentReader[Export, Message]):
         elif part.type == "patch":
             self.event("meta", "\n".join(["files changed since the step began:", *(part.files or ())]), at, step)
         elif part.type == "retry":
-            failed = logged_ms(part.time.created) if part.time is not None else None
-            self.event("api_error", ": ".join(filter(None, _failure(part.error))), failed or at, step)
+            failed = _ms(part.time)
+            self.event("api_error", _failure_text(part.error), failed or at, step)
         elif part.type not in _UNCOUNTED:
             self.event("unknown", part.type or "part without a type", when, step)
 
@@ -677,7 +679,7 @@ class Reader(DocumentReader[Export, Message]):
         if tool is not None and tool.class_ in ("edit", "shell"):
             args = decoded(state.input, Arguments) or args
         paths = set(_PATCHED.findall(args.patchText)) if args.patchText else set()
-        began = logged_ms(state.time.start) if state.time is not None else None
+        began = _ms(state.time, "start")
         call_id = part.callID
         if call_id is None or call_id in UNNAMED or call_id in self.call_ids:  # REDACTED stands for many
             call_id = f"{call_id or 'call'}#{len(self.session.tool_calls)}"
@@ -690,7 +692,7 @@ class Reader(DocumentReader[Export, Message]):
         )
         if state.status not in ("completed", "error"):
             return
-        ended = logged_ms(state.time.end) if state.time is not None else None
+        ended = _ms(state.time, "end")
         metadata = Metadata()
         if call.shell_kind is not None or call.class_ == "edit" or state.status == "error":
             metadata = decoded(state.metadata, Metadata) or metadata
@@ -765,15 +767,17 @@ def _failure(raw: Raw) -> tuple[str, str]:
     return error.name, str(error.data.message or "") if error.data is not None else ""
 
 
+def _failure_text(raw: Raw) -> str:
+    return ": ".join(filter(None, _failure(raw)))
+
+
 def _charge(step: Step, tokens: Tokens, reasoning_apart: bool) -> None:
     """Set the tokens of a message. An aborted call shows zeros, which mean nothing.
 
     `output_tokens` includes reasoning, as in every other format: where `output` leaves it out, it is added. The total
     tells which is the case, or the client's version if the total fits neither.
     """
-    fresh, output, reasoning = map(count, (tokens.input, tokens.output, tokens.reasoning))
-    read = count(tokens.cache.read) if tokens.cache is not None else None
-    write = count(tokens.cache.write) if tokens.cache is not None else None
+    fresh, output, reasoning, read, write = _counted(tokens)
     if not any((fresh, output, reasoning, read, write)):
         return
     step.input_tokens, step.cache_read_tokens, step.cache_write_tokens = fresh, read, write
@@ -812,42 +816,29 @@ def _second_part(part: Content) -> Part:
     if part.state is None:
         return Part(type=part.type, text=part.text, time=time)
     held = part.state
-    texts = [
-        block["text"] if isinstance(block, dict) and "text" in block else f"[{_kind_of(block)}]"
-        for block in held.content or ()
-    ]  # fmt: skip
-    output = "\n".join(map(as_text, texts)) if held.content is not None else held.output
-    error = ": ".join(filter(None, _failure(held.error)[1:])) if held.error else None
+    texts = []
+    for block in held.content or ():  # of images, files, and what is not known only the type is kept
+        fields = block if isinstance(block, dict) else {}
+        texts.append(as_text(fields["text"]) if "text" in fields else f"[{as_text(fields.get('type', 'part'))}]")
+    output = "\n".join(texts) if held.content is not None else held.output
+    error = _failure(held.error)[1] if held.error else None
     said = held.metadata or held.structured
     state = State(status=held.status, input=held.input, output=output, error=error, metadata=said, time=time)
     return Part(type=part.type, callID=part.id, tool=part.name, state=state, time=time)
 
 
-def _kind_of(block: object) -> str:
-    """Return the type of a part of a result that holds no words: an image, a file, or what is not known."""
-    return as_text(block.get("type", "part")) if isinstance(block, dict) else "part"
-
-
-def _output(value: object) -> str:
-    """Return the output of a command that the person ran: a text, or an object with it."""
-    held = value.get("output", value.get("text", value)) if isinstance(value, dict) else value
-    return as_text(held)
-
-
 def _once(messages: list[Message | None]) -> list[Message | None]:
     """Leave out messages of version 1 that version 2 took over: of one id, or of one role and time."""
     seconds = [m.info for m in messages if m is not None and m.record is not None]
-    if len(seconds) in (0, len(messages)):
-        return messages
     taken = {info.id for info in seconds} | {_moment(info) for info in seconds}
     return [
         m for m in messages
         if m is None or m.record is not None or (m.info.id not in taken and _moment(m.info) not in taken)
-    ]  # fmt: skip
+    ] if seconds else messages  # fmt: skip
 
 
 def _moment(info: MessageInfo) -> tuple[object, ...]:
-    return info.role, (logged_ms(info.time.created) if info.time is not None else None) or info.id
+    return info.role, _ms(info.time) or info.id
 
 
 def _is_typed(part: Part) -> bool:
