@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentsignals.formats.amp import FORMAT
-from agentsignals.model import Session, ToolCall
+from agentsignals.model import Session
 from tests.formats.reading import format_of, read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "amp"
@@ -20,86 +20,12 @@ def read(document: dict[str, Any]) -> Session:
     return read_one(FORMAT, document)
 
 
-def thread(*messages: dict[str, Any], **more: Any) -> Session:
-    return read({"v": 1, "id": ID, "created": 1_780_000_000_000, "messages": list(messages), **more})
-
-
-def asked(**usage: Any) -> dict[str, Any]:
-    call = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"cmd": "make"}}
-    return {"role": "assistant", "messageId": 1, "content": [call], "usage": usage, "state": {"type": "complete"}}
-
-
-def came(**run: Any) -> dict[str, Any]:
-    return {"role": "user", "messageId": 2, "content": [{"type": "tool_result", "toolUseID": "c", "run": run}]}
-
-
-def call_of(session: Session) -> ToolCall:
-    return next(call for call in session.tool_calls if call.call_id == "c")
-
-
 @pytest.mark.parametrize(
     ("more", "expected"),
     [({}, "amp"), ({"messages": [{}] * 40_000}, "amp"), ({"id": "t-1"}, None), ({"v": "1"}, None), ({"v": None}, None)],
 )
 def test_it_asks_for_what_only_amp_writes(more: dict[str, Any], expected: str | None) -> None:
     assert format_of({"v": 1, "id": ID, "created": 1, "messages": [], **more}) == expected
-
-
-@pytest.mark.parametrize(
-    ("model", "fresh", "written", "expected"),
-    [
-        ("claude-opus-4-6", 3, 1619, (3, 1619)),
-        ("claude-opus-4-6", 0, 1619, (0, 1619)),
-        ("gpt-5.2", 0, 700, (700, None)),  # nothing is written to the cache there for money
-        (None, 0, 137, (137, None)),  # of 201 that were sent with 64 cached; who answered is not said
-        ("gpt-5.2", 12, 0, (12, 0)),
-    ],
-)
-def test_only_anthropics_input_is_called_so(
-    model: str | None, fresh: int, written: int, expected: tuple[int, int | None]
-) -> None:
-    usage = {"model": model, "inputTokens": fresh, "cacheCreationInputTokens": written, "cacheReadInputTokens": 50}
-    (step,) = thread(asked(**usage, outputTokens=30)).steps
-    assert (step.input_tokens, step.cache_write_tokens) == expected
-    assert (step.cache_read_tokens, step.output_tokens) == (50, 30)
-
-
-@pytest.mark.parametrize(
-    ("run", "expected"),
-    [
-        ({"status": "done", "result": {"output": "", "exitCode": 0}}, ("ok", "done", 0)),
-        ({"status": "done", "result": {"output": "", "exitCode": 3}}, ("error", "exit_nonzero", 3)),
-        (
-            {"status": "done", "result": {"exitCode": -1, "stopCode": "inactivity", "stopReason": "Command timed out"}},
-            ("error", "timed_out", None),
-        ),
-        ({"status": "done", "result": {"exitCode": -1, "stopCode": "user-stop"}}, ("cancelled", "cancelled", None)),
-        ({"status": "error", "error": {"message": "File not found"}}, ("error", "error_result", None)),
-        ({"status": "rejected-by-user", "reason": "no"}, ("rejected", "refused", None)),
-        ({"status": "cancelled"}, ("cancelled", "cancelled", None)),
-        ({"status": "in-progress"}, ("none", None, None)),
-        ({"status": "blocked-on-user"}, ("none", None, None)),
-    ],
-)
-def test_done_says_nothing_of_a_commands_end(run: dict[str, Any], expected: tuple[object, ...]) -> None:
-    call = call_of(thread(asked(), came(**run)))
-    assert (call.status, call.outcome, call.exit_code) == expected
-
-
-@pytest.mark.parametrize("result", [["No results found."], []])
-def test_a_search_without_a_hit_says_so_in_a_list(result: list[str]) -> None:
-    message = asked()
-    message["content"][0]["name"] = "glob"
-    assert call_of(thread(message, came(status="done", result=result))).outcome == "nothing_found"
-
-
-@pytest.mark.parametrize(("n_calls", "expected"), [(1, 1_780_000_001_000_000), (2, None)])
-def test_the_time_of_a_batch_is_that_of_a_call_which_is_all_of_it(n_calls: int, expected: int | None) -> None:
-    message = asked(timestamp="2026-05-28T20:26:40.000Z")
-    message["content"] = message["content"][:1] + [{**message["content"][0], "id": "d"}] * (n_calls - 1)
-    trace = {"name": "tools", "context": {"messageId": 1}, "endTime": "2026-05-28T20:26:41.000Z"}
-    made = thread(message, came(status="done", result="x"), meta={"traces": [trace]})
-    assert call_of(made).ended_at == expected
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="../shared/corpus/native/amp is not there")

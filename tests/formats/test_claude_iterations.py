@@ -110,36 +110,3 @@ def test_an_hours_cache_of_an_iteration_costs_its_own_price() -> None:
     written = iteration("compaction", 0, 0, cache_creation={"ephemeral_1h_input_tokens": 1000})
     made = session((3000, 400), [{**written, "cache_creation_input_tokens": 1500}, OWN])
     assert cost_of(made.steps) == pytest.approx(usd(SONNET, 3000, 400) + (1000 * 6 + 500 * 3.75) / 1e6)
-
-
-def test_a_switch_of_thinking_is_an_event_before_the_prompt() -> None:
-    log = Log()
-    off, on = {"level": "none", "disabled": True}, {"level": "high", "disabled": False}
-    for n, setting in enumerate((off, {**off, "triggers": ["x"]}, None, on, {"maxThinkingTokens": 31_999})):
-        log.user(f"Go on with {n}", **({} if setting is None else {"thinkingMetadata": setting}))
-        log.say("Done.", message_id=f"msg_{n}")
-    (made,) = read(log).sessions
-    assert [event.text for event in made.events if event.kind == "settings_change"] == [
-        "thinking disabled True, level none -> disabled False, level high",
-        "thinking disabled False, level high -> maxThinkingTokens 31999",
-    ]
-    assert len(made.turns) == 5
-
-
-def test_a_resumed_session_is_an_event_however_many_hooks_ran() -> None:
-    log = Log()
-    start = {"type": "hook_success", "hookName": "SessionStart:startup", "hookEvent": "SessionStart"}
-    log.record("attachment", attachment=start)
-    log.user("Go")
-    log.say("Done.")
-    for _ in range(2):
-        log.record("attachment", attachment={**start, "hookName": "SessionStart:resume"})
-        log.record("progress", data={"type": "hook_progress", "hookName": "SessionStart:resume"})
-    log.user("Go on")
-    log.say("Done.", message_id="msg_2")
-    (made,) = read(log).sessions
-    assert [event.kind for event in made.events if event.kind in ("resume", "human_turn")] == [
-        "human_turn",
-        "resume",
-        "human_turn",
-    ]

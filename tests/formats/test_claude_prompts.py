@@ -12,7 +12,6 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.formats import claude_code
-from agentsignals.formats.claude_code.reader import HANDED_ON_WITHIN_US
 from agentsignals.ingest import pipeline, plan
 from agentsignals.model import Session, Step, prices
 from agentsignals.store import Store
@@ -20,7 +19,7 @@ from agentsignals.store.index import Manifest
 from agentsignals.ui.page import Query
 from agentsignals.ui.rendering import answer_of
 from agentsignals.ui.snapshot import Snapshot
-from tests.claude import NOTE, REFUSED, SAID, SESSION, STOP, Log, given, kinds, read, session, turns
+from tests.claude import SESSION, STOP, Log, given, kinds, read, turns
 from tests.questions.stores import findings
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
@@ -128,62 +127,13 @@ def test_what_the_program_writes_is_no_turn(content: Any, facts: dict[str, Any],
     assert kinds(log) == [kind]
 
 
-@pytest.mark.parametrize("between", ["a minute", "an answer"])
-def test_the_same_words_later_are_said_again(between: str) -> None:
-    log = Log()
-    log.user("yes")
-    if between == "a minute":
-        log.wait(60)
-    else:
-        log.say("done, more?")
-    log.user("yes")
-    assert len(turns(log)) == 2
-
-
 # -- refusals --------------------------------------------------------------------------------------------------------
-
-WORDS = [
-    (SAID + "use the other table", "use the other table"),
-    (SAID + "use the other table" + NOTE, "use the other table"),
-    (SAID + "first line\n\nsecond line", "first line\n\nsecond line"),
-]
-
-
-@pytest.mark.parametrize(("result", "said"), WORDS)
-def test_words_given_when_refusing_are_a_turn(result: str, said: str) -> None:
-    log = Log()
-    log.call("Edit", file_path="/work/shop/a.py")
-    log.result(result, error=True)
-    found = session(log)
-    assert [(t.kind, t.text) for t in found.turns] == [("rejection_feedback", said)]
-    assert found.tool_calls[0].status == "rejected"
-
-
-CLARIFY = "The user wants to clarify these questions.\n    This means …\n\n    Questions asked:\n- Which?"
-
-
-@pytest.mark.parametrize("result", [STOP, STOP + NOTE, SAID + CLARIFY])
-def test_a_bare_refusal_and_its_marker_are_one_interruption(result: str) -> None:
-    log = Log()
-    log.call("Edit", file_path="/work/shop/a.py")
-    log.result(result, error=True)
-    log.user([text("[Request interrupted by user for tool use]")])
-    assert kinds(log) == ["tool_call", "tool_result", "interrupt", "meta"]
-    assert turns(log) == []
-
-
-def working() -> Log:
-    log = Log()
-    log.user("go")
-    log.say("working")
-    return log
 
 
 NEXT = "6f1d2c3b-0000-4000-8000-000000000002"
 PLAN = "# Plan\n1. parse\n2. test"
 CUT = [{"type": "text", "text": "[Request interrupted by user for tool use]"}]
 MASKED = [(n, f"6f1d2c3b-0000-4000-8000-00000000001{n}") for n in range(2)]
-EDGE_S = HANDED_ON_WITHIN_US / 1_000_000
 
 
 def planned(refusal: str = STOP, plan: str = PLAN) -> Log:
@@ -214,62 +164,6 @@ def taken_up(planning: Log, plan: str = PLAN, after_s: float = 0, where: str = N
 def sessions(*logs: Log) -> dict[str, Session]:
     each = {id(log): log for log in logs}.values()
     return {session.session_id: session for session in read(*each).sessions}
-
-
-def answer(session: Session) -> tuple[str, int]:
-    return session.tool_calls[0].status, sum(e.kind == "interrupt" for e in session.events)
-
-
-@pytest.mark.parametrize("where", [SESSION, NEXT])
-@pytest.mark.parametrize(
-    ("facts", "status"),
-    [
-        ({}, "ok"),
-        ({"after_s": EDGE_S}, "ok"),
-        ({"after_s": EDGE_S + 0.001}, "rejected"),
-        ({"plan": "# Another plan"}, "rejected"),
-        ({"plan": "# Plan\n\n1. parse\n2. test\n"}, "ok"),
-        ({"plan": "# Plan, edited by the person", "pointer": SESSION}, "ok"),
-        ({"plan": "# Another plan", "pointer": "6f1d2c3b-0000-4000-8000-000000000009"}, "rejected"),
-    ],
-)
-def test_a_refusal_whose_plan_is_taken_up_at_once_is_an_approval(
-    facts: dict[str, Any], status: str, where: str
-) -> None:
-    planning = planned()
-    working = taken_up(planning, where=where, **facts)
-    made = sessions(planning, working)
-    assert answer(made[SESSION]) == (status, int(status == "rejected"))
-    assert made[SESSION].tool_calls[0].outcome == {"ok": "done", "rejected": "refused"}[status]
-    assert [t.kind for s in made.values() for t in s.turns] == ["prompt", "plan_handoff"]
-    if where == NEXT:
-        assert made[NEXT].parent_session_id == (SESSION if status == "ok" else None)
-
-
-def test_a_refusal_with_words_stays_one() -> None:
-    planning = planned(SAID + "use the other parser")
-    made = sessions(planning, taken_up(planning))
-    assert answer(made[SESSION])[0] == "rejected"
-    planning = planned(REFUSED + "the user said: no")
-    made = sessions(planning, taken_up(planning))
-    assert answer(made[SESSION])[0] == "rejected"
-
-
-def test_one_hand_off_approves_one_plan() -> None:
-    log = planned()
-    log.wait(5)
-    log.ran("ExitPlanMode", STOP, error=True, plan=PLAN)
-    log.user(CUT)
-    made = sessions(log, taken_up(log))
-    assert [c.status for c in made[SESSION].tool_calls] == ["rejected", "ok"]
-
-
-def test_the_end_of_a_plan_never_cuts_an_interruption_of_what_came_later() -> None:
-    planning = planned()
-    planning.say("Something else then.")
-    planning.user(CUT)
-    made = sessions(planning, taken_up(planning, after_s=0))
-    assert answer(made[SESSION]) == ("ok", 1)
 
 
 @pytest.mark.slow
@@ -339,84 +233,12 @@ def _sessions(store: Store) -> dict[str, Any]:
 
 
 NATIVE = Path(__file__).parents[3] / "shared/corpus/native/claude-agent-sdk/sdk-ts"
-OPUS, HAIKU = "claude-opus-4-6", "claude-haiku-4-5"
-AGENT = {"entrypoint": "sdk-ts", "promptSource": "sdk"}
-
-
-def used(*figures: int, usd: float = 0.0) -> dict[str, Any]:
-    names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-    return {**dict(zip(names, figures, strict=True)), "costUSD": usd}
-
-
-def of_a_call(*states: dict[str, Any] | str, more: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
-    """The closing steps of a session of one call of 3, 10, 900 and 40 tokens, with these states behind it."""
-    log = Log()
-    log.user("hello", **AGENT)
-    log.say("hi", **(more or {}))
-    for state in states:
-        log.side("cost-state", sessionId=SESSION, totalCostUSD=1.0, modelUsage=state)
-    return [of(step) for step in session(log).steps[1:]]
 
 
 def of(step: Step) -> tuple[Any, ...]:
     tokens = (step.input_tokens, step.output_tokens, step.cache_read_tokens or 0, step.cache_write_tokens or 0)
     assert step.stop_reason == "session_total"
     return step.model, *tokens, step.cost_usd
-
-
-@pytest.mark.parametrize(
-    ("facts", "kind"),
-    [
-        (AGENT, "scripted_prompt"),
-        ({"entrypoint": "sdk-cli", "promptSource": "sdk"}, "scripted_prompt"),
-        ({"entrypoint": "sdk-py", "promptSource": "sdk"}, "scripted_prompt"),
-        ({"entrypoint": "claude-desktop", "promptSource": "sdk"}, "prompt"),  # a person types in the desktop program
-        ({"entrypoint": "claude-vscode", "promptSource": "sdk"}, "prompt"),
-        ({"entrypoint": "cli", "promptSource": "typed"}, "prompt"),
-        ({"entrypoint": "sdk-ts", "promptSource": "typed"}, "prompt"),
-        ({"entrypoint": "sdk-ts"}, "prompt"),  # older versions do not say who asked
-        ({"entrypoint": ["sdk-ts"], "promptSource": "sdk"}, "prompt"),
-    ],
-)
-def test_who_asked(facts: dict[str, Any], kind: str) -> None:
-    log = Log()
-    log.user("run the tests", **facts)
-    assert turns(log) == [(kind, "run the tests")]
-
-
-@pytest.mark.parametrize(
-    ("states", "closing"),
-    [
-        ([], []),
-        ([{OPUS: used(3, 10, 900, 40)}], []),
-        ([{OPUS: used(3, 25, 900, 40, usd=0.5)}], [(OPUS, 0, 15, 0, 0, None)]),  # its dollars are of all calls
-        ([{OPUS: used(3, 10, 900, 40), HAIKU: used(7, 2, 0, 0, usd=0.25)}], [(HAIKU, 7, 2, 0, 0, 0.25)]),
-        ([{f"{OPUS}[1m]": used(3, 10, 900, 40)}], []),
-        ([{f"{OPUS}-20260115": used(3, 10, 900, 40)}], []),
-        ([{HAIKU: used(7, 2, 0, 0, usd=0.25)}], []),  # the call's model is called otherwise there
-        ([{OPUS: used(1, 1, 1, 1)}], []),  # as it stood before the last run, which did not end
-        # A resumed session goes on from its totals.
-        ([{OPUS: used(3, 10, 900, 40)}, {OPUS: used(3, 11, 900, 40)}], [(OPUS, 0, 1, 0, 0, None)]),
-        ([{OPUS: {"inputTokens": None, "costUSD": None}}], []),
-        (["none"], []),
-        ([{OPUS: []}], []),
-    ],
-)  # fmt: skip
-def test_what_no_message_is_by(states: list[Any], closing: list[tuple[Any, ...]]) -> None:
-    assert of_a_call(*states) == closing
-
-
-def test_a_forks_totals_go_on_from_the_others() -> None:
-    first, fork = Log(), Log("6f1d2c3b-0000-4000-8000-000000000002")
-    first.user("hello", **AGENT)
-    first.say("hi")
-    fork.lines = [line.replace(SESSION, fork.session) for line in first.lines]
-    fork.wait(60)
-    fork.user("again", **AGENT)
-    fork.say("hi again", message_id="msg_2")
-    fork.side("cost-state", sessionId=fork.session, modelUsage={OPUS: used(6, 20, 1800, 80)})
-    assert [[s.output_tokens for s in made.steps] for made in read(first, fork).sessions] == [[10], [10]]
-    assert [[s.output_tokens for s in made.steps] for made in read(fork).sessions] == [[10, 10]]
 
 
 @pytest.mark.skipif(not NATIVE.is_dir(), reason="no corpus at ../shared/corpus/native/claude-agent-sdk")

@@ -18,22 +18,16 @@ from tests.formats.codex_rows import (
     OTHER,
     OWN_TURN,
     ROW,
-    call,
     context,
     event,
     given,
     item,
     meta,
     one,
-    only_call,
-    output,
     prompt,
-    ran,
-    row,
     says,
     texts,
     tokens,
-    user_item,
 )
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
@@ -42,69 +36,6 @@ CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 
 
 # -- who speaks ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>",
-        "# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nx\n</INSTRUCTIONS>",
-        "<user_instructions>\nx\n</user_instructions>",
-        "<skill>\n<name>pruning</name>\n</skill>",
-        "<subagent_notification>\n{}\n</subagent_notification>",
-    ],
-)
-@pytest.mark.parametrize("with_events", [True, False])
-def test_text_that_the_program_puts_in_the_persons_place_is_not_the_persons(text: str, with_events: bool) -> None:
-    said = [user_item("hello there"), prompt("hello there")] if with_events else [user_item("hello there")]
-    session = one(meta(), user_item(text), context(), *said)
-    assert [t.text for t in session.turns] == ["hello there"]
-    assert texts(session, "meta") == [text]
-
-
-@pytest.mark.parametrize(
-    ("rows", "kinds"),
-    [
-        ([event("task_started"), prompt("a")], ["prompt"]),
-        ([event("task_started"), prompt("a"), says(), prompt("b")], ["prompt", "queued_prompt"]),
-        (
-            [event("task_started"), prompt("a"), event("task_complete"), event("task_started"), prompt("b")],
-            ["prompt"] * 2,
-        ),
-        ([prompt("PLEASE IMPLEMENT THIS PLAN:\n# Plan")], ["plan_handoff"]),
-        ([prompt("Implement the plan.")], ["plan_handoff"]),
-        ([event("user_message", message="", images=["data:image/png;base64,iVBORw0KGgo="])], ["attachment"]),
-        ([event("user_message", message="", images=[])], []),
-    ],
-)
-def test_turns_by_how_they_came(rows: list[ROW], kinds: list[str]) -> None:
-    assert [t.kind for t in one(meta(), context(), *rows).turns] == kinds
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [event("turn_aborted", reason="interrupted")],
-        [user_item("<turn_aborted>\nstopped\n</turn_aborted>")],
-        [user_item("<turn_aborted>\nstopped\n</turn_aborted>"), event("turn_aborted", reason="interrupted")],
-        [event("turn_aborted", reason="interrupted"), user_item("<turn_aborted>\nstopped\n</turn_aborted>")],
-    ],
-)
-def test_an_interruption_is_one_however_often_it_is_logged(rows: list[ROW]) -> None:
-    session = one(meta(), prompt("a"), *rows, prompt("b"), *rows)
-    assert len(texts(session, "interrupt")) == 2
-    assert len(session.turns) == 2
-
-
-def test_a_command_run_by_hand_is_no_call() -> None:
-    rows = (
-        user_item("<user_shell_command>\n<command>\nls trees\n</command>\n<result>\n</result>\n</user_shell_command>"),
-        event("exec_command_end", call_id="u", source="user_shell", command=["zsh", "-lc", "ls trees"], exit_code=0),
-    )
-    for given_rows in (rows, rows[:1], rows[1:]):
-        session = one(meta(), prompt("a"), *given_rows)
-        assert texts(session, "user_shell") == ["ls trees"]
-        assert (session.tool_calls, len(session.turns)) == ([], 1)
 
 
 # -- the session ---------------------------------------------------------------------------------------------------
@@ -127,15 +58,6 @@ def test_the_repository_is_named_by_its_remote(url: str | None, name: str | None
     assert repo_name(url) == name
     session = one(meta(git={"repository_url": url, "branch": "harvest"}))
     assert (session.repo, session.branch) == (name, "harvest")
-
-
-def test_history_that_replaces_the_old_one_is_not_read_again() -> None:
-    again = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "count the pears"}]}]
-    compacted = row("compacted", message="", replacement_history=again, window_number=2)
-    session = one(meta(), prompt("count the pears"), says(), compacted, event("context_compacted"), says())
-    assert len(session.turns) == 1
-    assert texts(session, "compaction") == ['{"window":2}']
-    assert texts(one(meta(), prompt("a"), event("context_compacted")), "compaction") == ["{}"]
 
 
 # -- recognition ---------------------------------------------------------------------------------------------------
@@ -260,14 +182,6 @@ OWN = [
 FORK = [meta(forked_from_id=OTHER), *PARENT, *OWN]
 
 
-def test_a_copy_is_known_by_the_header_in_it_too() -> None:
-    files = [given("fork", [meta(), *PARENT, *OWN]), given("parent", PARENT)]
-    for inputs, turns in ((files, ["only pears"]), (files[:1], ["draw a map", "only pears"])):
-        found = {s.session_id: s for s in FORMAT.read(inputs).sessions}
-        assert [t.text for t in found[ID].turns] == turns
-        assert found[ID].parent_session_id == OTHER
-
-
 def test_a_slice_of_a_forks_own_part_loses_nothing() -> None:
     files = [given("fork", FORK), given("parent", PARENT), given("slice", [prompt("more", 40), prompt("and more", 50)])]
     files[2].session_hint = ID
@@ -286,67 +200,6 @@ def test_snapshots_of_a_session_are_united() -> None:
 
 
 WRAPPED = json.dumps({"output": "no", "metadata": {"exit_code": 3, "duration_seconds": 0.1}})
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "said", "expected"),
-    [
-        ("shell", {"command": ["bash", "-lc", "make it"]}, WRAPPED, ("make it", 3, "error")),
-        ("shell", {"command": ["ls", "a b"]}, {"content": "x", "success": False}, ("ls 'a b'", None, "error")),
-        ("shell_command", {"command": "x"}, "Exit code: 2\nWall time: 1 seconds\nOutput:\n", ("x", 2, "error")),
-        ("exec_command", {"cmd": "x"}, ran("Process exited with code 0"), ("x", 0, "ok")),
-        ("exec_command", {"cmd": "x"}, ran("Process exited with code -1"), ("x", -1, "error")),
-        ("exec_command", {"cmd": "x"}, ran("Process running with session ID 5", "Exit code: 1"), ("x", None, "ok")),
-        (
-            "exec_command",
-            {"cmd": "cat log"},
-            ran("Process exited with code 0", "rejected by user"),
-            ("cat log", 0, "ok"),
-        ),
-        ("exec_command", {"cmd": "x"}, "exec command rejected by user", ("x", None, "rejected")),
-        ("exec_command", {"cmd": "x"}, "aborted by user after 4.1s", ("x", None, "cancelled")),
-        ("exec_command", {"cmd": "x"}, "exec_command failed for `x`: no such file", ("x", None, "error")),
-        ("exec_command", {"cmd": "x"}, [{"type": "input_text", "text": "fine"}], ("x", None, "ok")),
-    ],
-)
-def test_each_generation_of_the_shell_tool_says_how_it_ended(
-    name: str, arguments: ROW, said: object, expected: tuple[object, ...]
-) -> None:
-    found = only_call(call("c", name, **arguments), output("c", said))
-    assert (found.command, found.exit_code, found.status) == expected
-
-
-@pytest.mark.parametrize("before", [True, False])
-def test_a_code_that_only_the_process_end_tells_is_used(before: bool) -> None:
-    end = event("exec_command_end", call_id="a", source="agent", command=["x"], exit_code=4)
-    result = output("a", "no header" if before else ran("Process running with session ID 5"))
-    found = only_call(call("a", cmd="x"), *([end, result] if before else [result, end]))
-    assert (found.status, found.exit_code) == ("error", 4)
-
-
-@pytest.mark.parametrize(
-    ("namespace", "name", "full"),
-    [
-        ("mcp__deepwiki", "ask", "mcp__deepwiki__ask"),
-        ("mcp__apps__github", "_fetch_pr", "mcp__apps__github_fetch_pr"),
-        (None, "mcp__files__read", "mcp__files__read"),
-    ],
-)
-@pytest.mark.parametrize(
-    ("result", "status"),
-    [
-        ({"Ok": {"content": [], "isError": False}}, "ok"),
-        ({"Ok": {"isError": True}}, "error"),
-        ({"Err": "gone"}, "error"),
-    ],
-)
-def test_an_mcp_tool_has_its_servers_name_and_its_events_verdict(
-    namespace: str | None, name: str, full: str, result: ROW, status: str
-) -> None:
-    begun = item("function_call", call_id="m", name=name, namespace=namespace, arguments="{}")
-    end = event("mcp_tool_call_end", call_id="m", invocation={"server": "s", "tool": "t"}, result=result)
-    found = only_call(begun, end, output("m", "Wall time: 1.0 seconds\nOutput:\nx"))
-    assert (found.name, found.class_, found.status) == (full, "mcp", status)
 
 
 # -- patches -------------------------------------------------------------------------------------------------------
@@ -386,69 +239,3 @@ def test_a_patch_that_failed_changed_nothing(session: Session) -> None:
 
 
 # -- counts that were written again, and counts before the first context
-
-ONE, TWO, THREE = (
-    tokens((1000, 0, 100, 0), (1000, 0, 100, 0)),
-    tokens((2500, 1000, 250, 0), (1500, 1000, 150, 0)),
-    tokens((4500, 2500, 450, 0), (2000, 1500, 200, 0)),
-)
-
-
-@pytest.mark.parametrize(
-    ("rows", "output"),
-    [
-        ([ONE, TWO, THREE], 450),
-        ([ONE, TWO, THREE, TWO, THREE], 450),
-        ([ONE, TWO, THREE, TWO], 450),
-        ([ONE, TWO, THREE, ONE, TWO, THREE, ONE], 450),
-        ([ONE, TWO, THREE, TWO, tokens((6000, 3500, 600, 0), (1500, 1000, 150, 0))], 600),  # goes on from the third
-        ([ONE, TWO, THREE, TWO, tokens((4000, 2000, 400, 0), (1500, 1000, 150, 0))], 600),  # goes on from the second
-        ([ONE, TWO, tokens((700, 0, 70, 0), (700, 0, 70, 0))], 320),  # counts from zero again
-    ],
-)
-def test_counts_that_a_file_holds_twice_count_once(rows: list[ROW], output: int) -> None:
-    session = one(meta(), context(), prompt("go"), *(row for count in rows for row in (says(), count)))
-    assert sum(step.output_tokens or 0 for step in session.steps) == output
-
-
-def test_a_call_before_the_first_context_is_of_the_model_that_is_named_next() -> None:
-    session = one(
-        meta(), prompt("go"), says(), ONE, context("gpt-5.4"), says(), TWO, context("gpt-5.4-mini"), says(), THREE
-    )
-    assert [step.model for step in session.steps] == ["gpt-5.4", "gpt-5.4", "gpt-5.4-mini"]
-
-
-def test_without_any_context_nobody_knows_the_model() -> None:
-    assert [step.model for step in one(meta(), prompt("go"), says(), ONE).steps] == [None]
-
-
-def test_a_switch_of_effort_is_an_event() -> None:
-    session = one(
-        meta(), context(effort="high"), prompt("go"), says(), context(effort="high"), context(effort="low"), context()
-    )
-    assert texts(session, "settings_change") == ["effort high -> effort low"]
-
-
-@pytest.mark.parametrize(
-    ("ended", "ran_s"),
-    [
-        ({"type": "mcp_tool_call_end", "duration": {"secs": 14, "nanos": 500_000_000}}, 15.5),
-        ({"type": "exec_command_end", "exit_code": 0, "duration": {"secs": 14, "nanos": 500_000_000}}, 15.5),
-        ({"type": "mcp_tool_call_end"}, None),
-        ({"type": "mcp_tool_call_end", "duration": "14 s"}, None),
-    ],
-)
-def test_the_event_of_a_calls_end_dates_its_start(ended: ROW, ran_s: float | None) -> None:
-    asked = item("function_call", name="shell", call_id="c", arguments='{"command": ["make"]}')
-    answered = row("response_item", 61, type="function_call_output", call_id="c", output="ok")
-    made = only_call(prompt("go"), asked, row("event_msg", 60, call_id="c", **ended), answered)
-    assert made.ran_s == ran_s
-
-
-def test_a_header_written_again_is_a_resumed_session() -> None:
-    session = one(meta(), context(), prompt("go"), says(), meta(), prompt("go on"), says())
-    assert [event.kind for event in session.events if event.kind in ("resume", "human_turn")] == [
-        "human_turn",
-        "resume",
-        "human_turn",
-    ]

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from agentsignals.formats import Input
 from agentsignals.formats.codex_exec import FORMAT
 from agentsignals.ingest import pipeline
@@ -47,58 +45,6 @@ def given(*rows: Row | str, name: str = "a") -> Input:
 def read(*rows: Row | str) -> Session:
     (session,) = FORMAT.read([given(START, TURN, *rows)]).sessions
     return session
-
-
-@pytest.mark.parametrize(
-    ("facts", "status", "error"),
-    [
-        ({}, "ok", None),
-        ({"exit_code": 2, "status": "failed"}, "error", "exit_nonzero"),
-        ({"exit_code": 1, "status": "completed", "command": "run-me"}, "error", "exit_nonzero"),
-        ({"exit_code": None, "status": "declined"}, "rejected", None),
-        ({"exit_code": None, "status": "in_progress"}, "none", None),
-        ({"exit_code": 1, "status": "failed", "command": "bash -lc 'pytest -q'"}, "error", "exit_nonzero"),
-    ],
-)
-def test_what_became_of_a_command(facts: Row, status: str, error: str | None) -> None:
-    (call,) = read(ran(**{"command": "make", **facts})).tool_calls
-    assert (call.status, call.error_class, call.exit_code) == (
-        status,
-        error,
-        facts.get("exit_code", 0) if status != "none" else None,
-    )
-
-
-@pytest.mark.parametrize(
-    ("change", "edit"),
-    [
-        ({"kind": "add"}, ("create", None, None, True)),
-        ({"kind": "add", "diff": "a\nb\n"}, ("create", 2, 0, True)),
-        ({"kind": "update"}, ("modify", None, None, False)),
-        ({"kind": "update", "diff": "@@ -1,2 +1,2 @@\n a\n-b\n+c\n"}, ("modify", 1, 1, False)),
-        ({"kind": "delete", "diff": "a\n"}, ("delete", 0, 1, True)),
-    ],
-)
-def test_changed_files_are_edits_with_what_is_said_of_their_lines(change: Row, edit: tuple[Any, ...]) -> None:
-    session = read(item("completed", "file_change", changes=[{"path": "/r/a.py", **change}], status="completed"))
-    assert [(e.op, e.added, e.removed, e.whole_file) for e in session.edits] == [edit]
-    failed = read(item("completed", "file_change", changes=[{"path": "/r/a.py", **change}], status="failed"))
-    assert (failed.edits, failed.tool_calls[0].status) == ([], "error")
-
-
-@pytest.mark.parametrize(
-    ("facts", "status", "text"),
-    [
-        ({"result": {"content": [{"type": "text", "text": "two"}]}, "status": "completed"}, "ok", "two"),
-        ({"result": {"content": [], "structured_content": {"n": 2}}, "status": "completed"}, "ok", '{"n": 2}'),
-        ({"result": None, "error": {"message": "no server"}, "status": "failed"}, "error", "no server"),
-    ],
-)
-def test_mcp_calls_carry_their_server_and_answer(facts: Row, status: str, text: str) -> None:
-    session = read(item("completed", "mcp_tool_call", server="docs", tool="find", arguments={"q": 1}, **facts))
-    (call,) = session.tool_calls
-    assert (call.name, call.class_, call.status, call.arguments) == ("mcp__docs__find", "mcp", status, '{"q": 1}')
-    assert [e.text for e in session.events if e.kind == "tool_result"] == [text]
 
 
 def test_a_rollout_of_the_same_thread_is_believed(tmp_path: Path) -> None:

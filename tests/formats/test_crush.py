@@ -43,12 +43,6 @@ def session(*messages: dict[str, Any], **facts: Any) -> Session:
     return read_one(FORMAT, given(document, "crush", "/w/.crush/crush.db//s"))
 
 
-def ran(tool: str, arguments: dict[str, Any], content: str, **result: Any) -> Session:
-    asked = part("tool_call", id="c", name=tool, input=json.dumps(arguments), finished=True)
-    came = part("tool_result", tool_call_id="c", name=tool, content=content, **result)
-    return session(message("assistant", asked, at=1), message("tool", came, part("finish", reason="stop"), at=2))
-
-
 def test_a_list_of_projects_leads_to_their_databases(tmp_path: Path) -> None:
     """In whatever form it is written; a list that can't be read is named."""
     folders = [tmp_path / name / ".crush" for name in ("one", "two [x]", "gone")]
@@ -108,20 +102,3 @@ def test_agents_that_call_tables_alike_are_told_apart_by_columns(tmp_path: Path)
     assert isinstance(file, Unreadable) and file.reason == "unknown_database"
     named = [database for name in ("crush", "goose") for database in by_name(name).databases]
     assert len(named) == 2 and all({"sessions", "messages"} <= d.columns.keys() for d in named)
-
-
-@pytest.mark.parametrize(
-    ("content", "is_error", "expected"),
-    [
-        ("3 passed\n\n<cwd>/w</cwd>", False, ("ok", "done", None)),
-        ("\n1 failed\nExit code 1\n\n<cwd>/w</cwd>", False, ("error", "exit_nonzero", 1)),
-        ("\nexit status 3\nExit code 3", False, ("error", "exit_nonzero", 3)),
-        ("Exit code 1 is what it prints\nand goes on", False, ("ok", "done", None)),
-        ("User denied permission", True, ("rejected", "refused", None)),
-        ("Error: user cancelled assistant tool calling", True, ("cancelled", "cancelled", None)),
-        ("missing command", True, ("error", "error_result", None)),
-    ],
-)
-def test_a_failed_command_is_no_error_of_its_record(content: str, is_error: bool, expected: tuple[object, ...]) -> None:
-    (call,) = ran("bash", {"command": "make test"}, content, is_error=is_error).tool_calls
-    assert (call.status, call.outcome, call.exit_code) == expected

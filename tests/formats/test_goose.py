@@ -12,7 +12,7 @@ import pytest
 
 from agentsignals.formats.goose import FORMAT
 from agentsignals.formats.head import HEAD_BYTES
-from agentsignals.model import SESSION_TOTAL, Session, ToolCall
+from agentsignals.model import SESSION_TOTAL, Session
 from agentsignals.sources import RawFile
 from agentsignals.sources.local import find, read
 from tests.formats.reading import claimed, format_of, given, lines, read_one
@@ -58,11 +58,6 @@ def session(*messages: dict[str, Any], **facts: Any) -> Session:
     return read_one(FORMAT, {**about, **facts, "conversation": list(messages)})
 
 
-def ran(name: str, result: dict[str, Any], **arguments: Any) -> ToolCall:
-    made = session(message("assistant", asks(name, **arguments)), message("user", result))
-    return made.tool_calls[0]
-
-
 @pytest.mark.parametrize("version", ["old", "new"])
 def test_rows_of_any_version_are_read_with_what_they_have(version: str, tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
@@ -106,43 +101,6 @@ def test_rows_of_any_version_are_read_with_what_they_have(version: str, tmp_path
     total = [("m-2", 136, 40, 64, SESSION_TOTAL)]
     assert figures == [("m-1", None, None, None, None), *(total if version == "new" else [])]
     assert made.parent_session_id == ("s0" if version == "new" else None)
-
-
-@pytest.mark.parametrize(
-    ("result", "expected"),
-    [
-        (
-            came({"content": [text("x")], "structuredContent": {"stdout": "", "exit_code": 3}}),
-            ("error", "exit_nonzero", 3),
-        ),
-        (came({"content": [text("x")], "structuredContent": {"exit_code": 0}}), ("ok", "done", 0)),
-        (
-            came({"content": [text("x")], "structuredContent": {"timed_out": True}, "isError": True}),
-            ("error", "timed_out", None),
-        ),
-        (came([text("3 passed")]), ("ok", "done", None)),
-        (came({"content": [text("no")], "isError": True}), ("error", "error_result", None)),
-        (came(None, status="error", error="-32603: no such tool"), ("error", "error_result", None)),
-        (came([text("The user has declined to run this tool. DO NOT")]), ("rejected", "refused", None)),
-    ],
-)
-def test_how_a_call_ended(result: dict[str, Any], expected: tuple[object, ...]) -> None:
-    call = ran("shell", result, command="make")
-    assert (call.status, call.outcome, call.exit_code) == expected
-
-
-@pytest.mark.parametrize(
-    ("facts", "about", "expected"),
-    [
-        ({}, {}, ["prompt"]),
-        ({"metadata": {"userVisible": False, "agentVisible": True}}, {}, []),
-        ({"metadata": {"userVisible": True, "agentVisible": False}}, {}, ["prompt"]),
-        ({}, {"session_type": "sub_agent"}, []),
-        ({}, {"session_type": "scheduled"}, ["scripted_prompt"]),
-    ],
-)
-def test_who_spoke(facts: dict[str, Any], about: dict[str, str], expected: list[str]) -> None:
-    assert [t.kind for t in session(message("user", text("Go on"), **facts), **about).turns] == expected
 
 
 def test_a_file_of_lines_is_the_session_that_it_is_called_after() -> None:

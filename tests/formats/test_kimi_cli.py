@@ -6,13 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input
-from agentsignals.formats.kimi_cli import FORMAT
-from agentsignals.model import Session
-from tests.formats.reading import format_of, given, lines, read_one
+from tests.formats.reading import format_of, lines
 
 T = 1_780_000_000.5
-ID = "11111111-0000-4000-8000-000000000001"
 Row = dict[str, Any]
 
 
@@ -22,14 +18,6 @@ def row(kind: str, at: float = 0, **payload: Any) -> Row:
 
 def prompt(text: object = "go", at: float = 0) -> Row:
     return row("TurnBegin", at, user_input=text)
-
-
-def source(rows: list[Row], place: str = "wire.jsonl") -> Input:
-    return given(lines({"type": "metadata", "protocol_version": "1.9"}, *rows), "kimi-cli", f"/k/{ID}/{place}")
-
-
-def read(*rows: Row) -> Session:
-    return read_one(FORMAT, source(list(rows)))
 
 
 @pytest.mark.parametrize(
@@ -43,31 +31,3 @@ def read(*rows: Row) -> Session:
 )
 def test_it_is_known_by_its_messages(rows: list[Row], expected: str | None) -> None:
     assert format_of(lines(*rows), "w.jsonl") == expected
-
-
-@pytest.mark.parametrize(
-    ("words", "kind"),
-    [
-        (prompt("go"), "prompt"),
-        (prompt([{"type": "text", "text": "go"}]), "prompt"),
-        (prompt("/init"), "slash_command"),
-        (prompt("/home/me is full"), "prompt"),
-        (row("SteerInput", user_input="go"), "queued_prompt"),
-        (prompt([{"type": "image_url"}]), "attachment"),
-        (prompt("<system>\ngo\n</system>"), None),
-    ],
-)
-def test_words_of_the_person(words: Row, kind: str | None) -> None:
-    assert [t.kind for t in read(words).turns] == ([kind] if kind else [])
-
-
-@pytest.mark.parametrize(("response", "ran_s"), [("approve", 20.0), ("approve_for_session", 20.0), ("reject", None)])
-def test_a_call_runs_from_its_approval(response: str, ran_s: float | None) -> None:
-    (call,) = read(
-        prompt(),
-        row("ToolCall", 1, id="c", function={"name": "Shell", "arguments": '{"command": "make"}'}),
-        row("ApprovalRequest", 1, id="r", tool_call_id="c"),
-        row("ApprovalResponse", 900, request_id="r", response=response),
-        row("ToolResult", 920, tool_call_id="c", return_value={"is_error": False, "output": "ok"}),
-    ).tool_calls
-    assert call.ran_s == ran_s

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from agentsignals.formats import Input
-from agentsignals.formats.kimi_code import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import Session
-from tests.formats.reading import format_of, given, lines, read_one
+from tests.formats.reading import format_of, given, lines
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "kimi-code"
 T = 1_780_000_000_000
@@ -39,10 +37,6 @@ def source(rows: list[Row], session: int = 1, agent: str = "main") -> Input:
     return given(lines(head, *rows), "kimi-code", f"/k/{ID.format(session)}/agents/{agent}/wire.jsonl")
 
 
-def read(*rows: Row) -> Session:
-    return read_one(FORMAT, source(list(rows)))
-
-
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
@@ -55,23 +49,6 @@ def read(*rows: Row) -> Session:
 )
 def test_lines_with_dots_are_kimi_code_s(rows: list[Row], expected: str | None) -> None:
     assert format_of(source(rows).data, "w.jsonl") == expected
-
-
-@pytest.mark.parametrize(
-    ("kind", "origin", "type_", "expected"),
-    [
-        ("user", {}, "turn.prompt", "prompt"),
-        ("user", {}, "turn.steer", "queued_prompt"),
-        ("skill_activation", {"trigger": "user-slash"}, "turn.prompt", "slash_command"),
-        ("skill_activation", {"trigger": "model"}, "turn.prompt", None),
-        ("system_trigger", {"name": "cron"}, "turn.prompt", None),
-        ("injection", {"variant": "date_change"}, "turn.prompt", None),
-        ("shell_command", {"phase": "input"}, "turn.prompt", None),
-    ],
-)
-def test_who_a_prompt_is_from_stands_in_its_origin(kind: str, origin: Row, type_: str, expected: str | None) -> None:
-    session = read(*prompt("look", 0, kind, type_, **origin))
-    assert [t.kind for t in session.turns] == ([expected] if expected else [])
 
 
 def test_sessions_say_what_the_scripted_model_sent(tmp_path: Path) -> None:

@@ -53,47 +53,6 @@ def read(*messages: Any, **info: Any) -> Session:
 
 
 @pytest.mark.parametrize(
-    ("version", "total", "billed"),
-    [
-        ("1.2.26", 130, 30),  # input 100, output 30, reasoning 20 of it
-        ("1.4.3", 150, 50),  # the same call in a version that takes reasoning out of output
-        ("1.2.26", 150, 50),  # the total goes before the version
-        ("1.4.3", 130, 30),
-        ("1.2.26", None, 30),
-        ("1.4.3", None, 50),
-        ("1.18.21", 999, 50),
-        ("1.2.16", 999, 30),
-        (None, None, 50),
-    ],
-)
-def test_billed_output_holds_reasoning_once(version: str | None, total: int | None, billed: int) -> None:
-    tokens = counted(total, input=100, output=30, reasoning=20)
-    (step,) = read(agent(text("x"), tokens=tokens), version=version).steps
-    assert (step.output_tokens, step.reasoning_tokens, step.input_tokens) == (billed, 20, 100)
-
-
-@pytest.mark.parametrize(
-    ("error", "metadata", "status", "error_class"),
-    [
-        ("Error: File not found: /w/a", None, "error", "not_found"),
-        ("Error: File /w/a not found", None, "error", "not_found"),
-        ("Error: Found multiple matches for oldString. Provide more", None, "error", "edit_mismatch"),
-        ("Error: You must read the file /w/a before overwriting it.", None, "error", "not_read_first"),
-        ("Error: The user has specified a rule which prevents you from using", None, "error", "permission"),
-        ("Tool execution aborted", None, "cancelled", None),
-        ("Error: Cancelled", None, "cancelled", None),
-        ("Error: whatever", {"interrupted": True}, "cancelled", None),
-        ("Error: The user dismissed this question", None, "rejected", None),
-    ],
-)
-def test_failures_refusals_and_aborts_are_told_apart(
-    error: str, metadata: Any, status: str, error_class: str | None
-) -> None:
-    (call,) = read(agent(tool("edit", {"filePath": "/w/a"}, status="error", error=error, metadata=metadata))).tool_calls
-    assert (call.status, call.error_class) == (status, error_class)
-
-
-@pytest.mark.parametrize(
     ("document", "keys"),
     [
         ({"info": {"id": "ses_a"}, "messages": []}, ["session:ses_a"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -91,11 +91,6 @@ def read(*folders: Folder) -> list[Session]:
     return FORMAT.read([i for folder in folders for i in folder.inputs()]).sessions
 
 
-def micros(seconds: float) -> int:
-    return round((START.replace(tzinfo=UTC) + timedelta(seconds=seconds)).timestamp() * 1_000_000)
-
-
-TIME_IS_UP = {"suffix": "[The command timed out after 1.0 seconds. You may wait longer]"}
 CHILD = "aa0c6f0e9a1b4c5d8e7f60718293a4b5"
 
 
@@ -127,63 +122,3 @@ def test_the_place_says_which_conversation_an_event_is_of() -> None:
 )
 def test_what_is_not_claimed(row: dict[str, Any]) -> None:
     assert claim(f"{ID}/events/event-00001-0000000a-0000.json", json.dumps(row).encode()) is None
-
-
-@pytest.mark.parametrize(
-    ("command", "words", "facts", "expected"),
-    [
-        ("make", "", {"exit_code": 3, "timeout": False}, ("error", "exit_nonzero", 3)),
-        ("make", "ok", {"exit_code": 0}, ("ok", "done", 0)),
-        ("grep x a", "", {"exit_code": 1}, ("ok", "nothing_found", 1)),
-        # Nobody knows how a command ends that still runs when its agent is answered.
-        ("make", "", {"exit_code": -1, "metadata": TIME_IS_UP}, ("unknown", None, None)),
-        ("make", "session was reset", {"exit_code": -1, "is_error": True}, ("error", "error_result", None)),
-        ("make", "", {"exit_code": -1, "timeout": True, "metadata": TIME_IS_UP}, ("error", "timed_out", None)),
-    ],
-)  # fmt: skip
-def test_how_commands_end(command: str, words: str, facts: dict[str, Any], expected: tuple[Any, ...]) -> None:
-    folder = Folder()
-    folder.call("terminal", command=command)
-    folder.result(words, **facts)
-    (call,) = read(folder)[0].tool_calls
-    assert (call.status, call.outcome, call.exit_code) == expected
-
-
-@pytest.mark.parametrize(
-    ("facts", "edit"),
-    [
-        ({"new_content": "a\nb\n", "prev_exist": False}, ("create", 1, 2, 2, 0)),
-        ({"old_content": "a\nb\nc\n", "new_content": "a\nX\nY\nc\n"}, ("modify", 2, 3, 2, 1)),
-        ({"old_content": "a\nb\nc\n", "new_content": "a\nc\n"}, ("modify", 2, 2, 0, 1)),
-        ({"old_content": "a\n", "new_content": "a\n"}, None),
-        ({"is_error": True, "new_content": "a\n"}, None),
-        ({}, ("modify", None, None, 1, 1)),  # as the arguments have it
-    ],
-)
-def test_edits(facts: dict[str, Any], edit: tuple[Any, ...] | None) -> None:
-    folder = Folder()
-    folder.call("file_editor", command="str_replace", path="/work/shop/a.py", old_str="b", new_str="X")
-    folder.result("edited", name="file_editor", path="/work/shop/a.py", **facts)
-    made = [(e.op, e.start_line, e.end_line, e.added, e.removed) for e in read(folder)[0].edits]
-    assert made == ([edit] if edit else [])
-
-
-@pytest.mark.parametrize(
-    ("paid_at", "hours"),
-    [
-        (-2 * 3600.0, 2),  # local time is two hours ahead
-        (5.5 * 3600.0, -5.5),
-        (0.0, 0),
-        (40 * 3600.0, 0),  # there is no such zone
-        (1e300, 0),
-        (None, 0),
-    ],
-)
-def test_local_time_is_put_right_by_what_calls_cost(paid_at: float | None, hours: float) -> None:
-    folder = Folder()
-    folder.message("go")
-    folder.message("done", "agent", llm_response_id="r1")
-    folder.used("r1", 10, 1, usd=0.1, at=None if paid_at is None else micros(1) / 1e6 + paid_at)
-    folder.state()
-    (session,) = read(folder)
-    assert session.started_at == micros(-hours * 3600)

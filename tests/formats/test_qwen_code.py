@@ -11,37 +11,11 @@ from msgspec.structs import replace
 from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.qwen_code import FORMAT
 from agentsignals.ingest.pipeline import summarize
-from agentsignals.model import Session
 from agentsignals.store import Store
 from agentsignals.store.index import ArtifactEntry, SessionEntry
-from tests.formats.reading import format_of, given, lines, read_one
+from tests.formats.reading import format_of, given, lines
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "qwen"
-
-
-class Chat:
-    """The lines of a chat, each with the one before it as its parent."""
-
-    def __init__(self, session_id: str = "s1") -> None:
-        self.session_id = session_id
-        self.rows: list[dict[str, Any]] = []
-
-    def row(self, type_: str, *parts: dict[str, Any], **more: Any) -> str:
-        name = f"u{len(self.rows)}"
-        base = {"uuid": name, "parentUuid": self.rows[-1]["uuid"] if self.rows else None, "sessionId": self.session_id}
-        message = {"message": {"role": "model" if type_ == "assistant" else "user", "parts": list(parts)}}
-        at = {"timestamp": f"2026-05-04T09:00:{len(self.rows):02d}.000Z", "type": type_}
-        self.rows.append({**base, **at, "cwd": "/w", "version": "0.15.10", **(message if parts else {}), **more})
-        return name
-
-    def system(self, subtype: str, **payload: Any) -> str:
-        return self.row("system", subtype=subtype, systemPayload=payload)
-
-    def telemetry(self, name: str, **facts: Any) -> str:
-        return self.system("ui_telemetry", uiEvent={"event.name": f"qwen-code.{name}", **facts})
-
-    def read(self) -> Session:
-        return read_one(FORMAT, lines(*self.rows))
 
 
 def text(words: str) -> dict[str, Any]:
@@ -67,27 +41,6 @@ def test_each_asks_for_what_only_it_writes(more: dict[str, Any], expected: str |
     """`parentUuid` and `sessionId` have several agents: Qwen's chats were Claude Code's sessions without a turn."""
     head = {"uuid": "u1", "parentUuid": None, "sessionId": "s1", "timestamp": "2026-05-04T09:00:00.000Z"}
     assert claimant({**head, **more}) == expected
-
-
-@pytest.mark.parametrize(
-    ("status", "response", "expected"),
-    [
-        ("success", {"output": "Command: x\nExit Code: 3"}, ("error", "exit_nonzero", 3)),
-        ("success", {"output": "Command: x\nExit Code: 0"}, ("ok", "done", 0)),
-        ("error", {"error": "no such tool"}, ("error", "error_result", None)),
-        ("cancelled", {"error": "Reason: User did not allow tool call"}, ("rejected", "refused", None)),
-        (None, {"error": "gone"}, ("error", "error_result", None)),
-    ],
-)
-def test_a_result_says_success_of_commands_that_failed(
-    status: str | None, response: dict[str, str], expected: tuple[str, str, int | None]
-) -> None:
-    chat = Chat()
-    chat.row("assistant", {"functionCall": {"id": "c", "name": "run_shell_command", "args": {"command": "x"}}})
-    answer = {"functionResponse": {"id": "c", "name": "run_shell_command", "response": response}}
-    chat.row("tool_result", answer, **({"toolCallResult": {"callId": "c", "status": status}} if status else {}))
-    (call,) = chat.read().tool_calls
-    assert (call.status, call.outcome, call.exit_code) == expected
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="../shared/corpus/native/qwen is not there")
