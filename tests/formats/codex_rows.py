@@ -7,7 +7,7 @@ from typing import Any
 
 from agentsignals.formats import Input
 from agentsignals.formats.codex import FORMAT
-from agentsignals.model import Session, ToolCall
+from agentsignals.model import Session
 from tests.formats import reading
 
 ROW = dict[str, Any]
@@ -44,10 +44,6 @@ def prompt(text: str, second: float = 0) -> ROW:
     return event("user_message", second, message=text, images=[], local_images=[])
 
 
-def user_item(*texts: str) -> ROW:
-    return item("message", role="user", content=[{"type": "input_text", "text": t} for t in texts])
-
-
 def says(text: str = "ok") -> ROW:
     return item("message", role="assistant", content=[{"type": "output_text", "text": text}], phase="commentary")
 
@@ -58,10 +54,6 @@ def call(call_id: str, name: str = "exec_command", **arguments: object) -> ROW:
 
 def output(call_id: str, text: object) -> ROW:
     return item("function_call_output", call_id=call_id, output=text)
-
-
-def ran(state: str, text: str = "") -> str:
-    return f"Chunk ID: a1b2c3\nWall time: 0.1000 seconds\n{state}\nOriginal token count: 1\nOutput:\n{text}"
 
 
 def tokens(total: tuple[int, int, int, int], last: tuple[int, int, int, int]) -> ROW:
@@ -82,14 +74,5 @@ def one(*rows: ROW) -> Session:
     return session
 
 
-def only_call(*rows: ROW) -> ToolCall:
-    (found,) = one(meta(), context(), *rows).tool_calls
-    return found
-
-
 def texts(session: Session, kind: str) -> list[str | None]:
     return [e.text for e in session.events if e.kind == kind]
-
-
-def usage(session: Session) -> list[tuple[int | None, ...]]:
-    return [(s.input_tokens, s.cache_read_tokens, s.output_tokens, s.reasoning_tokens) for s in session.steps]

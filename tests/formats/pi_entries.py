@@ -6,7 +6,7 @@ from typing import Any
 
 from agentsignals.formats import Input
 from agentsignals.formats.pi import FORMAT
-from agentsignals.model import MAIN, Session
+from agentsignals.model import Session
 from tests.formats.reading import given as file
 from tests.formats.reading import lines
 
@@ -64,10 +64,6 @@ def chain(*rows: tuple[float, str, ROW]) -> list[ROW]:
     return made
 
 
-def without_ids(rows: list[ROW]) -> list[ROW]:
-    return [{key: value for key, value in row.items() if key not in ("id", "parentId")} for row in rows]
-
-
 def given(name: str, rows: list[ROW]) -> Input:
     return file(lines(*rows), "pi", name)
 
@@ -83,7 +79,3 @@ def one(*rows: ROW) -> Session:
 
 def talk(*fields: ROW) -> Session:
     return one(*chain(*[(n + 1.0, "message", f) for n, f in enumerate(fields)]))
-
-
-def main_texts(session: Session, kind: str = "text") -> list[str | None]:
-    return [e.text for e in session.events if e.kind == kind and e.thread == MAIN]

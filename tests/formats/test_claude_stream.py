@@ -11,7 +11,7 @@ import pytest
 from agentsignals.formats import Input
 from agentsignals.formats.claude_stream import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Artifact
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from tests.claude import SESSION, Log
@@ -25,18 +25,9 @@ INIT = {
 }  # fmt: skip
 
 
-def usage(input: int = 0, output: int = 0, read: int = 0, write: int = 0) -> dict[str, int]:  # noqa: A002  (the file's name)
-    return {
-        "input_tokens": input,
-        "output_tokens": output,
-        "cache_read_input_tokens": read,
-        "cache_creation_input_tokens": write,
-    }
-
-
-def assistant(uuid: str, *blocks: Row, id_: str = "m1", used: Row | None = None, **facts: Any) -> Row:
+def assistant(uuid: str, *blocks: Row, id_: str = "m1", **facts: Any) -> Row:
     message = {"id": id_, "model": facts.pop("model", OPUS), "role": "assistant", "content": list(blocks)}
-    message |= {"stop_reason": None, "usage": used or usage(1, 1)}
+    message |= {"stop_reason": None, "usage": {"input_tokens": 1, "output_tokens": 1}}
     return {
         "type": "assistant",
         "message": message,
@@ -44,11 +35,6 @@ def assistant(uuid: str, *blocks: Row, id_: str = "m1", used: Row | None = None,
         "uuid": uuid,
         "parent_tool_use_id": None,
     } | facts
-
-
-def user(uuid: str, content: Any, **facts: Any) -> Row:
-    message = {"role": "user", "content": content}
-    return {"type": "user", "message": message, "session_id": SESSION, "uuid": uuid, "parent_tool_use_id": None} | facts
 
 
 def text(words: str) -> Row:
@@ -62,11 +48,6 @@ def result(**facts: Any) -> Row:
 
 def given(*rows: Row | str, name: str = "a") -> Input:
     return reading.given(reading.lines(*rows), "claude-stream", name)
-
-
-def read(*rows: Row | str) -> Session:
-    (session,) = FORMAT.read([given(*rows)]).sessions
-    return session
 
 
 @pytest.mark.parametrize("first", [b"[[[[", b"[]", b"[5]", b"{", b'{"type": "sys', b"\xff"])

@@ -32,12 +32,6 @@ from tests.formats.codex_rows import (
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 
-# -- tokens --------------------------------------------------------------------------------------------------------
-
-
-# -- who speaks ----------------------------------------------------------------------------------------------------
-
-
 # -- the session ---------------------------------------------------------------------------------------------------
 
 
@@ -61,41 +55,6 @@ def test_the_repository_is_named_by_its_remote(url: str | None, name: str | None
 
 
 # -- recognition ---------------------------------------------------------------------------------------------------
-
-
-def head(rows: list[ROW]) -> Head:
-    data = "".join(json.dumps(r) + "\n" for r in rows).encode()
-    return Head(data[:HEAD_BYTES], "x", len(data) <= HEAD_BYTES)
-
-
-def test_files_are_keyed_by_their_session_and_those_it_copies() -> None:
-    claims = [
-        FORMAT.claims(head(rows)) for rows in ([meta(OTHER)], [meta(forked_from_id=OTHER), meta(OTHER)], [prompt("a")])
-    ]
-    assert [(c.keys, c.beside) for c in claims if c is not None] == [
-        ([f"session:{OTHER}"], False),
-        ([f"session:{ID}", f"session:{OTHER}"], False),
-        ([], True),
-    ]
-
-
-def test_a_header_longer_than_the_window_is_recognised() -> None:
-    long = meta(base_instructions={"text": "long " * HEAD_BYTES})
-    claim = FORMAT.claims(head([long, prompt("a")]))
-    assert claim is not None and claim.keys == [f"session:{ID}"]
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        {"type": "session_meta", "id": "x", "timestamp": "2026-03-01"},
-        {"type": "session", "payload": {}, "timestamp": "2026-03-01"},
-        {"type": "event_msg", "payload": "x", "timestamp": "2026-03-01"},
-        {"type": "event_msg", "payload": {}},
-    ],
-)
-def test_other_records_are_not_claimed(record: ROW) -> None:
-    assert FORMAT.claims(head([record])) is None
 
 
 # -- real files ----------------------------------------------------------------------------------------------------
@@ -214,10 +173,6 @@ CHANGES = {
     "/w/c.py": {"type": "add", "content": "one\ntwo\n"},
     "/w/d.py": {"type": "delete", "content": "x\n"},
 }
-
-
-def edits(session: Session) -> list[tuple[object, ...]]:
-    return [(e.path, e.op, e.start_line, e.added, e.removed) for e in session.edits]
 
 
 def patched(*between: ROW, said: str = "Exit code: 0\nWall time: 0 seconds\nOutput:\nSuccess.") -> Session:

@@ -13,7 +13,7 @@ import pytest
 from agentsignals.formats import by_name
 from agentsignals.formats.crush import FORMAT
 from agentsignals.formats.head import HEAD_BYTES
-from agentsignals.model import SESSION_TOTAL, Session
+from agentsignals.model import SESSION_TOTAL
 from agentsignals.sources import RawFile, Unreadable
 from agentsignals.sources.local import existing_paths, find, read
 from tests.formats.reading import format_of, given, read_one
@@ -31,16 +31,6 @@ CREATE TABLE messages (id TEXT PRIMARY KEY, session_id TEXT NOT NULL, role TEXT 
 
 def part(kind: str, **data: Any) -> dict[str, Any]:
     return {"type": kind, "data": data}
-
-
-def message(role: str, *parts: object, at: int = 0, **facts: Any) -> dict[str, Any]:
-    return {"id": f"m{at}", "role": role, "parts": list(parts), "created_at": SECONDS + at, **facts}
-
-
-def session(*messages: dict[str, Any], **facts: Any) -> Session:
-    about = {"id": "s", "parent_session_id": None, "title": "t", "children_cost": None, "created_at": SECONDS}
-    document = {**about, **facts, "messages": list(messages)}
-    return read_one(FORMAT, given(document, "crush", "/w/.crush/crush.db//s"))
 
 
 def test_a_list_of_projects_leads_to_their_databases(tmp_path: Path) -> None:

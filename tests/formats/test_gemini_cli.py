@@ -6,52 +6,13 @@ import hashlib
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agentsignals.formats.gemini_cli import FORMAT
-from agentsignals.formats.head import Head
 from tests.formats.reading import read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "gemini-cli"
-AT = "2026-04-14T15:00:00.000Z"
-
-
-def message(kind: str, content: Any, **facts: Any) -> dict[str, Any]:
-    return {"id": "i", "timestamp": AT, "type": kind, "content": content, **facts}
-
-
-def user(content: Any, **facts: Any) -> dict[str, Any]:
-    return message("user", content, **facts)
-
-
-def gemini(content: Any = "", **facts: Any) -> dict[str, Any]:
-    return message("gemini", content, **{"model": "gemini-3-flash", **facts})
-
-
-def tokens(input: int, output: int, cached: int = 0, thoughts: int = 0, tool: int = 0) -> dict[str, int]:  # noqa: A002  (the file's name)
-    total = input + output + thoughts + tool
-    return {"input": input, "output": output, "cached": cached, "thoughts": thoughts, "tool": tool, "total": total}
-
-
-@pytest.mark.parametrize(
-    ("content", "claimed"),
-    [
-        ('{"sessionId": "s", "projectHash": "h", "messages": []}', True),
-        (
-            '{"sessionId": "s", "projectHash": "h", "startTime": "t", "kind": "main"}\n{"id": "m", "type": "user"}',
-            True,
-        ),
-        ('{"sessionId": "s", "projectHash": "h"}\n{"id": "m", "type": "user"}', False),
-        ('{"sessionId": "s", "messages": []}', False),
-        ('{"sessionId": "", "projectHash": "h", "messages": []}', False),
-    ],
-    ids=["document", "header of JSON Lines", "header without a start", "no project", "no id"],
-)
-def test_documents_and_json_lines_of_a_session_are_claimed(content: str, claimed: bool) -> None:
-    claim = FORMAT.claims(Head(content.encode(), "chat.json", True))
-    assert (claim.keys if claim is not None else None) == (["session:s"] if claimed else None)
 
 
 @pytest.mark.corpus

@@ -12,7 +12,7 @@ import pytest
 
 from agentsignals.formats.goose import FORMAT
 from agentsignals.formats.head import HEAD_BYTES
-from agentsignals.model import SESSION_TOTAL, Session
+from agentsignals.model import SESSION_TOTAL
 from agentsignals.sources import RawFile
 from agentsignals.sources.local import find, read
 from tests.formats.reading import claimed, format_of, given, lines, read_one
@@ -40,22 +40,8 @@ def text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-def asks(name: str, **arguments: Any) -> dict[str, Any]:
-    call = {"status": "success", "value": {"name": name, "arguments": arguments}}
-    return {"type": "toolRequest", "id": "c", "toolCall": call}
-
-
-def came(value: object = None, **result: Any) -> dict[str, Any]:
-    return {"type": "toolResponse", "id": "c", "toolResult": {"status": "success", "value": value, **result}}
-
-
 def message(role: str, *content: object, at: int = 0, **facts: Any) -> dict[str, Any]:
     return {"role": role, "created": SECONDS + at, "content": list(content), **facts}
-
-
-def session(*messages: dict[str, Any], **facts: Any) -> Session:
-    about = {"id": "20260528_1", "working_dir": "/w", "session_type": "user", "model_config_json": '{"model_name":"m"}'}
-    return read_one(FORMAT, {**about, **facts, "conversation": list(messages)})
 
 
 @pytest.mark.parametrize("version", ["old", "new"])

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.opencode import FORMAT
 from agentsignals.model import Session
 from tests.formats.reading import read_one
@@ -41,33 +40,9 @@ def agent(*parts: dict[str, Any], at: int = 10, **facts: Any) -> dict[str, Any]:
     return {"info": info, "parts": [{"type": "step-start"}, *parts]}
 
 
-def counted(total: int | None = None, **tokens: int) -> dict[str, Any]:
-    used = {name: tokens.get(name, 0) for name in ("input", "output", "reasoning")}
-    cache = {"read": tokens.get("read", 0), "write": tokens.get("write", 0)}
-    return {**used, "cache": cache, **({"total": total} if total is not None else {})}
-
-
 def read(*messages: Any, **info: Any) -> Session:
     about = {"id": "ses_1", "directory": "/w", "version": "1.2.20", **info}
     return read_one(FORMAT, {"info": about, "messages": messages})
-
-
-@pytest.mark.parametrize(
-    ("document", "keys"),
-    [
-        ({"info": {"id": "ses_a"}, "messages": []}, ["session:ses_a"]),
-        ({"info": {"id": "REDACTED", "projectID": "p", "directory": "/w"}, "messages": []}, []),
-        ({"info": {"id": "other"}, "messages": []}, None),
-        ({"info": {"id": "ses_a"}}, None),
-        ({"info": {"id": "ses_a", "permission": ["x" * 1000] * 90}, "messages": []}, ["session:ses_a"]),
-    ],
-    ids=["plain", "redacted", "no session", "no messages", "info longer than the head"],
-)
-def test_exports_are_recognised_by_their_session_id(document: Any, keys: list[str] | None) -> None:
-    data = json.dumps(document, indent=2).encode()
-    claim = FORMAT.claims(Head(data[:HEAD_BYTES], "full.jsonl", len(data) <= HEAD_BYTES))
-    assert (claim.keys if claim is not None else None) == keys
-    assert claim is None or claim.beside == (keys == [])
 
 
 @pytest.mark.corpus

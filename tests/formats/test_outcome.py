@@ -81,7 +81,7 @@ ELSEWHERE = {
     "droid-exec": "a result is an error or none; the sample holds both",
     "hermes": "tests/formats/test_hermes.py asks how a call ended",
     "inspect": "the same as inspect-json, packed",
-    "openhands": "a file an event: tests/test_openhands.py asks the same",
+    "openhands": "a file an event: its small cases show every end",
     "mistral-vibe": "a chunk of history is a list: tests/formats/test_mistral_vibe.py asks the same",
     "lab-repository": "calls of our own experiments, which are asked in tests/lab",
     "trail": "a span's error is the call's; the samples hold both",

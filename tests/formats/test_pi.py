@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,40 +10,11 @@ from agentsignals.formats import Input, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.pi import FORMAT
 from agentsignals.model import MAIN, Artifact
-from tests.formats.pi_entries import ROW, at, entry, header, user
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 
 
 # -- recognising ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("first", "claimed"),
-    [
-        (header(), True),
-        ({k: v for k, v in header().items() if k != "version"}, True),  # v1
-        (header(harness="llama.app"), False),  # HF STS
-        ({"type": "session", "id": "s1", "timestamp": at(0)}, False),
-        ({**header(), "type": "session.start", "data": {}}, False),  # Copilot CLI
-        ({**header(), "type": "session_start", "owner": "me"}, False),  # Factory Droid
-    ],
-)
-def test_a_session_header_with_a_folder_and_no_harness_is_pis(first: ROW, claimed: bool) -> None:
-    text = json.dumps(first) + "\n" + json.dumps(entry("e0", None, 1, **user("hi"))) + "\n"
-    assert (FORMAT.claims(Head(text.encode(), "x.jsonl", True)) is not None) is claimed
-
-
-def test_a_fork_shares_a_key_with_its_parent() -> None:
-    fork = header(id="s2", parentSession="/h/.pi/agent/sessions/--w--/2026-05-01T10-00-00-000Z_s1.jsonl")
-    keys = [FORMAT.claims(Head(json.dumps(h).encode(), "x", True)) for h in (header(), fork)]
-    assert [k.keys if k else None for k in keys] == [["session:s1"], ["session:s2", "session:s1"]]
-
-
-# -- the tree ------------------------------------------------------------------------------------------------------
-
-
-# -- snapshots and forks -------------------------------------------------------------------------------------------
 
 
 # -- real files ----------------------------------------------------------------------------------------------------

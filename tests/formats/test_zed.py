@@ -10,11 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from agentsignals.formats.zed import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import Session
 from agentsignals.sources import RawFile, Unreadable, local
-from tests.formats.reading import read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "zed"
 LEGACY = "CREATE TABLE threads (id TEXT PRIMARY KEY, summary TEXT NOT NULL, updated_at TEXT NOT NULL, "
@@ -40,10 +37,6 @@ def thread(*messages: object, **facts: object) -> dict[str, Any]:
     about = {"title": "T", "updated_at": UPDATED, "initial_project_snapshot": snapshot, "version": "0.3.0"}
     model = {"provider": "anthropic", "model": "m-1"}
     return {"messages": list(messages), "model": model, **about, **facts}
-
-
-def read(document: dict[str, Any]) -> Session:
-    return read_one(FORMAT, {"zedThread": {"id": "t1", "updated_at": UPDATED}, **document})
 
 
 def made(path: Path, rows: dict[str, tuple[str, bytes]], schema: str = LEGACY) -> None:
