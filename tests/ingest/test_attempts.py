@@ -11,7 +11,8 @@ import pytest
 
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.attempts import attach_attempts, without_copies
+from agentsignals.ingest.attempts import attach_attempts
+from agentsignals.ingest.identity import without_copies
 from agentsignals.model import Artifact, Attempt, HarnessSummary, Session, Statement, Verification, merge_attempts
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
@@ -42,8 +43,8 @@ def rows(store: Path, query: str) -> list[dict[str, Any]]:
 
 def facts(store: Path) -> dict[str, dict[str, Any]]:
     """What is known of each attempt, by the name of its trial's folder."""
-    told = [json.loads(r["facts"]) for r in rows(store, "SELECT facts FROM attempts ORDER BY trial_id")]
-    return {Path(t["root"]).name: t for t in told}
+    known = [json.loads(r["facts"]) for r in rows(store, "SELECT facts FROM attempts ORDER BY trial_id")]
+    return {Path(t["root"]).name: t for t in known}
 
 
 def test_a_trial_is_its_report_and_its_patch_and_what_is_lent_to_it(tmp_path: Path) -> None:
@@ -112,8 +113,7 @@ def test_a_changed_report_changes_its_own_trial_only(tmp_path: Path) -> None:
     analyzed(store, runs)
     report = task / "one" / "report.json"
     report.write_text(report.read_text().replace('"resolved": false', '"resolved": true'))
-    summary = analyzed(store, runs)
-    assert summary.parsed == 2, "its report and patch; the gold patch lent to it is not counted again"
+    assert analyzed(store, runs).parsed == 2, "its report and patch; the gold patch lent to it is not counted again"
     known = facts(store)
     assert (known["one"]["reward"], known["two"]["reward"]) == (1.0, 0.0)
     assert known["one"]["gold_patch"], "what was lent before is lent again"
@@ -152,54 +152,50 @@ def test_an_attempt_without_a_transcript_has_no_figures_rather_than_zeros(tmp_pa
 # -- putting parts together ---------------------------------------------------------------------------------------
 
 
-def session(name: str, started_at: int | None = None, folder: str = "/r") -> tuple[Session, Artifact]:
-    artifact = Artifact(
-        artifact_id=f"a-{name}", source="local", path=f"{folder}/{name}.jsonl", format="pi", sha256="", bytes=1
-    )
-    return Session(
-        session_id=name,
-        context="product",
-        format="pi",
-        agent="pi",
-        artifact_id=artifact.artifact_id,
-        started_at=started_at,
-    ), artifact
+def artifact(name: str, path: str) -> Artifact:
+    return Artifact(artifact_id=name, source="local", path=path, format="x", sha256="", bytes=1)
+
+
+def told(name: str, **facts: Any) -> Session:
+    """A session of the file `a-NAME`, of a format that no agent writes."""
+    facts = {"context": "product", "format": "x", "agent": "x", "artifact_id": f"a-{name}"} | facts
+    return Session(session_id=name, **facts)
+
+
+def session(name: str, started_at: int | None = None) -> tuple[Session, Artifact]:
+    return told(name, format="pi", agent="pi", started_at=started_at), artifact(f"a-{name}", f"/r/{name}.jsonl")
+
+
+def joined(parts: list[Attempt], *pairs: tuple[Session, Artifact]) -> list[Session]:
+    return attach_attempts([one for one, _ in pairs], parts, {file.artifact_id: file for _, file in pairs})
+
+
+def attempts(parts: list[Attempt]) -> list[Attempt]:
+    return [made.attempt for made in joined(parts) if made.attempt is not None]
 
 
 def test_retries_are_attempts_of_their_own_in_the_order_of_time() -> None:
-    late, first = session("late", 200), session("first", 100)
     parts = [
         Attempt(root="/r", scope="trial", trial_id="t", task_id="x", knobs={"retry_tool_cap": 5}),
         Attempt(root="/r", attempt_index=0, summary=HarnessSummary(turns=3)),
         Attempt(root="/r", attempt_index=1, summary=HarnessSummary(turns=9)),
     ]
-    made = attach_attempts([late[0], first[0]], parts, {a.artifact_id: a for _, a in (late, first)})
-    told = [(s.session_id, s.attempt.attempt_index, s.attempt.summary.turns, s.attempt.is_last) for s in made]  # type: ignore[union-attr]  # assembled
-    assert told == [("first", 0, 3, False), ("late", 1, 9, True)]
+    made = joined(parts, session("late", 200), session("first", 100))
+    found = [(s.session_id, s.attempt.attempt_index, s.attempt.summary.turns, s.attempt.is_last) for s in made]  # type: ignore[union-attr]  # assembled
+    assert found == [("first", 0, 3, False), ("late", 1, 9, True)]
     assert all(s.context == "eval" and s.attempt is not None and s.attempt.knobs == {"retry_tool_cap": 5} for s in made)
 
 
 def test_an_attempt_that_only_the_harness_saw_is_a_row_too() -> None:
-    only, artifact = session("only", 5)
-    parts = [Attempt(root="/r", attempt_index=n, trial_id="t") for n in (0, 1)]
-    made = attach_attempts([only], parts, {artifact.artifact_id: artifact})
-    assert [(s.session_id, s.attempt.has_transcript if s.attempt else None) for s in made] == [
-        ("only", True),
-        ("t#1", False),
-    ]
+    made = joined([Attempt(root="/r", attempt_index=n, trial_id="t") for n in (0, 1)], session("only", 5))
+    assert [(s.session_id, s.attempt and s.attempt.has_transcript) for s in made] == [("only", True), ("t#1", False)]
 
 
 def test_files_of_several_tasks_in_one_folder_are_several_trials() -> None:
-    one, two = session("one"), session("two")
-    parts = [
-        Attempt(root="/r", task_id=f"task-{s.session_id}", session_artifact=s.artifact_id) for s in (one[0], two[0])
-    ]
-    made = attach_attempts([one[0], two[0]], parts, {a.artifact_id: a for _, a in (one, two)})
-    assert [(s.attempt.task_id, s.attempt.attempt_index) for s in made if s.attempt] == [
-        ("task-one", 0),
-        ("task-two", 0),
-    ]
-    assert len({s.attempt.trial_id for s in made if s.attempt}) == 2
+    parts = [Attempt(root="/r", task_id=f"task-{n}", session_artifact=f"a-{n}") for n in ("one", "two")]
+    made = [s.attempt for s in joined(parts, session("one"), session("two")) if s.attempt]
+    assert [(a.task_id, a.attempt_index) for a in made] == [("task-one", 0), ("task-two", 0)]
+    assert len({a.trial_id for a in made}) == 2
 
 
 def test_what_is_lent_to_another_task_is_not_taken() -> None:
@@ -209,9 +205,8 @@ def test_what_is_lent_to_another_task_is_not_taken() -> None:
         Attempt(root="/r", scope="lent", task_id="x", run_id="of x"),
         Attempt(root="/elsewhere", scope="lent", exit_status="of nobody"),
     ]
-    (made,) = attach_attempts([], parts, {})
-    assert made.attempt is not None
-    assert (made.attempt.run_id, made.attempt.exit_status) == ("of x", None)
+    (made,) = attempts(parts)
+    assert (made.run_id, made.exit_status) == ("of x", None)
 
 
 def test_the_most_specific_part_is_believed_and_a_conflict_is_told() -> None:
@@ -225,13 +220,19 @@ def test_the_most_specific_part_is_believed_and_a_conflict_is_told() -> None:
     assert whole.conflicts == ["reward", "knobs.model_id"]
 
 
-def test_what_was_said_becomes_events_behind_the_session() -> None:
-    said = Statement(text="reward 1", artifact_id="a-1", line=7, fields=["reward"])
-    (made,) = attach_attempts([], [Attempt(root="/r", reward=1.0, statements=[said])], {})
-    (event,) = made.events
-    assert (event.kind, event.text, event.artifact_id, event.line) == ("harness", "reward 1", "a-1", 7)
+@pytest.mark.parametrize(
+    ("said", "event"),
+    [
+        ({"text": "reward 1", "line": 7, "fields": ["reward"]}, ("harness", "reward 1", "a-1", 7, None)),
+        ({"text": "{}", "line": 3, "fields": [], "at": 42, "kind": "phase"}, ("phase", "{}", "a-1", 3, 42)),
+    ],
+)
+def test_what_was_said_becomes_events_behind_the_session(said: dict[str, Any], event: tuple[Any, ...]) -> None:
+    statement = Statement(artifact_id="a-1", **said)
+    (made,) = joined([Attempt(root="/r", reward=1.0, statements=[statement])])
+    assert [(e.kind, e.text, e.artifact_id, e.line, e.timestamp) for e in made.events] == [event]
     assert made.attempt is not None
-    assert [s.seq for s in made.attempt.saying("reward")] == [0]
+    assert [s.seq for s in made.attempt.saying("reward")] == [0] * len(said["fields"])
 
 
 def test_a_folder_below_a_trial_is_part_of_it() -> None:
@@ -240,9 +241,8 @@ def test_a_folder_below_a_trial_is_part_of_it() -> None:
         Attempt(root="/r/t/verifier", scope="trial", verification=Verification(patch_applies=True)),
         Attempt(root="/r/t2", scope="trial", trial_id="t2"),
     ]
-    made = attach_attempts([], parts, {})
-    told = {s.attempt.trial_id: (s.attempt.reward, s.attempt.verification is not None) for s in made if s.attempt}
-    assert told == {"t": (1.0, True), "t2": (None, False)}
+    found = {a.trial_id: (a.reward, a.verification is not None) for a in attempts(parts)}
+    assert found == {"t": (1.0, True), "t2": (None, False)}
 
 
 def test_the_verdict_of_a_trial_is_of_its_last_attempt_and_its_totals_are_of_none() -> None:
@@ -251,11 +251,7 @@ def test_the_verdict_of_a_trial_is_of_its_last_attempt_and_its_totals_are_of_non
         root="/r", scope="trial", trial_id="t", reward=1.0, wall_time_s=9.0, started_at=1, ended_at=5, timed_out=False,
         knobs={"timeout_s": 60}, localization={"attempt1Mode": "wide"}, statements=[said],
     )  # fmt: skip
-    first, last = [
-        s.attempt
-        for s in attach_attempts([], [whole, *(Attempt(root="/r", attempt_index=n) for n in (0, 1))], {})
-        if s.attempt
-    ]
+    first, last = attempts([whole, *(Attempt(root="/r", attempt_index=n) for n in (0, 1))])
     assert (first.reward, first.timed_out, first.started_at, first.ended_at) == (None, None, 1, None)
     assert (last.reward, last.timed_out, last.started_at, last.ended_at) == (1.0, False, None, 5)
     assert (first.wall_time_s, last.wall_time_s) == (None, None)
@@ -265,7 +261,7 @@ def test_the_verdict_of_a_trial_is_of_its_last_attempt_and_its_totals_are_of_non
 
 
 @pytest.mark.parametrize(
-    ("starts", "told", "expected"),
+    ("starts", "lasted", "expected"),
     [
         ((0, 1_200), 3_000.0, [1_200.0, 1_800.0]),
         ((0, 900, 1_000), 1_500.0, [900.0, 100.0, 500.0]),
@@ -275,14 +271,14 @@ def test_the_verdict_of_a_trial_is_of_its_last_attempt_and_its_totals_are_of_non
     ],
 )
 def test_attempts_divide_the_duration_of_their_trial_by_their_starts(
-    starts: tuple[int | None, ...], told: float | None, expected: list[float | None]
+    starts: tuple[int | None, ...], lasted: float | None, expected: list[float | None]
 ) -> None:
     parts = [
         Attempt(root="/r", attempt_index=n, started_at=None if at is None else at * 1_000_000)
         for n, at in enumerate(starts)
     ]
-    made = attach_attempts([], [Attempt(root="/r", scope="trial", trial_id="t", wall_time_s=told), *parts], {})
-    assert [s.attempt.wall_time_s for s in made if s.attempt] == expected
+    whole = Attempt(root="/r", scope="trial", trial_id="t", wall_time_s=lasted)
+    assert [a.wall_time_s for a in attempts([whole, *parts])] == expected
 
 
 @pytest.mark.parametrize(
@@ -311,12 +307,9 @@ def test_a_verdict_is_of_the_attempt_that_was_handed_in() -> None:
     parts = [Attempt(root="/r", attempt_index=n, is_handed_in=n == 1) for n in range(3)]
     verdict = Attempt(root="/r", scope="trial", trial_id="t", reward=1.0)
     lent = Attempt(root="", scope="lent", patch_text_bytes=9, knobs={"model_id": "m"})
-    made = [s.attempt for s in attach_attempts([], [verdict, lent, *parts], {}) if s.attempt]
-    assert [(a.reward, a.patch_text_bytes, a.is_last) for a in made] == [
-        (None, None, False),
-        (1.0, 9, False),
-        (None, None, True),
-    ]
+    made = attempts([verdict, lent, *parts])
+    found = [(a.reward, a.patch_text_bytes, a.is_last) for a in made]
+    assert found == [(None, None, False), (1.0, 9, False), (None, None, True)]
     assert all(a.knobs == {"model_id": "m"} for a in made)
 
 
@@ -340,8 +333,8 @@ def test_what_a_batch_says_of_instances_without_a_trajectory(tmp_path: Path) -> 
         f"instances_by_exit_status:\n  Submitted:\n  - {names[3]}\n  CalledProcessError:\n  - {names[2]}\n"
     )
     analyzed(tmp_path / "store", run)
-    told = rows(tmp_path / "store", "SELECT task_id, outcome, outcome_reason FROM attempts ORDER BY 1")
-    assert [(row["outcome"], row["outcome_reason"]) for row in told] == [
+    found = rows(tmp_path / "store", "SELECT task_id, outcome, outcome_reason FROM attempts ORDER BY 1")
+    assert [(row["outcome"], row["outcome_reason"]) for row in found] == [
         ("infrastructure", "out_of_memory"),
         ("failed", "tests"),
         ("infrastructure", "CalledProcessError"),
@@ -385,25 +378,19 @@ def test_an_outcome_rests_on_the_verifiers_own_output(tmp_path: Path, harness: s
             (trial / path).write_text(text)
     analyzed(tmp_path / "store", tmp_path / "run")
     columns = "task_id, outcome, outcome_reason, outcome_shown_by, reward"
-    told = rows(tmp_path / "store", f"SELECT {columns} FROM attempts")
-    assert {row["task_id"]: row["outcome"] for row in told} == {name: end for name, (_, end, _) in OUTPUTS.items()}
-    for row in told:
+    found = rows(tmp_path / "store", f"SELECT {columns} FROM attempts")
+    assert {row["task_id"]: row["outcome"] for row in found} == {name: end for name, (_, end, _) in OUTPUTS.items()}
+    for row in found:
         assert row["outcome_reason"].startswith(OUTPUTS[row["task_id"]][2]) and row["outcome_shown_by"]
         assert row["reward"] == (0.0 if row["outcome"] == "failed" else None), "nobody judged it"
 
 
 def test_each_attempt_cites_its_own_event() -> None:
-    whole = Attempt(
-        root="/r",
-        scope="trial",
-        knobs={"timeout_s": 60},
-        statements=[Statement(text="b", artifact_id="a", line=1, fields=["knobs.timeout_s"])],
-    )
-    parts = [
-        Attempt(root="/r", attempt_index=0, statements=[Statement(text="a", artifact_id="a", line=2, fields=[])]),
-        Attempt(root="/r", attempt_index=1),
-    ]
-    made = [s.attempt for s in attach_attempts([], [whole, *parts], {}) if s.attempt]
+    said = Statement(text="b", artifact_id="a", line=1, fields=["knobs.timeout_s"])
+    other = Statement(text="a", artifact_id="a", line=2, fields=[])
+    whole = Attempt(root="/r", scope="trial", knobs={"timeout_s": 60}, statements=[said])
+    first, second = Attempt(root="/r", attempt_index=0, statements=[other]), Attempt(root="/r", attempt_index=1)
+    made = attempts([whole, first, second])
     assert [[s.seq for s in a.saying("knobs.timeout_s")] for a in made] == [[1], [0]]
 
 
@@ -415,20 +402,13 @@ def test_each_attempt_cites_its_own_event() -> None:
 def test_a_conversion_of_a_collected_session_is_told_once(name: str, started_at: int | None, n: int) -> None:
     own, own_file = session("own", 100)
     own.ended_at = 300
-    converted = Session(
-        session_id=name,
-        context="eval",
-        format="no-agent-writes-this",
-        agent="pi",
-        artifact_id="a-c",
-        started_at=started_at,
-    )
-    file = Artifact(artifact_id="a-c", source="local", path="/r/agent/trajectory.json", format="x", sha256="", bytes=1)
+    converted = told(name, context="eval", agent="pi", artifact_id="a-c", started_at=started_at)
+    file = artifact("a-c", "/r/agent/trajectory.json")
     parts = [
         Attempt(root="/r", scope="trial", trial_id="t"),
         Attempt(root="/r/agent", session_artifact="a-c", session_id=name, input_tokens=7),
     ]
-    made = attach_attempts([converted, own], parts, {"a-c": file, "a-own": own_file})
+    made = joined(parts, (converted, file), (own, own_file))
     assert len(made) == n
     assert file.note == ("converted from a-own" if n == 1 else None)
     assert [s.attempt.input_tokens for s in made if s.attempt and s.session_id == "own"] == [7 if n == 1 else None]
@@ -438,20 +418,12 @@ def test_two_sessions_that_agents_wrote_themselves_are_never_one() -> None:
     pairs = [session("one", 100), session("two", 100)]
     for one, _ in pairs:
         one.ended_at = 200
-    parts = [Attempt(root="/r", scope="trial", trial_id="t")]
-    assert len(attach_attempts([s for s, _ in pairs], parts, {a.artifact_id: a for _, a in pairs})) == 2
+    assert len(joined([Attempt(root="/r", scope="trial", trial_id="t")], *pairs)) == 2
 
 
 def test_sessions_without_an_id_in_one_folder_have_names_apart() -> None:
-    made = [Session(session_id="", context="eval", format="x", agent="x", artifact_id=f"a-{n}") for n in range(3)]
-    files = {
-        s.artifact_id: Artifact(
-            artifact_id=s.artifact_id, source="local", path=f"/r/{s.artifact_id}.json", format="x", sha256="", bytes=1
-        )
-        for s in made
-    }
-    parts = [Attempt(root="/r", session_artifact=s.artifact_id) for s in made]
-    names = [s.session_id for s in attach_attempts(made, parts, files)]
+    pairs = [(told("", context="eval", artifact_id=f"a-{n}"), artifact(f"a-{n}", f"/r/{n}.json")) for n in range(3)]
+    names = [s.session_id for s in joined([Attempt(root="/r", session_artifact=f"a-{n}") for n in range(3)], *pairs)]
     assert len(set(names)) == 3
     assert all(name.endswith("#0") for name in names), "runs side by side are no retries of each other"
 
@@ -473,35 +445,19 @@ def test_what_a_trace_says_of_a_knob_gives_way_to_the_configuration() -> None:
     assert whole.conflicts == []
 
 
-def test_a_phase_that_was_announced_is_an_event_of_its_kind() -> None:
-    said = Statement(
-        text='{"event":"plannotator-phase","phase":"verify"}', artifact_id="a-1", line=3, fields=[], at=42, kind="phase"
-    )
-    (made,) = attach_attempts([], [Attempt(root="/r", statements=[said])], {})
-    assert [(e.kind, e.timestamp, e.line) for e in made.events] == [("phase", 42, 3)]
-
-
 def test_a_part_that_comes_with_its_session_names_the_trial() -> None:
-    session = Session(session_id="s", context="eval", format="x", agent="x", artifact_id="a-1")
-    (made,) = attach_attempts([session], [Attempt(root="/r", trial_id="t", session_artifact="a-1", session_id="s")], {})
-    assert made.attempt is not None
-    assert made.attempt.trial_id == "t"
+    part = Attempt(root="/r", trial_id="t", session_artifact="a-s", session_id="s")
+    (made,) = joined([part], (told("s", context="eval"), artifact("a-s", "/elsewhere")))
+    assert made.attempt is not None and made.attempt.trial_id == "t"
 
 
 def printed_and_written(*kinds: tuple[str, int]) -> tuple[list[Session], dict[str, Artifact]]:
     """Sessions of one id in several formats, each with so many events."""
-    made = [
-        Session(session_id="s", context="product", format=kind, agent="x", artifact_id=f"a-{kind}") for kind, _ in kinds
-    ]
+    made = [told("s", format=kind, artifact_id=f"a-{kind}") for kind, _ in kinds]
     for one, (_, n) in zip(made, kinds, strict=True):
         for text in map(str, range(n)):
             SessionBuilder(one).event("text", text)
-    return made, {
-        s.artifact_id: Artifact(
-            artifact_id=s.artifact_id, source="local", path=f"/r/{s.format}", format=s.format, sha256="", bytes=1
-        )
-        for s in made
-    }
+    return made, {s.artifact_id: artifact(s.artifact_id, f"/r/{s.format}") for s in made}
 
 
 @pytest.mark.parametrize(
@@ -534,23 +490,16 @@ def test_what_a_harness_printed_and_converted_is_one_attempt() -> None:
     made, files = printed_and_written(("claude-stream", 9), ("atif", 3))
     parts = [Attempt(root="/r", session_artifact="a-atif", session_id="s", reward=1.0)]
     (only,) = attach_attempts(made, parts, files)
-    assert only.format == "claude-stream"
-    assert only.attempt is not None
-    assert only.attempt.reward == 1.0
+    assert only.format == "claude-stream" and only.attempt is not None and only.attempt.reward == 1.0
 
 
 def test_what_is_said_of_another_attempt_makes_no_attempt_of_a_session() -> None:
     """Two sessions in a trial's folder, and one statement about its second attempt."""
-    sessions = [
-        Session(session_id=name, context="eval", format="x", agent="x", artifact_id=name, started_at=started)
-        for started, name in enumerate(("a", "b"))
+    pairs = [
+        (told(name, started_at=n), artifact(f"a-{name}", f"/run/trial/{name}.json")) for n, name in enumerate("ab")
     ]
-    artifacts = {
-        name: Artifact(artifact_id=name, source="", path=f"/run/trial/{name}.json", format="x", sha256="", bytes=1)
-        for name in "ab"
-    }
-    told = Attempt(root="/run/trial", attempt_index=5, kinds=["verifier_report"])
-    said_of = {s.session_id: s.attempt for s in attach_attempts(sessions, [told], artifacts)}
+    part = Attempt(root="/run/trial", attempt_index=5, kinds=["verifier_report"])
+    said_of = {s.session_id: s.attempt for s in joined([part], *pairs)}
     assert [said_of.pop("a"), said_of.pop("b")] == [None, None]
     ((_, attempt),) = said_of.items()
     assert attempt is not None and attempt.attempt_index == 5

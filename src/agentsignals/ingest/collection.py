@@ -411,20 +411,20 @@ def _collect_repository(
                 collected.sessions_left_out = read.excluded_sessions
             collected.sessions = read.sessions
         rows = gathered.rows(at.name)
-        sidecars.update_repository_rows(store.folder, at.name, "commits", lambda before: _with_figures(before, rows))
+
+        def with_figures(before: list[dict[str, Any]]) -> list[CommitRow]:
+            """Keep what attribution found of these commits, until they are attributed again."""
+            by_sha = {old["commit_sha"]: old for old in before}
+            for row in rows:
+                old = by_sha.get(row.commit_sha, {})
+                for figure in _FIGURES:
+                    if old.get(figure) is not None:
+                        setattr(row, figure, old[figure])
+            return rows
+
+        sidecars.update_repository_rows(store.folder, at.name, "commits", with_figures)
     sidecars.write_note(store.folder, at.name, NOTE, _Kept(tips, filters, collected))
     return collected
-
-
-def _with_figures(before: list[dict[str, Any]], rows: list[CommitRow]) -> list[CommitRow]:
-    """Keep what attribution found of these commits, until they are attributed again."""
-    by_sha = {old["commit_sha"]: old for old in before}
-    for row in rows:
-        old = by_sha.get(row.commit_sha, {})
-        for figure in _FIGURES:
-            if old.get(figure) is not None:
-                setattr(row, figure, old[figure])
-    return rows
 
 
 def _kept(store: Store, name: str) -> _Kept | None:

@@ -127,12 +127,11 @@ def _continues(unit: list[Input], other: list[Input]) -> bool:
     (mine, theirs), (my_above, their_above) = zip(*(_ids(of) for of in (unit, other)), strict=True)
     if not (my_above - mine).isdisjoint(theirs) or not (their_above - theirs).isdisjoint(mine):
         return True
-    return _names_next(unit, other) or _names_next(other, unit)
-
-
-def _names_next(unit: list[Input], other: list[Input]) -> bool:
-    paths = [i.artifact.path.encode("utf-8", "surrogateescape") for i in other]
-    return any(path.endswith(name) for i in unit for name in _NEXT.findall(i.data) for path in paths)
+    for one, next_one in ((unit, other), (other, unit)):
+        paths = [i.artifact.path.encode("utf-8", "surrogateescape") for i in next_one]
+        if any(path.endswith(name) for i in one for name in _NEXT.findall(i.data) for path in paths):
+            return True
+    return False
 
 
 def _ids(unit: list[Input]) -> tuple[set[bytes], set[bytes]]:
@@ -189,7 +188,8 @@ def is_same(one: Session, other: Session) -> bool:
     if mine and theirs and (_share(mine[:1], theirs) or _share(theirs[:1], mine)):
         return True
     if not (mine and theirs):
-        mine, theirs = (_said((e.text, e.timestamp) for e in s.events if _is_spoken(e)) for s in (one, other))
+        spoken = ([e for e in s.events if e.thread == MAIN and e.kind in _SPOKEN] for s in (one, other))
+        mine, theirs = (_said((e.text, e.timestamp) for e in events) for events in spoken)
     if not (mine and theirs) and one.format != other.format:
         return True  # a log and what its agent printed may each hold what the other lacks
     if not (mine and theirs):
@@ -207,10 +207,6 @@ def is_same(one: Session, other: Session) -> bool:
 
 def _said(texts: Iterable[tuple[str | None, int | None]]) -> list[Said]:
     return [(" ".join(text[:_COMPARED_CHARS].split()), at) for text, at in texts if text]
-
-
-def _is_spoken(event: Event) -> bool:
-    return event.thread == MAIN and event.kind in _SPOKEN
 
 
 def _share(few: list[Said], many: list[Said]) -> int:

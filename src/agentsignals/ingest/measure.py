@@ -47,19 +47,18 @@ def calibrate(store: Store, vectors: Vectors | Absent) -> Vectors | Absent:
         return vectors
     from agentsignals.views.passages import fit, opening  # noqa: PLC0415
 
-    openings = (opening(view) for view in _views(store) if view.turns)
+    views = (
+        SessionView(session)
+        for name in store.readable_shards()
+        for session in shards.read_sessions(store.folder, name, gone=store.manifest.shards[name].gone)
+        if session.context == "product"
+    )
+    openings = (opening(view) for view in views if view.turns)
     profile = fit((o for o in openings if o is not None), vectors)
     if profile is None:
         return vectors
     vectors.kept.keep_profile(profile)
     return Vectors(vectors.embedder, profile, vectors.kept)
-
-
-def _views(store: Store) -> Iterator[SessionView]:
-    for name in store.readable_shards():
-        for session in shards.read_sessions(store.folder, name, gone=store.manifest.shards[name].gone):
-            if session.context == "product":
-                yield SessionView(session)
 
 
 def embed_session(vectors: Vectors | Absent, view: SessionView) -> None:
@@ -139,7 +138,7 @@ def _measured(
     store: Store, shard: str, names: frozenset[str], vectors: Vectors | Absent
 ) -> Iterator[tuple[Session, list[Result]]]:
     """Yield the sessions of a shard with the values of these signals."""
-    compares = any(_compares(catalog.catalogue()[name]) for name in names)
+    compares = any("vectors" in catalog.catalogue()[name].parameters for name in names)
     for session in shards.read_sessions(store.folder, shard, gone=store.manifest.shards[shard].gone):
         view = SessionView(session)
         if compares:
@@ -149,16 +148,12 @@ def _measured(
 
 def compare_texts(paths: Iterable[str]) -> bool:
     """Return True where one of these signals, or of those that they need, compares texts by their vectors."""
-    return any(_compares(catalog.catalogue()[name]) for name in _with_paths(frozenset(paths)))
+    return any("vectors" in catalog.catalogue()[name].parameters for name in _with_paths(frozenset(paths)))
 
 
 def comparing_signals() -> frozenset[str]:
     """Return the signals that compare texts by their vectors."""
-    return frozenset(signal.path for signal in catalog.catalogue().values() if _compares(signal))
-
-
-def _compares(signal: Signal) -> bool:
-    return "vectors" in signal.parameters
+    return frozenset(signal.path for signal in catalog.catalogue().values() if "vectors" in signal.parameters)
 
 
 NO_VECTORS: Vectors | Absent = Absent("backend_disabled", "no signal that is computed compares texts")

@@ -13,9 +13,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -36,7 +35,6 @@ from agentsignals.formats import (
     version_of_all,
 )
 from agentsignals.formats.head import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head, outline
-from agentsignals.model import Session
 from agentsignals.model.prices import own_prices
 from agentsignals.sources import (
     DATABASE_MAGIC,
@@ -129,11 +127,6 @@ def shard_name(groups: list[FileGroup], run: int) -> str:
     return f"{run:06d}-{hashlib.blake2b(sources.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
 
 
-def is_current(entry: FileStamp) -> bool:
-    """Return True when a file would be read the same way today."""
-    return entry.parser == parser_version(entry.format)
-
-
 def parser_version(name: str | None) -> int:
     """Return the version of the parser of a format; for unclaimed files, of all parsers together. It changes with the
     person's own prices, too: the costs of sessions are stored."""
@@ -152,19 +145,12 @@ def index_entry(
     member: RecognisedArtifact, group: str, shard: str, skipped: dict[str, int] | None = None, error: str = ""
 ) -> ArtifactEntry:
     """Return the index entry of a file just read."""
-    f = member.file
+    file = member.file
     counted = skipped if skipped is not None else {member.reason: 1}
-    was_there = f.stamp is not None or f.key
+    was_there = file.stamp is not None or file.key
     parser = READ_AGAIN if was_there and not _PASSING.isdisjoint(counted) else parser_version(member.format)
     return ArtifactEntry(
-        source=f.source,
-        spec=f.spec,
-        bytes=f.bytes,
-        stamp=f.stamp,
-        container=f.container,
-        key=f.key,
-        session_hint=f.session_hint,
-        repo_hint=f.repo_hint,
+        **_facts(file),
         format=member.format,
         parser=parser,
         group=group,
@@ -179,19 +165,16 @@ def index_entry(
 
 def artifact_of(uri: str, e: ArtifactEntry) -> RecognisedArtifact:
     """Return a file as it was when it was last read."""
-    file = RawFile(
-        uri=uri,
-        source=e.source,
-        spec=e.spec,
-        bytes=e.bytes,
-        stamp=e.stamp,
-        container=e.container,
-        key=e.key,
-        session_hint=e.session_hint,
-        repo_hint=e.repo_hint,
-    )
-    reason = "" if e.format else next(iter(e.skipped), "unrecognised")
+    file, reason = RawFile(uri=uri, **_facts(e)), "" if e.format else next(iter(e.skipped), "unrecognised")
     return RecognisedArtifact(file=file, format=e.format, keys=tuple(e.keys), reason=reason, detail=e.note, head=e.head)
+
+
+_FACTS = tuple(name for name in RawFile.__struct_fields__ if name != "uri")
+
+
+def _facts(of: RawFile | ArtifactEntry) -> dict[str, Any]:
+    """Return what a listed file and its index entry have in common."""
+    return {name: getattr(of, name) for name in _FACTS}
 
 
 # Files of eval runs
@@ -254,20 +237,21 @@ class TrialFolders:
         """Add the trial it is in to a file's keys. A companion of nothing loses its keys."""
         if not member.keys:
             return member
+        alone = replace(member, format=None, keys=(), reason="not_a_trace")
         if not self._roots:
-            return _without_companion(member, alone=_COMPANION in member.keys)
+            return alone if _COMPANION in member.keys else member
         uri, keys = member.file.uri, list(member.keys)
         if _COMPANION in keys:
             home = _holder(uri, self._roots)
             lends = any(_inside(root, d) for d in _marked(keys, _LENDS) for root in self._roots)
             if home is None and not lends:
-                return _without_companion(member, alone=True)
+                return alone
             if home is not None and not lends:
                 keys.append(f"{_ROOT}{home}")
         elif member.format is not None and not any(key.startswith((_LENDS, _EVERYWHERE)) for key in keys):
             keys += [f"{_ROOT}{d}" for d in _above(posixpath.dirname(uri)) if d in self._gathering]
         kept = [k for k in dict.fromkeys(keys) if k != _COMPANION]
-        return msgspec.structs.replace(member, keys=tuple(kept or [f"file:{uri}"]))
+        return replace(member, keys=tuple(kept or [f"file:{uri}"]))
 
     def drawn_in(self) -> list[RecognisedArtifact]:
         """Return files in the store whose place changed: a new trial gathers them, or something new is lent to them."""
@@ -307,16 +291,14 @@ def add_lent_files(groups: list[FileGroup], pool: dict[str, RecognisedArtifact],
         telling = roots | {d for m in group.files for d in _marked(m.keys, _LENDS)}
         # Files that lend everywhere also go to those that lend to trials, because these may tell of trials themselves.
         lent = [
-            msgspec.structs.replace(m, lent=True)
+            replace(m, lent=True)
             for places, lending_there in ((roots, lenders), (telling, everywhere))
             for folder in sorted({f for place in places for f in _above(place) if f in lending_there})
             for m in lending_there[folder]
             if m.file.uri not in uris
         ]
         own = (
-            msgspec.structs.replace(
-                m, named_trials=next((by_place[f] for f in _marked(m.keys, _PREDICTS) if f in by_place), named)
-            )
+            replace(m, named_trials=next((by_place[f] for f in _marked(m.keys, _PREDICTS) if f in by_place), named))
             if any(_marked(m.keys, _LENDS))
             else m
             for m in group.files
@@ -346,10 +328,6 @@ def lenders_to_new_trials(members: Iterable[RecognisedArtifact], manifest: Manif
         return []
     lending = manifest.keys_with_prefix(_LENDS).keys() - {m.file.uri for m in members}
     return [artifact_of(uri, entry) for uri, entry in sorted(manifest.files.known(lending).items())]
-
-
-def _without_companion(member: RecognisedArtifact, alone: bool) -> RecognisedArtifact:
-    return msgspec.structs.replace(member, format=None, keys=(), reason="not_a_trace") if alone else member
 
 
 def _marked(keys: Iterable[str], mark: str) -> Iterator[str]:
@@ -390,39 +368,21 @@ def parquet_footer(file: RawFile) -> bytes | None:
     if file.source == "local" and not file.container:
         try:
             with open(path_of(file.uri), "rb", opener=nonblocking) as handle:
-                return _footer(handle) or _whole(file)
+                if handle.read(len(MAGIC)) == MAGIC:  # else it is packed
+                    size = handle.seek(-_END_BYTES, os.SEEK_END) + _END_BYTES
+                    length = int.from_bytes(handle.read(4), "little") + _END_BYTES
+                    if _END_BYTES < length <= min(size, _FOOTER_MOST):
+                        handle.seek(-length, os.SEEK_END)
+                        return MAGIC + handle.read(length)
         except OSError:  # told when it is read
             return None
-    return _whole(file)
-
-
-def _footer(handle: BinaryIO) -> bytes | None:
-    if handle.read(len(MAGIC)) != MAGIC:
-        return None  # it is packed
-    size = handle.seek(-_END_BYTES, os.SEEK_END) + _END_BYTES
-    length = int.from_bytes(handle.read(4), "little") + _END_BYTES
-    if not _END_BYTES < length <= min(size, _FOOTER_MOST):
-        return None
-    handle.seek(-length, os.SEEK_END)
-    return MAGIC + handle.read(length)
-
-
-def _whole(file: RawFile) -> bytes | None:
     (whole,) = read([file]) if file.bytes <= _FOOTER_MOST else [b""]
     return None if isinstance(whole, Unreadable) else whole or None
 
 
-_POINTER = re.compile(
+_LFS_POINTER = re.compile(
     rb"version https://(?:git-lfs|hawser)\.github\.com/spec/v1\n(?:[a-z0-9.-]+ [^\n]*\n)*?size (\d{1,19})(?:\n|\Z)"
 )
-
-
-def lfs_pointer(data: bytes) -> str | None:
-    """Describe the file that a Git LFS pointer stands for, and how to fetch it; None for anything else."""
-    match = _POINTER.match(data)
-    if match is None:
-        return None
-    return f"a pointer of Git LFS to a file of {int(match[1]):,} bytes: run `git lfs pull` in its repository"
 
 
 # Recognising
@@ -472,8 +432,9 @@ def _recognise(
             return RecognisedArtifact(file=file, format=named.name, keys=_keys(named, claim, file), head=mark)
     if data.startswith(MAGIC) and not head.complete and (table := parquet_footer(file)) is not None:
         head = Head(table, file.uri, True)
-    if (pointer := lfs_pointer(data)) is not None:
-        return replace(alone, reason="git_lfs_pointer", detail=pointer)
+    if (pointer := _LFS_POINTER.match(data)) is not None:
+        how = f"a pointer of Git LFS to a file of {int(pointer[1]):,} bytes: run `git lfs pull` in its repository"
+        return replace(alone, reason="git_lfs_pointer", detail=how)
     reason = _why_not(head)
     if reason in ("unrecognised", "archive", "not_a_trace") or force is not None:
         if (identified := _identified(head, file, force)) is not None:
@@ -714,7 +675,7 @@ def _unchanged(file: RawFile, entry: FileStamp | None, force: str | None, same_c
         return False
     if force is not None and entry.format != force:
         return False
-    return same_code or is_current(entry)
+    return same_code or entry.parser == parser_version(entry.format)
 
 
 def _held_by(broken: frozenset[str], manifest: Manifest, seen: set[str]) -> Iterator[RawFile]:
@@ -825,6 +786,10 @@ def unknown_fields_by_version(kinds: Iterable[FileKind]) -> list[UnknownFields]:
     ]
 
 
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"[0-9]{1,9}", version)[:6]]
+
+
 def versions_by_format(kinds: Iterable[FileKind]) -> dict[str, dict[str, int]]:
     """Count files by format and version, in order of both."""
     met: Counter[tuple[str, str]] = Counter()
@@ -832,16 +797,6 @@ def versions_by_format(kinds: Iterable[FileKind]) -> dict[str, dict[str, int]]:
         if kind.version and kind.format is not None:
             met[kind.format, kind.version] += kind.files
     by_format: dict[str, dict[str, int]] = {}
-    for name, version in sorted(met, key=lambda pair: (pair[0], version_sort_key(pair[1]))):
+    for name, version in sorted(met, key=lambda pair: (pair[0], _numbers(pair[1]), pair[1])):  # 0.9 before 0.10
         by_format.setdefault(name, {})[version] = met[name, version]
     return by_format
-
-
-def agent_versions(sessions: list[Session]) -> dict[str, str]:
-    """Return the agent version of each file (by artifact), as its first session says."""
-    return {s.artifact_id: s.agent_version[:LONGEST_VERSION] for s in reversed(sessions) if s.agent_version}
-
-
-def version_sort_key(version: str) -> tuple[list[int], str]:
-    """Sort key that puts 0.9 before 0.10."""
-    return [int(number) for number in re.findall(r"[0-9]{1,9}", version)[:6]], version

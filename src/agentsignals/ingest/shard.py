@@ -35,10 +35,10 @@ from agentsignals.ingest.identity import (
     without_copies,
 )
 from agentsignals.ingest.plan import (
+    LONGEST_VERSION,
     READ_AGAIN,
     FileGroup,
     RecognisedArtifact,
-    agent_versions,
     index_entry,
     printable_id,
     shard_name,
@@ -314,7 +314,8 @@ class ShardWriter:
                 raise
             except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other sessions are priced)
                 self._failed(group, session, error_text(problem), "pricing: ")
-        self._versions |= agent_versions(kept)
+        # The first session of each file tells its version.
+        self._versions |= {s.artifact_id: s.agent_version[:LONGEST_VERSION] for s in reversed(kept) if s.agent_version}
         content.sessions = []
         if content.is_piece:
             self._write()

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import closing, suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from agentsignals import private_files
@@ -294,14 +294,11 @@ def _document(connection: sqlite3.Connection, session_id: bytes, limit: int | No
             out.write(piece)
             if out.tell() >= most:
                 break
-        return _held(out, min(out.tell(), most)) if out.tell() else None
-
-
-def _held(out: IO[bytes], length: int) -> bytes:
-    if length > IN_MEMORY:
-        return memory_map(out)
-    out.seek(0)
-    return out.read(length)
+        length = min(out.tell(), most)
+        if length > IN_MEMORY:
+            return memory_map(out)
+        out.seek(0)
+        return out.read(length) or None
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:

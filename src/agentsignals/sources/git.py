@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -84,15 +85,10 @@ def checkpoint_layout(ref: str) -> tuple[str, str] | None:
     return None
 
 
-def is_checkpoint_folder(folder: str) -> bool:
-    """Return whether a folder may hold checkpoints in a ref of unknown layout."""
-    return any(shape.fullmatch(folder) for shape in _FOLDERS.values())
-
-
-def folder_filter(name: str) -> Callable[[str], bool]:
-    """Return a test of folders (with their closing slash) that may hold files in this layout."""
-    shape = _FOLDERS[name]
-    return lambda folder: shape.fullmatch(folder) is not None
+def folder_filter(layout: str | None) -> Callable[[str], bool]:
+    """Return a test of folders (with their closing slash) that may hold files in this layout; None: in any."""
+    shapes = [_FOLDERS[layout]] if layout is not None else [*_FOLDERS.values()]
+    return lambda folder: any(shape.fullmatch(folder) for shape in shapes)
 
 
 def checkpoint_path(name: str, path: str, held: str = "") -> CheckpointPath | None:
@@ -269,17 +265,13 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
 def holds_checkpoints(git_dir: str) -> bool:
     """Return whether a Git folder has refs of checkpoints. No program is run: most repositories have none."""
     folder = Path(git_dir)
-    names = [line.partition(" ")[2] for line in _lines(folder / "packed-refs")]
+    names: list[str] = []
+    with suppress(OSError):  # a repository without packed refs
+        packed = (folder / "packed-refs").read_text(encoding="utf-8", errors="replace")
+        names = [line.partition(" ")[2] for line in packed.splitlines()]
     for place, _, files in os.walk(folder / "refs"):
         names += [(Path(place) / name).relative_to(folder).as_posix() for name in files]
     return any("entire/" in name and checkpoint_layout(name) for name in names)
-
-
-def _lines(file: Path) -> list[str]:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:  # a repository without packed refs
-        return []
 
 
 def find_in(folder: str, spec: str) -> Iterator[RawFile | Unreadable]:
@@ -377,7 +369,7 @@ def _listed(repository: Repository, chosen: list[tuple[str, str]]) -> tuple[list
     roots: list[tuple[str, Callable[[str], bool]]] = []
     for name, oid in chosen:
         layout = checkpoint_layout(name)
-        roots.append((oid, folder_filter(layout[0]) if layout else is_checkpoint_folder))
+        roots.append((oid, folder_filter(layout[0] if layout else None)))
     pieces: dict[tuple[int, str], list[tuple[CheckpointPath, str]]] = {}
     damaged: list[Unreadable] = []
     for n, entries, lost in objects.walk(repository.git_dir, roots):

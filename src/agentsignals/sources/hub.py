@@ -17,6 +17,7 @@ import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -61,32 +62,10 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("agentsignals")) / "hub"
 
 
-def is_commit(revision: str) -> bool:
-    """Return whether a revision is a commit id, which never changes."""
-    return _OID.fullmatch(revision) is not None
-
-
 def is_safe(path: str) -> bool:
     """Return whether a path stays inside its data set on any machine. Paths are chosen by whoever uploaded them."""
     parts = path.split("/")
     return bool(path) and not any(p in ("", ".", "..") or ":" in p or "\\" in p or "\0" in p for p in parts)
-
-
-def save_listing(listing: Listing) -> None:
-    """Keep a listing for runs without a network. OSError if the disk refuses."""
-    target = _listing_path(listing.name, listing.revision)
-    private_files.make_folder(target.parent)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    private_files.write(draft, msgspec.json.encode(listing))
-    draft.replace(target)
-
-
-def load_listing(name: str, revision: str) -> Listing | None:
-    """Return the last listing, or None if there is none that can be read."""
-    try:
-        return msgspec.json.decode(_listing_path(name, revision).read_bytes(), type=Listing)
-    except (OSError, msgspec.DecodeError):
-        return None
 
 
 def cached_file(name: str, commit: str, held: DatasetFile) -> Path | None:
@@ -113,10 +92,6 @@ def rows_folder(oid: str) -> Path:
 
 def _repository(name: str) -> str:
     return "--".join(["datasets", *name.split("/")])
-
-
-def _listing_path(name: str, revision: str) -> Path:
-    return cache_folder() / "listings" / _repository(name) / f"{quote(revision, safe='')}.json"
 
 
 TRACES = "format:agent-traces"
@@ -169,11 +144,6 @@ def _hub() -> Any:
     return huggingface_hub
 
 
-def _endpoint() -> str | None:
-    """Return the address of another Hub, if the person set one."""
-    return os.environ.get("HF_ENDPOINT") or None
-
-
 @cache
 def _failures() -> tuple[type[Exception], ...]:
     """Return the exceptions of huggingface_hub, of the HTTP client below it, and of answers that are not JSON."""
@@ -194,12 +164,15 @@ def dataset_listing(name: str, revision: str) -> tuple[Listing, bool]:
 
     If the Hub can't be asked, the last listing serves. SourceError if there is none, or if the Hub refuses.
     """
-    cached = load_listing(name, revision)
-    if cached is not None and (is_offline() or is_commit(revision)):
+    kept = cache_folder() / "listings" / _repository(name) / f"{quote(revision, safe='')}.json"
+    cached: Listing | None = None
+    with suppress(OSError, msgspec.DecodeError):
+        cached = msgspec.json.decode(kept.read_bytes(), type=Listing)
+    if cached is not None and (is_offline() or _OID.fullmatch(revision)):
         return cached, True
     if is_offline():
         raise SourceError(f"{name!r} was never fetched, and HF_HUB_OFFLINE is set.", "Run once with a network.")
-    api = _hub().HfApi(endpoint=_endpoint())
+    api = _hub().HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None)
     try:
         commit = str(api.dataset_info(name, revision=revision, expand=["sha"]).sha)
         entries = list(api.list_repo_tree(name, recursive=True, revision=commit, repo_type="dataset"))
@@ -223,7 +196,10 @@ def dataset_listing(name: str, revision: str) -> tuple[Listing, bool]:
         raise SourceError(f"{name!r} can't be listed: {_first_line(problem)}.", _HINT) from problem
     fresh = Listing(name, revision, commit, files)
     try:
-        save_listing(fresh)
+        private_files.make_folder(kept.parent)
+        draft = kept.with_name(f".{kept.name}.{os.getpid()}.tmp")
+        private_files.write(draft, msgspec.json.encode(fresh))
+        draft.replace(kept)
     except OSError as problem:
         raise SourceError(
             f"{cache_folder()} can't be written: {problem.strerror}.", "Free some space there."
@@ -244,7 +220,12 @@ def fetch_file(name: str, commit: str, held: DatasetFile) -> Path:
     try:
         private_files.own_folder(cache_folder())
         where = hub.hf_hub_download(
-            name, held.path, repo_type="dataset", revision=commit, cache_dir=cache_folder(), endpoint=_endpoint()
+            name,
+            held.path,
+            repo_type="dataset",
+            revision=commit,
+            cache_dir=cache_folder(),
+            endpoint=os.environ.get("HF_ENDPOINT") or None,
         )
     except _failures() as problem:
         status = _status(problem)
@@ -260,7 +241,7 @@ def search_datasets(tags: list[str], words: str | None = None, owner: str | None
     """Yield data sets with all these tags, most downloaded first. SourceError if the Hub can't be asked."""
     if is_offline():
         raise SourceError("HF_HUB_OFFLINE is set, so the Hub can't be searched.", "Unset it.")
-    api = _hub().HfApi(endpoint=_endpoint())
+    api = _hub().HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None)
     try:
         for info in api.list_datasets(filter=tags, search=words, author=owner, sort="downloads", expand=_EXPANDED):
             yield _data_set(info)

@@ -8,12 +8,9 @@ import os
 import sqlite3
 import sys
 import time
-import urllib.error
-import urllib.request
 import weakref
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,7 +20,7 @@ from msgspec import Struct
 
 from agentsignals import private_files
 from agentsignals.errors import EmbedderError, StoreError, UsageError
-from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE, RETRYABLE_STATUSES, http_opener, is_local, retry_after_s
+from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE, Busy, Refused, http_opener, http_request, is_local
 from agentsignals.redaction import redacted_part
 from agentsignals.redaction.guard import Guard
 from agentsignals.words.vectors import REDACT, Dense, Embedder, Profile, Vector, parsed, split_words
@@ -125,14 +122,6 @@ class _Answer(Struct):
     data: list[_Row]
 
 
-class _Refused(Exception):
-    """A try that failed, and how long the server asks to wait."""
-
-    def __init__(self, why: str, wait_s: float | None = None) -> None:
-        super().__init__(why)
-        self.wait_s = wait_s
-
-
 class Remote(_Model):
     """A model behind a server: `MODEL@URL`, or `MODEL` at `$OPENAI_BASE_URL`. The key is `$OPENAI_API_KEY`.
 
@@ -181,7 +170,11 @@ class Remote(_Model):
         for tried in range(1, TRIES + 1):
             try:
                 return self._once(body, len(texts))
-            except _Refused as problem:
+            except Refused as problem:
+                raise EmbedderError(
+                    f"{self._url} refused: {problem}", f"Check the model's name, the address and ${KEY_VARIABLE}."
+                ) from problem
+            except Busy as problem:
                 if tried == TRIES:
                     raise EmbedderError(
                         f"{self._url} gave no vectors in {TRIES} tries: {problem}",
@@ -191,33 +184,17 @@ class Remote(_Model):
         raise AssertionError("the last try raises")
 
     def _once(self, body: bytes, n: int) -> list[Dense]:
-        headers = {"Content-Type": "application/json", "User-Agent": "agentsignals"}
-        if key := os.environ.get(KEY_VARIABLE):
-            headers["Authorization"] = f"Bearer {key}"
-        request = urllib.request.Request(self._url, body, headers, method="POST")  # noqa: S310  (scheme checked above)
-        try:
-            with self._opener.open(request, timeout=TIMEOUT_S) as answer:
-                data = answer.read(_MOST_BYTES)
-        except urllib.error.HTTPError as problem:
-            with problem:
-                reply = problem.read(300).decode("utf-8", "replace")
-            if problem.code in RETRYABLE_STATUSES:
-                raise _Refused(f"HTTP {problem.code}", retry_after_s(problem.headers.get("Retry-After"))) from problem
-            raise EmbedderError(
-                f"{self._url} refused: HTTP {problem.code} {' '.join(reply.split())}",
-                f"Check the model's name, the address and ${KEY_VARIABLE}.",
-            ) from problem
-        except (OSError, HTTPException) as problem:  # URLError, time-outs and broken connections
-            raise _Refused(str(getattr(problem, "reason", problem)) or type(problem).__name__) from problem
+        key = os.environ.get(KEY_VARIABLE)
+        data = http_request(self._opener, self._url, body, key=key, most_bytes=_MOST_BYTES, timeout_s=TIMEOUT_S)
         try:
             rows = msgspec.json.decode(data, type=_Answer).data
             if all(r.index is not None for r in rows):
                 rows.sort(key=lambda r: r.index or 0)
             vectors = [Dense.of(r.embedding) for r in rows]
         except (msgspec.DecodeError, ValueError) as problem:
-            raise _Refused(f"an answer that is no list of vectors ({str(problem)[:100]})") from problem
+            raise Busy(f"an answer that is no list of vectors ({str(problem)[:100]})") from problem
         if len(vectors) != n or len({len(v.values) for v in vectors}) > 1:
-            raise _Refused(f"{len(vectors)} vectors for {n} texts, or of different lengths")
+            raise Busy(f"{len(vectors)} vectors for {n} texts, or of different lengths")
         return vectors
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -157,22 +157,10 @@ def space_unspaced_scripts(text: str) -> str:
     return text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text)
 
 
-class PartIndexer:
-    """Endings of identifiers from each of their parts on, so that `OpenStore` is found as `store`."""
-
-    def __init__(self) -> None:
-        self._made: dict[str, str] = {}
-
-    def of(self, text: str) -> str:
-        made = []
-        for end in set(_END.findall(text)):
-            if end not in self._made:
-                if len(self._made) >= _MOST_WORDS:
-                    self._made.clear()
-                starts = [1, *(match.start() for match in _BOUNDARY.finditer(end, 2))]
-                self._made[end] = " ".join(end[start:].lower() for start in starts)
-            made.append(self._made[end])
-        return " ".join(made)
+def _endings(identifier: str) -> str:
+    """Return the endings of an identifier from each of its parts on, so that `OpenStore` is found as `store`."""
+    starts = [1, *(match.start() for match in _BOUNDARY.finditer(identifier, 2))]
+    return " ".join(identifier[start:].lower() for start in starts)
 
 
 # The index
@@ -332,7 +320,7 @@ def _filled(where: str, shard: Path, gone: Collection[str]) -> sqlite3.Connectio
         raise StoreError(
             "This Python's SQLite has no full-text search (FTS5).", "Use a Python that is built with it: most are."
         ) from problem
-    endings = PartIndexer()
+    endings = lru_cache(_MOST_WORDS)(_endings)  # forgotten with the shard
     with database:
         for number, of_session in enumerate(passages(shard, gone)):
             if of_session:
@@ -343,7 +331,7 @@ def _filled(where: str, shard: Path, gone: Collection[str]) -> sqlite3.Connectio
                         (
                             passage_number(number, passage.kind, passage.seq),
                             space_unspaced_scripts(text),
-                            endings.of(text),
+                            " ".join(map(endings, set(_END.findall(text)))),
                             without_surrogates(passage.tool),
                         )
                         for passage in of_session

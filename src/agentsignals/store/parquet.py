@@ -108,16 +108,6 @@ def logical_and(mask: Any, other: Any) -> Any:
     return call_function("and", [mask, other])
 
 
-def take(values: pa.Array, places: pa.Array) -> pa.Array:
-    """Return the values at these positions."""
-    return call_function("take", [values, places])
-
-
-def run_end_decode(ends: pa.Array, values: pa.Array) -> pa.Array:
-    """Repeat each value until its run ends."""
-    return call_function("run_end_decode", [pa.RunEndEncodedArray.from_arrays(ends, values)])
-
-
 # Files: what is wrong with one becomes a StoreError
 
 _AT_ONCE = 32_768
@@ -265,7 +255,8 @@ def repeat_values(values: list[Any], counts: list[int], kind: pa.DataType) -> pa
     if not there:
         return pa.array([], kind)
     ends = pa.array(accumulate(count for _, count in there), pa.int32())
-    return run_end_decode(ends, array([value for value, _ in there], kind))
+    runs = pa.RunEndEncodedArray.from_arrays(ends, array([value for value, _ in there], kind))
+    return call_function("run_end_decode", [runs])
 
 
 def labelled_rows_table(table: Table, session_ids: list[str], rows: list[Any]) -> pa.Table:
@@ -398,7 +389,7 @@ def signal_table(rows: Sequence[SignalRows]) -> pa.Table:
             name: array([v for r in rows for v in getattr(r, name)], schema.field(name).type)
             for name in ("turn", "value", "number", "absent", "absent_detail", "detail")
         },
-        "signal": take(paths, place),
-        "version": take(versions, place),
+        "signal": call_function("take", [paths, place]),
+        "version": call_function("take", [versions, place]),
     }
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
