@@ -21,7 +21,7 @@ from agentsignals.shell.arguments import (
     names,
     operands,
     program,
-    script_files,
+    scripts_and_files,
     shell_text,
 )
 from agentsignals.shell.kinds import DIRECT, ENTERS, KINDS, Kind, kind_of, leading_words
@@ -115,13 +115,13 @@ class _Reading:
         words, targets, depth, substituted = simple
         input_, self.pipe = self.pipe, None
         self.n_taken += 1
-        if depth != self.depth:
-            self.enter_subshell(depth)
+        if depth != self.depth:  # subshells begin in the folder of the line around them
+            self.folders = [*self.folders, *[self.folders[-1]] * (depth + 1 - len(self.folders))][: depth + 1]
+            self.depth = depth
         if targets:
             self.add_kind("write", substituted)
         if not words:
-            if targets:
-                self.redirect(targets, [""], "", heredoc, input_)
+            self.redirect(targets, [""], "", heredoc, input_)
             return
         name = words[0]
         if name in _BLOCKS:
@@ -129,40 +129,34 @@ class _Reading:
         kind = KINDS.get(name)
         if kind is None:
             kind, name, words = self.classify(words, substituted)
-        if targets:
-            self.redirect(targets, words, name, heredoc, input_)
+        self.redirect(targets, words, name, heredoc, input_)
         if end[:1] == "|" and end != "||":
             self.pipe = (words, name, heredoc, input_)
         if name in _READERS or (name == "git" and "apply" in words):
             self.run_script(_READERS.get(name, "patch"), words, heredoc, input_, read)
         if kind:
-            self.add_command(kind, substituted, words, name)
+            if substituted:
+                self.add_kind(kind, True)
+            else:
+                self.kinds[kind] = None
+            if kind in _FILES_OF:
+                self.sources.append((self.folders[-1], _FILES_OF[kind], words, name))
         if name == "tee" and (heredoc is not None or input_ is not None):
-            self.tee(words, heredoc, input_)
+            output = self.output(words, "tee", heredoc, input_)
+            for path in operands(words):
+                if not UNRESOLVED(path) and not path.startswith("/dev/"):
+                    self.write_output(path, output, appends="-a" in words or "--append" in words)
         elif kind and name in WRITERS and (writes := written_by(words, name)):
             self.add_writes(writes, surely=name in _SELDOM_FAIL)
         elif not kind:
             self.change_folder(words, name)
-        self.end_command(end, can_fail=bool(kind) and kind != "write")
-
-    def end_command(self, end: str, can_fail: bool) -> None:
-        """Update `is_safe`: does the next command run whatever this one did?"""
+        # Does the next command run whatever this one did?
         if end == "&&" or (self.stops and end != "||" and end[:1] != "|"):
-            self.is_safe = self.is_safe and not can_fail
+            self.is_safe = self.is_safe and not (kind and kind != "write")
         elif end == "||":
             self.is_safe = False
         elif end[:1] != "|":
             self.is_safe = True
-
-    def add_command(self, kind: ShellKind, substituted: bool, words: list[str], name: str) -> None:
-        if substituted:
-            self.add_kind(kind, True)
-        else:
-            self.kinds[kind] = None
-        if kind == "read":
-            self.sources.append((self.folders[-1], _files_read, words, name))
-        elif kind == "search":
-            self.sources.append((self.folders[-1], _files_searched, words, name))
 
     def output(self, words: list[str], name: str, heredoc: Heredoc | None, input_: Any) -> Output:
         return printed(words, name, heredoc, self.output(*input_) if input_ is not None else None)
@@ -178,12 +172,6 @@ class _Reading:
                 self.output(words, name, heredoc, input_) if target.mark[:1] != "2" else Output(None, "program", name)
             )
             self.write_output(target, output, appends=">>" in target.mark)
-
-    def tee(self, words: list[str], heredoc: Heredoc | None, input_: Any) -> None:
-        output = self.output(words, "tee", heredoc, input_)
-        for path in operands(words):
-            if not UNRESOLVED(path) and not path.startswith("/dev/"):
-                self.write_output(path, output, appends="-a" in words or "--append" in words)
 
     def write_output(self, path: str, output: Output, appends: bool) -> None:
         how: Literal["", "append", "whole"] = "" if output.text is None else "append" if appends else "whole"
@@ -225,17 +213,17 @@ class _Reading:
         if direct is not None:
             return direct(words), words[0], words
         words = leading_words(words)
-        name = program(words[0]) if words else ""
-        if not words or self.run_nested(words, substituted):
+        text = shell_text(words) if words else None
+        if text is not None:  # `bash -lc 'TEXT'`
+            inner = parse(text)
+            self.add_kind(inner.kind, substituted)
+            self.add_writes(inner.writes)
+            if inner.path is not None and inner.kind in ("read", "search"):
+                self.sources.append((self.folders[-1], lambda words, name: words, [inner.path], ""))
+        if not words or text is not None:
             return "", "", words
+        name = program(words[0])
         return kind_of(words, name), name, words
-
-    def enter_subshell(self, depth: int) -> None:
-        """Enter or leave subshells, which begin in the folder of the line around them."""
-        while len(self.folders) <= depth:
-            self.folders.append(self.folders[-1])
-        del self.folders[depth + 1 :]
-        self.depth = depth
 
     def add_kind(self, kind: ShellKind, substituted: bool) -> None:
         """Record a kind. Inside a substitution only tests and builds count: `cd $(git rev-parse …)` is no version
@@ -257,18 +245,6 @@ class _Reading:
             self.folders[-1] = path if _is_absolute(path) else (None if here is None else posixpath.join(here, path))
         else:
             self.folders[-1] = None
-
-    def run_nested(self, words: list[str], substituted: bool) -> bool:
-        """Read `bash -lc 'TEXT'`. Return False for another command."""
-        text = shell_text(words)
-        if text is None:
-            return False
-        inner = parse(text)
-        self.add_kind(inner.kind, substituted)
-        self.add_writes(inner.writes)
-        if inner.path is not None and inner.kind in ("read", "search"):
-            self.sources.append((self.folders[-1], lambda words, name: words, [inner.path], ""))
-        return True
 
     def add_writes(self, writes: Iterable[Write], surely: bool = False) -> None:
         """Record written files. After a `surely` written file the line continues whatever follows."""
@@ -317,15 +293,9 @@ class _Reading:
         """Return the reading. The order of design/signals.md#tool-classes decides: test, build, vcs, write, then the
         first kind."""
         kinds, writes = self.kinds, self.final_writes() if self.writes else ()
+        decisive: tuple[ShellKind, ...] = ("test", "build", "vcs")
         kind: ShellKind = next(iter(kinds), self.substituted or "run")
-        if "test" in kinds:
-            kind = "test"
-        elif "build" in kinds:
-            kind = "build"
-        elif "vcs" in kinds:
-            kind = "vcs"
-        elif "write" in kinds or writes:
-            kind = "write"
+        kind = next((k for k in decisive if k in kinds), "write" if "write" in kinds or writes else kind)
         path: str | None = None
         if kind in ("read", "search"):
             path = self.source()
@@ -350,7 +320,7 @@ class _Reading:
 def _files_read(words: list[str], name: str) -> list[str]:
     """Operands of a reading command are files, except its script or filter."""
     if name in _EDITORS:
-        arguments = script_files(words)
+        arguments = scripts_and_files(words)[1]
     else:
         arguments = operands(words, _READ_VALUED)
         if name in _FILTERS:
@@ -386,3 +356,6 @@ def _forward(path: str) -> str:
 
 def _is_absolute(path: str) -> bool:
     return path[:1] == "/" or path[1:3] == ":/"
+
+
+_FILES_OF = {"read": _files_read, "search": _files_searched}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct, structs
@@ -101,7 +101,6 @@ def shell_text(words: list[str]) -> str | None:
 
 # -- in-place edits of `sed` and `perl` --------------------------------------------------------------------------------
 
-_Search = Callable[[str], re.Match[str] | None]
 _IN_PLACE = re.compile(r"-(?:[a-zA-Z]*i|-in-place)").match
 _PERL_IN_PLACE = re.compile(r"-[0-9lpnaws]*i").match
 _CLUSTER = re.compile(r"-[a-zA-Z0-9]*e$").match
@@ -114,13 +113,9 @@ def in_place(words: Sequence[str]) -> bool:
     return any(map(edits, [word for word in words if word[:1] == "-" and "i" in word]))
 
 
-def script_files(words: Sequence[str]) -> list[str]:
-    """Return the files of `sed SCRIPT FILE...` or `sed -e SCRIPT FILE...`. The empty word of a macOS `-i ''` is no
+def scripts_and_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The scripts and files of `sed SCRIPT FILE...` or `sed -e SCRIPT FILE...`. The empty word of a macOS `-i ''` is no
     script."""
-    return _scripts_and_files(words)[1]
-
-
-def _scripts_and_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
     files: list[str] = []
     scripts: list[str] = []
     named = valued = False
@@ -143,7 +138,8 @@ _SCRIPT_OPTIONS = names("-e -f --expression --file")
 _SUBSTITUTION = re.compile(
     r"(\d+)?s([/|#,@!])(?P<old>(?:(?!\2).){1,300})\2(?P<new>(?:(?!\2).){0,300})\2([gI]*)"
 ).fullmatch
-_OF_LINES = re.compile(r"(\d+)(?:,(\d+))?([daic])(?:\\\n|[ \t]*)(.*)", re.DOTALL).fullmatch
+_WRITTEN: EditOrigin = "written"
+_OF_LINES = re.compile(r"(\d{1,9})(?:,(\d{1,9}))?([daic])(?:\\\n|[ \t]*)(.*)", re.DOTALL).fullmatch
 _SPECIAL = re.compile(r"[\\*\[\]^$]").search
 _SPECIAL_EXTENDED = re.compile(r"[\\*\[\]^$+?(){}|]").search
 
@@ -151,52 +147,39 @@ _SPECIAL_EXTENDED = re.compile(r"[\\*\[\]^$+?(){}|]").search
 def edited_in_place(words: Sequence[str]) -> Writes:
     """Return the edits of `sed -i` whose script is plain text or numbers lines; of other scripts only the changed
     files."""
-    scripts, files = _scripts_and_files(words)
+    scripts, files = scripts_and_files(words)
     is_basic = words[0].endswith("sed") and _EXTENDED.isdisjoint(words)
-    changes = [] if words[0] == "ruby" else _plain(scripts, _SPECIAL if is_basic else _SPECIAL_EXTENDED)
-    changes = changes or [Write(path="", op="modify", origin="program", source=words[0])]
-    return [structs.replace(change, path=path) for path in files for change in changes]
-
-
-def _plain(scripts: list[str], special: _Search) -> Writes:
+    special = _SPECIAL if is_basic else _SPECIAL_EXTENDED
     parts = [part for script in scripts for part in script.strip().split(";\n" if "\\" in script else ";")]
     changes: Writes = []
-    for part in parts:
-        change = _substitution(part.strip(), special) or (_of_lines(part.strip()) if len(parts) == 1 else None)
+    for part in parts if words[0] != "ruby" else ():
+        match, change = _SUBSTITUTION(part.strip()), None
+        if match is not None and not special(match["old"]) and "\\" not in match["new"] and "&" not in match["new"]:
+            change = Write(
+                path="", op="modify", how="substitute", old=match["old"], new=match["new"], everywhere="g" in match[5],
+                line=int(match[1]) if match[1] else None, n_old=1 if match[1] else 0, origin="written",
+            )  # fmt: skip
+        elif len(parts) == 1:
+            change = _of_lines(part.strip())
         if change is None or (change.line is not None and len(parts) > 1):
-            return []
+            changes = []
+            break
         changes.append(change)
-    return changes
-
-
-def _substitution(script: str, special: _Search) -> Write | None:
-    match = _SUBSTITUTION(script)
-    if match is None or special(match["old"]) or "\\" in match["new"] or "&" in match["new"]:
-        return None
-    return Write(
-        path="", op="modify", how="substitute", old=match["old"], new=match["new"], everywhere="g" in match[5],
-        line=int(match[1]) if match[1] else None, n_old=1 if match[1] else 0, origin="written",
-    )  # fmt: skip
+    changes = changes or [Write(path="", op="modify", origin="program", source=words[0])]
+    return [structs.replace(change, path=path) for path in files for change in changes]
 
 
 def _of_lines(script: str) -> Write | None:
     """Read `3d`, `3,7d`, `3a text`, `3i text`, `3c text`."""
     match = _OF_LINES(script)
-    if match is None or len(match[1]) > _DIGITS or len(match[2] or "") > _DIGITS:
+    if match is None:
         return None
     first, last = int(match[1]), int(match[2] or match[1])
-    text = match[4] + "\n"
-    if match[3] == "d" and not match[4] and last >= first > 0:
-        return Write(path="", op="modify", how="replace", line=first, n_old=last - first + 1)
-    if match[3] == "c" and last >= first > 0:
-        return Write(
-            path="", op="modify", how="replace", line=first, n_old=last - first + 1, new=text, origin="written"
-        )
-    if match[3] in "ai" and match[2] is None and match[4]:
-        line = first if match[3] == "a" else first - 1
-        return Write(path="", op="modify", how="insert", line=max(line, 0), new=text, origin="written")
+    deed, text = match[3], match[4]
+    if last >= first > 0 and (deed == "c" or (deed == "d" and not text)):
+        new, origin = (text + "\n", _WRITTEN) if deed == "c" else ("", None)
+        return Write(path="", op="modify", how="replace", line=first, n_old=last - first + 1, new=new, origin=origin)
+    if deed in "ai" and match[2] is None and text:
+        line = max(first if deed == "a" else first - 1, 0)
+        return Write(path="", op="modify", how="insert", line=line, new=text + "\n", origin="written")
     return None
-
-
-_DIGITS = 9
-"""No file has more lines."""

@@ -11,17 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from agentsignals.model import ShellKind
-from agentsignals.shell.arguments import (
-    WHOLE_TREE,
-    Write,
-    Writes,
-    in_place,
-    names,
-    operands,
-    pairs,
-    program,
-    shell_text,
-)
+from agentsignals.shell.arguments import in_place, names, operands, program, shell_text
 from agentsignals.shell.tokens import simple_commands
 
 Kind = ShellKind | Literal[""]
@@ -216,85 +206,15 @@ DIRECT = {n: f for n, f in _SPECIAL.items() if f is not _script and n not in _RU
 """Commands whose first word alone is their name: no wrapper, no shell, no `python -m`."""
 
 
-# -- files that `git` changes ------------------------------------------------------------------------------------------
-
-_VALUED = names("-C -c --git-dir --work-tree --namespace")
-_WRITERS = names("rm mv restore checkout stash reset")
-_SOURCE = names("-s --source")
-_STAGED = names("--staged -S")
-_BRANCHES = names("-b -B -t --track --orphan --detach -d -m --merge")
-_HARD = names("--hard --keep --merge")
-_FILE = re.compile(
-    r"(?!origin/)(?:\.|[^:^~@]*\.(?:py|pyi|js|mjs|ts|tsx|jsx|go|rs|c|h|cc|cpp|hpp|java|kt|rb|php|cs|swift|md|mdx|rst|txt"
-    r"|json|ya?ml|toml|cfg|ini|lock|sh|html|css|scss|sql|ipynb))"
-).fullmatch
-"""Words that `git checkout WORD` takes for a file; others are branches or tags."""
-STASHED, UNSTASHED = "HEAD", "stash"
+_GIT_VALUED = names("-C -c --git-dir --work-tree --namespace")
 
 
 def git_verb(words: Sequence[str]) -> list[str]:
     """Return `git` words from the verb on, without global options."""
     n = 1
     while n < len(words) and words[n][:1] == "-":
-        n += 2 if words[n] in _VALUED else 1
+        n += 2 if words[n] in _GIT_VALUED else 1
     return list(words[n:])
-
-
-def git_writes(words: Sequence[str]) -> Writes:
-    """Return files that are deleted, moved, or reset to a state of the repository.
-
-    Changing the commit of the tree (`git switch`, `git pull`, `git rebase`) is no edit: it brings the work of others,
-    which their commits record.
-    """
-    if _WRITERS.isdisjoint(words):
-        return []
-    verb, *rest = git_verb(words) or [""]
-    arguments = operands([verb, *rest], _SOURCE)
-    if verb == "rm" and "--cached" not in rest:
-        return [Write(path=w, op="delete") for w in arguments]
-    if verb == "mv":
-        return [
-            write
-            for source, target in pairs(arguments)
-            for write in (
-                Write(path=source, op="delete"),
-                Write(path=target, op="rename", origin="copied", source=source),
-            )
-        ]
-    if verb == "restore" and (_STAGED.isdisjoint(rest) or "--worktree" in rest):
-        return _reset(arguments, _value(rest) or "index")
-    if verb == "checkout":
-        if "--" in rest:
-            at = rest.index("--")
-            return _reset(rest[at + 1 :], next((w for w in rest[:at] if w[:1] != "-"), "index"))
-        if not _BRANCHES.isdisjoint(rest):
-            return []
-        if not {"--ours", "--theirs"}.isdisjoint(rest):
-            return _reset(arguments, "ours" if "--ours" in rest else "theirs")
-        if len(arguments) > 1 and not any(map(_FILE, arguments[:1])):
-            return _reset(arguments[1:], arguments[0])
-        return _reset([w for w in arguments if _FILE(w)], "index")
-    if verb == "stash":
-        verb = next((w for w in rest if w[:1] != "-"), "push")
-        if verb in ("pop", "apply"):
-            return _reset([WHOLE_TREE], UNSTASHED)
-        if verb not in ("push", "save") and "--" not in rest:
-            return []
-        return _reset(rest[rest.index("--") + 1 :] if "--" in rest else [WHOLE_TREE], STASHED)
-    return _reset([WHOLE_TREE], arguments[0] if arguments else "HEAD") if not _HARD.isdisjoint(rest) else []
-
-
-def _reset(paths: list[str], revision: str) -> Writes:
-    return [Write(path=path, op="modify", origin="repository", source=revision) for path in paths]
-
-
-def _value(rest: list[str]) -> str | None:
-    for n, word in enumerate(rest):
-        if word in _SOURCE and n + 1 < len(rest):
-            return rest[n + 1]
-        if word.startswith("--source="):
-            return word[len("--source=") :]
-    return None
 
 
 # -- checks: tests, builds, linters, type checkers ---------------------------------------------------------------------
@@ -333,22 +253,19 @@ def checks(command: str) -> tuple[Check, ...]:
             continue
         name = program(words[0]) if words else ""
         kind = (KINDS.get(name) or kind_of([name, *words[1:]], name)) if name else ""
-        if kind in ("test", "build"):
-            made[Check(_name(name, words[1:]), kind, any(map(_PART.search, words[1:])))] = None
+        if kind not in ("test", "build"):
+            continue
+        named = [name]
+        for word in words[1:]:
+            # `ruff check`, `vitest run`: what follows the first word is what it is about.
+            most = 2 if KINDS.get(name) in ("test", "build") else _TASKS
+            if len(named) == most or not _WORD.fullmatch(word) or _FILE_CHECKS.search(word):
+                break
+            named.append(word)
+        made[Check(" ".join(named), kind, any(map(_PART.search, words[1:])))] = None
     return tuple(made)
 
 
 def keeps_exit_code(command: str) -> bool:
     """Return whether the line's exit code is that of its check. With 0, all commands joined by `&&` succeeded."""
     return _HIDES.search(_QUIET.sub("", command.strip())) is None
-
-
-def _name(program_name: str, words: list[str]) -> str:
-    named = [program_name]
-    for word in words:
-        if len(named) == _TASKS or not _WORD.fullmatch(word) or _FILE_CHECKS.search(word):
-            break
-        named.append(word)
-        if KINDS.get(program_name) in ("test", "build"):
-            break  # `ruff check`, `vitest run`: what follows is what it is about
-    return " ".join(named)

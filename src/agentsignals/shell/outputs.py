@@ -49,9 +49,7 @@ def printed(words: Sequence[str], name: str, heredoc: Heredoc | None, input_: Ou
         if verb[:1] and verb[0] in _SHOWS:
             shown = next((w for w in verb[1:] if w[:1] != "-" and w not in _OBJECTS), verb[0])
             return Output(None, "repository", shown)
-    if name in ("cat", "tee") and input_ is not None and not operands(words)[name == "tee" :]:
-        return input_
-    if name == "tee" and input_ is not None:
+    if input_ is not None and (name == "tee" or (name == "cat" and not operands(words))):
         return input_
     if name == "cat" and len(files := operands(words)) == 1 and not UNRESOLVED(files[0]):
         return Output(None, "copied", files[0])
@@ -161,7 +159,10 @@ def search_mode(command: str) -> Search | None:
 def _words(last: Simple | None) -> list[str]:
     """Return the program and its arguments, `git grep` as `grep`; nothing for a negated command."""
     words = leading_words(last[0]) if last is not None and last[0][:1] != ["!"] else []
-    return _git(words) if words and program(words[0]) == "git" else words
+    if words and program(words[0]) == "git":
+        verb = git_verb(words)
+        return verb if verb[:1] == ["grep"] else []
+    return words
 
 
 def _runs_text(words: list[str]) -> bool:
@@ -173,14 +174,6 @@ def _runs_text(words: list[str]) -> bool:
 def _last(command: str) -> Simple | None:
     """Return the last simple command outside of substitutions."""
     return next((s for s in reversed(simple_commands(command)) if s[0] and not s[3]), None)
-
-
-def _git(words: list[str]) -> list[str]:
-    """Return the words from Git's verb on, if that is `grep`."""
-    n = 1
-    while n < len(words) and words[n][:1] == "-":
-        n += 2 if words[n] in ("-C", "-c") else 1
-    return words[n:] if words[n : n + 1] == ["grep"] else []
 
 
 # -- polling (design/signals.md#waiting): waiting for something, or looking at its state, is no repetition -------------
@@ -257,8 +250,8 @@ def is_polling(command: str) -> bool:
     if len(command) > _LONGEST:
         return False
     looks = False
-    for words, targets, _, _ in simple_commands(command):
-        words = leading_words(words)  # noqa: PLW2901  (what runs is asked, not what runs it)
+    for line, targets, _, _ in simple_commands(command):
+        words = leading_words(line)
         name = program(words[0]).lower() if words else "echo"
         if any(not is_log(target) for target in targets):
             return False
@@ -420,13 +413,11 @@ def sources_in_code(text: str) -> list[Outside]:
 
 
 def _of_git(verb: list[str]) -> list[Outside]:
-    if not verb:
-        return []
-    if verb[0] in ("fetch", "pull", "clone"):
+    if verb[:1] and verb[0] in ("fetch", "pull", "clone"):
         return [Outside("network", " ".join(verb[:3]))]
-    if verb[0] in _OF_ALL or verb[:2] == ["stash", "show"]:
+    if verb[:1] and (verb[0] in _OF_ALL or verb[:2] == ["stash", "show"]):
         return [Outside("repository", " ".join(verb[:2]))]
-    if verb[0] not in _SHOWS_OUTSIDE:
+    if not verb or verb[0] not in _SHOWS_OUTSIDE:
         return []
     named = next((w for w in verb[1:] if w in _ALL_REFS), None)
     named_first = [w for w in operands(verb)[:1] if verb[0] in _REVISION_FIRST and not _PATH.search(w[-_LONGEST_PATH:])]

@@ -98,13 +98,20 @@ def _split(command: str) -> Split:
     words: list[str] = []
     targets: list[Target] = []
     redirect, is_fed = "", False
-    text = command if len(command) < _LONG and "<<" not in command else _shortened(command, bodies)
+    text = command
+    if len(command) >= _LONG or "<<" in command:
+        text = command[:_LONGEST]
+        text = (_without_heredocs(text.replace(_MARK, " "), bodies) if "<<" in text else text)[:_LONG]
     for bare, quoted, end, mark, odd in _TOKEN.findall(text + "\n"):
         if not mark:
             tokens = bare.split() if bare else [quoted[1:-1]] if quoted else [unquoted(odd)] if odd else []
             if redirect and tokens:
                 word = tokens.pop(0)
-                is_fed = _redirect(word, redirect, words, targets) or is_fed
+                if ">" in redirect and not _NOWHERE(word):
+                    targets.append(Target(word, redirect))
+                if redirect == "<":
+                    words.append(f"{_MARK}<{word}")
+                    is_fed = True
                 redirect = ""
             words += tokens
             if not end:
@@ -131,15 +138,6 @@ def _split(command: str) -> Split:
         commands += [_enclosed(o.words, o.targets, opened) for o in reversed(opened) if o.words]
         ends += [""] * (len(commands) - len(ends))
     return _fed(commands, ends, bodies) if bodies or is_fed else Split(commands, ends, {}, {})
-
-
-def _redirect(word: str, sign: str, words: list[str], targets: list[Target]) -> bool:
-    """Take the word after `>` or `<`. Return whether the command reads it."""
-    if ">" in sign and not _NOWHERE(word):
-        targets.append(Target(word, sign))
-    if sign == "<":
-        words.append(f"{_MARK}<{word}")
-    return sign == "<"
 
 
 @lru_cache(maxsize=256)
@@ -182,26 +180,20 @@ def unquoted(word: str) -> str:
         return word
     if word[0] == '"' and word.find('"', 1) == len(word) - 1 and word[-2] != "\\":
         return _IN_DOUBLE_QUOTES.sub(r"\1", word[1:-1])
-    return "".join(map(_plain, _QUOTED.findall(word)))
-
-
-def _plain(piece: tuple[str, str, str, str]) -> str:
-    single, double, escaped, bare = piece
-    if double:
-        return _IN_DOUBLE_QUOTES.sub(r"\1", double) if "\\" in double else double
-    if escaped:
-        return f"\\{escaped}" if escaped.isalnum() else ("" if escaped == "\n" else escaped)
-    return single or bare
+    plain = []
+    for single, double, escaped, bare in _QUOTED.findall(word):
+        if double:
+            plain.append(_IN_DOUBLE_QUOTES.sub(r"\1", double) if "\\" in double else double)
+        elif escaped:
+            plain.append(f"\\{escaped}" if escaped.isalnum() else ("" if escaped == "\n" else escaped))
+        else:
+            plain.append(single or bare)
+    return "".join(plain)
 
 
 def without_patches(command: str) -> str:
     """Remove the envelopes of `apply_patch`, which may hold anything."""
     return _PATCH.sub("", command[:_LONGEST])
-
-
-def _shortened(command: str, bodies: list[Heredoc]) -> str:
-    text = command[:_LONGEST]
-    return (_without_heredocs(text.replace(_MARK, " "), bodies) if "<<" in text else text)[:_LONG]
 
 
 def _without_heredocs(text: str, bodies: list[Heredoc]) -> str:

@@ -5,10 +5,21 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from agentsignals.model import EditOp
-from agentsignals.shell.arguments import UNRESOLVED, Write, Writes, edited_in_place, in_place, names, operands, pairs
-from agentsignals.shell.kinds import git_writes
+from agentsignals.shell.arguments import (
+    UNRESOLVED,
+    WHOLE_TREE,
+    Write,
+    Writes,
+    edited_in_place,
+    in_place,
+    names,
+    operands,
+    pairs,
+)  # fmt: skip
+from agentsignals.shell.kinds import git_verb
 
 _PATCH_FILE = re.compile(r"^\*\*\* (?:(Add|Update|Delete) File|(Move to)): (.+?)\s*$", re.MULTILINE)
 _PATCH_OPS: dict[str, EditOp] = {"Add": "create", "Update": "modify", "Delete": "delete"}
@@ -40,13 +51,11 @@ def _copied(words: Sequence[str]) -> Writes:
 
 def moved(words: Sequence[str]) -> Writes:
     """`mv`: a file goes, the other comes."""
-    writes: Writes = []
-    for source, target in pairs(operands(words)):
-        writes += [
-            Write(path=source, op="delete"),
-            Write(path=target, op="rename", origin="copied", source=source),
-        ]
-    return writes
+    return [
+        write
+        for source, target in pairs(operands(words))
+        for write in (Write(path=source, op="delete"), Write(path=target, op="rename", origin="copied", source=source))
+    ]
 
 
 def _fetched(output: str, named: str) -> Callable[[Sequence[str]], Writes]:
@@ -96,6 +105,64 @@ def _cmdlet(op: EditOp) -> Callable[[Sequence[str]], Writes]:
         return [Write(path=arguments[0], op=op, origin="written")] if arguments else []
 
     return writes
+
+
+# -- files that `git` changes ------------------------------------------------------------------------------------------
+
+_CHANGES = names("rm mv restore checkout stash reset")
+_SOURCE = names("-s --source")
+_STAGED = names("--staged -S")
+_BRANCHES = names("-b -B -t --track --orphan --detach -d -m --merge")
+_HARD = names("--hard --keep --merge")
+_IN_TREE = re.compile(
+    r"(?!origin/)(?:\.|[^:^~@]*\.(?:py|pyi|js|mjs|ts|tsx|jsx|go|rs|c|h|cc|cpp|hpp|java|kt|rb|php|cs|swift|md|mdx|rst|txt"
+    r"|json|ya?ml|toml|cfg|ini|lock|sh|html|css|scss|sql|ipynb))"
+).fullmatch
+"""Words that `git checkout WORD` takes for a file; others are branches or tags."""
+STASHED, UNSTASHED = "HEAD", "stash"
+
+
+def git_writes(words: Sequence[str]) -> Writes:
+    """Return files that are deleted, moved, or reset to a state of the repository.
+
+    Changing the commit of the tree (`git switch`, `git pull`, `git rebase`) is no edit: it brings the work of others,
+    which their commits record.
+    """
+    if _CHANGES.isdisjoint(words):
+        return []
+    verb, *rest = git_verb(words) or [""]
+    arguments = operands([verb, *rest], _SOURCE)
+    if verb == "rm" and "--cached" not in rest:
+        return [Write(path=w, op="delete") for w in arguments]
+    if verb == "mv":
+        return moved([verb, *arguments])
+    if verb == "restore" and (_STAGED.isdisjoint(rest) or "--worktree" in rest):
+        named = (after for word, after in pairwise(rest) if word in _SOURCE)
+        joined = (word[len("--source=") :] for word in rest if word.startswith("--source="))
+        return _reset(arguments, next(named, "") or next(joined, "") or "index")
+    if verb == "checkout":
+        if "--" in rest:
+            at = rest.index("--")
+            return _reset(rest[at + 1 :], next((w for w in rest[:at] if w[:1] != "-"), "index"))
+        if not _BRANCHES.isdisjoint(rest):
+            return []
+        if not {"--ours", "--theirs"}.isdisjoint(rest):
+            return _reset(arguments, "ours" if "--ours" in rest else "theirs")
+        if len(arguments) > 1 and not any(map(_IN_TREE, arguments[:1])):
+            return _reset(arguments[1:], arguments[0])
+        return _reset([w for w in arguments if _IN_TREE(w)], "index")
+    if verb == "stash":
+        verb = next((w for w in rest if w[:1] != "-"), "push")
+        if verb in ("pop", "apply"):
+            return _reset([WHOLE_TREE], UNSTASHED)
+        if verb not in ("push", "save") and "--" not in rest:
+            return []
+        return _reset(rest[rest.index("--") + 1 :] if "--" in rest else [WHOLE_TREE], STASHED)
+    return _reset([WHOLE_TREE], arguments[0] if arguments else "HEAD") if not _HARD.isdisjoint(rest) else []
+
+
+def _reset(paths: list[str], revision: str) -> Writes:
+    return [Write(path=path, op="modify", origin="repository", source=revision) for path in paths]
 
 
 WRITERS: dict[str, Callable[[Sequence[str]], Writes]] = {
@@ -162,7 +229,11 @@ def diff_writes(text: str, strip: int = 1) -> Writes:
         body = body[: later.start()] if later is not None and n + 1 < len(files) else body
         old, new = match["old"].strip(), match["new"].strip()
         op: EditOp = "create" if old == _NULL else "delete" if new == _NULL else "modify"
-        path = _stripped(old if new == _NULL else new, strip)
+        path = old if new == _NULL else new
+        if strip != 1:
+            path = "/".join(path.split("/")[strip:]) or path
+        elif path[:2] in ("a/", "b/"):  # a name that has none of Git's `a/` and `b/` is one already
+            path = path[2:]
         if not UNRESOLVED(path):
             writes.append(Write(path=path, op=op, how="patch", new=body, origin=None if op == "delete" else "written"))
     return writes
@@ -170,14 +241,4 @@ def diff_writes(text: str, strip: int = 1) -> Writes:
 
 def strip_of(words: list[str]) -> int:
     """Return the `-pN` of `patch` and `git apply`. Without it, names without `a/` stay as they are."""
-    for word in words[1:]:
-        if word[:2] == "-p" and word[2:].isdecimal() and len(word) < 5:
-            return int(word[2:])
-    return 1
-
-
-def _stripped(name: str, strip: int) -> str:
-    """A name that has none of Git's `a/` and `b/` is one already, whatever the default."""
-    if strip == 1:
-        return name[2:] if name[:2] in ("a/", "b/") else name
-    return "/".join(name.split("/")[strip:]) or name
+    return next((int(w[2:]) for w in words[1:] if w[:2] == "-p" and w[2:].isdecimal() and len(w) < 5), 1)
