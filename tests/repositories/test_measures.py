@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.repositories.checkpoints import agreement
+from agentsignals.repositories.attribute import agreement
 from agentsignals.repositories.outcomes import authored, mode_of, share_of
 from agentsignals.repositories.replay import AddedLine
 from agentsignals.store.tables import CommitRow

@@ -99,7 +99,7 @@ def test_insertions_and_appended_lines_have_their_place() -> None:
     file = state("a\nb")
     file.insert(1, "between", 1)
     file.insert(99, "end", 2)
-    file.append("last", 3)
+    file.insert(None, "last", 3)
     assert file.lines == ["a", "between", "b", "end", "last"]
     assert file.marks == [PREEXISTING, 1, PREEXISTING, 2, 3]
 
@@ -146,7 +146,7 @@ def _change(file: FileState, rng: random.Random, mark: int) -> None:
         case 1:
             file.write(new, mark)
         case 2:
-            file.append(new, mark)
+            file.insert(None, new, mark)
         case 3:
             file.insert(rng.randrange(-2, 9), new, mark)
         case _:

@@ -10,11 +10,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from agentsignals.model import Absent, Attempt, PatchedFile, PatchOp, Verification, patched_paths
+from agentsignals.model import Absent, Attempt, PatchedFile, Verification, patched_paths
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
 _GIT = re.compile(r'diff --git (?:"?a/(.*?)"?) (?:"?b/(.*?)"?)$')
-_HEADING = re.compile(r"@@ -\S+ \+\S+ @@ ?(.*)")
 _DEFINITION = re.compile(
     r"([ \t]*)"
     r"(?:(?:export|default|pub(?:\([^)]*\))?|public|private|protected|static|async|unsafe|override|const)[ \t]+)*"
@@ -39,20 +38,19 @@ def looks_like_diff(text: str) -> bool:
 
 def patched_files(text: str) -> list[PatchedFile]:
     """Return the files of a diff in its order. Lines outside any file (a commit message, a log) are left out."""
-    files: list[PatchedFile] = []
-    reader = _Reader(files)
+    reader = _Reader()
     for line in text.split("\n"):
         reader.take(line)
     reader.end_run()
-    return files
+    return reader.files
 
 
 class _Reader:
     """Takes a diff line by line. The counts in a hunk's header say how long it is, so that a removed line that reads
     like a header is none."""
 
-    def __init__(self, files: list[PatchedFile]) -> None:
-        self._files = files
+    def __init__(self) -> None:
+        self.files: list[PatchedFile] = []
         self._file: PatchedFile | None = None
         self._old_left = self._new_left = self._old_line = 0
         self._old_name = ""
@@ -64,100 +62,85 @@ class _Reader:
         self._digests: list[str] = []
 
     def take(self, line: str) -> None:
+        file = self._file
         if self._old_left > 0 or self._new_left > 0:
             self._in_hunk(line)
         elif line.startswith("diff --git "):
             named = _GIT.match(line)
-            self._begin(named[2] if named else "", "modify")
+            self._begin(named[2] if named else "")
         elif line.startswith("--- "):
             self._old_name = _name(line[4:])
-            if self._file is not None and self._file.hunks:
+            if file is not None and file.hunks:
                 self._file = None  # the next file of a diff that has no `diff` lines
         elif line.startswith("+++ "):
-            self._named(_name(line[4:]))
-        elif self._file is not None:
-            self._of_file(line, self._file)
-
-    def _begin(self, path: str, op: PatchOp) -> PatchedFile:
-        self.end_run()
-        self._file = PatchedFile(path=path, op=op, added=0, removed=0, hunks=[])
-        self._files.append(self._file)
-        self._old_name = ""
-        return self._file
-
-    def _named(self, new_name: str) -> None:
-        old_name = self._old_name
-        file = self._file or self._begin(new_name if new_name != _NULL else old_name, "modify")
-        if new_name == _NULL:
-            file.op = "delete"
-        elif old_name == _NULL:
-            file.op = "create"
-        if new_name != _NULL:
-            file.path = new_name
-
-    def _of_file(self, line: str, file: PatchedFile) -> None:
-        hunk = _HUNK.match(line)
-        if hunk:
-            old, old_n, new, new_n = (int(g) if g is not None else 1 for g in hunk.groups())
-            heading = _HEADING.match(line)
+            old_name, new_name = self._old_name, _name(line[4:])
+            file = file or self._begin(new_name if new_name != _NULL else old_name)
+            if new_name == _NULL:
+                file.op = "delete"
+            else:
+                file.op = "create" if old_name == _NULL else file.op
+                file.path = new_name
+        elif file is not None and (hunk := _HUNK.match(line)):
+            old, old_n, new, new_n = (int(g) if g is not None else 1 for g in hunk.groups()[:4])
             self.end_run()
             self._old_line, self._above = old if old_n else old + 1, ""
             self._function, self._indent = "", -1
-            self._define(heading[1] if heading else "")
+            self._define(hunk[5] or "")
             file.hunks.append((old, old_n, new, new_n))
             self._old_left, self._new_left = old_n, new_n
-        elif line.startswith("new file mode"):
-            file.op = "create"
-        elif line.startswith("deleted file mode"):
-            file.op = "delete"
-        elif line.startswith("rename from "):
-            file.op, file.old_path = "rename", line[12:].strip()
-        elif line.startswith("rename to "):
-            file.path = line[10:].strip()
-        elif line.startswith(("Binary files", "GIT binary patch")):
-            file.binary = True
+        elif file is not None:
+            if line.startswith("new file mode"):
+                file.op = "create"
+            elif line.startswith("deleted file mode"):
+                file.op = "delete"
+            elif line.startswith("rename from "):
+                file.op, file.old_path = "rename", line[12:].strip()
+            elif line.startswith("rename to "):
+                file.path = line[10:].strip()
+            elif line.startswith(("Binary files", "GIT binary patch")):
+                file.binary = True
+
+    def _begin(self, path: str) -> PatchedFile:
+        self.end_run()
+        self._file = PatchedFile(path=path, op="modify", added=0, removed=0, hunks=[])
+        self.files.append(self._file)
+        self._old_name = ""
+        return self._file
 
     def _in_hunk(self, line: str) -> None:
-        file = self._file
-        if file is None or line[:1] == "\\":
+        file, sign, text = self._file, line[:1], line[1:]
+        if file is None or sign == "\\":
             return
         if file.op != "create":
-            self._place(line[:1], line[1:], file)
-        if line[:1] == "+":
-            file.added += 1
-            self._new_left -= 1
-        elif line[:1] == "-":
-            file.removed += 1
-            self._old_left -= 1
-        elif line[:1] in (" ", ""):
-            self._old_left -= 1
-            self._new_left -= 1
-        else:  # a hunk that is shorter than its header says: a cut or hand-made diff
+            # The place of a run of changed lines: lines of the file before, and the function.
+            self._define(text)
+            if sign in ("+", "-"):
+                if not self._run:
+                    file.changes.append((self._old_line - 1, self._old_line, ""))
+                    self._digests = file.digests
+                first, last, function = file.changes[-1]
+                if sign == "-":
+                    # What only adds lies between two lines; what takes away or replaces is those lines.
+                    first, last = first if "-" in self._run else self._old_line, self._old_line
+                    self._note(text)
+                if text.strip() and "." not in self._run:
+                    function = self._function
+                    self._run += "."
+                self._run += sign if sign not in self._run else ""
+                file.changes[-1] = first, last, function
+            else:
+                self.end_run(text)
+            if sign != "+":
+                self._old_line += 1
+                self._above = text
+        if sign not in ("+", "-", " ", ""):  # a hunk that is shorter than its header says: a cut or hand-made diff
             self._old_left = self._new_left = 0
             self.take(line)
-
-    def _place(self, sign: str, text: str, file: PatchedFile) -> None:
-        """Note the place of a run of changed lines: lines of the file before, and the function."""
-        self._define(text)
-        if sign in ("+", "-"):
-            if not self._run:
-                file.changes.append((self._old_line - 1, self._old_line, ""))
-                self._digests = file.digests
-            first, last, function = file.changes[-1]
-            if sign == "-":
-                # What only adds lies between two lines; what takes away or replaces is those lines.
-                first, last = first if "-" in self._run else self._old_line, self._old_line
-                self._note(text)
-            if text.strip() and "." not in self._run:
-                function = self._function
-                self._run += "."
-            self._run += sign if sign not in self._run else ""
-            file.changes[-1] = first, last, function
-        else:
-            self.end_run(text)
-        if sign != "+":
-            self._old_line += 1
-            self._above = text
+            return
+        file.added += sign == "+"
+        file.removed += sign == "-"
+        self._old_left -= sign != "+"
+        self._new_left -= sign != "-"
 
     def end_run(self, below: str = "") -> None:
         """End a run of changed lines. If it only adds, the lines above and below are its place."""

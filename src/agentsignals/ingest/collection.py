@@ -28,10 +28,10 @@ from agentsignals.questions.sql import WHERE_EACH_LIES
 from agentsignals.repositories import receipt as receipts
 from agentsignals.repositories import witness_comparison as witnesses
 from agentsignals.repositories.attribute import Attribution, attribute
-from agentsignals.repositories.checkpoints import gather
 from agentsignals.repositories.rule_report import RulesReport, of_repository, of_traces
 from agentsignals.repositories.scan import Imported, Scan, scan, take_in
 from agentsignals.repositories.scanners import Scanner
+from agentsignals.repositories.working_trees import gather
 from agentsignals.sources.git import checkpoint_layout, fetch_repository, is_address
 from agentsignals.store import Store, artifact_id, sidecars
 from agentsignals.store.query import rows

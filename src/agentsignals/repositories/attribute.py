@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from contextlib import suppress
+from statistics import StatisticsError, correlation, mean
 
 import msgspec
 from msgspec import Struct, field
@@ -12,15 +14,152 @@ from msgspec import Struct, field
 from agentsignals.changes import git
 from agentsignals.changes.worktrees import LABELLER, label
 from agentsignals.repositories import outcomes
-from agentsignals.repositories.checkpoints import Agreement, Recorded, agreement, counted, unlinked
-from agentsignals.repositories.checkpoints import row as commit_row
 from agentsignals.repositories.outcomes import Share, authored, mode_of, share_of
 from agentsignals.repositories.replay import Chances, Replay, Replayed
-from agentsignals.repositories.working_trees import Point, Repository, Worktree, opened, points, worktrees
+from agentsignals.repositories.working_trees import (
+    Point,
+    Recorded,
+    Repository,
+    Worktree,
+    commit_row,
+    opened,
+    points,
+    unlinked,
+    worktrees,
+)  # fmt: skip
 from agentsignals.store import Store, artifact_id, sidecars
 from agentsignals.store.index import code_stamp
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.store.tables import CommitRow, LineRow
+
+# Entire's recorded figures against the replay's, and what parts them (design/attribution.md#what-entire-recorded).
+
+FAR_POINTS = 7.0
+"""A difference from Entire's percentage that asks for a cause."""
+_FLAGS = {
+    "in_turn": "made in mid-turn: the record is of the turn before",
+    "not_original": "the commit was made again since",
+    "metric_v2": "the record's newer measure",
+}
+
+
+class Difference(Struct, kw_only=True):
+    """A commit whose replayed share is far from the recorded one, on a row that should be comparable."""
+
+    commit_sha: str
+    recorded: float
+    replayed: float
+    low: float | None
+    high: float | None
+    """The interval of the replay: surely an agent's at least, not surely a person's at most."""
+    added: int
+    cause: str
+
+
+class Agreement(Struct, kw_only=True):
+    """Entire's figures against the replay's, in percentage points."""
+
+    n: int = 0
+    mae: float | None = None
+    r: float | None = None
+    basis: str = "original commit, one session, no agent at work at that moment, recorded total near the added lines"
+    within_interval: int = 0
+    """Rows whose recorded percentage lies in the replay's interval, a point more or less."""
+    unknown_n: int = 0
+    unknown_mae: float | None = None
+    """The error of the estimate, an unknown line counting for half, on those of these rows that have unknown lines."""
+    all_rows: int = 0
+    all_mae: float | None = None
+    lines_n: int = 0
+    lines_mae: float | None = None
+    lines_r: float | None = None
+    """Same figures over all rows, by the recorded agent's lines as a share of the commit's added lines. Lines that
+    the record counts in files outside the commit are left out."""
+    causes: dict[str, int] = field(default_factory=dict)
+    """Most likely cause of each large difference, over all rows."""
+    far: list[Difference] = field(default_factory=list)
+    """The comparable rows that are far apart."""
+
+
+def agreement(rows: list[CommitRow]) -> Agreement:
+    """The recorded percentages against the replayed ones, on rows where both mean the same; and on all of them."""
+    pairs = [
+        (row, row.recorded_percentage, 100 * row.agent_likely)
+        for row in rows
+        if row.recorded_percentage is not None and row.agent_likely is not None
+    ]
+    far = []
+    within = 0
+    for row, a, b in pairs:
+        if row.flags:
+            continue
+        low, high = (None if share is None else 100 * share for share in (row.agent_low, row.agent_high))
+        within += low is not None and high is not None and low - 1 <= a <= high + 1
+        if abs(a - b) > FAR_POINTS:
+            n = max(_shares(row).values())
+            far.append(
+                Difference(
+                    commit_sha=row.commit_sha,
+                    recorded=a,
+                    replayed=b,
+                    low=low,
+                    high=high,
+                    added=row.added or 0,
+                    cause=_cause(row) + (f": {n} of {row.added or 1}" if n else ""),
+                )
+            )
+    n, mae, r = _errors((a, b) for row, a, b in pairs if not row.flags)
+    unknown_n, unknown_mae, _ = _errors((a, b) for row, a, b in pairs if not row.flags and row.unknown)
+    all_rows, all_mae, _ = _errors((a, b) for _, a, b in pairs)
+    lines_n, lines_mae, lines_r = _errors((share, b) for row, _, b in pairs if (share := _of_lines(row)) is not None)
+    return Agreement(
+        n=n, mae=mae, r=r, within_interval=within, unknown_n=unknown_n, unknown_mae=unknown_mae, all_rows=all_rows,
+        all_mae=all_mae, lines_n=lines_n, lines_mae=lines_mae, lines_r=lines_r, far=far,
+        causes=dict(Counter(_cause(row) for row, a, b in pairs if abs(a - b) > FAR_POINTS).most_common()),
+    )  # fmt: skip
+
+
+def _errors(pairs: Iterable[tuple[float, float]]) -> tuple[int, float | None, float | None]:
+    """How many pairs there are, their mean absolute difference and their correlation."""
+    known = list(pairs)
+    r: float | None = None
+    with suppress(StatisticsError, TypeError):  # fewer than two, or no spread
+        r = round(correlation(*zip(*known, strict=True)), 12)  # the last digits depend on the version of Python
+    return len(known), mean(abs(a - b) for a, b in known) if known else None, r
+
+
+def _of_lines(row: CommitRow) -> float | None:
+    """The recorded agent's lines in percent of the added ones; None where nothing was recorded or added."""
+    if row.recorded_agent_lines is None or not row.added:
+        return None
+    return 100 * min(row.recorded_agent_lines / row.added, 1.0)
+
+
+def _cause(row: CommitRow) -> str:
+    """Name the most likely cause of a difference: lines the record counts elsewhere, then its time, then the tags."""
+    by_lines, ours = _of_lines(row), 100 * (row.agent_likely or 0)
+    if "total_differs" in row.flags and by_lines is not None and abs(by_lines - ours) <= FAR_POINTS:
+        return "the record counts lines that are not in the commit"
+    for flag, words in _FLAGS.items():
+        if flag in row.flags:
+            return words
+    cause, n = max(_shares(row).items(), key=lambda pair: pair[1])
+    if "total_differs" in row.flags and not row.recorded_agent_lines:
+        return "the record has none of the agent's lines"
+    return cause if n else "the record counts what the calls do not show"
+
+
+def _shares(row: CommitRow) -> dict[str, int]:
+    return {
+        "lines that only other sessions' calls have": row.agent_other_session or 0,
+        "lines that nothing in the transcripts explains": row.unknown or 0,
+        "lines inferred to come from commands": row.agent_shell or 0,
+        "lines a person wrote between turns": row.human_observed or 0,
+        "lines moved, generated or there before": (row.moved or 0) + (row.generated or 0) + (row.preexisting or 0),
+    }
+
+
+# The attribution itself.
 
 SURVIVAL, MODE = "code_survival", "coding_mode"
 
@@ -165,7 +304,7 @@ def attribute(store: Store, git_dir: str, name: str, spec: str, afresh: bool = F
         repo=name,
         checkpoints=len(checkpoint_ids),
         checkpoints_linked=len(checkpoint_ids - reasons.keys()),
-        unlinked=counted(reasons),
+        unlinked=dict(sorted(Counter(reasons.values()).items())),
         unlinked_checkpoints=reasons,
         commits=len(commit_points),
         commits_seen=len(repository.commits),

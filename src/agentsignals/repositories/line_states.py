@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from itertools import accumulate
 
 NEW = -1
 """A line that the older text has no match for."""
@@ -34,7 +35,10 @@ def align(old: Sequence[str], new: Sequence[str]) -> list[int]:
             matched[d] = b
         if a == b or c == d:
             continue
-        anchors = _anchors(old, new, (a, b, c, d))
+        # Lines that occur once on both sides, as many as keep their order.
+        n_old, n_new = Counter(old[a:b]), Counter(new[c:d])
+        where = {old[x]: x for x in range(a, b) if n_old[old[x]] == 1}
+        anchors = _rising([(where[line], y) for y in range(c, d) if n_new[line := new[y]] == 1 and line in where])
         if not anchors:
             _between(old, new, (a, b, c, d), matched)
             continue
@@ -52,9 +56,18 @@ def align_loosely(old: Sequence[str], new: Sequence[str]) -> tuple[list[int], se
     matched = align(old, new)
     loosely: set[int] = set()
     for a, b, c, d in _open_places(matched, len(old)):
-        loose_old = [_LOOSE.sub("", line) for line in old[a:b]]
-        loose_new = [_LOOSE.sub("", line) for line in new[c:d]]
-        for y, x in enumerate(_loose(loose_old, loose_new)):
+        loose_old, loose_new = list(map(loose, old[a:b])), list(map(loose, new[c:d]))
+        found = [x if x == NEW or loose_new[y] else NEW for y, x in enumerate(align(loose_old, loose_new))]
+        for first, last, begin, end in _open_places(found, len(loose_old)):
+            if "".join(loose_old[first:last]) == "".join(loose_new[begin:end]):
+                # Broken in other places: each new line is of the old one that it begins in.
+                starts = list(accumulate(map(len, loose_old[first : last - 1]), initial=0))
+                at = 0
+                for y in range(begin, end):
+                    if loose_new[y]:
+                        found[y] = first + bisect_left(starts, at + 1) - 1
+                    at += len(loose_new[y])
+        for y, x in enumerate(found):
             if x != NEW:
                 matched[c + y] = a + x
                 loosely.add(c + y)
@@ -64,30 +77,6 @@ def align_loosely(old: Sequence[str], new: Sequence[str]) -> tuple[list[int], se
 def loose(line: str) -> str:
     """A line without what a formatter may change."""
     return _LOOSE.sub("", line)
-
-
-def _loose(old: list[str], new: list[str]) -> list[int]:
-    matched = [x if x == NEW or new[y] else NEW for y, x in enumerate(align(old, new))]
-    for a, b, c, d in _open_places(matched, len(old)):
-        if "".join(old[a:b]) == "".join(new[c:d]):
-            for y, x in _reflowed(old[a:b], new[c:d]):
-                matched[c + y] = a + x
-    return matched
-
-
-def _reflowed(old: list[str], new: list[str]) -> list[tuple[int, int]]:
-    """The lines of two texts of equal characters: each new line is of the old one that it begins in."""
-    starts, at = [], 0
-    for line in old:
-        starts.append(at)
-        at += len(line)
-    matches, at = [], 0
-    for y, line in enumerate(new):
-        if line:
-            x = bisect_left(starts, at + 1) - 1
-            matches.append((y, max(x, 0)))
-        at += len(line)
-    return matches
 
 
 def _open_places(matched: list[int], n_old: int) -> list[tuple[int, int, int, int]]:
@@ -104,15 +93,6 @@ def _open_places(matched: list[int], n_old: int) -> list[tuple[int, int, int, in
     return gaps
 
 
-def _anchors(old: Sequence[str], new: Sequence[str], place: tuple[int, int, int, int]) -> list[tuple[int, int]]:
-    """Lines that occur once on both sides, as many as keep their order."""
-    a, b, c, d = place
-    n_old, n_new = Counter(old[a:b]), Counter(new[c:d])
-    where = {old[x]: x for x in range(a, b) if n_old[old[x]] == 1}
-    pairs = [(where[line], y) for y in range(c, d) if n_new[line := new[y]] == 1 and line in where]
-    return _rising(pairs)
-
-
 def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The longest subsequence whose first numbers rise too."""
     tops: list[int] = []
@@ -121,11 +101,7 @@ def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     for n, (x, _) in enumerate(pairs):
         at = bisect_left(tops, x)
         before.append(ends[at - 1] if at else -1)
-        if at == len(tops):
-            tops.append(x)
-            ends.append(n)
-        else:
-            tops[at], ends[at] = x, n
+        tops[at : at + 1], ends[at : at + 1] = [x], [n]
     chain = []
     n = ends[-1] if ends else -1
     while n >= 0:
@@ -234,13 +210,9 @@ class FileState:
         """Replaces the whole content; lines that stay keep their marks."""
         self._put(0, len(self.lines), lines_of(text), mark)
 
-    def append(self, text: str, mark: int) -> None:
-        """Adds lines at the end."""
-        self._put(len(self.lines), len(self.lines), lines_of(text), mark)
-
-    def insert(self, line: int, text: str, mark: int) -> None:
-        """Adds lines behind a line counted from 1 (0: at the beginning)."""
-        at = min(max(line, 0), len(self.lines))
+    def insert(self, line: int | None, text: str, mark: int) -> None:
+        """Adds lines behind a line counted from 1 (0: at the beginning; None: at the end)."""
+        at = len(self.lines) if line is None else min(max(line, 0), len(self.lines))
         self._put(at, at, lines_of(text), mark)
 
     def replace(self, old: str, new: str, mark: int, everywhere: bool, unseen: int) -> bool:
@@ -275,10 +247,6 @@ class FileState:
                 self.lines[n] = line.replace(old, new, -1 if everywhere else 1)
                 self.marks[n] = mark
                 self.made += 1
-
-    def sync(self, lines: list[str], marks: list[int], at: int) -> None:
-        """Takes over a content that is certain."""
-        self.lines, self.marks, self.seen_at = lines, marks, at
 
     def _exactly(self, old: str, new: str, mark: int, everywhere: bool) -> bool:
         """The replacement by characters: edit tools look for `old` as text, which may begin and end within a line."""

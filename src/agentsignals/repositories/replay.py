@@ -343,7 +343,7 @@ class Replay:
                 file.write(operation.new, number)
                 file.seen_at, file.written_at = operation.at, None
             case "append":
-                file.append(operation.new, number)
+                file.insert(None, operation.new, number)
             case "insert":
                 file.insert(operation.line, operation.new, number)
             case "replace":
@@ -432,7 +432,7 @@ class Replay:
                 now.append(file.lines[x])
                 marks.append(_once_committed(mark))
                 last = x + 1
-        file.sync(now, marks, file.seen_at)
+        file.lines, file.marks = now, marks
         if change.old_path and change.old_path != change.path and change.old_path in self._files:
             self._files[change.path] = self._files.pop(change.old_path)
 
@@ -500,8 +500,8 @@ class Replay:
             return
         for line, mark in opened_file.gone:
             file.lose(line, mark)
-        file.sync(opened_file.lines, [_once_committed(m) for m in opened_file.marks], step.at)
-        file.written_at = None
+        file.lines, file.marks = opened_file.lines, [_once_committed(m) for m in opened_file.marks]
+        file.seen_at, file.written_at = step.at, None
 
 
 def _once_committed(mark: int) -> int:

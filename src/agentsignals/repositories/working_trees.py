@@ -1,23 +1,27 @@
-"""What the replay is given: a repository with the sessions that worked on it, as working trees, and the changes that
-sessions made to files, read off the arguments of calls, which hold the full texts."""
+"""What the replay is given: the changes that sessions made to files, read off the arguments of calls, which hold the
+full texts; the commits of a repository with the checkpoints that link them to sessions; and both as working trees."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial
 from typing import Literal
 
+import msgspec
 from msgspec import Struct, field, structs
 
 from agentsignals.changes import git
 from agentsignals.changes.git import Commit, FileChange
 from agentsignals.changes.hunks import edit_texts, patched
 from agentsignals.changes.worktrees import Naming, Tree, plain_folder
-from agentsignals.model import Edit, Session, ToolCall
-from agentsignals.repositories.checkpoints import Gathered, gather
+from agentsignals.errors import SourceError
+from agentsignals.model import Edit, Session, ToolCall, from_iso
 from agentsignals.shell import parse
+from agentsignals.sources import RawFile, open_source, read
+from agentsignals.sources import git as checkpoints
+from agentsignals.store.tables import CommitRow
 
 Kind = Literal["write", "append", "replace", "insert", "substitute", "delete", "rename", "shell"]
 """`substitute`: in every line (`sed s/a/b/`); `shell`: a command that writes the file in a way its words don't tell."""
@@ -211,6 +215,188 @@ def _named(raw: str, paths: list[str]) -> str:
         if plain == path or plain.endswith(f"/{path}") or path.endswith(f"/{plain}"):
             return path
     return plain
+
+
+# Checkpoints as Entire recorded them, and the commits that name them (design/attribution.md#checkpoint-layouts).
+
+ORIGINAL_WITHIN_US = 120_000_000
+"""A commit made no further than this from when its checkpoint was taken is the one it was taken for (e.1)."""
+
+
+class Attributed(Struct, gc=False, kw_only=True):
+    """Entire's own count of a session's lines in a commit (design/attribution.md#what-entire-recorded)."""
+
+    calculated_at: str | None = None
+    agent_lines: int | None = None
+    human_added: int | None = None
+    human_modified: int | None = None
+    human_removed: int | None = None
+    total_committed: int | None = None
+    agent_percentage: float | None = None
+    metric_version: int | None = None
+
+
+class _Metadata(Struct, gc=False):
+    checkpoint_id: str | None = None
+    session_id: str | None = None
+    created_at: str | None = None
+    branch: str | None = None
+    initial_attribution: Attributed | None = None
+
+
+class Recorded(Struct, gc=False):
+    """One session of one checkpoint. Times in microseconds since 1970 UTC."""
+
+    checkpoint_id: str
+    session_id: str
+    created_at: int | None
+    branch: str | None
+    attributed: Attributed | None
+
+    @property
+    def taken_at(self) -> int | None:
+        """When the lines were counted, else when the record was written."""
+        counted = from_iso(self.attributed.calculated_at) if self.attributed else None
+        return counted if counted is not None else self.created_at
+
+
+class Link(Struct):
+    """A checkpoint with its commit."""
+
+    checkpoint_id: str
+    sha: str
+    relation: str
+    """`original`, `rewritten` (made later than the checkpoint: a rebase, an amend), `further` (another commit with
+    the same trailer and changes of its own), `copy` (the same change again: a cherry-pick, a rebase)."""
+    off_s: float | None = None
+    """Seconds from when the checkpoint was taken to the commit."""
+
+
+_decode = msgspec.json.Decoder(_Metadata).decode
+
+
+def recorded(spec: str) -> list[Recorded]:
+    """Read the checkpoint records of a repository (`git:…`), one a session and checkpoint."""
+    try:
+        files = [f for f in open_source(spec) if isinstance(f, RawFile) and f.uri.endswith("/metadata.json")]
+    except SourceError:
+        return []
+    records: dict[tuple[str, str], Recorded] = {}
+    for data in read(files):
+        try:
+            metadata = _decode(data) if isinstance(data, bytes) else _Metadata()
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+        if metadata.checkpoint_id and metadata.session_id:
+            key = metadata.checkpoint_id, checkpoints.undated_session_id(metadata.session_id)
+            earlier = records.get(key)
+            if earlier is None or earlier.attributed is None:
+                made = from_iso(metadata.created_at)
+                records[key] = Recorded(*key, made, metadata.branch, metadata.initial_attribution)
+    return list(records.values())
+
+
+def links(commits: Iterable[Commit], rows: Iterable[Recorded]) -> list[Link]:
+    """Each commit that names a checkpoint, with what it is to it; merges name none of their own."""
+    taken_at: dict[str, int | None] = {}
+    for row in rows:
+        taken_at[row.checkpoint_id] = taken_at.get(row.checkpoint_id) or row.taken_at
+    naming: dict[str, list[Commit]] = defaultdict(list)
+    for commit in commits:
+        if not commit.is_merge:
+            for checkpoint_id in commit.checkpoint_ids:
+                naming[checkpoint_id].append(commit)
+    linked: list[Link] = []
+    for checkpoint_id, named in naming.items():
+        taken = taken_at.get(checkpoint_id)
+        off = {c.sha: abs(c.committed_at - taken) if taken is not None else 0 for c in named}
+        by_nearness = sorted(named, key=lambda c: (off[c.sha], c.committed_at))
+        changes: set[tuple[int, str, str]] = set()
+        for commit in by_nearness:
+            change = (commit.authored_at, commit.author, commit.subject)  # kept by rebase, cherry-pick and amend
+            if change in changes:
+                relation = "copy"
+            elif commit is not by_nearness[0]:
+                relation = "further"
+            else:
+                relation = "original" if taken is None or off[commit.sha] < ORIGINAL_WITHIN_US else "rewritten"
+            changes.add(change)
+            seconds = (commit.committed_at - taken) / 1e6 if taken is not None else None
+            linked.append(Link(checkpoint_id, commit.sha, relation, seconds))
+    return linked
+
+
+def unlinked(commits: list[Commit], rows: list[Recorded], links: list[Link], branches: set[str]) -> dict[str, str]:
+    """Why each checkpoint without a commit has none."""
+    linked = {link.checkpoint_id for link in links}
+    merges = {i for c in commits if c.is_merge for i in c.checkpoint_ids}
+    reasons: dict[str, str] = {}
+    for row in rows:
+        if row.checkpoint_id in linked or row.checkpoint_id in reasons:
+            continue
+        taken = row.taken_at
+        if row.checkpoint_id in merges:
+            reason = "named_by_merges_only"
+        elif taken is not None and any(abs(c.committed_at - taken) < ORIGINAL_WITHIN_US for c in commits):
+            reason = "commit_without_trailer"
+        elif row.branch and row.branch not in branches:
+            reason = "branch_not_in_clone"
+        else:
+            reason = "commit_not_in_history"
+        reasons[row.checkpoint_id] = reason
+    return reasons
+
+
+# The commits of a repository with the sessions that checkpoints link them to, before any line is attributed.
+
+
+class Gathered(Struct):
+    """Commits, what checkpoints say of themselves, and what links them."""
+
+    commits: list[Commit]
+    recorded: list[Recorded]
+    links: list[Link]
+
+    @property
+    def checkpoint_ids(self) -> set[str]:
+        """The checkpoints that are there."""
+        return {row.checkpoint_id for row in self.recorded}
+
+    def rows(self, name: str) -> list[CommitRow]:
+        """A row a commit for the store, the repository called `name`."""
+        sessions: dict[str, set[str]] = {}
+        for record in self.recorded:
+            sessions.setdefault(record.checkpoint_id, set()).add(record.session_id)
+        relations: dict[str, str] = {}
+        for link in self.links:
+            if relations.get(link.sha) != "original":
+                relations[link.sha] = link.relation
+        return [commit_row(name, c, relations.get(c.sha), {s for i in c.checkpoint_ids for s in sessions.get(i, ())})
+                for c in self.commits]  # fmt: skip
+
+
+def gather(git_dir: str, spec: str) -> Gathered:
+    """The code history of a Git folder, and the checkpoints that the source `spec` (`git:…`) gives."""
+    commits = git.commits(git_dir)
+    rows = recorded(spec)
+    return Gathered(commits, rows, links(commits, rows))
+
+
+def commit_row(name: str, commit: Commit, relation: str | None, sessions: set[str] | frozenset[str]) -> CommitRow:
+    """A commit as the store keeps it."""
+    return CommitRow(
+        repo=name,
+        commit_sha=commit.sha,
+        parent_sha=commit.parents[0] if commit.parents else None,
+        authored_at=commit.authored_at,
+        committed_at=commit.committed_at,
+        author=commit.author,
+        subject=commit.subject,
+        is_merge=commit.is_merge,
+        checkpoint_ids=list(commit.checkpoint_ids),
+        relation=relation,
+        session_ids=sorted(sessions),
+    )
 
 
 # Working trees.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -88,25 +89,14 @@ WITNESSES = Registry[Witness](
 
 def statements(ranges: Sequence[Range], lines: Iterable[int]) -> dict[int, Statement]:
     """Return the statement of each line from ranges; time grows with ranges and lines, not with how far they reach."""
-    from bisect import bisect_left  # noqa: PLC0415  (small, and only here)
-
-    ordered = sorted(set(lines))
-    after = list(range(1, len(ordered) + 1))
-    """By index of a line, the next index that may still be open; followed with halving."""
+    begun = sorted(range(len(ranges)), key=lambda n: ranges[n].first, reverse=True)
     stated: dict[int, Statement] = {}
-    is_open = [True] * len(ordered)
-
-    def first_open(at: int) -> int:
-        while at < len(ordered) and not is_open[at]:
-            if after[at] < len(ordered) and not is_open[after[at]]:
-                after[at] = after[after[at]]
-            at = after[at]
-        return at
-
-    for first, last, statement in reversed(ranges):
-        at = first_open(bisect_left(ordered, first))
-        while at < len(ordered) and ordered[at] <= last:
-            stated[ordered[at]] = statement
-            is_open[at] = False
-            at = first_open(at)
+    holding: list[int] = []  # numbers of ranges, negated: the last one is on top
+    for line in sorted(set(lines)):
+        while begun and ranges[begun[-1]].first <= line:
+            heappush(holding, -begun.pop())
+        while holding and ranges[-holding[0]].last < line:
+            heappop(holding)
+        if holding:
+            stated[line] = ranges[-holding[0]].statement
     return stated

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -68,31 +69,45 @@ _decode = msgspec.json.Decoder(_Record).decode
 
 
 def testimony(ground: Ground) -> Testimony:
-    """The records of a repository, each range to the commit that added its lines."""
+    """The records of a repository, each range to the commit that added its lines: the one that the record names, as the
+    standard means it, or the next that changed the file. The reference hook, which writes before there is a commit,
+    names the one before."""
     result = Testimony()
-    records = [r for data in _files(ground, result.problems) for r in _records(data, result.problems)]
+    problems = result.problems
+    records = [r for data in _files(ground, problems) for r in _records(data, problems)]
     result.records = len(records)
     if not records:
         return result
-    places = _Places(ground, {r.vcs.revision for r in records if r.vcs is not None and r.vcs.revision is not None})
+    after = {c.sha: n for n, c in enumerate(ground.commits)}
+    named = {r.vcs.revision for r in records if r.vcs is not None and r.vcs.revision is not None}
+    first = min((after[r] for r in named if r in after), default=len(ground.commits))
+    changes = ground.changes([c.sha for c in ground.commits[first:] if not c.is_merge])
+    added = {(sha, f.path): f.added for sha, files in changes.items() for f in files}
+    touching: dict[str, list[str]] = defaultdict(list)
+    for commit in ground.commits:
+        for file in changes.get(commit.sha, ()):
+            touching[file.path].append(commit.sha)
     by_time = sorted(range(len(records)), key=lambda n: (from_iso(records[n].timestamp) or 0, n))
     for record in (records[n] for n in by_time):  # of records that overlap the last one holds
         revision = record.vcs.revision if record.vcs is not None and record.vcs.type == "git" else None
         if revision is None or not _SHA.fullmatch(revision):
-            result.problems["no_revision"] += 1
+            problems["no_revision"] += 1
             continue
-        if not places.has(revision):
-            result.problems["revision_not_here"] += 1
+        if revision not in after:
+            problems["revision_not_here"] += 1
             continue
-        for file in record.files:
-            for ranges in _ranges(file, record, result.problems):
-                sha = places.of(revision, file.path, ranges)
-                if sha is None:
-                    result.problems["not_placed"] += 1
-                    continue
-                account = result.commits.setdefault(sha, Account(is_carried=sha != revision))
-                account.version = (record.tool.version if record.tool is not None else None) or ""
-                account.ranges.setdefault(file.path, []).append(ranges)
+        for stated in record.files:
+            later = next((sha for sha in touching.get(stated.path, ()) if after[sha] > after[revision]), None)
+            for part in _ranges(stated, record, problems):
+                for sha in filter(None, (revision, later)):
+                    places = added.get((sha, stated.path), ())
+                    if any(begin <= part.last and part.first < begin + n for begin, n in places):
+                        account = result.commits.setdefault(sha, Account(is_carried=sha != revision))
+                        account.version = (record.tool.version if record.tool is not None else None) or ""
+                        account.ranges.setdefault(stated.path, []).append(part)
+                        break
+                else:
+                    problems["not_placed"] += 1
     return result
 
 
@@ -143,6 +158,11 @@ def _records(data: bytes, problems: Counter[str]) -> Iterator[_Record]:
 
 def _ranges(file: _File, record: _Record, problems: Counter[str]) -> Iterator[Range]:
     for conversation in file.conversations:
+        # The last word of the address: agents name transcripts and pages by their session's id.
+        session_id = ""
+        with suppress(ValueError):
+            session_id = unquote(urlsplit(conversation.url or "").path.rstrip("/").rpartition("/")[2])
+        session_id = session_id.rpartition(".")[0] if session_id.endswith(_ENDS) else session_id
         for part in conversation.ranges:
             by = part.contributor or conversation.contributor
             owner = _OWNERS.get((by.type if by is not None else None) or "unknown")
@@ -152,54 +172,10 @@ def _ranges(file: _File, record: _Record, problems: Counter[str]) -> Iterator[Ra
             statement = Statement(
                 owner=owner,
                 tool=(record.tool.name if record.tool is not None else None) or "",
-                session_id=_session_id(conversation.url),
+                session_id=session_id,
                 model=(by.model_id if by is not None else None) or "",
             )
             yield Range(part.start_line, part.end_line, statement)
-
-
-def _session_id(url: str | None) -> str:
-    """The last word of a conversation's address: agents name transcripts and pages by their session's id."""
-    try:
-        path = urlsplit(url or "").path
-    except ValueError:
-        return ""
-    name = unquote(path.rstrip("/").rpartition("/")[2])
-    return name.rpartition(".")[0] if name.endswith(_ENDS) else name
-
-
-class _Places:
-    """Finds the commit whose lines a record counts. The standard means the one it names; the reference hook, which
-    writes before there is a commit, names the one before."""
-
-    def __init__(self, ground: Ground, revisions: set[str]) -> None:
-        self._after: dict[str, int] = {c.sha: n for n, c in enumerate(ground.commits)}
-        self._commits = ground.commits
-        first = min((self._after[r] for r in revisions if r in self._after), default=len(ground.commits))
-        changes = ground.changes([c.sha for c in ground.commits[first:] if not c.is_merge])
-        self._added: dict[str, dict[str, list[tuple[int, int]]]] = {
-            sha: {f.path: f.added for f in files} for sha, files in changes.items()
-        }
-        self._touching: dict[str, list[int]] = defaultdict(list)
-        for n, commit in enumerate(ground.commits):
-            for path in self._added.get(commit.sha, ()):
-                self._touching[path].append(n)
-
-    def has(self, revision: str) -> bool:
-        return revision in self._after
-
-    def of(self, revision: str, path: str, lines: Range) -> str | None:
-        """The commit itself when it added some of these lines; else the next that changed the file, if it did."""
-        if self._adds(revision, path, lines):
-            return revision
-        after = next((n for n in self._touching.get(path, ()) if n > self._after[revision]), None)
-        sha = self._commits[after].sha if after is not None else None
-        return sha if sha is not None and self._adds(sha, path, lines) else None
-
-    def _adds(self, sha: str, path: str, lines: Range) -> bool:
-        return any(
-            first <= lines.last and lines.first < first + n for first, n in self._added.get(sha, {}).get(path, ())
-        )
 
 
 WITNESS = Witness(name="agent-trace", describes="Agent Trace records (`.agent-trace/`, 0.1.0)", testimony=testimony)

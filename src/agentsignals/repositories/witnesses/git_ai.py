@@ -89,24 +89,19 @@ def read(note: bytes, sha: str, problems: Counter[str]) -> Account | None:
         entry = _ENTRY.fullmatch(line.rstrip("\r"))
         if entry is not None and path:
             statement = _statement(entry[1], records, problems)
-            spans = entry[2]
-            ranges = []
-            for match in map(_SPAN.fullmatch, spans.split(",")):
+            ranges = account.ranges.setdefault(path, [])
+            for match in map(_SPAN.fullmatch, entry[2].split(",")):
                 first, last = (int(match[1]), int(match[2] or match[1])) if match is not None else (1, 0)
                 if first <= last:
                     ranges.append(Range(first, last, statement))
                 else:
                     problems["bad_range"] += 1
-            account.ranges.setdefault(path, []).extend(ranges)
         elif line[:1] not in ("", " ", "\r"):
-            path = _path(line.rstrip("\r"))
+            path = line.rstrip("\r")
+            path = path[1:-1] if len(path) > 1 and path[0] == path[-1] == '"' else path
         elif line.strip():
             problems["bad_line"] += 1
     return account
-
-
-def _path(line: str) -> str:
-    return line[1:-1] if len(line) > 1 and line[0] == line[-1] == '"' else line
 
 
 def _statement(key: str, records: dict[str, _Record | None], problems: Counter[str]) -> Statement:
