@@ -107,8 +107,4 @@ def test_a_commit_keeps_of_what_was_written_since_the_one_before(tmp_path: Path)
         )
         .fetchall()
     )
-    assert rows == [
-        ("base", None, None, None, None, None),
-        ("first", 12, 2, 8, 2, 6),
-        ("second", 3, 0, 3, 0, 3),
-    ]
+    assert rows == [("base", None, None, None, None, None), ("first", 12, 2, 8, 2, 6), ("second", 3, 0, 3, 0, 3)]

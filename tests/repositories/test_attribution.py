@@ -127,8 +127,7 @@ def shell_edits(s: Story) -> None:
     a.bash(f"cat >> made.py << EOF\n{more}EOF\n", {"made.py": doc + more})
     s.own["host = 'example.org'"] = "agent"
     a.bash(
-        "sed -i 's/localhost/example.org/' conf.py",
-        {"conf.py": s.text("conf.py").replace("localhost", "example.org")},
+        "sed -i 's/localhost/example.org/' conf.py", {"conf.py": s.text("conf.py").replace("localhost", "example.org")}
     )
     s.own["host = 'example.org'"] = "agent"
     inner = s.are("agent", block("by_script", 6))

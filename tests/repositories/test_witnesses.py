@@ -218,8 +218,7 @@ def test_a_note_says_what_can_be_read_of_it(text: str, problems: dict[str, int],
 
 
 @given(
-    st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), max_size=20),
-    st.sets(st.integers(1, 30), max_size=30),
+    st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), max_size=20), st.sets(st.integers(1, 30), max_size=30)
 )
 def test_of_overlapping_ranges_the_last_one_holds(spans: list[tuple[int, int]], lines: set[int]) -> None:
     ranges = [Range(a, b, Statement(owner="agent", session_id=str(n))) for n, (a, b) in enumerate(spans)]

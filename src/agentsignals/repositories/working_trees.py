@@ -93,12 +93,7 @@ def operations(session: Session) -> list[Operation]:
     for clock, call in clocked(session, by_end=True):
         if call_edits := edits.get(call.seq):
             made = partial(
-                Operation,
-                at=clock,
-                session_id=session.session_id,
-                seq=call.seq,
-                turn=call.turn,
-                via=call_edits[0].via,
+                Operation, at=clock, session_id=session.session_id, seq=call.seq, turn=call.turn, via=call_edits[0].via
             )
             of_call = _of_command if call_edits[0].via == "shell" else _of_tool
             collected += of_call(call, call_edits, made)
