@@ -1,6 +1,6 @@
 """A report's first figures, recomputed from raw files: `python -m tests.first_figures AGENT FILE [AGENT FILE ...]`.
 
-No reader has a part in it: the counters of `tests/oracles`, and list prices as the maker publishes them.
+No reader has a part in it: the counters of `tests/oracles.py`, and list prices as the maker publishes them.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tests.oracles import Count, blocks, lines
+from tests.oracles import COUNTERS, blocks, lines
 
 USD_A_MILLION = {
     "claude-opus-4-6": (5.0, 6.25, 10.0, 0.5, 25.0),
@@ -43,7 +42,7 @@ class Row:
 
 def row(agent: str, path: Path) -> Row:
     data = path.read_bytes()
-    count: Count = import_module(f"tests.oracles.{agent}").count(data)
+    count = COUNTERS[agent](data)
     usd = claude_usd(data) if agent == "claude_code" else count.cost or 0.0
     prompts = claude_prompts(data) if agent == "claude_code" else count.prompts or 0
     return Row(

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from agentsignals.model import SESSION_TOTAL
 from tests.golden import SAMPLES, expected_path, read_files
-from tests.oracles import Count
+from tests.oracles import COUNTERS, Count
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
-FORMATS = sorted(p.stem for p in (Path(__file__).parent / "oracles").glob("[a-z]*.py"))
+FORMATS = sorted(COUNTERS)
 SAID = ("prompt", "queued_prompt", "slash_command", "plan_handoff", "attachment")
 EVAL = {
     "inspect": "eval/inspect/**/*.eval",
@@ -121,7 +120,7 @@ def ours(path: Path) -> tuple[dict[str, float], set[str], tuple[int, int]]:
 def counted(name: str, path: Path) -> Count | None:
     """What the format's counter finds; None in a file whose one document is torn."""
     try:
-        count: Count = import_module(f"tests.oracles.{name}").count(path.read_bytes())
+        count = COUNTERS[name](path.read_bytes())
     except ValueError:
         return None
     return count

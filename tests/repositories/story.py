@@ -7,8 +7,9 @@ import json
 import os
 import subprocess
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from agentsignals.ingest.collection import attribute_repository
 from agentsignals.repositories.attribute import Attribution
@@ -86,6 +87,12 @@ class Story:
         self.agents.append(made)
         return made
 
+    def begun(self, lines: int) -> Story:
+        """A first commit: `app.py` with so many old lines."""
+        self.human("app.py", block("old", lines))
+        self.commit("base")
+        return self
+
     def commit(self, message: str, *agents: Agent, at: Path | None = None, add: str = "-A") -> str:
         """A commit; with agents it carries the name of a checkpoint of their sessions."""
         self.git("add", "--", *([add] if add != "-A" else ["."]), at=at)
@@ -123,12 +130,14 @@ class Story:
         self.publish()
         return attribute_repository(str(self.root), self.folder / "store", jobs=1)
 
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """What the store answers."""
+        return Store(self.folder / "store").sql(query).fetchall()
+
     def tags(self) -> dict[tuple[str, str, int], str]:
         """(commit's subject, path, line) to tag."""
-        rows = Store(self.folder / "store").sql(
-            "SELECT subject, path, line, tag FROM line_attribution JOIN commits USING (repo, commit_sha)"
-        )
-        return {(str(r[0]), str(r[1]), int(r[2])): str(r[3]) for r in rows.fetchall()}
+        query = "SELECT subject, path, line, tag FROM line_attribution JOIN commits USING (repo, commit_sha)"
+        return {(str(r[0]), str(r[1]), int(r[2])): str(r[3]) for r in self.rows(query)}
 
     def score(self) -> Score:
         """Every added line of the attributed commits against the truth."""
@@ -164,6 +173,14 @@ class Agent:
         number = hashlib.sha256(name.encode()).hexdigest()
         session = f"{number[:8]}-0000-4000-8000-{number[8:20]}"
         self.log = Log(session, name, cwd=cwd or str(at))
+
+    def __enter__(self) -> Agent:
+        """A turn: a person asks, and at its end the agent says that it is done."""
+        self.prompt()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.say()
 
     def prompt(self, text: str = "please") -> None:
         """A person asks, having taken a minute to think."""
@@ -230,8 +247,3 @@ class Agent:
 
     def _then(self) -> None:
         self.story.now = max(self.story.now, self.log.now)
-
-
-def at(when: datetime) -> str:
-    """A time as checkpoints write it."""
-    return stamp(when)

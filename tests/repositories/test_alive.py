@@ -56,55 +56,39 @@ def test_blame_in_reverse_agrees_line_by_line(name: str, tmp_path: Path) -> None
 
 
 def test_a_line_is_alive_dead_or_out_of_sight(tmp_path: Path) -> None:
-    story = Story(tmp_path)
-    story.human("app.py", block("old", 5))
-    story.commit("base")
-    a = story.agent("writer")
-    a.prompt()
-    a.write("new.py", block("new", 4))
-    a.say()
+    story = Story(tmp_path).begun(5)
+    with story.agent("writer") as a:
+        a.write("new.py", block("new", 4))
     story.commit("made", a)
     story.git("checkout", "--quiet", "-b", "side")
-    a.prompt()
-    a.write("side.py", block("side", 3))
-    a.say()
+    with a:
+        a.write("side.py", block("side", 3))
     story.commit("beside", a)
     story.git("checkout", "--quiet", "main")
     story.human("new.py", "".join(story.text("new.py").splitlines(True)[1:]))
     story.git("mv", "new.py", "renamed.py")
     story.commit("after")
     story.attributed()
-    rows = (
-        Store(tmp_path / "store")
-        .sql("SELECT subject, line, alive FROM line_attribution JOIN commits USING (repo, commit_sha) ORDER BY ALL")
-        .fetchall()
+    rows = story.rows(
+        "SELECT subject, line, alive FROM line_attribution JOIN commits USING (repo, commit_sha) ORDER BY ALL"
     )
     assert rows == [("beside", n, None) for n in (1, 2, 3)] + [("made", n, n > 1) for n in (1, 2, 3, 4)]
 
 
 def test_a_commit_keeps_of_what_was_written_since_the_one_before(tmp_path: Path) -> None:
     """12 lines, 2 of which the session takes back; 6 are in files of this commit, 4 wait for the next."""
-    story = Story(tmp_path)
-    story.human("app.py", block("old", 5))
-    story.commit("base")
-    a = story.agent("writer")
-    a.prompt()
-    a.write("now.py", block("now", 8))
-    a.edit("now.py", "now_0 = compute('now', 0)\nnow_1 = compute('now', 1)\n", "")
-    a.write("later.py", block("later", 4))
-    a.say()
+    story = Story(tmp_path).begun(5)
+    with story.agent("writer") as a:
+        a.write("now.py", block("now", 8))
+        a.edit("now.py", "now_0 = compute('now', 0)\nnow_1 = compute('now', 1)\n", "")
+        a.write("later.py", block("later", 4))
     story.commit("first", a, add="now.py")
-    a.prompt()
-    a.write("more.py", block("more", 3))
-    a.say()
+    with a:
+        a.write("more.py", block("more", 3))
     story.commit("second", a)
     story.attributed()
-    rows = (
-        Store(tmp_path / "store")
-        .sql(
-            "SELECT subject, written, rewritten, written_in_files, rewritten_in_files, kept FROM commits"
-            " ORDER BY committed_at"
-        )
-        .fetchall()
+    rows = story.rows(
+        "SELECT subject, written, rewritten, written_in_files, rewritten_in_files, kept FROM commits"
+        " ORDER BY committed_at"
     )
     assert rows == [("base", None, None, None, None, None), ("first", 12, 2, 8, 2, 6), ("second", 3, 0, 3, 0, 3)]

@@ -10,20 +10,16 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.ingest.collection import attribute_repository
-from agentsignals.store import Store
 from tests.repositories.story import Story, block
 
 
 def written(story: Story) -> None:
     """10 lines, of which the agent takes back 2, a person 3 before the commit and 1 after it; and a person's own 2, of
     which 1 goes."""
-    story.human("app.py", block("old", 5))
-    story.commit("base")
-    a = story.agent("writer")
-    a.prompt()
-    a.write("new.py", block("new", 10))
-    a.edit("new.py", "new_0 = compute('new', 0)\nnew_1 = compute('new', 1)\n", "")
-    a.say()
+    story.begun(5)
+    with story.agent("writer") as a:
+        a.write("new.py", block("new", 10))
+        a.edit("new.py", "new_0 = compute('new', 0)\nnew_1 = compute('new', 1)\n", "")
     story.human("new.py", "".join(story.text("new.py").splitlines(True)[3:]))
     story.human("app.py", story.text("app.py") + block("own", 2))
     story.commit("made", a)
@@ -48,19 +44,14 @@ def test_survival_by_every_definition(tmp_path: Path) -> None:
 
 
 def test_lines_survive_in_commits_that_name_no_checkpoint_too(tmp_path: Path) -> None:
-    story = Story(tmp_path)
-    story.human("app.py", block("old", 5))
-    story.commit("base")
-    a = story.agent("writer")
-    a.prompt()
-    a.write("before.py", block("before", 10))
-    a.say()
+    story = Story(tmp_path).begun(5)
+    with story.agent("writer") as a:
+        a.write("before.py", block("before", 10))
     story.human("before.py", "".join(story.text("before.py").splitlines(True)[2:]) + block("typed", 3))
     story.commit("without a name")
-    a.prompt()
-    a.write("named.py", block("named", 6))
-    a.write("after.py", block("after", 4))
-    a.say()
+    with a:
+        a.write("named.py", block("named", 6))
+        a.write("after.py", block("after", 4))
     story.commit("named", a, add="named.py")
     story.commit("after")
     told = story.attributed()
@@ -72,58 +63,44 @@ def test_the_signal_of_survival_becomes_available_with_its_counts(tmp_path: Path
     story = Story(tmp_path)
     written(story)
     story.attributed()
-    [(value, detail)] = (
-        Store(tmp_path / "store")
-        .sql("SELECT number, detail FROM signals WHERE signal = 'chat.code_survival_rate'")
-        .fetchall()
-    )
+    [(value, detail)] = story.rows("SELECT number, detail FROM signals WHERE signal = 'chat.code_survival_rate'")
     assert value == 0.5
     assert json.loads(detail)["labeller"] == "attribution"
     assert (json.loads(detail)["produced"], json.loads(detail)["committed"]) == (10, 5)
 
 
 def test_a_session_has_the_mode_of_all_its_commits(tmp_path: Path) -> None:
-    story = Story(tmp_path)
-    story.human("app.py", block("old", 5))
-    story.commit("base")
+    story = Story(tmp_path).begun(5)
     a, b = story.agent("both"), story.agent("vibe")
-    a.prompt()
-    a.write("one.py", block("one", 6))
-    a.say()
+    with a:
+        a.write("one.py", block("one", 6))
     story.commit("first", a)
     a.prompt()
     a.say()
     story.human("two.py", block("two", 6))
     story.commit("second", a)
-    b.prompt()
-    b.write("three.py", block("three", 6))
-    b.say()
+    with b:
+        b.write("three.py", block("three", 6))
     story.commit("third", b)
     assert story.attributed().modes == {
         "replayed": {"human_only": 1, "vibe": 2},
         "recorded": {},
         "sessions": {"collaborative": 1, "vibe": 1},
     }
-    rows = Store(tmp_path / "store").sql("SELECT value, number FROM labels WHERE task = 'coding_mode'").fetchall()
+    rows = story.rows("SELECT value, number FROM labels WHERE task = 'coding_mode'")
     assert sorted(rows) == [("collaborative", 0.5), ("vibe", 1.0)]
 
 
 @pytest.mark.slow
 def test_sessions_of_other_repositories_keep_their_labels(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        story = Story(tmp_path / name)
-        story.human("app.py", block("old", 5))
-        story.commit("base")
-        a = story.agent(name)
-        a.prompt()
-        a.write("new.py", block(name, 6))
-        a.say()
+        story = Story(tmp_path / name).begun(5)
+        with story.agent(name) as a:
+            a.write("new.py", block(name, 6))
         story.commit("made", a)
         story.publish()
         attribute_repository(str(story.root), tmp_path / "store", jobs=1)
-    labels = (
-        Store(tmp_path / "store").sql("SELECT session_id, number FROM labels WHERE task = 'code_survival'").fetchall()
-    )
+    labels = story.rows("SELECT session_id, number FROM labels WHERE task = 'code_survival'")
     assert sorted(number for _, number in labels) == [1.0, 1.0]
 
 
@@ -142,13 +119,9 @@ def test_a_second_time_nothing_is_done_unless_something_is_new(tmp_path: Path) -
 
 
 def test_without_checkpoints_commits_are_found_by_the_files_that_sessions_changed(tmp_path: Path) -> None:
-    story = Story(tmp_path)
-    story.human("app.py", block("old", 5))
-    story.commit("base")
-    a = story.agent("free")
-    a.prompt()
-    a.write("new.py", story.are("agent", block("new", 12)))
-    a.say()
+    story = Story(tmp_path).begun(5)
+    with story.agent("free") as a:
+        a.write("new.py", story.are("agent", block("new", 12)))
     story.commit("made")
     story.human("other.py", block("other", 4))
     story.commit("unrelated")
@@ -166,11 +139,9 @@ def test_a_commit_of_46_000_lines_takes_seconds_and_is_not_dropped(tmp_path: Pat
     story = Story(tmp_path)
     story.human("old.py", block("old", 100))
     story.commit("base")
-    a = story.agent("large")
-    a.prompt()
-    a.write("large.py", block("large", 23_000))
-    a.bash("make table", {"table.py": block("table", 23_000)})
-    a.say()
+    with story.agent("large") as a:
+        a.write("large.py", block("large", 23_000))
+        a.bash("make table", {"table.py": block("table", 23_000)})
     story.commit("large", a)
     began = time.process_time()
     told = story.attributed()
@@ -196,12 +167,10 @@ def test_unknown_lines_are_in_the_bounds_and_the_estimate_says_how_they_count(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     story = Story(tmp_path)
-    agent = story.agent("works")
-    agent.prompt()
-    agent.write("app.py", block("new", 6))
-    agent.bash("./run-something")
-    story.put("typed.py", block("typed", 4))
-    agent.say()
+    with story.agent("works") as agent:
+        agent.write("app.py", block("new", 6))
+        agent.bash("./run-something")
+        story.put("typed.py", block("typed", 4))
     story.commit("both", agent)
     share = story.attributed().share
     assert (share.n, share.unknown, share.low, share.high, share.likely) == (10, 4, 0.6, 1.0, 0.8)
@@ -220,18 +189,12 @@ def test_what_is_no_repository_is_said_in_a_sentence(
 
 
 def test_a_commit_whose_objects_are_missing_has_no_figures_rather_than_zeros(tmp_path: Path) -> None:
-    story = Story(tmp_path)
-    story.human("app.py", block("old", 5))
-    story.commit("base")
-    a = story.agent("writer")
-    a.prompt()
-    a.write("new.py", block("new", 10))
-    a.say()
+    story = Story(tmp_path).begun(5)
+    with story.agent("writer") as a:
+        a.write("new.py", block("new", 10))
     sha = story.commit("made", a)
     oid = story.git("rev-parse", f"{sha}:new.py")
     (story.root / ".git/objects" / oid[:2] / oid[2:]).unlink()
     story.attributed()
-    rows = (
-        Store(tmp_path / "store").sql(f"SELECT files, added, flags FROM commits WHERE commit_sha = '{sha}'").fetchall()
-    )
+    rows = story.rows(f"SELECT files, added, flags FROM commits WHERE commit_sha = '{sha}'")
     assert rows == [(None, None, ["diff_unreadable"])]

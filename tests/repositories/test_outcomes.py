@@ -33,10 +33,8 @@ def begun(folder: Path) -> Story:
 
 def worked(story: Story, name: str = "worker", path: str = "new.py") -> Agent:
     """A session that writes ten lines into a file of its own."""
-    a = story.agent(name)
-    a.prompt()
-    a.write(path, block(name, 10))
-    a.say()
+    with story.agent(name) as a:
+        a.write(path, block(name, 10))
     return a
 
 
@@ -101,10 +99,8 @@ def test_a_commit_counts_until_half_an_hour_after_the_session_or_when_it_is_link
 
 def test_blank_lines_are_no_lines_of_a_session(tmp_path: Path) -> None:
     story = begun(tmp_path)
-    a = story.agent("airy")
-    a.prompt()
-    a.write("new.py", block("one", 3) + "\n\n" + block("two", 2))
-    a.say()
+    with story.agent("airy") as a:
+        a.write("new.py", block("one", 3) + "\n\n" + block("two", 2))
     story.commit("airy", a)
     found = of(measured(story), a, "user.lines_committed")[0]
     assert (found["lines"], found["produced"], found["commits"][0]["files"]) == (5, 7, {"new.py": "1-3, 6-7"})
@@ -112,12 +108,12 @@ def test_blank_lines_are_no_lines_of_a_session(tmp_path: Path) -> None:
 
 def test_of_an_edit_whose_place_is_not_found_nothing_is_known(tmp_path: Path) -> None:
     story = begun(tmp_path)
-    a = story.agent("lost")
-    a.prompt()
-    a._now()
-    a.log.ran("Edit", file_path=str(story.root / "app.py"), old_string="never was there", new_string=block("lost", 6))
-    a._then()
-    a.say()
+    with story.agent("lost") as a:
+        a._now()
+        a.log.ran(
+            "Edit", file_path=str(story.root / "app.py"), old_string="never was there", new_string=block("lost", 6)
+        )
+        a._then()
     story.human("other.py", story.text("other.py") + block("own", 2))
     story.commit("by hand", a)
     story.wait(HOUR)
@@ -155,10 +151,8 @@ def test_a_session_whose_commit_is_not_in_the_clone_is_not_called_unapplied(tmp_
 @pytest.mark.slow
 def test_lines_are_followed_through_commits_to_the_sessions_that_worked_there_before(tmp_path: Path) -> None:
     story = begun(tmp_path)
-    a = story.agent("first")
-    a.prompt()
-    a.edit("app.py", "old_9 = ", block("first", 4) + "old_9 = ")
-    a.say()
+    with story.agent("first") as a:
+        a.edit("app.py", "old_9 = ", block("first", 4) + "old_9 = ")
     story.commit("first", a)
     story.human("app.py", block("above", 30) + story.text("app.py"))
     story.commit("by hand")
@@ -168,9 +162,8 @@ def test_lines_are_followed_through_commits_to_the_sessions_that_worked_there_be
         (far, "app.py", "above_3 = "),
         (text, "other.py", "other_1 = "),
     ):
-        agent.prompt()
-        agent.edit(path, old, block(agent.log.base["sessionId"][:4] + "x", 1) + old)
-        agent.say()
+        with agent:
+            agent.edit(path, old, block(agent.log.base["sessionId"][:4] + "x", 1) + old)
     story.commit("the others", beside, far, text)
     store = measured(story)
     assert [of(store, agent, REGION)[0] for agent in (a, beside, far, text)] == [0, 1, 0, 0]
@@ -188,13 +181,11 @@ def test_lines_are_followed_through_commits_to_the_sessions_that_worked_there_be
 def test_a_session_known_by_its_lines_and_by_their_text_counts_once(tmp_path: Path) -> None:
     story = begun(tmp_path)
     a, b = story.agent("first"), story.agent("second")
-    a.prompt()
-    a.edit("app.py", "old_9 = ", block("first", 4) + "old_9 = ")
-    a.say()
+    with a:
+        a.edit("app.py", "old_9 = ", block("first", 4) + "old_9 = ")
     story.commit("first", a)
-    b.prompt()
-    b.edit("app.py", "first_1 = compute('first', 1)\n", "first_1 = better('first', 1)\n")
-    b.say()
+    with b:
+        b.edit("app.py", "first_1 = compute('first', 1)\n", "first_1 = better('first', 1)\n")
     story.commit("second", b)
     value, detail = of(measured(story), b, REGION)
     assert (value, detail["by_lines"], detail["by_content"]) == (1, 1, 1)
@@ -204,13 +195,11 @@ def test_a_session_known_by_its_lines_and_by_their_text_counts_once(tmp_path: Pa
 def test_a_session_that_began_later_is_not_before_it(tmp_path: Path) -> None:
     story = begun(tmp_path)
     a, b = story.agent("long"), story.agent("short")
-    a.prompt()
-    a.edit("other.py", "other_1 = ", block("elsewhere", 2) + "other_1 = ")
-    b.prompt()
-    b.edit("app.py", "old_9 = ", block("short", 4) + "old_9 = ")
-    b.say()
-    a.edit("app.py", "short_2 = ", block("long", 2) + "short_2 = ")
-    a.say()
+    with a:
+        a.edit("other.py", "other_1 = ", block("elsewhere", 2) + "other_1 = ")
+        with b:
+            b.edit("app.py", "old_9 = ", block("short", 4) + "old_9 = ")
+        a.edit("app.py", "short_2 = ", block("long", 2) + "short_2 = ")
     story.commit("both", a, b)
     store = measured(story)
     assert [of(store, one, REGION)[0] for one in (a, b)] == [0, 0]

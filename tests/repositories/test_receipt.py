@@ -62,20 +62,18 @@ def planted(story: Story) -> str:
     before.write("first.py", block("first", 4))
     before.bash("ruff check .")
     before.commit("first")
-    agent = story.agent("work")
-    agent.prompt()
-    agent._now()
-    agent.log.ran("Read", "1\twhat it is about", file_path=str(story.root / "notes.md"))
-    agent._then()
-    agent.bash("pytest -q")
-    agent.bash("mypy -p app | tail -1")
-    agent.edit("app.py", "old_3 = ", block("new", 6) + "old_3 = ")
-    failing(agent, "npm run build")
-    failing(agent, "python migrate.py")
-    failing(agent, "node once.js")
-    agent.bash("node once.js")
-    agent.write("scratch.py", block("scratch", 3))
-    agent.say()
+    with story.agent("work") as agent:
+        agent._now()
+        agent.log.ran("Read", "1\twhat it is about", file_path=str(story.root / "notes.md"))
+        agent._then()
+        agent.bash("pytest -q")
+        agent.bash("mypy -p app | tail -1")
+        agent.edit("app.py", "old_3 = ", block("new", 6) + "old_3 = ")
+        failing(agent, "npm run build")
+        failing(agent, "python migrate.py")
+        failing(agent, "node once.js")
+        agent.bash("node once.js")
+        agent.write("scratch.py", block("scratch", 3))
     story.human("typed.py", block("typed", 4))
     (story.root / "scratch.py").unlink()
     sha = story.commit("the work", agent)
@@ -131,16 +129,12 @@ def test_revisions_name_commits(story: tuple[Story, str]) -> None:
 
 @pytest.mark.slow
 def test_a_branch_is_held_against_the_default_branch_whatever_is_checked_out(tmp_path: Path) -> None:
-    story = Story(tmp_path)
-    story.human("app.py", block("old", 3))
-    story.commit("base")
+    story = Story(tmp_path).begun(3)
     story.git("switch", "-q", "-c", "feature")
     made_here = []
     for name in ("a", "b"):
-        agent = story.agent(name)
-        agent.prompt()
-        agent.write(f"{name}.py", block(name, 3))
-        agent.say()
+        with story.agent(name) as agent:
+            agent.write(f"{name}.py", block(name, 3))
         made_here.append(story.commit(name, agent))
     story.publish()
     assert made(story, "feature").commits == made_here
@@ -152,10 +146,8 @@ def test_a_scan_that_found_nothing_is_a_scan(tmp_path: Path) -> None:
     story = Story(tmp_path)
     shas = []
     for name in ("safe.py", "words.txt"):
-        agent = story.agent(name)
-        agent.prompt()
-        agent.write(name, block("some", 3))
-        agent.say()
+        with story.agent(name) as agent:
+            agent.write(name, block("some", 3))
         shas.append(story.commit(name, agent))
     story.publish()
     assert main(["scan", str(story.root), "--store", str(story.folder / "store"), "--quiet"]) == 0

@@ -431,10 +431,8 @@ def test_sessions_that_came_with_another_repository_are_not_this_one_s(tmp_path:
     made = [Story(tmp_path / name) for name in ("first", "second")]
     for story in made:
         story.put("CLAUDE.md", RULE)
-        agent = story.agent(story.folder.name)
-        agent.prompt()
-        agent.write("gen/a.py", "a = 1\n")
-        agent.say()
+        with story.agent(story.folder.name) as agent:
+            agent.write("gen/a.py", "a = 1\n")
         story.commit("written", agent)
         story.publish()
     reports = [repository_rules(str(story.root), tmp_path / "store", jobs=1) for story in (*made, made[0])]

@@ -25,21 +25,16 @@ HASH = "import hashlib\n\n\ndef name(data):\n    return hashlib.md5(data)\n"
 
 def story_of_agent_and_human(folder: Path) -> Story:
     """Agent: a command and a hash; a person: an eval; both in commits of their own, and one commit of both."""
-    story = Story(folder)
-    story.human("app.py", block("old", 5))
-    story.commit("base")
-    a = story.agent("writer")
-    a.prompt()
-    a.write("listing.py", SHELL)
-    a.say()
+    story = Story(folder).begun(5)
+    with story.agent("writer") as a:
+        a.write("listing.py", SHELL)
     story.commit("by agent", a)
     a.prompt()
     a.say()
     story.human("worth.py", EVAL)
     story.commit("by human", a)
-    a.prompt()
-    a.write("naming.py", HASH)
-    a.say()
+    with a:
+        a.write("naming.py", HASH)
     story.human("more.py", "import os\n\nos.system('rm ' + input())\n")
     story.commit("by both", a)
     return story
@@ -109,31 +104,29 @@ def test_what_moves_is_not_new_and_what_goes_is_fixed(
     story.human("listing.py", SHELL + block("rest", 12))
     story.human("other.py", block("other", 12))
     story.commit("base")
-    a = story.agent("mover")
-    a.prompt()
-    call = "    return subprocess.run(f'ls {folder}', shell=True)\n"
-    if what == "rename":
-        a.bash("git mv listing.py lister.py")
-        (story.root / "listing.py").rename(story.root / "lister.py")
-    elif what == "move in the file":
-        a.write("listing.py", "import subprocess\n" + block("rest", 12) + "\n\ndef listed_now(folder):\n" + call)
-    elif what == "move to another file":
-        a.write("listing.py", block("rest", 12))
-        a.write("other.py", SHELL.replace("listed", "shown") + block("other", 12))
-    elif what == "lines before it":
-        a.edit("listing.py", "import subprocess\n", "import os\nimport subprocess\n\nos.getcwd()\n")
-    elif what == "white space":
-        a.edit("listing.py", call, call.replace(", shell", ",  shell"))
-    elif what == "copy":
-        a.write("other.py", SHELL + block("other", 12))
-    elif what == "fix":
-        a.edit("listing.py", call, "    return subprocess.run(['ls', folder])\n")
-    elif what == "delete":
-        a.bash("rm listing.py")
-        (story.root / "listing.py").unlink()
-    elif what == "twice":
-        a.edit("listing.py", call, call + "\n\ndef again(folder):\n" + call)
-    a.say()
+    with story.agent("mover") as a:
+        call = "    return subprocess.run(f'ls {folder}', shell=True)\n"
+        if what == "rename":
+            a.bash("git mv listing.py lister.py")
+            (story.root / "listing.py").rename(story.root / "lister.py")
+        elif what == "move in the file":
+            a.write("listing.py", "import subprocess\n" + block("rest", 12) + "\n\ndef listed_now(folder):\n" + call)
+        elif what == "move to another file":
+            a.write("listing.py", block("rest", 12))
+            a.write("other.py", SHELL.replace("listed", "shown") + block("other", 12))
+        elif what == "lines before it":
+            a.edit("listing.py", "import subprocess\n", "import os\nimport subprocess\n\nos.getcwd()\n")
+        elif what == "white space":
+            a.edit("listing.py", call, call.replace(", shell", ",  shell"))
+        elif what == "copy":
+            a.write("other.py", SHELL + block("other", 12))
+        elif what == "fix":
+            a.edit("listing.py", call, "    return subprocess.run(['ls', folder])\n")
+        elif what == "delete":
+            a.bash("rm listing.py")
+            (story.root / "listing.py").unlink()
+        elif what == "twice":
+            a.edit("listing.py", call, call + "\n\ndef again(folder):\n" + call)
     story.commit("changed", a)
     told = scan_of(story)
     assert rows(story, "change, path, moved_from", "subject = 'changed'") == expected
@@ -145,10 +138,8 @@ def test_a_change_beside_unadded_lines_that_makes_a_weakness_is_of_the_context(t
     story = Story(tmp_path)
     story.human("app.py", "from mine import loads\n\n\ndef read(data):\n    return loads(data)\n" + block("rest", 9))
     story.commit("base")
-    a = story.agent("importer")
-    a.prompt()
-    a.edit("app.py", "from mine import loads", "from pickle import loads")
-    a.say()
+    with story.agent("importer") as a:
+        a.edit("app.py", "from mine import loads", "from pickle import loads")
     story.commit("changed", a)
     told = scan_of(story)
     assert rows(story, "rule, line, owner, tag") == [("py-unsafe-decoder", 5, "context", None)]
@@ -158,14 +149,10 @@ def test_a_change_beside_unadded_lines_that_makes_a_weakness_is_of_the_context(t
 
 @pytest.mark.slow
 def test_tests_are_counted_apart_and_vendored_code_not_at_all(tmp_path: Path) -> None:
-    story = Story(tmp_path)
-    story.human("app.py", block("old", 5))
-    story.commit("base")
-    a = story.agent("writer")
-    a.prompt()
-    for path in ("src/a.py", "tests/test_a.py", "node_modules/x/a.py", "notes.md"):
-        a.write(path, EVAL)
-    a.say()
+    story = Story(tmp_path).begun(5)
+    with story.agent("writer") as a:
+        for path in ("src/a.py", "tests/test_a.py", "node_modules/x/a.py", "notes.md"):
+            a.write(path, EVAL)
     story.commit("made", a)
     told = scan_of(story)
     assert rows(story, "path, place") == [("src/a.py", "code"), ("tests/test_a.py", "test")]
@@ -233,9 +220,7 @@ def test_the_signal_of_a_session_becomes_available_with_what_it_is_made_of(tmp_p
     story = story_of_agent_and_human(tmp_path)
     scan_of(story)
     path = "chat.vulnerabilities_introduced_per_kloc"
-    [(value, detail)] = (
-        Store(tmp_path / "store").sql(f"SELECT number, detail FROM signals WHERE signal = '{path}'").fetchall()
-    )
+    [(value, detail)] = story.rows(f"SELECT number, detail FROM signals WHERE signal = '{path}'")
     told = json.loads(detail)
     assert value == pytest.approx(4 / 10 * 1000, rel=1e-3)
     assert (told["labeller"], told["introduced"], told["on_own_lines"], told["lines"], told["commits"]) == (

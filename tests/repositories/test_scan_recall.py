@@ -60,11 +60,9 @@ def test_scan_says_recall_beside_the_count_and_where_it_is_unknown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     story = Story(tmp_path)
-    a = story.agent("writer")
-    a.prompt()
-    a.write("a.py", "def worth(text):\n    return eval(text)\n")
-    a.write("a.rs", "fn main() {}\n")
-    a.say()
+    with story.agent("writer") as a:
+        a.write("a.py", "def worth(text):\n    return eval(text)\n")
+        a.write("a.rs", "fn main() {}\n")
     story.commit("made", a)
     story.publish()
     at = ["--store", str(tmp_path / "store"), "--quiet"]

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.store import Store
 from tests.repositories.story import Story, block
 
 
@@ -106,43 +105,35 @@ def test_who_introduced_which(language: str, tmp_path: Path, capsys: pytest.Capt
     story = Story(tmp_path)
     story.human(file("main"), code.head + block("old", 9))
     story.commit("base")
-    a = story.agent("writer")
-    a.prompt()
-    a.write(file("listing"), f"{code.head}{block('listing', 9)}{code.command}\n")
-    a.say()
+    with story.agent("writer") as a:
+        a.write(file("listing"), f"{code.head}{block('listing', 9)}{code.command}\n")
     story.commit("agent adds a command", a)
     a.prompt()
     a.say()
     story.human(file("users"), f"{code.head}{block('users', 9)}{code.query}\n")
     story.commit("person adds a query", a)
-    a.prompt()
-    a.write(file("naming"), f"{code.head}{block('naming', 9)}{code.digest}\n")
-    a.say()
+    with a:
+        a.write(file("naming"), f"{code.head}{block('naming', 9)}{code.digest}\n")
     story.human(file("main"), code.head + block("old", 9) + code.secret + "\n")
     story.commit("both add one", a)
     written = f"{code.head}{block('made', 9)}{code.command}\n"
-    a.prompt()
-    a.bash(f"cat > {file('made')} <<'END'\n{written}END\n", {file("made"): written})
-    a.say()
+    with a:
+        a.bash(f"cat > {file('made')} <<'END'\n{written}END\n", {file("made"): written})
     story.commit("command writes a file", a)
-    a.prompt()
-    a.edit(file("listing"), code.command, code.fixed)
-    a.say()
+    with a:
+        a.edit(file("listing"), code.command, code.fixed)
     story.commit("agent fixes the command", a)
-    a.prompt()
-    a.bash(f"git mv {file('users')} {file('people')}")
-    (story.root / file("users")).rename(story.root / file("people"))
-    a.say()
+    with a:
+        a.bash(f"git mv {file('users')} {file('people')}")
+        (story.root / file("users")).rename(story.root / file("people"))
     story.commit("a file is renamed", a)
-    a.prompt()
-    a.edit(file("naming"), code.digest + "\n", "\n")
-    a.edit(file("people"), "users_0", f"{code.digest}\nusers_0")
-    a.say()
+    with a:
+        a.edit(file("naming"), code.digest + "\n", "\n")
+        a.edit(file("people"), "users_0", f"{code.digest}\nusers_0")
     story.commit("a line moves", a)
-    a.prompt()
-    for path in (f"vendor/x/a.{code.ending}", f"src/api_generated.{code.ending}"):
-        a.write(path, f"{code.head}{code.command}\n")
-    a.say()
+    with a:
+        for path in (f"vendor/x/a.{code.ending}", f"src/api_generated.{code.ending}"):
+            a.write(path, f"{code.head}{code.command}\n")
     story.commit("others' code comes in", a)
     summary, rows = scanned(story, capsys)
     assert rows == [
@@ -169,14 +160,12 @@ def test_of_two_sessions_and_a_merge_each_has_its_own(
     story.commit("base")
     first, second = story.agent("first"), story.agent("second")
     story.git("checkout", "--quiet", "-b", "feature")
-    first.prompt()
-    first.write(file("listing"), f"{code.head}{block('listing', 9)}{code.command}\n")
-    first.say()
+    with first:
+        first.write(file("listing"), f"{code.head}{block('listing', 9)}{code.command}\n")
     story.commit("first adds a command", first)
     story.git("checkout", "--quiet", "main")
-    second.prompt()
-    second.write(file("users"), f"{code.head}{block('users', 9)}{code.query}\n")
-    second.say()
+    with second:
+        second.write(file("users"), f"{code.head}{block('users', 9)}{code.query}\n")
     story.commit("second adds a query", second)
     story.git("merge", "--quiet", "--no-edit", "feature")
     first.prompt()
@@ -190,7 +179,7 @@ def test_of_two_sessions_and_a_merge_each_has_its_own(
         ("second adds a query", "introduced", "CWE-89", file("users"), "agent"),
     ]
     query = "SELECT path, session_id FROM weaknesses WHERE owner = 'agent' ORDER BY path"
-    assert Store(tmp_path / "store").sql(query).fetchall() == [
+    assert story.rows(query) == [
         (file("listing"), first.log.session),
         (file("users"), second.log.session),
     ]

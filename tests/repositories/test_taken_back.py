@@ -15,10 +15,8 @@ from tests.repositories.test_outcomes import APPLIED, HOUR, OUTCOME, REVERTED, b
 
 
 def took_back(story: Story) -> Agent:
-    a = story.agent("refused")
-    a.prompt()
-    a.edit("app.py", "old_9 = ", block("unwanted", 10) + "old_9 = ")
-    a.say()
+    with story.agent("refused") as a:
+        a.edit("app.py", "old_9 = ", block("unwanted", 10) + "old_9 = ")
     story.human("app.py", story.text("app.py").replace(block("unwanted", 10), ""))
     story.human("other.py", story.text("other.py") + block("own", 3))
     story.human("app.py", story.text("app.py") + block("after", 2))
@@ -27,21 +25,17 @@ def took_back(story: Story) -> Agent:
 
 
 def took_back_a_part(story: Story) -> Agent:
-    a = story.agent("in part")
-    a.prompt()
-    a.edit("app.py", "old_9 = ", block("wanted", 5) + block("unwanted", 5) + "old_9 = ")
-    a.say()
+    with story.agent("in part") as a:
+        a.edit("app.py", "old_9 = ", block("wanted", 5) + block("unwanted", 5) + "old_9 = ")
     story.human("app.py", story.text("app.py").replace(block("unwanted", 5), ""))
     story.commit("by hand", a)
     return a
 
 
 def took_back_what_was_left(story: Story) -> Agent:
-    a = story.agent("half itself")
-    a.prompt()
-    a.edit("app.py", "old_9 = ", block("own", 5) + block("unwanted", 5) + "old_9 = ")
-    a.edit("app.py", block("own", 5), "")
-    a.say()
+    with story.agent("half itself") as a:
+        a.edit("app.py", "old_9 = ", block("own", 5) + block("unwanted", 5) + "old_9 = ")
+        a.edit("app.py", block("own", 5), "")
     story.human("app.py", story.text("app.py").replace(block("unwanted", 5), ""))
     story.human("app.py", story.text("app.py") + block("after", 2))
     story.commit("by hand", a)
@@ -49,10 +43,8 @@ def took_back_what_was_left(story: Story) -> Agent:
 
 
 def reverted_after_other_work(story: Story) -> Agent:
-    a = story.agent("reverted")
-    a.prompt()
-    a.edit("app.py", "old_2 = ", block("work", 10) + "old_2 = ")
-    a.say()
+    with story.agent("reverted") as a:
+        a.edit("app.py", "old_2 = ", block("work", 10) + "old_2 = ")
     sha = story.commit("work", a)
     story.human("app.py", story.text("app.py") + block("after", 5))
     story.commit("in between")
@@ -88,44 +80,37 @@ def undone_without_saying_so(story: Story) -> Agent:
 
 
 def undone_by_the_agent_itself(story: Story) -> Agent:
-    a = story.agent("changes its mind")
-    a.prompt()
-    before = story.text("app.py")
-    a.write("app.py", before + block("first", 10))
-    story.commit("first", a)
-    a.write("app.py", before)
-    a.say()
+    with story.agent("changes its mind") as a:
+        before = story.text("app.py")
+        a.write("app.py", before + block("first", 10))
+        story.commit("first", a)
+        a.write("app.py", before)
     story.commit("second", a)
     return a
 
 
 def formatted(story: Story) -> Agent:
-    a = story.agent("formatted")
-    a.prompt()
-    a.write("new.py", "".join(f"value_{k} = call_it(first_{k}, second_{k})\n" for k in range(12)))
-    broken = "".join(f"value_{k} = call_it(\n    first_{k},\n    second_{k},\n)\n" for k in range(12))
-    a.bash("ruff format new.py", {"new.py": broken})
-    a.say()
+    with story.agent("formatted") as a:
+        a.write("new.py", "".join(f"value_{k} = call_it(first_{k}, second_{k})\n" for k in range(12)))
+        broken = "".join(f"value_{k} = call_it(\n    first_{k},\n    second_{k},\n)\n" for k in range(12))
+        a.bash("ruff format new.py", {"new.py": broken})
     story.commit("formatted", a)
     return a
 
 
 def rewritten_by_a_command(story: Story) -> Agent:
     a = worked(story)
-    a.prompt()
-    a.bash("./rewrite", {"new.py": block("generated", 10)})
-    a.say()
+    with a:
+        a.bash("./rewrite", {"new.py": block("generated", 10)})
     story.commit("rewritten", a)
     return a
 
 
 def removed_by_a_person(story: Story, *commands: str) -> Agent:
-    a = story.agent("removed")
-    a.prompt()
-    a.edit("other.py", "other_1 = ", block("unwanted", 10) + "other_1 = ")
-    for command in commands:
-        a.bash(command)
-    a.say()
+    with story.agent("removed") as a:
+        a.edit("other.py", "other_1 = ", block("unwanted", 10) + "other_1 = ")
+        for command in commands:
+            a.bash(command)
     (story.root / "other.py").unlink()
     story.human("app.py", story.text("app.py") + block("own", 2))
     story.commit("removed", a)
@@ -138,10 +123,8 @@ def removed_by_a_command(story: Story) -> Agent:
 
 def replaced_by_another_session(story: Story) -> Agent:
     a = worked(story)
-    b = story.agent("rewrites")
-    b.prompt()
-    b.write("new.py", block("rewritten", 10))
-    b.say()
+    with story.agent("rewrites") as b:
+        b.write("new.py", block("rewritten", 10))
     story.commit("of both", a, b)
     return a
 

@@ -44,13 +44,10 @@ def one(result: Witnessed) -> Compared:
 
 def feature(story: Story) -> tuple[Agent, str]:
     """A commit of twenty agent's lines on a branch, with a note that says so."""
-    story.human("app.py", block("old", 10))
-    story.commit("base")
+    story.begun(10)
     story.git("switch", "-q", "-c", "feature")
-    agent = story.agent("noted")
-    agent.prompt()
-    agent.write("new.py", story.are("agent", block("new", 20)))
-    agent.say()
+    with story.agent("noted") as agent:
+        agent.write("new.py", story.are("agent", block("new", 20)))
     story.wait(30)
     sha = story.commit("feature", agent)
     note(story, sha, f"new.py\n  {KEY}::t_00 1-20\n", agent.log.session)
@@ -75,19 +72,14 @@ def test_two_witnesses_that_saw_the_same_agree_line_by_line(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_each_difference_has_its_cause(tmp_path: Path) -> None:
-    story = Story(tmp_path)
-    story.human("app.py", block("old", 10))
-    story.commit("base")
-    agent = story.agent("causes")
-    agent.prompt()
-    agent.write("new.py", block("new", 8))
-    agent.say()
+    story = Story(tmp_path).begun(10)
+    with story.agent("causes") as agent:
+        agent.write("new.py", block("new", 8))
     sha = story.commit("written", agent)
     note(story, sha, f"new.py\n  h_00 1\n  {KEY} 4-8\n", agent.log.session)
-    agent.prompt()
-    agent.bash("./generate > table.py", {"table.py": block("table", 3)})
-    note(story, agent.commit("by a command"), "", agent.log.session)
-    agent.say()
+    with agent:
+        agent.bash("./generate > table.py", {"table.py": block("table", 3)})
+        note(story, agent.commit("by a command"), "", agent.log.session)
     story.human("app.py", story.text("app.py") + block("typed", 5))
     sha = story.commit("by hand", agent)
     note(story, sha, f"app.py\n  {KEY}::t_1 11-13\n", agent.log.session)
@@ -119,9 +111,8 @@ def test_attributions_that_a_rewrite_lost_come_back_by_content(tmp_path: Path, w
         story.git("add", ".")
         story.git("commit", "-q", "--amend", "--no-edit")
     else:
-        agent.prompt()
-        agent.edit("new.py", "new_3 = ", block("second", 6) + "new_3 = ")
-        agent.say()
+        with agent:
+            agent.edit("new.py", "new_3 = ", block("second", 6) + "new_3 = ")
         second = story.commit("second", agent)
         note(story, second, f"new.py\n  {KEY}::t_2 4-9\n", agent.log.session)
         expected = 26
@@ -251,10 +242,8 @@ def test_agent_trace_records_come_to_the_commit_whose_lines_they_count(tmp_path:
     story = Story(tmp_path)
     story.human("app.py", block("old", 10))
     base = story.commit("base")
-    agent = story.agent("traced")
-    agent.prompt()
-    agent.write("new.py", block("new", 6))
-    agent.say()
+    with story.agent("traced") as agent:
+        agent.write("new.py", block("new", 6))
     sha = story.commit("new", agent)
     lines = [
         record(sha, ("new.py", "ai", 1, 2)),  # by the standard: the commit
@@ -309,9 +298,8 @@ def test_records_that_are_exported_say_of_every_line_what_the_replay_says(tmp_pa
     agent, _ = feature(story)
     story.git("update-ref", "-d", "refs/notes/ai")
     key = "sk-ant-api03-" + "aB3dE6gH9jK2mN5pQ8sT1vX4" * 4
-    agent.prompt()
-    agent.write(f"keys/{key}.py", block("named", 3))
-    agent.say()
+    with agent:
+        agent.write(f"keys/{key}.py", block("named", 3))
     story.commit("a key in a name", agent)
     story.human("new.py", story.text("new.py") + block("typed", 4))
     story.commit("by hand", agent)
