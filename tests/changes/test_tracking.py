@@ -1,16 +1,22 @@
-"""Regions: line ranges followed through later edits (design/signals.md#regions)."""
+"""Regions of files followed through edits, the lines that edits change, and how near a patch came to the gold patch."""
 
 from __future__ import annotations
 
 import itertools
+import json
+import random
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.changes.regions import GAP_LINES, records, track
-from agentsignals.model import Edit, EditOp
+from agentsignals.changes.hunks import NOTHING, changed_lines
+from agentsignals.changes.patches import Overlap, is_source, localized, patched_files
+from agentsignals.changes.regions import BLOCK, GAP_LINES, Range, Ranges, records, track
+from agentsignals.formats.profile import EDIT_ROLES
+from agentsignals.model import Edit, EditOp, encode_roles
 
 Change = tuple[int, int, int]
 """(first line before the call, lines removed, lines added)."""
@@ -168,3 +174,196 @@ def test_regions_agree_with_lines_that_carry_their_region(calls: list[list[Chang
         for n in range(whole[0], whole[-1] + 1):
             marks[n] = name
     assert sorted([e.seq for e in r.edits] for r in tracked) == sorted(seen.values())
+
+
+def _listed(ranges: Ranges[Range]) -> list[tuple[int, int]]:
+    return sorted((r.start, r.end) for r in ranges)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_they_are_what_a_plain_list_of_them_would_be(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311  (the same every time)
+    ranges, plain = Ranges[Range](), list[tuple[int, int]]()
+    for _ in range(6 * BLOCK):
+        first = chance.randrange(20_000)
+        last = first + chance.randrange(-1, 5)
+        what = chance.random()
+        if what < 0.7:
+            ranges.add(Range(first, last))
+            plain.append((first, last))
+        elif what < 0.85:
+            by = chance.randrange(-9, 10)
+            ranges.move(first, by)
+            plain = [(a + by, b + by) if a >= first else (a, b) for a, b in plain]
+        else:
+            taken = sorted((r.start, r.end) for r in ranges.take(first, last))
+            assert taken == sorted((a, b) for a, b in plain if b >= first and a <= last)
+            plain = [(a, b) for a, b in plain if b < first or a > last]
+    assert len(plain) > 2 * BLOCK, "several blocks"
+    assert _listed(ranges) == sorted(plain)
+    assert _listed(ranges) == sorted(plain), "looking changes nothing"
+    everything = ranges.take(-10_000, 40_000)
+    assert len(everything) == len(plain)
+    assert _listed(ranges) == []
+
+
+ROLES = encode_roles(EDIT_ROLES)
+PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n keep(this)\n-old(line)\n+new(line)\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "removed", "added"),
+    [
+        ({"old_string": "keep(1)\nold(line)", "new_string": "keep(1)\nnew(line)"}, {"old(line)"}, {"new(line)"}),
+        ({"oldText": "old(line)", "newText": "new(line)"}, {"old(line)"}, {"new(line)"}),
+        ({"oldString": "old(line)", "newString": ""}, {"old(line)"}, set()),
+        ({"old_str": "    old(line)", "new_str": "old(line)"}, set(), set()),
+        (
+            {"edits": [{"old_string": "one()", "new_string": "two()"}, {"oldText": "three()", "newText": "four()"}]},
+            {"one()", "three()"},
+            {"two()", "four()"},
+        ),
+        ({"patchText": PATCH}, {"old(line)"}, {"new(line)"}),
+        ({"input": "--- a/x.py\n+++ b/x.py\n-old(line)\n+new(line)\n"}, {"old(line)"}, {"new(line)"}),
+        (PATCH, {"old(line)"}, {"new(line)"}),
+        ({"old_string": "}\n)", "new_string": "end"}, set(), set()),
+        ({"file_path": "a.py", "content": "x = 1"}, set(), set()),
+        ({"old_string": 1, "new_string": 2}, set(), set()),
+        (["old"], set(), set()),
+    ],
+)
+def test_which_lines_a_call_changes(arguments: Any, removed: set[str], added: set[str]) -> None:
+    assert changed_lines(json.dumps(arguments), ROLES) == (removed, added)
+
+
+def test_arguments_that_are_no_json_are_read_as_a_patch() -> None:
+    assert changed_lines(PATCH, ROLES) == ({"old(line)"}, {"new(line)"})
+    assert changed_lines("", ROLES) is NOTHING
+
+
+HEAD = "diff --git a/m.py b/m.py\n--- a/m.py\n+++ b/m.py\n"
+
+
+def diff(*lines: str, at: str = "@@ -10,9 +10,9 @@", path: str = "m.py") -> str:
+    old = sum(line[:1] != "+" for line in lines)
+    new = sum(line[:1] != "-" for line in lines)
+    first, heading = at.split(" ", 2)[1].split(",", 1)[0].lstrip("-"), at.split("@@", 2)[2]
+    return f"{HEAD.replace('m.py', path)}@@ -{first},{old} +{first},{new} @@{heading}\n" + "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        pytest.param(diff("     a", "-    b", "+    c", at="@@ -10 @@ def f(x):"), [(11, 11, "f")], id="heading"),
+        pytest.param(diff(" def g():", "-    b", "+    c", at="@@ -10 @@ def f(x):"), [(11, 11, "g")], id="nearer"),
+        pytest.param(diff(" def g():", "     b", "+    c", "     d"), [(11, 12, "g")], id="only adds: between two"),
+        pytest.param(diff("-def g():", "+def g(x):", "     b"), [(10, 10, "g")], id="the first line of a function"),
+        pytest.param(diff("     b", "-X_VALUE = 1", at="@@ -10 @@ def f():"), [(11, 11, "")], id="outside it again"),
+        pytest.param(diff(" X_VALUE = 1", "-    b", at="@@ -10 @@ def f():"), [(11, 11, "")], id="left above"),
+        pytest.param(diff(" ) -> None:", "-    b", at="@@ -10 @@ def f("), [(11, 11, "f")], id="a wrapped signature"),
+        pytest.param(diff("     a", "-    b", at="@@ -10 @@ class C:"), [(11, 11, "")], id="of a class not known"),
+        pytest.param(
+            diff("+", "+def new():", "+    pass", "     b"), [(9, 10, "new")], id="a blank line decides nothing"
+        ),
+        pytest.param(diff("-  a", "-  b", "+  c", "   d", "-  e"), [(10, 11, ""), (13, 13, "")], id="two runs"),
+        pytest.param(diff("+  a", "-  b"), [(10, 10, "")], id="added first, then taken away"),
+        pytest.param(diff("   a", "-  b", at="@@ -4 @@ func (s *S) Do(x int) {"), [(5, 5, "Do")], id="go"),
+        pytest.param(diff("   a", "-  b", at="@@ -4 @@ pub(crate) async fn run("), [(5, 5, "run")], id="rust"),
+        pytest.param(diff("   a", "-  b", at="@@ -4 @@ export default async function go() {"), [(5, 5, "go")], id="js"),
+        pytest.param(diff("   a", "-  b", at="@@ -4 @@ defined = 1"), [(5, 5, "")], id="no definition"),
+    ],
+)
+def test_each_run_of_changed_lines_has_its_lines_and_its_function(
+    text: str, changes: list[tuple[int, int, str]]
+) -> None:
+    assert patched_files(text)[0].changes == changes
+
+
+def test_lines_are_known_by_what_stands_on_them_whatever_their_number_or_indentation() -> None:
+    replaced = patched_files(diff("-    total = price * n", "+    total = 0"))[0]
+    moved = patched_files(diff("-        total = price * n", at="@@ -90 @@"))[0]
+    added_below = patched_files(diff("     total = price * n", "+    total += 1", "     }"))[0]
+    short = patched_files(diff("-    else:", "+    elif x:"))[0]
+    assert replaced.digests == moved.digests == added_below.digests and len(replaced.digests) == 1
+    assert short.digests == [], "a line of at most eight characters tells no place"
+    at_end = patched_files(diff("     total = price * n", "+    more()"))[0]
+    assert at_end.digests == replaced.digests, "an addition at the end of a hunk has its place, too"
+
+
+@pytest.mark.parametrize(("lines", "kept"), [(1_000, 1_000), (1_003, 1_000)])
+def test_of_a_generated_file_that_is_replaced_the_first_thousand_places_are_kept(lines: int, kept: int) -> None:
+    replaced = patched_files(diff(*(f"-    generated_value_{n} = {n}" for n in range(lines))))[0]
+    assert len(replaced.digests) == kept
+
+
+def test_what_a_new_file_holds_is_no_place() -> None:
+    made = patched_files("--- /dev/null\n+++ b/new.py\n@@ -0,0 +1,2 @@\n+def f():\n+    return 12345\n")[0]
+    assert (made.op, made.changes, made.digests) == ("create", [], [])
+
+
+GOLD = diff("-    total = price * n", "+    total = price", at="@@ -10 @@ def price(n):")
+
+
+@pytest.mark.parametrize(
+    ("patch", "level", "functions", "lines"),
+    [
+        pytest.param(GOLD, "line", Overlap(1, 1, 1), Overlap(1, 1, 1), id="the line"),
+        pytest.param(GOLD.replace("-10,", "-99,"), "line", Overlap(1, 1, 1), Overlap(1, 1, 1), id="of another commit"),
+        pytest.param(
+            diff("-    other = price / n", at="@@ -12 @@ def price(n):"),
+            "function",
+            Overlap(1, 1, 1),
+            Overlap(0, 1, 1),
+            id="another line of the function",
+        ),
+        pytest.param(
+            diff("-    other = price / n", at="@@ -40 @@ def tax(n):"), "file", Overlap(0, 1, 1), Overlap(0, 1, 1),
+            id="another function",
+        ),
+        pytest.param(
+            diff("-    other = price / n", at="@@ -40 @@ class Tax:"), "file", None, Overlap(0, 1, 1),
+            id="a function that the diff does not show",
+        ),
+        pytest.param(GOLD.replace("m.py", "n.py"), "elsewhere", None, None, id="another file"),
+    ],
+)  # fmt: skip
+def test_a_patch_comes_as_near_as_the_finest_place_it_shares(
+    patch: str, level: str, functions: Overlap | None, lines: Overlap | None
+) -> None:
+    place = localized(patched_files(patch), patched_files(GOLD))
+    assert place is not None and (place.level, place.functions, place.lines) == (level, functions, lines)
+
+
+def test_tests_and_prose_count_only_where_the_gold_patch_is_nothing_else() -> None:
+    tests = GOLD.replace("m.py", "tests/test_m.py")
+    beside = localized(patched_files(tests), patched_files(GOLD + tests))
+    assert beside is not None and beside.level == "elsewhere" and beside.files == Overlap(0, 1, 1)
+    alone = localized(patched_files(tests), patched_files(tests))
+    assert alone is not None and alone.level == "line"
+
+
+def test_both_names_of_a_renamed_file_are_the_file() -> None:
+    renamed = GOLD.replace("--- a/m.py\n+++ b/m.py", "rename from m.py\nrename to n.py\n--- a/m.py\n+++ b/n.py")
+    place = localized(patched_files(GOLD), patched_files(renamed))
+    assert place is not None and place.level == "line"
+
+
+def test_only_new_files_beside_tests_and_prose_change_nothing_that_was_there() -> None:
+    new = "--- /dev/null\n+++ b/repro.py\n@@ -0,0 +1 @@\n+print(1)\n"
+    for patch, expected in ((new, True), (new + GOLD.replace("m.py", "tests/m.py"), True), (new + GOLD, False)):
+        place = localized(patched_files(patch), patched_files(GOLD))
+        assert place is not None and place.only_new is expected
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("src/a.py", True), ("src/testing/a.py", False), ("a/test_b.py", False), ("a/b_test.go", False),
+     ("src/contest.py", True), ("src/latest/a.py", True), ("x.spec.ts", False), ("README.md", False),
+     ("conftest.py", False), ("src/test.py", True)],
+)  # fmt: skip
+def test_a_tests_path_is_known_by_its_name(path: str, expected: bool) -> None:
+    assert is_source(path) is expected
+
+
+def test_nothing_is_said_of_an_empty_patch_or_an_empty_gold_patch() -> None:
+    assert localized([], patched_files(GOLD)) is None and localized(patched_files(GOLD), []) is None

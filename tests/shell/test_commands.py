@@ -1,4 +1,4 @@
-"""What a shell command is for, which file it is about, and which files it writes."""
+"""Command lines: any text is read, what they write, wait for, and fetch from outside."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.profile import SHELL
+from agentsignals.model import CallStatus, Edit, Session
 from agentsignals.shell import parse
-from agentsignals.shell.outputs import is_polling, search_mode
+from agentsignals.shell.outputs import answer_paths, is_log, is_polling, outside_sources, search_mode, sources_in_code
+from agentsignals.shell.python import script
 from agentsignals.shell.tokens import split
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
@@ -90,3 +94,320 @@ def _commands() -> set[str]:
                     b["input"]["command"] for b in blocks if b.get("name") == "Bash" and "command" in b["input"]
                 )
     return found
+
+
+PYTHON = "python3 - <<'PY'\n{}\nPY"
+DIFF = (
+    "--- a/src/a.py\n+++ b/src/a.py\n@@ -3,2 +3,3 @@\n k\n-x\n+y\n+z\n--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+n\n"
+)
+
+
+def edits(*commands: tuple[str, CallStatus, str]) -> list[Edit]:
+    """The edits of a session that ran these commands: each with how it ended and what it printed."""
+    session = Session(session_id="s", context="eval", format="f", agent="a", artifact_id="x")
+    builder = SessionBuilder(session)
+    for n, (command, status, output) in enumerate(commands):
+        builder.call(str(n), "bash", json.dumps({"command": command}), SHELL)
+        builder.result(str(n), output, status, exit_code=0 if status == "ok" else 1)
+    return builder.finish().edits
+
+
+@pytest.mark.parametrize(
+    ("command", "places"),
+    [
+        ("cat > f <<E\na\nb\nE", [(1, 2, 2, None, True)]),
+        ("cat >> f <<E\na\nE", [(None, None, 1, 0, False)]),
+        ("sed -i '7s/a/b/' f", [(7, 7, 1, 1, False)]),
+        ("sed -i '7,9d' f", [(7, 7, 0, 3, False)]),
+        ("sed -i '7i x' f", [(7, 7, 1, 0, False)]),
+        ("sed -i 's/a/b/g' f", [(None, None, None, None, False)]),
+        ("sed -i 's/a.*/b/g' f", [(None, None, None, None, True)]),
+        (
+            PYTHON.format("s = open('f').read()\nopen('f','w').write(s.replace('a', 'c\\nd'))"),
+            [(None, None, None, None, True)],
+        ),
+        (f"git apply <<'E'\n{DIFF}E", [(4, 5, 2, 1, False), (1, 1, 1, 0, True)]),
+        (
+            PYTHON.format("s = open('f').read()\nopen('f','w').write(s.replace('a\\nb', 'c\\nb\\nd'))"),
+            [(None, None, 3, 2, False)],
+        ),
+        ("git checkout -- f", [(None, None, None, None, True)]),
+    ],
+)
+def test_its_edits_have_the_sizes_and_places_that_it_tells(command: str, places: list[tuple[object, ...]]) -> None:
+    made = edits((command, "ok", ""))
+    assert [(e.start_line, e.end_line, e.added, e.removed, e.whole_file) for e in made] == places
+    assert {e.via for e in made} == {"shell"}
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "paths"),
+    [
+        ("cat > f <<E\na\nE\npytest", "1 failed", ["f"]),
+        ("cd d && cat > f <<E && pytest\na\nE", "1 failed", ["d/f"]),
+        ("cat > d/f <<E && pytest\na\nE", "bash: d/f: No such file or directory", []),
+        ("pytest && rm f && ls", "1 failed", []),
+        ("pytest; rm f; ls x", "", ["f"]),
+        ("set -e\npytest\nrm f\nls", "", []),
+        ("rm f", "", []),
+        ("if a; then rm f; fi; b", "", []),
+        ("a || rm f; b", "", []),
+        (PYTHON.format("open('f','w').write('a')") + "\nls x", "Traceback", []),
+    ],
+)
+def test_of_a_line_that_failed_the_edits_count_that_came_before(command: str, output: str, paths: list[str]) -> None:
+    assert [e.path for e in edits((command, "error", output))] == paths
+
+
+def test_a_script_written_before_and_run_later_makes_its_edits_where_it_is_run() -> None:
+    made = edits(
+        ("cat > fix.py <<'E'\nopen('f', 'w').write('a')\nE", "ok", ""),
+        ("python fix.py", "ok", ""),
+        ("sed -i 's/./x/' fix.py", "ok", ""),
+        ("python fix.py", "ok", ""),  # what it does now nobody knows
+    )
+    assert [(e.seq, e.path) for e in made if e.path == "f"] == [(2, "f")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 'a'\n" + "x = x + x\n" * 200,
+        "x = ['a']\n" + "x = x + x\n" * 200,
+        "x = 'aa'\n" + "x = x.replace('a', x)\n" * 100,
+        "for a in [1,2,3,4,5,6,7,8,9]:\n"
+        + "".join(" " * n + f"for a{n} in [1,2,3,4,5,6,7,8,9]:\n" for n in range(1, 15))
+        + " " * 15
+        + "open('f','w')",
+        "(" * 5_000,
+        "-" * 50_000 + "1",
+        "a" + ".b()" * 20_000,
+        "def f():\n  f()\nf()",
+        "x = [" * 90 + "]" * 90,
+    ],
+)
+def test_a_hostile_script_costs_no_time(text: str) -> None:
+    began = time.process_time()
+    script(text)
+    assert time.process_time() - began < 2
+
+
+_PIECES = (
+    "s| = |open('f','w')|.write(|s.replace('a','b')|)|\n|for s in [1, 'a']:\n |Path('p')|/|'x'|.read_text()"
+    "|with open('f') as h:\n |h.read()|[|]|def s(h):\n |+|import os\nos.remove(|{1:|}"
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(_PIECES.split("|")), max_size=12))
+def test_any_heap_of_python_is_read(pieces: list[str]) -> None:
+    script("".join(pieces))
+
+
+def test_nothing_is_written_while_a_script_is_read(tmp_path: Path) -> None:
+    script(f"open({str(tmp_path / 'f')!r}, 'w').write('a')")
+    assert not (tmp_path / "f").exists()
+
+
+ANSWERS = """gold.json Solution.py oracle.txt answers.md expected.json reference.c upstream.tar.x CACHE secret hidden
+    grader.py grading verifier.sh x/eval/y.json judge.py attempt_2 attempt3.log previous.txt instance.json a.patch
+    a.diff a.orig a.rej a.bak \u017folution.py upst\u0130ream/gold"""
+
+
+@pytest.mark.parametrize("name", ANSWERS.split())
+def test_a_file_is_named_like_an_answer_by_one_word(name: str) -> None:
+    path = f"/srv/task/{name}"
+    assert answer_paths(f"cat {path} | head") == [path]
+
+
+@pytest.mark.parametrize("command", ["cat /srv/task/a.txt", "cat gold.json", "cat /usr/share/gold.json", "cat", ""])
+def test_other_files_are_not(command: str) -> None:
+    assert answer_paths(command) == []
+
+
+@pytest.mark.parametrize("name", ["src/a.py.orig", "a.rej", "b.c.bak"])
+def test_what_was_left_beside_a_file_needs_no_root(name: str) -> None:
+    assert answer_paths(f"cat {name}") == [name]
+    assert answer_paths(f"cat {name.upper()}") == []
+
+
+PACKAGES = """lib/site-packages/a.py lib/dist-packages/a.py node_modules/a/b.js pkg/mod/a.go ~/.cargo/registry/a.rs
+    ~/.m2/repository/a.jar ruby/gems/a.rb $(GOMODCACHE)/a.go ${GOMODCACHE}/a.go inspect.getsource(a)"""
+
+
+@pytest.mark.parametrize("place", PACKAGES.split())
+def test_a_package_is_known_by_its_place(place: str) -> None:
+    assert [source.origin for source in outside_sources(f"cat {place}")] == ["package"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("urlopen('{}')", "urlretrieve('{}')", "requests.get('{}')", "httpx.get('{}')", "aiohttp.get('{}')"),
+        *("fetch('{}')", "axios.get('{}')"),
+    ],
+)
+def test_code_that_gets_an_address_is_from_the_network(call: str) -> None:
+    address = "https://example.org/a"
+    assert [(source.origin, source.source) for source in sources_in_code(call.format(address))] == [
+        ("network", address)
+    ]
+    assert (
+        sources_in_code(call.format("http://localhost/a"))
+        == sources_in_code(call.format("a"))
+        == sources_in_code(address)
+        == []
+    )
+
+
+@pytest.mark.parametrize("call", ["load_dataset", "hf_hub_download", "snapshot_download"])
+def test_a_data_set_is_from_the_network(call: str) -> None:
+    assert [source.source for source in sources_in_code(f"{call}('org/set')")] == ["data set org/set"]
+
+
+@pytest.mark.parametrize("program", ["open('.git/objects/ab'); zlib.decompress", "['rev-list', '--all']"])
+def test_code_that_reads_all_objects_is_of_the_repository(program: str) -> None:
+    assert [source.origin for source in sources_in_code(f"import x\n{program}")] == ["repository"]
+    assert sources_in_code(program) == []
+
+
+LOOKS = """
+sleep 30
+sleep 60 && gh run list --limit 3
+sleep 10; tail -20 /tmp/server.log
+gh run watch 123 --exit-status
+gh run view 7
+gh run view 7 --log-failed | tail -50
+gh pr checks 12
+timeout 600 gh run watch 5
+kubectl get pods
+kubectl -n prod get pods -o wide
+kubectl rollout status deploy/x
+kubectl logs -f pod
+docker ps
+docker compose ps
+docker compose -f a.yml logs web --tail 20
+docker logs web 2>&1 | tail -20
+ps aux | grep node
+ps aux | grep -v grep | grep python
+tail -50 server.log
+tail -f /var/log/syslog
+cat nohup.out
+curl -s localhost:3000/health
+curl -sf http://127.0.0.1:8080/ > /dev/null && echo up
+curl -s https://api.example.com/healthz
+until curl -s localhost:8000; do sleep 1; done
+while ! nc -z localhost 5432; do sleep 1; done
+cd app && sleep 5 && tail -5 out.log
+systemctl status nginx
+sudo systemctl is-active nginx
+aws ecs describe-services --cluster x
+pgrep -f vite
+cat /tmp/claude/tasks/b1.output
+wc -l train.log
+grep -c epoch logs/train.txt
+nvidia-smi
+lsof -i :3000
+glab ci status
+jobs
+heroku logs --tail
+gh api repos/me/shop/actions/runs/7
+aws cloudformation wait stack-create-complete --stack-name shop
+while true; do date; sleep 60; done
+Get-Content app.log -Wait
+cat logs/app.txt
+tail build/logs/run-1
+cat /var/log/nginx/access.1
+grep -i warning /var/log/nginx/access.log.1
+jq .level events.log.json
+"""
+DEEDS = """
+make
+make build
+pytest -q
+grep -rn foo src
+cat a.py
+tail -20 src/a.py
+head -5 README.md
+sleep 2 && pytest -q
+sleep 1; make
+gh pr create --title x
+gh run rerun 7
+gh issue view 3
+gh pr merge 3
+kubectl apply -f x.yml
+kubectl delete pod logs
+kubectl exec pod -- ls
+docker build .
+docker compose up -d
+docker exec web ps
+docker run x ps
+curl -X POST localhost:3000/api -d '{}'
+curl https://example.com/data.json
+curl -sL https://raw.githubusercontent.com/a/b/readme.md
+git status
+git log
+git log --oneline
+ls
+cat login.py
+cat src/blog/post.py
+grep -n login src/app.py
+npm run dev > server.log
+npm test 2>&1 | tail -20
+sed -n 1,40p app/logging.py
+echo hi
+psql -c 'select 1'
+aws s3 cp a b
+systemctl restart nginx
+cat CHANGELOG.md
+python -c "import time; time.sleep(3)"
+cat catalog.json
+cat changelog/2.md
+gh api repos/me/shop/actions/runs/7/rerun -X POST
+sleep 5 && rm -rf build
+tail -5 a.log > notes.md
+cat lib/log.ts
+tail -40 tests/test_log.py
+cat src/log/handler.go
+head docs/log/README.md
+cat dialogs/x.json
+grep -rn log src
+grep -n error.log config.py
+jq .log package.json
+sed -n /log/p a.py
+"""
+
+
+@pytest.mark.parametrize("command", LOOKS.strip().splitlines())
+def test_a_line_that_waits_or_looks(command: str) -> None:
+    assert is_polling(command)
+
+
+@pytest.mark.parametrize("command", DEEDS.strip().splitlines())
+def test_a_line_that_does_something_or_reads_what_does_not_run(command: str) -> None:
+    assert not is_polling(command)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [
+        (r"C:\app\logs\today.txt", True),
+        ("build/nohup.out", True),
+        ("logs/web/run.3.jsonl", False),  # it may be data of that name: a dot more than an ending is not read
+        ("app/logs.py", False),
+        ("src/log/handler.go", False),
+        ("src/catalog.txt", False),
+        ("server.log.ts", False),
+    ],
+)
+def test_a_log_is_known_by_its_ending_or_its_folder(path: str, is_one: bool) -> None:
+    assert is_log(path) is is_one
+
+
+def test_a_long_line_costs_no_more_than_its_length() -> None:
+    started = time.process_time()
+    for text in ("sleep 1; " * 40_000, "kubectl " + "get " * 900, "tail " + "a.log " * 600, "log" * 1300):
+        is_polling(text)
+    for path in ("/log" * 9_000, "/log-" * 9_000 + ".", "log." * 9_000):
+        is_log(path * 100)
+    assert time.process_time() - started < 0.5

@@ -107,13 +107,15 @@ def count_lines(text: str) -> int:
 def replaced(old: str, new: str) -> Hunk:
     """Return a hunk for a replaced text: sizes only, without common first and last lines."""
     before, after = old.split("\n"), new.split("\n")
-    head = 0
-    while head < min(len(before), len(after)) and before[head] == after[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(before), len(after)) - head and before[-1 - tail] == after[-1 - tail]:
-        tail += 1
-    return Hunk(added=len(after) - head - tail, removed=len(before) - head - tail)
+    same = sum(_same_ends(before, after))
+    return Hunk(added=len(after) - same, removed=len(before) - same)
+
+
+def _same_ends(old: list[str], new: list[str]) -> tuple[int, int]:
+    """How many lines two texts begin with alike, and how many of the others they end with."""
+    shorter = min(len(old), len(new))
+    head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
+    return head, next((n for n in range(shorter - head) if old[-1 - n] != new[-1 - n]), shorter - head)
 
 
 MOST_COMPARED_LINES = 1_000
@@ -123,9 +125,7 @@ MOST_COMPARED_LINES = 1_000
 def between(before: str, after: str) -> list[Hunk]:
     """Return the changed places between two texts of a file."""
     old, new = before.splitlines(), after.splitlines()
-    first = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    most = min(len(old), len(new)) - first
-    same = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
+    first, same = _same_ends(old, new)
     old, new = old[first : len(old) - same], new[first : len(new) - same]
     if max(len(old), len(new)) > MOST_COMPARED_LINES:
         places = [("replace", 0, len(old), 0, len(new))]

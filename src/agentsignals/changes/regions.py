@@ -7,6 +7,7 @@ each other block, not a step for each range that was ever made (a session edits 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
@@ -166,7 +167,8 @@ def track(edits: Iterable[Edit]) -> list[Region]:
     """Return the regions of these edits (in order of time), by the time of their first edit and then by place."""
     live: dict[str, Ranges[_Followed]] = {}
     done: list[Region] = []
-    for path, hunks in _by_call_and_file(edits):
+    for (_, path), group in groupby(sorted(edits, key=_CALL), key=_CALL):  # one call may change several files
+        hunks = list(group)
         if path == WHOLE_TREE:
             for file, ranges in live.items():
                 done += _regions(file, ranges)
@@ -205,19 +207,6 @@ def records(regions: Iterable[Region]) -> Iterable[tuple[int, Edit]]:
 def _sorted(items: list[_Item], keys: list[Any]) -> list[_Item]:
     """Sort items by keys that were made beforehand. A key function would take as long again."""
     return [items[n] for n in sorted(range(len(items)), key=keys.__getitem__)]
-
-
-def _by_call_and_file(edits: Iterable[Edit]) -> Iterator[tuple[str, list[Edit]]]:
-    """Yield the hunks of each call, file by file. One call may change several files."""
-    seq, path, hunks = -1, "", list[Edit]()
-    for edit in sorted(edits, key=_CALL):
-        if edit.seq != seq or edit.path != path:
-            if hunks:
-                yield path, hunks
-            seq, path, hunks = edit.seq, edit.path, []
-        hunks.append(edit)
-    if hunks:
-        yield path, hunks
 
 
 def _is_anew(hunks: list[Edit]) -> bool:

@@ -164,37 +164,17 @@ def _shares(row: CommitRow) -> dict[str, int]:
 SURVIVAL, MODE = "code_survival", "coding_mode"
 
 
-class OfSessions(Struct):
-    """The labels of a repository's sessions, those without one among them."""
-
-    sessions: set[str] = field(default_factory=set)
-    by_task: dict[str, list[LabelRow]] = field(default_factory=dict)
-
-    @property
-    def modes(self) -> dict[str, int]:
-        """Number of sessions by coding mode."""
-        return dict(sorted(Counter(row.label.value for row in self.by_task[MODE]).items()))
-
-    def add(self, session_id: str, task: str, value: str, number: float | None, reason: str, detail: Struct) -> None:  # noqa: PLR0913  (the columns of a label)
-        self.by_task[task].append(LabelRow(session_id, label(detail, value, number, reason, task)))
-
-    def write(self, store: Store) -> None:
-        """Puts them beside those of other sessions, in the place of what these had before."""
-        for task, rows in self.by_task.items():
-            sidecars.replace_labels(store.folder, task, LABELLER, self.sessions, rows)
-
-
-def of_sessions(
-    repository: Repository, commit_points: list[Point], done: list[tuple[Worktree, Replayed]]
-) -> OfSessions:
-    """Label the sessions that worked in a repository from its replay: the share of their lines that reached a commit,
-    and the coding mode of the lines of all commits they are linked to, whoever wrote them (SWE-chat, M2)."""
-    ours = {activity.session_id for tree, _ in done for activity in tree.activities}
-    labels = OfSessions(ours, {SURVIVAL: [], MODE: []})
+def session_labels(
+    repository: Repository, commit_points: list[Point], done: list[tuple[Worktree, Replayed]], ours: set[str]
+) -> dict[str, list[LabelRow]]:
+    """Label the sessions that worked in a repository from its replay, by task: the share of their lines that reached a
+    commit, the coding mode of the lines of all commits they are linked to, whoever wrote them (SWE-chat, M2), and their
+    outcomes."""
+    rows: dict[str, list[LabelRow]] = {SURVIVAL: [], MODE: []}
     reason = "lines that reached a commit / lines that edits wrote (Eq 2, any later commit)"
     for session_id, survived in sorted(outcomes.by_session(done).items()):
         if (rate := survived.efficiency) is not None:
-            labels.add(session_id, SURVIVAL, f"{rate:.4f}", rate, reason, survived)
+            rows[SURVIVAL].append(LabelRow(session_id, label(survived, f"{rate:.4f}", rate, reason, SURVIVAL)))
     lines = {sha: added_lines for _, replayed in done for sha, added_lines in replayed.lines.items()}
     tags: dict[str, Counter[str]] = defaultdict(Counter)
     for point in commit_points:
@@ -204,9 +184,9 @@ def of_sessions(
     for session_id, n_by_tag in sorted(tags.items()):
         share = share_of(n_by_tag)
         if share.n:
-            labels.add(session_id, MODE, mode_of(share.low, share.high), share.likely, reason, share)
-    labels.by_task |= outcomes.Outcomes(repository, commit_points, done).labels()
-    return labels
+            mode = mode_of(share.low, share.high)
+            rows[MODE].append(LabelRow(session_id, label(share, mode, share.likely, reason, MODE)))
+    return rows | outcomes.Outcomes(repository, commit_points, done).labels()
 
 
 NOTE = "attribution"
@@ -254,13 +234,17 @@ class Tables(Struct):
     state: str
     commits: list[CommitRow] = field(default_factory=list)
     lines: list[LineRow] = field(default_factory=list)
-    labels: OfSessions = field(default_factory=OfSessions)
+    sessions: set[str] = field(default_factory=set)
+    """The repository's sessions, those without a label among them."""
+    labels: dict[str, list[LabelRow]] = field(default_factory=dict)
+    """By task."""
 
     def write(self, store: Store) -> Attribution:
         """Puts the repository's `commits` and `line_attribution` into the store, and labels of its sessions."""
         if not self.result.unchanged:
             name = self.result.repo
-            self.labels.write(store)
+            for task, rows in self.labels.items():
+                sidecars.replace_labels(store.folder, task, LABELLER, self.sessions, rows)
             sidecars.write_repository_rows(store.folder, name, "commits", self.commits)
             sidecars.write_repository_rows(store.folder, name, "line_attribution", self.lines)
             sidecars.write_note(store.folder, name, NOTE, _Kept(self.state, self.result))
@@ -291,14 +275,15 @@ def attribute(store: Store, git_dir: str, name: str, spec: str, afresh: bool = F
     today = outcomes.living(repository, lines)
     written = outcomes.by_commit(done)
     rows = _commit_rows(repository, name, commit_points, done, written)
-    labels = of_sessions(repository, commit_points, done)
+    ours = {activity.session_id for tree, _ in done for activity in tree.activities}
+    labels = session_labels(repository, commit_points, done, ours)
     branches = {name.split("/", 2)[-1] for name, _ in git.refs(git_dir)}
     reasons = unlinked(repository.commits, repository.recorded, repository.links, branches)
     checkpoint_ids = {r.checkpoint_id for r in repository.recorded}
     by_mode = {
         "replayed": Counter(row.mode for row in rows if row.mode is not None),
         "recorded": Counter(row.recorded_mode for row in rows if row.recorded_mode is not None),
-        "sessions": labels.modes,
+        "sessions": Counter(row.label.value for row in labels[MODE]),
     }
     result = Attribution(
         repo=name,
@@ -340,7 +325,7 @@ def attribute(store: Store, git_dir: str, name: str, spec: str, afresh: bool = F
                         alive=today.has(sha, line),
                     )
                 )
-    return Tables(result, state, rows, line_rows, labels)
+    return Tables(result, state, rows, line_rows, ours, labels)
 
 
 def _sessions(store: Store, repository: Repository, name: str) -> set[str]:

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate
 
+from agentsignals.changes.hunks import TRIVIAL_CHARS
+
 NEW = -1
 """A line that the older text has no match for."""
 _SMALL = 250_000
@@ -140,9 +142,6 @@ UNSEEN = -9
 """Marks of lines that no operation wrote (`UNSEEN`: not yet explained). A mark of 0 and more is the number of the
 operation that wrote the line; once the line is in a commit the mark is `committed` of it."""
 _COMMITTED = -100
-
-TRIVIAL_CHARS = 3
-"""Lines no longer than this (brackets, `end`) come and go without meaning (design/signals.md#regions)."""
 
 
 def lines_of(text: str) -> list[str]:

@@ -100,29 +100,6 @@ def _asked(text: str) -> tuple[Document, Extracted]:
     return document, extract(document)
 
 
-def stated_in(versions: Iterable[Version]) -> tuple[list[Stated], dict[str, int]]:
-    """The rules of a history, and of each file how many sentences of its last version are no mechanical rule."""
-    by_path: dict[str, list[Version]] = {}
-    for version in versions:
-        by_path.setdefault(version.path, []).append(version)
-    made: list[Stated] = []
-    others: dict[str, int] = {}
-    for path, history in sorted(by_path.items()):
-        rules: dict[str, Stated] = {}
-        parts = [_asked(v.text) if v.text is not None and not v.is_link else None for v in history]
-        for document, extracted in filter(None, parts):
-            for rule in extracted.rules:
-                stated = rules.setdefault(rule.key, Stated(path=path, key=rule.key, rule=rule))
-                stated.rule, stated.globs, stated.is_optional = rule, document.globs, document.is_optional
-        for stated in rules.values():
-            for version, part in zip(history, parts, strict=True):
-                has = next((r for r in part[1].rules if r.key == stated.key), None) if part else None
-                stated.history.append(Presence(version.authored_at, version.arrived_at, version.sha, has))
-        made += rules.values()
-        others[path] = parts[-1][1].others if parts[-1] else 0
-    return made, others
-
-
 def shown_in(session: Session) -> list[Shown]:
     """The instruction files whose text a session's trace holds: logged as given, or read by the agent."""
     made = []
@@ -186,6 +163,25 @@ class Files:
         self._by_path: dict[str, list[Version]] = {}
         for version in versions:
             self._by_path.setdefault(version.path, []).append(version)
+
+    def stated(self) -> tuple[list[Stated], dict[str, int]]:
+        """The rules, and of each file how many sentences of its last version are no mechanical rule."""
+        made: list[Stated] = []
+        others: dict[str, int] = {}
+        for path, history in sorted(self._by_path.items()):
+            rules: dict[str, Stated] = {}
+            parts = [_asked(v.text) if v.text is not None and not v.is_link else None for v in history]
+            for document, extracted in filter(None, parts):
+                for rule in extracted.rules:
+                    stated = rules.setdefault(rule.key, Stated(path=path, key=rule.key, rule=rule))
+                    stated.rule, stated.globs, stated.is_optional = rule, document.globs, document.is_optional
+            for stated in rules.values():
+                for version, part in zip(history, parts, strict=True):
+                    has = next((r for r in part[1].rules if r.key == stated.key), None) if part else None
+                    stated.history.append(Presence(version.authored_at, version.arrived_at, version.sha, has))
+            made += rules.values()
+            others[path] = parts[-1][1].others if parts[-1] else 0
+        return made, others
 
     def taken_in_by(self, path: str, at: int) -> Iterator[tuple[str, bool]]:
         """The files that at a moment take this one in: by an import on a line, or as links to it (True)."""

@@ -25,8 +25,7 @@ from agentsignals.repositories.rule_exposure import (
     Where,
     patterns,
     shown_in,
-    stated_in,
-)  # fmt: skip
+)
 from agentsignals.repositories.rules import Mark, Rule
 from agentsignals.stats.interrupted_series import FEWEST, LevelChange, level_change
 from agentsignals.stats.intervals import Interval, wilson
@@ -341,7 +340,8 @@ def of_repository(git_dir: str, name: str, sessions: Iterable[Session], wanted: 
     head = git.head(git_dir)
     commits = git.commits(git_dir)
     history = git.versions(git_dir, head, patterns(), commits) if head is not None else []
-    files, (stated, others) = Files(history), stated_in(history)
+    files = Files(history)
+    stated, others = files.stated()
     if wanted is not None and wanted not in others:
         listed = ", ".join(sorted(others)) or "none"
         raise SourceError(f"{name} has no instruction file {wanted} in its history.", f"It has: {listed}.")

@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
@@ -241,7 +242,19 @@ def _directives(lines: list[str], start: int) -> Iterator[Directive]:
         if block.indent is None or block.indent <= (opening.indent if opening.indent is not None else -1):
             opening = _Block(0)
         if not _EXAMPLE.search(opening.text):
-            yield from _sentences(block, heading if not opening.text else f"{heading}. {opening.text}")
+            plain, code = _plain(block.text)
+            under, under_code = _plain(heading if not opening.text else f"{heading}. {opening.text}")
+            parts = [part.strip() for part in _SENTENCE.split(plain) if part.strip()]
+            for n, part in enumerate(parts):
+                numbers = count()
+                yield Directive(
+                    line=block.line,
+                    text=_MARK.sub(lambda _, numbers=numbers: f"⟦{next(numbers)}⟧", part),
+                    code=tuple(code[int(mark)] for mark in _MARK.findall(part)),
+                    under=under,
+                    under_code=tuple(under_code),
+                    block=tuple(block.commands) if n == len(parts) - 1 else (),
+                )
         if block.opens and not block.commands:
             opening = block
 
@@ -290,22 +303,6 @@ def _blocks(lines: list[str], start: int) -> Iterator[_Block]:
             now.parts.append(line.strip())
     if now is not None:
         yield now
-
-
-def _sentences(block: _Block, under: str) -> Iterator[Directive]:
-    plain, code = _plain(block.text)
-    above, above_code = _plain(under)
-    parts = [part.strip() for part in _SENTENCE.split(plain) if part.strip()]
-    for n, part in enumerate(parts):
-        numbers = iter(range(len(code)))
-        yield Directive(
-            line=block.line,
-            text=_MARK.sub(lambda _, numbers=numbers: f"⟦{next(numbers)}⟧", part),
-            code=tuple(code[int(mark)] for mark in _MARK.findall(part)),
-            under=above,
-            under_code=tuple(above_code),
-            block=tuple(block.commands) if n == len(parts) - 1 else (),
-        )
 
 
 def _plain(text: str) -> tuple[str, list[str]]:
@@ -450,7 +447,25 @@ def _demanding(directive: Directive) -> Iterator[Rule]:
 
 def _running(directive: Directive, text: str) -> Iterator[Rule]:
     """Commands to run at an occasion, which the sentence names or what it stands under."""
-    when, paths, rest = _occasion(directive, text)
+    when: When = ""
+    paths: tuple[str, ...] = ()
+    rest: str | None = text
+    """The sentence without the words that say the occasion; None where what it stands under says it."""
+    match = _FORMS["edited"].search(text)
+    if match and (paths := _paths(directive, match[1])):
+        when = "edit"
+    else:
+        found = ((name, m) for name, pattern in _OCCASIONS.items() if (m := pattern.search(text)))
+        when, match = next(found, (when, None))
+    if match:
+        rest = text[: match.start()] + text[match.end() :]
+    else:
+        above = directive.under.rpartition(". ")[2] or directive.under
+        for name, pattern in _OCCASIONS.items():
+            match = pattern.search(above)
+            if match and not above[: match.start()].strip(" :") and len(above) < match.end() + 12:
+                when, rest = name, None
+                break
     if not when:
         return
     commands: tuple[str, ...] = ()
@@ -466,22 +481,6 @@ def _running(directive: Directive, text: str) -> Iterator[Rule]:
     condition = _conditions(rest or "")
     for alternatives in [commands] if is_choice and commands else [(command,) for command in commands]:
         yield _rule(directive, "run", when=when, commands=alternatives, paths=paths, condition=condition)
-
-
-def _occasion(directive: Directive, text: str) -> tuple[When, tuple[str, ...], str | None]:
-    """The occasion, the files whose change it is, and the sentence without the words that say so; None where what it
-    stands under says it."""
-    if (match := _FORMS["edited"].search(text)) and (paths := _paths(directive, match[1])):
-        return "edit", paths, text[: match.start()] + text[match.end() :]
-    for when, pattern in _OCCASIONS.items():
-        if match := pattern.search(text):
-            return when, (), text[: match.start()] + text[match.end() :]
-    above = directive.under.rpartition(". ")[2] or directive.under
-    for when, pattern in _OCCASIONS.items():
-        match = pattern.search(above)
-        if match and not above[: match.start()].strip(" :") and len(above) < match.end() + 12:
-            return when, (), None
-    return "", (), text
 
 
 def _rule(directive: Directive, kind: str, **facts: object) -> Rule:
