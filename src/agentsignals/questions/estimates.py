@@ -159,6 +159,11 @@ def tally(rows: Iterable[Row], *keys: str, weight: str = "n") -> Counter[Any]:
     return Counter(counted)
 
 
+def n_sessions(rows: Iterable[Row]) -> int:
+    """Return the number of sessions that these rows are of."""
+    return len({row["session_id"] for row in rows})
+
+
 def top_sessions(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:
     """Return the sessions with the largest parts of a sum over (session, part)."""
     sessions, numbers = zip(*held, strict=True) if (held := list(parts)) else ((), ())

@@ -64,9 +64,6 @@ SAID_AT = (
 )
 """When a prompt was given, with the same care as `STARTED`."""
 
-MAIN_CALLS = "FROM tool_calls WHERE thread = 'main'"
-
-
 PROGRAM = r"coalesce(nullif(regexp_extract(command, '^(?:cd \S+ *(?:&&|;) *)?(\S+(?: [a-z][\w:-]*)?)', 1), ''), name)"
 """Program and verb of a call, after a change of folder."""
 
@@ -93,20 +90,6 @@ ABSENT = (
     " GROUP BY ALL ORDER BY n DESC, min(session_id), signal, absent"
 )
 """Why sessions have no value of a signal: a row a signal and reason, most frequent ones first."""
-
-
-HAPPENED, WORD, NUMBER = "bool_or(number > 0)", f"max({LABEL})", "max(number)"
-"""Aggregates over a signal's rows for `of_turns`: above 0, its label, its number."""
-
-
-def of_turns(**columns: tuple[str, str]) -> str:
-    """`of_turns AS (…)`, for a WITH: a row a turn with what signals say of it, each column as (signal, aggregate)."""
-    taken = ", ".join(f"{what} FILTER (signal = '{path}') AS {name}" for name, (path, what) in columns.items())
-    paths = ", ".join(f"'{path}'" for path in dict.fromkeys(path for path, _ in columns.values()))
-    return (
-        f"of_turns AS (SELECT session_id, turn, {taken} FROM {NAMED} WHERE signal IN ({paths}) AND absent IS NULL"
-        " GROUP BY ALL)"
-    )
 
 
 def number_of(path: str, aggregate: str = "median") -> str:

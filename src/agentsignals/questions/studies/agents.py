@@ -222,9 +222,7 @@ def models_study(inputs: Inputs) -> Outcome:
 
 
 MODELS_STUDY = Study(
-    **declared("study", "models"),
-    queries={**_SQL["models"], "sessions": sql.PLACED},
-    function=models_study,
+    **declared("study", "models"), queries={**_SQL["models"], "sessions": sql.PLACED}, function=models_study
 )
 
 
@@ -341,9 +339,4 @@ def _data_sets_table(name: str, label: str, named: list[tuple[str, _Cell]], ever
     )
 
 
-DATA_SETS_STUDY = Study(
-    **declared("study", "data_sets"),
-    queries=_SQL["data_sets"],
-    function=data_sets,
-    context="product",
-)
+DATA_SETS_STUDY = Study(**declared("study", "data_sets"), queries=_SQL["data_sets"], function=data_sets)

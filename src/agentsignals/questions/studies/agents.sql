@@ -116,6 +116,7 @@ SELECT (SELECT count(*) FROM sessions) - (SELECT count(DISTINCT session_id) FROM
 -- order: 350
 -- title: Behaviour by data set
 -- question: Where do repositories, agents and models differ in the ten measures of agent-traces?
+-- context: product
 
 -- name: data_sets.inputs
 SELECT session_id, agent, model, place, visible_output_tokens, value

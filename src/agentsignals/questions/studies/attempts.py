@@ -316,12 +316,7 @@ def _attempts_limits(attempts: list[Row]) -> list[str]:
     return limits
 
 
-ATTEMPTS_STUDY = Study(
-    **declared("study", "attempts"),
-    queries=_SQL["attempts"],
-    function=attempts_study,
-    context="eval",
-)
+ATTEMPTS_STUDY = Study(**declared("study", "attempts"), queries=_SQL["attempts"], function=attempts_study)
 
 
 # -- Failures of eval runs
@@ -461,10 +456,7 @@ def _not_earned(made: FailureMap) -> Table:
 
 
 FAILURES_STUDY = Study(
-    **declared("study", "failures"),
-    queries={**_SQL["failures"], **question().queries},
-    function=failures_study,
-    context="eval",
+    **declared("study", "failures"), queries={**_SQL["failures"], **question().queries}, function=failures_study
 )
 
 
@@ -529,9 +521,4 @@ def _outcomes_findings(judged: list[Row], sample: Sample, rows: list[Row]) -> li
     return [*shares, censored]
 
 
-OUTCOMES_STUDY = Study(
-    **declared("study", "outcomes"),
-    queries=_SQL["outcomes"],
-    function=outcomes_study,
-    context="product",
-)
+OUTCOMES_STUDY = Study(**declared("study", "outcomes"), queries=_SQL["outcomes"], function=outcomes_study)

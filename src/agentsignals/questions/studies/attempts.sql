@@ -2,6 +2,7 @@
 -- order: 360
 -- title: Eval runs
 -- question: What became of the attempts, and under which treatment?
+-- context: eval
 
 -- name: attempts.attempts
 SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.dataset, a.has_transcript, a.outcome, a.reward,
@@ -106,6 +107,7 @@ WHERE coalesce(attempt_index, 0) = 0 AND outcome IN ('solved', 'failed')
 -- order: 362
 -- title: Failures of eval runs
 -- question: Why did attempts fail?
+-- context: eval
 
 -- name: failures.places
 SELECT session_id, json_extract_string(value, '') AS level, outcome
@@ -148,6 +150,7 @@ ORDER BY session_id
 -- order: 310
 -- title: Outcomes
 -- question: How did sessions end, and how is that known?
+-- context: product
 -- limit: A session without a verdict neither failed nor succeeded: nothing was committed in sight, and nobody said a
 --   word. Where commits are not recorded, most sessions end there: the shares accepted and rejected are lower bounds.
 

@@ -330,10 +330,7 @@ def _source_charts(source: ModeSource, rows: list[Row], inputs: Inputs) -> list[
 
 
 CODING_MODES_STUDY = Study(
-    **declared("study", "coding_modes"),
-    queries={**_SQL["coding_modes"], "modes": MODES},
-    function=coding_modes,
-    context="product",
+    **declared("study", "coding_modes"), queries={**_SQL["coding_modes"], "modes": MODES}, function=coding_modes
 )
 
 
@@ -394,12 +391,7 @@ def _survival_finding(
     return clustered_share(parts, places, drawn).finding(f"survival.{name}", note=note)
 
 
-SURVIVAL_STUDY = Study(
-    **declared("study", "survival"),
-    queries={**_SQL["survival"], "modes": MODES},
-    function=survival,
-    context="product",
-)
+SURVIVAL_STUDY = Study(**declared("study", "survival"), queries={**_SQL["survival"], "modes": MODES}, function=survival)
 
 
 # -- Efficiency (SWE-chat, Figures 7 and 29; Equations 4 to 8)
@@ -621,10 +613,7 @@ def _efficiency_chart(measure: Measure, source: ModeSource, rows: list[Row], pla
 
 
 EFFICIENCY_STUDY = Study(
-    **declared("study", "efficiency"),
-    queries={**_SQL["efficiency"], "modes": MODES},
-    function=efficiency,
-    context="product",
+    **declared("study", "efficiency"), queries={**_SQL["efficiency"], "modes": MODES}, function=efficiency
 )
 
 
@@ -715,9 +704,4 @@ def _weaknesses_chart(name: str, title: str, counted: Counter[str]) -> Chart | N
     return chart(f"weaknesses.{name}", rows, spec, title=title, n=n, of=of)
 
 
-WEAKNESSES_STUDY = Study(
-    **declared("study", "weaknesses"),
-    queries=_SQL["weaknesses"],
-    function=weaknesses,
-    context="product",
-)
+WEAKNESSES_STUDY = Study(**declared("study", "weaknesses"), queries=_SQL["weaknesses"], function=weaknesses)

@@ -69,6 +69,7 @@ WHERE signal = 'user.region_re_edit_count'
 -- order: 200
 -- title: Coding modes
 -- question: Who writes the code that is committed?
+-- context: product
 
 -- name: coding_modes.sessions
 SELECT session_id, place, {started_at} FROM sessions ORDER BY session_id
@@ -93,6 +94,7 @@ SELECT median(number) FROM signals WHERE signal = 'chat.agent_percentage'
 -- order: 210
 -- title: Survival of code
 -- question: What becomes of the lines that agents write?
+-- context: product
 -- limit: Survival goes by several definitions that differ by more than what they measure; each figure names its own.
 --   A line that came back after it was overwritten counts as both.
 -- limit: What is alive is what git blame still finds under the commit's name: a line that was only indented anew is
@@ -180,6 +182,7 @@ ORDER BY session_id
 -- order: 220
 -- title: Efficiency
 -- question: What do a hundred committed lines take?
+-- context: product
 
 -- name: efficiency.effort
 WITH wanted AS (
@@ -233,6 +236,7 @@ GROUP BY session_id ORDER BY session_id
 -- order: 230
 -- title: Weaknesses
 -- question: Which weaknesses came with commits, and with whose lines?
+-- context: product
 
 -- name: weaknesses.scans
 SELECT scans.*, commits.mode, commits.recorded_mode

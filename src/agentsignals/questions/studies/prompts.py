@@ -125,12 +125,7 @@ def messages_study(inputs: Inputs) -> Outcome:
     )
 
 
-MESSAGES_STUDY = Study(
-    **declared("study", "messages"),
-    queries=_SQL["messages"],
-    function=messages_study,
-    context="product",
-)
+MESSAGES_STUDY = Study(**declared("study", "messages"), queries=_SQL["messages"], function=messages_study)
 
 
 # -- People: openings, short messages, objections, interruptions
@@ -209,7 +204,6 @@ PEOPLE_STUDY = Study(
     **declared("study", "people"),
     queries={**_SQL["people"], "values": sql.values(_OPENING, more=f"{sql.LABEL} AS label, "), "labels": LABELS},
     function=people,
-    context="product",
 )
 
 
@@ -356,12 +350,7 @@ def _by_activity(rows: list[Row]) -> Table:
     )
 
 
-INTENTS_STUDY = Study(
-    **declared("study", "intents"),
-    queries=_SQL["intents"],
-    function=intents_study,
-    context="product",
-)
+INTENTS_STUDY = Study(**declared("study", "intents"), queries=_SQL["intents"], function=intents_study)
 
 
 # -- Topics of prompts (SWE-chat)
@@ -486,9 +475,4 @@ def _topics_table(prompts: list[Prompt], of: list[int], names: list[str], groups
     )
 
 
-TOPICS_STUDY = Study(
-    **declared("study", "topics"),
-    queries=_SQL["topics"],
-    function=topics,
-    context="product",
-)
+TOPICS_STUDY = Study(**declared("study", "topics"), queries=_SQL["topics"], function=topics)

@@ -2,6 +2,7 @@
 -- order: 250
 -- title: Messages
 -- question: How much do people write?
+-- context: product
 -- limit: Pasted text counts as written: the longest messages are mostly pastes.
 
 -- name: messages.lengths
@@ -44,6 +45,7 @@ WHERE kind NOT IN ('attachment', 'plan_handoff', 'scripted_prompt') AND length(t
 -- order: 240
 -- title: People
 -- question: How do people steer?
+-- context: product
 
 -- name: people.later
 SELECT session_id, turn, json_extract_string(value, '') <> 'non_pushback' AS objects
@@ -106,6 +108,7 @@ ORDER BY count(*) DESC, 1 LIMIT 1
 -- order: 150
 -- title: Intents and personas
 -- question: What do people ask for, and how?
+-- context: product
 
 -- name: intents.turns
 WITH of_turns AS (
@@ -140,6 +143,7 @@ ORDER BY session_id
 -- order: 160
 -- title: Topics
 -- question: What are prompts about?
+-- context: product
 
 -- name: topics.prompts
 WITH of_turns AS (

@@ -115,9 +115,5 @@ def _reading_limits(inputs: Inputs) -> list[str]:
 
 
 READING_STUDY = Study(
-    reads_every_signal=True,
-    **declared("study", "reading"),
-    queries=_SQL["reading"],
-    function=reading,
-    context="both",
+    reads_every_signal=True, **declared("study", "reading"), queries=_SQL["reading"], function=reading
 )

@@ -2,6 +2,7 @@
 -- order: 370
 -- title: What was read and what was skipped
 -- question: What do these figures rest on, and what is missing?
+-- context: both
 
 -- name: reading.totals
 SELECT (SELECT count(*) FROM artifacts) AS files, (SELECT sum(records) FROM artifacts) AS records,

@@ -129,12 +129,7 @@ def _one_of(words: Any) -> str | None:
     return distinct.pop() if len(distinct) == 1 else None
 
 
-SENTIMENT_STUDY = Study(
-    **declared("study", "sentiment"),
-    queries=QUERIES,
-    function=sentiment,
-    context="product",
-)
+SENTIMENT_STUDY = Study(**declared("study", "sentiment"), queries=QUERIES, function=sentiment)
 
 
 # -- By turn
@@ -224,12 +219,7 @@ def _sentiment_turns_chart(curves: dict[str, _Curve]) -> Chart | None:
     )
 
 
-SENTIMENT_TURNS_STUDY = Study(
-    **declared("study", "sentiment_turns"),
-    queries=QUERIES,
-    function=sentiment_turns,
-    context="product",
-)
+SENTIMENT_TURNS_STUDY = Study(**declared("study", "sentiment_turns"), queries=QUERIES, function=sentiment_turns)
 
 
 # -- First messages and recovery
@@ -305,10 +295,7 @@ def _opens(conversation: Conversation, opening: str) -> Part:
 
 
 SENTIMENT_OPENINGS_STUDY = Study(
-    **declared("study", "sentiment_openings"),
-    queries=QUERIES,
-    function=sentiment_openings,
-    context="product",
+    **declared("study", "sentiment_openings"), queries=QUERIES, function=sentiment_openings
 )
 
 
@@ -352,12 +339,7 @@ def sentiment_after(inputs: Inputs) -> Outcome:
     return Outcome(findings, [], [before_and_after], limits)
 
 
-SENTIMENT_AFTER_STUDY = Study(
-    **declared("study", "sentiment_after"),
-    queries=QUERIES,
-    function=sentiment_after,
-    context="product",
-)
+SENTIMENT_AFTER_STUDY = Study(**declared("study", "sentiment_after"), queries=QUERIES, function=sentiment_after)
 
 
 # -- By model
@@ -447,9 +429,4 @@ def sentiment_models(inputs: Inputs) -> Outcome:
     )
 
 
-SENTIMENT_MODELS_STUDY = Study(
-    **declared("study", "sentiment_models"),
-    queries=QUERIES,
-    function=sentiment_models,
-    context="product",
-)
+SENTIMENT_MODELS_STUDY = Study(**declared("study", "sentiment_models"), queries=QUERIES, function=sentiment_models)

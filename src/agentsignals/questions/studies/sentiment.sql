@@ -2,6 +2,7 @@
 -- order: 260
 -- title: Sentiment
 -- question: How much do people's messages say of how they feel?
+-- context: product
 
 -- finding: sentiment.pure_neutral
 -- title: Sessions with neither a POSITIVE nor a NEGATIVE message
@@ -25,6 +26,7 @@
 -- order: 270
 -- title: Sentiment by turn
 -- question: Do people get more negative as a session goes on?
+-- context: product
 
 -- table: sentiment_turns.curve
 -- title: NEGATIVE messages by turn
@@ -40,6 +42,7 @@
 -- order: 280
 -- title: First messages and recovery
 -- question: Does a session that opens badly end badly?
+-- context: product
 
 -- table: sentiment_openings.recovery_by_opening
 -- title: A POSITIVE message later, by the label of the first
@@ -57,6 +60,7 @@
 -- order: 290
 -- title: After a negative message
 -- question: Does a session get darker, or louder?
+-- context: product
 
 -- chart: sentiment_after.chart
 -- title: Messages before and after a session turns negative
@@ -67,6 +71,7 @@
 -- order: 300
 -- title: Sentiment by model
 -- question: Are people more negative with some models?
+-- context: product
 
 -- table: sentiment_models.shares
 -- title: NEGATIVE messages by model

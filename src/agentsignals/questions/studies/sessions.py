@@ -358,12 +358,7 @@ def usage(inputs: Inputs) -> Outcome:
     )
 
 
-USAGE_STUDY = Study(
-    **declared("study", "usage"),
-    queries=_SQL["usage"],
-    function=usage,
-    context="product",
-)
+USAGE_STUDY = Study(**declared("study", "usage"), queries=_SQL["usage"], function=usage)
 
 
 # -- Concentration (SWE-chat, Figure 22)
@@ -483,8 +478,4 @@ def _short(place: str) -> str:
     return place.replace("\\", "/").rstrip("/").rpartition("/")[2][:30] or place[:30]
 
 
-CONCENTRATION_STUDY = Study(
-    **declared("study", "concentration"),
-    queries=_SQL["concentration"],
-    function=concentration,
-)
+CONCENTRATION_STUDY = Study(**declared("study", "concentration"), queries=_SQL["concentration"], function=concentration)

@@ -136,6 +136,7 @@ SELECT session_id, left(text, 400) AS text FROM turns WHERE turn = 0 ORDER BY se
 -- order: 140
 -- title: Usage
 -- question: How long are conversations, what does a prompt set off, and in which languages?
+-- context: product
 -- limit: A prompt's calls are those until the next prompt, waiting for none: a prompt queued while the agent works
 --   takes over the calls that follow it.
 

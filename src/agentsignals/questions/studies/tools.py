@@ -1,8 +1,10 @@
-"""Tool calls: classes, kinds, positions in a turn, transitions, and working styles."""
+"""Tool calls: classes, kinds, positions in a turn, transitions, working styles, failures and repetition."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from math import fsum
 from typing import Any
 
@@ -10,9 +12,10 @@ import msgspec
 
 from agentsignals.model import Absent
 from agentsignals.questions import sql
-from agentsignals.questions.charts import bars, heatmap
+from agentsignals.questions.charts import COUNTS, SHARES, bars, dots, heatmap, histogram_chart
 from agentsignals.questions.estimates import (
     DOMINANT,
+    INTERVAL_NOTE,
     ONE_PLACE,
     ClusteredShare,
     Sample,
@@ -21,91 +24,86 @@ from agentsignals.questions.estimates import (
     chart,
     clustered_share,
     count,
+    count_bars,
     listing,
     mark,
     median_finding,
+    n_sessions,
+    pooled_finding,
     ranked,
     share_of,
+    signal_values,
     table,
     tally,
 )
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart, EvidenceQuery, Inputs, Outcome, Row, Study
+from agentsignals.questions.question import Chart, EvidenceQuery, Inputs, Outcome, Part, Row, Study
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.questions.tool_kinds import HANDS_IN_PLAN, KIND, PUBLISHED
-from agentsignals.stats.grouping import INSTALL, MISSING, MOST, Groups, grouped
+from agentsignals.stats.grouping import INSTALL, MISSING, MOST, grouped
 from agentsignals.stats.intervals import SEED
 
 FEWEST_IN_THIRDS = 10
 """A shorter session has no beginning, middle and end to speak of (as chat.tool_calls_by_position)."""
 FEWEST_STYLED, FEWEST, MOST_PROFILES = 10, 30, 8
 """Calls of a session that has a style; sessions that are grouped; groups tried."""
-_SQL = read_queries(__file__, kind=KIND, fewest_in_thirds=str(FEWEST_IN_THIRDS), fewest_styled=str(FEWEST_STYLED))
+STALE = 3
+"""Equal calls with no edit between that count as a loop worth a look."""
+_SQL = read_queries(
+    __file__,
+    kind=KIND,
+    fewest_in_thirds=str(FEWEST_IN_THIRDS),
+    fewest_styled=str(FEWEST_STYLED),
+    stale=str(STALE),
+)
 
-_ENTROPY = "corpus.tool_mix_entropy"
 _MOST_NAMES = 15
-_OF_NAME = f"SELECT session_id, count(*) AS n {sql.MAIN_CALLS} AND name = $name GROUP BY session_id"
 
 
 def tools(inputs: Inputs) -> Outcome:
-    calls = inputs.rows["calls"]
-    counted, groups = tally(calls, "class"), by(calls, "class")
-    total = counted.total()
-    sessions = {class_: len({row["session_id"] for row in rows}) for class_, rows in groups.items()}
-    rows: list[list[Any]] = [[class_, n, n / total, sessions[class_]] for class_, n in ranked(counted)]
-    with_a_call = {row["session_id"] for row in calls}
+    calls, names, places = inputs.rows["calls"], inputs.rows["names"], inputs.places
+    groups, counted = by(calls, "class"), ranked(tally(calls, "class"))
+    classes, total = [class_ for class_, _ in counted], sum(n for _, n in counted)
+    rows: list[list[Any]] = [[class_, n, n / total, n_sessions(groups[class_])] for class_, n in counted]
     with_mcp = {row["session_id"] for row in calls if row["class"] == "mcp"}
-    places = inputs.places
+    with_a_call = sorted({row["session_id"] for row in calls})
+    mcp = clustered_share(((s, float(s in with_mcp), 1) for s in with_a_call), places)
     shell = share_of(calls, places, lambda row: row["class"] in ("shell", "test"), "n")
-    classes = [class_ for class_, _ in ranked(tally(calls, "class"))]
-    mix: dict[str, Counter[str]] = {"all agents": tally(calls, "class")}
-    of_agent = {"all agents": by(calls, "class")}
-    for agent, of in by(calls, "agent").items():
-        mix[agent], of_agent[agent] = tally(of, "class"), by(of, "class")
+    of_agent = {"all agents": calls, **by(calls, "agent")}
     marks: list[Row] = []
-    for agent, counts in sorted(mix.items(), key=lambda pair: -pair[1].total()):
+    for agent, rows_of in sorted(of_agent.items(), key=lambda pair: -tally(pair[1], "class").total()):
+        mix, behind = tally(rows_of, "class"), by(rows_of, "class")
+        n = mix.total()
+        name = f"{agent} ({f'{n:,}' if n < 1000 else f'{n / 1000:.1f}k'})"
         for class_ in classes:
-            value = counts[class_] / counts.total()
-            tip = f"{agent}: {counts[class_]:,} of {counts.total():,} calls are {class_} ({formatted(value, 'share')})"
-            n_calls = f"{counts.total():,}" if counts.total() < 1000 else f"{counts.total() / 1000:.1f}k"
-            cell = {"name": f"{agent} ({n_calls})", "column": class_, "value": value, "tip": tip}
-            marks.append(mark(cell, of_agent[agent].get(class_, ())))
-    names = inputs.rows["names"]
-    names_total = sum(row["n"] for row in names)
+            value = mix[class_] / n
+            tip = f"{agent}: {mix[class_]:,} of {n:,} calls are {class_} ({formatted(value, 'share')})"
+            cell = {"name": name, "column": class_, "value": value, "tip": tip}
+            marks.append(mark(cell, behind.get(class_, ())))
+    says = "; ".join(row["tip"] for row in marks if row["value"] >= 0.1)
+    most, n_named = names[:_MOST_NAMES], sum(row["n"] for row in names)
+    by_name = table(
+        "tools.names",
+        [[row["name"], row["n"], row["n"] / n_named, row["sessions"], row["agents"]] for row in most],
+        n=n_named,
+        evidence=[EvidenceQuery(_SQL["tools_rows"]["of_name"], {"name": row["name"]}, row["parts"]) for row in most],
+        note=f"The {_MOST_NAMES} most used of {len(names):,} names." if len(names) > _MOST_NAMES else "",
+    )
+    findings = [
+        shell.finding("tools.shell_share"),
+        mcp.finding("tools.mcp_sessions"),
+        count(len(names), int(shell.n), evidence=calls).finding("tools.names"),
+        median_finding(inputs, "tools.entropy.median"),
+    ]
+    by_class = table("tools.classes", rows, n=total, evidence=[groups[class_] for class_ in classes])
     return Outcome(
-        [
-            shell.finding("tools.shell_share"),
-            clustered_share(((s, float(s in with_mcp), 1) for s in sorted(with_a_call)), places).finding(
-                "tools.mcp_sessions"
-            ),
-            count(len(inputs.rows["names"]), int(shell.n), evidence=calls).finding("tools.names"),
-            median_finding(inputs, "tools.entropy.median"),
-        ],
-        [
-            table("tools.classes", rows, n=total, evidence=[groups[class_] for class_, _ in ranked(counted)]),
-            table(
-                "tools.names",
-                [[r["name"], r["n"], r["n"] / names_total, r["sessions"], r["agents"]] for r in names[:_MOST_NAMES]],
-                n=names_total,
-                evidence=[EvidenceQuery(_OF_NAME, {"name": r["name"]}, r["parts"]) for r in names[:_MOST_NAMES]],
-                note=f"The {_MOST_NAMES} most used of {len(names):,} names." if len(names) > _MOST_NAMES else "",
-            ),
-        ],
-        [
-            chart(
-                "tools.mix",
-                marks,
-                heatmap(marks, classes),
-                n=mix["all agents"].total(),
-                says="; ".join(r["tip"] for r in marks if r["value"] >= 0.1),
-            )
-        ],
+        findings, [by_class, by_name], [chart("tools.mix", marks, heatmap(marks, classes), n=total, says=says)]
     )
 
 
 TOOLS_STUDY = Study(
     **declared("study", "tools"),
-    queries={**_SQL["tools"], "values": sql.values(_ENTROPY, detail=()), "absent": sql.ABSENT},
+    queries={**_SQL["tools"], "values": sql.values("corpus.tool_mix_entropy", detail=()), "absent": sql.ABSENT},
     function=tools,
 )
 
@@ -123,39 +121,30 @@ def tool_categories(inputs: Inputs) -> Outcome:
     mixes: dict[str, dict[str, int]] = {}
     for row in inputs.rows["calls"]:
         mixes.setdefault(row["session_id"], {})[row["kind"]] = row["n"]
-
     sample = Sample(list(mixes), inputs.places, [sum(mix.values()) for mix in mixes.values()])
 
     def estimate(*kinds: str) -> ClusteredShare:
-        held = [[mix.get(kind, 0) for mix in mixes.values()] for kind in kinds]
-        return sample.share(list(map(float, map(sum, zip(*held, strict=True)) if held[1:] else held[0])))
+        return sample.share([float(sum(mix.get(kind, 0) for kind in kinds)) for mix in mixes.values()])
 
     findings = [estimate(*kinds).finding(f"tool_categories.{name}") for name, kinds in _MIX_HEADLINES.items()]
     used = {kind for mix in mixes.values() for kind in mix}
     shares = [(kind, estimate(kind)) for kind in PUBLISHED if kind in used]
-    ranked = sorted(shares, key=lambda pair: (-pair[1].k, pair[0]))
-    n, published = (ranked[0][1].n if ranked else 0), sum(PUBLISHED.values())
-    rows: list[list[Any]] = []
-    for kind, e in ranked:
-        sessions = sum(kind in mix for mix in mixes.values())
-        rows.append([kind, int(e.k), e.value, *e.ends, sessions, PUBLISHED[kind] / published])
-    by_kind = table(
-        "tool_categories.calls",
-        rows,
-        n=n,
-        evidence=[[(s, k, k) for s, mix in mixes.items() if (k := mix.get(kind))] for kind, _ in ranked],
-        note=f"Main thread. In SWE-chat: shares of {published:,} calls (v1, Table 5).",
-    )
-    marks = [bar(kind, e.k / e.n, f"{kind}: {e.words('calls')}", evidence=e.counted) for kind, e in ranked]
-    shown = bars(marks, "share of calls", "share")
-    by_share = chart("tool_categories.shares", marks, shown, n=n)
+    shares.sort(key=lambda pair: (-pair[1].k, pair[0]))
+    n, published = (shares[0][1].n if shares else 0), sum(PUBLISHED.values())
+    rows: list[list[Any]] = [
+        [kind, int(e.k), e.value, *e.ends, sum(kind in mix for mix in mixes.values()), PUBLISHED[kind] / published]
+        for kind, e in shares
+    ]
+    behind = [[(s, k, k) for s, mix in mixes.items() if (k := mix.get(kind))] for kind, _ in shares]
+    note = f"Main thread. In SWE-chat: shares of {published:,} calls (v1, Table 5)."
+    by_kind = table("tool_categories.calls", rows, n=n, evidence=behind, note=note)
+    marks = [bar(kind, e.k / e.n, f"{kind}: {e.words('calls')}", evidence=e.counted) for kind, e in shares]
+    by_share = chart("tool_categories.shares", marks, bars(marks, "share of calls", "share"), n=n)
     return Outcome([f for f in findings if f.n], [by_kind], [by_share])
 
 
 TOOL_CATEGORIES_STUDY = Study(
-    **declared("study", "tool_categories"),
-    queries=_SQL["tool_categories"],
-    function=tool_categories,
+    **declared("study", "tool_categories"), queries=_SQL["tool_categories"], function=tool_categories
 )
 
 
@@ -172,99 +161,79 @@ _POSITION_HEADLINES: tuple[tuple[str, str, bool | None, tuple[str, ...]], ...] =
 
 
 def tool_positions(inputs: Inputs) -> Outcome:
-    places = inputs.places
-    turns = inputs.rows["turns"]
+    turns, calls = inputs.rows["turns"], inputs.rows["calls"]
     findings = []
     for name, column, cut, wanted in _POSITION_HEADLINES:
         of_cut = [row for row in turns if cut is None or row["cut"] == cut]
-        share = share_of(of_cut, places, lambda row: row[column] in wanted, "n")  # noqa: B023  (called at once)
+        share = share_of(of_cut, inputs.places, lambda row: row[column] in wanted, "n")  # noqa: B023  (called at once)
         findings.append(share.finding(f"tool_positions.{name}"))
-    calls = inputs.rows["calls"]
-    finished, interrupted = [r for r in calls if not r["cut"]], [r for r in calls if r["cut"]]
     charts = [
         _tool_positions_chart("forward", "Calls by position from the beginning of the turn", None, calls),
-        _tool_positions_chart("natural", "Calls by position from the end of finished turns", False, finished),
-        _tool_positions_chart("interrupted", "Calls by position from the end of interrupted turns", True, interrupted),
+        _tool_positions_chart("natural", "Calls by position from the end of finished turns", False, calls),
+        _tool_positions_chart("interrupted", "Calls by position from the end of interrupted turns", True, calls),
     ]
-    # First and last calls of turns, by kind.
-    first: Counter[str] = Counter()
-    last: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
-    for row in turns:
-        first[row["first"]] += row["n"]
-        last[row["cut"]][row["last"]] += row["n"]
-    counted = (first, last[False], last[True])
-    kinds = sorted(set().union(*counted), key=lambda kind: (-first[kind], kind))
-    ends = {"first": "first call", "last": "last, finished", "cut": "last, interrupted"}
-    return Outcome(
-        [f for f in findings if f.n],
-        [
-            table(
-                "tool_positions.ends",
-                [
-                    [kind, *(v for c in counted for v in (c[kind], c[kind] / c.total() if c.total() else None))]
-                    for kind in kinds
-                ],
-                header="kind | "
-                + " | ".join(f"{key} {words}:count | {key}_share share:share" for key, words in ends.items()),
-                n=first.total(),
-                evidence=[
-                    [
-                        (row["session_id"], row["n"] if row["first"] == kind else 0, row["n"])
-                        for row in turns
-                        if kind in (row["first"], row["last"])
-                    ]
-                    for kind in kinds
-                ],
-                note=f"{last[True].total():,} of these turns were interrupted.",
-            )
-        ],
-        charts,
+    # First calls of turns, last ones of finished turns, last ones of interrupted turns, by kind.
+    counted = (
+        tally(turns, "first"),
+        tally((row for row in turns if not row["cut"]), "last"),
+        tally((row for row in turns if row["cut"]), "last"),
     )
+    kinds = sorted(set().union(*counted), key=lambda kind: (-counted[0][kind], kind))
+    ends = {"first": "first call", "last": "last, finished", "cut": "last, interrupted"}
+    behind = [
+        [
+            (row["session_id"], row["n"] if row["first"] == kind else 0, row["n"])
+            for row in turns
+            if kind in (row["first"], row["last"])
+        ]
+        for kind in kinds
+    ]
+    by_end = table(
+        "tool_positions.ends",
+        [
+            [kind, *(v for c in counted for v in (c[kind], c[kind] / c.total() if c.total() else None))]
+            for kind in kinds
+        ],
+        header="kind | " + " | ".join(f"{key} {words}:count | {key}_share share:share" for key, words in ends.items()),
+        n=counted[0].total(),
+        evidence=behind,
+        note=f"{counted[2].total():,} of these turns were interrupted.",
+    )
+    return Outcome([f for f in findings if f.n], [by_end], charts)
 
 
 def _tool_positions_chart(name: str, title: str, cut: bool | None, calls: list[Row]) -> Chart | None:
     """Shares of kinds at each position: a column a position, adding up to 100. `cut`: of interrupted turns, of
     finished ones, or from the beginning of both."""
-    direction = "forward" if cut is None else "back"
+    direction, sign = ("forward", "") if cut is None else ("back", "−")
     at = {low: Counter[str]() for low, _ in _BANDS}
     for row in calls:
-        band = next(low for low, high in _BANDS if low <= row[direction] <= high)
-        at[band][row["kind"]] += row["n"]
-    total = sum(counted.total() for counted in at.values())
+        if cut is None or bool(row["cut"]) == cut:
+            band = next(low for low, high in _BANDS if low <= row[direction] <= high)
+            at[band][row["kind"]] += row["n"]
     order = [kind for kind in PUBLISHED if any(counted[kind] for counted in at.values())]
     # from the end the last call stands on the right, as it happened
-    bands = [b for b in _BANDS if at[b[0]].total()][:: -1 if direction == "back" else 1]
-    columns = {
-        low: ("−" if direction == "back" else "")
-        + (str(low) if low == high else f"{low}+" if high > 1000 else f"{low}–{high}")
-        for low, high in bands
-    }
-    rows: list[Row] = [
-        mark(
-            {
-                "name": kind,
-                "column": columns[low],
-                "value": at[low][kind] / at[low].total(),
-                "tip": f"{kind} at call {columns[low]}: {at[low][kind]:,} of {at[low].total():,} calls",
-            },
-            EvidenceQuery(
+    bands = [b for b in _BANDS if at[b[0]].total()][:: 1 if cut is None else -1]
+    rows: list[Row] = []
+    columns = [sign + (f"{a}" if a == b else f"{a}+" if b > 1000 else f"{a}–{b}") for a, b in bands]
+    for kind in order:
+        for (low, high), column in zip(bands, columns, strict=True):
+            k, n = at[low][kind], at[low].total()
+            cell = {"low": low, "high": high, "kind": kind, "cut": cut}
+            asked = (
                 f"{_SQL['positions_rows']['of_cell']} WHERE {direction} BETWEEN $low AND $high AND kind = $kind"
-                " AND ($cut IS NULL OR cut = $cut) GROUP BY session_id",
-                {"low": low, "high": high, "kind": kind, "cut": cut},
+                " AND ($cut IS NULL OR cut = $cut) GROUP BY session_id"
             )
-            if at[low][kind]
-            else (),
-        )
-        for kind in order
-        for low, high in bands
-    ]
-    tops = (max((r for r in rows if r["column"] == c), key=lambda r: float(r["value"])) for c in columns.values())
+            tip = f"{kind} at call {column}: {k:,} of {n:,} calls"
+            shown = {"name": kind, "column": column, "value": k / n, "tip": tip}
+            rows.append(mark(shown, EvidenceQuery(asked, cell) if k else ()))
+    tops = (max((r for r in rows if r["column"] == c), key=lambda r: float(r["value"])) for c in columns)
     return chart(
         f"tool_positions.{name}",
         rows,
-        heatmap(rows, list(columns.values())),
+        heatmap(rows, columns),
         title=f"{title}, in percent",
-        n=total,
+        n=sum(counted.total() for counted in at.values()),
         of="tool calls",
         note="each column adds up to 100",
         says="the commonest kind of each position: " + "; ".join(row["tip"] for row in tops),
@@ -272,10 +241,7 @@ def _tool_positions_chart(name: str, title: str, cut: bool | None, calls: list[R
 
 
 TOOL_POSITIONS_STUDY = Study(
-    **declared("study", "tool_positions"),
-    queries=_SQL["tool_positions"],
-    function=tool_positions,
-    context="product",
+    **declared("study", "tool_positions"), queries=_SQL["tool_positions"], function=tool_positions
 )
 
 
@@ -286,88 +252,61 @@ _THIRDS = ("beginning", "middle", "end")
 
 
 def transitions(inputs: Inputs) -> Outcome:
-    places = inputs.places
-    classes, kinds = inputs.rows["classes"], inputs.rows["kinds"]
+    places, classes, kinds, rows = inputs.places, *(inputs.rows[name] for name in ("classes", "kinds", "thirds"))
     edits = [row for row in classes if row["class"] == "edit"]
     edited_next = [row for row in classes if row["following"] == "edit"]
+    looked = share_of(edited_next, places, lambda row: row["class"] in ("read", "search"), "n")
     findings = [
         share_of(classes, places, lambda row: row["class"] == row["following"], "n").finding("transitions.same"),
         share_of(edits, places, lambda row: row["following"] == "test", "n").finding("transitions.tested"),
-        share_of(edited_next, places, lambda row: row["class"] in ("read", "search"), "n").finding(
-            "transitions.looked"
-        ),
+        looked.finding("transitions.looked"),
     ]
     # The commonest pairs of kinds, and how much commoner than chance.
     pairs, first, second = tally(kinds, "kind", "following"), tally(kinds, "kind"), tally(kinds, "following")
-    groups = by(kinds, "kind", "following")
-    total = pairs.total()
-    shown: list[list[Any]] = [
-        [a, b, n, n / total, n * total / (first[a] * second[b]), len(groups[a, b])]
-        for (a, b), n in ranked(pairs)[:_MOST_PAIRS]
-    ]
+    groups, total = by(kinds, "kind", "following"), pairs.total()
+    most = ranked(pairs)[:_MOST_PAIRS]
     more = f" The {_MOST_PAIRS} most frequent of {len(pairs):,}." if len(pairs) > _MOST_PAIRS else ""
+    by_pair = table(
+        "transitions.pairs",
+        [[a, b, n, n / total, n * total / (first[a] * second[b]), len(groups[a, b])] for (a, b), n in most],
+        n=total,
+        evidence=[groups[pair] for pair, _ in most],
+        note=f"In the kinds of SWE-chat. Times chance: against calls in any order; 1 is as often as that.{more}",
+    )
     # The commonest transitions by third of the session.
-    rows = inputs.rows["thirds"]
-    together, thirds_groups = tally(rows, "class", "following"), by(rows, "third")
-    thirds = [tally(thirds_groups.get(third, ()), "class", "following") for third in range(3)]
-    thirds_shown: list[list[Any]] = [
-        [*pair, n, *(third[pair] / third.total() if third.total() else None for third in thirds)]
-        for pair, n in ranked(together)[:_MOST_PAIRS]
-    ]
-    tables = [
-        table(
-            "transitions.pairs",
-            shown,
-            n=total,
-            evidence=[groups[pair] for pair, _ in ranked(pairs)[:_MOST_PAIRS]],
-            note=f"In the kinds of SWE-chat. Times chance: against calls in any order; 1 is as often as that.{more}",
-        ),
-        table(
-            "transitions.thirds",
-            thirds_shown,
-            header=f"first call | second next call | n times:count | {' | '.join(f'{name}:share' for name in _THIRDS)}",
-            n=together.total(),
-            of=f"transitions in sessions of at least {FEWEST_IN_THIRDS} calls",
-            evidence=[
-                EvidenceQuery(_SQL["transitions_rows"]["of_pair"], {"class": a, "following": b})
-                for (a, b), _ in ranked(together)[:_MOST_PAIRS]
-            ],
-        ),
-    ]
+    together, of_third = tally(rows, "class", "following"), by(rows, "third")
+    thirds = [tally(of_third.get(third, ()), "class", "following") for third in range(3)]
+    most = ranked(together)[:_MOST_PAIRS]
+    by_third = table(
+        "transitions.thirds",
+        [[*pair, n, *(third[pair] / third.total() if third.total() else None for third in thirds)] for pair, n in most],
+        header=f"first call | second next call | n times:count | {' | '.join(f'{name}:share' for name in _THIRDS)}",
+        n=together.total(),
+        of=f"transitions in sessions of at least {FEWEST_IN_THIRDS} calls",
+        evidence=[
+            EvidenceQuery(_SQL["transitions_rows"]["of_pair"], {"class": a, "following": b}) for (a, b), _ in most
+        ],
+    )
     # Shares of the next call's class, by class.
-    matrix_pairs, before, matrix_groups = (
+    pairs, before, groups = (
         tally(classes, "class", "following"),
         tally(classes, "class"),
         by(classes, "class", "following"),
     )
-    after = sorted({following for _, following in matrix_pairs}, key=lambda c: (-before[c], c))
+    after = sorted({following for _, following in pairs}, key=lambda c: (-before[c], c))
     marks: list[Row] = []
     for class_, n in ranked(before):
         for following in after:
-            k = matrix_pairs[class_, following]
+            k = pairs[class_, following]
             tip = f"after {class_}: {following} {k:,} of {n:,} times ({formatted(k / n, 'share')})"
             cell = {"name": f"{class_} ({n:,})", "column": following, "value": k / n, "tip": tip}
-            marks.append(mark(cell, matrix_groups.get((class_, following), ())))
-    return Outcome(
-        [f for f in findings if f.n],
-        tables,
-        [
-            chart(
-                "transitions.matrix",
-                marks,
-                heatmap(marks, after),
-                n=before.total(),
-                says="; ".join(row["tip"] for row in marks if row["value"] >= 0.25),
-            )
-        ],
-    )
+            marks.append(mark(cell, groups.get((class_, following), ())))
+    says = "; ".join(row["tip"] for row in marks if row["value"] >= 0.25)
+    matrix = chart("transitions.matrix", marks, heatmap(marks, after), n=before.total(), says=says)
+    return Outcome([f for f in findings if f.n], [by_pair, by_third], [matrix])
 
 
-TRANSITIONS_STUDY = Study(
-    **declared("study", "transitions"),
-    queries=_SQL["transitions"],
-    function=transitions,
-)
+TRANSITIONS_STUDY = Study(**declared("study", "transitions"), queries=_SQL["transitions"], function=transitions)
 
 
 # -- Working styles (agent-traces)
@@ -378,94 +317,205 @@ WEAK = 0.25
 
 def tool_profiles(inputs: Inputs) -> Outcome:
     rows = [row for row in inputs.rows["mixes"] if row["n"] >= FEWEST_STYLED][:MOST]
-    if len(rows) < FEWEST:
-        return Outcome(
-            limits=[f"{len(rows):,} sessions have {FEWEST_STYLED} calls or more: {FEWEST} are needed for profiles."]
-        )
+    n = len(rows)
+    if n < FEWEST:
+        limit = f"{n:,} sessions have {FEWEST_STYLED} calls or more: {FEWEST} are needed for profiles."
+        return Outcome(limits=[limit])
     mixes: list[dict[str, float]] = [msgspec.json.decode(row["value"]) for row in rows]
     classes = sorted(set().union(*mixes), key=lambda c: (-fsum(mix.get(c, 0.0) for mix in mixes), c))
     groups = grouped([[mix.get(class_, 0.0) for class_ in classes] for mix in mixes], MOST_PROFILES)
     if isinstance(groups, Absent):
         return Outcome(limits=[INSTALL if groups is MISSING else f"There are no profiles: {groups.detail}."])
-    profiles = [_Profile(rows, mixes, classes, groups, n) for n in range(groups.count)]
+
+    def means(of: list[int]) -> dict[str, float]:
+        return {c: fsum(mixes[at].get(c, 0.0) for at in of) / len(of) for c in classes}
+
+    whole, ids = means([*range(n)]), [row["session_id"] for row in rows]
+    shown: list[list[Any]] = []
+    behind = []
+    marks: list[Row] = []
+    for number in range(groups.count):
+        members = [at for at, group in enumerate(groups.of) if group == number]
+        mean = means(members)
+        # A style is named by the classes of which it has most more than sessions have on the whole.
+        above = sorted(classes, key=lambda c: (whole[c] - mean[c], c))
+        name = "more " + " and ".join([c for c in above if mean[c] > whole[c]][:2])
+        where = Counter(place for at in members if (place := inputs.places.get(ids[at])) is not None)
+        largest = max(where.values(), default=0) / len(members)
+        agents, fit = listing(Counter(rows[at]["agent"] for at in members)), fsum(groups.fit[at] for at in members)
+        size = [name, len(members), len(members) / n, agents, len(where), largest or None, fit / len(members)]
+        shown.append([*size, ONE_PLACE if largest > DOMINANT else ""])
+        behind.append([ids[at] for at in members])
+        for class_ in classes:
+            tip = f"style {number + 1}, {name}: {formatted(mean[class_], 'share')} of calls are {class_}"
+            label = f"{number + 1}. {name} ({len(members):,})"
+            cell = {"name": label, "column": class_, "value": mean[class_], "tip": tip}
+            marks.append(mark(cell, [(ids[at], mixes[at].get(class_, 0.0), 1) for at in members]))
     k_means = f"k-means of 2 to {MOST_PROFILES} groups, the number with the greatest silhouette; seed {SEED}"
     weak = "weak: the styles run into each other" if groups.silhouette < WEAK else ""
     findings = [
-        count(groups.count, len(rows), evidence=[row["session_id"] for row in rows]).finding(
-            "tool_profiles.count", note=k_means
-        ),
-        count(round(groups.silhouette, 3), len(rows), evidence=[row["session_id"] for row in rows]).finding(
-            "tool_profiles.silhouette", note=weak
-        ),
+        count(groups.count, n, evidence=ids).finding("tool_profiles.count", note=k_means),
+        count(round(groups.silhouette, 3), n, evidence=ids).finding("tool_profiles.silhouette", note=weak),
     ]
-    places = inputs.places
-    shown: list[list[Any]] = []
-    for profile in profiles:
-        where = Counter(place for row in profile.rows if (place := places.get(row["session_id"])) is not None)
-        largest = max(where.values(), default=0) / len(profile.rows)
-        agents = listing(Counter(row["agent"] for row in profile.rows))
-        shown.append(
-            [
-                *(f"more {profile.name}", len(profile.rows), len(profile.rows) / len(rows), agents),
-                *(len(where), largest or None, profile.fit, ONE_PLACE if largest > DOMINANT else ""),
-            ]
-        )
-    n = len(rows)
-    profiles_rows: list[Row] = [
-        mark(
-            {
-                "name": f"{at + 1}. more {profile.name} ({len(profile.rows):,})",
-                "column": class_,
-                "value": profile.means[class_],
-                "tip": f"style {at + 1}, more {profile.name}:"
-                f" {formatted(profile.means[class_], 'share')} of calls are {class_}",
-            },
-            [(session_id, mix.get(class_, 0.0), 1) for session_id, mix in profile.mixes],
-        )
-        for at, profile in enumerate(profiles)
-        for class_ in classes
+    says = "; ".join(row["tip"] for row in marks if row["value"] >= 0.2)
+    mix = chart("tool_profiles.mix", marks, heatmap(marks, classes), n=n, says=says)
+    return Outcome(findings, [table("tool_profiles.styles", shown, n=n, evidence=behind)], [mix])
+
+
+TOOL_PROFILES_STUDY = Study(**declared("study", "tool_profiles"), queries=_SQL["tool_profiles"], function=tool_profiles)
+
+
+# -- Errors
+
+FAILED = "a non-zero exit, an error and a time-out failed, and a search that found nothing did not"
+"""The rule of `tool_calls.outcome`, where rates of failure are compared."""
+_UNANSWERED = ("rejected", "cancelled", "unknown", "none")
+
+
+def errors(inputs: Inputs) -> Outcome:
+    calls = inputs.rows["calls"]
+    answered = [row for row in calls if row["status"] in ("ok", "error")]
+    failed = by([row for row in calls if row["status"] == "error"], "error_class")
+    groups = {(kind or "not said").replace("_", " "): rows for kind, rows in failed.items()}
+    kinds = Counter({kind: tally(rows, "status").total() for kind, rows in groups.items()})
+    statuses, n, n_failed = tally(calls, "status"), sum(row["n"] for row in answered), kinds.total()
+    marks = count_bars(ranked(kinds), "failed calls", evidence=groups)
+    charts: list[Chart | None] = []
+    rows: list[list[Any]] = []
+    behind = []
+    for key in ("class", "agent"):
+        drawn: list[Row] = []
+        rates = [
+            (name, share_of(of, inputs.places, lambda row: row["status"] == "error", "n"), n_sessions(of))
+            for name, of in by(answered, key).items()
+        ]
+        for name, rate, sessions in sorted(rates, key=lambda each: (-each[1].n, each[0])):
+            ends = "–".join(formatted(end, "share") for end in rate.ends)
+            tip = f"{name}: {rate.k:,.0f} of {rate.n:,.0f} calls failed, {formatted(rate.value, 'share')}"
+            tip += f"{f', 95% {ends}' if rate.interval else ''}, {sessions:,} sessions"
+            drawn.append(rate.mark(f"{name} ({rate.n:,.0f})", tip))
+            if key == "class":
+                rows.append([name, int(rate.k), int(rate.n), rate.value, *rate.ends, sessions])
+                behind.append(rate.counted)
+        title = f"Share of calls that failed, by {key}"
+        note = f"{FAILED}; answered calls in brackets; {INTERVAL_NOTE}"
+        spec = dots(drawn, "share of answered calls")
+        charts.append(chart(f"errors.rate_by_{key}", drawn, spec, title=title, n=n, of="answered calls", note=note))
+    charts.append(chart("errors.kinds", marks, bars(marks, "failed calls"), n=n_failed))
+    words: list[list[Any]] = []
+    for kind, k in ranked(kinds):
+        classes = ", ".join(f"{name} {of:,}" for name, of in tally(groups[kind], "class").most_common())
+        words.append([kind, k, k / n_failed, n_sessions(groups[kind]), classes])
+    findings = [pooled_finding(inputs, "errors.rate"), pooled_finding(inputs, "errors.recovery")]
+    for status in _UNANSWERED:
+        unanswered = count(statuses[status], statuses.total(), evidence=partial(_of_status, calls, status))
+        findings.append(unanswered.finding(f"errors.{status}"))
+    tables = [
+        table("errors.by_class", rows, n=n, evidence=behind),
+        table("errors.kinds", words, n=n_failed, evidence=[groups[kind] for kind, _ in ranked(kinds)]),
     ]
-    return Outcome(
-        findings,
-        [
-            table(
-                "tool_profiles.styles",
-                shown,
-                n=len(rows),
-                evidence=[[row["session_id"] for row in profile.rows] for profile in profiles],
-            )
-        ],
-        [
-            chart(
-                "tool_profiles.mix",
-                profiles_rows,
-                heatmap(profiles_rows, classes),
-                n=n,
-                says="; ".join(row["tip"] for row in profiles_rows if row["value"] >= 0.2),
-            )
-        ],
-    )
+    return Outcome(findings, tables, charts)
 
 
-class _Profile:
-    """Sessions of one style."""
-
-    def __init__(
-        self, rows: list[Row], mixes: list[dict[str, float]], classes: list[str], groups: Groups, n: int
-    ) -> None:
-        members = [at for at, group in enumerate(groups.of) if group == n]
-        self.rows = [rows[at] for at in members]
-        self.mixes = [(rows[at]["session_id"], mixes[at]) for at in members]
-        self.means = {c: fsum(mixes[at].get(c, 0.0) for at in members) / len(members) for c in classes}
-        self.fit = fsum(groups.fit[at] for at in members) / len(members)
-        whole = {c: fsum(mix.get(c, 0.0) for mix in mixes) / len(mixes) for c in classes}
-        above = sorted(classes, key=lambda c: (whole[c] - self.means[c], c))
-        self.name = " and ".join([c for c in above if self.means[c] > whole[c]][:2])
-        """The classes of which it has most more than sessions have on the whole."""
+def _of_status(calls: list[Row], status: str) -> list[Part]:
+    return [(row["session_id"], row["n"] if row["status"] == status else 0, row["n"]) for row in calls]
 
 
-TOOL_PROFILES_STUDY = Study(
-    **declared("study", "tool_profiles"),
-    queries=_SQL["tool_profiles"],
-    function=tool_profiles,
+ERRORS_STUDY = Study(
+    **declared("study", "errors"),
+    queries={
+        **_SQL["errors"],
+        "values": sql.values("user.tool_error_rate", "corpus.error_recovery_rate"),
+        "absent": sql.ABSENT,
+    },
+    function=errors,
+)
+
+
+# -- After a failure
+
+PATTERNS = {
+    "again": "the same call again",
+    "varied": "the same tool, otherwise",
+    "looked": "a look: read or search",
+    "other": "another tool",
+    "turn_over": "no call before the next prompt",
+    "over": "no call at all",
+}
+"""Next actions, in the order in which they are matched."""
+
+
+def recovery(inputs: Inputs) -> Outcome:
+    failed, places = inputs.rows["failed"], inputs.places
+
+    def among(*patterns: str) -> Callable[[Row], bool]:
+        return lambda row: row["pattern"] in patterns
+
+    answered = [row for row in failed if not among("turn_over", "over")(row) and row["worked"] is not None]
+    findings = [
+        share_of(failed, places, among("again"), "n").finding("recovery.again"),
+        share_of(failed, places, among("looked"), "n").finding("recovery.looked"),
+        share_of(failed, places, among("turn_over", "over"), "n").finding("recovery.given_up"),
+        share_of(answered, places, lambda row: row["worked"], "n").finding("recovery.next_worked"),
+    ]
+    runs = [(row["session_id"], int(row["length"])) for row in inputs.rows["runs"] for _ in range(row["n"])]
+    title, unit, of = "Failed calls in a row", "failed calls", "runs of failure"
+    in_a_row = histogram_chart(runs, COUNTS, id="recovery.runs", title=title, unit=unit, of=of)
+    groups, counted = by(failed, "pattern"), tally(failed, "pattern")
+    total = counted.total()
+    rows: list[list[Any]] = []
+    marks: list[Row] = []
+    seen = [(groups[pattern], counted[pattern], words) for pattern, words in PATTERNS.items() if pattern in groups]
+    for group, n, words in seen:
+        known = [row for row in group if row["worked"] is not None]
+        n_known = sum(row["n"] for row in known)
+        worked = sum(row["n"] * row["worked"] for row in known) / n_known if n_known else None
+        rows.append([words, n, n / total, n_sessions(group), n_known, worked])
+        if n:
+            tip = f"{words}: {n:,} of {total:,} failed calls ({formatted(n / total, 'share')})"
+            marks.append(bar(words, n / total, tip, evidence=group))
+    # Next actions by the error of the failed call.
+    kinds = {(kind or "not said").replace("_", " "): of for kind, of in by(failed, "error_class").items()}
+    by_error: list[list[Any]] = []
+    for kind, n in ranked({kind: sum(row["n"] for row in of) for kind, of in kinds.items()}):
+        of_kind = tally(kinds[kind], "pattern")
+        by_error.append([kind, n, *(of_kind[pattern] / n for pattern in PATTERNS)])
+    header = f"kind error | n failed calls:count | {' | '.join(f'{k} {words}:share' for k, words in PATTERNS.items())}"
+    behind = [kinds[row[0]] for row in by_error]
+    tables = [
+        table("recovery.patterns", rows, n=total, evidence=[group for group, _, _ in seen]),
+        table("recovery.by_error", by_error, header=header, n=total, evidence=behind),
+    ]
+    next_ = chart("recovery.next", marks, bars(marks, "share of failed calls", "share"), n=total)
+    return Outcome([f for f in findings if f.n], tables, [next_, in_a_row])
+
+
+RECOVERY_STUDY = Study(**declared("study", "recovery"), queries=_SQL["recovery"], function=recovery)
+
+
+# -- Repetition
+
+_REPETITION = "dynamics.repetition_rate"
+
+
+def repetition(inputs: Inputs) -> Outcome:
+    runs = [row for row in inputs.rows["values"] if row["stale_max"] is not None]
+    stale = share_of(runs, inputs.places, lambda row: row["stale_max"] >= STALE)
+    findings = [
+        pooled_finding(inputs, "repetition.pooled"),
+        median_finding(inputs, "repetition.median"),
+        stale.finding("repetition.stale"),
+    ]
+    title, unit = "Share of calls that repeat an earlier one", "of calls are repeats"
+    rates = histogram_chart(signal_values(inputs, _REPETITION), SHARES, id="repetition.spread", title=title, unit=unit)
+    lengths = [(row["session_id"], int(row["stale_max"])) for row in runs]
+    title, unit = "Longest run of one call with no edit between", "equal calls"
+    longest = histogram_chart(lengths, COUNTS, id="repetition.stale.spread", title=title, unit=unit)
+    return Outcome(findings, [], [rates, longest], [])
+
+
+REPETITION_STUDY = Study(
+    **declared("study", "repetition"),
+    queries={"values": sql.values(_REPETITION, detail=(*sql.RATIO, "stale_max")), "absent": sql.ABSENT},
+    function=repetition,
 )

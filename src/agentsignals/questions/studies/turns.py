@@ -86,10 +86,7 @@ def autonomy(inputs: Inputs) -> Outcome:
 
 
 AUTONOMY_STUDY = Study(
-    **declared("study", "autonomy"),
-    queries={"values": sql.values(_AUTONOMY), "absent": sql.ABSENT},
-    function=autonomy,
-    context="product",
+    **declared("study", "autonomy"), queries={"values": sql.values(_AUTONOMY), "absent": sql.ABSENT}, function=autonomy
 )
 
 
@@ -177,12 +174,7 @@ def _by(key: str, rows: list[Row], places: dict[str, str]) -> Table:
     )
 
 
-TURN_TIME_STUDY = Study(
-    **declared("study", "turn_time"),
-    queries=_SQL["turn_time"],
-    function=turn_time,
-    context="product",
-)
+TURN_TIME_STUDY = Study(**declared("study", "turn_time"), queries=_SQL["turn_time"], function=turn_time)
 
 
 # -- Friction: how turns end (SWE-chat, Figures 8 and 31)
@@ -319,7 +311,6 @@ FRICTION_STUDY = Study(
     **declared("study", "friction"),
     queries={**_SQL["friction"], "labels": PUSHBACK_LABELS, "modes": MODES},
     function=friction,
-    context="product",
 )
 
 
@@ -509,8 +500,5 @@ def _oversight_table(key: str, label: str, shown: list[list[Any]], n: int, behin
 
 
 OVERSIGHT_STUDY = Study(
-    **declared("study", "oversight"),
-    queries={**_SQL["oversight"], "modes": MODES},
-    function=oversight,
-    context="product",
+    **declared("study", "oversight"), queries={**_SQL["oversight"], "modes": MODES}, function=oversight
 )

@@ -2,6 +2,7 @@
 -- order: 30
 -- title: Autonomy
 -- question: How much does an agent do for each prompt?
+-- context: product
 -- limit: Agents log tool calls differently (hooks, batches, planning tools): calls for each prompt compare sessions
 --   of one agent, hardly agents with each other.
 
@@ -33,6 +34,7 @@
 -- order: 170
 -- title: Time for a prompt
 -- question: How long does an agent work for a prompt?
+-- context: product
 -- limit: Where no record dates a call's start, it counts for at most as long as its kind can take. Short waits for
 --   permission are then inside; longer ones, and a machine that slept, are not.
 
@@ -64,6 +66,7 @@ WHERE signal = 'chat.turn_autonomy_s' AND absent IS NULL
 -- order: 180
 -- title: Friction
 -- question: How do turns end, and does that change?
+-- context: product
 
 -- name: friction.turns
 WITH of_turns AS (
@@ -91,6 +94,7 @@ ORDER BY session_id, turn
 -- order: 190
 -- title: Oversight
 -- question: How do people keep an eye on what agents do?
+-- context: product
 -- limit: Not every agent logs an interruption, a refusal or a plan: an agent with none of them may just not say so.
 --   SWE-chat's figures are of Claude Code alone.
 
