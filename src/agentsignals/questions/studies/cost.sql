@@ -80,6 +80,29 @@ SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps WHERE cost_usd IS N
 -- title: Cost by cause
 -- question: Where did the money go?
 
+-- name: cost_causes.sessions_by
+SELECT {counts} FROM charges JOIN sessions USING (session_id)
+
+-- name: cost_causes_rows.charges
+SELECT {column} AS value, cause, list(charges.cost_usd) AS usd, bool_or(visible_output_tokens IS NOT NULL) AS is_low
+FROM charges JOIN sessions USING (session_id)
+GROUP BY value, cause ORDER BY value, cause
+
+-- name: cost_causes_rows.sessions
+SELECT value, list(usd) AS usd
+FROM (
+  SELECT {column} AS value, session_id, sum(charges.cost_usd) AS usd
+  FROM charges JOIN sessions USING (session_id)
+  GROUP BY value, session_id
+)
+GROUP BY value ORDER BY value
+
+-- name: cost_causes_rows.of_value
+SELECT session_id, sum(charges.cost_usd) AS k, 1 AS n
+FROM charges JOIN sessions USING (session_id)
+WHERE {column} = $value
+GROUP BY session_id
+
 -- table: cost_causes.causes
 -- title: The bill by cause
 -- columns: cause | usd cost:usd | share of the bill:share | sessions in sessions:count

@@ -123,14 +123,32 @@ SELECT median(n_edits) FROM sessions
 SELECT session_id, left(text, 400) AS text FROM turns WHERE turn = 0 ORDER BY session_id
 
 -- finding: worth.cost_share
+-- title: Cost that the {most_opened} costliest sessions make up
 -- of: priced sessions
 -- unit: share of cost
 -- signals: corpus.session_cost_usd
 -- priced: yes
+SELECT (
+  SELECT sum(number) FROM (
+    SELECT number FROM signals WHERE signal = 'corpus.session_cost_usd'
+    ORDER BY number DESC NULLS LAST LIMIT {most_opened}
+  )
+) / sum(number)
+FROM signals
+WHERE signal = 'corpus.session_cost_usd'
 
 -- finding: worth.error_share
+-- title: Failed calls that lie in the {most_opened} sessions with most
 -- of: failed calls
 -- signals: user.tool_error_rate
+SELECT (
+  SELECT sum(k) FROM (
+    SELECT CAST(detail->>'num' AS DOUBLE) AS k FROM signals WHERE signal = 'user.tool_error_rate'
+    ORDER BY k DESC NULLS LAST LIMIT {most_opened}
+  )
+) / sum(CAST(detail->>'num' AS DOUBLE))
+FROM signals
+WHERE signal = 'user.tool_error_rate'
 
 -- study: usage
 -- order: 140
@@ -169,17 +187,22 @@ SELECT median(n_prompts) FROM sessions WHERE n_prompts > 0
 -- of: prompts
 -- unit: tool calls
 -- signals: chat.tool_calls_per_turn
+SELECT median(number) FROM signals WHERE signal = 'chat.tool_calls_per_turn' AND absent IS NULL
 
 -- finding: usage.without_call
 -- title: Prompts answered without a tool call
 -- of: prompts
 -- signals: chat.tool_calls_per_turn
+SELECT avg(CAST(number = 0 AS INT)) FROM signals WHERE signal = 'chat.tool_calls_per_turn' AND absent IS NULL
 
 -- finding: usage.english
 -- title: Prompts in English
 -- of: prompts whose language is known
 -- note: SWE-chat: over 80%
 -- signals: chat.prompt_language
+SELECT avg(CAST(json_extract_string(value, '') = 'en' AS INT))
+FROM signals
+WHERE signal = 'chat.prompt_language' AND absent IS NULL
 
 -- table: usage.sizes
 -- title: Sizes
@@ -211,3 +234,118 @@ SELECT session_id, agent, model, place, {started_at} FROM sessions ORDER BY sess
 -- chart: concentration.over_time
 -- title: Share of the largest places among all sessions so far
 -- of: sessions whose place and time are known
+
+-- study: reading
+-- order: 370
+-- title: What was read and what was skipped
+-- question: What do these figures rest on, and what is missing?
+-- context: both
+
+-- name: reading.totals
+SELECT (SELECT count(*) FROM artifacts) AS files, (SELECT sum(records) FROM artifacts) AS records,
+  (SELECT sum(skipped) FROM artifacts) AS skipped, (SELECT count(*) FROM events WHERE kind = 'unknown') AS unknown,
+  (SELECT count(*) FROM signals) AS n_values,
+  (SELECT count(*) FROM signals WHERE absent_detail LIKE 'internal_error%') AS internal
+
+-- name: reading.formats
+SELECT a.format AS format, count(*) AS files, any_value(coalesce(s.sessions, 0)) AS sessions,
+  sum(records) AS records, sum(skipped) AS skipped, sum(bytes) AS bytes
+FROM artifacts a
+LEFT JOIN (SELECT format, count(*) AS sessions FROM sessions GROUP BY format) s USING (format)
+GROUP BY a.format ORDER BY files DESC, a.format
+
+-- name: reading.skips
+SELECT path, skipped_reasons FROM artifacts WHERE skipped_reasons <> '{}' ORDER BY path
+
+-- name: reading.notes
+SELECT trim(regexp_replace(note, '[0-9a-f-]{12,}', '…')) AS note, count(*) AS files
+FROM artifacts WHERE note IS NOT NULL
+GROUP BY 1 ORDER BY files DESC, 1
+
+-- name: reading.absent
+SELECT absent, count(*) AS n, count(DISTINCT signal) AS signals, count(DISTINCT session_id) AS sessions
+FROM signals WHERE absent IS NOT NULL
+GROUP BY absent ORDER BY n DESC, absent
+
+-- name: reading_rows.format
+SELECT session_id FROM sessions WHERE format = $format
+
+-- name: reading_rows.absent
+SELECT session_id, count(*) AS n FROM signals WHERE absent = $reason AND session_id <> '' GROUP BY session_id
+
+-- name: reading_rows.unknown
+SELECT session_id, count(*) AS n FROM events WHERE kind = 'unknown' GROUP BY session_id
+
+-- name: reading_rows.internal_errors
+SELECT session_id, count(*) AS n FROM signals WHERE absent_detail LIKE 'internal_error%' GROUP BY 1
+
+-- table: reading.no_traces
+-- title: Files that are no traces, by ending
+-- columns: ending:code | files:count
+-- of: files
+
+-- table: reading.notes
+-- title: Copies and continuations that were not counted twice
+-- columns: note what was found | files:count
+-- of: files
+
+-- table: reading.absent
+-- title: Values that are absent, by reason
+-- columns: reason | values:count | signals:count | sessions:count
+-- of: absent values
+-- note: Absent is not zero: these values are in no figure of this report.
+
+-- table: reading.formats
+-- title: What was read, by format
+-- columns: format | files:count | sessions:count | records records read:count | skipped:count | bytes size:bytes
+-- of: files
+-- note: A format without sessions of its own adds to sessions of others, or holds none.
+
+-- table: reading.reasons
+-- title: What was skipped, by reason
+-- columns: reason | records:count | files:count | example for example:code
+-- of: skipped records
+
+-- chart: reading.formats
+-- title: Bytes by format
+-- of: files
+-- note: files in brackets
+
+-- finding: reading.files
+-- title: Files read
+-- of: files
+-- unit: files
+SELECT count(*) FROM artifacts
+
+-- finding: reading.records
+-- title: Records read
+-- of: records found
+-- unit: records
+SELECT coalesce(sum(records), 0) FROM artifacts
+
+-- finding: reading.skipped
+-- title: Records skipped
+-- of: records found
+-- unit: records
+-- note: a file that is no known format counts as one record
+-- headline: yes
+SELECT coalesce(sum(skipped), 0) FROM artifacts
+
+-- finding: reading.no_traces
+-- title: Files beside them that are no traces
+-- of: files found
+-- unit: files
+-- note: not JSON; they were not read
+
+-- finding: reading.unknown
+-- title: Records read but not understood
+-- of: records read
+-- unit: records
+-- note: kept whole, as events of kind unknown
+SELECT count(*) FROM events WHERE kind = 'unknown'
+
+-- finding: reading.internal_errors
+-- title: Values that an error of this program prevented
+-- of: values
+-- unit: values
+SELECT count(*) FROM signals WHERE absent_detail LIKE 'internal_error%'
