@@ -15,29 +15,3 @@ FROM (
   FROM labels WHERE task = '{label}' AND labeller = '{labeller}'
 ) JOIN sessions USING (session_id)
 GROUP BY session_id ORDER BY session_id
-
--- table: survival.by_mode
--- title: What became of the lines that agents wrote, by mode
--- of: sessions whose calls wrote lines
--- note: SWE-chat (v1, modes as recorded, sessions that map cleanly; all, collaborative, vibe): Eq 2 44.3, 38.2,
---   59.0%; Eq 3 50.3, 44.1, 64.6%; overwritten by the agent itself 9.3, 10.1, 7.1%; deleted by people 42.2, 46.9,
---   30.9%.
-
--- table: survival.by_repository
--- title: Lines of agents, by repository
--- of: repositories
--- note: Sessions are those that its commits are linked to.
-
--- table: survival.by_age
--- title: Committed lines that are still there, by age
--- of: lines in commits of the head's history
--- note: Age is counted back from the newest commit of the repository.
-
--- chart: survival.fates
--- title: What became of the lines that agents wrote
--- of: lines
-
--- chart: survival.age
--- title: Agents' committed lines that are still there, by age of the commit
--- of: lines
--- note: lines in brackets; the line is the 95% interval

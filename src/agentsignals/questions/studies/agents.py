@@ -13,7 +13,6 @@ from agentsignals.questions.estimates import (
     DOMINANT,
     INTERVAL_NOTE,
     ONE_PLACE,
-    Estimate,
     bar,
     by,
     chart,
@@ -22,21 +21,10 @@ from agentsignals.questions.estimates import (
     pooled_finding,
     ranked,
     table,
-    tally,
 )
 from agentsignals.questions.formatting import formatted, with_bound
 from agentsignals.questions.label_shares import rules_recall_text
-from agentsignals.questions.question import (
-    EvidenceQuery,
-    Finding,
-    Inputs,
-    Kind,
-    NoSessions,
-    Outcome,
-    Row,
-    Study,
-    Table,
-)
+from agentsignals.questions.question import EvidenceQuery, Inputs, Kind, NoSessions, Outcome, Row, Study, Table
 from agentsignals.questions.sql import BOUND, declared, read_queries
 from agentsignals.redaction import redacted
 from agentsignals.stats.agent_traces import FEWEST_SESSIONS, by_metric, pooled
@@ -44,9 +32,6 @@ from agentsignals.stats.agent_traces import FEWEST_SESSIONS, by_metric, pooled
 _SQL = read_queries(__file__)
 
 _ALL = "all agents"
-_RATIO = "corpus.output_input_token_ratio"
-
-
 _KEYS = ("autonomy", "errors", "recovery", "entropy", "events", "read_first", "cost", "output", "short", "pushback")
 _BOUND = ("cost", "output")
 """Lower bounds where output is."""
@@ -54,52 +39,41 @@ _BOUND = ("cost", "output")
 
 def agents_study(inputs: Inputs) -> Outcome:
     # The most common opening of each agent and of all; of equally common ones the first by name.
-    counted: dict[str, Counter[str]] = defaultdict(Counter)
+    openings: dict[str, Counter[str]] = defaultdict(Counter)
     for row in inputs.rows["openings"]:
-        counted[row["agent"]][row["label"]] += row["n"]
-        counted[_ALL][row["label"]] += row["n"]
-    agents, openings = (
-        inputs.rows["agents"],
-        {agent: ranked(names)[0][0].replace("_", " ") for agent, names in counted.items()},
-    )
+        openings[row["agent"]][row["label"]] += row["n"]
+        openings[_ALL][row["label"]] += row["n"]
+    rows: list[list[Any]] = []
+    behind = []
+    for row in inputs.rows["agents"]:
+        if row["n"]:
+            agent, opening = row["agent"], next(iter(ranked(openings[row["agent"]])), (None, 0))[0]
+            cells = (with_bound(row[key], key == "pushback" or (key in _BOUND and row["low"])) for key in _KEYS)
+            rows.append([agent, row["n"], *cells, opening and opening.replace("_", " ")])
+            behind.append(EvidenceQuery(_SQL["agents_rows"]["of_agent"], {"agent": agent, "all": _ALL}))
     metrics = table(
         "agents.metrics",
-        [
-            [
-                row["agent"],
-                row["n"],
-                *[with_bound(row[key], key == "pushback" or (key in _BOUND and row["low"])) for key in _KEYS],
-                openings.get(row["agent"]),
-            ]
-            for row in agents
-            if row["n"]
-        ],
-        n=max((row["n"] for row in agents), default=0),
-        evidence=[
-            EvidenceQuery(_SQL["agents_rows"]["of_agent"], {"agent": row["agent"], "all": _ALL})
-            for row in agents
-            if row["n"]
-        ],
+        rows,
+        n=max((row[1] for row in rows), default=0),
+        evidence=behind,
         note="Calls a prompt, variety, events and cost are medians of sessions; the shares are sums over sums. A dash:"
         " no session has a value; >= is a lower bound: of cost and output, for output is logged in mid-stream; of"
         f" prompts that object, for words are a flag and no share ({rules_recall_text()}).",
     )
     low = sum(row["estimated"] is not None for row in inputs.rows["values"])
-    ratio = pooled_finding(
-        inputs,
-        "agents.output_input",
-        note=f"at least: {low:,} sessions log output in mid-stream" if low else "",
-        is_share=False,
-        kind="share",
-        at_least=low > 0,
-    )
+    note = f"at least: {low:,} sessions log output in mid-stream" if low else ""
+    ratio = pooled_finding(inputs, "agents.output_input", note=note, is_share=False, kind="share", at_least=low > 0)
     caveat = "Agents were used by different people for different tasks: a difference is no effect of the agent."
     return Outcome([ratio], [metrics], [], [caveat])
 
 
 AGENTS_STUDY = Study(
     **declared("study", "agents"),
-    queries={**_SQL["agents"], "values": sql.values(_RATIO, detail=(*sql.RATIO, "estimated")), "absent": sql.ABSENT},
+    queries={
+        **_SQL["agents"],
+        "values": sql.values("corpus.output_input_token_ratio", detail=(*sql.RATIO, "estimated")),
+        "absent": sql.ABSENT,
+    },
     function=agents_study,
 )
 
@@ -110,115 +84,70 @@ ENOUGH_CALLS = 100
 ENOUGH_SESSIONS = 10
 
 
-class _Model:
-    """A model's sessions, where they lie, its calls."""
-
-    def __init__(self, name: str, steps: list[Row], calls: list[Row], places: dict[str, str]) -> None:
-        self.name = name
-        self.sessions = len(steps)
-        self.ids = [row["session_id"] for row in steps]
-        self.steps = sum(row["steps"] for row in steps)
-        self.output = sum(row["output"] or 0 for row in steps)
-        self.is_low = any(row["low"] for row in steps)
-        self.places = Counter(place for row in steps if (place := row["place"]))
-        self.failed: Estimate = clustered_share(
-            ((row["session_id"], row["failed"], row["answered"]) for row in calls), places
-        )
-
-    @property
-    def largest(self) -> float | None:
-        """Share of its sessions that lie in one place; None when no place is known."""
-        return max(self.places.values()) / self.sessions if self.places else None
-
-    @property
-    def is_narrow(self) -> bool:
-        """More than half of its sessions are of one place."""
-        return self.largest is not None and self.largest > DOMINANT
-
-    @property
-    def warning(self) -> str:
-        """Why its figures say little; empty when nothing speaks against them."""
-        reasons = {
-            "few sessions": self.sessions < ENOUGH_SESSIONS,
-            "few calls": self.failed.n < ENOUGH_CALLS,
-            ONE_PLACE: self.is_narrow,
-        }
-        return ", ".join(reason for reason, holds in reasons.items() if holds)
-
-
 def models_study(inputs: Inputs) -> Outcome:
-    calls = by(inputs.rows["calls"], "model")
-    places = inputs.places
-    models = [
-        _Model(name, rows, calls.get(name, []), places) for name, rows in by(inputs.rows["steps"], "model").items()
+    calls, steps = by(inputs.rows["calls"], "model"), by(inputs.rows["steps"], "model")
+    rows: list[list[Any]] = []
+    marks: list[Row] = []
+    behind = []
+    narrow = thin = n_calls = 0
+    for name, n in ranked({name: len(of_model) for name, of_model in steps.items()}):
+        of_model = steps[name]
+        places = Counter(place for row in of_model if (place := row["place"]))
+        largest = max(places.values()) / n if places else None
+        parts = ((row["session_id"], row["failed"], row["answered"]) for row in calls.get(name, ()))
+        failed = clustered_share(parts, inputs.places)
+        n_calls += int(failed.n)
+        # Why its figures say little.
+        reasons = {
+            "few sessions": n < ENOUGH_SESSIONS,
+            "few calls": failed.n < ENOUGH_CALLS,
+            ONE_PLACE: largest is not None and largest > DOMINANT,
+        }
+        warning = ", ".join(reason for reason, holds in reasons.items() if holds)
+        thin, narrow = thin + reasons["few sessions"], narrow + reasons[ONE_PLACE]
+        output = with_bound(sum(row["output"] or 0 for row in of_model) or None, any(row["low"] for row in of_model))
+        used = [name, n, len(places), largest, sum(row["steps"] for row in of_model), output]
+        rows.append([*used, int(failed.n), failed.value, *failed.ends, warning])
+        behind.append([row["session_id"] for row in of_model])
+        if failed.n >= ENOUGH_CALLS:
+            share = f"{formatted(failed.value, 'share')} of {failed.n:,.0f} calls failed"
+            tip = f"{name}: {share}, {n:,} sessions, {len(places)} places{f' ({warning})' if warning else ''}"
+            marks.append(failed.mark(name, tip))
+    sessions = inputs.rows["sessions"]
+    answered = {row["session_id"] for row in inputs.rows["steps"]}
+    unnamed = [(row["session_id"], row["session_id"] not in answered, 1) for row in sessions]
+    held = Counter(row["place"] for row in sessions)
+    unplaced = held.pop(None, 0)
+    n_placed = held.total()
+    most = max(held, key=lambda place: (held[place], place), default=None)
+    largest = held[most] / n_placed if most is not None else None
+    of_largest = [(row["session_id"], row["place"] == most, 1) for row in sessions if row["place"] is not None]
+    note = f"{len(held):,} places; {unplaced:,} sessions name none"
+    findings = [
+        count(len(rows), len(answered), evidence=answered).finding("models.count"),
+        count(len(sessions) - len(answered), len(sessions), evidence=unnamed).finding("models.unnamed"),
+        count(largest, n_placed, "share", evidence=of_largest).finding("models.largest_place", note=note),
     ]
-    models.sort(key=lambda m: (-m.sessions, m.name))
-    rows: list[list[Any]] = [
-        [
-            *(m.name, m.sessions, len(m.places), m.largest, m.steps, with_bound(m.output or None, m.is_low)),
-            *(int(m.failed.n), m.failed.value, *m.failed.ends, m.warning),
-        ]
-        for m in models
-    ]
+    used = table(
+        "models.used",
+        rows,
+        n=sum(row[4] for row in rows),
+        evidence=behind,
+        note="Main thread; >= is a lower bound. A session that changed its model counts for each; a place is a"
+        f" repository or a folder. Few: under {ENOUGH_SESSIONS} sessions, under {ENOUGH_CALLS} answered calls;"
+        " one place: more than half of the sessions.",
+    )
+    note = f"models with at least {ENOUGH_CALLS} answered calls; {INTERVAL_NOTE}; this is no ranking"
+    errors = chart("models.errors", marks, dots(marks, "share of answered calls"), n=n_calls, note=note)
     limits = [
         "This is no leaderboard of models. People chose the model for the task, and each model was used by few people:"
         " its figures are theirs as much as its own."
     ]
-    narrow = sum(m.is_narrow for m in models)
-    thin = sum(m.sessions < ENOUGH_SESSIONS for m in models)
     if narrow:
-        limits.append(f"{narrow} of {len(models)} models have more than half of their sessions in one place.")
+        limits.append(f"{narrow} of {len(rows)} models have more than half of their sessions in one place.")
     if thin:
-        limits.append(f"{thin} of {len(models)} models have fewer than {ENOUGH_SESSIONS} sessions.")
-    sessions = inputs.rows["sessions"]
-    answered = {row["session_id"] for row in inputs.rows["steps"]}
-    models_places = Counter(row["place"] for row in sessions)
-    unplaced = models_places.pop(None, 0)
-    placed = sum(models_places.values())
-    most = max(models_places, key=lambda place: (models_places[place], place), default=None)
-    largest = models_places[most] if most is not None else 0
-    of_largest = [(row["session_id"], row["place"] == most, 1) for row in sessions if row["place"] is not None]
-    models_rows: list[Row] = []
-    for models_m in models:
-        if models_m.failed.n >= ENOUGH_CALLS:
-            failed = f"{formatted(models_m.failed.value, 'share')} of {models_m.failed.n:,.0f} calls failed"
-            warning = f" ({models_m.warning})" if models_m.warning else ""
-            tip = f"{models_m.name}: {failed}, {models_m.sessions:,} sessions, {len(models_m.places)} places{warning}"
-            models_rows.append(models_m.failed.mark(models_m.name, tip))
-    return Outcome(
-        [
-            count(len(models), len(answered), evidence=answered).finding("models.count"),
-            count(
-                len(sessions) - len(answered),
-                len(sessions),
-                evidence=[(row["session_id"], row["session_id"] not in answered, 1) for row in sessions],
-            ).finding("models.unnamed"),
-            count(largest / placed if placed else None, placed, "share", evidence=of_largest).finding(
-                "models.largest_place", note=f"{len(models_places):,} places; {unplaced:,} sessions name none"
-            ),
-        ],
-        [
-            table(
-                "models.used",
-                rows,
-                n=sum(m.steps for m in models),
-                evidence=[m.ids for m in models],
-                note="Main thread; >= is a lower bound. A session that changed its model counts for each; a place is a"
-                f" repository or a folder. Few: under {ENOUGH_SESSIONS} sessions, under {ENOUGH_CALLS} answered calls;"
-                " one place: more than half of the sessions.",
-            )
-        ],
-        [
-            chart(
-                "models.errors",
-                models_rows,
-                dots(models_rows, "share of answered calls"),
-                n=sum(models_m.failed.n for models_m in models),
-                note=f"models with at least {ENOUGH_CALLS} answered calls; {INTERVAL_NOTE}; this is no ranking",
-            )
-        ],
-        limits,
-    )
+        limits.append(f"{thin} of {len(rows)} models have fewer than {ENOUGH_SESSIONS} sessions.")
+    return Outcome(findings, [used], [errors], limits)
 
 
 MODELS_STUDY = Study(
@@ -228,7 +157,6 @@ MODELS_STUDY = Study(
 
 # -- Data sets
 
-_INPUTS, _VARIANCE = "corpus.metric_inputs", "corpus.cross_dataset_variance[]"
 METRICS: dict[str, tuple[str, Kind]] = {
     "autonomy_ratio": ("calls a prompt", "number"),
     "error_rate": ("failed calls", "share"),
@@ -248,45 +176,6 @@ _MOST = 20
 _OF_SETS = NoSessions("It counts data sets; the table of repositories and folders opens each.")
 
 
-def data_sets(inputs: Inputs) -> Outcome:
-    rows = inputs.rows["inputs"]
-    sets = by(rows, "place", "agent", "model")
-    cells = [_Cell(place, agent, model, group) for (place, agent, model), group in sets.items()]
-    apart: list[Row] = msgspec.json.decode(inputs.rows["variance"][0]["value"]) if inputs.rows["variance"] else []
-    whole = inputs.rows["variance"][0] if inputs.rows["variance"] else {}
-    tables = [
-        _data_sets_table("places", "repository or folder", [(cell.place, cell) for cell in cells], cells),
-        _data_sets_table("agents", "agent", [(cell.agent, cell) for cell in cells], cells),
-        _data_sets_table("models", "model", [(cell.model, cell) for cell in cells if cell.model], cells),
-        table(
-            "data_sets.variance",
-            [[METRICS[r["metric"]][0], r["robust_cv"], r["cv"], r["n_datasets"]] for r in apart],
-            n=int(whole.get("sets") or 0),
-            evidence=_OF_SETS,
-        ),
-    ]
-    findings = [_most_apart(apart, whole)] if apart else []
-    limits = [
-        f"A data set is a repository or folder, here those of {FEWEST_SESSIONS} sessions and more: in agent-traces"
-        " it is what one person shared. Another cut, another answer.",
-        "Metrics by model are no leaderboard: people chose the model and the task; a model used in one place is that"
-        " place.",
-    ]
-    if rows and not apart:
-        limits.append("Fewer than three data sets are large enough to compare them.")
-    elif "neg_pct_turn5" not in {row["metric"] for row in apart}:
-        limits.append("Negativity at turn 5 is not among the metrics: agentsignals label sentiment makes the labels.")
-    sets_rows: list[Row] = []
-    for r in apart:
-        if r["robust_cv"] is not None:
-            name, share = METRICS[r["metric"]][0], formatted(r["robust_cv"], "share")
-            tip = f"{name}: {share} of the median, {r['n_datasets']:,} data sets"
-            sets_rows.append(bar(name, r["robust_cv"], tip, evidence=_OF_SETS))
-    spec = bars(sets_rows, "robust deviation, of the median", "share")
-    n = whole.get("sets") or 0
-    return Outcome(findings, tables, [chart("data_sets.spread", sets_rows, spec, n=n)], limits)
-
-
 class _Cell:
     """The sessions of one place, agent and model: the sets are made of them, so that each session is added up once."""
 
@@ -297,42 +186,74 @@ class _Cell:
         self.figures = pooled([msgspec.json.decode(row["value"]) for row in rows])
 
 
-def _most_apart(apart: list[Row], whole: Row) -> Finding:
-    first = apart[0]
-    more = f"; {first['robust_cv']:.0%} of its median, robustly" if first["robust_cv"] is not None else ""
-    return count(METRICS[first["metric"]][0], int(whole["sets"]), "text", evidence=_OF_SETS).finding(
-        "data_sets.most_apart", note=f"{first['metric']}: standard deviation {first['cv']:.0%} of the mean{more}"
-    )
+def data_sets(inputs: Inputs) -> Outcome:
+    rows = inputs.rows["inputs"]
+    cells = [_Cell(*key, group) for key, group in by(rows, "place", "agent", "model").items()]
+    whole = inputs.rows["variance"][0] if inputs.rows["variance"] else {}
+    n_sets = int(whole.get("sets") or 0)
+    apart: list[Row] = msgspec.json.decode(whole["value"]) if whole else []
+    shown = [[METRICS[r["metric"]][0], r["robust_cv"], r["cv"], r["n_datasets"]] for r in apart]
+    tables = [
+        _data_sets_table("place", "repository or folder", cells),
+        _data_sets_table("agent", "agent", cells),
+        _data_sets_table("model", "model", cells),
+        table("data_sets.variance", shown, n=n_sets, evidence=_OF_SETS),
+    ]
+    findings = []
+    if apart:
+        first, (name, robust, cv, _) = apart[0], shown[0]
+        more = f"; {robust:.0%} of its median, robustly" if robust is not None else ""
+        note = f"{first['metric']}: standard deviation {cv:.0%} of the mean{more}"
+        most_apart = count(name, n_sets, "text", evidence=_OF_SETS)
+        findings.append(most_apart.finding("data_sets.most_apart", note=note))
+    limits = [
+        f"A data set is a repository or folder, here those of {FEWEST_SESSIONS} sessions and more: in agent-traces"
+        " it is what one person shared. Another cut, another answer.",
+        "Metrics by model are no leaderboard: people chose the model and the task; a model used in one place is that"
+        " place.",
+    ]
+    if rows and not apart:
+        limits.append("Fewer than three data sets are large enough to compare them.")
+    elif "neg_pct_turn5" not in {row["metric"] for row in apart}:
+        limits.append("Negativity at turn 5 is not among the metrics: agentsignals label sentiment makes the labels.")
+    marks = [
+        bar(name, cv, f"{name}: {formatted(cv, 'share')} of the median, {n:,} data sets", evidence=_OF_SETS)
+        for name, cv, _, n in shown
+        if cv is not None
+    ]
+    spread = chart("data_sets.spread", marks, bars(marks, "robust deviation, of the median", "share"), n=n_sets)
+    return Outcome(findings, tables, [spread], limits)
 
 
-def _data_sets_table(name: str, label: str, named: list[tuple[str, _Cell]], everything: list[_Cell]) -> Table:
+def _data_sets_table(key: str, label: str, everything: list[_Cell]) -> Table:
     sets: defaultdict[str, list[_Cell]] = defaultdict(list)
-    sizes: Counter[str] = Counter()
-    for key, cell in named:
-        sets[key].append(cell)
-        sizes[key] += len(cell.sessions)
-    large = [(key, n, sets[key]) for key, n in ranked(sizes) if n >= FEWEST_SESSIONS][:_MOST]
-    figures = ([cell.figures for cell in cells] for _, _, cells in large)
-    values = by_metric(list(figures), [cell.figures for cell in everything]) if large else {}
-    with_places = name != "places"
+    for cell in everything:
+        if (name := getattr(cell, key)) or key != "model":
+            sets[name].append(cell)
+    sizes = ranked({name: sum(len(cell.sessions) for cell in cells) for name, cells in sets.items()})
+    large = [(name, n, sets[name]) for name, n in sizes if n >= FEWEST_SESSIONS][:_MOST]
+    figures = [[cell.figures for cell in cells] for _, _, cells in large]
+    values = by_metric(figures, [cell.figures for cell in everything]) if large else {}
     rows: list[list[Any]] = []
-    for at, (set_name, n, of_set) in enumerate(large):
-        largest = max(tally([{"place": cell.place, "n": len(cell.sessions)} for cell in of_set], "place").values()) / n
-        place = [largest, ONE_PLACE if largest > DOMINANT else ""] if with_places else []
-        low = any(cell.low for cell in of_set)
-        cells = (with_bound(values[metric][at], low and metric in _OF_OUTPUT) for metric in METRICS)
-        rows.append([redacted(set_name), n, *cells, *place])
+    for at, (name, n, cells) in enumerate(large):
+        held: Counter[str] = Counter()
+        for cell in cells:
+            held[cell.place] += len(cell.sessions)
+        largest, low = max(held.values()) / n, any(cell.low for cell in cells)
+        shown = (with_bound(values[metric][at], low and metric in _OF_OUTPUT) for metric in METRICS)
+        place = [] if key == "place" else [largest, ONE_PLACE if largest > DOMINANT else ""]
+        rows.append([redacted(name), n, *shown, *place])
     metrics = " | ".join(f"{metric} {words}:{kind}" for metric, (words, kind) in METRICS.items())
+    places = "" if key == "place" else " | largest largest place:share | warning says little because"
     more = f" {len(sets) - len(large):,} others are not shown." if len(sets) > len(large) else ""
     return table(
-        f"data_sets.{name}",
+        f"data_sets.{key}s",
         rows,
         title=f"Behaviour by {label}",
-        header=f"name {label}:{'text' if name == 'agents' else 'code'} | n sessions:count | {metrics}"
-        + (" | largest largest place:share | warning says little because" if with_places else ""),
+        header=f"name {label}:{'text' if key == 'agent' else 'code'} | n sessions:count | {metrics}{places}",
         n=sum(n for _, n, _ in large),
         of="sessions whose place is known",
-        evidence=[[session_id for cell in of_set for session_id in cell.sessions] for _, _, of_set in large],
+        evidence=[[session_id for cell in cells for session_id in cell.sessions] for _, _, cells in large],
         note=f"Of {FEWEST_SESSIONS} sessions and more. Calls a prompt and events are medians, cost is a mean, the"
         f" shares are sums over sums; openings: of another kind than the commonest of these. A dash: no value;"
         f" >= is a lower bound.{more}",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from math import fsum
 from statistics import fmean
@@ -16,11 +16,11 @@ from agentsignals.questions import sql
 from agentsignals.questions.charts import bars, dots, histogram_chart, lines_chart
 from agentsignals.questions.estimates import (
     INTERVAL_NOTE,
-    ClusteredShare,
     Estimate,
     Sample,
     agents_by_sessions,
     bar,
+    by,
     chart,
     clustered_median,
     clustered_share,
@@ -35,11 +35,11 @@ from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import (
     Chart,
     EvidenceQuery,
-    Finding,
     Inputs,
     Kind,
     NoSessions,
     Outcome,
+    Part,
     Row,
     Study,
     Table,
@@ -53,22 +53,12 @@ from agentsignals.questions.written_lines import (
     MODES,
     MODES_OF_SOURCE,
     NAMES,
-    NO_REPLAY,
     PERCENT,
     SIGNAL,
     ModeSource,
-    Rate,
-    age_chart,
-    by_age,
-    by_mode,
-    by_repo,
-    fates_chart,
-    kept_by_session,
     mode_by_session,
     mode_source,
     rates,
-    surviving_lines,
-    written,
 )
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median, quantile
 
@@ -76,61 +66,46 @@ IDLE_S = 120
 """A longer gap in which nobody acted is no part of the time a session took (the paper's Equation 7)."""
 _SQL = read_queries(__file__, idle_s=str(IDLE_S))
 
-_READ_FIRST = "corpus.read_before_edit_rate"
-_RATIO = "behavior.edit_to_read_ratio"
-_LINES = "behavior.diff_lines"
-_AGAIN = "user.region_re_edit_count"
+_READ_FIRST, _AGAIN = "corpus.read_before_edit_rate", "user.region_re_edit_count"
 _MOST_FILES = 20
 
 
 def edits(inputs: Inputs) -> Outcome:
-    measured = [row for row in signal_rows(inputs, _READ_FIRST) if row["number"] is not None]
-    rows: list[Row] = []
-    for agent in agents_by_sessions(measured):
-        group = [row for row in measured if row["agent"] == agent and row["num"] is not None and row["den"]]
-        estimate = pooled_ratio(group, inputs.places)
-        share = formatted(estimate.value, "share")
-        tip = f"{agent}: {share} of {estimate.n:,.0f} edit attempts, {len(group):,} sessions"
-        rows.append(estimate.mark(f"{agent} ({estimate.n:,.0f})", tip))
     places = inputs.places
-    shell = share_of(inputs.rows["ways"], places, lambda row: row["via"] == "shell", "n")
-    again = pooled_ratio(signal_rows(inputs, _AGAIN), places, "number", "regions")
-    files = inputs.rows["files"]
+    measured = [row for row in signal_rows(inputs, _READ_FIRST) if row["number"] is not None]
+    of_agent = by(measured, "agent")
+    marks: list[Row] = []
+    for agent in agents_by_sessions(measured):
+        group = [row for row in of_agent[agent] if row["num"] is not None and row["den"]]
+        known = pooled_ratio(group, places)
+        share = formatted(known.value, "share")
+        tip = f"{agent}: {share} of {known.n:,.0f} edit attempts, {len(group):,} sessions"
+        marks.append(known.mark(f"{agent} ({known.n:,.0f})", tip))
+    findings = [
+        pooled_finding(inputs, "edits.read_first"),
+        pooled_finding(inputs, "edits.per_read", is_share=False),
+        median_finding(inputs, "edits.lines.median"),
+        share_of(inputs.rows["ways"], places, lambda row: row["via"] == "shell", "n").finding("edits.by_shell"),
+        pooled_ratio(signal_rows(inputs, _AGAIN), places, "number", "regions").finding("edits.again"),
+    ]
     merged: dict[tuple[str, str], list[int]] = {}
-    for files_row in files:
-        counts = merged.setdefault((files_row["place"] or "", files_row["path"]), [0, 0, 0, 0])
+    for row in inputs.rows["files"]:
+        counts = merged.setdefault((row["place"] or "", row["path"]), [0, 0, 0, 0])
         for i, key in enumerate(("n", "sessions", "added", "removed")):
-            counts[i] += int(files_row[key] or 0)
+            counts[i] += int(row[key] or 0)
     most = sorted(merged.items(), key=lambda item: (-item[1][0], item[0]))[:_MOST_FILES]
     more = f" The {len(most)} most changed of {len(merged):,} files." if len(merged) > len(most) else ""
+    of_file = _SQL["edits_rows"]["of_file"]
+    files = table(
+        "edits.files",
+        [[path, place.rstrip("/").rsplit("/", 1)[-1], *counts] for (place, path), counts in most],
+        n=sum(counts[0] for counts in merged.values()),
+        evidence=[EvidenceQuery(of_file, {"place": place, "path": path}) for (place, path), _ in most],
+        note=f"Lines added and removed.{more}",
+    )
+    n = pooled_ratio(measured, places).n
     return Outcome(
-        [
-            pooled_finding(inputs, "edits.read_first"),
-            pooled_finding(inputs, "edits.per_read", is_share=False),
-            median_finding(inputs, "edits.lines.median"),
-            shell.finding("edits.by_shell"),
-            again.finding("edits.again"),
-        ],
-        [
-            table(
-                "edits.files",
-                [[path, place.rstrip("/").rsplit("/", 1)[-1], *counts] for (place, path), counts in most],
-                n=sum(counts[0] for counts in merged.values()),
-                evidence=[
-                    EvidenceQuery(_SQL["edits_rows"]["of_file"], {"place": place, "path": path})
-                    for (place, path), _ in most
-                ],
-                note=f"Lines added and removed.{more}",
-            )
-        ],
-        [
-            chart(
-                "edits.read_first.agents",
-                rows,
-                dots(rows, "share of edit attempts"),
-                n=pooled_ratio(measured, inputs.places).n,
-            )
-        ],
+        findings, [files], [chart("edits.read_first.agents", marks, dots(marks, "share of edit attempts"), n=n)]
     )
 
 
@@ -138,7 +113,13 @@ EDITS_STUDY = Study(
     **declared("study", "edits"),
     queries={
         **_SQL["edits"],
-        "values": sql.values(_READ_FIRST, _RATIO, _LINES, _AGAIN, detail=(*sql.RATIO, "regions")),
+        "values": sql.values(
+            _READ_FIRST,
+            "behavior.edit_to_read_ratio",
+            "behavior.diff_lines",
+            _AGAIN,
+            detail=(*sql.RATIO, "regions"),
+        ),
         "absent": sql.ABSENT,
     },
     function=edits,
@@ -174,41 +155,53 @@ _RECORDED = (
 )
 
 
-def _matches(source: ModeSource, mode: str, rows: list[Row]) -> list[float]:
-    return [float(row[source] == mode) for row in rows]
-
-
 def coding_modes(inputs: Inputs) -> Outcome:
-    places = inputs.places
-    rows = inputs.rows["modes"]
+    places, rows = inputs.places, inputs.rows["modes"]
     if not rows:
         return Outcome(limits=[_NO_MODES])
-    shares: dict[ModeSource, dict[str, ClusteredShare]] = {}
-    for source in MODE_SOURCES:
+    findings = []
+    marks: list[Row] = []
+    sources = [source for source in MODE_SOURCES if any(row[source] is not None for row in rows)]
+    for source in sources:
         classified = [row for row in rows if row[source] is not None]
-        if classified:
-            sample = Sample([row["session_id"] for row in classified], places)
-            modes = [row[source] for row in classified]
-            shares[source] = {mode: sample.among(modes, mode) for mode in MODES_OF_SOURCE[source]}
-    findings = [
-        _coding_modes_finding(source, mode, estimate) for source, of in shares.items() for mode, estimate in of.items()
-    ]
-    # The medians of the bounds. The interval of both is that of the two together: none is narrower than
-    # its bounds.
+        sample, modes = Sample([row["session_id"] for row in classified], places), [row[source] for row in classified]
+        for mode in MODES_OF_SOURCE[source]:
+            share = sample.among(modes, mode)
+            of_mode = (
+                f"{sql.LABEL} = '{mode}' AS INT)) FROM signals WHERE signal = '{SIGNAL}' AND absent IS NULL"
+                if source == "recorded"
+                else f"value = '{mode.removesuffix('_coding')}' AS INT)) {_REPLAYED_LABELS}"
+            )
+            findings.append(
+                share.finding(
+                    f"coding_modes.{'' if source == 'recorded' else 'replayed.'}{mode}",
+                    f"Sessions of mode {NAMES[mode]}, as {source}",
+                    _CODING_MODES_OF[source],
+                    f"SWE-chat, as recorded: {_PUBLISHED[mode]}%" if mode in _PUBLISHED else "",
+                    unit="share of sessions",
+                    signals=(SIGNAL, PERCENT) if source == "recorded" else (),
+                    sql=f"SELECT avg(CAST({of_mode}",
+                )
+            )
+            tip = f"{NAMES[mode]} as {source}: {share.words('sessions')}"
+            marks.append(share.mark(f"{NAMES[mode]}, {source} ({share.k:,.0f})", tip))
+    n = max(sum(row[source] is not None for row in rows) for source in sources)
+    charts = [chart("coding_modes.shares", marks, dots(marks, "share of sessions"), n=n)]
+    charts += _source_charts(mode_source(rows), rows, inputs)
+    if "recorded" in sources:
+        recorded = [(row["session_id"], row["recorded_percent"]) for row in rows if row["recorded_percent"] is not None]
+        of = _CODING_MODES_OF["recorded"]
+        findings.append(clustered_median(recorded, places).finding("coding_modes.percent.median", of=of))
+    # The medians of the bounds. The interval of both is that of the two together: none is narrower than its bounds.
     bounded = [row for row in rows if row["replayed_low"] is not None]
     low, high = (
         clustered_median([(row["session_id"], row[f"replayed_{end}"]) for row in bounded], places)
         for end in ("low", "high")
     )
     interval = (low.interval[0], high.interval[1]) if low.interval and high.interval else None
-    recorded = [(row["session_id"], row["recorded_percent"]) for row in rows if row["recorded_percent"] is not None]
-    of_recorded = clustered_median(recorded, places).finding(
-        "coding_modes.percent.median", of=_CODING_MODES_OF["recorded"]
-    )
-    medians = [
-        *([of_recorded] if "recorded" in shares else []),
-        *[
-            replace(estimate, interval=interval).finding(
+    for end, words, bound in (("low", "at least", low), ("high", "at most", high)):
+        findings.append(
+            replace(bound, interval=interval).finding(
                 f"coding_modes.replayed.percent.{end}.median",
                 f"Lines by the agent in the median session, {words}, as replayed ({_unknown(bounded)})",
                 _CODING_MODES_OF["replayed"],
@@ -216,67 +209,29 @@ def coding_modes(inputs: Inputs) -> Outcome:
                 unit="percent of committed lines",
                 sql=f"SELECT median(100 * CAST(detail->>'{end}' AS DOUBLE)) {_REPLAYED_LABELS}",
             )
-            for end, words, estimate in (("low", "at least", low), ("high", "at most", high))
-        ],
-    ]
+        )
     limits = [
-        *([_UNKNOWN] if "replayed" in shares else []),
-        *([_RECORDED] if "recorded" in shares else []),
+        *([_UNKNOWN] if "replayed" in sources else []),
+        *([_RECORDED] if "recorded" in sources else []),
         "Sessions whose work was never committed have no mode.",
     ]
-    estimates = [(f"{NAMES[mode]}{{}} {source}", e) for source, of in shares.items() for mode, e in of.items()]
-    modes_rows = [
-        e.mark(f"{name.format(',')} ({e.k:,.0f})", f"{name.format(' as')}: {e.words('sessions')}")
-        for name, e in estimates
-    ]
-    charts = [
-        chart(
-            "coding_modes.shares", modes_rows, dots(modes_rows, "share of sessions"), n=max(e.n for _, e in estimates)
-        ),
-        *_source_charts(mode_source(rows), rows, inputs),
-    ]
     # What each recorded mode is by replay.
-    both = [row for row in rows if row["recorded"] is not None and row["replayed"] is not None]
-    counted = Counter((row["recorded"], row["replayed"]) for row in both)
-    shown = [
-        [NAMES[mode], sum(row["recorded"] == mode for row in both)] + [counted[mode, other] for other in NAMES]
-        for mode in MODES_OF_SOURCE["recorded"]
-    ]
-    replayed = " | ".join(f"{mode} {name} by replay:count" for mode, name in NAMES.items())
-    return Outcome(
-        findings + [f for f in medians if f.n],
-        [
-            table(
-                "coding_modes.roads",
-                shown if both else [],
-                header=f"recorded as recorded | n sessions:count | {replayed}",
-                n=len(both),
-                evidence=[
-                    [row["session_id"] for row in both if row["recorded"] == mode]
-                    for mode in MODES_OF_SOURCE["recorded"]
-                ]
-                if both
-                else [],
-            )
+    both = by([row for row in rows if row["recorded"] is not None and row["replayed"] is not None], "recorded")
+    shown: list[list[Any]] = []
+    for mode in MODES_OF_SOURCE["recorded"] if both else ():
+        replayed = [row["replayed"] for row in both.get(mode, ())]
+        shown.append([NAMES[mode], len(replayed), *map(replayed.count, NAMES)])
+    columns = " | ".join(f"{mode} {name} by replay:count" for mode, name in NAMES.items())
+    roads = table(
+        "coding_modes.roads",
+        shown,
+        header=f"recorded as recorded | n sessions:count | {columns}",
+        n=sum(map(len, both.values())),
+        evidence=[[row["session_id"] for row in both.get(mode, ())] for mode in MODES_OF_SOURCE["recorded"]][
+            : len(shown)
         ],
-        charts,
-        limits,
     )
-
-
-def _coding_modes_finding(source: ModeSource, mode: str, estimate: ClusteredShare) -> Finding:
-    is_recorded = source == "recorded"
-    return estimate.finding(
-        f"coding_modes.{'' if is_recorded else 'replayed.'}{mode}",
-        f"Sessions of mode {NAMES[mode]}, as {source}",
-        _CODING_MODES_OF[source],
-        f"SWE-chat, as recorded: {_PUBLISHED[mode]}%" if mode in _PUBLISHED else "",
-        unit="share of sessions",
-        signals=(SIGNAL, PERCENT) if is_recorded else (),
-        sql=f"SELECT avg(CAST({sql.LABEL} = '{mode}' AS INT)) FROM signals WHERE signal = '{SIGNAL}' AND absent IS NULL"
-        if is_recorded
-        else f"SELECT avg(CAST(value = '{mode.removesuffix('_coding')}' AS INT)) {_REPLAYED_LABELS}",
-    )
+    return Outcome([f for f in findings if f.n or f.unit == "share of sessions"], [roads], charts, limits)
 
 
 def _unknown(rows: list[Row]) -> str:
@@ -290,41 +245,34 @@ def _source_charts(source: ModeSource, rows: list[Row], inputs: Inputs) -> list[
     """Charts of one source: distribution of agent-written lines, and modes over time."""
     started = {row["session_id"]: row["started_at"] for row in inputs.rows["sessions"]}
     timed = [(started.get(row["session_id"]), row["session_id"], row) for row in rows]
+    percents = [(at, s, row[f"{source}_percent"]) for at, s, row in timed if row[f"{source}_percent"] is not None]
     unknown = f" ({_unknown([row for row in rows if row['lines']])})" if source == "replayed" else ""
-    percents = [
-        (at, session_id, row[f"{source}_percent"])
-        for at, session_id, row in timed
-        if row[f"{source}_percent"] is not None
-    ]
+    title, rolling = f"Lines by the agent, of those committed, as {source}{unknown}", f", {WINDOW_DAYS} days rolling"
+
+    def matches(mode: str, of: list[Row]) -> list[float]:
+        return [float(row[source] == mode) for row in of]
+
+    window: dict[str, Any] = {"of": "sessions", "days": WINDOW_DAYS, "fewest": _FEWEST}
+    spread = [(session_id, percent) for _, session_id, percent in percents]
     return [
-        histogram_chart(
-            [(session_id, percent) for _, session_id, percent in percents],
-            _PERCENTS,
-            id="coding_modes.percent",
-            title=f"Lines by the agent, of those committed, as {source}{unknown}",
-            unit="percent of lines",
-        ),
+        histogram_chart(spread, _PERCENTS, id="coding_modes.percent", title=title, unit="percent of lines"),
         lines_chart(
             [part for part in timed if part[2][source] is not None],
-            shares={NAMES[mode]: partial(_matches, source, mode) for mode in MODES_OF_SOURCE[source]},
+            shares={NAMES[mode]: partial(matches, mode) for mode in MODES_OF_SOURCE[source]},
             id="coding_modes.over_time",
-            title=f"Coding modes as {source}, {WINDOW_DAYS} days rolling",
+            title=f"Coding modes as {source}{rolling}",
             unit="share of sessions",
             kind="share",
-            of="sessions",
-            days=WINDOW_DAYS,
-            fewest=_FEWEST,
+            **window,
         ),
         lines_chart(
             percents,
             measures={"mean": fmean, "median": median},
             id="coding_modes.percent.over_time",
-            title=f"Lines by the agent, of those committed, as {source}{unknown}, {WINDOW_DAYS} days rolling",
+            title=f"{title}{rolling}",
             unit="percent of lines",
             kind="number",
-            of="sessions",
-            days=WINDOW_DAYS,
-            fewest=_FEWEST,
+            **window,
         ),
     ]
 
@@ -336,13 +284,26 @@ CODING_MODES_STUDY = Study(
 
 # -- Survival of code (SWE-chat, Table 3; Equations 2 and 3)
 
-
+NO_REPLAY = "No repository was attributed: agentsignals attribute REPOSITORY replays whose lines its commits have."
+ENOUGH_LINES = 5
+"""Commits with fewer lines are left out of figures over commits (design/attribution.md#survival)."""
+FATES = {
+    "committed": "in a commit",
+    "overwritten_by_self": "overwritten by the same session",
+    "overwritten_by_other_session": "overwritten by another session",
+    "taken": "taken away by others before the commit",
+    "standing": "in no commit yet",
+    "rest": "not known",
+}
+_WEEK_S = 7 * 86_400
+_AGES = (1, 2, 4, 8, 16, 32)
+"""Upper bounds of age classes in weeks; the last class is open."""
 _Lines: TypeAlias = Callable[[Row], float]
 _BY_SESSION: dict[str, tuple[_Lines, _Lines]] = {
-    "efficiency": (lambda row: row["committed"], written),
-    "rate": (lambda row: row["committed"], kept_by_session),
+    "efficiency": (lambda row: row["committed"], lambda row: row["produced"]),
+    "rate": (lambda row: row["committed"], lambda row: row["produced"] - row["overwritten_by_self"]),
 }
-"""Definitions of survival: which lines are divided by which."""
+"""Definitions of survival (Eq 2 and Eq 3): which lines are divided by which."""
 _BY_COMMIT: dict[str, tuple[_Lines, _Lines]] = {
     "strict": (lambda row: row["kept"], lambda row: row["written_in_files"]),
     "strict.rate": (lambda row: row["kept"], lambda row: row["written_in_files"] - row["rewritten_in_files"]),
@@ -357,38 +318,156 @@ def survival(inputs: Inputs) -> Outcome:
         return Outcome(limits=[NO_REPLAY])
     places = inputs.places
     repos = {row["commit_sha"]: row["repo"] for row in [*commits, *lines]}
-    alive = {
-        "alive": [row for row in lines if row["is_agents"]],
-        "alive.others": [row for row in lines if not row["is_agents"]],
-    }
     findings = []
-    for name, definition in _BY_SESSION.items():
-        findings.append(
-            _survival_finding(name, definition, [(r["session_id"], r) for r in sessions], places, "sessions")
-        )
-    for name, definition in _BY_COMMIT.items():
-        findings.append(_survival_finding(name, definition, [(r["commit_sha"], r) for r in commits], repos, "commits"))
-    for name, rows in alive.items():
-        parts = surviving_lines(rows)
+    for definitions, rows, key, clusters, drawn in (
+        (_BY_SESSION, sessions, "session_id", places, "sessions"),
+        (_BY_COMMIT, commits, "commit_sha", repos, "commits"),
+    ):
+        for name, lines_of in definitions.items():
+            parts = _survivors(rows, key, *lines_of)
+            note = f"{declared('finding', f'survival.{name}')['note']}; over {len(parts):,} {drawn}"
+            findings.append(clustered_share(parts, clusters, drawn).finding(f"survival.{name}", note=note))
+    for name, is_agents in (("alive", True), ("alive.others", False)):
+        parts = surviving_lines(row for row in lines if row["is_agents"] == is_agents)
         note = f"in {len(parts):,} commits, by git blame at the head"
         findings.append(clustered_share(parts, repos, "commits").finding(f"survival.{name}", note=note))
     findings.append(share_of(inputs.rows["met"], places, lambda row: row["n"] > 0).finding("survival.met"))
-    return Outcome(
-        [f for f in findings if f.n],
-        [by_mode(sessions, inputs.rows["modes"], places), by_repo(sessions, commits, lines), by_age(lines, repos)],
-        [fates_chart(sessions), age_chart(lines, repos)],
+    tables = [_by_mode(sessions, inputs.rows["modes"], places), by_repo(sessions, commits, lines)]
+    by_age, age_chart = _by_age([row for row in lines if row["known"]], repos)
+    fates = _fates(sessions)
+    made = fates.pop("produced")
+    of_sessions = [(row["session_id"], _fates([row])) for row in sessions]
+    marks = [
+        bar(
+            words,
+            fates[key] / made,
+            f"{words}: {fates[key]:,.0f} of {made:,.0f} lines",
+            evidence=[(session_id, of[key], of["produced"]) for session_id, of in of_sessions],
+        )
+        for key, words in FATES.items()
+        if made and fates[key]
+    ]
+    drawn = chart("survival.fates", marks, bars(marks, "share of lines", "share"), n=made)
+    return Outcome([f for f in findings if f.n], [*tables, by_age], [drawn, age_chart])
+
+
+def _survivors(rows: list[Row], key: str, kept: _Lines, made: _Lines) -> list[Part]:
+    """Parts of a share of lines. Lines of a commit that come back from before may make more than were written."""
+    return [(row[key], min(kept(row), made(row)), made(row)) for row in rows if made(row) > 0]
+
+
+def surviving_lines(rows: Iterable[Row]) -> list[Part]:
+    """Return surviving and known lines of each commit that could be examined."""
+    return [(row["commit_sha"], row["alive"], row["known"]) for row in rows if row["known"]]
+
+
+def _fates(rows: Iterable[Row]) -> dict[str, float]:
+    """Lines by fate."""
+    counted = dict.fromkeys(FATES, 0.0)
+    made = 0.0
+    for row in rows:
+        made += row["produced"]
+        for fate in FATES:
+            counted[fate] += row.get(fate) or 0
+    counted["rest"] = max(made - sum(counted.values()), 0)
+    return {"produced": made, **counted}
+
+
+def _by_mode(sessions: list[Row], modes: list[Row], places: dict[str, str]) -> Table:
+    """The paper's Table 3, by mode from both sources."""
+    groups = {"all": sessions} if sessions else {}
+    for source in MODE_SOURCES:
+        mode_of = mode_by_session(modes, source)
+        for mode in MODES_OF_SOURCE[source]:
+            if group := [row for row in sessions if mode_of.get(row["session_id"]) == mode]:
+                groups[f"{NAMES[mode]}, {source}"] = group
+    rows: list[list[Any]] = []
+    others = {key: words for key, words in FATES.items() if key != "committed"}
+    for name, group in groups.items():
+        fates = _fates(group)
+        made = fates["produced"]
+        efficiency, rate = (
+            clustered_share(_survivors(group, "session_id", *lines), places) for lines in _BY_SESSION.values()
+        )
+        shares = [fates[key] / made if made else None for key in others]
+        rows.append([name, len(group), int(made), efficiency.value, *efficiency.ends, rate.value, *shares])
+    columns = " | ".join(f"{key} {words}:share" for key, words in others.items())
+    header = (
+        "mode | n sessions:count | produced lines written:count | efficiency efficiency (Eq 2):share"
+        f" | ends:share | rate survival (Eq 3):share | {columns}"
     )
+    return table("survival.by_mode", rows, header=header, n=len(sessions), evidence=[*groups.values()])
 
 
-def _survival_finding(
-    name: str, lines: tuple[_Lines, _Lines], rows: list[tuple[str, Row]], places: dict[str, str], drawn: str
-) -> Finding:
-    """A share of lines. Lines of a commit that come back from before may make more than were written."""
-    kept, made = lines
-    parts = [(key, min(kept(row), made(row)), made(row)) for key, row in rows if made(row) > 0]
-    said = declared("finding", f"survival.{name}")["note"]
-    note = f"{said}; over {len(parts):,} {drawn}"
-    return clustered_share(parts, places, drawn).finding(f"survival.{name}", note=note)
+def _told_apart(repos: list[str]) -> list[str]:
+    """Shortest unique suffixes of repository addresses."""
+    parts = [repo.rstrip("/").split("/") for repo in repos]
+    most = max(map(len, parts), default=0)
+    shown = [["/".join(segments[-n:]) for segments in parts] for n in range(1, most + 1)]
+    return next((names for names in shown if len({*names}) == len(names)), repos)
+
+
+def by_repo(sessions: list[Row], commits: list[Row], lines: list[Row]) -> Table:
+    """Return written and surviving lines of each repository."""
+    shown: list[list[Any]] = []
+    behind = []
+    repos = sorted({row["repo"] for row in [*commits, *lines]})
+    known = {key: words for key, words in FATES.items() if key != "rest"}
+    for repo, name in zip(repos, _told_apart(repos), strict=True):
+        of_repo = [row for row in commits if row["repo"] == repo]
+        linked = {session_id for row in of_repo for session_id in row["session_ids"]}
+        behind.append(linked)
+        fates = _fates(row for row in sessions if row["session_id"] in linked)
+        slices = [row for row in of_repo if row["written_in_files"] >= ENOUGH_LINES]
+        made, kept = sum(row["written_in_files"] for row in slices), sum(row["kept"] for row in slices)
+        cells = [name, len(linked), int(fates["produced"]), *(int(fates[key]) for key in known)]
+        cells += [len(slices), min(kept / made, 1.0) if made else None]
+        for is_agents in (True, False):
+            rows = surviving_lines(row for row in lines if row["repo"] == repo and row["is_agents"] == is_agents)
+            k, n = sum(k for _, k, _ in rows), sum(n for _, _, n in rows)
+            cells += [int(n), k / n if n else None]
+        shown.append(cells)
+    header = (
+        "repo repository:code | sessions:count | produced lines written:count"
+        f" | {' | '.join(f'{key} {words}:count' for key, words in known.items())} | commits:count"
+        " | strict kept by commit, in its files:share | agent agents' lines in the head's history:count | alive:share"
+        " | other other lines:count | other_alive alive of them:share"
+    )
+    return table("survival.by_repository", shown, header=header, n=len(shown), evidence=behind)
+
+
+def _by_age(lines: list[Row], repos: dict[str, str]) -> tuple[Table, Chart | None]:
+    """Agents' and other lines by age of their commit, relative to the newest of its repository."""
+    newest: dict[str, float] = defaultdict(float)
+    for row in lines:
+        newest[row["repo"]] = max(newest[row["repo"]], row["newest"])
+    classes: dict[int, list[Row]] = defaultdict(list)
+    for row in lines:
+        weeks = (newest[row["repo"]] - row["committed"]) / _WEEK_S
+        classes[sum(weeks > end for end in _AGES)].append(row)
+    rows: list[list[Any]] = []
+    marks: list[Row] = []
+    for n, of in sorted(classes.items()):
+        begin = 0 if n == 0 else _AGES[n - 1]
+        name = f"over {begin} weeks" if n == len(_AGES) else f"{begin} to {_AGES[n]} weeks"
+        agents, others = (
+            clustered_share(surviving_lines(r for r in of if r["is_agents"] == is_agents), repos, "commits")
+            for is_agents in (True, False)
+        )
+        cells = [cell for e in (agents, others) for cell in (int(e.n), e.value, *e.ends)]
+        rows.append([name, len({row["commit_sha"] for row in of}), *cells])
+        if agents.n:
+            tip = f"{name}: {formatted(agents.value, 'share')} of {agents.n:,.0f} lines"
+            marks.append(agents.mark(f"{name} ({agents.n:,.0f})", tip))
+    sides = " | ".join(
+        f"{side}_n {words}:count | {side}_alive alive:share | {side}_low 95% from:share | {side}_high to:share"
+        for side, words in (("agent", "agents' lines"), ("other", "other lines"))
+    )
+    header = f"age age of the commit | commits:count | {sides}"
+    evidence = NoSessions("It counts lines of commits: the page Code has them.")
+    by_age = table("survival.by_age", rows, header=header, n=sum(row["known"] for row in lines), evidence=evidence)
+    n_agents = sum(row["known"] for row in lines if row["is_agents"])
+    return by_age, chart("survival.age", marks, dots(marks, "share of lines"), n=n_agents, fewest=2)
 
 
 SURVIVAL_STUDY = Study(**declared("study", "survival"), queries={**_SQL["survival"], "modes": MODES}, function=survival)
@@ -416,42 +495,13 @@ def _of(human: float, together: float, vibe: float) -> dict[str, float]:
     return {"human_only": human, "collaborative": together, "vibe_coding": vibe}
 
 
+_MINUTES = "minutes"
 MEASURES = (
-    Measure(
-        key="usd", title="Cost", unit="USD", kind="usd", medians=_of(0.07, 0.05, 0.13), means=_of(1.1, 0.574, 0.916)
-    ),
-    Measure(
-        key="tokens",
-        title="Tokens",
-        unit="tokens",
-        kind="tokens",
-        medians={"vibe_coding": 204_000},
-        means=_of(1.4e6, 0.74e6, 1.2e6),
-    ),
-    Measure(
-        key="characters",
-        title="Characters of prompts",
-        unit="characters",
-        kind="number",
-        means=_of(22_364, 9_903, 14_810),
-    ),
-    Measure(
-        key="seconds",
-        title="Time without idling",
-        unit="minutes",
-        kind="number",
-        medians=_of(8.6, 4.8, 12.6),
-        means=_of(82.9, 51.3, 80.5),
-        divisor=60,
-    ),
-    Measure(
-        key="agent_seconds",
-        title="Time of the agent",
-        unit="minutes",
-        kind="number",
-        means=_of(74.0, 47.7, 71.2),
-        divisor=60,
-    ),
+    Measure("usd", "Cost", "USD", "usd", _of(0.07, 0.05, 0.13), _of(1.1, 0.574, 0.916)),
+    Measure("tokens", "Tokens", "tokens", "tokens", {"vibe_coding": 204_000}, _of(1.4e6, 0.74e6, 1.2e6)),
+    Measure("characters", "Characters of prompts", "characters", "number", {}, _of(22_364, 9_903, 14_810)),
+    Measure("seconds", "Time without idling", _MINUTES, "number", _of(8.6, 4.8, 12.6), _of(82.9, 51.3, 80.5), 60),
+    Measure("agent_seconds", "Time of the agent", _MINUTES, "number", {}, _of(74.0, 47.7, 71.2), 60),
 )
 _BOUND = ("usd", "tokens")
 """Lower bounds where output is logged in mid-stream."""
@@ -467,22 +517,47 @@ _NO_COMMITS = (
 def efficiency(inputs: Inputs) -> Outcome:
     places = inputs.places
     effort = {row["session_id"]: row for row in inputs.rows["effort"]}
-    modes = inputs.rows["modes"]
     by_source = {
-        source: _effort_per_lines(inputs.rows[source], effort, mode_by_session(modes, source))
+        source: _effort_per_lines(inputs.rows[source], effort, mode_by_session(inputs.rows["modes"], source))
         for source in MODE_SOURCES
     }
-    sources = [source for source in MODE_SOURCES if any((row["lines"] or 0) > 0 for row in inputs.rows[source])]
+    with_lines = {source: [row for row in inputs.rows[source] if (row["lines"] or 0) > 0] for source in MODE_SOURCES}
+    sources = [source for source in MODE_SOURCES if with_lines[source]]
     if not sources:
         return Outcome(limits=[_NO_COMMITS])
     source = next((name for name in sources if by_source[name]), sources[0])
-    findings = [_alone(name, inputs.rows[name], places) for name in sources]
-    findings += [_median(measure, source, "", by_source[source], places) for measure in MEASURES]
-    findings += [
-        _median(measure, "recorded", mode, by_source["recorded"], places)
-        for measure in MEASURES
-        for mode in measure.medians
+    findings = [
+        share_of(with_lines[name], places, lambda row: row["is_alone"]).finding(
+            f"efficiency.{name}.alone",
+            f"Sessions that share none of their commits with another{', as recorded' if name == 'recorded' else ''}",
+            "sessions with committed lines",
+            "SWE-chat: 48.6% map cleanly, by a rule it does not print",
+            unit="share of sessions",
+        )
+        for name in sources
     ]
+    asked = [(measure, source, "") for measure in MEASURES]
+    recorded: ModeSource = "recorded"
+    asked += [(measure, recorded, mode) for measure in MEASURES for mode in measure.medians]
+    for measure, name, mode in asked:
+        typical, _, low = _of_mode(measure, by_source[name], mode, places)
+        published = measure.medians.get(mode) if name == "recorded" else None
+        notes = (
+            f"SWE-chat: {formatted(published, measure.kind)}" if published is not None else "",
+            "at least: of some sessions output is logged in mid-stream" if low else "",
+        )
+        of_mode = f", {NAMES[mode]} as {name}" if mode else ""
+        findings.append(
+            typical.finding(
+                ".".join(part for part in ("efficiency", name, measure.key, mode) if part),
+                f"{measure.title} for {LINES} committed lines, median session{of_mode}",
+                _EFFICIENCY_OF[name],
+                "; ".join(note for note in notes if note),
+                unit=f"{measure.unit} per {LINES} lines",
+                priced=measure.key == "usd",
+                at_least=low,
+            )
+        )
     limits = [
         "A session that commits two lines costs a fortune for each hundred: medians tell of sessions, not of lines."
         " Lines are all that its commits added, the person's and generated ones too; what came after the last commit is"
@@ -492,91 +567,78 @@ def efficiency(inputs: Inputs) -> Outcome:
     ]
     if "replayed" not in sources:
         limits.append("No repository was attributed: lines and modes are as the collector recorded them.")
-    return Outcome(
-        [f for f in findings if f.n],
-        [_efficiency_table(name, by_source[name], places) for name in sources],
-        [_efficiency_chart(measure, source, by_source[source], places) for measure in MEASURES],
-        limits,
-    )
+    charts: list[Chart | None] = []
+    tables = [
+        _by_mode_and_measure(name, by_source[name], places, charts if name == source else None) for name in sources
+    ]
+    return Outcome([f for f in findings if f.n], tables, charts, limits)
 
 
 def _effort_per_lines(lines: list[Row], effort: dict[str, Row], modes: dict[str, str]) -> list[Row]:
     """Mode and measures for a hundred lines, of the sessions that are alone in their commits."""
-    effort_rows: list[Row] = []
+    rows: list[Row] = []
     for row in lines:
         took = effort.get(row["session_id"])
         if not row["is_alone"] or not row["lines"] or row["lines"] < 0 or took is None:
             continue
-        values = {
-            measure.key: None
-            if (spent := took[measure.key]) is None
-            else LINES * spent / measure.divisor / row["lines"]
-            for measure in MEASURES
-        }
-        effort_rows.append(
-            {"session_id": row["session_id"], "low": took["low"], "mode": modes.get(row["session_id"]), **values}
-        )
-    return effort_rows
+        made = {"session_id": row["session_id"], "low": took["low"], "mode": modes.get(row["session_id"])}
+        for measure in MEASURES:
+            spent = took[measure.key]
+            made[measure.key] = None if spent is None else LINES * spent / measure.divisor / row["lines"]
+        rows.append(made)
+    return rows
 
 
-def _of_mode(measure: Measure, rows: list[Row], mode: str, places: dict[str, str]) -> tuple[Estimate, list[float]]:
-    """The median of the sessions of a mode, and their values; no interval of so few that it would be a guess."""
+def _of_mode(
+    measure: Measure, rows: list[Row], mode: str, places: dict[str, str]
+) -> tuple[Estimate, list[float], bool]:
+    """The median of the sessions of a mode, their values, and whether they are lower bounds; no interval of so few that
+    it would be a guess."""
     values = [
         (row["session_id"], row[measure.key])
         for row in rows
         if row[measure.key] is not None and (not mode or row["mode"] == mode)
     ]
-    return clustered_median(values, places, measure.kind, FEWEST_CLUSTERS), sorted(value for _, value in values)
+    typical = clustered_median(values, places, measure.kind, FEWEST_CLUSTERS)
+    return typical, sorted(v for _, v in values), measure.key in _BOUND and any(row["low"] for row in rows)
 
 
-def _alone(source: ModeSource, rows: list[Row], places: dict[str, str]) -> Finding:
-    with_lines = [row for row in rows if row["lines"] is not None and row["lines"] > 0]
-    recorded = ", as recorded" if source == "recorded" else ""
-    return share_of(with_lines, places, lambda row: row["is_alone"]).finding(
-        f"efficiency.{source}.alone",
-        f"Sessions that share none of their commits with another{recorded}",
-        "sessions with committed lines",
-        "SWE-chat: 48.6% map cleanly, by a rule it does not print",
-        unit="share of sessions",
-    )
-
-
-def _median(measure: Measure, source: ModeSource, mode: str, rows: list[Row], places: dict[str, str]) -> Finding:
-    published = measure.medians.get(mode) if source == "recorded" else None
-    of_mode = f", {NAMES[mode]} as {source}" if mode else ""
-    low = measure.key in _BOUND and any(row["low"] for row in rows)
-    notes = (
-        f"SWE-chat: {formatted(published, measure.kind)}" if published is not None else "",
-        "at least: of some sessions output is logged in mid-stream" if low else "",
-    )
-    return _of_mode(measure, rows, mode, places)[0].finding(
-        ".".join(part for part in ("efficiency", source, measure.key, mode) if part),
-        f"{measure.title} for {LINES} committed lines, median session{of_mode}",
-        _EFFICIENCY_OF[source],
-        "; ".join(note for note in notes if note),
-        unit=f"{measure.unit} per {LINES} lines",
-        priced=measure.key == "usd",
-        at_least=low,
-    )
-
-
-def _efficiency_table(source: ModeSource, rows: list[Row], places: dict[str, str]) -> Table:
-    """Median with interval, quartiles and mean of each measure in each mode, beside what the paper prints."""
+def _by_mode_and_measure(
+    source: ModeSource, rows: list[Row], places: dict[str, str], charts: list[Chart | None] | None
+) -> Table:
+    """Median with interval, quartiles and mean of each measure in each mode, beside what the paper prints. `charts`
+    gets a chart of each measure."""
     shown: list[list[Any]] = []
     behind = []
+    of = _EFFICIENCY_OF[source]
     for measure in MEASURES:
+        marks: list[Row] = []
+        is_named = measure.unit in measure.title.lower()
+        title = measure.title if is_named else f"{measure.title}, {measure.unit}"
         for mode in ("", *MODES_OF_SOURCE[source]):
-            typical, values = _of_mode(measure, rows, mode, places)
+            typical, values, low = _of_mode(measure, rows, mode, places)
             if not values:
                 continue
-            figures = [typical.value, *typical.ends, quantile(values, 0.25), quantile(values, 0.75)]
-            figures += [fsum(values) / len(values), measure.medians.get(mode), measure.means.get(mode)]
-            is_named = measure.unit in measure.title.lower()
-            name = measure.title if is_named else f"{measure.title}, {measure.unit}"
-            low = measure.key in _BOUND and any(row["low"] for row in rows)
-            words = (formatted(figure, measure.kind, low and n < len(figures) - 2) for n, figure in enumerate(figures))
-            shown.append([name, NAMES.get(mode, "all"), len(values), *words])
+            n, name = len(values), NAMES.get(mode, "all")
+            figures = [typical.value, *typical.ends, quantile(values, 0.25), quantile(values, 0.75), fsum(values) / n]
+            words = [formatted(figure, measure.kind, low) for figure in figures]
+            words += [formatted(of_paper.get(mode), measure.kind) for of_paper in (measure.medians, measure.means)]
+            shown.append([title, name, n, *words])
             behind.append(typical.counted)
+            figure = f"median {formatted(typical.value, measure.kind, low)} {measure.unit} for {LINES} lines"
+            marks.append(typical.mark(f"{name} ({n})", f"{name}: {figure}, n = {n:,} sessions"))
+        if charts is not None:
+            drawn = chart(
+                f"efficiency.{measure.key}",
+                marks,
+                dots(marks, f"{measure.unit} per {LINES} lines, median", measure.kind),
+                title=f"{measure.title} for {LINES} committed lines, by mode as {source}",
+                n=len(rows),
+                of=of,
+                note=f"sessions in brackets; {INTERVAL_NOTE}",
+                fewest=2,
+            )
+            charts.append(drawn)
     return table(
         f"efficiency.{source}",
         shown,
@@ -584,31 +646,9 @@ def _efficiency_table(source: ModeSource, rows: list[Row], places: dict[str, str
         header=f"measure | mode mode as {source} | n sessions:count | median:figure | ends:figure | q25 25%:figure"
         " | q75 75%:figure | mean:figure | published_median paper's median:figure | published_mean paper's mean:figure",
         n=len(rows),
-        of=_EFFICIENCY_OF[source],
+        of=of,
         evidence=behind,
         note="The paper's are of its version 1 and its modes as recorded. A mean of ratios is a few sessions'.",
-    )
-
-
-def _efficiency_chart(measure: Measure, source: ModeSource, rows: list[Row], places: dict[str, str]) -> Chart | None:
-    shown: list[Row] = []
-    for mode in ("", *MODES_OF_SOURCE[source]):
-        typical, values = _of_mode(measure, rows, mode, places)
-        if not values:
-            continue
-        name = NAMES.get(mode, "all")
-        low = measure.key in _BOUND and any(row["low"] for row in rows)
-        figure = f"median {formatted(typical.value, measure.kind, low)} {measure.unit} for {LINES} lines"
-        shown.append(typical.mark(f"{name} ({len(values)})", f"{name}: {figure}, n = {len(values):,} sessions"))
-    return chart(
-        f"efficiency.{measure.key}",
-        shown,
-        dots(shown, f"{measure.unit} per {LINES} lines, median", measure.kind),
-        title=f"{measure.title} for {LINES} committed lines, by mode as {source}",
-        n=len(rows),
-        of=_EFFICIENCY_OF[source],
-        note=f"sessions in brackets; {INTERVAL_NOTE}",
-        fewest=2,
     )
 
 
@@ -638,70 +678,43 @@ def weaknesses(inputs: Inputs) -> Outcome:
         return Outcome(limits=[_NO_SCANS])
     commits = Counter(row["scanner"] for row in inputs.rows["scans"])
     scanner = min(commits, key=lambda name: (-commits[name], name))
-    findings = [row for row in inputs.rows["findings"] if row["scanner"] == scanner]
-    weakness_rates = rates([row for row in inputs.rows["scans"] if row["scanner"] == scanner], findings)
-    new = [row for row in findings if row["change"] == "introduced"]
-    reported = [
-        _weaknesses_finding(rate, scanner)
-        for rate in weakness_rates
-        if rate.files == ALL
-        and rate.lines
-        and (rate.by == "all" or (rate.attribution == "replayed" and rate.group != "nobody"))
-    ]
-    charts = [
-        _weaknesses_chart("rules", "Introduced findings by rule", Counter(row["rule"] for row in new)),
-        _weaknesses_chart("cwes", "Introduced findings by weakness", Counter(cwe for row in new for cwe in row["cwe"])),
-    ]
-    return Outcome(
-        reported,
-        [
-            table(
-                "weaknesses.rates",
-                [
-                    [
-                        *(
-                            r.attribution,
-                            r.by,
-                            r.group,
-                            r.files,
-                            r.lines,
-                            r.introduced,
-                            r.introduced_rate,
-                            r.introduced_low,
-                        ),
-                        *(r.introduced_high, r.fixed, r.fixed_rate),
-                    ]
-                    for r in weakness_rates
-                ],
-                n=weakness_rates[0].commits,
-                evidence=_OF_COMMITS,
-                note=f"scanner {scanner}",
+    found = [row for row in inputs.rows["findings"] if row["scanner"] == scanner]
+    of_scanner = rates([row for row in inputs.rows["scans"] if row["scanner"] == scanner], found)
+    findings = []
+    rows: list[list[Any]] = []
+    for rate in of_scanner:
+        low, high = rate.introduced_low, rate.introduced_high
+        size = [rate.lines, rate.introduced, rate.introduced_rate, low, high, rate.fixed, rate.fixed_rate]
+        rows.append([rate.attribution, rate.by, rate.group, rate.files, *size])
+        is_said = rate.by == "all" or (rate.attribution == "replayed" and rate.group != "nobody")
+        if rate.files != ALL or not rate.lines or not is_said:
+            continue
+        interval = None if low is None or high is None else (low, high)
+        words = "all" if rate.by == "all" else f"{rate.by} {_NAMES.get(rate.group, rate.group)}, {rate.attribution}"
+        introduced = Estimate(
+            value=rate.introduced_rate, n=rate.lines, kind="number", interval=interval, note=_EXACT, counted=_OF_COMMITS
+        )
+        findings.append(
+            introduced.finding(
+                "weaknesses.introduced" if rate.by == "all" else f"weaknesses.{rate.by}.{rate.group}",
+                f"Introduced findings per 1 000 added lines ({words})",
+                "added lines of scanned files",
+                f"scanner {scanner}; {rate.introduced} in {rate.commits_with} commits, {rate.largest_commit} in one",
+                unit="findings per 1 000 lines",
             )
-        ],
-        charts,
-        _LIMITS,
-    )
-
-
-def _weaknesses_finding(rate: Rate, scanner: str) -> Finding:
-    words = "all" if rate.by == "all" else f"{rate.by} {_NAMES.get(rate.group, rate.group)}, {rate.attribution}"
-    low, high = rate.introduced_low, rate.introduced_high
-    interval = None if low is None or high is None else (low, high)
-    return Estimate(
-        value=rate.introduced_rate, n=rate.lines, kind="number", interval=interval, note=_EXACT, counted=_OF_COMMITS
-    ).finding(
-        "weaknesses.introduced" if rate.by == "all" else f"weaknesses.{rate.by}.{rate.group}",
-        f"Introduced findings per 1 000 added lines ({words})",
-        "added lines of scanned files",
-        f"scanner {scanner}; {rate.introduced} in {rate.commits_with} commits, {rate.largest_commit} in one",
-        unit="findings per 1 000 lines",
-    )
-
-
-def _weaknesses_chart(name: str, title: str, counted: Counter[str]) -> Chart | None:
-    rows = [bar(key, n, f"{key}: {n:,}", evidence=_OF_COMMITS) for key, n in counted.most_common(_SHOWN)]
-    spec, n, of = bars(rows, "findings"), counted.total(), "introduced findings"
-    return chart(f"weaknesses.{name}", rows, spec, title=title, n=n, of=of)
+        )
+    new = [row for row in found if row["change"] == "introduced"]
+    charts = []
+    for name, words, counted in (
+        ("rules", "rule", Counter(row["rule"] for row in new)),
+        ("cwes", "weakness", Counter(cwe for row in new for cwe in row["cwe"])),
+    ):
+        marks = [bar(key, n, f"{key}: {n:,}", evidence=_OF_COMMITS) for key, n in counted.most_common(_SHOWN)]
+        title, n, of = f"Introduced findings by {words}", counted.total(), "introduced findings"
+        charts.append(chart(f"weaknesses.{name}", marks, bars(marks, "findings"), title=title, n=n, of=of))
+    note = f"scanner {scanner}"
+    by_group = table("weaknesses.rates", rows, n=of_scanner[0].commits, evidence=_OF_COMMITS, note=note)
+    return Outcome(findings, [by_group], charts, _LIMITS)
 
 
 WEAKNESSES_STUDY = Study(**declared("study", "weaknesses"), queries=_SQL["weaknesses"], function=weaknesses)
