@@ -12,7 +12,7 @@ import pytest
 
 from agentsignals.model import Checkpoint, Label, Session
 from agentsignals.questions import written_lines as modes
-from agentsignals.questions.written_lines import by_repo
+from agentsignals.questions.studies.code import by_repo
 from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.store.tables import CommitRow, LineRow

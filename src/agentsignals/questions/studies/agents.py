@@ -128,7 +128,7 @@ def models_study(inputs: Inputs) -> Outcome:
         count(len(sessions) - len(answered), len(sessions), evidence=unnamed).finding("models.unnamed"),
         count(largest, n_placed, "share", evidence=of_largest).finding("models.largest_place", note=note),
     ]
-    used = table(
+    by_model = table(
         "models.used",
         rows,
         n=sum(row[4] for row in rows),
@@ -147,7 +147,7 @@ def models_study(inputs: Inputs) -> Outcome:
         limits.append(f"{narrow} of {len(rows)} models have more than half of their sessions in one place.")
     if thin:
         limits.append(f"{thin} of {len(rows)} models have fewer than {ENOUGH_SESSIONS} sessions.")
-    return Outcome(findings, [used], [errors], limits)
+    return Outcome(findings, [by_model], [errors], limits)
 
 
 MODELS_STUDY = Study(
@@ -188,7 +188,7 @@ class _Cell:
 
 def data_sets(inputs: Inputs) -> Outcome:
     rows = inputs.rows["inputs"]
-    cells = [_Cell(*key, group) for key, group in by(rows, "place", "agent", "model").items()]
+    cells = [_Cell(p, a, m, group) for (p, a, m), group in by(rows, "place", "agent", "model").items()]
     whole = inputs.rows["variance"][0] if inputs.rows["variance"] else {}
     n_sets = int(whole.get("sets") or 0)
     apart: list[Row] = msgspec.json.decode(whole["value"]) if whole else []

@@ -347,8 +347,8 @@ def survival(inputs: Inputs) -> Outcome:
         for key, words in FATES.items()
         if made and fates[key]
     ]
-    drawn = chart("survival.fates", marks, bars(marks, "share of lines", "share"), n=made)
-    return Outcome([f for f in findings if f.n], [*tables, by_age], [drawn, age_chart])
+    fates_chart = chart("survival.fates", marks, bars(marks, "share of lines", "share"), n=made)
+    return Outcome([f for f in findings if f.n], [*tables, by_age], [fates_chart, age_chart])
 
 
 def _survivors(rows: list[Row], key: str, kept: _Lines, made: _Lines) -> list[Part]:

@@ -236,8 +236,8 @@ _MOST_LANGUAGES = 6
 
 def usage(inputs: Inputs) -> Outcome:
     places = inputs.places
-    turns = [(row["session_id"], row["n_prompts"]) for row in inputs.rows["sessions"] if row["n_prompts"]]
-    calls = [(row["session_id"], int(row["number"])) for row in inputs.rows["calls"]]
+    turns: _Values = [(row["session_id"], row["n_prompts"]) for row in inputs.rows["sessions"] if row["n_prompts"]]
+    calls: _Values = [(row["session_id"], int(row["number"])) for row in inputs.rows["calls"]]
     languages = inputs.rows["languages"]
     english = share_of(languages, places, lambda row: row["language"] == "en", "n")
     findings = [
@@ -276,7 +276,8 @@ def usage(inputs: Inputs) -> Outcome:
     ]
     rows: list[list[Any]] = []
     behind = []
-    for name, values in (("prompts in a session", turns), ("tool calls for a prompt", calls)):
+    sized: dict[str, _Values] = {"prompts in a session": turns, "tool calls for a prompt": calls}
+    for name, values in sized.items():
         if numbers := sorted(n for _, n in values):
             p99 = numbers[min(int(len(numbers) * 0.99), len(numbers) - 1)]
             rows.append([name, len(numbers), *quantiles(numbers), p99])

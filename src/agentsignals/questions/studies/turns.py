@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -24,6 +23,7 @@ from agentsignals.questions.estimates import (
     clustered_median,
     clustered_share,
     median_finding,
+    n_sessions,
     pooled_finding,
     pooled_ratio,
     ranked,
@@ -48,90 +48,73 @@ from agentsignals.stats.intervals import median, nonzero_sums, quantile
 _SQL = read_queries(__file__)
 
 _AUTONOMY = "corpus.autonomy_ratio"
-_PER_TURN = "tool calls for each prompt"
-_UNIT = "calls for each prompt"
+WINDOW_DAYS, FEWEST_TURNS = 7, 20
+"""Days of a rolling window, and turns behind a point of a line (this project's choice)."""
 
 
 def autonomy(inputs: Inputs) -> Outcome:
-    title = "Tool calls for each prompt"
-    findings = [
-        median_finding(inputs, "autonomy.median"),
-        pooled_finding(inputs, "autonomy.pooled", is_share=False),
-    ]  # fmt: skip
     measured = [row for row in inputs.rows["values"] if row["number"] is not None]
+    of_agent = by(measured, "agent")
     rows: list[list[Any]] = []
     marks: list[Row] = []
-    of_agent = by(measured, "agent")
+    behind = []
     for agent in agents_by_sessions(measured):
         group = of_agent[agent]
         calls = sorted([row["number"] for row in group])
         typical = clustered_median([(row["session_id"], row["number"]) for row in group], inputs.places)
-        quarters = quantile(calls, 0.25), quantile(calls, 0.75)
         together = pooled_ratio(group, inputs.places, is_share=False).value
+        quarters = quantile(calls, 0.25), quantile(calls, 0.75)
         rows.append([agent, len(calls), typical.value, *typical.ends, *quarters, together])
+        behind.append([row["session_id"] for row in group])
         ends = "–".join(formatted(end, "number") for end in typical.ends)
         sure = f"95% {ends}" if typical.interval else "too few for an interval"
-        tip = f"{agent}: median {formatted(typical.value, 'number')} {_UNIT}, {sure}, n = {len(calls)} sessions"
-        marks.append(typical.mark(f"{agent} ({len(calls)})", tip))
-    n, _of = len(measured), "sessions with a prompt"
-    by_agent = table(
-        "autonomy.by_agent", rows, n=n, evidence=[[row["session_id"] for row in of_agent[shown[0]]] for shown in rows]
-    )
-    spread = histogram_chart(
-        signal_values(inputs, _AUTONOMY), RATIOS, id="autonomy.spread", title=title, unit=_PER_TURN
-    )
-    spec = dots(marks, _PER_TURN, "number")
-    agents = chart("autonomy.agents", marks, spec, n=n)
-    return Outcome(findings, [by_agent], [spread, agents])
+        of = f"median {formatted(typical.value, 'number')} calls for each prompt"
+        marks.append(typical.mark(f"{agent} ({len(calls)})", f"{agent}: {of}, {sure}, n = {len(calls)} sessions"))
+    findings = [
+        median_finding(inputs, "autonomy.median"),
+        pooled_finding(inputs, "autonomy.pooled", is_share=False),
+    ]
+    title, unit, n = "Tool calls for each prompt", "tool calls for each prompt", len(measured)
+    spread = histogram_chart(signal_values(inputs, _AUTONOMY), RATIOS, id="autonomy.spread", title=title, unit=unit)
+    agents = chart("autonomy.agents", marks, dots(marks, unit, "number"), n=n)
+    return Outcome(findings, [table("autonomy.by_agent", rows, n=n, evidence=behind)], [spread, agents])
 
 
 AUTONOMY_STUDY = Study(
-    **declared("study", "autonomy"), queries={"values": sql.values(_AUTONOMY), "absent": sql.ABSENT}, function=autonomy
+    **declared("study", "autonomy"),
+    queries={"values": sql.values(_AUTONOMY), "absent": sql.ABSENT},
+    function=autonomy,
 )
+
+
+def _over_time(rows: list[tuple[Any, str, Any]], id: str, title: str, **lines: Any) -> Chart | None:  # noqa: A002  (the chart's field)
+    """Lines over rolling windows of turns: time, session and observation of each."""
+    title = f"{title}, {WINDOW_DAYS} days rolling"
+    return lines_chart(rows, id=id, title=title, days=WINDOW_DAYS, fewest=FEWEST_TURNS, **lines)
 
 
 # -- Time for a prompt (SWE-chat, Figure 30)
 
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 _MINUTES: tuple[float, ...] = (0, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128)
-TURN_TIME_WINDOW_DAYS = 7
-_TURN_TIME_FEWEST = 20
-"""Turns behind a point of a line (this project's choice)."""
-_OF = "prompts with an answer and a time"
 _MINUTE = 60.0
 _ROUNDING = 1e-9
 
 
 def turn_time(inputs: Inputs) -> Outcome:
-    rows = inputs.rows["turns"]
-    places = inputs.places
+    rows, places = inputs.rows["turns"], inputs.places
+    took = [(row["session_id"], row["seconds"]) for row in rows]
     findings = [
-        clustered_median([(row["session_id"], row["seconds"]) for row in rows], places, "seconds").finding(
-            "turn_time.median"
-        ),
+        clustered_median(took, places, "seconds").finding("turn_time.median"),
         share_of(rows, places, lambda row: row["seconds"] > _MINUTE).finding("turn_time.over_minute"),
     ]
-    title = "Minutes an agent worked for a prompt"
+    title, unit, of = "Minutes an agent worked for a prompt", "minutes", "prompts"
+    minutes = [(session_id, seconds / _MINUTE) for session_id, seconds in took]
+    timed = [(row["timestamp"], row["session_id"], row["seconds"] / _MINUTE) for row in rows]
+    at = {name: _at(share) for name, share in _QUANTILES.items()}
     charts = [
-        histogram_chart(
-            [(row["session_id"], row["seconds"] / _MINUTE) for row in rows],
-            _MINUTES,
-            id="turn_time.spread",
-            title=title,
-            unit="minutes",
-            of="prompts",
-        ),
-        lines_chart(
-            [(row["timestamp"], row["session_id"], row["seconds"] / _MINUTE) for row in rows],
-            measures={name: _at(share) for name, share in _QUANTILES.items()},
-            id="turn_time.over_time",
-            title=f"{title}, {TURN_TIME_WINDOW_DAYS} days rolling",
-            unit="minutes",
-            kind="number",
-            of="prompts",
-            days=TURN_TIME_WINDOW_DAYS,
-            fewest=_TURN_TIME_FEWEST,
-        ),
+        histogram_chart(minutes, _MINUTES, id="turn_time.spread", title=title, unit=unit, of=of),
+        _over_time(timed, "turn_time.over_time", title, measures=at, unit=unit, kind="number", of=of),
     ]
     tables = [_by("agent", rows, places), _by("model", [r for r in rows if r["model"]], places)]
     return Outcome([f for f in findings if f.n], tables, charts)
@@ -146,19 +129,15 @@ def _by(key: str, rows: list[Row], places: dict[str, str]) -> Table:
     """Quantiles by agent or model, with what speaks against a comparison."""
     shown: list[list[Any]] = []
     groups = by(rows, key)
-    for name, n in ranked({name: len(group) for name, group in groups.items()}):
+    order = ranked({name: len(group) for name, group in groups.items()})
+    for name, n in order:
         group = groups[name]
         seconds = [row["seconds"] for row in group]
-        held = Counter(places.get(row["session_id"]) for row in group)
-        largest = max((k for place, k in held.items() if place is not None), default=0) / n
-        shown.append(
-            [
-                *(name, n, len({row["session_id"] for row in group})),
-                *(_at(share)(seconds) for share in _QUANTILES.values()),
-                largest or None,
-                ONE_PLACE if largest > DOMINANT else "",
-            ]
-        )
+        held = Counter(place for row in group if (place := places.get(row["session_id"])) is not None)
+        largest = max(held.values(), default=0) / n
+        figures = [_at(share)(seconds) for share in _QUANTILES.values()]
+        warning = ONE_PLACE if largest > DOMINANT else ""
+        shown.append([name, n, n_sessions(group), *figures, largest or None, warning])
     quantiles = " | ".join(f"{name}:seconds" for name in _QUANTILES)
     return table(
         f"turn_time.by_{key}",
@@ -167,8 +146,8 @@ def _by(key: str, rows: list[Row], places: dict[str, str]) -> Table:
         header=f"{key}:{'code' if key == 'model' else 'text'} | n prompts:count | sessions:count | {quantiles}"
         " | largest largest place:share | warning says little because",
         n=len(rows),
-        of=_OF,
-        evidence=[[row["session_id"] for row in groups[cells[0]]] for cells in shown],
+        of="prompts with an answer and a time",
+        evidence=[[row["session_id"] for row in groups[name]] for name, _ in order],
         note="p90 is told of ten prompts and more, p99 of a hundred, p99.9 of a thousand: of fewer it is the longest."
         + (" A prompt's model is the one its trace names, else its session's." if key == "model" else ""),
     )
@@ -180,9 +159,6 @@ TURN_TIME_STUDY = Study(**declared("study", "turn_time"), queries=_SQL["turn_tim
 # -- Friction: how turns end (SWE-chat, Figures 8 and 31)
 
 _CUT, _ASKS = "chat.hard_interruption", "chat.agent_clarification_stop"
-FRICTION_WINDOW_DAYS = 7
-_FRICTION_FEWEST = 20
-"""Turns behind a point of a line (this project's choice)."""
 _OBJECTS = "pushback"
 ENDS = {
     "asked": ("the agent asked by tool", "SWE-chat: 1.4%"),
@@ -193,118 +169,79 @@ ENDS = {
 """Endings of a turn; the first that fits counts."""
 
 
-def _ends_in(end: str, rows: list[Row]) -> list[float]:
-    return [float(row["end"] == end) for row in rows]
-
-
 def friction(inputs: Inputs) -> Outcome:
-    # Each turn with how it ended; what objects is the next turn of its session.
-    turns = inputs.rows["turns"]
-    ended_rows: list[Row] = []
-    for at, row in enumerate(turns):
-        after = turns[at + 1] if at + 1 < len(turns) else None
-        follows = after is not None and after["session_id"] == row["session_id"] and after["turn"] == row["turn"] + 1
-        reaction = after["pushback"] if follows and after is not None else None
-        objected = reaction not in (None, NONE)
-        end = "asked" if row["asked"] else "interrupted" if row["cut"] else _OBJECTS if objected else "undisturbed"
-        is_asked_about = reaction is not None and end in (_OBJECTS, "undisturbed")
-        ended_rows.append({**row, "end": end, "next": (row["session_id"], row["turn"] + 1) if is_asked_about else None})
-    rows = ended_rows
-    if not rows:
-        return Outcome(limits=[_limit()])
-    ends, sample = [row["end"] for row in rows], Sample([row["session_id"] for row in rows], inputs.places)
-    estimates = {end: sample.among(ends, end) for end in ENDS}
-    findings = [
-        estimate.finding(
-            f"friction.{end}",
-            f"Turns that ended so: {ENDS[end][0]}",
-            "turns",
-            ENDS[end][1]
-            if end != "undisturbed"
-            else f"{ENDS[end][1]}; at most, for of objections {rules_recall_text()}",
-            signals=(_CUT, PUSHBACK, _ASKS) if end == "undisturbed" else (_CUT, _ASKS),
-            classes=(NONE,) if end == "undisturbed" else (),
-        )
-        for end, estimate in estimates.items()
-        if end != _OBJECTS
-    ]
-    findings.insert(
-        2,
-        pushback_finding(
-            inputs,
-            {row["next"]: row["end"] == _OBJECTS for row in rows if row["next"]},
-            f"friction.{_OBJECTS}",
-            "Turns neither asked nor cut whose next prompt objects",
-            "such turns before a prompt in English",
-            ENDS[_OBJECTS][1],
-        ),
-    )
-    marks = [
-        bar(ENDS[end][0], e.k / e.n, f"{ENDS[end][0]}: {words}", evidence=e.counted)
-        for end, e in estimates.items()
-        for words in [at_least_text(e.k, e.n, "turns") if end == _OBJECTS else e.words("turns")]
-    ]
-    spec = bars(marks, "share of turns", "share")
-    names = {"asked": "asked", "interrupted": "interrupted", _OBJECTS: "pushback, at least"}
-    lines = lines_chart(
-        [(row["timestamp"], row["session_id"], row) for row in rows],
-        shares={name: partial(_ends_in, end) for end, name in names.items()},
-        id="friction.over_time",
-        title=f"Friction, {FRICTION_WINDOW_DAYS} days rolling",
-        unit="share of turns",
-        kind="share",
-        of="turns",
-        days=FRICTION_WINDOW_DAYS,
-        fewest=_FRICTION_FEWEST,
-    )
-    charts = [
-        chart("friction.ends", marks, spec, n=len(rows), note=rules_recall_text()),
-        (lines and replace(lines, note="; ".join(part for part in (lines.note, rules_recall_text()) if part))),
-    ]
-    # Endings of turns by the coding mode of their session, for both sources.
-    modes = inputs.rows["modes"]
-    shown: list[list[Any]] = []
-    behind = []
-    for source in MODE_SOURCES:
-        mode_of = mode_by_session(modes, source)
-        for mode in (*MODES_OF_SOURCE[source], None) if mode_of else ():
-            group = [row for row in rows if mode_of.get(row["session_id"]) == mode]
-            mode_ends = [row["end"] for row in group]
-            if mode_ends:
-                name = f"{NAMES[mode] if mode else 'no mode'}, {source}"
-                shown.append(
-                    [
-                        name,
-                        len(mode_ends),
-                        *(with_bound(mode_ends.count(end) / len(mode_ends), end == _OBJECTS) for end in ENDS),
-                    ]
-                )
-                behind.append(group)
-    return Outcome(
-        findings,
-        [
-            table(
-                "friction.by_mode",
-                shown,
-                header=" | ".join(
-                    ["mode | n turns:count", *(f"{end} {words}:share" for end, (words, _) in ENDS.items())]
-                ),
-                n=len(rows),
-                evidence=behind,
-                note=f"The first that fits counts, from the left. Of objections {rules_recall_text()}.",
-            )
-        ],
-        charts,
-        [_limit()],
-    )
-
-
-def _limit() -> str:
-    return (
-        f"Objections that word rules find are a flag, no share, and in English alone ({rules_recall_text()}): never"
+    recall = rules_recall_text()
+    limit = (
+        f"Objections that word rules find are a flag, no share, and in English alone ({recall}): never"
         " beside labels by a model. agentsignals label pushback --by classifier makes labels that a share can rest on;"
         " charts and tables stay with the rules."
     )
+    # Each turn with how it ended; what objects is the next turn of its session.
+    turns = inputs.rows["turns"]
+    if not turns:
+        return Outcome(limits=[limit])
+    following = {(row["session_id"], row["turn"] - 1): row["pushback"] for row in turns}
+    rows: list[Row] = []
+    objecting: dict[tuple[str, int], bool] = {}
+    for row in turns:
+        reaction = following.get((row["session_id"], row["turn"]))
+        objected = reaction not in (None, NONE)
+        end = "asked" if row["asked"] else "interrupted" if row["cut"] else _OBJECTS if objected else "undisturbed"
+        rows.append({**row, "end": end})
+        if reaction is not None and end in (_OBJECTS, "undisturbed"):
+            objecting[row["session_id"], row["turn"] + 1] = objected
+    ends, sample = [row["end"] for row in rows], Sample([row["session_id"] for row in rows], inputs.places)
+    findings = []
+    marks = []
+    for end, (words, published) in ENDS.items():
+        e = sample.among(ends, end)
+        of = at_least_text(e.k, e.n, "turns") if end == _OBJECTS else e.words("turns")
+        marks.append(bar(words, e.k / e.n, f"{words}: {of}", evidence=e.counted))
+        title = f"Turns that ended so: {words}"
+        if end == _OBJECTS:
+            title = "Turns neither asked nor cut whose next prompt objects"
+            of = "such turns before a prompt in English"
+            findings.append(pushback_finding(inputs, objecting, f"friction.{end}", title, of, published))
+        elif end == "undisturbed":
+            note = f"{published}; at most, for of objections {recall}"
+            more: dict[str, Any] = {"signals": (_CUT, PUSHBACK, _ASKS), "classes": (NONE,)}
+            findings.append(e.finding(f"friction.{end}", title, "turns", note, **more))
+        else:
+            findings.append(e.finding(f"friction.{end}", title, "turns", published, signals=(_CUT, _ASKS)))
+
+    def ends_in(end: str, of: list[Row]) -> list[float]:
+        return [float(row["end"] == end) for row in of]
+
+    names = {"asked": "asked", "interrupted": "interrupted", _OBJECTS: "pushback, at least"}
+    lines = _over_time(
+        [(row["timestamp"], row["session_id"], row) for row in rows],
+        "friction.over_time",
+        "Friction",
+        shares={name: partial(ends_in, end) for end, name in names.items()},
+        unit="share of turns",
+        kind="share",
+        of="turns",
+    )
+    charts = [
+        chart("friction.ends", marks, bars(marks, "share of turns", "share"), n=len(rows), note=recall),
+        (lines and replace(lines, note="; ".join(part for part in (lines.note, recall) if part))),
+    ]
+    # Endings of turns by the coding mode of their session, for both sources.
+    shown: list[list[Any]] = []
+    behind = []
+    for source in MODE_SOURCES:
+        mode_of = mode_by_session(inputs.rows["modes"], source)
+        for mode in (*MODES_OF_SOURCE[source], None) if mode_of else ():
+            group = [row for row in rows if mode_of.get(row["session_id"]) == mode]
+            counted, n = Counter(row["end"] for row in group), len(group)
+            if group:
+                shares = (with_bound(counted[end] / n, end == _OBJECTS) for end in ENDS)
+                shown.append([f"{NAMES[mode] if mode else 'no mode'}, {source}", n, *shares])
+                behind.append(group)
+    header = " | ".join(["mode | n turns:count", *(f"{end} {words}:share" for end, (words, _) in ENDS.items())])
+    note = f"The first that fits counts, from the left. Of objections {recall}."
+    by_mode = table("friction.by_mode", shown, header=header, n=len(rows), evidence=behind, note=note)
+    return Outcome(findings, [by_mode], charts, [limit])
 
 
 FRICTION_STUDY = Study(
@@ -316,16 +253,11 @@ FRICTION_STUDY = Study(
 
 # -- Oversight (SWE-chat, Figures 8, 30 and 31)
 
-OVERSIGHT_WINDOW_DAYS = 7
-_OVERSIGHT_FEWEST = 20
-"""Turns behind a point of a line (this project's choice)."""
-
-
 _Column = Callable[[list[Row]], list[float]]
 
 
 def _once(column: str) -> _Column:
-    return lambda rows: list(map(float, map(bool, map(itemgetter(column), rows))))
+    return lambda rows: [float(bool(row[column])) for row in rows]
 
 
 def _times(column: str) -> _Column:
@@ -403,100 +335,75 @@ class _Turns:
 
 
 def oversight(inputs: Inputs) -> Outcome:
-    rows = inputs.rows["turns"]
+    rows, places = inputs.rows["turns"], inputs.places
     if not rows:
         return Outcome(limits=[])
-    places = inputs.places
     turns = _Turns(rows)
-    estimates = turns.estimates(places)
-    findings = [estimate.finding(f"oversight.{act.key}") for act, estimate in estimates]
+    findings = []
+    marks = []
+    for act, estimate in turns.estimates(places):
+        finding = estimate.finding(f"oversight.{act.key}")
+        findings.append(finding)
+        if estimate.n:
+            tip = f"{finding.title}: {estimate.words(finding.of)}"
+            marks.append(estimate.mark(f"{act.short} ({estimate.k:,.0f})", tip))
     seconds = [(s, float(took)) for s, took in zip(turns.sessions, turns.seconds, strict=True) if took is not None]
     calls = list(zip(turns.sessions, map(float, turns.calls), strict=True))
     findings += [
         clustered_median(seconds, places, "seconds").finding("oversight.seconds"),
         clustered_median(calls, places).finding("oversight.calls"),
     ]
-    of_turns = [act for act in ACTS if act.whole is _each]
+
+    def taken(column: list[float], of: list[int]) -> list[float]:
+        return [column[at] for at in of]
+
+    def calls_at(share: float) -> Callable[[list[int]], float]:
+        return lambda of: quantile(sorted(taken(turns.calls, of)), share)
+
+    timed = [(row["timestamp"], row["session_id"], n) for n, row in enumerate(rows)]
+    shares = {act.short: partial(taken, turns.parts[act.key]) for act in ACTS if act.whole is _each}
+    measures = {"median": calls_at(0.5), "90%": calls_at(0.9)}
+    title, unit = "What people and agents do to a turn", "share of turns"
     charts = [
-        _oversight_chart(estimates, len(rows)),
+        chart("oversight.acts", marks, dots(marks, "share of turns, plans or calls"), n=len(rows)),
+        _over_time(timed, "oversight.over_time", title, unit=unit, kind="share", of="turns", shares=shares),
         _over_time(
-            rows,
-            "oversight.over_time",
-            "What people and agents do to a turn",
-            unit="share of turns",
-            kind="share",
-            shares={act.short: partial(_taken, turns.parts[act.key]) for act in of_turns},
-        ),
-        _over_time(
-            rows,
+            timed,
             "oversight.autonomy",
             "Calls for a prompt",
             unit="calls",
             kind="number",
-            measures={"median": _calls(turns, 0.5), "90%": _calls(turns, 0.9)},
+            of="turns",
+            measures=measures,
         ),
     ]
-    modes = inputs.rows["modes"]
     shown: list[list[Any]] = []
     behind: list[Evidence] = []
+    n_replayed = 0
     for source in MODE_SOURCES:
-        if mode_of := mode_by_session(modes, source):
-            groups = list(map(mode_of.get, turns.sessions))
+        if mode_of := mode_by_session(inputs.rows["modes"], source):
+            groups = [mode_of.get(session_id) for session_id in turns.sessions]
             figures = turns.figures(groups)
             held = [mode for mode in MODES_OF_SOURCE[source] if mode in figures]
             shown += [[f"{NAMES[mode]}, {source}", *figures[mode]] for mode in held]
             behind += [partial(turns.of, groups, mode) for mode in held]
-    n = sum(row[1] for row in shown if "replayed" in row[0]) or len(turns.sessions)
-    agent_groups = [row["agent"] for row in rows]
-    agent_figures = turns.figures(agent_groups)
+            n_replayed += sum(figures[mode][0] for mode in held) if source == "replayed" else 0
+    agents = [row["agent"] for row in rows]
+    figures = turns.figures(agents)
     order = agents_by_sessions({row["session_id"]: row for row in rows}.values())
-    agent_behind = [partial(turns.of, agent_groups, agent) for agent in order]
+    of_agents = [[agent, *figures[agent]] for agent in order]
     tables = [
-        _oversight_table("mode", "mode", shown, n, behind),
-        _oversight_table(
-            "agent", "agent", [[agent, *agent_figures[agent]] for agent in order], len(rows), agent_behind
-        ),
+        _oversight_table("mode", shown, n_replayed or len(rows), behind),
+        _oversight_table("agent", of_agents, len(rows), [partial(turns.of, agents, agent) for agent in order]),
     ]
     return Outcome([f for f in findings if f.n], tables, charts)
 
 
-def _over_time(rows: list[Row], name: str, title: str, **lines: Any) -> Chart | None:
-    return lines_chart(
-        [(row["timestamp"], row["session_id"], n) for n, row in enumerate(rows)],
-        id=name,
-        title=f"{title}, {OVERSIGHT_WINDOW_DAYS} days rolling",
-        of="turns",
-        days=OVERSIGHT_WINDOW_DAYS,
-        fewest=_OVERSIGHT_FEWEST,
-        **lines,
-    )
-
-
-def _taken(column: list[float], turns: list[int]) -> list[float]:
-    return list(map(column.__getitem__, turns))
-
-
-def _calls(turns: _Turns, share: float) -> Callable[[list[int]], float]:
-    return lambda of: quantile(sorted(_taken(turns.calls, of)), share)
-
-
-def _oversight_chart(estimates: list[tuple[_Act, ClusteredShare]], n: int) -> Chart | None:
-    rows = [
-        estimate.mark(f"{act.short} ({estimate.k:,.0f})", f"{words['title']}: {estimate.words(words['of'])}")
-        for act, estimate in estimates
-        for words in [declared("finding", f"oversight.{act.key}")]
-        if estimate.n
-    ]
-    spec = dots(rows, "share of turns, plans or calls")
-    return chart("oversight.acts", rows, spec, n=n)
-
-
-def _oversight_table(key: str, label: str, shown: list[list[Any]], n: int, behind: Sequence[Evidence]) -> Table:
+def _oversight_table(key: str, shown: list[list[Any]], n: int, behind: Sequence[Evidence]) -> Table:
     acts = " | ".join(f"{act.key} {act.short}:share" for act in ACTS)
-    header = f"{key} {label} | n turns:count | {acts} | calls calls, median:number | seconds time, median:seconds"
-    return table(
-        f"oversight.by_{key}", shown, title=f"Oversight, by {label}", header=header, n=n, of="turns", evidence=behind
-    )
+    header = f"{key} {key} | n turns:count | {acts} | calls calls, median:number | seconds time, median:seconds"
+    title = f"Oversight, by {key}"
+    return table(f"oversight.by_{key}", shown, title=title, header=header, n=n, of="turns", evidence=behind)
 
 
 OVERSIGHT_STUDY = Study(
