@@ -7,20 +7,17 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from agentsignals.questions.charts import bars, dots
-from agentsignals.questions.estimates import DOMINANT, INTERVAL_NOTE, Estimate, Sample, bar, chart, count, table
+from agentsignals.questions.estimates import DOMINANT, INTERVAL_NOTE, Estimate, Sample, bar, by, chart, count, table
 from agentsignals.questions.failure_map import (
     SIGNAL,
     UNKNOWN,
-    Failed,
-    FailureMap,
-    Share,
     class_text,
     failure_map,
     passes_text,
     question,
 )
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart, Finding, Inputs, Kind, Outcome, Part, Row, Study, Table
+from agentsignals.questions.question import Finding, Inputs, Kind, Outcome, Part, Row, Study
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.views.attempt_outcome import OUTCOMES
@@ -28,11 +25,6 @@ from agentsignals.views.failure import RULES
 
 _SQL = read_queries(__file__)
 
-_RUNG, _LOCALIZED, _PRECISE = (
-    "verification.outcome",
-    "behavior.localized_correct_file",
-    "anticipation.first_tool_precision",
-)
 _LABELS = {
     "correct_patch": "correct",
     "partial_patch": "partial",
@@ -48,18 +40,11 @@ _TESTS = {
 }
 MOST_LISTED = 100
 """Attempts in the table, those of which most is known first; beyond that it would be the page."""
-_RUNGS = OUTCOMES
 _UNEVALUATED = "nothing of this treatment was evaluated"
-_HAS_OUTCOME = "outcome IN ('solved', 'failed')"
-_SPENT: dict[str, tuple[str, str, Kind, str]] = {
-    "cost": ("Cost", "USD", "usd", "coalesce(s.cost_usd, a.harness_cost_usd)"),
-    "tokens": (
-        "Tokens in and out",
-        "tokens",
-        "tokens",
-        "coalesce(s.input_tokens + s.output_tokens, a.harness_input_tokens + a.harness_output_tokens)",
-    ),
-    "time": ("Time", "seconds", "seconds", "a.wall_time_s"),
+_SPENT: dict[str, tuple[str, str, Kind]] = {
+    "cost": ("Cost", "USD", "usd"),
+    "tokens": ("Tokens in and out", "tokens", "tokens"),
+    "time": ("Time", "seconds", "seconds"),
 }
 _OF_OUTPUT = ("cost", "tokens")
 """Lower bounds where output is logged in mid-stream."""
@@ -84,7 +69,8 @@ class _Treatment(NamedTuple):
 
 def attempts_study(inputs: Inputs) -> Outcome:
     attempts = _evaluated(inputs.rows["attempts"])
-    first = [row for row in attempts if not row["attempt_index"]]
+    n = len(attempts)
+    first, again = ([row for row in attempts if bool(row["attempt_index"]) == is_retry] for is_retry in (False, True))
     groups: dict[_Treatment, list[Row]] = {}
     for row in attempts:
         key = _Treatment(row["agent"], row["model"], row["dataset"], row["cap"], bool(row["attempt_index"]))
@@ -92,103 +78,113 @@ def attempts_study(inputs: Inputs) -> Outcome:
     ranked = sorted(groups.items(), key=lambda pair: (-len(pair[1]), [str(part) for part in pair[0]]))
     every = [(row["session_id"], 1, 1) for row in attempts]
     without_one = [(row["session_id"], not row["has_transcript"], 1) for row in attempts]
-    again = [row for row in attempts if row["attempt_index"]]
-    n = len(attempts)
-    sizes = [
-        count(n, n, evidence=every).finding("attempts.count", note=f"{len(again):,} of them retries"),
-        *(
-            count(len({row[key] for row in attempts if row[key]}), n, evidence=every).finding(f"attempts.{name}")
-            for name, key in (("trials", "trial_id"), ("tasks", "task_id"))
-        ),
-        count(sum(k for _, k, _ in without_one), n, evidence=without_one).finding("attempts.without_transcript"),
-    ]
-    asked: tuple[tuple[str, list[Row], Callable[[Row], bool | None], str], ...] = (
-        ("solved", first, _is_solved, _bounds(first)),
-        ("retries_solved", again, _is_solved, declared("finding", "attempts.retries_solved")["note"]),
-        ("localized", first, lambda row: row["localized"], ""),
-        ("first_tool", first, lambda row: row["precise"], ""),
+    findings = [count(n, n, evidence=every).finding("attempts.count", note=f"{len(again):,} of them retries")]
+    for name, key_ in (("trials", "trial_id"), ("tasks", "task_id")):
+        distinct = {row[key_] for row in attempts if row[key_]}
+        findings.append(count(len(distinct), n, evidence=every).finding(f"attempts.{name}"))
+    unread = count(sum(k for _, k, _ in without_one), n, evidence=without_one)
+    findings.append(unread.finding("attempts.without_transcript"))
+    # No single query takes some as not judged.
+    unasked = {"sql": ""} if any(row["reason"] == _UNEVALUATED for row in first) else {}
+    unasked_again = {"sql": ""} if any(row["reason"] == _UNEVALUATED for row in again) else {}
+    asked: tuple[tuple[str, list[Row], Callable[[Row], bool | None], str, dict[str, str]], ...] = (
+        ("solved", first, _is_solved, _bounds(first), unasked),
+        ("retries_solved", again, _is_solved, declared("finding", "attempts.retries_solved")["note"], unasked_again),
+        ("localized", first, lambda row: row["localized"], "", {}),
+        ("first_tool", first, lambda row: row["precise"], "", {}),
     )
-    findings = []
-    for name, rows, holds, note in asked:
+    for name, rows, holds, note, more in asked:
         estimate, n_tasks = _by_task(rows, holds)
         notes = "; ".join(part for part in (f"{n_tasks:,} tasks" if n_tasks else "", note) if part)
-        unasked = {"sql": ""} if holds is _is_solved and _is_unevaluated(rows) else {}
-        findings.append(estimate.finding(f"attempts.{name}", note=notes, **unasked))
-    treatment_rows: list[list[Any]] = []
-    for treatment, treatment_attempts in ranked:
-        labels, rungs = (Counter(row[key] for row in treatment_attempts) for key in ("label", "outcome"))
-        solved, _ = _by_task(treatment_attempts, _is_solved)
-        shares = [solved.value, *solved.ends, *_ends(treatment_attempts)]
-        counts = [
-            len(treatment_attempts),
-            *(rungs[rung] for rung in _RUNGS),
-            *shares,
-            *(labels[label] for label in _LABELS),
-        ]
-        treatment_rows.append([*treatment[:4], "retry" if treatment.retry else "first", *counts])
-    outcomes = " | ".join(f"{rung} {rung.replace('_', ' ')}:count" for rung in _RUNGS)
+        findings.append(estimate.finding(f"attempts.{name}", note=notes, **more))
+    findings += [_per_solved(key, first, unasked) for key in _SPENT]
+    by_treatment: list[list[Any]] = []
+    marks: list[Row] = []
+    drawn_n = 0.0
+    for treatment, of in ranked:
+        labels, rungs = (Counter(row[key] for row in of) for key in ("label", "outcome"))
+        solved, _ = _by_task(of, _is_solved)
+        shares = [solved.value, *solved.ends, *_ends(of)]
+        counts = [len(of), *(rungs[rung] for rung in OUTCOMES), *shares, *(labels[label] for label in _LABELS)]
+        by_treatment.append([*treatment[:4], "retry" if treatment.retry else "first", *counts])
+        if not treatment.retry and solved.n >= ENOUGH:
+            cap = f", {treatment.cap:,} tool calls allowed" if treatment.cap is not None else ""
+            name, share = f"{treatment.name}{cap}", formatted(solved.value, "share")
+            marks.append(solved.mark(name, f"{name}: {share} of {solved.n:,.0f} first attempts solved"))
+            drawn_n += solved.n
+    outcomes = " | ".join(f"{rung} {rung.replace('_', ' ')}:count" for rung in OUTCOMES)
     labelled = " | ".join(f"{label} {words} patch:count" for label, words in _LABELS.items())
     listed = sorted(attempts, key=lambda r: (r["label"] is None, _is_solved(r) is None, r["localized"] is None))
-    each_rows = [
+    listed = listed[:MOST_LISTED]
+    yes = {None: None, True: "yes", False: "no"}
+    each = [
         [
             *(r["task_id"], r["model"], (r["attempt_index"] or 0) + 1, _rung(r), _LABELS.get(r["label"], r["label"])),
-            *(_yes(r["localized"]), _yes(r["precise"]), *(r[key] for key in _TESTS)),
+            *(yes[r["localized"]], yes[r["precise"]], *(r[key] for key in _TESTS)),
             *(r["reward"], r["n_tool_calls"], r["session_id"]),
         ]
-        for r in listed[:MOST_LISTED]
+        for r in listed
     ]
-    left = len(attempts) - len(each_rows)
+    left = f"{n - len(each):,} more are not listed: agentsignals query 'FROM attempts' shows all."
     tests = " | ".join(f"{key} tests {words}:count" for key, words in _TESTS.items())
-    return Outcome(
-        [
-            *sizes,
-            *findings,
-            *_per_solved(first),
-        ],
-        [
-            table(
-                "attempts.by_treatment",
-                treatment_rows,
-                header="agent:code | model:code | dataset data set:code | cap tool calls allowed:count | attempt"
-                f" | attempts:count | {outcomes} | share of known solved:share | ends:share"
-                f" | worst if all missing failed:share | best if all were solved:share | {labelled}",
-                n=n,
-                evidence=[[row["session_id"] for row in treatment_attempts] for _, treatment_attempts in ranked],
-            ),
-            table(
-                "attempts.each",
-                each_rows,
-                header="instance:code | model:code | attempt:count | outcome | label patch | localized right file"
-                f" | first_tool first look right | {tests} | reward:number | tool_calls tool calls:count"
-                " | session:session",
-                n=len(attempts),
-                evidence=[[row["session_id"]] for row in listed[:MOST_LISTED]],
-                note=f"{left:,} more are not listed: agentsignals query 'FROM attempts' shows all." if left else "",
-            ),
-        ],
-        [_outcomes_chart(first), _solved_chart(ranked)],
-        _attempts_limits(attempts),
-    )
+    tables = [
+        table(
+            "attempts.by_treatment",
+            by_treatment,
+            header="agent:code | model:code | dataset data set:code | cap tool calls allowed:count | attempt"
+            f" | attempts:count | {outcomes} | share of known solved:share | ends:share"
+            f" | worst if all missing failed:share | best if all were solved:share | {labelled}",
+            n=n,
+            evidence=[[row["session_id"] for row in of] for _, of in ranked],
+        ),
+        table(
+            "attempts.each",
+            each,
+            header="instance:code | model:code | attempt:count | outcome | label patch | localized right file"
+            f" | first_tool first look right | {tests} | reward:number | tool_calls tool calls:count | session:session",
+            n=n,
+            evidence=[[row["session_id"]] for row in listed],
+            note=left if n > len(each) else "",
+        ),
+    ]
+    of_rung = by([{**r, "rung": (r["outcome"] or "not_judged", _rung(r) or "not judged")} for r in first], "rung")
+    rungs_drawn = [
+        bar(rung[1], len(of), f"{rung[1]}: {len(of):,} of {len(first):,} first attempts",
+            evidence=[row["session_id"] for row in of])
+        for rung, of in sorted(of_rung.items(), key=lambda pair: (OUTCOMES.index(pair[0][0]), -len(pair[1]), pair[0]))
+    ]  # fmt: skip
+    note = f"treatments with at least {ENOUGH}; {INTERVAL_NOTE}; tasks differ, so this is no ranking"
+    charts = [
+        chart("attempts.outcomes", rungs_drawn, bars(rungs_drawn, "first attempts"), n=len(first)),
+        chart("attempts.solved", marks, dots(marks, "share of first attempts"), n=drawn_n, note=note),
+    ]
+    limits = []
+    if uncapped := sum(row["cap"] is None for row in attempts):
+        limits.append(
+            f"{uncapped:,} of {n:,} attempts do not record how many tool calls they were allowed: whether a"
+            " candidate did better, or was only allowed more, can't be told of them."
+        )
+    judged = [row for row in attempts if _is_solved(row) is not None]
+    for key_, subject in (("dataset", "data set"), ("model", "model"), ("task_id", "task")):
+        for name, k in Counter(row[key_] for row in judged if row[key_]).most_common(1):
+            if k > DOMINANT * len(judged):
+                limits.append(f"{k:,} of {len(judged):,} attempts with an outcome are of one {subject}, {name}.")
+    return Outcome(findings, tables, charts, limits)
 
 
 def _evaluated(attempts: list[Row]) -> list[Row]:
     """The attempts; what failed by inference alone (no patch, no time left) as not judged where no verifier spoke of
     any with that treatment: only failures could be known there, as `compare` has it."""
-    judged = {_who(row) for row in attempts if row["outcome"] in ("solved", "failed") and not row["inferred"]}
+
+    def who(row: Row) -> tuple[Any, ...]:
+        return row["agent"], row["model"], row["dataset"]
+
+    judged = {who(row) for row in attempts if _is_solved(row) is not None and not row["inferred"]}
     inferred = {"outcome": "not_judged", "reason": _UNEVALUATED}
     return [
-        row | inferred if row["inferred"] and row["outcome"] == "failed" and _who(row) not in judged else row
+        row | inferred if row["inferred"] and row["outcome"] == "failed" and who(row) not in judged else row
         for row in attempts
     ]
-
-
-def _is_unevaluated(rows: list[Row]) -> bool:
-    """Tell whether some were taken as not judged, which no single query does."""
-    return any(row["reason"] == _UNEVALUATED for row in rows)
-
-
-def _who(row: Row) -> tuple[Any, ...]:
-    return row["agent"], row["model"], row["dataset"]
 
 
 def _by_task(rows: list[Row], holds: Callable[[Row], bool | None]) -> tuple[Estimate, int]:
@@ -229,91 +225,32 @@ def _bounds(rows: list[Row]) -> str:
     return f"{low} to {high} whatever came of the {left_out}"
 
 
-def _per_solved(first: list[Row]) -> list[Finding]:
-    """Cost, tokens and time of all first attempts (failed ones too) for each solved one."""
-    findings = []
-    for key, (subject, unit, kind, sql) in _SPENT.items():
-        measured = [row for row in first if _is_solved(row) is not None and row[key] is not None]
-        solved = sum(row["outcome"] == "solved" for row in measured)
-        value = sum(row[key] for row in measured) / solved if solved else None
-        title = f"{subject} for each first attempt that was solved"
-        note = (
-            f"with what the failed ones took; {len(first) - len(measured):,} of {len(first):,} not measured or judged"
-        )
-        of = "first attempts with an outcome"
-        asked = (
-            f"SELECT sum({sql}) / nullif(count(*) FILTER (outcome = 'solved'), 0) FROM attempts a JOIN sessions s"
-            f" USING (session_id) WHERE coalesce(a.attempt_index, 0) = 0 AND {_HAS_OUTCOME} AND {sql} IS NOT NULL"
-        )
-        bounds = sum(bool(row["low"]) for row in measured) if key in _OF_OUTPUT else 0
-        note += f"; at least: {bounds:,} log output in mid-stream" * bool(bounds)
-        parts = [(row["session_id"], row[key], 1) for row in measured]
-        estimate, name = count(value, len(measured), kind, evidence=parts), f"attempts.{key}_per_solved"
-        command = "" if _is_unevaluated(first) else asked
-        findings.append(estimate.finding(name, title, of, note, unit=unit, sql=command, at_least=bounds > 0))
-    return findings
+def _per_solved(key: str, first: list[Row], unasked: dict[str, str]) -> Finding:
+    """Cost, tokens or time of all first attempts (failed ones too) for each solved one."""
+    subject, unit, kind = _SPENT[key]
+    measured = [row for row in first if _is_solved(row) is not None and row[key] is not None]
+    solved = sum(row["outcome"] == "solved" for row in measured)
+    value = sum(row[key] for row in measured) / solved if solved else None
+    note = f"with what the failed ones took; {len(first) - len(measured):,} of {len(first):,} not measured or judged"
+    low = sum(bool(row["low"]) for row in measured) if key in _OF_OUTPUT else 0
+    if low:
+        note += f"; at least: {low:,} log output in mid-stream"
+    parts = [(row["session_id"], row[key], 1) for row in measured]
+    return count(value, len(measured), kind, evidence=parts).finding(
+        f"attempts.{key}_per_solved",
+        f"{subject} for each first attempt that was solved",
+        "first attempts with an outcome",
+        note,
+        unit=unit,
+        at_least=low > 0,
+        **unasked,
+    )
 
 
 def _rung(row: Row) -> str | None:
     """`failed: empty patch`; of a solved attempt nothing more."""
     outcome, reason = ((row[key] or "").replace("_", " ") for key in ("outcome", "reason"))
     return (f"{outcome}: {reason}" if reason and outcome != "solved" else outcome) or None
-
-
-def _yes(value: bool | None) -> str | None:
-    return None if value is None else "yes" if value else "no"
-
-
-def _outcomes_chart(first: list[Row]) -> Chart | None:
-    of_rung: dict[tuple[str, str], list[str]] = {}
-    for row in first:
-        rung = row["outcome"] or "not_judged", _rung(row) or "not judged"
-        of_rung.setdefault(rung, []).append(row["session_id"])
-    counted = {rung: len(ids) for rung, ids in of_rung.items()}
-    order = sorted(counted, key=lambda pair: (_RUNGS.index(pair[0]), -counted[pair], pair))
-    tip = f"of {len(first):,} first attempts"
-    rows = [
-        bar(rung[1], counted[rung], f"{rung[1]}: {counted[rung]:,} {tip}", evidence=of_rung[rung]) for rung in order
-    ]
-    spec = bars(rows, "first attempts")
-    return chart("attempts.outcomes", rows, spec, n=len(first))
-
-
-def _solved_chart(ranked: list[tuple[_Treatment, list[Row]]]) -> Chart | None:
-    rows: list[Row] = []
-    n = 0.0
-    for treatment, attempts in ranked:
-        solved, _ = _by_task(attempts, _is_solved)
-        if treatment.retry or solved.n < ENOUGH:
-            continue
-        name = f"{treatment.name}{f', {treatment.cap:,} tool calls allowed' if treatment.cap is not None else ''}"
-        share = formatted(solved.value, "share")
-        rows.append(solved.mark(name, f"{name}: {share} of {solved.n:,.0f} first attempts solved"))
-        n += solved.n
-    return chart(
-        "attempts.solved",
-        rows,
-        dots(rows, "share of first attempts"),
-        n=n,
-        note=f"treatments with at least {ENOUGH}; {INTERVAL_NOTE}; tasks differ, so this is no ranking",
-    )
-
-
-def _attempts_limits(attempts: list[Row]) -> list[str]:
-    limits = []
-    uncapped = sum(row["cap"] is None for row in attempts)
-    if uncapped:
-        limits.append(
-            f"{uncapped:,} of {len(attempts):,} attempts do not record how many tool calls they were allowed: whether a"
-            " candidate did better, or was only allowed more, can't be told of them."
-        )
-    judged = [row for row in attempts if _is_solved(row) is not None]
-    for key, subject in (("dataset", "data set"), ("model", "model"), ("task_id", "task")):
-        counted = Counter(row[key] for row in judged if row[key])
-        (name, n) = counted.most_common(1)[0] if counted else ("", 0)
-        if n > DOMINANT * len(judged):
-            limits.append(f"{n:,} of {len(judged):,} attempts with an outcome are of one {subject}, {name}.")
-    return limits
 
 
 ATTEMPTS_STUDY = Study(**declared("study", "attempts"), queries=_SQL["attempts"], function=attempts_study)
@@ -329,130 +266,84 @@ _FAILED = "first attempts that failed or were broken off"
 
 
 def failures_study(inputs: Inputs) -> Outcome:
-    return outcome_of(failure_map(inputs.rows), inputs.rows["places"])
-
-
-def outcome_of(made: FailureMap, places: list[Row]) -> Outcome:
-    """The map as figures and tables. `places`: how near each patch came, with what came of its attempt."""
+    made, places = failure_map(inputs.rows), inputs.rows["places"]
     first = [entry for entry in made.listed if not entry.attempt]
+
+    def again(figure: str) -> str:
+        """The query of a figure; no single query leaves out the candidates of whom nothing was evaluated."""
+        return "" if made.unevaluated else f"SELECT {figure} {_CLASSED}"
+
+    note = f"of {made.first_attempts:,} first attempts; {len(made.listed) - len(first):,} retries failed, too"
+    every = count(made.failed, made.first_attempts, evidence=[(entry.session_id, 1, 1) for entry in first])
+    findings = [every.finding("failures.count", title=_FAILED.capitalize(), note=note, sql=again("count(*)"))]
+    # A share of each class that there is, in the order of the rules.
+    shares = {share.name: share for share in made.classes}
+    shown = []
+    for rule in RULES:
+        shown += [entry for entry in made.listed if entry.name == rule.name][:MOST_EXAMPLES]
+        if (share := shares.get(rule.name)) is None:
+            continue
+        interval = None if share.low is None or share.high is None else (share.low, share.high)
+        parts = [(entry.session_id, float(entry.name == rule.name), 1.0) for entry in first]
+        note = "the interval is over tasks" if interval else "too few tasks for an interval"
+        of_class = Estimate(value=share.value, n=len(first), k=share.n, interval=interval, note=note, counted=parts)
+        finding = of_class.finding(
+            f"failures.{rule.name}",
+            f"Failed: {class_text(rule.name)}",
+            _FAILED,
+            rule.means.rstrip("."),
+            sql=again(f"avg(CAST(contains(value, '{rule.name}') AS INT))"),
+            unit="share of what failed",
+            signals=(SIGNAL,),
+            classes=(rule.name,),
+        )
+        findings.append(finding)
     rows: list[list[Any]] = []
     behind: list[list[str]] = []
-    for candidate in made.candidates:
-        for share in candidate.classes:
-            rows.append(
-                [candidate.name, class_text(share.name), share.n, candidate.failed, share.value, share.low, share.high]
-            )
-            behind.append([f.session_id for f in first if (f.candidate, f.name) == (candidate.name, share.name)])
+    for c in made.candidates:
+        for share in c.classes:
+            rows.append([c.name, class_text(share.name), share.n, c.failed, share.value, share.low, share.high])
+            behind.append([f.session_id for f in first if (f.candidate, f.name) == (c.name, share.name)])
     # Distance of patches to the gold patch, of all attempts and of the failed ones.
-    near_rows: list[list[Any]] = []
+    near: list[list[Any]] = []
     near_behind: list[list[str]] = []
     for level, common in _NEAR.items():
-        ids = [row["session_id"] for row in places if row["level"] == level]
-        outcomes = Counter(row["outcome"] for row in places if row["level"] == level)
-        if ids:
-            near_rows.append([common, len(ids), outcomes["solved"], outcomes["failed"], len(ids) / len(places)])
-            near_behind.append(ids)
-    shown = [
-        entry for rule in RULES for entry in [entry for entry in made.listed if entry.name == rule.name][:MOST_EXAMPLES]
-    ]
-    examples_rows = [
+        of_level = [row for row in places if row["level"] == level]
+        outcomes, n = Counter(row["outcome"] for row in of_level), len(of_level)
+        if n:
+            near.append([common, n, outcomes["solved"], outcomes["failed"], n / len(places)])
+            near_behind.append([row["session_id"] for row in of_level])
+    examples = [
         [class_text(f.name), f.because, f.file, f.seq, f.task, f.candidate, f.attempt + 1, f.session_id] for f in shown
     ]
     left = len(made.listed) - len(shown)
+    # Passes that did not fail, and were not the agent's own.
+    passes: list[list[Any]] = []
+    for p in made.not_earned:
+        seq = p.acts[0].get("seq") if p.acts else None
+        passes.append([class_text(p.verdict), p.because, seq, p.task, p.candidate, p.attempt + 1, p.session_id])
+    stronger = "A stronger candidate fails at harder tasks: shares are of what each failed at."
+    more = f"{left:,} more are not listed: agentsignals failures --json has all." if left else ""
+    of_examples, of_passes = ([[row[-1]] for row in listed] for listed in (examples, passes))
+    by_candidate = " ".join([*made.sentences, stronger])
     tables = [
-        table(
-            "failures.by_candidate",
-            rows,
-            n=made.failed,
-            evidence=behind,
-            note=" ".join(
-                [*made.sentences, "A stronger candidate fails at harder tasks: shares are of what each failed at."]
-            ),
-        ),
-        table("failures.places", near_rows, n=len(places), evidence=near_behind),
-        table(
-            "failures.examples",
-            examples_rows,
-            n=len(made.listed),
-            evidence=[[f.session_id] for f in shown],
-            note=f"{left:,} more are not listed: agentsignals failures --json has all." if left else "",
-        ),
-        _not_earned(made),
+        table("failures.by_candidate", rows, n=made.failed, evidence=behind, note=by_candidate),
+        table("failures.places", near, n=len(places), evidence=near_behind),
+        table("failures.examples", examples, n=len(made.listed), evidence=of_examples, note=more),
+        table("failures.not_earned", passes, n=len(passes), evidence=of_passes, note=passes_text(made)),
     ]
-    note = f"of {made.first_attempts:,} first attempts; {len(made.listed) - len(first):,} retries failed, too"
-    every = [(entry.session_id, 1, 1) for entry in first]
-    # A share of each class that there is, in the order of the rules.
-    shares = {share.name: share for share in made.classes}
+    marks = []
+    for share in made.classes:
+        tip = f"{class_text(share.name)}: {share.n:,} of {made.failed:,} {_FAILED}"
+        of = [f.session_id for f in first if f.name == share.name]
+        marks.append(bar(class_text(share.name), share.n, tip, evidence=of))
     unknown = Counter(entry.because for entry in first if entry.name == UNKNOWN)
     reasons = ", ".join(f"{n:,} {reason}" for reason, n in unknown.most_common())
-    not_judged = sum(candidate.not_judged for candidate in made.candidates)
     limits = [f"Why {unknown.total():,} of {made.failed:,} failed can't be told: {reasons}."] if unknown else []
-    if not_judged:
+    if not_judged := sum(c.not_judged for c in made.candidates):
         limits.append(f"{not_judged:,} first attempts were never judged: whether they failed is not known.")
-    failures_rows = [
-        bar(class_text(share.name), share.n, f"{class_text(share.name)}: {share.n:,} of {made.failed:,} {_FAILED}",
-            evidence=[f.session_id for f in first if f.name == share.name])
-        for share in made.classes
-    ]  # fmt: skip
-    return Outcome(
-        [
-            count(made.failed, made.first_attempts, evidence=every).finding(
-                "failures.count", title=_FAILED.capitalize(), note=note, sql=_again(made, "count(*)")
-            ),
-            *[
-                _estimate(shares[rule.name], first).finding(
-                    f"failures.{rule.name}",
-                    f"Failed: {class_text(rule.name)}",
-                    _FAILED,
-                    rule.means.rstrip("."),
-                    sql=_again(made, f"avg(CAST(contains(value, '{rule.name}') AS INT))"),
-                    unit="share of what failed",
-                    signals=(SIGNAL,),
-                    classes=(rule.name,),
-                )
-                for rule in RULES
-                if rule.name in shares
-            ],
-        ],
-        tables,
-        [chart("failures.classes", failures_rows, bars(failures_rows, "attempts"), n=made.failed)],
-        limits,
-    )
-
-
-def _again(made: FailureMap, figure: str) -> str:
-    """The query of a figure; no single query leaves out the candidates of whom nothing was evaluated."""
-    return "" if made.unevaluated else f"SELECT {figure} {_CLASSED}"
-
-
-def _estimate(share: Share, first: list[Failed]) -> Estimate:
-    interval = None if share.low is None or share.high is None else (share.low, share.high)
-    parts = [(entry.session_id, float(entry.name == share.name), 1.0) for entry in first]
-    note = "the interval is over tasks" if interval else "too few tasks for an interval"
-    return Estimate(value=share.value, n=len(first), k=share.n, interval=interval, note=note, counted=parts)
-
-
-def _not_earned(made: FailureMap) -> Table:
-    """Passes that did not fail, and were not the agent's own."""
-    rows = [
-        [
-            class_text(p.verdict),
-            p.because,
-            p.acts[0].get("seq") if p.acts else None,
-            p.task,
-            p.candidate,
-            p.attempt + 1,
-            p.session_id,
-        ]
-        for p in made.not_earned
-    ]
-    return table(
-        "failures.not_earned",
-        rows,
-        n=len(rows),
-        evidence=[[p.session_id] for p in made.not_earned],
-        note=passes_text(made),
-    )
+    drawn = chart("failures.classes", marks, bars(marks, "attempts"), n=made.failed)
+    return Outcome(findings, tables, [drawn], limits)
 
 
 FAILURES_STUDY = Study(
@@ -481,44 +372,36 @@ person stopped the agent, or owed it an answer, and never came back."""
 
 
 def outcomes_study(inputs: Inputs) -> Outcome:
-    judged = [row for row in inputs.rows["outcomes"] if row["absent"] in (None, "none_found")]
-    kinds_of = [_ended(row) for row in judged]
-    sample = Sample([row["session_id"] for row in judged], inputs.places)
-    counted, total = Counter(kinds_of), len(judged)
-    ranks = {name: i for i, name in enumerate((*_OUTCOMES.values(), _UNSEEN))}
-    rows: list[list[Any]] = []
-    marks: list[Row] = []
-    behind = []
-    for ended, evidence in sorted(counted, key=lambda pair: (ranks[pair[0]], -counted[pair], pair)):
-        n = counted[ended, evidence]
-        estimate = sample.among(kinds_of, (ended, evidence))
-        rows.append([ended, evidence, n, estimate.value, *estimate.ends])
-        behind.append([s for s, k, _ in estimate.counted() if k])
-        tip = f"{ended}, evidence {evidence}: {n:,} of {total:,} sessions ({n / total:.1%})"
-        marks.append(bar(ended if evidence == "none" else f"{ended} ({evidence})", n, tip, evidence=behind[-1]))
-    by_evidence = table("outcomes.kinds", rows, n=total, evidence=behind)
-    kinds = chart("outcomes.kinds", marks, bars(marks, "sessions"), n=total)
-    return Outcome(_outcomes_findings(judged, sample, inputs.rows["outcomes"]), [by_evidence], [kinds])
-
-
-def _ended(row: Row) -> tuple[str, str]:
-    """Return a session's outcome and its evidence."""
-    if row["absent"] is not None:
-        return _UNSEEN, "none"
-    return _OUTCOMES[row["label"]], _EVIDENCE[row["evidence"]]
-
-
-def _outcomes_findings(judged: list[Row], sample: Sample, rows: list[Row]) -> list[Finding]:
+    everything = inputs.rows["outcomes"]
+    judged = [row for row in everything if row["absent"] in (None, "none_found")]
+    sample, total = Sample([row["session_id"] for row in judged], inputs.places), len(judged)
     labels = [row["label"] if row["absent"] is None else None for row in judged]
-    shares = [
+    kinds = [
+        (_UNSEEN, "none") if row["absent"] is not None else (_OUTCOMES[row["label"]], _EVIDENCE[row["evidence"]])
+        for row in judged
+    ]
+    ended = {row["session_id"] for row in judged}
+    parts = [(row["session_id"], row["session_id"] not in ended, 1) for row in everything]
+    censored = count(len(everything) - total, len(everything), evidence=parts)
+    findings = [
         sample.among(labels, "accepted").finding("outcomes.accepted", classes=("accepted",)),
         sample.among(labels, "explicitly_rejected").finding("outcomes.rejected", classes=("explicitly_rejected",)),
         sample.among(labels, *_OUTCOMES).finding("outcomes.evidence"),
+        censored.finding("outcomes.censored"),
     ]
-    ended, n = {row["session_id"] for row in judged}, len(rows)
-    parts = [(row["session_id"], row["session_id"] not in ended, 1) for row in rows]
-    censored = count(n - len(judged), n, evidence=parts).finding("outcomes.censored")
-    return [*shares, censored]
+    counted, ranks = Counter(kinds), [*_OUTCOMES.values(), _UNSEEN]
+    rows: list[list[Any]] = []
+    marks: list[Row] = []
+    behind = []
+    for kind in sorted(counted, key=lambda pair: (ranks.index(pair[0]), -counted[pair], pair)):
+        how, evidence = kind
+        n, estimate = counted[kind], sample.among(kinds, kind)
+        rows.append([how, evidence, n, estimate.value, *estimate.ends])
+        behind.append([s for s, k, _ in estimate.counted() if k])
+        tip = f"{how}, evidence {evidence}: {n:,} of {total:,} sessions ({n / total:.1%})"
+        marks.append(bar(how if evidence == "none" else f"{how} ({evidence})", n, tip, evidence=behind[-1]))
+    by_evidence = table("outcomes.kinds", rows, n=total, evidence=behind)
+    return Outcome(findings, [by_evidence], [chart("outcomes.kinds", marks, bars(marks, "sessions"), n=total)])
 
 
 OUTCOMES_STUDY = Study(**declared("study", "outcomes"), queries=_SQL["outcomes"], function=outcomes_study)

@@ -85,6 +85,21 @@ SELECT avg(CAST(outcome = 'solved' AS INT))
 FROM attempts
 WHERE coalesce(attempt_index, 0) = 0 AND outcome IN ('solved', 'failed')
 
+-- finding: attempts.cost_per_solved
+SELECT sum(coalesce(s.cost_usd, a.harness_cost_usd)) / nullif(count(*) FILTER (outcome = 'solved'), 0)
+FROM attempts a JOIN sessions s USING (session_id)
+WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND coalesce(s.cost_usd, a.harness_cost_usd) IS NOT NULL
+
+-- finding: attempts.tokens_per_solved
+SELECT sum(coalesce(s.input_tokens + s.output_tokens, a.harness_input_tokens + a.harness_output_tokens)) / nullif(count(*) FILTER (outcome = 'solved'), 0)
+FROM attempts a JOIN sessions s USING (session_id)
+WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND coalesce(s.input_tokens + s.output_tokens, a.harness_input_tokens + a.harness_output_tokens) IS NOT NULL
+
+-- finding: attempts.time_per_solved
+SELECT sum(a.wall_time_s) / nullif(count(*) FILTER (outcome = 'solved'), 0)
+FROM attempts a JOIN sessions s USING (session_id)
+WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND a.wall_time_s IS NOT NULL
+
 -- table: attempts.by_treatment
 -- title: Outcomes by treatment
 -- of: attempts
