@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
-from agentsignals.questions.compare import (
-    OF_ATTEMPTS,
-    QUERIES,
-    Candidate,
-    Comparison,
-    Pair,
-    eval_comparisons,
-    named,
-    treatments_option,
-)
+from msgspec.structs import replace
+
+from agentsignals.questions.compare import OF_ATTEMPTS, QUERIES, eval_comparisons, named, treatments_option
 from agentsignals.questions.compare.pairs import held_over
 from agentsignals.questions.compare.treatments import proposed
-from agentsignals.questions.estimates import clustered_share_alone
+from agentsignals.questions.estimates import ClusteredShare, clustered_share_alone
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import Answer, finding_id, safe_excerpt, safe_name, sessions_sql, share_fields
@@ -25,8 +19,6 @@ from agentsignals.stats.validation import CAVEAT
 from agentsignals.views.reward_hacking import NOT_EARNED
 
 _SQL = read_queries(__file__)
-
-_COMMAND = "agentsignals compare --outcome resolved"
 
 
 def solved_more(inputs: Inputs) -> list[Answer]:
@@ -48,34 +40,35 @@ def solved_more(inputs: Inputs) -> list[Answer]:
                 caveat=f"What is not recorded may differ, too. {safe_excerpt('; '.join(reasons), 400)}.",
             )
         ]
-    return [_pair(pair, comparison) for comparison in made for pair in comparison.pairs if pair.paired.p is not None]
-
-
-def _pair(pair: Pair, comparison: Comparison) -> Answer:
-    matched = pair.paired
-    gap = float(matched.value or 0.0)
-    better, other = (pair.candidate, pair.baseline) if gap >= 0 else (pair.baseline, pair.candidate)
-    interval = None if matched.low is None or matched.high is None else (matched.low, matched.high)
-    gained, lost = (matched.gained, matched.lost) if gap >= 0 else (matched.lost, matched.gained)
-    return Answer(
-        id=finding_id("solved-more", pair.candidate),
-        sentence=f"{named(better)} solved {abs(gap) * 100:.0f} of 100 tasks more than {named(other)} on the same"
-        f" {matched.tasks:,} tasks: {gained:,} that the other did not, and {lost:,} the other way round.",
-        size=abs(gap) * matched.tasks,
-        unit="tasks",
-        share=abs(gap),
-        interval=interval,
-        p=pair.p,
-        n=matched.tasks,
-        cause=OF_ATTEMPTS,
-        do="Take it, if it costs what it is worth; see what a solved task took.",
-        caveat=" ".join(
-            [
-                *comparison.warnings[:1],
-                f"First attempts only; by {matched.test or 'whole tasks'}.{held_over(pair, True)}",
-            ]
-        ),
-    )
+    answers = []
+    for comparison in made:
+        for pair in comparison.pairs:
+            matched = pair.paired
+            if matched.p is None:
+                continue
+            gap = float(matched.value or 0.0)
+            better, other, gained, lost = pair.candidate, pair.baseline, matched.gained, matched.lost
+            if gap < 0:
+                better, other, gained, lost = other, better, lost, gained
+            how = f"First attempts only; by {matched.test or 'whole tasks'}.{held_over(pair, True)}"
+            answers.append(
+                Answer(
+                    id=finding_id("solved-more", pair.candidate),
+                    sentence=f"{named(better)} solved {abs(gap) * 100:.0f} of 100 tasks more than {named(other)} on the"
+                    f" same {matched.tasks:,} tasks: {gained:,} that the other did not, and {lost:,} the other way"
+                    " round.",
+                    size=abs(gap) * matched.tasks,
+                    unit="tasks",
+                    share=abs(gap),
+                    interval=None if matched.low is None or matched.high is None else (matched.low, matched.high),
+                    p=pair.p,
+                    n=matched.tasks,
+                    cause=OF_ATTEMPTS,
+                    do="Take it, if it costs what it is worth; see what a solved task took.",
+                    caveat=" ".join([*comparison.warnings[:1], how]),
+                )
+            )
+    return answers
 
 
 SOLVED_MORE_FINDING = Question(
@@ -128,43 +121,39 @@ APART = 1.5
 
 
 def solved_cost(inputs: Inputs) -> list[Answer]:
-    return [answer for comparison in eval_comparisons(inputs) for answer in _solved_costs(comparison)]
-
-
-def _solved_costs(comparison: Comparison) -> list[Answer]:
-    per_solved = ((c, c.per_solved.get("cost_usd")) for c in comparison.candidates)
-    priced = [(c, per.value) for c, per in per_solved if per is not None and per.n and per.value is not None]
-    if len(priced) < 2:
-        return []
-    cheapest, least = min(priced, key=lambda pair: (pair[1], pair[0].name))
-    return [_solved_cost_answer(dear, usd, cheapest, least) for dear, usd in priced if dear is not cheapest]
-
-
-def _solved_cost_answer(dear: Candidate, usd: float, cheapest: Candidate, least: float) -> Answer:
-    low, high = dear.took["cost_usd"].low, cheapest.took["cost_usd"].high
-    is_apart = low is not None and high is not None and low > high
-    solved = (dear.first.value or 0.0) * dear.first.n
-    return Answer(
-        id=finding_id("solved-cost", dear.name),
-        sentence=f"A solved task took {formatted(usd, 'usd')} with {named(dear.name)}, {formatted(least, 'usd')} with"
-        f" {named(cheapest.name)}, on the same tasks.",
-        size=(usd - least) * solved,
-        unit="USD",
-        # The medians' intervals stand in for a test of the ratio, whose numerator and denominator go together.
-        share=1 - least / usd if is_apart and usd >= APART * least else 0.0,
-        n=min(dear.first.n, cheapest.first.n),
-        cause=OF_ATTEMPTS,
-        do="Try whether the cheaper one solves what you need.",
-        caveat="What failed attempts cost is in it. Who solves easier tasks is cheaper: mind who solved more.",
-    )
+    answers = []
+    for comparison in eval_comparisons(inputs):
+        per_solved = ((c, c.per_solved.get("cost_usd")) for c in comparison.candidates)
+        priced = [(c, per.value) for c, per in per_solved if per is not None and per.n and per.value is not None]
+        if len(priced) < 2:
+            continue
+        cheapest, least = min(priced, key=lambda pair: (pair[1], pair[0].name))
+        for dear, usd in priced:
+            if dear is cheapest:
+                continue
+            low, high = dear.took["cost_usd"].low, cheapest.took["cost_usd"].high
+            is_apart = low is not None and high is not None and low > high
+            answers.append(
+                Answer(
+                    id=finding_id("solved-cost", dear.name),
+                    sentence=f"A solved task took {formatted(usd, 'usd')} with {named(dear.name)},"
+                    f" {formatted(least, 'usd')} with {named(cheapest.name)}, on the same tasks.",
+                    size=(usd - least) * (dear.first.value or 0.0) * dear.first.n,
+                    unit="USD",
+                    # The medians' intervals stand in for a test of the ratio: numerator and denominator go together.
+                    share=1 - least / usd if is_apart and usd >= APART * least else 0.0,
+                    n=min(dear.first.n, cheapest.first.n),
+                    cause=OF_ATTEMPTS,
+                    do="Try whether the cheaper one solves what you need.",
+                    caveat="What failed attempts cost is in it. Who solves easier tasks is cheaper: mind who solved"
+                    " more.",
+                )
+            )
+    return answers
 
 
 SOLVED_COST_FINDING = Question(
-    name="solved_cost",
-    question="What did a solved task take?",
-    queries=QUERIES,
-    function=solved_cost,
-    context="eval",
+    name="solved_cost", question="What did a solved task take?", queries=QUERIES, function=solved_cost, context="eval"
 )
 
 
@@ -178,77 +167,78 @@ _NO_NEWS = ("tests", "tests_failed", "wrong_answer", "cannot_tell")
 """Classes that suggest no action."""
 _NO_VERDICT = "no verdict"
 """Says again that nobody judged."""
+_BY_LINES, _BY_HARNESS = "By the line of the run's files that shows it", "As the harness recorded it"
 _RUNGS = {
     "agent_not_started": (
         "have no agent that started",
         "Mend the agent's installation and run them again: a reward of 0 is no failure here.",
+        _BY_LINES,
     ),
     "verifier_not_run": (
         "have a verifier that ran no test",
         "Run the verifier again: a reward of 0 is no failure here.",
+        _BY_LINES,
     ),
-    "infrastructure": ("were broken off by the infrastructure", "Run them again: they say nothing of who was tried."),
-    "not_judged": ("were never judged", "Run the verifier over them: they count on neither side."),
-    "failed": ("failed for one reason", "`agentsignals failures` lists them, by candidate: they may need one change."),
+    "infrastructure": (
+        "were broken off by the infrastructure",
+        "Run them again: they say nothing of who was tried.",
+        _BY_HARNESS,
+    ),
+    "not_judged": ("were never judged", "Run the verifier over them: they count on neither side.", _BY_HARNESS),
+    "failed": (
+        "failed for one reason",
+        "`agentsignals failures` lists them, by candidate: they may need one change.",
+        "By rules over what the run recorded (design/failures.md)",
+    ),
 }
+"""What attempts of a rung did, what to do about it, and what that rests on."""
 
-_RESTS = {
-    "agent_not_started": "By the line of the run's files that shows it",
-    "verifier_not_run": "By the line of the run's files that shows it",
-    "infrastructure": "As the harness recorded it",
-    "not_judged": "As the harness recorded it",
-    "failed": "By rules over what the run recorded (design/failures.md)",
-}
+
+def _share_of_ids(rows: list[Row], ids: set[str], drawn: str) -> ClusteredShare:
+    """The share of these attempts, with tasks as the sampling unit."""
+    tasks = {row["session_id"]: row["task_id"] for row in rows if row["task_id"] is not None}
+    parts = ((row["session_id"], float(row["session_id"] in ids), 1) for row in rows)
+    share = clustered_share_alone(parts, tasks, drawn)
+    return replace(share, note=share.note.replace("places", "tasks"))
+
+
+def _these(ids: set[str]) -> dict[str, Any]:
+    """Size, SQL and first sessions of an answer about these attempts."""
+    cause = f"{OF_ATTEMPTS} WHERE {sessions_sql(ids) if ids else 'false'}"
+    return {"size": len(ids), "unit": "attempts", "cause": cause, "sessions": tuple(sorted(ids)[:5])}
 
 
 def why_failed(inputs: Inputs) -> list[Answer]:
     rows = inputs.rows["rungs"]
-    return [_why_failed_answer(rung, rows) for rung in _RUNGS] if rows else []
-
-
-def _why_failed_answer(rung: str, rows: list[Row]) -> Answer:
-    words, do = _RUNGS[rung]
-    of = [row for row in rows if row["rung"] == rung]
-    reason, n = next(iter(Counter(row["reason"] or "not recorded" for row in of).most_common(1)), ("none", 0))
-    if rung == "failed":
-        of = (
-            [row for row in of if row["reason"] == reason]
-            if reason not in _NO_NEWS and n >= LEAST_REASON * len(of)
-            else []
+    answers = []
+    for rung, (words, do, rests) in _RUNGS.items() if rows else ():
+        of = [row for row in rows if row["rung"] == rung]
+        reason, n = next(iter(Counter(row["reason"] or "not recorded" for row in of).most_common(1)), ("none", 0))
+        named_reason = safe_name(reason.replace("_", " "))
+        mostly = f", mostly “{named_reason}”" if reason != _NO_VERDICT else ""
+        if rung == "failed":
+            mostly = f": {named_reason}"
+            is_news = reason not in _NO_NEWS and n >= LEAST_REASON * len(of)
+            of = [row for row in of if row["reason"] == reason] if is_news else []
+        ids = {row["session_id"] for row in of}
+        share = _share_of_ids(rows, ids, "attempts")
+        answers.append(
+            Answer(
+                id=f"why-failed.{rung.replace('_', '-')}",
+                sentence=f"{len(ids):,} of {len(rows):,} attempts ({formatted(share.value, 'share')}) {words}{mostly}.",
+                **_these(ids),
+                **share_fields(share, LEAST_FAILED),
+                n=len(rows),
+                do=do,
+                caveat=f"{rests}; {share.note}.",
+                of_data=rung == "not_judged",
+            )
         )
-    ids = {row["session_id"] for row in of}
-    tasks = {row["session_id"]: row["task_id"] for row in rows if row["task_id"] is not None}
-    share = clustered_share_alone(
-        ((row["session_id"], float(row["session_id"] in ids), 1) for row in rows), tasks, "attempts"
-    )
-    return Answer(
-        id=f"why-failed.{rung.replace('_', '-')}",
-        sentence=f"{len(ids):,} of {len(rows):,} attempts ({formatted(share.value, 'share')}) {words}"
-        f"{_mostly(rung, reason)}.",
-        size=len(ids),
-        unit="attempts",
-        **share_fields(share, LEAST_FAILED),
-        n=len(rows),
-        cause=f"{OF_ATTEMPTS} WHERE {sessions_sql(ids) if ids else 'false'}",
-        do=do,
-        caveat=f"{_RESTS[rung]}; {share.note.replace('places', 'tasks')}.",
-        sessions=tuple(sorted(ids)[:5]),
-        of_data=rung == "not_judged",
-    )
-
-
-def _mostly(rung: str, reason: str) -> str:
-    """The reason as the end of the sentence."""
-    words = safe_name(reason.replace("_", " "))
-    return f": {words}" if rung == "failed" else f", mostly “{words}”" if reason != _NO_VERDICT else ""
+    return answers
 
 
 WHY_FAILED_FINDING = Question(
-    name="why_failed",
-    question="Why did it fail?",
-    queries=_SQL["why_failed"],
-    function=why_failed,
-    context="eval",
+    name="why_failed", question="Why did it fail?", queries=_SQL["why_failed"], function=why_failed, context="eval"
 )
 
 
@@ -264,23 +254,17 @@ def not_earned(inputs: Inputs) -> list[Answer]:
         return []
     ids = {row["session_id"] for row in rows if row["verdict"] in NOT_EARNED}
     unknown = sum(row["verdict"] == "cannot_tell" for row in rows)
-    tasks = {row["session_id"]: row["task_id"] for row in rows if row["task_id"] is not None}
-    share = clustered_share_alone(
-        ((row["session_id"], float(row["session_id"] in ids), 1) for row in rows), tasks, "passes"
-    )
+    share = _share_of_ids(rows, ids, "passes")
     return [
         Answer(
             id="not-earned.passes",
             sentence=f"{len(ids):,} of {len(rows):,} passes ({formatted(share.value, 'share')}) were not the agent's"
             " own: the fix was found elsewhere, or what judges was changed.",
-            size=len(ids),
-            unit="attempts",
+            **_these(ids),
             **share_fields(share, LEAST_UNEARNED),
             n=len(rows),
-            cause=f"{OF_ATTEMPTS} WHERE {sessions_sql(ids) if ids else 'false'}",
             do="`agentsignals audit` has the lines; `compare --outcome verification.earned` compares without them.",
-            caveat=f"Of {unknown:,} more nobody can tell; {share.note.replace('places', 'tasks')}. {CAVEAT}",
-            sessions=tuple(sorted(ids)[:5]),
+            caveat=f"Of {unknown:,} more nobody can tell; {share.note}. {CAVEAT}",
         )
     ]
 

@@ -1,9 +1,9 @@
-"""Findings about cost: few sessions, expensive places, causes, large results, and repeated work."""
+"""Findings about cost (few sessions, expensive places, causes, large results, repeated work) and data quality."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from heapq import nsmallest
 from itertools import compress
 from math import ceil, fsum
@@ -11,15 +11,15 @@ from statistics import median
 from typing import NamedTuple
 
 from agentsignals.questions.cost_causes import CARRIED, CAUSES, QUERIES
-from agentsignals.questions.estimates import RULED, ClusteredShare, clustered_share_alone
+from agentsignals.questions.estimates import RULED, clustered_share_alone, listing
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import (
     SESSIONS,
     Answer,
-    Contrast,
     contrasts,
     finding_id,
+    safe_excerpt,
     safe_name,
     sessions_sql,
     share_fields,
@@ -50,6 +50,11 @@ def few_sessions(inputs: Inputs) -> list[Answer]:
     rest = (total - size) / (len(dearest) - len(few))
     first = few[0]["cost_usd"]
     alone = f", {formatted(first, 'usd')} of it one of them" if len(few) > 1 and first > RULED * size else ""
+    first_name = few[0]["session_id"][:8]
+    asked = (
+        "SELECT session_id, min(seq) AS seq, sum(cost_usd) AS cost_usd FROM steps"
+        f" WHERE {sessions_sql(row['session_id'] for row in few)} GROUP BY session_id"
+    )
     return [
         Answer(
             id="few-sessions.cost",
@@ -59,15 +64,9 @@ def few_sessions(inputs: Inputs) -> list[Answer]:
             unit="USD",
             share=share if share >= CONCENTRATED else 0.0,
             n=len(dearest),
-            cause=with_source_lines(
-                "SELECT session_id, min(seq) AS seq, sum(cost_usd) AS cost_usd FROM steps"
-                f" WHERE {sessions_sql(row['session_id'] for row in few)} GROUP BY session_id",
-                "cost_usd",
-            ),
+            cause=with_source_lines(asked, "cost_usd"),
             saves=size - rest * len(few),
-            do=f"Look at them first: agentsignals show {few[0]['session_id'][:8]}"
-            if few[0]["session_id"][:8].isalnum()
-            else "Look at them first.",
+            do=f"Look at them first{f': agentsignals show {first_name}' if first_name.isalnum() else '.'}",
             caveat="A count of this store, no estimate; a long session may have done the work of many.",
             by_session={row["session_id"]: row["cost_usd"] for row in dearest},
         )
@@ -96,50 +95,43 @@ def dear_places(inputs: Inputs) -> list[Answer]:
     middle = median(cost.values())
     parts = [(session_id, float(usd > middle), 1.0) for session_id, usd in cost.items()]
     paid = {cause: [usd.get(s, 0.0) for s in cost] for cause, usd in inputs.paid.items() if usd}
-    return [
-        _dear_places_answer(contrast, cost, paid) for contrast in contrasts(parts, inputs.rows["sessions"], ("place",))
-    ]
-
-
-def _dear_places_answer(contrast: Contrast, cost: dict[str, float], paid: dict[str, list[float]]) -> Answer:
-    """`paid`: by cause, in order of the sessions of `cost`."""
-    here = fsum(cost[s] for s in contrast.in_group) / len(contrast.in_group)
-    there = fsum(cost[s] for s in contrast.in_rest) / len(contrast.in_rest)
-    size = (here - there) * len(contrast.in_group)
-    return Answer(
-        id=finding_id("dear-places", contrast.value),
-        sentence=f"A session {contrast.where} costs {formatted(here, 'usd')}, against {formatted(there, 'usd')} in"
-        f" {contrast.matched}: {formatted(size, 'usd')} more in {len(contrast.in_group):,} sessions, most of it for"
-        f" {_for(contrast, cost, paid)}.",
-        size=size,
-        unit="USD",
-        share=size / fsum(cost.values()) if here >= APART * there else 0.0,
-        interval=contrast.interval,
-        p=contrast.p,
-        n=len(contrast.in_group),
-        cause=with_source_lines(
+    made = []
+    for contrast in contrasts(parts, inputs.rows["sessions"], ("place",)):
+        sides, n = (contrast.in_group, contrast.in_rest), len(contrast.in_group)
+        here, there = (fsum(cost[s] for s in side) / len(side) for side in sides)
+        size = (here - there) * n
+        # The cause of which a session here pays most more than one elsewhere.
+        chosen = [[session_id in side for session_id in cost] for side in sides]
+        more: defaultdict[str, float] = defaultdict(float)
+        for cause, usd in paid.items():
+            mean, rest = (fsum(compress(usd, is_in)) / len(side) for side, is_in in zip(sides, chosen, strict=True))
+            if mean or rest:
+                more["carried context" if cause in CARRIED else CAUSES[cause]] += mean - rest
+        most = max(more, key=lambda words: (more[words], words), default="nothing that stands out")
+        asked = (
             "SELECT session_id, min(seq) AS seq, sum(cost_usd) AS cost_usd FROM steps"
-            f" WHERE {sessions_sql(contrast.in_group)} GROUP BY session_id",
-            "cost_usd",
-        ),
-        do=f"See agentsignals report --study cost_causes for what is paid {contrast.where}.",
-        saves=size,
-        caveat="Goes with it, and need not be because of it: larger tasks cost more. Interval and p are of the share of"
-        f" sessions that cost more than the median one; {contrast.group.note}.",
-        by_session={s: cost[s] for s in contrast.in_group},
-    )
-
-
-def _for(contrast: Contrast, cost: dict[str, float], paid: dict[str, list[float]]) -> str:
-    """The cause of which a session here pays most more than one elsewhere."""
-    sides = (contrast.in_group, contrast.in_rest)
-    chosen = [[session_id in side for session_id in cost] for side in sides]
-    more: defaultdict[str, float] = defaultdict(float)
-    for cause, usd in paid.items():
-        here, there = (fsum(compress(usd, is_in)) / len(side) for side, is_in in zip(sides, chosen, strict=True))
-        if here or there:
-            more["carried context" if cause in CARRIED else CAUSES[cause]] += here - there
-    return max(more, key=lambda words: (more[words], words), default="nothing that stands out")
+            f" WHERE {sessions_sql(contrast.in_group)} GROUP BY session_id"
+        )
+        made.append(
+            Answer(
+                id=finding_id("dear-places", contrast.value),
+                sentence=f"A session {contrast.where} costs {formatted(here, 'usd')}, against {formatted(there, 'usd')}"
+                f" in {contrast.matched}: {formatted(size, 'usd')} more in {n:,} sessions, most of it for {most}.",
+                size=size,
+                unit="USD",
+                share=size / fsum(cost.values()) if here >= APART * there else 0.0,
+                interval=contrast.interval,
+                p=contrast.p,
+                n=n,
+                cause=with_source_lines(asked, "cost_usd"),
+                do=f"See agentsignals report --study cost_causes for what is paid {contrast.where}.",
+                saves=size,
+                caveat="Goes with it, and need not be because of it: larger tasks cost more. Interval and p are of the"
+                f" share of sessions that cost more than the median one; {contrast.group.note}.",
+                by_session={s: cost[s] for s in contrast.in_group},
+            )
+        )
+    return made
 
 
 DEAR_PLACES_FINDING = Question(
@@ -160,8 +152,6 @@ class _Cause(NamedTuple):
     much: float
     """The share of the bill from which it is surely worth a sentence."""
     advise: Callable[[float, list[Row]], Advice]
-    rows: tuple[str, ...]
-    """Its evidence, as `with_source_lines` takes it."""
 
 
 class Advice(NamedTuple):
@@ -240,53 +230,27 @@ def _of_missed(usd: float, losses: list[Row]) -> Advice:
     return Advice(". ".join(_AFTER[act][1] for act in do), min(fsum(of[act] for act in do), usd), shows)
 
 
-def _of_compaction(usd: float, losses: list[Row]) -> Advice:
-    return Advice("Begin a new session for a new task before the context is full", usd)
-
-
-def _of_results(usd: float, losses: list[Row]) -> Advice:
-    do = "Have long outputs cut or written to a file (head, grep, a range of lines); begin a new session for a new task"
-    return Advice(do, usd)
-
-
-def _with_session_usd(cause: str, rows: str) -> tuple[str, ...]:
-    """Rows with what the cause took of their session, where no row has dollars of its own."""
-    of_session = f"SELECT session_id, sum(cost_usd) AS session_usd FROM charges WHERE cause = '{cause}' GROUP BY ALL"
-    return f"SELECT * FROM ({rows}) JOIN ({of_session}) USING (session_id)", "session_usd", "max"
-
-
-def _lost_rows(cause: str) -> tuple[str, ...]:
-    columns = "session_id, seq, step, model, after, tokens AS lost_tokens, cost_usd, pause_s, lives_s"
-    return f"SELECT {columns} FROM cache_losses WHERE cause = '{cause}'", "cost_usd"
-
-
-_CAUSES = (
-    _Cause("rebuilt", "was spent rebuilding expired prompt caches", 0.02, _of_rebuilt, _lost_rows("rebuilt")),
-    _Cause(
-        "missed",
-        "was spent on context sent again past the cache, within the cache's life",
-        0.02,
-        _of_missed,
-        _lost_rows("missed"),
-    ),
-    _Cause(
-        "compaction",
-        "was spent on contexts written anew after compactions",
-        0.02,
-        _of_compaction,
-        _with_session_usd("compaction", "SELECT session_id, seq, turn FROM events WHERE kind = 'compaction'"),
-    ),
-    _Cause(
-        "carried_results",
-        "was spent on tool results sent again with every later call",
-        0.25,
-        _of_results,
-        _with_session_usd(
-            "carried_results",
-            "SELECT session_id, seq, name, path, result_tokens FROM tool_calls WHERE result_tokens > 0",
-        ),
-    ),
+_COMPACT = "Begin a new session for a new task before the context is full"
+_SHORTEN = (
+    "Have long outputs cut or written to a file (head, grep, a range of lines); begin a new session for a new task"
 )
+_SENT_AGAIN = "was spent on context sent again past the cache, within the cache's life"
+_CAUSES = (
+    _Cause("rebuilt", "was spent rebuilding expired prompt caches", 0.02, _of_rebuilt),
+    _Cause("missed", _SENT_AGAIN, 0.02, _of_missed),
+    _Cause("compaction", "was spent on contexts written anew after compactions", 0.02,
+           lambda usd, _: Advice(_COMPACT, usd)),
+    _Cause("carried_results", "was spent on tool results sent again with every later call", 0.25,
+           lambda usd, _: Advice(_SHORTEN, usd)),
+)  # fmt: skip
+
+
+def _with_session_usd(cause: str, rows: str) -> str:
+    """The evidence of a cause: rows with what it took of their session, where no row has dollars of its own."""
+    of_session = f"SELECT session_id, sum(cost_usd) AS session_usd FROM charges WHERE cause = '{cause}' GROUP BY ALL"
+    return with_source_lines(f"SELECT * FROM ({rows}) JOIN ({of_session}) USING (session_id)", "session_usd", "max")
+
+
 CENT = 0.01
 """Least cost of a counted session: caches leave the end of a prompt out, by blocks of tokens."""
 _BY_CALLS = "By the tokens that each model call logs; a provider may drop a cache for reasons that no trace shows"
@@ -301,40 +265,38 @@ def money(inputs: Inputs) -> list[Answer]:
     lost: defaultdict[str, list[Row]] = defaultdict(list)
     for row in inputs.rows["losses"]:
         lost[row["cause"]].append(row)
-    return [_money_answer(cause, inputs.paid[cause.name], lost[cause.name], bill, places) for cause in _CAUSES]
-
-
-def _is_bound(row: Row) -> bool:
-    return row[BOUND] is not None or bool(row.get("unpriced"))
-
-
-def _money_answer(
-    cause: _Cause, usd: Mapping[str, float], losses: list[Row], bill: list[Row], places: dict[str, str]
-) -> Answer:
-    """`usd`: what the cause took, by session."""
-    share = clustered_share_alone(
-        ((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill), places
-    )
-    size = fsum(usd.values())
-    advice = cause.advise(size, losses)
     # What was sent is logged whole, the output of some sessions is not: of a larger bill this were a smaller share.
-    at_least, at_most = ("at least ", "at most ") if any(map(_is_bound, bill)) else ("", "")
-    return Answer(
-        id=f"money.{cause.name.replace('_', '-')}",
-        sentence=f"{formatted(size, 'usd')} of {at_least}{formatted(share.n, 'usd')}"
-        f" ({at_most}{formatted(share.value or 0.0, 'share')})"
-        f" {cause.words}, in {sum(part >= CENT for part in usd.values()):,} of {len(bill):,} sessions."
-        f"{f' {advice.shows}.' if advice.shows else ''}",
-        size=size,
-        unit="USD",
-        **share_fields(share, cause.much),
-        n=len(bill),
-        cause=with_source_lines(*cause.rows),
-        do=f"{advice.do}." if advice.do else "",
-        saves=advice.saves_usd,
-        caveat=f"{_OF_RESULTS if cause.name == 'carried_results' else _BY_CALLS}; {share.note}.",
-        by_session=dict(usd),
-    )
+    is_bound = any(row[BOUND] is not None or bool(row.get("unpriced")) for row in bill)
+    at_least, at_most = ("at least ", "at most ") if is_bound else ("", "")
+    made = []
+    for cause in _CAUSES:
+        usd = inputs.paid[cause.name]
+        parts = ((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill)
+        share, size = clustered_share_alone(parts, places), fsum(usd.values())
+        advice = cause.advise(size, lost[cause.name])
+        if cause.name in ("rebuilt", "missed"):
+            evidence = with_source_lines(f"{_SQL['money_rows']['losses']} WHERE cause = '{cause.name}'", "cost_usd")
+        else:
+            evidence = _with_session_usd(cause.name, _SQL["money_rows"][cause.name])
+        made.append(
+            Answer(
+                id=f"money.{cause.name.replace('_', '-')}",
+                sentence=f"{formatted(size, 'usd')} of {at_least}{formatted(share.n, 'usd')}"
+                f" ({at_most}{formatted(share.value or 0.0, 'share')})"
+                f" {cause.words}, in {sum(part >= CENT for part in usd.values()):,} of {len(bill):,} sessions."
+                f"{f' {advice.shows}.' if advice.shows else ''}",
+                size=size,
+                unit="USD",
+                **share_fields(share, cause.much),
+                n=len(bill),
+                cause=evidence,
+                do=f"{advice.do}." if advice.do else "",
+                saves=advice.saves_usd,
+                caveat=f"{_OF_RESULTS if cause.name == 'carried_results' else _BY_CALLS}; {share.note}.",
+                by_session=dict(usd),
+            )
+        )
+    return made
 
 
 MONEY_FINDING = Question(
@@ -361,48 +323,42 @@ def large_results(inputs: Inputs) -> list[Answer]:
         return []
     usd = inputs.paid["carried_results"]
     priced = ((row["part"] * usd.get(row["session_id"], 0.0), row) for row in rows if row["part"] is not None)
-    dear = nsmallest(min(MOST_RESULTS, ceil(LARGEST_SHARE * results)), priced, key=_dearest)
+
+    def order(priced: tuple[float, Row]) -> tuple[float, str, int]:
+        return -priced[0], priced[1]["session_id"], priced[1]["seq"]
+
+    dear = nsmallest(min(MOST_RESULTS, ceil(LARGEST_SHARE * results)), priced, key=order)
     few = [each for each in dear if each[0] >= BESIDE * dear[0][0]]
-    return [_large_results_answer(few, results, fsum(row["cost_usd"] for row in bill), len(bill))] if few else []
-
-
-def _dearest(priced: tuple[float, Row]) -> tuple[float, str, int]:
-    usd, row = priced
-    return -usd, row["session_id"], row["seq"]
-
-
-def _by_session(few: list[tuple[float, Row]]) -> dict[str, float]:
-    sums: defaultdict[str, float] = defaultdict(float)
-    for usd, row in few:
-        sums[row["session_id"]] += usd
-    return dict(sums)
-
-
-def _large_results_answer(few: list[tuple[float, Row]], results: int, total: float, n: int) -> Answer:
-    size = fsum(usd for usd, _ in few)
-    _, largest = few[0]
+    if not few:
+        return []
+    size, total, largest = fsum(usd for usd, _ in few), fsum(row["cost_usd"] for row in bill), few[0][1]
     chosen = ", ".join(f"({sql_text(row['session_id'])}, {row['seq']}, {usd!r})" for usd, row in few)
-    return Answer(
-        id="large-results.carried",
-        sentence=f"{len(few):,} of {results:,} tool results cost {formatted(size, 'usd')} of {formatted(total, 'usd')}"
-        f" ({formatted(size / total, 'share')}) by being sent again with every later call; the dearest, of"
-        f" {safe_name(largest['name'])}, has about {largest['tokens']:,} tokens and was sent"
-        f" {largest['times']:,} times.",
-        size=size,
-        unit="USD",
-        share=size / total,
-        n=n,
-        cause=with_source_lines(
-            "SELECT session_id, seq, name, path, command, result_tokens, cost_usd FROM tool_calls"
-            f" JOIN (VALUES {chosen}) AS chosen (session_id, seq, cost_usd) USING (session_id, seq)",
-            "cost_usd",
-        ),
-        do="Have such output cut or written to a file (head, grep, a range of lines); begin a new session once it is"
-        " read.",
-        saves=size,
-        caveat="A count of this store, no estimate; but how much of a context is whose is counted in characters.",
-        by_session=_by_session(few),
+    asked = (
+        "SELECT session_id, seq, name, path, command, result_tokens, cost_usd FROM tool_calls"
+        f" JOIN (VALUES {chosen}) AS chosen (session_id, seq, cost_usd) USING (session_id, seq)"
     )
+    by_session: defaultdict[str, float] = defaultdict(float)
+    for part, row in few:
+        by_session[row["session_id"]] += part
+    return [
+        Answer(
+            id="large-results.carried",
+            sentence=f"{len(few):,} of {results:,} tool results cost {formatted(size, 'usd')} of"
+            f" {formatted(total, 'usd')} ({formatted(size / total, 'share')}) by being sent again with every later"
+            f" call; the dearest, of {safe_name(largest['name'])}, has about {largest['tokens']:,} tokens and was sent"
+            f" {largest['times']:,} times.",
+            size=size,
+            unit="USD",
+            share=size / total,
+            n=len(bill),
+            cause=with_source_lines(asked, "cost_usd"),
+            do="Have such output cut or written to a file (head, grep, a range of lines); begin a new session once it"
+            " is read.",
+            saves=size,
+            caveat="A count of this store, no estimate; but how much of a context is whose is counted in characters.",
+            by_session=dict(by_session),
+        )
+    ]
 
 
 LARGE_RESULTS_FINDING = Question(
@@ -435,66 +391,57 @@ def twice(inputs: Inputs) -> list[Answer]:
     bill = inputs.rows["bill"]
     if not bill:
         return []
+
+    def most(calls: list[Row]) -> str:
+        paths = Counter(row["path"] or row["name"] for row in calls)
+        often = f", most often {safe_name(paths.most_common(1)[0][0])}" if paths else ""
+        return f"{len(calls):,} times{often}"
+
     made = []
-    for kind in _KINDS:
+    for kind, (words, do) in _KINDS.items():
         usd = inputs.paid[kind]
         parts = [(row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill]
         calls = [row for row in inputs.rows["repeats"] if row["kind"] == kind and row["session_id"] in usd]
-        whole = clustered_share_alone(parts, place_by_session(bill))
-        made.append(_over_all(kind, whole, len(bill), calls, usd))
-        by_agent = contrasts(parts, inputs.rows["sessions"], ("agent",))
-        made += [_of_agent(kind, contrast, whole.n, calls, usd) for contrast in by_agent]
+        whole, size = clustered_share_alone(parts, place_by_session(bill)), fsum(usd.values())
+        asked = f"SELECT session_id, seq, name, path, result_tokens FROM repeated_calls WHERE kind = {sql_text(kind)}"
+        made.append(
+            Answer(
+                id=f"twice.{kind}",
+                about=f"twice.{kind}",
+                sentence=f"At least {formatted(size, 'usd')} ({formatted(whole.value or 0.0, 'share')} of the bill)"
+                f" went on {words}: {most(calls)}.",
+                size=size,
+                unit="USD",
+                **share_fields(whole, MUCH),
+                n=len(bill),
+                cause=_with_session_usd(kind, asked),
+                do=f"{do}.",
+                saves=size,
+                caveat=f"{_BY_ARGUMENTS}; {whole.note}.",
+                at_least=True,
+                by_session=dict(usd),
+            )
+        )
+        for contrast in contrasts(parts, inputs.rows["sessions"], ("agent",)):
+            here = most([row for row in calls if row["session_id"] in contrast.in_group])
+            usd_here = {session_id: part for session_id, part in usd.items() if session_id in contrast.in_group}
+            made.append(
+                Answer(
+                    id=finding_id(f"twice.{kind}.{contrast.key}", contrast.value),
+                    about=f"twice.{kind}",
+                    sentence=f"At least {formatted(contrast.group.value, 'share')} of the bill {contrast.where} went on"
+                    f" {words}, against {formatted(contrast.rest.value, 'share')} in {contrast.matched}:"
+                    f" {formatted(contrast.excess * whole.n, 'usd')} more, {here}.",
+                    **contrast.more(whole.n, "USD", whole.n),
+                    cause=_with_session_usd(kind, f"{asked} AND {sessions_sql(contrast.in_group)}"),
+                    do=f"{do}.",
+                    saves=fsum(usd_here.values()),
+                    caveat=f"Goes with it, and need not be because of it. {_BY_ARGUMENTS}; {contrast.group.note}.",
+                    at_least=True,
+                    by_session=usd_here,
+                )
+            )
     return made
-
-
-def _over_all(kind: str, share: ClusteredShare, n: int, calls: list[Row], usd: Mapping[str, float]) -> Answer:
-    words, do = _KINDS[kind]
-    size = fsum(usd.values())
-    return Answer(
-        id=f"twice.{kind}",
-        about=f"twice.{kind}",
-        sentence=f"At least {formatted(size, 'usd')} ({formatted(share.value or 0.0, 'share')} of the bill) went on"
-        f" {words}: {len(calls):,} times{_most(calls)}.",
-        size=size,
-        unit="USD",
-        **share_fields(share, MUCH),
-        n=n,
-        cause=with_source_lines(*_with_session_usd(kind, _rows(kind))),
-        do=f"{do}.",
-        saves=size,
-        caveat=f"{_BY_ARGUMENTS}; {share.note}.",
-        at_least=True,
-        by_session=dict(usd),
-    )
-
-
-def _of_agent(kind: str, contrast: Contrast, bill: float, calls: list[Row], usd: Mapping[str, float]) -> Answer:
-    words, do = _KINDS[kind]
-    here = [row for row in calls if row["session_id"] in contrast.in_group]
-    there = formatted(contrast.rest.value, "share")
-    return Answer(
-        id=finding_id(f"twice.{kind}.{contrast.key}", contrast.value),
-        about=f"twice.{kind}",
-        sentence=f"At least {formatted(contrast.group.value, 'share')} of the bill {contrast.where} went on {words},"
-        f" against {there} in {contrast.matched}: {formatted(contrast.excess * bill, 'usd')} more, {len(here):,}"
-        f" times{_most(here)}.",
-        **contrast.more(bill, "USD", bill),
-        cause=with_source_lines(*_with_session_usd(kind, f"{_rows(kind)} AND {sessions_sql(contrast.in_group)}")),
-        do=f"{do}.",
-        saves=fsum(part for session_id, part in usd.items() if session_id in contrast.in_group),
-        caveat=f"Goes with it, and need not be because of it. {_BY_ARGUMENTS}; {contrast.group.note}.",
-        at_least=True,
-        by_session={session_id: part for session_id, part in usd.items() if session_id in contrast.in_group},
-    )
-
-
-def _rows(kind: str) -> str:
-    return f"SELECT session_id, seq, name, path, result_tokens FROM repeated_calls WHERE kind = {sql_text(kind)}"
-
-
-def _most(calls: list[Row]) -> str:
-    paths = Counter(row["path"] or row["name"] for row in calls)
-    return f", most often {safe_name(paths.most_common(1)[0][0])}" if paths else ""
 
 
 TWICE_FINDING = Question(
@@ -504,3 +451,74 @@ TWICE_FINDING = Question(
     function=twice,
     needs_charges=True,
 )
+
+
+# -- Data quality: costs without a price, output logged in mid-stream, records that were not read
+
+_CAVEAT = "A count of this store, no estimate."
+
+
+def untold(inputs: Inputs) -> list[Answer]:
+    sessions = inputs.rows["sessions"]
+    if not sessions:
+        return []
+
+    def agents(rows: list[Row]) -> str:
+        return safe_excerpt(listing(Counter(row["agent"] or "not named" for row in rows)))
+
+    n = len(sessions)
+    unpriced = [row for row in sessions if row["cost_usd"] is None]
+    low = [row for row in sessions if row[BOUND] is not None]
+    answers = []
+    for name, affected, words, do in (
+        (
+            "unpriced",
+            unpriced,
+            f"cost an unknown amount ({agents(unpriced)}): what they used or their model's price is not known",
+            "Collect the agent's own log beside what you read; agentsignals report --study cost names the reasons.",
+        ),
+        (
+            "output",
+            low,
+            f"log their output as it stood in mid-stream ({agents(low)}): their output and its cost are too low",
+            "Take output of those agents as a lower bound.",
+        ),
+    ):
+        k = len(affected)
+        answers.append(
+            Answer(
+                id=f"untold.{name}",
+                sentence=f"{k:,} of {n:,} sessions ({formatted(k / n, 'share')}) {words}.",
+                size=k,
+                unit="sessions",
+                share=k / n,
+                n=n,
+                cause=with_source_lines(_SQL["evidence"][name]),
+                do=do,
+                caveat=_CAVEAT,
+                of_data=True,
+                sessions=tuple(row["session_id"] for row in affected[:5]),
+            )
+        )
+    records, skipped = (sum(row[column] for row in inputs.rows["artifacts"]) for column in ("records", "skipped"))
+    if records + skipped:
+        share = skipped / (records + skipped)
+        answers.append(
+            Answer(
+                id="untold.records",
+                sentence=f"{skipped:,} of {records + skipped:,} records ({formatted(share, 'share')}) were not read or"
+                " not understood: every figure is without them.",
+                size=skipped,
+                unit="records",
+                share=share,
+                n=n,
+                cause=_SQL["evidence"]["records"],
+                do="agentsignals doctor says of each reason what helps.",
+                caveat=_CAVEAT,
+                of_data=True,
+            )
+        )
+    return answers
+
+
+UNTOLD_FINDING = Question(name="untold", question="What can't be told?", queries=_SQL["untold"], function=untold)

@@ -29,3 +29,33 @@ QUALIFY part >= {least_part} OR row_number() OVER (PARTITION BY session_id ORDER
 -- name: money.losses
 SELECT session_id, cause, after, cost_usd, read_usd, pause_s, lives_s, longer_usd
 FROM cache_losses WHERE session_id IN (SELECT session_id FROM sessions) ORDER BY session_id, thread, step
+
+-- name: money_rows.losses
+SELECT session_id, seq, step, model, after, tokens AS lost_tokens, cost_usd, pause_s, lives_s FROM cache_losses
+
+-- name: money_rows.compaction
+SELECT session_id, seq, turn FROM events WHERE kind = 'compaction'
+
+-- name: money_rows.carried_results
+SELECT session_id, seq, name, path, result_tokens FROM tool_calls WHERE result_tokens > 0
+
+-- name: untold.sessions
+SELECT session_id, agent, cost_usd, visible_output_tokens FROM sessions ORDER BY session_id
+
+-- name: untold.artifacts
+SELECT sum(records) AS records, sum(skipped) AS skipped
+FROM artifacts
+HAVING sum(records) > 0 OR sum(skipped) > 0
+
+-- name: evidence.unpriced
+SELECT session_id, min(seq) AS seq, any_value(steps.model) AS model
+FROM steps JOIN sessions USING (session_id) WHERE sessions.cost_usd IS NULL
+GROUP BY session_id
+
+-- name: evidence.output
+SELECT session_id, min(seq) AS seq, visible_output_tokens
+FROM steps JOIN sessions USING (session_id) WHERE visible_output_tokens IS NOT NULL
+GROUP BY ALL
+
+-- name: evidence.records
+SELECT path, skipped, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY skipped DESC

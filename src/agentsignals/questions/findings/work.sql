@@ -2,34 +2,13 @@
 SELECT session_id, count(*) AS n FROM tool_calls GROUP BY session_id ORDER BY session_id
 
 -- name: circles.runs
-WITH again AS (
-  SELECT session_id, seq, thread, name, arguments, status, sum(CASE WHEN status = 'error' THEN 0 ELSE 1 END) OVER
-    (PARTITION BY session_id, thread, name, arguments ORDER BY seq) AS worked, (
-      SELECT count(*)
-      FROM edits JOIN tool_calls AS made USING (session_id, seq)
-      WHERE edits.session_id = calls.session_id AND edits.seq < calls.seq AND made.status <> 'error'
-    ) AS edited
-  FROM tool_calls AS calls
-  WHERE purpose IS DISTINCT FROM 'poll' AND class NOT IN ('plan', 'task', 'ask')
-    AND (session_id, name, arguments) IN (
-      SELECT (session_id, name, arguments)
-      FROM tool_calls WHERE status = 'error'
-      GROUP BY session_id, name, arguments
-      HAVING count(*) >= 3
-    )
-), runs AS (
-  SELECT *, count(*) OVER (PARTITION BY session_id, thread, name, arguments, worked, edited) AS equal_calls
-  FROM again WHERE status = 'error'
-)
-SELECT session_id, seq, name, equal_calls
-FROM runs WHERE equal_calls >= 3
+{circles_rows.equal_failures}
 ORDER BY session_id, seq
 
 -- name: failures.calls
 WITH calls AS (
   SELECT session_id, seq,
-    CASE WHEN class = 'test' OR shell_kind IN ('test', 'build') THEN coalesce(shell_kind, class)
-      WHEN class = 'shell' THEN {program} WHEN class IN ('mcp', 'web', 'other') THEN name ELSE class END AS tool,
+    {tool} AS tool,
     status, error_class, epoch(started_at) AS began
   FROM (
     SELECT *, lag((name, arguments, status)) OVER (PARTITION BY session_id ORDER BY seq) AS before
@@ -51,13 +30,7 @@ GROUP BY ALL ORDER BY ALL
 
 -- name: unchecked.changed
 SELECT e.session_id, e.seq AS edited, c.seq AS checked
-FROM (
-  SELECT session_id, max(seq) AS seq
-  FROM edits
-  WHERE thread = 'main'
-    AND NOT regexp_matches(lower(path), '\.(md|mdx|txt|rst|adoc|json|ya?ml|toml|lock|csv|svg|png)$')
-  GROUP BY session_id
-) AS e
+FROM ({unchecked_rows.last_edit}) AS e
 LEFT JOIN (
   SELECT session_id, max(seq) AS seq
   FROM tool_calls WHERE class = 'test' OR shell_kind IN ('test', 'build')
@@ -130,14 +103,25 @@ FROM (
 JOIN tool_calls USING (session_id, seq)
 
 -- name: circles_rows.equal_failures
-WITH again AS (SELECT session_id, seq, thread, name, arguments, status, sum(CASE WHEN status = 'error' THEN 0 ELSE 1
-  END) OVER (PARTITION BY session_id, thread, name, arguments ORDER BY seq) AS worked, (SELECT count(*) FROM edits
-  JOIN tool_calls AS made USING (session_id, seq) WHERE edits.session_id = calls.session_id AND edits.seq <
-  calls.seq AND made.status <> 'error') AS edited FROM tool_calls AS calls WHERE purpose IS DISTINCT FROM 'poll' AND
-  class NOT IN ('plan', 'task', 'ask') AND (session_id, name, arguments) IN (SELECT (session_id, name, arguments)
-  FROM tool_calls WHERE status = 'error' GROUP BY session_id, name, arguments HAVING count(*) >= {fewest_equal})),
-  runs AS (SELECT *, count(*) OVER (PARTITION BY session_id, thread, name, arguments, worked, edited) AS equal_calls
-  FROM again WHERE status = 'error')
+WITH again AS (
+  SELECT session_id, seq, thread, name, arguments, status, sum(CASE WHEN status = 'error' THEN 0 ELSE 1 END) OVER
+    (PARTITION BY session_id, thread, name, arguments ORDER BY seq) AS worked, (
+      SELECT count(*)
+      FROM edits JOIN tool_calls AS made USING (session_id, seq)
+      WHERE edits.session_id = calls.session_id AND edits.seq < calls.seq AND made.status <> 'error'
+    ) AS edited
+  FROM tool_calls AS calls
+  WHERE purpose IS DISTINCT FROM 'poll' AND class NOT IN ('plan', 'task', 'ask')
+    AND (session_id, name, arguments) IN (
+      SELECT (session_id, name, arguments)
+      FROM tool_calls WHERE status = 'error'
+      GROUP BY session_id, name, arguments
+      HAVING count(*) >= {fewest_equal}
+    )
+), runs AS (
+  SELECT *, count(*) OVER (PARTITION BY session_id, thread, name, arguments, worked, edited) AS equal_calls
+  FROM again WHERE status = 'error'
+)
 SELECT session_id, seq, name, equal_calls
 FROM runs
 WHERE equal_calls >= {fewest_equal}
@@ -148,3 +132,8 @@ FROM edits
 WHERE thread = 'main' AND NOT regexp_matches(lower(path),
   '\.(md|mdx|txt|rst|adoc|json|ya?ml|toml|lock|csv|svg|png)$')
 GROUP BY session_id
+
+-- name: pushback_rows.objecting
+SELECT session_id, turns.seq, turns.turn, {label} AS label
+FROM signals JOIN turns USING (session_id, turn)
+WHERE signal = 'chat.pushback_type' AND {label} IN ('correction', 'failure_report', 'rejection')

@@ -324,7 +324,7 @@ def failures_study(inputs: Inputs) -> Outcome:
         passes.append([class_text(p.verdict), p.because, seq, p.task, p.candidate, p.attempt + 1, p.session_id])
     stronger = "A stronger candidate fails at harder tasks: shares are of what each failed at."
     more = f"{left:,} more are not listed: agentsignals failures --json has all." if left else ""
-    of_examples, of_passes = ([[row[-1]] for row in listed] for listed in (examples, passes))
+    of_examples, of_passes = [[f.session_id] for f in shown], [[p.session_id] for p in made.not_earned]
     by_candidate = " ".join([*made.sentences, stronger])
     tables = [
         table("failures.by_candidate", rows, n=made.failed, evidence=behind, note=by_candidate),
