@@ -12,7 +12,7 @@ from itertools import repeat
 from math import fsum
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -63,6 +63,9 @@ _FEW_COLUMNS = 5
 _MANY = 30
 """From so many queries on what they ask is held."""
 _SOURCES = "SELECT DISTINCT cost_source FROM steps WHERE cost_source IS NOT NULL ORDER BY 1"
+
+
+_Taken = TypeVar("_Taken")
 
 
 class _Answer(NamedTuple):
@@ -125,25 +128,25 @@ class Reader:
     @cached_property
     def versions(self) -> Versions:
         """Versions that the store's values were computed with."""
-        return Versions(
-            SCHEMA_VERSION,
-            dict(self._answer(_versions_of(self._needs)).values),
-            tuple(source for (source,) in self._answer(_SOURCES).values),
-        )
+        among = "" if self._needs is None else f" WHERE signal IN ({path_list(sorted(self._needs))[1:-1]})"
+        signals = self._answer(f"SELECT signal, max(version) FROM signals{among} GROUP BY signal").values
+        return Versions(SCHEMA_VERSION, dict(signals), tuple(source for (source,) in self._answer(_SOURCES).values))
 
     def inputs(self, study: Question) -> Inputs:
         """Return the rows and facts that a study is given."""
         context = self._of(study)
         many = {name: self._asked_by_slices(study.queries[name], context) for name in study.sliced}
         rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items() if name not in many}
-        # A sentence names no versions: to ask for them reads all values.
-        versions = self.versions if isinstance(study, Study) else Versions(SCHEMA_VERSION)
+        is_study = isinstance(study, Study)
+        if is_study and context not in self._places:
+            self._places[context] = place_by_session(self._answer(PLACED, context).rows)
         return Inputs(
             rows=rows,
             many=many,
             paid=self._paid_by_cause(context) if study.needs_charges else {},
-            versions=versions,
-            places=self._placed(context) if isinstance(study, Study) else {},
+            # A sentence names no versions: to ask for them reads all values.
+            versions=self.versions if is_study else Versions(SCHEMA_VERSION),
+            places=self._places[context] if is_study else {},
             no_traces=self._no_traces,
             context=context,
             labeller=self._labeller,
@@ -156,23 +159,18 @@ class Reader:
             asked = self._execute(sql, connection, dict(values))
             return _Answer(column_names(asked), asked.fetchall(), []).rows
 
+        return self._connected(take, context)
+
+    def _connected(self, take: Callable[[Connection], _Taken], context: str) -> _Taken:
         return with_connection(self._store, take, context or None, self._connections, self._threads)
 
-    def _placed(self, context: str) -> dict[str, str]:
-        if context not in self._places:
-            self._places[context] = place_by_session(self._answer(PLACED, context).rows)
-        return self._places[context]
-
     def _paid_by_cause(self, context: str) -> dict[str, dict[str, float]]:
+        def take(connection: Connection) -> dict[str, dict[str, float]]:
+            rows = list(_shared(self._execute(QUERIES["paid"], connection), self._ids))
+            return {cause: {row[0]: row[n] for row in rows if row[n] is not None} for n, cause in enumerate(CAUSES, 1)}
+
         if context not in self._paid:
-
-            def take(connection: Connection) -> dict[str, dict[str, float]]:
-                rows = list(_shared(self._execute(QUERIES["paid"], connection), self._ids))
-                return {
-                    cause: {row[0]: row[n] for row in rows if row[n] is not None} for n, cause in enumerate(CAUSES, 1)
-                }
-
-            self._paid[context] = with_connection(self._store, take, context or None, self._connections, self._threads)
+            self._paid[context] = self._connected(take, context)
         return self._paid[context]
 
     def _of(self, study: Question) -> str:
@@ -192,7 +190,7 @@ class Reader:
                 values = list(_shared(asked, self._ids)) if is_kept else asked.fetchall()
                 return _Answer(column_names(asked), values, [])
 
-            answer = with_connection(self._store, take, context or None, self._connections, self._threads)
+            answer = self._connected(take, context)
         self._awaited[sql, context] -= 1
         if self._awaited[sql, context] > 0:
             self._kept[sql, context] = answer
@@ -220,7 +218,7 @@ class Reader:
             values.sort(key=itemgetter(0, 1))
             return Rows(names, values)
 
-        return with_connection(self._store, take, context or None, self._connections, self._threads)
+        return self._connected(take, context)
 
     def _slices_of_all(self, shards: Collection[str]) -> list[Connection]:
         """Connections to these shards with the sessions of all contexts."""
@@ -252,11 +250,6 @@ class Reader:
         else:
             materialize(connection, self._queries, with_place(), NAMED, self._named)
         return execute_ours(connection, sql, values)
-
-
-def _versions_of(signals: frozenset[str] | None) -> str:
-    among = "" if signals is None else f" WHERE signal IN ({path_list(sorted(signals))[1:-1]})"
-    return f"SELECT signal, max(version) FROM signals{among} GROUP BY signal"
 
 
 def _shared(asked: duckdb.DuckDBPyConnection, ids: dict[str, str]) -> Iterator[tuple[Any, ...]]:
@@ -372,50 +365,45 @@ def _candidates(
     """Return all candidates of these questions, and findings without answers yet."""
     reader = reader or Reader(store, [_BILL, *asked.values()], context)
     asked = {name: question for name, question in asked.items() if question.context in (reader.context, "either")}
-    costs_of = partial(_of_costs, reader, asked)
+    costs_of = partial(_answers, reader, asked, of_costs=True)
     answer = beside(costs_of) if beside else costs_of
-    others = _answers(reader, {name: question for name, question in asked.items() if not question.needs_charges})
+    others = _answers(reader, asked, of_costs=False)
     costs = answer()
     made = costs.candidates | others.candidates
+    contexts = store.manifest.contexts()
     frame = Findings(
         answers=[],
-        sessions=store.manifest.contexts().get(reader.context, 0),
+        sessions=contexts.get(reader.context, 0),
         context=reader.context,
         bill=costs.bill,
         looked_at={name: len(made[name]) for name in asked},
         bounds=Bounds(),
-        elsewhere=elsewhere(store.manifest.contexts(), reader.context),
+        elsewhere=elsewhere(contexts, reader.context),
         left_out={name: why for name in asked if (why := (costs.left_out | others.left_out).get(name))},
     )
     return [candidate for name in asked for candidate in made[name]], frame
 
 
-def _of_costs(reader: Reader, asked: dict[str, Question]) -> _Answers:
-    """Answer the questions about costs, and describe the bill."""
-    made = _answers(reader, {name: question for name, question in asked.items() if question.needs_charges})
-    of_bill = reader.inputs(_BILL)
-    made.bill = _bill(of_bill.rows["bill"], of_bill.paid)
-    return made
-
-
-def _answers(reader: Reader, asked: dict[str, Question]) -> _Answers:
+def _answers(reader: Reader, asked: dict[str, Question], of_costs: bool) -> _Answers:
+    """Answer the questions about costs, and describe the bill; or answer the others."""
     made = _Answers()
     for name, question in asked.items():
-        made.candidates[name], why = _asked(question, reader.inputs(question))
-        if why:
-            made.left_out[name] = why
+        if question.needs_charges != of_costs:
+            continue
+        inputs, place = reader.inputs(question), FINDINGS.places[question.name]
+        made.candidates[name] = []
+        try:
+            made.candidates[name] = candidate_answers(question, inputs)
+        except Exception as problem:
+            if not place.distribution:  # our own: a defect
+                raise
+            # Whatever another package's raises, the other questions are answered.
+            FINDINGS.leave_out(place, f"{type(problem).__name__}: {problem}")
+            made.left_out[name] = FINDINGS.broken[question.name]
+    if of_costs:
+        of_bill = reader.inputs(_BILL)
+        made.bill = _bill(of_bill.rows["bill"], of_bill.paid)
     return made
-
-
-def _asked(question: Question, inputs: Inputs) -> tuple[list[Answer], str]:
-    """Its candidates. What another package's raises leaves it out; what ours raises is a defect."""
-    if not FINDINGS.places[question.name].distribution:
-        return candidate_answers(question, inputs), ""
-    try:
-        return candidate_answers(question, inputs), ""
-    except Exception as problem:  # noqa: BLE001  (whatever it is, the other questions are answered)
-        FINDINGS.leave_out(FINDINGS.places[question.name], f"{type(problem).__name__}: {problem}")
-        return [], FINDINGS.broken[question.name]
 
 
 def _bill(bill: list[Row], paid: Mapping[str, Mapping[str, float]]) -> str:
