@@ -46,7 +46,9 @@ def _all(op: EditOp, *valued: str) -> Callable[[Sequence[str]], Writes]:
 
 
 def _copied(words: Sequence[str]) -> Writes:
-    return [Write(path=path, op="modify", origin="copied", source=source) for source, path in pairs(operands(words))]
+    """`cp`, and `install`, some of whose options take a value."""
+    files = operands(words, names("-m -o -g -S --mode --owner --group --suffix" if words[0] == "install" else ""))
+    return [Write(path=path, op="modify", origin="copied", source=source) for source, path in pairs(files)]
 
 
 def moved(words: Sequence[str]) -> Writes:
