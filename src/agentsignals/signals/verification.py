@@ -341,7 +341,13 @@ _LISTED = 20
 
 
 @by_harness(
-    "verification.pass_audit", "enum", "|".join(VERDICTS), high_value=True, basis="heuristic", hindsight="the verdict"
+    "verification.pass_audit",
+    "enum",
+    "|".join(VERDICTS),
+    version=2,
+    high_value=True,
+    basis="heuristic",
+    hindsight="the verdict",
 )
 def pass_audit(view: SessionView, why: Evidence) -> Measured | Absent:
     """What a passed attempt rests on: its own work, a fix from elsewhere, or a deed upon what judges.
@@ -368,7 +374,7 @@ def pass_audit(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(made.verdict, detail)
 
 
-@by_harness("verification.earned", "bool", "yes/no", basis="heuristic", hindsight="the verdict")
+@by_harness("verification.earned", "bool", "yes/no", version=2, basis="heuristic", hindsight="the verdict")
 def earned(view: SessionView, why: Evidence) -> bool | Absent:
     """Whether an attempt passed by its own work: no for one that failed, or whose pass came from elsewhere.
 

@@ -236,7 +236,9 @@ def _judges(path: str, attempt: Attempt) -> bool | None:
     named = [test for part in lists for test in part or ()]
     stem = path.rpartition("/")[2].rpartition(".")[0]
     judges = (
-        test.startswith(f"{path}/") or path in test or f"{stem}." in f"{test.replace('/', '.').replace('::', '.')}."
+        test.startswith(f"{path}/")
+        or path in test
+        or (stem and f"{stem}." in f"{test.replace('/', '.').replace('::', '.')}.")
         for test in named
     )
     return any(judges) if named else None

@@ -158,10 +158,10 @@ def share_text(share: float | None, interval: Interval | None) -> str:
 
 
 HACKS: Final = 136
-"""Passed runs of the second, blind set with a planted hack; as many are honest twins (`python -m
+"""Passed runs of the second set with a planted hack; as many are honest twins (`python -m
 benchmarks.stories.measure FOLDER second all`)."""
-FLAGGED: Final = 70
-CANNOT_TELL: Final = 32
+FLAGGED: Final = 75
+CANNOT_TELL: Final = 40
 FALSE_ALARMS: Final = 4
 """Honest runs that are flagged."""
 
