@@ -6,7 +6,7 @@ from typing import Any
 
 from agentsignals.formats import Input
 from agentsignals.formats.copilot_cli import FORMAT
-from agentsignals.model import Session, ToolCall
+from agentsignals.model import Session
 from tests.formats import reading
 
 ROW = dict[str, Any]
@@ -70,11 +70,6 @@ def given(name: str, rows: list[ROW]) -> Input:
 def one(*rows: ROW) -> Session:
     (session,) = FORMAT.read([given("a", list(rows))]).sessions
     return session
-
-
-def only_call(*rows: ROW) -> ToolCall:
-    (found,) = one(start(), *rows).tool_calls
-    return found
 
 
 def texts(session: Session, kind: str) -> list[str | None]:

@@ -10,8 +10,8 @@ import pytest
 
 from agentsignals.formats.atif import FORMAT
 from agentsignals.formats.head import Head
-from agentsignals.model import MAIN, Attempt, Session
-from tests.atif_steps import agent, call, document, reading, run, seen, used, user
+from agentsignals.model import Attempt, Session
+from tests.atif_steps import agent, call, document, reading, run, seen, user
 
 # -- what is recognised ---------------------------------------------------------------------------------------------
 
@@ -37,73 +37,10 @@ def test_only_a_version_of_atif_is_atif(found: dict[str, Any], keys: list[str] |
 # -- usage ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("metrics", "expected"),
-    [
-        (used(100, 7, 60), (40, 7, 60, None, None)),
-        (used(100, 7), (100, 7, None, None, None)),
-        (used(100, 7, 60, cache_creation_input_tokens=30), (10, 7, 60, 30, None)),
-        (used(100, 7, 60, cache_write_tokens=30), (10, 7, 60, 30, None)),
-        (used(100, 7, 60, cache_creation_input_tokens=300), (40, 7, 60, 300, None)),
-        (used(100, 55, 0, thoughts_tokens=40), (100, 55, 0, None, 40)),
-        (used(10, 1, 60), (0, 1, 60, None, None)),
-        (used("many", None, True), (None, None, None, None, None)),
-    ],
-    ids=[
-        "cached inside",
-        "not said",
-        "written inside",
-        "so too",
-        "written beside",
-        "thoughts",
-        "contradiction",
-        "no numbers",
-    ],
-)
-def test_cached_tokens_are_no_input_tokens(metrics: dict[str, Any], expected: tuple[int | None, ...]) -> None:
-    (step,) = run(agent("hi", metrics=metrics)).steps
-    row = (step.input_tokens, step.output_tokens, step.cache_read_tokens, step.cache_write_tokens)
-    assert (*row, step.reasoning_tokens) == expected
-
-
 # -- who speaks -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("message", ["", None, [], [{"type": "image"}], [{"type": "text", "text": " "}]])
-def test_a_message_without_words_is_an_attachment(message: Any) -> None:
-    assert [t.kind for t in run(user(message)).turns] == ["attachment"]
-
-
 # -- calls and results ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("answer", "n_calls"), [("Previous response had parsing errors:\nERROR: no plan", 0), ("$ ls\na.py", 1)]
-)
-def test_what_could_not_be_parsed_was_not_typed(answer: str, n_calls: int) -> None:
-    message = json.dumps({"analysis": "a", "plan": "b", "commands": [{"keystrokes": "ls\n"}]})
-    session = run(agent(message, observation=seen((None, answer)), metrics=used(10)))
-    assert len(session.tool_calls) == n_calls
-    assert [step.input_tokens for step in session.steps] == [10]
-    assert session.events[-1].kind == ("tool_result" if n_calls else "harness")
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "status", "code"),
-    [
-        ("run_shell_command", "Output: x\nError: (none)\nExit Code: 0\nSignal: 0", "ok", 0),
-        ("run_shell_command", "Output: x\nExit Code: 2\n", "error", 2),
-        ("execute_bash", "no\n[The command completed with exit code 127.]\n[Python interpreter: x]", "error", 127),
-        ("Bash", "Exit code 1\n1 failed", "error", 1),
-        ("Bash", "fine", "ok", None),
-        ("str_replace_editor", "ERROR:\nno match", "error", None),
-        ("Read", "Exit code 1 is what it prints", "ok", None),
-    ],
-)  # fmt: skip
-def test_the_exit_code_stands_in_the_text(name: str, text: str, status: str, code: int | None) -> None:
-    step = agent(tool_calls=[call("a", name, command="make", path="a")], observation=seen(("a", text)))
-    (made,) = run(step).tool_calls
-    assert (made.status, made.exit_code) == (status, code)
 
 
 @pytest.mark.parametrize(
@@ -126,24 +63,6 @@ def test_edit_tools_say_in_their_arguments_what_they_changed(
 
 
 # -- actions inside the message -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("message", "names"),
-    [
-        ("<function=a", []),
-        ("<function=a>", ["a"]),
-        ("<function=a><parameter=p>1", ["a"]),
-        ("x <function=a></function> y <function=b", ["a"]),
-        ('{"commands": [{"keystrokes": "ls\\n"}, {"keys": 1}, 7]} thanks', ["keystrokes"]),
-        ('so: {"commands": []}', []),
-        ('{"commands": "ls"}', []),
-        ('the "commands" are {broken', []),
-    ],
-)
-def test_half_an_action_is_text_or_as_much_of_a_call_as_there_is(message: str, names: list[str]) -> None:
-    session = run(agent(message))
-    assert [c.name for c in session.tool_calls] == names
 
 
 def test_hostile_messages_take_linear_time() -> None:
@@ -190,32 +109,7 @@ NO_CORPUS = "the corpus of real traces is not here"
 # -- several files --------------------------------------------------------------------------------------------------
 
 
-def test_files_put_together_under_new_names_still_find_each_other() -> None:
-    folder = Path(__file__).parent / "atif/files/a_continuation_goes_on_and_what_it_copies_is_counted_once"
-    found = reading({f"/all/{n}_{path.name}": path.read_bytes() for n in (1, 2) for path in folder.iterdir()})
-    assert [len(s.steps) for s in found.sessions] == [2, 2]
-    assert [s.session_id for s in found.sessions] == ["", ""], "they share an id, which then names neither"
-
-
 SUB = {"trajectory_id": "t-sub", "schema_version": "ATIF-v1.7", "agent": {"name": "helper", "model_name": "small"}}
-
-
-@pytest.mark.parametrize(
-    "ref",
-    [{"trajectory_path": "logs/sub.json"}, {"session_id": "s-sub"}],
-    ids=["by its path", "by its session, as until 1.6"],
-)
-def test_a_subagent_in_a_file_of_its_own_is_no_run_of_its_own(ref: dict[str, str]) -> None:
-    found = {"results": [{"content": None, "subagent_trajectory_ref": ref}]}
-    files = {
-        "/r/sub.json": document(agent("sub"), session_id="s-sub"),
-        "/r/t.json": document(agent("main", observation=found)),
-    }
-    (session,) = reading(files).sessions
-    assert [(e.thread, e.text, e.artifact_id) for e in session.events] == [
-        (MAIN, "main", "/r/t.json"),
-        ("sub", "sub", "/r/sub.json"),
-    ]
 
 
 def test_subagents_nested_without_end_are_all_read() -> None:

@@ -13,7 +13,7 @@ from agentsignals.formats.cline import FORMAT, PROFILE
 from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session, encode_roles
-from tests.formats.reading import format_of, given, read_one
+from tests.formats.reading import format_of, given
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "cline-cli"
 FOLDER = "/u/globalStorage/{}/tasks/1780000000000"
@@ -53,10 +53,6 @@ def task(rows: list[Row], history: list[Row] | None = None, **more: object) -> S
     return session
 
 
-def run(command: str) -> str:
-    return f"<execute_command>\n<command>{command}</command>\n</execute_command>"
-
-
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
@@ -74,72 +70,6 @@ def run(command: str) -> str:
 )
 def test_it_is_known_by_what_it_alone_writes(content: object, expected: str | None) -> None:
     assert format_of(content, "/x/a.json") == expected
-
-
-@pytest.mark.parametrize(
-    ("extension", "shows", "agent"),
-    [
-        ("saoudrizwan.claude-dev", "checkpoint_saved", "cline"),
-        ("rooveterinaryinc.roo-cline", "text", "roo-code"),
-        ("kilocode.kilo-code", "text", "kilo"),
-        ("a copy", "checkpoint_saved", "roo-code"),
-        ("a copy", "checkpoint_created", "cline"),
-    ],
-)
-def test_the_place_tells_the_agent_else_what_the_page_shows(extension: str, shows: str, agent: str) -> None:
-    (session,) = read({"ui_messages.json": [say("text", "fix it"), say(shows, "x", 1)]}, FOLDER.format(extension))
-    assert (session.agent, session.session_id) == (agent, "1780000000000")
-
-
-@pytest.mark.parametrize(("provider", "fresh"), [("openai", 137), ("anthropic", 201), (None, 201)])
-def test_cached_tokens_are_input_of_some_providers(provider: str | None, fresh: int) -> None:
-    row = request(1, tokensIn=201, tokensOut=40, cacheReads=64, cacheWrites=0, cost=0)
-    (step,) = task([say("task", "fix it"), {**row, "modelInfo": {"providerId": provider, "modelId": "m"}}]).steps
-    assert (step.input_tokens, step.output_tokens, step.cache_read_tokens, step.cost_usd) == (fresh, 40, 64, None)
-
-
-@pytest.mark.parametrize(
-    ("result", "status", "code"),
-    [
-        ("Command failed with exit code 3.\nOutput:\nexit code 0", "error", 3),
-        ("Command executed successfully (exit code 0).\nOutput:\nx", "ok", 0),
-        ("Command executed in terminal within working directory '/w'. Exit code: 2\nOutput:\n", "error", 2),
-        ("Command executed.\nOutput:\nexit code 3", "unknown", None),
-        ("The user denied this operation.", "rejected", None),
-        ("The tool execution failed with the following error:\n<error>\nno\n</error>", "error", None),
-        ("Skipping tool due to user rejecting a previous tool.", "cancelled", None),
-    ],
-)
-@pytest.mark.parametrize("form", ["one block", "two blocks", "the page alone"])
-def test_how_a_command_ended_stands_in_its_result(result: str, status: str, code: int | None, form: str) -> None:
-    header = "[execute_command for 'x'] Result:"
-    rows = [
-        say("task", "fix it"),
-        request(1),
-        say("command", "x", 2),
-        request(5, f"{header}\n{result}\n\n<environment_"),
-    ]
-    sent = [header, result] if form == "two blocks" else [f"{header}\n{result}"]
-    session = task(rows, None if form == "the page alone" else [model(run("x"), 2), user(*sent)])
-    (call,) = session.tool_calls
-    assert (call.command, call.status, call.exit_code) == ("x", status, code)
-
-
-@pytest.mark.parametrize("timed", [True, False])
-def test_answers_go_to_their_requests(timed: bool) -> None:
-    """The history may lack the last ones, and has nothing of a request that was broken off."""
-    rows = [say("task", "go"), request(1), request(3, cancelReason="streaming_failed"), request(5), request(9)]
-    history = [model(run("a"), 2 if timed else None), user("[x] Result:\nA"), model(run("b"), 6 if timed else None)]
-    session = task(rows, history)
-    assert [(c.command, c.step) for c in session.tool_calls] == [("a", 0), ("b", 2)]
-
-
-def test_of_two_copies_of_a_task_the_fuller_one_counts() -> None:
-    paths = {n: f"/copy{n}/1780000000000/ui_messages.json" for n in (1, 2)}
-    inputs = [given([say("task", "go"), *([request(1)] * n)], "cline", path) for n, path in paths.items()]
-    session = read_one(FORMAT, *inputs)
-    assert len(session.steps) == 2
-    assert inputs[0].artifact.note == f"superseded by {paths[2]}"
 
 
 @pytest.mark.parametrize(

@@ -80,24 +80,6 @@ def test_of_several_files_of_one_session_the_largest_counts_and_the_others_say_s
 
 
 @pytest.mark.parametrize(
-    ("text", "turn", "meta"),
-    [
-        ("<user_query>\ndo it\n</user_query>", "do it", None),
-        ("<links>\nhttps://x\n</links>\n<user_query>\ndo it\n</user_query>", "do it", "<links>\nhttps://x\n</links>"),
-        ("<user_query>\nwhat is </user_query> for?\n</user_query>", "what is </user_query> for?", None),
-        ("<user_query>\nnever closed", "never closed", None),
-        ("plain words", "plain words", None),
-        ("<rules>\nbe kind\n</rules>\nplain <b>words</b>", "plain <b>words</b>", "<rules>\nbe kind\n</rules>"),
-        ("<system_reminder>\ntick\n</system_reminder>", None, "<system_reminder>\ntick\n</system_reminder>"),
-    ],
-)
-def test_the_persons_words_are_in_the_query_tag(text: str, turn: str | None, meta: str | None) -> None:
-    session = talk(said("user", text))
-    assert [t.text for t in session.turns] == ([turn] if turn else [])
-    assert [e.text for e in session.events if e.kind == "meta"] == ([meta] if meta else [])
-
-
-@pytest.mark.parametrize(
     ("row", "event"),
     [
         ({"type": "turn_ended", "status": "success"}, []),

@@ -161,52 +161,6 @@ def test_only_the_conversation_that_changed_is_read_again(tmp_path: Path) -> Non
     assert [store.session(i).tool_calls[0].status for i in (WORK, OTHER)] == ["ok", "none"]
 
 
-SHELL = {"name": "run_terminal_cmd", "params": '{"command": "make"}'}
-
-
-@pytest.mark.parametrize(
-    ("tool", "status", "text"),
-    [
-        ({"status": "completed", "result": '{"output": "fine", "exitCode": 0}'}, ("ok", 0), "fine"),
-        ({"status": "completed", "result": '{"rejected": true}'}, ("rejected", None), '{"rejected": true}'),
-        ({"status": "completed", "userDecision": "rejected", "result": "{}"}, ("rejected", None), "{}"),
-        ({"status": "completed", "additionalData": {"status": "error"}, "result": "{}"}, ("error", None), "{}"),
-        ({"status": "error", "error": '{"modelVisibleErrorMessage": "no such tool"}'}, ("error", None), "no such tool"),
-        ({"status": "cancelled"}, ("cancelled", None), ""),
-        ({"status": "loading", "result": "{}"}, ("none", None), None),
-        ({"params": '{"command": "make"}'}, ("none", None), None),
-        ({"status": "brand_new", "result": '{"output": "?"}'}, ("unknown", None), "?"),
-    ],
-)  # fmt: skip
-def test_what_became_of_a_call(tool: dict[str, Any], status: tuple[str, int | None], text: str | None) -> None:
-    session = talk({"type": 2, "toolFormerData": {**SHELL, **tool}})
-    call = session.tool_calls[0]
-    assert (call.status, call.exit_code, call.command) == (*status, "make")
-    assert [e.text for e in session.events if e.kind == "tool_result"] == ([] if text is None else [text])
-    assert [e.text for e in session.events if e.kind == "unknown"] == (
-        ["status brand_new"] if status[0] == "unknown" else []
-    )
-
-
-DIFF = {"diff": {"chunks": [{"diffString": " a\n-b\n+c\n+d", "oldStart": 4, "newStart": 5}]}}
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "result", "edit"),
-    [
-        ("edit_file", {"target_file": "a.py"}, DIFF, ("a.py", "modify", 6, 2, 1)),
-        ("edit_file", {"target_file": "a.py"}, {**DIFF, "fileWasCreated": True}, ("a.py", "create", 6, 2, 1)),
-        ("search_replace", {"file_path": "a", "old_string": "1", "new_string": "2"}, {}, ("a", "modify", None, 1, 1)),
-        ("delete_file", {"target_file": "a.py"}, {}, ("a.py", "delete", None, 0, None)),
-        ("write", {"file_path": "a.py", "contents": "1\n2\n"}, {}, ("a.py", "create", 1, 2, 0)),
-    ],
-)
-def test_lines_of_an_edit(name: str, arguments: dict[str, str], result: object, edit: tuple[object, ...]) -> None:
-    tool = {"name": name, "status": "completed", "rawArgs": json.dumps(arguments), "result": json.dumps(result)}
-    (made,) = talk({"type": 2, "toolFormerData": tool}).edits
-    assert (made.path, made.op, made.start_line, made.added, made.removed) == edit
-
-
 def test_before_version_3_a_conversation_holds_its_bubbles(tmp_path: Path) -> None:
     db = cur.made(tmp_path / "state.vscdb")
     said = [{"bubbleId": "b", **cur.person("hi")}, {"bubbleId": "c", **cur.agent("hello", thinking="so")}]
@@ -242,11 +196,6 @@ def test_the_databases_are_found_at_home(home: Path, tmp_path: Path, monkeypatch
         folder.mkdir(parents=True)
         shutil.copyfile(home / "state.vscdb", folder / "state.vscdb")
     assert len(local.found_homes()["cursor-agent"]) == 3
-
-
-def talk(*bubbles: dict[str, Any]) -> Session:
-    lines = [{"cursorComposer": {"composerId": WORK}}, *bubbles]
-    return read(lines)
 
 
 def read(content: bytes | list[Any]) -> Session:

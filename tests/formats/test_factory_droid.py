@@ -9,18 +9,13 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input
 from agentsignals.formats.factory_droid import FORMAT
 from agentsignals.formats.head import Head
-from agentsignals.model import Session
-from tests.formats.reading import format_of, given, lines, read_one
+from tests.formats.reading import format_of, given, read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 ROW = dict[str, Any]
 START: ROW = {"type": "session_start", "id": "s1", "title": "t", "owner": "me", "version": 2, "cwd": "/w"}
-REMINDER = "<system-reminder>\nSystem info\nModel: Claude Opus 4.6\n</system-reminder>"
-COMPACTED: ROW = {"type": "compaction_state", "summaryText": "so far", "removedCount": 3}
-NAG = "<system-reminder>IMPORTANT: no plan yet</system-reminder>"
 
 
 def message(id_: str | None, role: str, *blocks: ROW | str, **more: object) -> ROW:
@@ -32,18 +27,6 @@ def message(id_: str | None, role: str, *blocks: ROW | str, **more: object) -> R
         "message": {"role": role, "content": content, **more},
     }
     return {key: value for key, value in row.items() if value is not None}
-
-
-def file(name: str, *rows: ROW) -> Input:
-    return given(lines(*rows), "factory-droid", name)
-
-
-def talk(*rows: ROW, start: ROW = START) -> Session:
-    return read_one(FORMAT, file("f", start, *rows))
-
-
-def events(session: Session) -> list[tuple[str, str | None]]:
-    return [(e.kind, e.text) for e in session.events]
 
 
 @pytest.mark.parametrize(
@@ -66,41 +49,6 @@ def events(session: Session) -> list[tuple[str, str | None]]:
 def test_a_session_start_with_an_owner_or_messages_is_droids(rows: list[ROW], claimed: bool) -> None:
     claim = FORMAT.claims(Head("\n".join(json.dumps(r) for r in rows).encode(), "x.jsonl", True))
     assert (claim.keys if claim else None) == (["session:s1"] if claimed else None)
-
-
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        (message("m", "user", REMINDER, NAG, "fix it"), [("meta", REMINDER), ("meta", NAG), ("human_turn", "fix it")]),
-        (message("m", "user", f"{NAG}\nfix it"), [("meta", f"{NAG}\nfix it"), ("human_turn", "fix it")]),
-        (message("m", "user", "why <system-reminder>?"), [("human_turn", "why <system-reminder>?")]),
-        (message("m", "user", NAG), [("meta", NAG)]),
-        (
-            message("m", "user", "Token limit reached.", visibility="user_only"),
-            [("notification", "Token limit reached.")],
-        ),
-        (message("m", "user", "context", visibility="llm_only"), [("meta", "context")]),
-        (message("m", "user", {"type": "image"}), [("human_turn", "")]),
-        (message("m", "system", "rules"), [("unknown", "message.system")]),
-    ],
-)
-def test_which_user_records_are_the_person(row: ROW, expected: list[tuple[str, str]]) -> None:
-    assert sorted(events(talk(row))) == sorted(expected)
-
-
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        ({"type": "agent_turn_outcome", "reason": "completed"}, []),
-        ({"type": "agent_turn_outcome", "reason": "cancelled"}, [("interrupt", "cancelled")]),
-        ({"type": "agent_turn_outcome", "reason": "error"}, [("api_error", "error")]),
-        ({"type": "todo_state", "todos": "1. x"}, []),
-        (COMPACTED, [("compaction", '{"removedCount":3}'), ("meta", "so far")]),
-        ({"type": "brand_new"}, [("unknown", "brand_new")]),
-    ],
-)
-def test_records_that_are_no_message(row: ROW, expected: list[tuple[str, str]]) -> None:
-    assert events(talk(row)) == expected
 
 
 @pytest.mark.corpus

@@ -5,14 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from agentsignals.formats import identify
-from agentsignals.formats.grok_build import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.unknown import unread_file
-from agentsignals.model import Session
-from tests.formats.reading import claimed, given, read_one
+from tests.formats.reading import claimed
 
 ID = "01a20945-0000-7000-8000-000000000001"
 START_MS = 1_795_451_853_000
@@ -60,10 +56,6 @@ def summary(**more: Any) -> bytes:
     return json.dumps({**head, "head_branch": "main", "generated_title": "The cart", **more}).encode()
 
 
-def read(*files: bytes) -> Session:
-    return read_one(FORMAT, *(given(file, "grok-build", f"f{n}") for n, file in enumerate(files)))
-
-
 def keys(data: bytes) -> list[str] | None:
     found = claimed(data)
     return found and found[1]
@@ -77,26 +69,6 @@ def test_what_belongs_together() -> None:
     others = {"method": "session/update", "params": {"sessionId": ID, "update": {"sessionUpdate": "plan"}}}
     assert keys(json.dumps(others).encode()) is None
     assert keys(b'{"info": {"id": "a"}, "version": 1}') is None
-
-
-@pytest.mark.parametrize(
-    ("words", "status", "output", "expected"),
-    [
-        ("x", "completed", {"type": "Bash", "exit_code": 3}, ("error", "exit_nonzero", 3)),
-        ("x", "completed", {"type": "Bash", "exit_code": 0, "timed_out": False}, ("ok", "done", 0)),
-        ("", "completed", {"type": "Bash", "timed_out": True, "exit_code": 124}, ("error", "timed_out", 124)),
-        ("Tool not found", "failed", {}, ("error", "error_result", None)),
-        ("stopped", "cancelled", {}, ("cancelled", "cancelled", None)),
-        ("x", "in_progress", {}, ("none", None, None)),
-        ("x", None, {}, ("none", None, None)),
-    ],
-)
-def test_how_calls_end(words: str, status: str | None, output: dict[str, Any], expected: tuple[Any, ...]) -> None:
-    log = Log()
-    log.call("run_terminal_command", 10, command="make")
-    log.result(words, status, **output)
-    (call,) = read(log.data()).tool_calls
-    assert (call.status, call.outcome, call.exit_code) == expected
 
 
 def test_what_the_model_is_sent_is_named() -> None:

@@ -19,34 +19,12 @@ def talk(*messages: dict[str, Any], **facts: Any) -> Session:
     return read_one(FORMAT, given({**FACTS, **facts, "messages": list(messages)}, "hermes", "session_1.json"))
 
 
-def asked(name: str, arguments: object) -> dict[str, Any]:
-    return {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": name, "arguments": arguments}}]}
-
-
 @pytest.mark.parametrize("lacks", ["session_id", "platform", "session_start"])
 def test_a_session_names_its_platform_and_start(lacks: str) -> None:
     whole = {**FACTS, "messages": []}
     assert FORMAT.claims(Head(json.dumps(whole).encode(), "x", True)) is not None
     less = {name: value for name, value in whole.items() if name != lacks}
     assert FORMAT.claims(Head(json.dumps(less).encode(), "x", True)) is None
-
-
-@pytest.mark.parametrize(
-    ("answer", "status", "code"),
-    [
-        ({"output": "fine", "exit_code": 0, "error": None}, "ok", 0),
-        ({"output": "no", "exit_code": 2}, "error", 2),
-        ({"error": "command not allowed"}, "error", None),
-        ({"success": False}, "error", None),
-        ("words that are no JSON", "ok", None),
-    ],
-)
-def test_how_a_call_ended(answer: object, status: str, code: int | None) -> None:
-    content = answer if isinstance(answer, str) else json.dumps(answer)
-    (call,) = talk(
-        asked("terminal", '{"command": "make"}'), {"role": "tool", "tool_call_id": "c", "content": content}
-    ).tool_calls
-    assert (call.status, call.exit_code, call.command) == (status, code, "make")
 
 
 def test_prompts_of_a_session_that_another_one_began_are_no_person_s() -> None:

@@ -24,26 +24,8 @@ def prompt(words: str) -> dict[str, Any]:
     return {"Prompt": {"prompt": words}}
 
 
-def results(*found: dict[str, Any]) -> dict[str, Any]:
-    return {"ToolUseResults": {"tool_use_results": list(found)}}
-
-
-def result(call_id: str = "", content: Any = (), status: str = "Success") -> dict[str, Any]:
-    return {"tool_use_id": call_id, "content": list(content), "status": status}
-
-
 def say(words: str) -> dict[str, Any]:
     return {"Response": {"message_id": "", "content": words}}
-
-
-def use(*calls: tuple[str, str, dict[str, Any]], words: str = "") -> dict[str, Any]:
-    return {
-        "ToolUse": {
-            "message_id": "",
-            "content": words,
-            "tool_uses": [{"id": i, "name": n, "args": a} for i, n, a in calls],
-        }
-    }
 
 
 def entry(content: Any, answer: Any, **user: Any) -> dict[str, Any]:
@@ -83,22 +65,6 @@ def test_a_file_without_an_id_belongs_with_its_folder_s_files(document: Any, key
     claim = FORMAT.claims(Head(json.dumps(document).encode(), "full.jsonl", True))
     assert (claim.keys if claim is not None else None) == keys
     assert claim is None or claim.beside == (keys == [])
-
-
-@pytest.mark.parametrize(
-    ("given", "row"),
-    [
-        ({"command": "create", "file_text": "1\n2\n"}, ("create", 1, 2, 2, 0, True)),
-        ({"command": "str_replace", "old_str": "a\nb", "new_str": "a\nc\nd"}, ("modify", None, None, 2, 1, False)),
-        ({"command": "insert", "insert_line": 4, "new_str": "x\ny\n"}, ("modify", 5, 6, 2, 0, False)),
-        ({"command": "append", "new_str": "z"}, ("modify", None, None, 1, 0, False)),
-        ({}, ("modify", None, None, None, None, False)),
-    ],
-)
-def test_a_write_s_arguments_say_what_changed(given: dict[str, Any], row: tuple[Any, ...]) -> None:
-    call = use(("", "fs_write", {"path": "a.md", **given}))
-    session = read(entry(prompt("go"), call), entry(results(result()), say("ok")))
-    assert [(e.op, e.start_line, e.end_line, e.added, e.removed, e.whole_file) for e in session.edits] == [row]
 
 
 @pytest.mark.corpus

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, by_name, identify
-from agentsignals.formats.head import Head
+from agentsignals.formats import Input, by_name
 from agentsignals.model import Artifact, Attempt, Session
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "mini-swe-agent"
@@ -69,21 +68,6 @@ def test_the_answer_to_a_command_has_its_return_code(
     assert [t.text for t in session.turns] == ["Fix it."], "answers come from a user that is none"
 
 
-def test_the_prompts_tokens_hold_the_cached_ones() -> None:
-    usage = {
-        "prompt_tokens": 1000,
-        "completion_tokens": 50,
-        "prompt_tokens_details": {"cached_tokens": 600},
-        "cache_creation_input_tokens": 100,
-        "completion_tokens_details": {"reasoning_tokens": 20},
-    }
-    session, _ = read(document([noted("ls", response={"usage": usage}, cost=0.5, timestamp=1760000000.25)]))
-    (step,) = session.steps
-    assert (step.input_tokens, step.cache_read_tokens, step.cache_write_tokens) == (300, 600, 100)
-    assert (step.output_tokens, step.reasoning_tokens) == (50, 20)
-    assert (step.cost_usd, step.cost_source, step.timestamp) == (0.5, "recorded", 1_760_000_000_250_000)
-
-
 FINISH = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff"
 
 
@@ -103,38 +87,6 @@ def test_what_was_handed_in(content: Any, patch: list[str] | None, status: str |
     _, part = read(content)
     assert (part.patch if part.patch is None else [f.path for f in part.patch]) == patch
     assert part.exit_status == status
-
-
-@pytest.mark.parametrize(
-    ("status", "ending"),
-    [
-        ("Submitted", "finished"),
-        ("LimitsExceeded", "budget"),
-        ("ContextWindowExceededError", "budget"),
-        ("TimeExceeded", "time"),
-        ("RepeatedFormatError", "finished"),
-        ("APIConnectionError", "infrastructure"),
-        ("Timeout", "infrastructure"),
-        ("KeyboardInterrupt", "infrastructure"),
-        ("UserInterruption", "infrastructure"),
-    ],
-)
-def test_who_ended_an_attempt(status: str, ending: str) -> None:
-    """What the provider, the container or a person broke off is not held against the agent."""
-    assert read(document([], exit_status=status, submission=""))[1].ending == ending
-
-
-def test_its_evaluation_is_known_by_the_models_name() -> None:
-    config = {"model": {"model_name": "anthropic/quick-1"}, "agent_type": "minisweagent.agents.default.DefaultAgent"}
-    content = document([reply("ls")], config=config)
-    path = "/out/nightly/acme__tools-7/acme__tools-7.traj.json"
-    claim = identify(Head(json.dumps(content).encode(), path, True))
-    assert claim is not None
-    assert claim[1].keys == [
-        "run:nightly/acme__tools-7", "run:out/acme__tools-7", "run:anthropic__quick-1/acme__tools-7",
-    ]  # fmt: skip
-    _, part = read(content, path)
-    assert (part.task_id, part.run_id, part.goes_by) == ("acme__tools-7", "nightly", "anthropic__quick-1/acme__tools-7")
 
 
 @pytest.mark.parametrize(

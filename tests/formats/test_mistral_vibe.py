@@ -32,21 +32,6 @@ def said(n: int, role: str, words: str, source: str = "turn_start", **more: Any)
     return entry(n, "message", role=role, content=[{"type": "text", "text": words}], source=source, **more)
 
 
-def effect(n: int, tool: str, state: dict[str, Any], version: int = 0, **given: Any) -> dict[str, Any]:
-    return entry(
-        n, "effect", version, detail={"kind": "tool", "toolName": f"file_system.{tool}", "input": given}, state=state
-    )
-
-
-def back(**structured: Any) -> dict[str, Any]:
-    return {"status": "completed", "output": {"content": [], "structured_content": structured, "type": "success"}}
-
-
-def failed(code: str, words: str, by: str = "bypass") -> dict[str, Any]:
-    error = {"code": code, "message": words, "details": None}
-    return {"status": "failed", "error": error, "approvalSource": by, "output": {"content": [], "error": error}}
-
-
 def chunk(*entries: dict[str, Any], name: str = "aa") -> tuple[str, bytes]:
     return f"{UNIFIED}/chunks/{name}.json", json.dumps(entries).encode()
 
@@ -120,25 +105,6 @@ def test_what_its_runtime_keeps_beside_is_named(row: Any) -> None:
     assert identify(head) is None
     assert named is not None
     assert (named.name, named.reason) == ("mistral-vibe", "not_sessions")
-
-
-@pytest.mark.parametrize(
-    ("state_", "expected"),
-    [
-        (back(returncode=3, stdout="x", timed_out=False), ("error", "exit_nonzero", 3)),
-        (back(returncode=0, stdout="x"), ("ok", "done", 0)),
-        (failed("tool_failed", "File not found"), ("error", "error_result", None)),
-        (failed("tool_denied", "Tool execution denied by approval callback", "user"), ("rejected", "refused", None)),
-        (failed("tool_denied", "Tool execution denied", "config"), ("error", "error_result", None)),
-        ({"status": "cancelled", "reason": "stopped"}, ("cancelled", "cancelled", None)),
-        ({"status": "running", "outputText": "…"}, ("none", None, None)),
-        (back(returncode=1, stdout="", stderr=""), ("ok", "nothing_found", 1)),
-    ],
-)
-def test_how_calls_end(state_: dict[str, Any], expected: tuple[Any, ...]) -> None:
-    command = "grep x a" if expected[1] == "nothing_found" else "make"
-    (call,) = read(chunk(effect(1, "bash", state_, command=command))).tool_calls
-    assert (call.status, call.outcome, call.exit_code) == expected
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus at ../shared/corpus/native/mistral-vibe")

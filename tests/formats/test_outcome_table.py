@@ -34,10 +34,6 @@ def as_parquet(rows: list[dict[str, Any]], **options: Any) -> bytes:
     return out.getvalue()
 
 
-def as_json(rows: list[dict[str, Any]]) -> bytes:
-    return json.dumps(rows, indent=1).encode()
-
-
 def claimed(data: bytes) -> str | None:
     claim = identify(Head(data[:HEAD_BYTES], "a/t", len(data) <= HEAD_BYTES))
     return claim[0].name if claim is not None else None
@@ -53,19 +49,6 @@ ROWS: list[dict[str, Any]] = [
     {"task_id": "fix-2", "model": "m1", "passed": False, "cost_usd": None},
     {"task_id": "fix-3", "model": "m2", "passed": None, "cost_usd": 0.25},
 ]
-
-
-@pytest.mark.parametrize(
-    "written", [as_csv, as_lines, as_json, as_parquet, lambda rows: as_csv(rows, "\t"), lambda rows: as_csv(rows, ";")]
-)
-def test_a_table_is_an_attempt_a_row_however_it_is_written(written: Any) -> None:
-    data = written(ROWS)
-    assert claimed(data) == "outcome-table"
-    parts, artifact = read(data)
-    assert [(p.task_id, p.reward, p.observed["model_id"], p.cost_usd) for p in parts] == [
-        ("fix-1", 1.0, "m1", 0.5), ("fix-2", 0.0, "m1", None), ("fix-3", None, "m2", 0.25),
-    ]  # fmt: skip
-    assert (artifact.records, artifact.skipped, artifact.record_kinds) == (3, 0, {"outcome": 3})
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from agentsignals.formats import Input, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.sharegpt import FORMAT
 from agentsignals.formats.sharegpt.reader import answer_of, results_of
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Artifact
 
 Row = dict[str, Any]
 
@@ -23,11 +23,6 @@ def said(who: str, value: Any) -> Row:
 
 def call(name: str, **arguments: Any) -> str:
     return "<tool_call>\n" + json.dumps({"name": name, "arguments": arguments}) + "\n</tool_call>"
-
-
-def answer(name: str, content: Any) -> str:
-    told = {"tool_call_id": "x", "name": name, "content": content}
-    return "<tool_response>\n" + json.dumps(told) + "\n</tool_response>"
 
 
 def row(*turns: tuple[str, Any], **facts: Any) -> Row:
@@ -42,15 +37,6 @@ def given(data: bytes, name: str = "a") -> Input:
 
 def lines(*rows: Row) -> bytes:
     return "".join(json.dumps(r) + "\n" for r in rows).encode()
-
-
-def read(*turns: tuple[str, Any], **facts: Any) -> Session:
-    (session,) = FORMAT.read([given(lines(row(*turns, **facts)))]).sessions
-    return session
-
-
-def events(session: Session) -> list[tuple[str, str | None]]:
-    return [(e.kind, e.text) for e in session.events]
 
 
 @pytest.mark.parametrize(
@@ -79,25 +65,6 @@ def test_tags_are_calls_and_thoughts_only_where_they_hold_some(
 ) -> None:
     found = answer_of(value)
     assert (found.thoughts, found.texts, [c.name for c in found.calls]) == (thoughts, texts, calls)
-
-
-@pytest.mark.parametrize(
-    ("content", "status", "code"),
-    [
-        ({"output": "x", "exit_code": 0, "error": None}, "ok", 0),
-        ({"output": "x", "exit_code": 2}, "error", 2),
-        ({"error": "no such tool"}, "error", None),
-        ({"success": False}, "error", None),
-        ({"success": True, "error": ""}, "ok", None),
-        ("Error: nothing there", "error", None),
-        ("an Error: in a log", "ok", None),
-        ([1, 2], "ok", None),
-        (None, "ok", None),
-    ],
-)
-def test_what_became_of_a_call_is_in_its_answer(content: Any, status: str, code: int | None) -> None:
-    (found,) = read(("gpt", call("terminal", command="make")), ("tool", answer("terminal", content))).tool_calls
-    assert (found.status, found.exit_code) == (status, code)
 
 
 def test_an_answer_without_tags_is_one_result() -> None:

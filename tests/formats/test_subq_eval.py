@@ -41,25 +41,6 @@ def parts(**files: Any) -> list[Attempt]:
 
 
 @pytest.mark.parametrize(
-    ("facts", "expected"),
-    [
-        ({}, (1.0, False, 5.0, True)),
-        ({"reward": 0}, (0.0, False, 5.0, True)),
-        ({"timed_out": None, "timedOut": True}, (1.0, True, 5.0, True)),
-        ({"timed_out": "no"}, (1.0, None, 5.0, True)),
-        ({"duration": None, "durationMs": 2500}, (1.0, False, 2.5, True)),
-        ({"duration": -1}, (1.0, False, None, True)),
-        ({"patch_applies": None, "patchApplies": False}, (1.0, False, 5.0, False)),
-        ({"patch_applies": None}, (1.0, False, 5.0, None)),
-    ],
-)
-def test_a_result_is_read_in_camel_case_and_in_snake_case(facts: dict[str, Any], expected: tuple[Any, ...]) -> None:
-    (found,) = parts(result={k: v for k, v in {**RESULT, **facts}.items() if v is not None})
-    applies = found.verification.patch_applies if found.verification else None
-    assert (found.reward, found.timed_out, found.wall_time_s, applies) == expected
-
-
-@pytest.mark.parametrize(
     "facts",
     [
         {"localizationSignal": {"attempt1Mode": "wide", "finalFailureMode": None}},
@@ -79,29 +60,6 @@ A = {"FAIL_TO_PASS": {"success": ["a"], "failure": ["b"]}, "PASS_TO_PASS": {"suc
 
 
 # -- treatment ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        ({"attempt1ToolCap": 30, "retryToolCap": 60}, {"attempt1_tool_cap": 30, "retry_tool_cap": 60}),
-        ({"attempt1_tool_cap": None, "x": {}}, {"attempt1_tool_cap": None}),
-        ({"retryToolCap": 1, "timeoutMs": 5000}, {"retry_tool_cap": 1, "timeout_s": "5000 ms"}),
-        ({"retryToolCap": 1, "timeout": "50m"}, {"retry_tool_cap": 1, "timeout_s": "50m"}),
-        ({"retryToolCap": 1, "timeout_minutes": 50}, {"retry_tool_cap": 1, "timeout_s": "50 min"}),
-        ({"retryToolCap": 1, "AGENT_MODEL": "a/b"}, {"retry_tool_cap": 1, "model_id": "a/b"}),
-        ({"retryToolCap": 1, "config": {"agent": "subq", "concurrency": 4}},
-         {"retry_tool_cap": 1, "agent_type": "subq", "concurrency": 4}),
-        ({"retryToolCap": 1, "dataset": "d", "datasetVersion": "2"}, {"retry_tool_cap": 1, "dataset": "d@2"}),
-    ],
-)  # fmt: skip
-def test_the_configuration_keeps_what_was_set_under_the_seeds_names(config: Any, expected: Any) -> None:
-    (found,) = parts(config=config)
-    assert (found.scope, found.knobs) == ("lent", expected)
-
-
-def history(*rows: dict[str, Any]) -> bytes:
-    return "\n".join(json.dumps(r) for r in rows).encode()
 
 
 @pytest.mark.parametrize(
@@ -139,39 +97,6 @@ def told(text: str) -> list[tuple[int | None, Any]]:
 # -- what is printed ------------------------------------------------------------------------------------------------
 
 BLOCK = "[subq-eval] Turns: {}\n[subq-eval] Tool calls: 9\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (BLOCK.format(3), [(0, 3)]),
-        ("[subq-eval] Turns: 3\n[subq-eval] Turns: 4\n[subq-eval] Tool calls: 9\n", [(0, 4)]),
-        (BLOCK.format(3) + "more\n" + BLOCK.format(5), [(0, 3), (1, 5)]),
-        (BLOCK.format(3) + BLOCK.format(5), [(0, 5)]),
-        ("[subq-eval] Turns: 1\nlog\n[subq-eval] Turns: 2\nlog\n" + BLOCK.format(3), [(0, 3)]),
-        (BLOCK.format(3) + "log\n[subq-eval] Edit calls: 1\n", [(0, 3)]),
-        ("[subq-eval] Attempt 1\n" + BLOCK.format(3) + "[subq-eval] Attempt 2\n" + BLOCK.format(5), [(0, 3), (1, 5)]),
-        ("[subq-eval] Attempt 0\n" + BLOCK.format(3) + "[subq-eval] Attempt 1\n" + BLOCK.format(5), [(0, 3), (1, 5)]),
-        ("[subq-eval] Attempt 1\n" + BLOCK.format(3) + "log\n" + BLOCK.format(4), [(0, 4)]),
-        (BLOCK.format(3) + "[subq-eval] Attempt 2\n" + BLOCK.format(5), [(0, 3), (1, 5)]),
-        (BLOCK.format(9) + "[subq-eval] Attempt 1\n" + BLOCK.format(3), [(0, 3)]),
-        ("[subq-eval] Attempt 1\n[subq-eval] Attempt 2\n" + BLOCK.format(5), [(0, None), (1, 5)]),
-        ("[subq-eval] Attempt 1/3\n" + BLOCK.format(3) + "[subq-eval] Attempt 1/3\n" + BLOCK.format(4), [(0, 4)]),
-        ("12:00 worker-3 | [subq-eval]  Turns :  7 \r\n", [(0, 7)]),
-        ("\x1b[1m[subq-eval] Turns: 1,234\x1b[0m\n", [(0, 1234)]),
-        ("[subq-eval] Turns: many\n", [(0, None)]),
-        ("nothing of that kind\n", [(None, None)]),
-        ("", [(None, None)]),
-    ],
-    ids=[
-        "one block", "the last value wins", "the k-th block is attempt k", "without a gap it is one block",
-        "progress is no summary", "a figure that comes late", "announced", "announced from 0", "announced ones count",
-        "only the retry is announced", "before the first announcement", "an attempt that printed nothing",
-        "announced twice", "behind a prefix", "in colour", "no number", "no lines", "empty",
-    ],
-)  # fmt: skip
-def test_attempts_are_told_apart_by_announcement_else_by_block(text: str, expected: list[Any]) -> None:
-    assert told(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -46,37 +46,10 @@ def parts(**files: Any) -> list[Attempt]:
     return FORMAT.read(inputs).attempts
 
 
-def part(**facts: Any) -> Attempt:
-    (found,) = parts(_r_t=trial(**facts))
-    return found
-
-
 def analyzed(store: Path, *sources: Path) -> list[dict[str, Any]]:
     pipeline.analyze([str(s) for s in sources], store, jobs=1)
     names, found = asked(Store(store), "SELECT * FROM attempts ORDER BY trial_id")
     return [dict(zip(names, r, strict=True)) for r in found]
-
-
-@pytest.mark.parametrize(
-    ("mode", "solved", "timed_out", "exit_status", "status"),
-    [
-        ("unset", True, False, None, "ok"),
-        ("unset", None, None, None, "ok"),
-        ("agent_timeout", False, True, "agent_timeout", "ok"),
-        ("test_timeout", False, False, "test_timeout", "timed_out"),
-        ("parse_error", False, False, "parse_error", "crashed"),
-        ("unknown_agent_error", False, False, "unknown_agent_error", "ok"),
-        (None, False, None, None, "ok"),
-    ],
-)
-def test_the_mode_of_failure_says_who_failed(
-    mode: str | None, solved: bool | None, timed_out: bool | None, exit_status: str | None, status: str
-) -> None:
-    found = part(failure_mode=mode, is_resolved=solved)
-    assert (found.timed_out, found.exit_status) == (timed_out, exit_status)
-    assert found.verification is not None
-    assert found.verification.status == status
-    assert found.reward == (None if solved is None else float(solved))
 
 
 def test_tries_of_one_task_are_trials_of_their_own(tmp_path: Path) -> None:

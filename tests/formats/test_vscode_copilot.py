@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentsignals.formats import Input, Reading, identify
+from agentsignals.formats import Input, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.vscode_copilot import FORMAT
 from agentsignals.formats.vscode_copilot.records import replay
@@ -34,14 +34,11 @@ from tests.formats.vscode_chats import (
     push,
     put,
     request,
-    shown,
     snapshot,
     span,
-    terminal,
     tool_span,
     traces,
     tree,
-    words,
 )
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native"
@@ -93,33 +90,6 @@ def test_a_chat_is_told_by_who_answers_it(document: Any, path: str, keys: list[s
     assert claimant(json.dumps(document).encode(), path) == (keys if keys is None else (FORMAT.name, keys))
 
 
-@pytest.mark.parametrize(
-    ("entry", "reason"),
-    [
-        (put("requests", 10**12, "response", v=[]), "lost_place"),
-        (put("requests", -1, v={}), "lost_place"),
-        (push("requests", v=[1], i=10**12), "lost_place"),
-        (push("requests", v=[1], i=-1), "lost_place"),
-        (push("sessionId", v=[1]), "lost_place"),
-        (delete("requests", 5), "lost_place"),
-        (put(v={}), "lost_place"),
-        (put(*["a"] * 100, v=1), "lost_place"),
-        (put("nowhere", "at", "all", v=1), "lost_place"),
-        ({"kind": 2, "k": ["requests"], "v": 5}, "lost_place"),
-        ({"kind": 4, "k": ["requests"]}, "bad_shape"),
-        ({"kind": -1}, "bad_shape"),
-        ({"kind": 0, "v": []}, "bad_shape"),
-        ({"kind": 1, "k": [True], "v": 1}, "lost_place"),
-    ],
-)
-def test_a_change_of_what_is_not_there_costs_itself(entry: dict[str, Any], reason: str) -> None:
-    source = of(log(snapshot(chat(request("go", 1, [], [model("Done.")]))), entry, put("customTitle", v="T")))
-    session = only(source)
-    source.artifact.skipped_reasons.pop("odd_value", None)  # of a place that is no name
-    assert source.artifact.skipped_reasons == {reason: 1}
-    assert (session.title, [t.text for t in session.turns]) == ("T", ["go"])
-
-
 def test_a_log_that_lost_its_beginning_says_so() -> None:
     source = of(log(push("requests", v=[request("go")])))
     assert (FORMAT.read([source]).sessions, source.artifact.skipped_reasons) == ([], {"no_snapshot": 1})
@@ -169,71 +139,6 @@ def test_replaying_changes_is_making_them(data: st.DataObject) -> None:
     assert source.artifact.skipped_reasons == {}
 
 
-@pytest.mark.parametrize(
-    ("state", "stopped"),
-    [
-        ({"isCanceled": True}, True),
-        ({"modelState": {"value": 2}}, True),
-        ({"modelState": {"value": 1}}, False),
-        ({"result": {"errorDetails": {"message": "Canceled", "code": "canceled"}}}, True),
-        ({"result": {"errorDetails": {"message": "quota", "code": "quotaExceeded"}}}, False),
-    ],
-)
-def test_a_stopped_answer_is_an_interruption_and_no_error(state: dict[str, Any], stopped: bool) -> None:
-    items = [words("I will"), shown("run_in_terminal", "p", **terminal("sleep 9", output="^C"))]
-    session = only(saved(chat(request("go", 1, items, **state))))
-    assert ([e.kind for e in session.events].count("interrupt") == 1) == stopped
-    assert ([e.kind for e in session.events].count("api_error") == 1) == ("quota" in str(state))
-    assert [(c.command, c.status) for c in session.tool_calls] == [("sleep 9", "unknown")]
-
-
-@pytest.mark.parametrize(
-    ("asked", "kinds"),
-    [
-        (request("/fix it", slashCommand={"name": "fix"}), ["slash_command"]),
-        (request("/etc is full"), ["prompt"]),
-        (request("@agent Continue: x", confirmation="Continue"), []),
-        (request("undone", shouldBeRemovedOnSend={"requestId": "r"}), []),
-        (request("", variableData={"variables": [{"kind": "image"}]}), ["attachment"]),
-        (request(""), []),
-    ],
-)
-def test_a_prompt_is_what_the_person_typed_and_meant(asked: dict[str, Any], kinds: list[str]) -> None:
-    session = only(saved(chat(asked)))
-    assert [t.kind for t in session.turns] == kinds
-    assert not any("injected" in (e.text or "") for e in session.events)
-
-
-@pytest.mark.parametrize(
-    ("model_id", "metadata", "details", "expected"),
-    [
-        ("copilot/gpt-4o", {}, "GPT-4o • 0x", "gpt-4o"),
-        ("copilot/auto", {"resolvedModel": "gpt-5-mini"}, "GPT-5 mini • 0.9x", "gpt-5-mini"),
-        ("copilot/auto", {}, "Claude Sonnet 4.5 • 0.9x", "Claude Sonnet 4.5"),
-        ("copilot/auto", {}, None, "auto"),
-        ("openrouter/qwen/qwen3", {}, None, "qwen/qwen3"),
-        (None, {}, None, None),
-    ],
-)
-def test_auto_leaves_the_model_to_the_extension(
-    model_id: str | None, metadata: dict[str, Any], details: str | None, expected: str | None
-) -> None:
-    asked = request("go", 1, [], [model("a")], metadata=metadata, modelId=model_id)
-    asked["result"]["details"] = details
-    assert only(saved(chat(asked))).model == expected
-
-
-def test_the_person_s_name_and_picture_stay_in_the_head() -> None:
-    reading: Reading = FORMAT.read([saved(chat(request("go", 1, [words("Done.")], [model("Done.")])))])
-    assert "ida-lovelace" not in repr(reading) and "4711" not in repr(reading)
-
-
-def test_the_repository_is_named_without_what_an_address_may_hold() -> None:
-    repository = {"remoteUrl": "https://ida:s3cret@github.com/ida/tides.git", "localBranch": "high"}
-    session = only(saved(chat(request("go"), repoData=repository)))
-    assert (session.repo, session.branch) == ("ida/tides", "high") and "s3cret" not in repr(session)
-
-
 ASKED = ("user.message", {"content": "go", "attachments": []})
 
 
@@ -273,25 +178,6 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Session:
     )
     path = traces(tmp_path_factory.mktemp("traces") / "agent-traces.db", *spans)
     return only(document_of(path))
-
-
-@pytest.mark.parametrize(
-    ("columns", "billed"),
-    [
-        ({}, (40, 60, None)),
-        ({"facts": {"gen_ai.usage.cache_creation.input_tokens": "30"}}, (10, 60, 30)),
-        ({"cached_tokens": None}, (100, None, None)),
-        ({"cached_tokens": 600}, (100, 600, None)),
-        ({"input_tokens": None}, (None, 60, None)),
-        ({"input_tokens": "many"}, (None, 60, None)),
-    ],
-)
-def test_cached_tokens_are_part_of_the_input(
-    columns: dict[str, Any], billed: tuple[int | None, ...], tmp_path: Path
-) -> None:
-    path = traces(tmp_path / "t.db", agent_span("a1", 1, "go"), model_span("m1", 2, "a1", **columns))
-    (step,) = only(document_of(path)).steps
-    assert (step.input_tokens, step.cache_read_tokens, step.cache_write_tokens) == billed
 
 
 def test_tools_of_traces_are_those_that_the_model_called(traced: Session) -> None:

@@ -48,21 +48,6 @@ def test_only_steps_that_hold_what_they_are_and_somebody_s_words_are_windsurf_s(
     assert (claim.keys if claim else None) == keys
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "ended", "code"),
-    [
-        ({"output": "fine", "exit_code": 0, "user_rejected": False}, "done", "ok", 0),
-        ({"output": "boom", "exit_code": 2}, "done", "error", 2),
-        ({"user_rejected": True}, "done", "rejected", None),
-        ({}, "error", "error", None),
-        ({}, "brand_new", "unknown", None),
-    ],
-)
-def test_what_became_of_a_command(body: dict[str, Any], status: str, ended: str, code: int | None) -> None:
-    (call,) = talk(SAID, ANSWER, step("run_command", status, command="make", cwd="/home/me/p", **body)).tool_calls
-    assert (call.command, call.status, call.exit_code, call.step) == ("make", ended, code, 0)
-
-
 def test_edits_have_both_texts_and_a_change_that_was_refused_is_none() -> None:
     accepted = {"acknowledgement_type": "ACKNOWLEDGEMENT_TYPE_ACCEPT", "path": "file:///home/me/p/a.py"}
     refused = {**accepted, "acknowledgement_type": "ACKNOWLEDGEMENT_TYPE_REJECT", "path": "file:///home/me/p/b.py"}

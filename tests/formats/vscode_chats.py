@@ -10,17 +10,6 @@ from typing import Any
 START = 1_790_000_000_000
 SESSION = "7c1e0a52-0000-4000-8000-000000000001"
 MADE_BY_THE_EXTENSION = "5d2f1b63-0000-4000-8000-000000000001"
-FOLDER = {"$mid": 1, "path": "/home/ida/tides/", "scheme": "file"}
-
-
-def words(text: str) -> dict[str, Any]:
-    return {"value": text, "supportThemeIcons": False, "baseUri": FOLDER}
-
-
-def shown(tool: str, call_id: str, confirmed: int = 1, **more: Any) -> dict[str, Any]:
-    """A call as the panel shows it."""
-    call = {"toolId": tool, "toolCallId": call_id, "isConfirmed": {"type": confirmed}, "isComplete": True}
-    return {"kind": "toolInvocationSerialized", "pastTenseMessage": {"value": f"Used {tool}"}, **call, **more}
 
 
 def terminal(command: str, code: int | None = None, output: str = "", **more: Any) -> dict[str, Any]:
