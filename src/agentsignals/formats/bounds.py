@@ -166,8 +166,7 @@ def validate(reading: Reading, inputs: list[Input], conventions: Sequence[Conven
         _check_session(session, artifacts)
     for part in reading.attempts:
         _check_attempt(part, artifacts, first)
-    checkpoints = reading.checkpoints
-    reading.checkpoints = {}
+    checkpoints, reading.checkpoints = reading.checkpoints, {}
     for session_id, rows in checkpoints.items():
         for row in rows:
             _check(row, first)
@@ -281,10 +280,9 @@ def _check_session(session: Session, artifacts: dict[str, Artifact]) -> None:
         artifact = None if untimely else home
         stamps = [e.timestamp for e in session.events if e.timestamp is not None]
         for name, end in (("started_at", min), ("ended_at", max)):
-            at = getattr(session, name)
-            if not _is_timely(at):
+            if not _is_timely(getattr(session, name)):
                 refuse(artifact, "impossible_time")
-                setattr(session, name, end(stamps) if stamps else None)
+                setattr(session, name, end(stamps, default=None))
     _check(session, home)
     session.session_id = valid_id(session.session_id, home)
     if session.parent_session_id is not None:

@@ -112,19 +112,14 @@ class Paths:
         A relative path starts at `folder`, where the call ran, or else at the folder the agent works in now.
         """
         key = path if not folder else f"{folder}\0{path}"
-        cleaned = self._cleaned.get(key)
-        if cleaned is None:
-            cleaned = self._cleaned[key] = self._clean(
-                path.strip(), _slashes(folder).rstrip("/") if folder else self._folder
-            )
-        return cleaned
-
-    def _clean(self, path: str, folder: str) -> str:
-        cleaned = _slashes(path).removeprefix("@")
-        if folder and not _ABSOLUTE.match(cleaned):
-            if _DRIVE.match(folder):
+        if (known := self._cleaned.get(key)) is not None:
+            return known
+        start = _slashes(folder).rstrip("/") if folder else self._folder
+        cleaned = _slashes(path.strip()).removeprefix("@")
+        if start and not _ABSOLUTE.match(cleaned):
+            if _DRIVE.match(start):
                 cleaned = cleaned.replace("\\", "/")
-            cleaned = f"{folder}/{cleaned}"
+            cleaned = f"{start}/{cleaned}"
         if "./" in cleaned or cleaned.endswith(("/.", "/..")):
             cleaned = posixpath.normpath(cleaned)
         for root in self._roots:
@@ -132,11 +127,13 @@ class Paths:
                 cleaned = cleaned[len(root) + 1 :]
                 break
             if cleaned == root:
-                return "."
+                cleaned = ""
+                break
             if cleaned.startswith(root) and (beside := _BESIDE.match(cleaned, len(root))):
                 cleaned = cleaned[beside.end() :]
                 break
-        return (_WORKTREE.sub("", cleaned) if "worktrees/" in cleaned else cleaned) or "."
+        cleaned = self._cleaned[key] = (_WORKTREE.sub("", cleaned) if "worktrees/" in cleaned else cleaned) or "."
+        return cleaned
 
 
 def _slashes(path: str) -> str:
@@ -190,23 +187,16 @@ class ShellEdits:
                 elif write.path in texts:
                     del texts[write.path]
             if call.seq not in recorded:
-                yield from of_call(call, writes)
+                hunks = [(write, hunk) for write in writes for hunk in _hunks(write)]
+                for n, (write, hunk) in enumerate(hunks):
+                    edit = _edit(call, write.path, write.op, n, hunk)
+                    edit.origin, edit.source = write.origin, write.source
+                    yield edit
 
     def _placed(self, writes: Iterable[Write], folder: str | None) -> Iterator[Write]:
         for write in writes:
             path = regions.WHOLE_TREE if write.path == WHOLE_TREE else self._paths.clean(write.path, folder)
             yield structs.replace(write, path=path)
-
-
-def of_call(call: ToolCall, writes: Iterable[Write]) -> list[Edit]:
-    """Return an edit for each changed place, in the order of the command."""
-    edits: list[Edit] = []
-    for write in writes:
-        for hunk in _hunks(write):
-            edit = _edit(call, write.path, write.op, len(edits), hunk)
-            edit.origin, edit.source = write.origin, write.source
-            edits.append(edit)
-    return edits
 
 
 def _edit(call: ToolCall, path: str, op: EditOp, n: int, hunk: Hunk) -> Edit:
@@ -333,22 +323,18 @@ class SessionBuilder:
             if (machine := self.profile.machine_kind(text.strip())) is not None:
                 self.event(machine, text, at)
                 return None
-        turns = self.session.turns
-        last = turns[-1] if turns else None
+        turns, events = self.session.turns, self.session.events
+        last = turns[-1] if turns and text and turns[-1].text == text else None
         if (
-            last is not None
-            and last.text == text
-            and text
-            and at is not None
-            and last.timestamp is not None
+            last is not None and at is not None and last.timestamp is not None
             and abs(at - last.timestamp) <= RESEND_WINDOW_US
-            and not any(e.thread == MAIN and e.kind in _AGENT_KINDS for e in self.session.events[last.seq :])
-        ):
+            and not any(e.thread == MAIN and e.kind in _AGENT_KINDS for e in events[last.seq :])
+        ):  # fmt: skip
             turns.pop()
-            self.session.events[last.seq].kind = "meta"
+            events[last.seq].kind = "meta"
         turn = Turn(
             turn=len(turns), kind=kind, text=text, n_tokens=count_tokens(text), timestamp=at, model=model,
-            seq=len(self.session.events),
+            seq=len(events),
         )  # fmt: skip
         self.turn_index = turn.turn
         turns.append(turn)
@@ -358,15 +344,12 @@ class SessionBuilder:
     def step(self, message_id: str | None, model: str | None, at: int | None = None, thread: str = MAIN) -> Step:
         """Return the step of model call `message_id`, which earlier records may have begun. Without an id it is new."""
         key = (thread, message_id or "")
-        if message_id is not None:
-            begun = self._steps.get(key)
-            if begun is not None:
-                return begun
+        if message_id is not None and (begun := self._steps.get(key)) is not None:
+            return begun
         steps = self.session.steps
-        model = None if model is None else intern(model)
         step = Step(
             step=len(steps), turn=self.turn_index, thread=thread, seq=len(self.session.events), message_id=message_id,
-            model=model, timestamp=at,
+            model=None if model is None else intern(model), timestamp=at,
         )  # fmt: skip
         steps.append(step)
         if message_id is not None:
@@ -429,18 +412,17 @@ class SessionBuilder:
         call = self._unanswered(call_id)
         limit = RESULT_CHARS_KEPT
         if len(text) > limit and call is not None:
-            command = call.command or ""
-            if call.class_ == "web" or outside_sources(command) or answer_paths(command or call.path or ""):
+            about = call.command or call.path or ""
+            if call.class_ == "web" or outside_sources(call.command or "") or answer_paths(about):
                 limit = OUTSIDE_CHARS_KEPT
         kept = text
         if len(text) > limit + _MARK_CHARS:
             half = limit // 2
             # ASCII, as most results are: one other character would double what the text takes.
             kept = f"{text[:half]}\n... {len(text) - 2 * half} characters cut ...\n{text[-half:]}"
+        event = self.event("tool_result", kept, at, None, thread if call is None else call.thread, len(text))
         if call is None:
-            self.event("tool_result", kept, at, None, thread, len(text))
             return None
-        event = self.event("tool_result", kept, at, None, call.thread, len(text))
         event.step = call.step
         ended = ending(call, text, status, exit_code, error, self.profile)
         call.status, call.outcome, call.error_class = ended.status, ended.outcome, ended.error

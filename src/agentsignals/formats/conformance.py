@@ -70,24 +70,19 @@ def problems(name: str, folder: Path) -> list[Problem]:
     """Return the rules that a format breaks over the samples in a folder."""
     made, by_sample = by_name(name), samples(folder)
     wrong = [Problem(sample, rule, what) for sample, files in by_sample.items() for rule, what in broken(files)]
+    card = card_of(made)
+    if card is None or not (card.material and card.limits):
+        wrong.append(Problem("", "card", "it has no card that says what it rests on and what to mind"))
+    if not any(sample.startswith(SPOILT) for sample in by_sample):
+        wrong.append(Problem("", "samples", f"none is called {SPOILT[0]}: a file in which something is wrong"))
     try:
-        wrong += [Problem("", rule, what) for rule, what in _as_a_whole(made, by_sample)]
+        if not any(made.claims(_head(path, data)) for files in by_sample.values() for path, data in files.items()):
+            wrong.append(Problem("", "samples", "it claims none of them"))
+        claimed = [text for text in NOBODYS if made.claims(_head("x.json", text.encode()))]
+        wrong += [Problem("", "claims", f"it claims {text}, which anybody may write") for text in claimed]
     except Exception as problem:  # noqa: BLE001  (as in `broken`)
         wrong.append(Problem("", "claims", _raised(problem)))
     return wrong
-
-
-def _as_a_whole(made: Format, by_sample: dict[str, Files]) -> Iterator[tuple[str, str]]:
-    card = card_of(made)
-    if card is None or not (card.material and card.limits):
-        yield "card", "it has no card that says what it rests on and what to mind"
-    if not any(sample.startswith(SPOILT) for sample in by_sample):
-        yield "samples", f"none is called {SPOILT[0]}: a file in which something is wrong"
-    if not any(made.claims(_head(path, data)) for files in by_sample.values() for path, data in files.items()):
-        yield "samples", "it claims none of them"
-    for text in NOBODYS:
-        if made.claims(_head("x.json", text.encode())):
-            yield "claims", f"it claims {text}, which anybody may write"
 
 
 def _raised(problem: Exception) -> str:
@@ -228,10 +223,27 @@ def _sums(reading: Reading) -> dict[str, float]:
 def absent_is_no_zero(files: Files) -> Iterator[str]:
     """Without a field its value is absent: no count becomes 0."""
     for name, data in files.items():
-        before = _least({**files, name: data})
-        for field in sorted(_fields(data)):
-            after = _least({**files, name: _without(data, field)})
+        before = _least(files)
+        fields = {field for value, _ in _values(data) for field in _number_fields(value)}
+        for field in sorted(fields):
+            left = b"".join(json.dumps(_without(value, field)).encode() + end for value, end in _values(data))
+            after = _least({**files, name: left})
             yield from (f"without {field} {what} is 0" for what in after if what not in before)
+
+
+def _number_fields(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from (key for key, inner in value.items() if type(inner) in (int, float))
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _number_fields(inner)
+
+
+def _without(value: Any, field: str) -> Any:
+    if isinstance(value, list):
+        return [_without(item, field) for item in value]
+    if isinstance(value, dict):
+        return {key: _without(inner, field) for key, inner in value.items() if key != field}
+    return value
 
 
 def _least(files: Files) -> set[str]:
@@ -244,25 +256,6 @@ def _least(files: Files) -> set[str]:
     }
 
 
-def _fields(data: bytes) -> set[str]:
-    """Return the names of fields with numbers."""
-    names: set[str] = set()
-
-    def look(value: Any) -> None:
-        if isinstance(value, list):
-            for item in value:
-                look(item)
-        elif isinstance(value, dict):
-            for key, inner in value.items():
-                if isinstance(inner, int | float) and not isinstance(inner, bool):
-                    names.add(key)
-                look(inner)
-
-    for value, _ in _values(data):
-        look(value)
-    return names
-
-
 def _values(data: bytes) -> Iterator[tuple[Any, bytes]]:
     """Yield the document, or the readable records of JSON Lines, each with its line end."""
     try:
@@ -273,17 +266,6 @@ def _values(data: bytes) -> Iterator[tuple[Any, bytes]]:
                 yield json.loads(line), b"\n"
             except (ValueError, *UNREADABLE):
                 continue
-
-
-def _without(data: bytes, field: str) -> bytes:
-    def left(value: Any) -> Any:
-        if isinstance(value, list):
-            return [left(item) for item in value]
-        if isinstance(value, dict):
-            return {key: left(inner) for key, inner in value.items() if key != field}
-        return value
-
-    return b"".join(json.dumps(left(value)).encode() + end for value, end in _values(data))
 
 
 def damage_survived(files: Files) -> Iterator[str]:

@@ -175,9 +175,7 @@ class Records(Sequence[T]):
             if self._released >= mapped.EVERY_BYTES:
                 mapped.release_pages(self._data)
                 self._released = 0
-            for old in [k for k in self._blocks if abs(k - which) > 1]:
-                del self._blocks[old]
-            self._blocks[which] = block
+            self._blocks = {k: held for k, held in self._blocks.items() if abs(k - which) <= 1} | {which: block}
         return block
 
     def __len__(self) -> int:
@@ -460,7 +458,15 @@ def _mended(value: Any, problem: str, given: dict[str, bool], odd: list[str]) ->
     changed = False
     for holder in _at(value, above):
         for key in reversed(_keys(holder, name)):
-            if _is_meant(holder[key], got, match["other"]):
+            # The error may be about this value: by its type, or by the value that it shows.
+            if got is not None:
+                is_meant = isinstance(holder[key], _TYPES.get(got, object)) and (
+                    got == "bool" or not isinstance(holder[key], bool)
+                )
+            else:
+                shown = (match["other"] or "").removeprefix("Invalid value ").removeprefix("Invalid enum value ")
+                is_meant = shown in (match["other"] or "", repr(holder[key]), str(holder[key]))
+            if is_meant:
                 changed = True
                 holder[key] = new = _converted(holder[key], want, name or str(key))
                 if new is _OUT:
@@ -468,15 +474,6 @@ def _mended(value: Any, problem: str, given: dict[str, bool], odd: list[str]) ->
                     odd.append(ODD)
                     given.setdefault(path, False)
     return changed
-
-
-def _is_meant(value: Any, got: str | None, other: str | None) -> bool:
-    """Return whether an error may be about this value: by its type, or by the value that it shows."""
-    if got is not None:
-        type_ = _TYPES.get(got, object)
-        return isinstance(value, type_) and (got == "bool" or not isinstance(value, bool))
-    shown = (other or "").removeprefix("Invalid value ").removeprefix("Invalid enum value ")
-    return shown == (other or "") or shown in (repr(value), str(value))
 
 
 def _at(value: Any, steps: list[tuple[str, str]]) -> list[Any]:

@@ -12,29 +12,25 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.formats.head import Head
+from agentsignals.formats.records import UNREADABLE
 
 UNREAD_VERSION = 2
 """Raise it when other files are recognised: then unclaimed files are looked at again."""
 Reason = Literal["agent_not_read", "not_sessions", "other_export"]
-"""`agent_not_read`: sessions that no format reads yet. `not_sessions`: an agent's file without sessions, or with what
-its sessions hold too. `other_export`: another tool's export of conversations."""
 
 
 class UnreadFile(Struct, frozen=True):
-    """Known files that are not read."""
+    """Known files that are not read, as `unread.toml` lists them."""
 
     name: str
     what: str
-    """Description of its files, to follow the name."""
     reason: Reason
-    looks: Callable[[Head], bool] | None = None
-    """Recognises one of its files by content. None if they are known only by their place or tables."""
+    looks: str = ""
+    """Recognises one of its files by content. Empty if they are known only by their place or tables."""
     of_json: bool = True
     """The files begin as JSON does."""
     tables: frozenset[str] = frozenset()
-    """Tables that its database must have."""
     homes: tuple[str, ...] = ()
-    """Their folders (as in `Profile.homes`)."""
 
     @property
     def note(self) -> str:
@@ -42,20 +38,28 @@ class UnreadFile(Struct, frozen=True):
         return f"{self.name}: {self.what}"
 
 
+@cache
+def unread_files() -> tuple[UnreadFile, ...]:
+    """Return all known files that are not read."""
+    listed = msgspec.toml.decode((Path(__file__).parent / "unread.toml").read_bytes())
+    rows = [{**row, "reason": reason} for reason, files in listed.items() for row in files]
+    return msgspec.convert(rows, tuple[UnreadFile, ...])
+
+
 def unread_file(head: Head) -> UnreadFile | None:
     """Return the known kind of a file that no format claims, or None."""
     is_json = head.looks_like_json
-    return next((s for s in UNREAD_FILES if s.looks is not None and s.of_json == is_json and s.looks(head)), None)
+    return next((s for s in unread_files() if s.looks and s.of_json == is_json and _LOOKS[s.looks](head)), None)
 
 
 def unread_database(tables: Set[str]) -> UnreadFile | None:
     """Return the known kind of a database that no format claims, or None."""
-    return next((s for s in UNREAD_FILES if s.tables and s.tables <= tables), None)
+    return next((s for s in unread_files() if s.tables and s.tables <= tables), None)
 
 
 def unread_homes() -> dict[str, tuple[str, ...]]:
     """Return folders of agents whose sessions are not read."""
-    return {s.name: s.homes for s in UNREAD_FILES if s.homes}
+    return {s.name: s.homes for s in unread_files() if s.homes}
 
 
 MOST_KEYS = 6
@@ -77,6 +81,10 @@ def _has(record: dict[str, Any], **types: type) -> bool:
     return all(isinstance(record.get(name), of) for name, of in types.items())
 
 
+def _first_item(head: Head) -> dict[str, Any]:
+    return head.items[0] if head.items else {}
+
+
 def _agent_trace(head: Head) -> bool:
     return _has(head.document, version=str, id=str, timestamp=str, files=list) and any(
         isinstance(file, dict) and _has(file, path=str, conversations=list) for file in head.document["files"]
@@ -86,147 +94,34 @@ def _agent_trace(head: Head) -> bool:
 def _chat_messages(head: Head) -> bool:
     """A conversation a line, as models are trained on."""
     messages = head.document.get("messages")
-    return (
-        len(head.document) <= 3
-        and isinstance(messages, list)
-        and bool(messages)
-        and all(isinstance(m, dict) and _has(m, role=str) and "content" in m for m in messages)
-    )
+    if len(head.document) > 3 or not isinstance(messages, list) or not messages:
+        return False
+    return all(isinstance(m, dict) and _has(m, role=str) and "content" in m for m in messages)
 
 
 _SENT_BY_GROK = frozenset(("system", "user", "assistant", "reasoning", "tool_result", "backend_tool_call"))
-
-
 _OF_VIBE = frozenset(
     ("store_format", "last_finished_turn_id", "recovery_journal_segment", "runtime_state_version", "core_plugins")
 )
-
-
-def _beside_vibe(head: Head) -> bool:
-    """The state that the runtime needs to resume a session, and the messages that it sends its model."""
-    return bool(_OF_VIBE & head.document.keys()) or {"turn_index", "message"} <= _first_item(head).keys()
-
-
-def _first_item(head: Head) -> dict[str, Any]:
-    return head.items[0] if head.items else {}
-
-
-UNREAD_FILES = (
-    UnreadFile(
-        "windsurf",
-        "conversations that it encrypts; the transcripts that its hook writes are read",
-        "agent_not_read",
-        homes=("~/.codeium/windsurf/cascade",),
+"""The state that its runtime needs to resume a session. The messages that it sends its model are a list."""
+_LOOKS: dict[str, Callable[[Head], bool]] = {
+    "specstory": lambda head: head.text.lstrip().startswith("<!-- Generated by SpecStory"),
+    "git_ai": lambda head: b'"authorship/' in head.data and b"\n---\n" in head.data,
+    "agent_trace": _agent_trace,
+    "typed_in_claude": lambda head: _has(head.document, display=str, pastedContents=dict),
+    "typed_in_codex": lambda head: head.document.keys() == {"session_id", "ts", "text"},
+    "sent_by_grok": lambda head: (
+        any("synthetic_reason" in r or "prompt_index" in r for r in head.records)
+        and all(str(r.get("type")) in _SENT_BY_GROK for r in head.records)
     ),
-    UnreadFile(
-        "antigravity",
-        "a conversation in Protocol Buffers, whose transcript is read; its tokens are here alone",
-        "not_sessions",
-        tables=frozenset(("gen_metadata", "trajectory_metadata_blob")),
+    "cursor_chat": lambda head: _has(head.document, createdAtMs=int, hasConversation=bool),
+    "vibe_state": lambda head: (
+        bool(_OF_VIBE & head.document.keys()) or {"turn_index", "message"} <= _first_item(head).keys()
     ),
-    UnreadFile(
-        "hermes",
-        "database with the tokens of its sessions; they are read as JSON",
-        "agent_not_read",
-        homes=("~/.hermes/state.db",),
-    ),
-    UnreadFile(
-        "warp",
-        "database of the terminal: its agent's questions and their tokens, without what tools answered",
-        "agent_not_read",
-        tables=frozenset(("agent_conversations", "ai_queries")),
-        homes=(
-            "~/Library/Group Containers/2BBY89MBSN.dev.warp/Library/Application Support/dev.warp.*/warp.sqlite",
-            "~/.local/state/warp-terminal/warp.sqlite",
-        ),
-    ),
-    UnreadFile("junie", "events of a session (`events.jsonl`)", "agent_not_read", homes=("~/.junie/sessions",)),
-    UnreadFile("augment", "sessions of Auggie as JSON", "agent_not_read", homes=("~/.augment/sessions",)),
-    UnreadFile("codebuff", "chats (`chat-messages.json`)", "agent_not_read", homes=("~/.config/manicode/projects",)),
-    UnreadFile("rovo-dev", "sessions (`session_context.json`)", "agent_not_read", homes=("~/.rovodev/sessions",)),
-    UnreadFile(
-        "devin",
-        "transcripts of its command line; what `devin --export` writes is ATIF, which is read",
-        "agent_not_read",
-        homes=("~/.local/share/devin/cli/transcripts",),
-    ),
-    UnreadFile("letta-code", "sessions of its command line", "agent_not_read", homes=("~/.letta",)),
-    UnreadFile(
-        "trae",
-        "state of the editor",
-        "agent_not_read",
-        homes=("~/.config/Trae/User/globalStorage", "~/Library/Application Support/Trae/User/globalStorage"),
-    ),
-    UnreadFile("gptme", "logs", "agent_not_read", homes=("~/.local/share/gptme/logs",)),
-    UnreadFile("iflow", "sessions", "agent_not_read", homes=("~/.iflow/projects",)),
-    UnreadFile(
-        "SpecStory",
-        "an agent's session as Markdown; the agent's own log says more",
-        "agent_not_read",
-        looks=lambda head: head.text.lstrip().startswith("<!-- Generated by SpecStory"),
-        of_json=False,
-    ),
-    UnreadFile(
-        "git-ai",
-        "note on a commit: who wrote its lines, no session",
-        "agent_not_read",
-        looks=lambda head: b'"authorship/' in head.data and b"\n---\n" in head.data,
-        of_json=False,
-    ),
-    UnreadFile("Agent Trace", "record of who wrote lines, no session", "agent_not_read", looks=_agent_trace),
-    UnreadFile(
-        "claude-code",
-        "list of what was typed, which its sessions hold too",
-        "not_sessions",
-        looks=lambda head: _has(head.document, display=str, pastedContents=dict),
-    ),
-    UnreadFile(
-        "codex",
-        "list of what was typed, which its sessions hold too",
-        "not_sessions",
-        looks=lambda head: head.document.keys() == {"session_id", "ts", "text"},
-    ),
-    UnreadFile(
-        "grok-build",
-        "what its model was sent; the log that is read is updates.jsonl beside it",
-        "not_sessions",
-        looks=lambda head: (
-            any("synthetic_reason" in r or "prompt_index" in r for r in head.records)
-            and all(str(r.get("type")) in _SENT_BY_GROK for r in head.records)
-        ),
-    ),
-    UnreadFile(
-        "cursor-agent",
-        "facts about a chat of the command line, beside the database that holds it",
-        "not_sessions",
-        looks=lambda head: _has(head.document, createdAtMs=int, hasConversation=bool),
-    ),
-    UnreadFile(
-        "mistral-vibe",
-        "its runtime's own state, beside the history of a session",
-        "not_sessions",
-        looks=_beside_vibe,
-    ),
-    UnreadFile(
-        "ChatGPT",
-        "export of chats",
-        "other_export",
-        looks=lambda head: _has(_first_item(head), mapping=dict, current_node=str),
-    ),
-    UnreadFile(
-        "claude.ai",
-        "export of chats",
-        "other_export",
-        looks=lambda head: _has(_first_item(head), uuid=str, chat_messages=list),
-    ),
-    UnreadFile(
-        "chat messages",
-        "as models are trained on, without an agent's calls and times",
-        "other_export",
-        looks=_chat_messages,
-    ),
-)
-"""Remove an agent when a format reads its sessions."""
+    "chatgpt": lambda head: _has(_first_item(head), mapping=dict, current_node=str),
+    "claude_ai": lambda head: _has(_first_item(head), uuid=str, chat_messages=list),
+    "chat_messages": _chat_messages,
+}
 
 
 # -- fields that no file of a format had before: an agent has changed what it writes (design/formats.md#unknown-fields)
@@ -288,19 +183,16 @@ def parsed(text: str) -> Vocabulary:
     return root
 
 
-def written(words: Vocabulary) -> str:
+def written(words: Vocabulary, place: str = "") -> str:
     """Return the text of a vocabulary."""
-    return "".join(f"{place or '.'}: {names}\n" for place, names in _lines(words, ""))
-
-
-def _lines(words: Vocabulary, place: str) -> Iterator[tuple[str, str]]:
-    yield place, " ".join(sorted(words))
+    lines = [f"{place or '.'}: {' '.join(sorted(words))}\n"]
     for name in sorted(words):
         below = f"{place}.{name}" if place else name
         if words[name] is None:
-            yield below, _LEFT_OUT
+            lines.append(f"{below}: {_LEFT_OUT}\n")
         elif words[name]:
-            yield from _lines(words[name], below)
+            lines.append(written(words[name], below))
+    return "".join(lines)
 
 
 def walk(value: Any, words: Vocabulary, place: str, met: set[str], depth: int) -> None:
@@ -320,7 +212,6 @@ def walk(value: Any, words: Vocabulary, place: str, met: set[str], depth: int) -
 
 _OBJECTS = (dict, list)
 _decode = msgspec.json.Decoder().decode
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def looked_at(data: bytes, sha256: str) -> Iterator[Any]:
@@ -335,7 +226,7 @@ def looked_at(data: bytes, sha256: str) -> Iterator[Any]:
             continue
         try:
             yield _decode(memoryview(data)[start : stop if stop >= 0 else size])
-        except _UNREADABLE:
+        except UNREADABLE:
             if not i:
                 break
         else:
@@ -344,5 +235,5 @@ def looked_at(data: bytes, sha256: str) -> Iterator[Any]:
         return
     try:
         yield _decode(data)
-    except _UNREADABLE:
+    except UNREADABLE:
         return
