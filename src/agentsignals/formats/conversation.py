@@ -7,7 +7,7 @@ each message, choose the fullest of several copies, decide who wrote a prompt, m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import pairwise, takewhile
 from typing import Any, ClassVar, Generic, Literal, TypeVar
@@ -100,9 +100,9 @@ class Conversation:
 
     @contextmanager
     def aside(self, thread: str) -> Iterator[None]:
-        """Events inside this block belong to `thread` and to no turn."""
+        """Events inside this block belong to `thread`, and unless that is the main one to no turn."""
         before, self.thread = self.thread, thread
-        with self.builder.aside():
+        with self.builder.aside() if thread != MAIN else nullcontext():
             yield
         self.thread = before
 

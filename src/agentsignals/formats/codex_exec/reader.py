@@ -78,13 +78,12 @@ _OPS: dict[str, EditOp] = {"add": "create", "delete": "delete", "update": "modif
 _ENDED: dict[str | None, CallStatus] = {"failed": "error", "declined": "rejected", "in_progress": "none"}
 
 
-class _Run:
+class _Run(Struct):
     """The records of a thread that stand together in a file."""
 
-    def __init__(self, source: Input, thread_id: str) -> None:
-        self.source = source
-        self.thread_id = thread_id
-        self.records: list[tuple[int, Record]] = []
+    source: Input
+    thread_id: str
+    records: list[tuple[int, Record]] = []
 
     @property
     def order(self) -> tuple[int, str]:
@@ -230,8 +229,17 @@ class _Reader:
             name = item.tool or item.type
             if item.type == "mcp_tool_call":
                 name = f"mcp__{item.server or ''}__{item.tool or ''}"
+            # Its arguments: what the item says of them.
+            fields: dict[str, object] = {"command": item.command, "query": item.query, "prompt": item.prompt}
+            if item.changes is not None:
+                fields["changes"] = [{"path": c.path, "kind": c.kind} for c in item.changes]
+            arguments = msgspec.json.encode({name: value for name, value in fields.items() if value is not None})
+            if item.type == "mcp_tool_call":
+                arguments = bytes(item.arguments) or b"{}"
+            elif planned:
+                arguments = b'{"items":' + (bytes(item.items) or b"[]") + b"}"
             tool, step = PROFILE.tool(item.type), self._model_call()
-            call = self.builder.call(call_id, name, _arguments(item), tool, None, step, path=path)
+            call = self.builder.call(call_id, name, arguments, tool, None, step, path=path)
             self._calls[item.id] = call
         if (kind == "item.completed" or planned) and call.result_seq is None:
             self._answered = self._end(item, call) is not None or self._answered
@@ -239,12 +247,20 @@ class _Reader:
     def _end(self, item: Item, call: ToolCall) -> ToolCall | None:
         """Add the result of a call. None for an item that was never finished."""
         builder, status = self.builder, _ENDED.get(item.status, "ok")
-        ended = None
-        if status != "none":
-            ended = builder.result(call.call_id, _text(item), status, None, call.thread, item.exit_code)
-        if ended is None:
+        if status == "none":
             return None
         answer = decoded(item.result, Answer)
+        text = item.aggregated_output or ""
+        if message := string(inside(item.error, "message")):
+            text = message
+        elif item.aggregated_output is None and answer is not None and isinstance(answer.content, list | tuple):
+            text = "\n".join(filter(None, (string(inside(part, "text")) for part in answer.content)))
+            text = text or bytes(answer.structured_content).decode("utf-8", "replace")
+        elif item.aggregated_output is None and bytes(item.result) != b"null":
+            text = bytes(item.result).decode("utf-8", "replace")
+        ended = builder.result(call.call_id, text, status, None, call.thread, item.exit_code)
+        if ended is None:
+            return None
         parts = as_list(answer.content) if answer is not None else []
         builder.unread([string(inside(part, "type")) or "" for part in parts], _PARTS, None, call.thread)
         if item.type in ("web_search", "todo_list"):
@@ -262,31 +278,3 @@ class _Reader:
                 hunks = [Hunk(added=0, removed=count_lines(change.diff), whole_file=True)]
             builder.edit(ended, change.path, _OPS.get(change.kind, "modify"), hunks)
         return ended
-
-
-def _arguments(item: Item) -> bytes:
-    """Return a call's arguments as JSON: what its item says of them."""
-    if item.type == "mcp_tool_call":
-        return bytes(item.arguments) or b"{}"
-    if item.type == "todo_list":
-        return b'{"items":' + (bytes(item.items) or b"[]") + b"}"
-    fields = {"command": item.command, "query": item.query, "prompt": item.prompt}
-    arguments: dict[str, object] = {name: value for name, value in fields.items() if value is not None}
-    if item.changes is not None:
-        arguments["changes"] = [{"path": c.path, "kind": c.kind} for c in item.changes]
-    return msgspec.json.encode(arguments)
-
-
-def _text(item: Item) -> str:
-    """Return the text of a call's result."""
-    if message := string(inside(item.error, "message")):
-        return message
-    if item.aggregated_output is not None or not item.result:
-        return item.aggregated_output or ""
-    if bytes(item.result) == b"null":
-        return ""
-    answer = decoded(item.result, Answer)
-    if answer is None or not isinstance(answer.content, list | tuple):
-        return bytes(item.result).decode("utf-8", "replace")
-    text = "\n".join(filter(None, (string(inside(part, "text")) for part in answer.content)))
-    return text or bytes(answer.structured_content).decode("utf-8", "replace")

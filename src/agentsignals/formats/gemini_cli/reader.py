@@ -342,6 +342,7 @@ class Reader(DocumentReader[Chat, Message]):
     part_types = frozenset(_PART_KINDS)
     step: Step | None = None
     model: str | None = None
+    last_thread = MAIN
 
     @classmethod
     def snapshots(cls, inputs: Iterable[Input]) -> Iterator[Snapshot[tuple[Chat, list[Message | None]]]]:
@@ -376,14 +377,11 @@ class Reader(DocumentReader[Chat, Message]):
         if self.document.numbers:
             self.builder.line = self.document.numbers[place]
         thread = ABANDONED if place in self.document.rewound else MAIN
-        if thread != self.thread:
+        if thread != self.last_thread:
             self.step = None
-        self.thread = thread
-        if thread == MAIN:
+        self.last_thread = thread
+        with self.aside(thread):
             super().take(message)
-        else:
-            with self.builder.aside():
-                super().take(message)
 
     def end(self) -> None:
         self._rewind(len(self.messages))

@@ -131,7 +131,6 @@ _INTERRUPTED = "Interrupted by the user"
 _OVERWRITTEN = "Wrote "
 """Start of the result of writing a file that existed before."""
 _PIECES = frozenset(("", "text", "image", "audio", "resource", "resource_link"))
-_Documents = Iterator[Snapshot[tuple[Session, list[Message | None]]]]
 
 
 class Reader(DocumentReader[Session, Message]):
@@ -143,10 +142,18 @@ class Reader(DocumentReader[Session, Message]):
     ))  # fmt: skip
 
     @classmethod
-    def snapshots(cls, inputs: Iterable[Input]) -> _Documents:
+    def snapshots(cls, inputs: Iterable[Input]) -> Iterator[Snapshot[tuple[Session, list[Message | None]]]]:
         for source in inputs:
-            if is_of_lines(head_of(source.data)):
-                document, messages = _of_lines(source)
+            if is_of_lines(head_of(source.data)):  # as versions before 1.10 wrote it
+                document, messages = Session(), list[Message | None]()
+                for number, line in lines(source.data, source.artifact, decoder(Line).decode):
+                    saw(source.artifact, f"message.{line.role}" if line.role else "session")
+                    if line.role:
+                        messages.append(line)
+                        document.lines.append(number)
+                    else:
+                        document.working_dir, document.name = line.working_dir, line.description
+                        document.accumulated_output_tokens = line.accumulated_output_tokens
                 yield Snapshot(source, (document, messages), session_id_of(source.artifact.path), len(messages))
                 continue
             for snapshot in super().snapshots([source]):
@@ -252,20 +259,6 @@ class Reader(DocumentReader[Session, Message]):
         output = count(self.document.accumulated_output_tokens)
         if not calls and output:
             close(self.builder, self.model, Tokens(output=output)).input_tokens = None
-
-
-def _of_lines(source: Input) -> tuple[Session, list[Message | None]]:
-    """Read a file of lines, as versions before 1.10 wrote them."""
-    session, messages = Session(), []
-    for number, line in lines(source.data, source.artifact, decoder(Line).decode):
-        saw(source.artifact, f"message.{line.role}" if line.role else "session")
-        if line.role:
-            messages.append(line)
-            session.lines.append(number)
-        else:
-            session.working_dir, session.name = line.working_dir, line.description
-            session.accumulated_output_tokens = line.accumulated_output_tokens
-    return session, messages
 
 
 def _tokens(call: Usage) -> Tokens:

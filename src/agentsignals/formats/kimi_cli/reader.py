@@ -145,6 +145,12 @@ class WireReader(Conversation):
         self.rejected: dict[str, str | None] = {}
         """Words of the person when refusing a call, by call id; often none."""
 
+    def said(self, part: Part | Payload, read: frozenset[str], at: int | None, step: Step | None) -> None:
+        """Record a part of an answer. `read`: types of parts that are read."""
+        self.builder.unread((part.type,), read, at, self.thread)
+        if text := part.text or part.think:
+            self.event("thinking" if part.type == "think" else "text", text, at, step)
+
     def answer(  # noqa: PLR0913  (what a result can say)
         self, call_id: str, text: str, failed: bool | None, at: int | None, detail: Any, code: int | None
     ) -> ToolCall | None:  # fmt: skip
@@ -195,9 +201,7 @@ class Reader(WireReader):
         elif kind == "StepBegin":
             self.steps[self.thread] = self.builder.step(None, None, at, self.thread)
         elif kind == "ContentPart":
-            self.builder.unread((payload.type,), _PARTS, at, self.thread)
-            if text := payload.text or payload.think:
-                self.event("thinking" if payload.type == "think" else "text", text, at, step)
+            self.said(payload, _PARTS, at, step)
         elif kind == "ToolCall" and payload.function is not None:
             name, arguments = payload.function.name, payload.function.arguments or "{}"
             self.builder.call(payload.id or "", name, arguments, PROFILE.tool(name), at, step, self.thread)
@@ -259,26 +263,23 @@ class Reader(WireReader):
     def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
         if not detail or any(diff.is_summary for diff in detail):
             return False
-        hunks = [hunk for diff in detail if (hunk := _hunk(diff)) is not None]
+        hunks: list[Hunk] = []
+        for diff in detail:
+            old, new = (diff.old_text or "").split("\n"), (diff.new_text or "").split("\n")
+            head = _alike(old, new)
+            tail = _alike(old[head:][::-1], new[head:][::-1])
+            marks = " " * head + "-" * (len(old) - head - tail) + "+" * (len(new) - head - tail) + " " * tail
+            lines = changed(diff.old_start or 1, diff.new_start or 1, marks)
+            hunks += [created(diff.new_text or "")] if not diff.old_text else [] if lines is None else [lines]
         is_new = not detail[0].old_text and len(detail) == 1
         whole = is_new or PROFILE.tool(call.name) is WRITE
         self.builder.edit(call, None, "create" if is_new else "modify", of_whole_file(hunks) if whole else hunks)
         return True
 
 
-def _hunk(display: Display) -> Hunk | None:
-    """Return the changed lines between two versions of a part of a file."""
-    before, after = (display.old_text or "").split("\n"), (display.new_text or "").split("\n")
-    if not display.old_text:
-        return created(display.new_text or "")
-    head = 0
-    while head < min(len(before), len(after)) and before[head] == after[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(before), len(after)) - head and before[-1 - tail] == after[-1 - tail]:
-        tail += 1
-    marks = " " * head + "-" * (len(before) - head - tail) + "+" * (len(after) - head - tail) + " " * tail
-    return changed(display.old_start or 1, display.new_start or 1, marks)
+def _alike(old: list[str], new: list[str]) -> int:
+    """Return the number of first lines that two texts share."""
+    return next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
 
 
 def text_of(parts: Iterable[Part]) -> str:

@@ -180,15 +180,20 @@ class Reader(WireReader):
     def build(self, rows: Sequence[tuple[int, Record]], skip_copied: bool) -> None:
         """`skip_copied`: the session that a fork was copied from is read too."""
         copied = max((n for n, (_, record) in enumerate(rows) if record.type == "forked"), default=-1)
-        undone = _undone([record for _, record in rows])
+        anchors: list[int] = []
+        undone: set[int] = set()
+        for n, (_, record) in enumerate(rows):
+            if record.type == "turn.prompt" and (record.origin is None or record.origin.kind in ("user", *_COMMANDS)):
+                anchors.append(n)
+            elif record.type == "context.undo" and anchors and isinstance(record.count, int) and record.count > 0:
+                first = max(len(anchors) - record.count, 0)
+                undone.update(range(anchors[first], n))
+                del anchors[first:]
         for n, (line, record) in enumerate(rows):
             if n <= copied and skip_copied and record.environmentDisclosure is None:
                 continue
             self.builder.line = line
-            if n <= copied or n in undone:
-                with self.aside(REPLAYED if n <= copied else ABANDONED):
-                    self.take(record, logged_ms(record.time))
-            else:
+            with self.aside(REPLAYED if n <= copied else ABANDONED if n in undone else MAIN):
                 self.take(record, logged_ms(record.time))
         for usage, at in self.uncounted:  # what a compaction or a title cost
             _charge(self.builder.step(None, self.model, at, MAIN), usage)
@@ -277,10 +282,7 @@ class Reader(WireReader):
             step = self.builder.step(event.uuid, self.model, at, self.thread)
             self.running = self.steps[event.uuid or ""] = step
         elif event.type == "content.part" and event.part is not None:
-            part = event.part
-            self.builder.unread((part.type,), _PARTS, at, self.thread)
-            if text := part.text or part.think:
-                self.event("thinking" if part.type == "think" else "text", text, at, step)
+            self.said(event.part, _PARTS, at, step)
         elif event.type == "tool.call":
             name, arguments = event.name or "", bytes(event.args) or b"{}"
             folder = string(inside(decoded(arguments, Any), "cwd")) if name == "Bash" else None
@@ -317,17 +319,3 @@ def _charge(step: Step, usage: Usage) -> None:
     tokens = tokens_of(usage, "apart")
     if any(tokens):
         charge(step, tokens)
-
-
-def _undone(rows: Sequence[Record]) -> set[int]:
-    """Return the numbers of the records in turns that the person undid."""
-    anchors: list[int] = []
-    undone: set[int] = set()
-    for n, record in enumerate(rows):
-        if record.type == "turn.prompt" and (record.origin is None or record.origin.kind in ("user", *_COMMANDS)):
-            anchors.append(n)
-        elif record.type == "context.undo" and anchors and isinstance(record.count, int) and record.count > 0:
-            first = anchors[-min(record.count, len(anchors))]
-            del anchors[-min(record.count, len(anchors)) :]
-            undone.update(range(first, n))
-    return undone

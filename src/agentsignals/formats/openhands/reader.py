@@ -12,8 +12,8 @@ from msgspec import Raw, Struct, field
 from agentsignals.changes.hunks import between, created
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, whole
-from agentsignals.formats.conversation import Conversation, returns
-from agentsignals.formats.documents import as_text, each, saw_again, tally
+from agentsignals.formats.conversation import ROOT, Conversation, path_to_root, returns
+from agentsignals.formats.documents import as_text, each, saw_again, tally, texts_of
 from agentsignals.formats.openhands import EVENT_FILE, PROFILE, conversation_of, folder_of, parent_folder
 from agentsignals.formats.records import decoded, decoder, document, saw
 from agentsignals.formats.usage import charge, tokens_of
@@ -165,10 +165,6 @@ _NEAR_US = 5 * 60 * 1_000_000
 """Longest time between the payment of a call and its event, which usually takes seconds."""
 
 
-def text_of(content: list[Part] | str) -> str:
-    return content if isinstance(content, str) else "\n".join(part.text for part in content if part.text)
-
-
 class _File(Struct):
     source: Input
     event: Event
@@ -273,11 +269,8 @@ class Reader(Conversation):
             builder.artifact_id, builder.line = file.source.artifact.artifact_id, 1
             if file.event.id in returned:
                 builder.event("rewind", None, at)
-            if file.event.id in live:
+            with self.aside(MAIN if file.event.id in live else ABANDONED):
                 self.take(file.event, at)
-            else:
-                with self.aside(ABANDONED):
-                    self.take(file.event, at)
         # Only the state has tokens, by answer of the model. Calls without an event, and those of a subagent whose own
         # folder is not among the files, become closing steps.
         steps = {step.message_id: step for step in self.session.steps}
@@ -306,12 +299,8 @@ class Reader(Conversation):
         """
         events = [file.event for file in self.folder.files]
         place = {event.id: n for n, event in enumerate(events)}
-        parents = [-1 if e.parent_id == _ROOT else place.get(e.parent_id or "", n - 1) for n, e in enumerate(events)]
-        live: set[str] = set()
-        n = len(events) - 1
-        while n >= 0 and events[n].id not in live:
-            live.add(events[n].id)
-            n = parents[n]
+        parents = [ROOT if e.parent_id == _ROOT else place.get(e.parent_id or "", n - 1) for n, e in enumerate(events)]
+        live = {events[n].id for n in path_to_root(parents, len(events) - 1)}
         is_prompt = [e.kind == "MessageEvent" and e.source == "user" for e in events]
         return live, {events[n].id for n in returns(parents, is_prompt)}
 
@@ -322,13 +311,13 @@ class Reader(Conversation):
             step = self.builder.step(event.llm_response_id, None, at, self.thread)
             self.unread(event.llm_message.content, at)
             self.say("thinking", event.llm_message.reasoning_content, at, step)
-            self.say("text", text_of(event.llm_message.content), at, step)
+            self.say("text", texts_of(event.llm_message.content), at, step)
         elif kind == "MessageEvent" and event.llm_message is not None:
             self.message(event, event.llm_message.content, at)
         elif kind == "ActionEvent":
             step = self.builder.step(event.llm_response_id, None, at, self.thread)
             self.say("thinking", event.reasoning_content, at, step)
-            self.say("text", text_of(event.thought), at, step)
+            self.say("text", texts_of(event.thought), at, step)
             self.unread(event.thought, at)
             arguments = as_text(event.tool_call.arguments) if event.tool_call is not None else ""
             self.call(event.tool_call_id, event.tool_name, arguments, at, step)
@@ -361,13 +350,13 @@ class Reader(Conversation):
     def message(self, event: Event, content: list[Part] | str, at: int | None) -> None:
         for parts in (content, event.extended_content):
             self.unread(parts, at)
-        text = text_of(content).strip()
+        text = texts_of(content).strip()
         by_person = event.source == "user" and not event.sender and not self.is_subagent and self.thread == MAIN
         if not by_person:
             self.event("notification" if event.source != "user" else "meta", text, at)
         elif text or content:
             self.builder.turn("prompt" if text else "attachment", text, at)
-        if added := text_of(event.extended_content):  # skills and micro-agents that the words called up
+        if added := texts_of(event.extended_content):  # skills and micro-agents that the words called up
             self.event("meta", added, at)
 
     def answer(self, event: Event, at: int | None) -> None:
@@ -381,7 +370,7 @@ class Reader(Conversation):
         elif seen is None:
             self.result(call_id, as_text(event.error), "error", at)
         else:
-            text, code = text_of(seen.content), whole(seen.exit_code)
+            text, code = texts_of(seen.content), whole(seen.exit_code)
             self.unread(seen.content, at)
             status: CallStatus = "error" if seen.is_error is True or seen.timeout is True else "ok"
             if code == _RUNNING:  # it may end well yet

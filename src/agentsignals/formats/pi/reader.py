@@ -4,7 +4,6 @@ Annotations are no strings here: the decoder would evaluate each, which takes lo
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -16,7 +15,7 @@ from agentsignals.changes.hunks import Hunk, changed, marks_of, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, whole
 from agentsignals.formats.builder import RESULT_CHARS_KEPT
-from agentsignals.formats.conversation import Conversation, returns
+from agentsignals.formats.conversation import ROOT, Conversation, path_to_root, returns
 from agentsignals.formats.documents import by_session, once
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.head import HEAD_BYTES
@@ -162,14 +161,6 @@ def _time(entry: Entry) -> int | None:
     return logged_iso(stamp) if isinstance(stamp, str) else logged_ms(stamp)
 
 
-def _kind(entry: Entry) -> str:
-    if entry.type == "message" and entry.message is not None:
-        return f"message.{entry.message.role}"[:80]
-    if entry.type in ("custom", "custom_message"):
-        return f"{entry.type}.{entry.customType}"[:80]
-    return entry.type[:80] or "untyped"
-
-
 def _blocks(content: str | list[Block] | None) -> Sequence[Block]:
     return [Block(type="text", text=content)] if isinstance(content, str) else content or ()
 
@@ -189,8 +180,13 @@ class _File:
         self.source = source
         self.artifact = source.artifact
         numbers, entries = all_lines(source.data, source.artifact, decoder(Entry), decoder(Entry).decode)
-        for kind, times in Counter(map(_kind, entries)).items():
-            saw(source.artifact, kind, times)
+        for entry in entries:
+            kind = entry.type or "untyped"
+            if entry.type == "message" and entry.message is not None:
+                kind = f"message.{entry.message.role}"
+            elif entry.type in ("custom", "custom_message"):
+                kind = f"{entry.type}.{entry.customType}"
+            saw(source.artifact, kind[:80])
         self.header = next((entry for entry in entries if entry.type == "session"), None)
         self.entries = [
             (number, (entry, _time(entry)))
@@ -296,16 +292,11 @@ def _live(entries: Sequence[Entry]) -> tuple[set[int], set[int]]:
     """
     position = {entry.id: n for n, entry in enumerate(entries) if entry.id is not None}
     parents = [
-        -1 if entry.parentId is None and entry.id is not None else position.get(entry.parentId or "", n - 1)
+        ROOT if entry.parentId is None and entry.id is not None else position.get(entry.parentId or "", n - 1)
         for n, entry in enumerate(entries)
     ]
-    live: set[int] = set()
-    spoken_leaf = next((n for n in range(len(entries) - 1, -1, -1) if entries[n].type in _CONVERSATION), -1)
-    for leaf in (spoken_leaf, len(entries) - 1):
-        n = leaf
-        while n >= 0 and n not in live:
-            live.add(n)
-            n = parents[n]
+    spoken_leaf = next((n for n in range(len(entries) - 1, -1, -1) if entries[n].type in _CONVERSATION), ROOT)
+    live = {n for leaf in (spoken_leaf, len(entries) - 1) for n in path_to_root(parents, leaf)}
     return live, returns(parents, [e.message is not None and e.message.role == "user" for e in entries])
 
 
@@ -323,11 +314,8 @@ class Reader(Conversation):
         """Files that the session read or changed. A write that failed does not count."""
 
     def take(self, entry: Entry, at: int | None, thread: str) -> None:
-        if thread == MAIN:
+        with self.aside(thread):
             self.entry(entry, at)
-        else:
-            with self.aside(thread):
-                self.entry(entry, at)
 
     def entry(self, entry: Entry, at: int | None) -> None:
         kind = entry.type

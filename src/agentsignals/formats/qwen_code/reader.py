@@ -7,7 +7,7 @@ from msgspec import Raw, Struct, field
 from agentsignals.changes.hunks import created, of_whole_file, rewrites, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import count
-from agentsignals.formats.conversation import Conversation
+from agentsignals.formats.conversation import ROOT, Conversation, path_to_root
 from agentsignals.formats.documents import as_text, by_session, once
 from agentsignals.formats.gemini_cli.reader import REFERENCED, outcome
 from agentsignals.formats.outcome import exit_code
@@ -174,15 +174,12 @@ class _File:
         self.session_id = first or source.session_hint or source.artifact.artifact_id
         last = max((r.timestamp for _, r in self.records if r.timestamp), default="")
         self.order = (all(r.agentId for _, r in self.records), last, len(self.records), source.artifact.sha256)
-        self.live: set[str] = set()
-        """Ids on the path from the last record to the first. A rewind leaves abandoned records off that path."""
+        # Ids on the path from the last record to the first. A rewind leaves abandoned records off that path.
         chain = [r for _, r in self.records if r.uuid and not r.agentId]
         place = {r.uuid: n for n, r in enumerate(chain)}
-        at = len(chain) - 1
-        while at >= 0 and (name := chain[at].uuid or "") not in self.live:
-            self.live.add(name)
-            parent = chain[at].parentUuid
-            at = -1 if parent is None else place.get(parent, at - 1)  # a lost line abandons nothing before it
+        # A lost line abandons nothing before it.
+        parents = [ROOT if r.parentUuid is None else place.get(r.parentUuid, n - 1) for n, r in enumerate(chain)]
+        self.live = {chain[n].uuid for n in path_to_root(parents, len(chain) - 1)}
 
 
 class Reader(Conversation):
@@ -195,11 +192,8 @@ class Reader(Conversation):
         if record.forkedFrom is not None:
             session.parent_session_id = session.parent_session_id or record.forkedFrom.sessionId
         thread = REPLAYED if record.forkedFrom else record.agentId or (MAIN if is_live else ABANDONED)
-        if thread == MAIN:
+        with self.aside(thread):
             self.record(record, logged_iso(record.timestamp))
-        else:
-            with self.aside(thread):
-                self.record(record, logged_iso(record.timestamp))
 
     def record(self, record: Record, at: int | None) -> None:
         parts = record.message.parts if record.message is not None else []

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, field
 from agentsignals.changes.hunks import Hunk, between, created, unified
 from agentsignals.formats import Input
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import Snapshot, as_text, each, inside, string
+from agentsignals.formats.documents import Snapshot, as_list, as_text, each, inside, string
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.records import decoded, decoder, skip
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of, tokens_of_steps
@@ -146,8 +146,7 @@ class Reader(DocumentReader[Thread, Message]):
 
     def begin(self) -> None:
         thread, session, row = self.document, self.session, self.document.zedThread
-        trees = inside(thread.initial_project_snapshot, "worktree_snapshots")
-        trees = trees if isinstance(trees, list) else []
+        trees = as_list(inside(thread.initial_project_snapshot, "worktree_snapshots"))
         folders = [folder for folder in (row.get("folder_paths") or "").split("\n") if folder]
         self.folders = folders or [path for tree in trees if (path := string(inside(tree, "worktree_path")))]
         session.title = thread.title or string(thread.summary) or row.get("summary")
@@ -194,9 +193,13 @@ class Reader(DocumentReader[Thread, Message]):
                 self.event("thinking", block.Thinking.text, None, step)
             elif block.ToolUse is not None:
                 self.tool_use(block.ToolUse, results.pop(block.ToolUse.id, None), step)
+        self.uncalled(results)
+        self.builder.unread((block.kind for block in blocks), _BLOCKS, None)
+
+    def uncalled(self, results: dict[str, ToolResult]) -> None:
+        """Record results whose calls are not in the message."""
         for result in results.values():
             self.event("tool_result", _content(result.content))
-        self.builder.unread((block.kind for block in blocks), _BLOCKS, None)
 
     def old_message(self, message: Message, place: int) -> None:
         """Read a message from before 0.3.0. In 0.1.0 results are in a message of their own."""
@@ -218,8 +221,7 @@ class Reader(DocumentReader[Thread, Message]):
             results = {result.tool_use_id: result for result in message.tool_results or later}
             for tool in message.tool_uses:
                 self.tool_use(tool, results.pop(tool.id, None), step)
-            for result in results.values():
-                self.event("tool_result", _content(result.content))
+            self.uncalled(results)
             usage = self.document.request_token_usage
             _charge(step, usage[place] if isinstance(usage, list) and place < len(usage) else None)
         elif message.role not in ("user", "system"):
