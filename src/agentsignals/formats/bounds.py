@@ -203,8 +203,6 @@ def _valid_text(text: str, artifact: Artifact | None = None) -> str:
 
 
 class _Fields:
-    """The fields of a kind of rows that are checked."""
-
     def __init__(self, struct: type[Struct]) -> None:
         kinds = {n: str(a).removesuffix(" | None") for n, a in struct.__annotations__.items() if n not in _OURS}
         self.texts = tuple(n for n, kind in kinds.items() if kind == "str")
@@ -235,7 +233,6 @@ class _Fields:
 
 
 def _columns(names: Sequence[str]) -> Callable[[Iterable[Any]], Iterable[Any]]:
-    """Return a function that yields all values of some fields of rows."""
     if not names:
         return lambda rows: ()
     values = attrgetter(*names)

@@ -65,7 +65,6 @@ def _alternatives(tokens: list[str], at: int) -> tuple[frozenset[str], int]:
 
 
 def _sequence(tokens: list[str], at: int) -> tuple[frozenset[str], int]:
-    """Return the words of one alternative: those of its rarest necessary part."""
     parts: list[frozenset[str]] = []
     run = ""
     while at < len(tokens) and tokens[at] not in ("|", ")"):

@@ -431,7 +431,6 @@ def within(name: str, raw: Raw | bytes, decode: Decode[T]) -> T:
 
 
 def _mended(value: Any, problem: str, given: dict[str, bool], odd: list[str]) -> bool:
-    """Mend the value that a decoder's error names. Return False if it is the whole record."""
     match = _PROBLEM.fullmatch(problem)
     if match is None:
         return False

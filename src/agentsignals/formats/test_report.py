@@ -68,7 +68,6 @@ _SKIPPED = frozenset(("skipped", "skip", "ignored", "pending", "todo", "disabled
 
 
 def _load() -> tuple[dict[str, list[re.Pattern[str]]], dict[str, re.Pattern[str]], dict[str, re.Pattern[str]]]:
-    """Return the lists, the single patterns and the faults of `test_report.toml`."""
     held = tomllib.loads(Path(__file__).with_name("test_report.toml").read_text("utf-8"))
     shared = {"@shell": held.pop("shell"), "@network": error_words().network}
 
@@ -263,7 +262,6 @@ def program_not_there(data: memoryview | bytes, agent: str = "") -> tuple[int, s
 
 
 def _programs(typed: str) -> Iterator[str]:
-    """Yield the programs of a command line, without what is set for them."""
     for segment in _LINES["segments"].split(typed[:_LINE_CHARS]):
         words = segment.strip()
         while (setting := _LINES["setting"].match(words)) is not None:

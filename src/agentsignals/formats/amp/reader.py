@@ -74,15 +74,11 @@ class SubagentCall(Struct, gc=False, kw_only=True):
 
 
 class SubagentTurn(Struct, gc=False, kw_only=True):
-    """One subagent message with its calls."""
-
     message: str | None = None
     tool_uses: list[SubagentCall]
 
 
 class Result(Struct, gc=False, kw_only=True):
-    """A result that is an object."""
-
     output: object = None
     content: object = None
     diff: object = None
@@ -229,7 +225,6 @@ def _result(raw: Raw) -> Result | str | None:
 
 
 def _text(run: Run) -> str:
-    """Return the text that the model received."""
     if run.error is not None:
         return string(inside(run.error, "message")) or ""
     result = _result(run.result)

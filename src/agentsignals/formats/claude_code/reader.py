@@ -155,7 +155,6 @@ class Queue:
         self._attached: Counter[str] = Counter()
 
     def operation(self, operation: str, content: object, at: int | None, reason: object = None) -> None:
-        """Take a `queue-operation` record. Since 2.1.332 a removal names its reason; most are ways of delivery."""
         text = as_text(content)
         if operation == "enqueue":
             self._waiting.append((text, self._builder.line))
@@ -187,7 +186,6 @@ class Queue:
         self._dequeued = None
 
     def finish(self) -> None:
-        """Note messages that were typed and never said."""
         for text, line in self._waiting:
             self._unsent(text, line)
 
@@ -294,7 +292,6 @@ def answer(
 
 
 def _edits(builder: SessionBuilder, call: ToolCall, structured: records.Structured | None) -> None:
-    """Record the changed lines from the patch of the structured result; without one, from the call's arguments."""
     path: Any = structured.file_path if structured is not None else None
     kind = structured.type if structured is not None else None
     patches: list[Patch] | None = decoded(structured.structured_patch, list[Patch]) if structured is not None else None

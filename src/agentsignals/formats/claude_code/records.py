@@ -292,28 +292,21 @@ def count_usage(step: Step, message: Message) -> None:
     usage = message.usage
     if usage is None:
         return
-    if (n := usage.output_tokens) is not None and (step.output_tokens is None or n > step.output_tokens):
-        step.output_tokens = n
-    if (n := usage.input_tokens) is not None and (step.input_tokens is None or n > step.input_tokens):
-        step.input_tokens = n
-    if (n := usage.cache_read_input_tokens) is not None and (
-        step.cache_read_tokens is None or n > step.cache_read_tokens
-    ):
-        step.cache_read_tokens = n
-    if (n := usage.cache_creation_input_tokens) is not None and (
-        step.cache_write_tokens is None or n > step.cache_write_tokens
-    ):
-        step.cache_write_tokens = n
+    step.output_tokens = _larger(step.output_tokens, usage.output_tokens)
+    step.input_tokens = _larger(step.input_tokens, usage.input_tokens)
+    step.cache_read_tokens = _larger(step.cache_read_tokens, usage.cache_read_input_tokens)
+    step.cache_write_tokens = _larger(step.cache_write_tokens, usage.cache_creation_input_tokens)
     if usage.cache_creation is not None and (n := usage.cache_creation.ephemeral_1h_input_tokens):
-        step.cache_write_1h_tokens = n if step.cache_write_1h_tokens is None else max(n, step.cache_write_1h_tokens)
-    if usage.speed is not None:
-        step.speed = special(usage.speed) or step.speed
-    if usage.service_tier is not None:
-        step.service_tier = special(usage.service_tier) or step.service_tier
-    if usage.inference_geo is not None:
-        step.inference_geo = special(usage.inference_geo) or step.inference_geo
+        step.cache_write_1h_tokens = _larger(step.cache_write_1h_tokens, n)
+    step.speed = special(usage.speed) or step.speed
+    step.service_tier = special(usage.service_tier) or step.service_tier
+    step.inference_geo = special(usage.inference_geo) or step.inference_geo
     if usage.server_tool_use is not None and (searches := count(usage.server_tool_use.web_search_requests)):
         step.web_searches = max(searches, step.web_searches or 0)
+
+
+def _larger(before: int | None, now: int | None) -> int | None:
+    return now if before is None or (now is not None and now > before) else before
 
 
 Lines = Callable[[bytes, Artifact], tuple[Sequence[int], Sequence[Line]]]
@@ -321,8 +314,6 @@ Lines = Callable[[bytes, Artifact], tuple[Sequence[int], Sequence[Line]]]
 
 
 class _Link(Struct, gc=False, rename="camel"):
-    """The ids of a record and of the one that it follows on."""
-
     session_id: str = ""
     uuid: str | None = None
     parent_uuid: str | None = None
@@ -330,8 +321,6 @@ class _Link(Struct, gc=False, rename="camel"):
 
 
 class File:
-    """The records of one file, with its session and its subagent."""
-
     def __init__(self, source: Input, read: Lines | None = None) -> None:
         self.source = source
         self._begin()
@@ -355,7 +344,6 @@ class File:
         """All records so far are of subagents."""
 
     def _look(self, lines: Sequence[Line]) -> None:
-        """Note facts of records."""
         self.ids.update(session_id for session_id in map(attrgetter("session_id"), lines) if session_id is not None)
         self.folders |= dict.fromkeys(map(attrgetter("cwd"), lines))
         self.kinds.update([line.type if line.type not in _NAMED_WITHIN else kind_of(line) for line in lines])
@@ -486,7 +474,6 @@ def branches(lines: Sequence[Line], is_said: Callable[[Line], bool]) -> Branches
 
 
 def _is_user(line: Line) -> bool:
-    """Return whether it is a user record without results of tools."""
     content = line.message.content if line.message is not None else None
     return line.type == "user" and not (isinstance(content, list) and any(b.type == "tool_result" for b in content))
 

@@ -155,8 +155,6 @@ def read(inputs: list[Input]) -> Reading:
 
 
 class StreamReader(SessionReader):
-    """Reads one session from its streams."""
-
     def __init__(self, first: File, seen: dict[str, Seen]) -> None:
         super().__init__(first, seen, set())
         self.session.format = "claude-stream"

@@ -115,7 +115,6 @@ class ModelCalls:
         """Calls before any record named a model."""
 
     def item(self, at: int | None) -> Step:
-        """Return the step of something the model says now."""
         if self._answered and not self._metered:
             self.close()
         self._answered = False
@@ -137,12 +136,10 @@ class ModelCalls:
         return step
 
     def result(self, call: ToolCall | None) -> None:
-        """Note a tool's result."""
         if call is not None and self._open is not None and call.step == self._open.step:
             self._answered = True
 
     def heard(self) -> None:
-        """Note that somebody else spoke: what the model says next is another call."""
         self._answered = True
 
     def close(self) -> None:
@@ -186,7 +183,6 @@ class ModelCalls:
         self._open = self._unmetered = None
 
     def _uncalled(self, at: int | None) -> Step:
-        """Return the step of a call that left nothing but its count of tokens."""
         step = self._step(at)
         self._builder.event("meta", "tokens of a model call that is not logged", at, step)
         return step
@@ -282,7 +278,6 @@ class Reader:
         self.builder.visits(payload.cwd for payload in _payloads(shapes, records.TurnContext) if payload.cwd)
 
     def take(self, line: int, record: records.Record) -> None:
-        """Add one record."""
         body = record.payload
         handler = self._handlers.get(type(body))
         if handler is not None:
@@ -582,8 +577,6 @@ def read(inputs: list[Input]) -> Reading:
 
 
 class _File:
-    """The records of one file."""
-
     def __init__(self, source: Input) -> None:
         self.source = source
         self.numbers, self.records = all_lines(source.data, source.artifact, records.DECODER, records.decode)

@@ -106,8 +106,6 @@ class Arguments(Struct, gc=False):
 
 
 class CustomCall(Typed, tag="custom_tool_call"):
-    """A call of a tool that takes plain text."""
-
     call_id: str | None = None
     name: str = ""
     input: str = ""
@@ -149,8 +147,6 @@ OUTPUTS = _kinds(Output, "function_call_output", "custom_tool_call_output")
 
 
 class ToolsFound(Typed, tag="tool_search_output"):
-    """The result of a search among the tools themselves."""
-
     call_id: str | None = None
     tools: Raw = Raw()
 
@@ -219,8 +215,6 @@ class McpResult(Struct, gc=False):
 
 
 class Task(Typed):
-    """Start or end of the work on a prompt."""
-
     turn_id: str | None = None
     started_at: float | None = None
     reason: str | None = None

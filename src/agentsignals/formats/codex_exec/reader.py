@@ -66,8 +66,6 @@ class Record(Struct, gc=False, kw_only=True):
 
 
 class Answer(Struct, gc=False):
-    """The result of an MCP server."""
-
     content: object = ()
     structured_content: Raw = Raw()
 
@@ -79,8 +77,6 @@ _ENDED: dict[str | None, CallStatus] = {"failed": "error", "declined": "rejected
 
 
 class _Run(Struct):
-    """The records of a thread that stand together in a file."""
-
     source: Input
     thread_id: str
     records: list[tuple[int, Record]] = []

@@ -41,8 +41,6 @@ class Shown(Struct, gc=False, kw_only=True):
 
 
 class State(Struct, gc=False, kw_only=True):
-    """The state of a call, with its result."""
-
     toolCallId: str | None = None
     toolCall: Call = field(default_factory=Call)
     status: str | None = None
@@ -88,8 +86,6 @@ class SessionFile(Document, kw_only=True):
 
 
 class Listed(Struct, gc=False):
-    """An entry of `sessions.json`."""
-
     sessionId: str
     dateCreated: str | None = None
 

@@ -23,8 +23,6 @@ _DATABASE = "/.crush/crush.db//"
 
 
 class Data(Struct, gc=False, kw_only=True):
-    """Content of a message part, whatever its type."""
-
     text: str | None = None
     hidden: bool = False
     thinking: str | None = None
@@ -46,8 +44,6 @@ class Part(Struct, gc=False):
 
 
 class Changed(Struct, gc=False):
-    """A file before and after an edit."""
-
     old_content: str = ""
     new_content: str | None = None
 

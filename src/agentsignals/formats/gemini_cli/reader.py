@@ -80,8 +80,6 @@ class ToolCall(Struct, gc=False, kw_only=True):
 
 
 class Message(Struct, gc=False, kw_only=True):
-    """A message of any type: user, gemini, info, warning, error."""
-
     type: str = ""
     id: str | None = None
     timestamp: str | None = None
@@ -136,8 +134,6 @@ class FileDiff(Struct, gc=False):
 
 
 class Header(Struct, gc=False, kw_only=True):
-    """Facts about the session, in the first line and in each `$set`."""
-
     sessionId: str | None = None
     projectHash: str | None = None
     startTime: str | None = None
@@ -255,8 +251,6 @@ def _line(data: memoryview | bytes) -> Message | Header | str | None:
 
 
 class Log:
-    """The chat that a file of JSON Lines adds up to."""
-
     def __init__(self, source: Input) -> None:
         self.artifact = source.artifact
         self.chat = Chat(id="", numbers=[], rewound=set(), rewinds=[])
@@ -387,7 +381,6 @@ class Reader(DocumentReader[Chat, Message]):
         self._rewind(len(self.messages))
 
     def _rewind(self, place: int) -> None:
-        """Add the rewinds before a message."""
         while self.document.rewinds and self.document.rewinds[0] <= place:
             del self.document.rewinds[0]
             self.builder.event("rewind")

@@ -21,8 +21,6 @@ from agentsignals.model import ABANDONED, MAIN, REPLAYED, EventKind, Session, St
 
 
 class Origin(Struct, gc=False, kw_only=True):
-    """The author of a message."""
-
     kind: str = ""
     trigger: str | None = None
     skillActivations: list[Raw] | None = None
@@ -51,8 +49,6 @@ class Usage(Struct, gc=False, kw_only=True):
 
 
 class Loop(Struct, kw_only=True):
-    """An event inside a model call."""
-
     type: str = ""
     uuid: str | None = None
     stepUuid: str | None = None

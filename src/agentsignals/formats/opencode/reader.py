@@ -29,6 +29,7 @@ class Times(Struct, gc=False):
     """Milliseconds since 1970, of a session, a message, a part or a tool run."""
 
     created: object = None
+    ran: object = None
     completed: object = None
     start: object = None
     end: object = None
@@ -71,11 +72,15 @@ class Tokens(Struct, gc=False):
 
 class Model(Struct, gc=False):
     modelID: str | None = None
+    id: str | None = None
+    """The model in records of version 2."""
 
 
 class Where(Struct, gc=False):
     cwd: str | None = None
     root: str | None = None
+    directory: str | None = None
+    """The only one in records of version 2."""
 
 
 class MessageInfo(Struct, gc=False, kw_only=True):
@@ -107,8 +112,6 @@ class State(Struct, gc=False, kw_only=True):
 
 
 class Part(Struct, gc=False, kw_only=True):
-    """A part of a message, of any type."""
-
     id: str | None = None
     type: str = ""
     text: str | None = None
@@ -125,14 +128,6 @@ class Part(Struct, gc=False, kw_only=True):
     error: Raw = Raw()
 
 
-class ModelRef(Struct, gc=False):
-    id: str | None = None
-
-
-class Place(Struct, gc=False):
-    directory: str | None = None
-
-
 class Record(Struct, gc=False, kw_only=True):
     """A record of version 2 (packages/schema/src/session-message.ts). `type` is the role, or what happened."""
 
@@ -142,7 +137,7 @@ class Record(Struct, gc=False, kw_only=True):
     text: str | None = None
     files: list[Raw] | None = None
     agent: str | None = None
-    model: ModelRef | None = None
+    model: Model | None = None
     content: list[Raw] | None = None
     finish: str | None = None
     cost: object = None
@@ -155,13 +150,7 @@ class Record(Struct, gc=False, kw_only=True):
     reason: str | None = None
     summary: str | None = None
     outcome: str | None = None
-    location: Place | None = None
-
-
-class ContentTimes(Struct, gc=False):
-    created: object = None
-    ran: object = None
-    completed: object = None
+    location: Where | None = None
 
 
 class ContentState(Struct, gc=False, kw_only=True):
@@ -176,21 +165,12 @@ class ContentState(Struct, gc=False, kw_only=True):
 
 
 class Content(Struct, gc=False, kw_only=True):
-    """A part of an answer of version 2."""
-
     type: str = ""
     text: str | None = None
     id: str | None = None
     name: str | None = None
     state: ContentState | None = None
-    time: ContentTimes | None = None
-
-
-class Problem(Struct, gc=False):
-    """An error of version 2."""
-
-    type: str = ""
-    message: object = None
+    time: Times | None = None
 
 
 class Retry(Struct, gc=False):
@@ -224,8 +204,12 @@ class Reason(Struct, gc=False):
 
 
 class Failure(Struct, gc=False):
+    """An error. In version 2 it has a type and a message, before a name and data."""
+
     name: str = ""
     data: Reason | None = None
+    type: str = ""
+    message: object = None
 
 
 class Metadata(Struct, frozen=True, gc=False, kw_only=True):
@@ -314,7 +298,6 @@ class _Folder(Struct):
             saw(source.artifact, kind)
 
     def snapshot(self, session_id: str) -> _Snapshot:
-        """Return the session: messages by their creation time, parts by their ids."""
         began = {id_: _ms(info.time) or 0 for id_, info in self.messages.items()}
         messages: list[Message | None] = []
         for message_id in sorted(self.messages, key=lambda id_: (began[id_], id_)):
@@ -406,7 +389,6 @@ def _mark(message: Message) -> tuple[object, ...] | None:
 
 
 def _counted(tokens: Tokens) -> tuple[int | None, ...]:
-    """Return input, output, reasoning, cache reads and writes as logged."""
     cache = tokens.cache or Cache()
     return tuple(map(count, (tokens.input, tokens.output, tokens.reasoning, cache.read, cache.write)))
 
@@ -668,7 +650,6 @@ class Reader(DocumentReader[Export, Message]):
             self.event("unknown", part.type or "part without a type", when, step)
 
     def tool_run(self, part: Part, at: int | None, step: Step | None) -> None:
-        """Record a call and, from the same part, its result."""
         state, logged = part.state if part.state is not None else State(), None
         is_invalid = part.tool == _INVALID
         if is_invalid:
@@ -758,12 +739,11 @@ class Reader(DocumentReader[Export, Message]):
 
 
 def _failure(raw: Raw) -> tuple[str, str]:
-    """Return name and message of an error object."""
-    error, problem = decoded(raw, Failure), decoded(raw, Problem)
-    if error is None or problem is None:
+    error = decoded(raw, Failure)
+    if error is None:
         return "", bytes(raw).decode("utf-8", "replace")
-    if problem.type:
-        return problem.type, str(problem.message or "")
+    if error.type:
+        return error.type, str(error.message or "")
     return error.name, str(error.data.message or "") if error.data is not None else ""
 
 
@@ -811,7 +791,7 @@ def _second(record: Record, artifact: Artifact) -> Message:
 
 
 def _second_part(part: Content) -> Part:
-    times = part.time or ContentTimes()
+    times = part.time or Times()
     time = Times(start=times.ran if times.ran is not None else times.created, end=times.completed)
     if part.state is None:
         return Part(type=part.type, text=part.text, time=time)

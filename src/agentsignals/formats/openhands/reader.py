@@ -32,8 +32,6 @@ from agentsignals.model import (
 
 
 class Part(Struct, gc=False):
-    """A part of a message or result: text or images."""
-
     type: str = ""
     text: str | None = None
 
@@ -67,8 +65,6 @@ class Asked(Struct, gc=False):
 
 
 class Event(Struct, gc=False, kw_only=True):
-    """An event of any kind."""
-
     id: str = ""
     kind: str = ""
     timestamp: str | None = None
@@ -138,8 +134,6 @@ class Agent(Struct, gc=False):
 
 
 class State(Struct, gc=False, kw_only=True):
-    """The state of a conversation."""
-
     id: str = ""
     agent: Agent | None = None
     workspace: Workspace | None = None
@@ -172,8 +166,6 @@ class _File(Struct):
 
 
 class _Folder(Struct):
-    """The files of a conversation's folder."""
-
     path: str
     files: list[_File] = field(default_factory=list)
     state: State = field(default_factory=State)
@@ -381,7 +373,6 @@ class Reader(Conversation):
             self.result(call_id, text, status, at, seen, code)
 
     def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
-        """Record the file before and after, if the observation holds them."""
         if detail is None or detail.new_content is None:
             return False
         if detail.old_content is None:

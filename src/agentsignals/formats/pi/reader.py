@@ -55,8 +55,6 @@ class Usage(Struct, gc=False, kw_only=True):
 
 
 class Block(Struct, gc=False, kw_only=True):
-    """A content block: text, thinking, toolCall, image."""
-
     type: str = ""
     text: str | None = None
     thinking: str | None = None
@@ -72,8 +70,6 @@ class Ran(Struct, gc=False):
 
 
 class Message(Struct, gc=False, kw_only=True):
-    """Content of a `message` entry, whatever its role."""
-
     role: str = ""
     content: str | list[Block] | None = None
     model: str | None = None
@@ -174,8 +170,6 @@ def _text(content: str | list[Block] | None) -> str:
 
 
 class _File:
-    """The decoded entries of one file."""
-
     def __init__(self, source: Input) -> None:
         self.source = source
         self.artifact = source.artifact
@@ -227,7 +221,6 @@ class _Tree:
         self.copied = [born is not None and at is not None and at < born for at in self.stamps]
 
     def owned(self) -> Iterator[_Key]:
-        """Yield the keys of the entries that were written in this session."""
         return (_copy_key(entry) for entry, copy in zip(self.entries, self.copied, strict=True) if not copy)
 
     def read(self, held: set[_Key]) -> Session:

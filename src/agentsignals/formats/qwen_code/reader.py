@@ -72,8 +72,6 @@ class CallResult(Struct, gc=False):
 
 
 class Display(Struct, gc=False):
-    """An edit as the program shows it."""
-
     fileDiff: str
     originalContent: str | None = None
     newContent: str | None = None
@@ -163,8 +161,6 @@ def read(inputs: list[Input]) -> Reading:
 
 
 class _File:
-    """The decoded records of one file."""
-
     def __init__(self, source: Input) -> None:
         self.source = source
         self.records = list(lines(source.data, source.artifact, decoder(Record).decode))

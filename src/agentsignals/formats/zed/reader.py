@@ -64,8 +64,6 @@ class Content(Struct, gc=False):
 
 
 class Segment(Struct, gc=False):
-    """A piece of a message before 0.3.0."""
-
     type: str = ""
     text: str | None = None
 
@@ -294,7 +292,6 @@ def _charge(step: Step, usage: object) -> None:
 
 
 def _mention(block: Block) -> str:
-    """Return the name of what the person pointed at."""
     if block.Mention is None:
         return ""
     uri = block.Mention.get("uri")
