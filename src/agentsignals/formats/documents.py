@@ -11,8 +11,17 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input
-from agentsignals.formats.head import HEAD_BYTES, after_space
-from agentsignals.formats.records import MAX_DOCUMENT_BYTES, UNREADABLE, Decode, Lenient, document, repaired, saw
+from agentsignals.formats.head import HEAD_BYTES
+from agentsignals.formats.records import (
+    MAX_DOCUMENT_BYTES,
+    UNREADABLE,
+    Decode,
+    Lenient,
+    after_space,
+    document,
+    repaired,
+    saw,
+)
 from agentsignals.model import Artifact
 
 T = TypeVar("T")
@@ -138,7 +147,7 @@ def _salvaged(text: str, key: str, lenient: Lenient) -> dict[str, Any] | None:
     kept: dict[str, Any] = {}
     at = after_space(text, 0)
     if text[at : at + 1] == "[":
-        kept[key] = list(_items(text, at + 1, lenient))
+        kept[key] = list(lenient.items(text, at + 1))
         return kept if kept[key] else None
     if text[at : at + 1] != "{":
         return None
@@ -148,24 +157,13 @@ def _salvaged(text: str, key: str, lenient: Lenient) -> dict[str, Any] | None:
             name, at = lenient.value(text, at)
             at = after_space(text, after_space(text, at) + 1)  # over the colon
             if name == key and text[at : at + 1] == "[":
-                kept[key] = list(_items(text, at + 1, lenient))
+                kept[key] = list(lenient.items(text, at + 1))
             else:
                 kept[name], at = lenient.value(text, at)
                 at = after_space(text, after_space(text, at) + 1)  # over the comma
     except (ValueError, RecursionError):
         pass
     return kept if kept.get(key) else None
-
-
-def _items(text: str, at: int, lenient: Lenient) -> Iterator[Any]:
-    at = after_space(text, at)
-    while at < len(text) and text[at] != "]":
-        try:
-            item, at = lenient.value(text, at)
-        except (ValueError, RecursionError):
-            return
-        yield item
-        at = after_space(text, after_space(text, at) + 1)
 
 
 class File(Protocol):

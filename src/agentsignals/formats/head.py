@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import islice, takewhile
 from typing import Any
 
 import msgspec
 
-from agentsignals.formats.records import Lenient
+from agentsignals.formats.records import Lenient, after_space
 from agentsignals.model.lazy import once
 
 HEAD_BYTES = 64 * 1024
@@ -18,7 +19,6 @@ LINES_BYTES = 16 * 1024 * 1024
 
 _UNREADABLE = (ValueError, RecursionError)
 _decode = msgspec.json.Decoder().decode
-_SPACE = re.compile(r"[\s\ufeff]*")
 _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*[\"}]|\[\s*(?:[\[{]\s*[\[{\"\]}]|[\"\]]))")
 
 
@@ -105,17 +105,8 @@ class Head:
         """The first objects of a document that is a list."""
         if self.data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"[":
             return []
-        text = self.text
-        objects: list[dict[str, Any]] = []
-        at = after_space(text, after_space(text, 0) + 1)
-        while text[at : at + 1] == "{" and len(objects) < MAX_RECORDS:
-            try:
-                value, at = Lenient().value(text, at)
-            except _UNREADABLE:
-                break
-            objects.append(value)
-            at = after_space(text, after_space(text, at) + 1)  # over the comma
-        return objects
+        items = Lenient().items(self.text, after_space(self.text, 0) + 1)
+        return list(islice(takewhile(lambda item: isinstance(item, dict), items), MAX_RECORDS))
 
     @once
     def looks_like_json(self) -> bool:
@@ -195,8 +186,3 @@ def _object(line: bytes) -> dict[str, Any] | None:
         except _UNREADABLE:
             return None
     return value if isinstance(value, dict) else None
-
-
-def after_space(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at

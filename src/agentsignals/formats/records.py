@@ -276,6 +276,14 @@ def saw(artifact: Artifact, kind: str, times: int = 1) -> None:
     artifact.record_kinds[kind] = artifact.record_kinds.get(kind, 0) + times
 
 
+_SPACE = re.compile(r"[\s\ufeff]*")
+
+
+def after_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
 class Lenient:
     """Reads JSON as far as it goes, with values that JSON has no place for. `odd` lists what became of them."""
 
@@ -304,6 +312,17 @@ class Lenient:
                 self.odd.append("unsound_text")
                 value = json.loads(again.encode("utf-8", "replace"))
         return value, end
+
+    def items(self, text: str, at: int) -> Iterator[Any]:
+        """Yield the items of a list whose first one begins at `at` or after it, up to one that can't be read."""
+        at = after_space(text, at)
+        while at < len(text) and text[at] != "]":
+            try:
+                item, at = self.value(text, at)
+            except (ValueError, RecursionError):
+                return
+            yield item
+            at = after_space(text, after_space(text, at) + 1)  # over the comma
 
     def account(self, artifact: Artifact) -> None:
         """Count what was odd in records that were read after all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -16,16 +17,6 @@ from agentsignals.formats.documents import as_list, inside, string
 from agentsignals.formats.records import decoded, decoder, lines, read_before, saw
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of
 from agentsignals.model import Artifact, CallStatus, EditOp, EventKind, Step, ToolCall
-
-
-class Usage(Struct, gc=False):
-    """The thread's running total. Cached tokens are part of the input, reasoning is part of the output."""
-
-    input_tokens: object = None
-    cached_input_tokens: object = None
-    cache_write_input_tokens: object = None
-    output_tokens: object = None
-    reasoning_output_tokens: object = None
 
 
 class Change(Struct, gc=False):
@@ -60,7 +51,8 @@ class Record(Struct, gc=False, kw_only=True):
     type: str = ""
     thread_id: str | None = None
     item: Item | None = None
-    usage: Usage | None = None
+    usage: dict[str, Any] | None = None
+    """The thread's running total. Cached tokens are part of the input, reasoning is part of the output."""
     error: object = None
     message: str | None = None
 

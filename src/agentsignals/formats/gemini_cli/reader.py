@@ -57,16 +57,6 @@ class Thought(Struct, gc=False):
     timestamp: str | None = None
 
 
-class Tokens(Struct, gc=False):
-    """`input` includes `cached`; total = input + output + thoughts + tool (design/formats.md#token-usage)."""
-
-    input: object = None
-    output: object = None
-    cached: object = None
-    thoughts: object = None
-    tool: object = None
-
-
 class ToolCall(Struct, gc=False, kw_only=True):
     """A call with its result. `timestamp` is its end."""
 
@@ -86,7 +76,8 @@ class Message(Struct, gc=False, kw_only=True):
     content: Content = None
     displayContent: Content = None
     thoughts: list[Thought] | None = None
-    tokens: Tokens | None = None
+    tokens: dict[str, Any] | None = None
+    """`input` includes `cached`; total = input + output + thoughts + tool (design/formats.md#token-usage)."""
     model: str | None = None
     toolCalls: list[ToolCall] | None = None
 
@@ -419,10 +410,8 @@ class Reader(DocumentReader[Chat, Message]):
         if step is None or not continues or step.turn != self.builder.turn_index:
             step = self.step = self.builder.step(None, message.model, at, self.thread)
             step.message_id = message.id
-            used = message.tokens or Tokens()
-            fresh, output, cached, thoughts, tool = map(
-                count, (used.input, used.output, used.cached, used.thoughts, used.tool)
-            )
+            names = ("input", "output", "cached", "thoughts", "tool")
+            fresh, output, cached, thoughts, tool = (count(inside(message.tokens, name)) for name in names)
             # As they are billed: the prompt of a built-in tool is input; `thoughts`, which the file counts apart, are
             # output.
             if any((fresh, output, cached, thoughts, tool)):

@@ -39,15 +39,6 @@ class Result(Struct, kw_only=True):
     durationMs: object = None
 
 
-class Usage(Struct, gc=False, kw_only=True):
-    """Tokens of a model call. `inputOther` excludes cached ones."""
-
-    inputOther: object = None
-    output: object = None
-    inputCacheRead: object = None
-    inputCacheCreation: object = None
-
-
 class Loop(Struct, kw_only=True):
     type: str = ""
     uuid: str | None = None
@@ -58,7 +49,7 @@ class Loop(Struct, kw_only=True):
     args: Raw = Raw()
     result: Result | None = None
     finishReason: str | None = None
-    usage: Usage | None = None
+    usage: dict[str, Any] | None = None
 
 
 class Record(Struct, kw_only=True):
@@ -76,7 +67,7 @@ class Record(Struct, kw_only=True):
     event: Loop | None = None
     kind: str | None = None
     model: str | None = None
-    usage: Usage | None = None
+    usage: dict[str, Any] | None = None
     errorMessage: str | None = None
     reason: str | None = None
     error: object = None
@@ -169,7 +160,7 @@ class Reader(WireReader):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.uncounted: list[tuple[Usage, int | None]] = []
+        self.uncounted: list[tuple[dict[str, Any], int | None]] = []
         """Usage that no step has repeated yet. What is left at the end are calls made for something else."""
         self.prompts: set[str] = set()
 
@@ -311,7 +302,7 @@ class Reader(WireReader):
             call.ran_s = ran_ms / 1000
 
 
-def _charge(step: Step, usage: Usage) -> None:
+def _charge(step: Step, usage: object) -> None:
     tokens = tokens_of(usage, "apart")
     if any(tokens):
         charge(step, tokens)
