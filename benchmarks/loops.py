@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from agentsignals.model import Attempt, Session, ToolCall
 from agentsignals.stats.intervals import poisson, wilson
-from agentsignals.stats.validation.benchmarks import Figure, Loops
+from agentsignals.stats.validation import LoopFigure, Loops
 from agentsignals.store import Store
 from agentsignals.views.repeats import Count, alarms, thing
 
@@ -140,7 +140,7 @@ def base(session: Session) -> list[bool]:
     ]
 
 
-def figure(name: str, sessions: Sequence[Session], limits: Mapping[str, int]) -> Figure:
+def figure(name: str, sessions: Sequence[Session], limits: Mapping[str, int]) -> LoopFigure:
     """How the limits do on these sessions."""
     made = [j for s in sessions for j in judged(s, limits)]
     right = [j for j in made if j.why]
@@ -148,7 +148,7 @@ def figure(name: str, sessions: Sequence[Session], limits: Mapping[str, int]) ->
     wrong = len(made) - len(right)
     minutes = [j.minutes for j in right if j.minutes is not None]
     interval = poisson(wrong, len(sessions) / 100)
-    return Figure(
+    return LoopFigure(
         of=name,
         sessions=len(sessions),
         alarms=len(made),

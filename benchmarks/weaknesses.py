@@ -19,8 +19,8 @@ from msgspec import Struct
 
 from agentsignals.repositories.scanners import NAMES, Scanner, SourceFile, scanner
 from agentsignals.stats.intervals import Interval, wilson
-from agentsignals.stats.validation.benchmarks import Figures
-from agentsignals.stats.validation.benchmarks import PlantedRecallFigure as Figure
+from agentsignals.stats.validation import PlantedRecall
+from agentsignals.stats.validation import PlantedRecallFigure as Figure
 
 PLANTED = Path(__file__).with_suffix(".toml")
 _FILES = {"python": "a.py", "javascript": "a.js", "go": "a.go", "java": "A.java", "c": "a.c", "php": "a.php",
@@ -68,13 +68,13 @@ def judged(by: Scanner) -> Iterator[Judged]:
                 yield Judged(language, group.cwe[0], text, is_weak, is_named)
 
 
-def figures(by: Scanner) -> Figures:
+def figures(by: Scanner) -> PlantedRecall:
     """The figures of a scanner, by language."""
     said = list(judged(by))
     languages = [
         _figure(name, [j for j in said if j.language == name]) for name in dict.fromkeys(j.language for j in said)
     ]
-    return Figures(scanner=by.id, version=by.version, languages=languages)
+    return PlantedRecall(scanner=by.id, version=by.version, languages=languages)
 
 
 def _figure(language: str, said: list[Judged]) -> Figure:

@@ -21,8 +21,7 @@ from agentsignals.labels.validation import never_validated
 from agentsignals.questions.drivers.predictors import hindsight_of
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue, validation
-from agentsignals.stats.validation import benchmarks as planted_recall
-from agentsignals.stats.validation import figures, share_text
+from agentsignals.stats.validation import PLANTED_CAVEAT, figures, planted_recall, share_text
 from docs import columns, partly, patterns, pictures
 
 HERE = Path(__file__).parent
@@ -178,14 +177,14 @@ def validation_page() -> str:
 
 def _planted_weaknesses() -> Iterator[str]:
     """What the rules of `scan` find of planted weak code, by language."""
-    measured = planted_recall.figures()
+    measured = planted_recall()
     yield from (
         "## Rules of `scan` on planted weak code",
         "",
         f"Scanner `{measured.scanner}`, version {measured.version}.",
         "",
     )
-    yield f"{planted_recall.CAVEAT} `python -m benchmarks.weaknesses --read` prints each that was missed or flagged."
+    yield f"{PLANTED_CAVEAT} `python -m benchmarks.weaknesses --read` prints each that was missed or flagged."
     yield from ("", "| language | recall | precision | none found of |", "| --- | --- | --- | --- |")
     for one in measured.languages:
         yield f"| {one.language} | {one.recall} | {one.precision} | {', '.join(one.missed) or '–'} |"

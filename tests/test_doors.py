@@ -19,7 +19,7 @@ from agentsignals.cli.grammar import build_parser, doors, masking, verbs
 from agentsignals.cli.mcp import Tools
 from agentsignals.ingest import pipeline
 from agentsignals.redaction import Redactor
-from agentsignals.redaction.random_values import RandomValues
+from agentsignals.redaction.values import RandomValues
 from agentsignals.store import Store
 from agentsignals.store.secrets import FILE, known_secrets
 from tests.claude import Log

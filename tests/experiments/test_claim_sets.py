@@ -13,8 +13,7 @@ import polars as pl
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.experiments.claims import SETS, Claim, load, names
-from agentsignals.experiments.replication import Verdict, replicate
+from agentsignals.experiments.replication import SETS, Claim, Verdict, load, names, replicate
 from agentsignals.model import Checkpoint, Label
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store, sidecars

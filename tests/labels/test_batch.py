@@ -19,7 +19,7 @@ from agentsignals.labels.prompting import Asker, Prompting
 from agentsignals.labels.run import Summary
 from agentsignals.labels.tasks import Case, task
 from agentsignals.labels.units import Selection, Unit
-from agentsignals.redaction import Redactor, key_kind
+from agentsignals.redaction import Guard, Redactor
 from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from tests.labels.server import label, material, section
@@ -269,7 +269,7 @@ def test_an_id_that_looks_like_a_key_holds_nothing_back(tmp_path: Path) -> None:
     """One in some hundred and fifty hashes has the shape of an account's id."""
     asker = Asker(task("sentiment"), "openai:tiny")
     texts = (f"message {n}" for n in range(5_000))
-    text = next(one for one in texts if key_kind(json.dumps({"custom_id": asker.questions(unit(one))[0].key})))
+    text = next(one for one in texts if Guard().kind(json.dumps({"custom_id": asker.questions(unit(one))[0].key})))
     store = store_of(tmp_path, [text])
     summary = sent(store, tmp_path / "batch.jsonl")
     assert summary.failed == {} and summary.run_figures["requests"] == 1

@@ -13,7 +13,8 @@ import pytest
 
 from agentsignals.errors import SourceError
 from agentsignals.ingest import pipeline
-from agentsignals.labels.matching import PublishedRow, read_published, take
+from agentsignals.labels.gold import GoldRow
+from agentsignals.labels.matching import read_published, take
 from agentsignals.store import Store, sidecars
 from tests.build import say, session, user
 from tests.questions.stores import store_of
@@ -47,6 +48,10 @@ def store(tmp_path: Path) -> Store:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
+def label(turn: int, value: str, **more: str) -> GoldRow:
+    return GoldRow(session_id="s", turn=turn, task="sentiment", label=value, **more)  # type: ignore[arg-type]
+
+
 NONE = ((None, 1, "NEUTRAL"), ("", 1, "NEUTRAL"), ("s", None, "NEUTRAL"), ("s", 0, "NEUTRAL"), ("s", 1, None))
 
 
@@ -56,26 +61,26 @@ NONE = ((None, 1, "NEUTRAL"), ("", 1, "NEUTRAL"), ("s", None, "NEUTRAL"), ("s", 
         (  # turns count from one there and from zero here
             [row("s", 1, "NEUTRAL", sentiment_reason="asks", content_text="hi"), row("s", 2, " negative ")],
             {},
-            [PublishedRow("s", 0, "NEUTRAL", "asks", "hi"), PublishedRow("s", 1, "NEGATIVE")],
+            [label(1, "NEUTRAL", reason="asks", text="hi"), label(2, "NEGATIVE")],
             {},
         ),
         (
             [*(row(*one) for one in NONE), row("s", 1, "MIXED"), row("s", 1, "POSITIVE"), row("s", 1, "NEGATIVE")],
             {},
-            [PublishedRow("s", 0, "POSITIVE")],
+            [label(1, "POSITIVE")],
             {"no_session": 2, "no_turn": 2, "no_label": 2, "repeated": 1},
         ),
         (  # turns written as floats are turns, and halves are none
             [row("s", turn, "NEUTRAL") for turn in (2.0, 1.5, float("nan"), float("inf"))],
             {"turn": pa.float64()},
-            [PublishedRow("s", 1, "NEUTRAL")],
+            [label(2, "NEUTRAL")],
             {"no_turn": 3},
         ),
         ([row("s", 1, 2)], {"sentiment_label": pa.int64()}, [], {"no_label": 1}),
     ],
 )
 def test_rows_are_labels_or_counted_by_reason(
-    tmp_path: Path, rows: list[Any], columns: dict[str, Any], kept: list[PublishedRow], skipped: dict[str, int]
+    tmp_path: Path, rows: list[Any], columns: dict[str, Any], kept: list[GoldRow], skipped: dict[str, int]
 ) -> None:
     found = read_published(published(tmp_path / "a.parquet", *rows, **columns))
     assert (found.rows, found.skipped) == (kept, skipped)
@@ -86,14 +91,14 @@ def test_a_folder_is_all_its_parquet_files(tmp_path: Path) -> None:
     published(tmp_path / "set" / "data" / "2.parquet", row("s", 2, "POSITIVE"), row("s", 1, "POSITIVE"))
     (tmp_path / "set" / "README.md").write_text("a card")
     found = read_published(tmp_path / "set")
-    assert [r.value for r in found.rows] == ["NEUTRAL", "POSITIVE"] and found.skipped == {"repeated": 1}
+    assert [r.label for r in found.rows] == ["NEUTRAL", "POSITIVE"] and found.skipped == {"repeated": 1}
 
 
 def test_labels_of_another_task_keep_their_own_words(tmp_path: Path) -> None:
     file = published(
         tmp_path / "a.parquet", {"session_id": "s", "turn": 1, "intent_label": "git"}, intent_label=pa.string()
     )
-    assert [r.value for r in read_published(file, "intent").rows] == ["git"]
+    assert [r.label for r in read_published(file, "intent").rows] == ["git"]
 
 
 def test_what_cannot_be_read_is_said_with_its_name(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from agentsignals.redaction import Redactor, redacted
-from agentsignals.redaction.guard import Guard
+from agentsignals.redaction import Guard, Redactor, redacted
 from agentsignals.redaction.known import KnownSecrets, is_searched
 
 PASSWORDS = ("Jd6pF4gM0uZx", "kT4w-9pQ", "Walnut-tram-47-Reef", "winter123", "q7!vb%2zr", "Zq\"8<x'&4Lw", "TIGER4711",

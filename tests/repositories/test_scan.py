@@ -22,7 +22,7 @@ from agentsignals.repositories.scan import Line, Lines, Scan, changed, owner_of
 from agentsignals.repositories.scanners import OwnRules, ScanFinding, language_of, place_of, scan_one
 from agentsignals.repositories.weakness_rules import rules
 from agentsignals.stats.intervals import poisson, wilson
-from agentsignals.stats.validation import benchmarks as planted_recall
+from agentsignals.stats import validation
 from agentsignals.store import Store
 from tests.git_repositories import real
 from tests.questions.stores import outcome
@@ -402,7 +402,7 @@ def test_lines_to_divide_by_are_those_of_taken_files_that_are_not_blank() -> Non
 
 
 def test_shipped_figures_are_those_of_the_rules_of_today() -> None:
-    assert planted_recall.figures() == figures(OwnRules())
+    assert validation.planted_recall() == figures(OwnRules())
 
 
 def test_every_text_is_planted_once_and_beside_a_twin() -> None:
@@ -415,7 +415,7 @@ def test_every_text_is_planted_once_and_beside_a_twin() -> None:
 
 def test_a_share_counts_what_a_finding_names() -> None:
     """By another road: the texts counted by hand-written sets, not by the benchmark's figures."""
-    [python] = [f for f in planted_recall.figures().languages if f.language == "python"]
+    [python] = [f for f in validation.planted_recall().languages if f.language == "python"]
     said = [one for one in judged(OwnRules()) if one.language == "python"]
     assert python.detected == len({one.text for one in said if one.is_weak and one.is_named})
     assert python.recall_interval == pytest.approx(wilson(python.detected, python.weak), abs=0.001)
@@ -438,7 +438,7 @@ def test_a_share_counts_what_a_finding_names() -> None:
 def test_figures_are_of_the_scanner_and_version_that_was_measured(
     scanner: str, version: str, language: str, is_measured: bool
 ) -> None:
-    measured = planted_recall.figures()
+    measured = validation.planted_recall()
     assert (measured.of(scanner, version or measured.version, language) is not None) == is_measured
 
 

@@ -19,8 +19,8 @@ from agentsignals.cli import watch as hook
 from agentsignals.errors import FormatError
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
+from agentsignals.stats.validation import Figure, Loops, loops
 from agentsignals.stats.validation import benchmarks as validation
-from agentsignals.stats.validation.benchmarks import Figure, Loops, loops
 from agentsignals.views.repeats import KINDS, alarms, counts, standing
 from tests.build import Part, call, event, session, user
 from tests.claude import Log

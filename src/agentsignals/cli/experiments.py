@@ -10,8 +10,7 @@ from pathlib import Path
 
 from agentsignals.cli.output import json_text, printable, table
 from agentsignals.errors import StoreError
-from agentsignals.experiments.claims import Plain, Value
-from agentsignals.experiments.replication import Verdict, replicate
+from agentsignals.experiments.replication import Plain, Value, Verdict, replicate
 from agentsignals.experiments.tuning import Search, SearchStatus, drive, read_plan, search_status, treatment_text
 from agentsignals.experiments.tuning.plan import Run
 from agentsignals.store import Store

@@ -14,7 +14,7 @@ from agentsignals.export import Exported, cannot_write
 from agentsignals.export.team import Team, encode, team
 from agentsignals.model import Session
 from agentsignals.redaction import Redactor
-from agentsignals.redaction.random_values import RandomValues
+from agentsignals.redaction.values import RandomValues
 from agentsignals.store import Store, disk
 from agentsignals.store.query import rows
 from agentsignals.store.secrets import known_secrets, pseudonym_key, record_ids, shards_not_within

@@ -64,7 +64,7 @@ def run() -> int:
 def answer(event: bytes) -> str:
     """The JSON to answer an event with; empty where there is nothing to say."""
     from agentsignals.ingest.pipeline import session_from_tail
-    from agentsignals.stats.validation.benchmarks import loops
+    from agentsignals.stats.validation import loops
     from agentsignals.views.repeats import standing
 
     asked = msgspec.json.decode(event, type=HookEvent)
@@ -188,7 +188,7 @@ def _state(session: Session) -> dict[str, Any]:
     """Return a session's state in a line."""
     from agentsignals.formats import maker_of
     from agentsignals.model import prices
-    from agentsignals.stats.validation.benchmarks import loops
+    from agentsignals.stats.validation import loops
     from agentsignals.store.tables import totals
     from agentsignals.views.repeats import standing
 

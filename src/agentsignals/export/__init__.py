@@ -22,8 +22,7 @@ from agentsignals.errors import ExportError
 from agentsignals.model import Session
 from agentsignals.model.registry import Registry
 from agentsignals.questions.sql import sections
-from agentsignals.redaction import Redactor
-from agentsignals.redaction.guard import Guard
+from agentsignals.redaction import Guard, Redactor
 from agentsignals.redaction.known import KNOWN
 from agentsignals.store import artifact_id
 

@@ -10,7 +10,7 @@ from agentsignals.export import Choice, Exported, WholeWriter, refuse_secrets
 from agentsignals.questions.baseline import FEWEST, QUERY, baseline_of, encode
 from agentsignals.questions.question import Inputs, Versions
 from agentsignals.questions.sql import with_place
-from agentsignals.redaction.guard import Guard
+from agentsignals.redaction import Guard
 from agentsignals.store import Store, disk
 from agentsignals.store.index import SCHEMA_VERSION
 

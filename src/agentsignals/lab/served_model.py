@@ -19,8 +19,7 @@ from msgspec import Struct
 from agentsignals.errors import LabError, UsageError
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE, Busy, Refused, http_opener, http_request, is_local
-from agentsignals.redaction import Redactor
-from agentsignals.redaction.guard import Guard
+from agentsignals.redaction import Guard, Redactor
 
 DEFAULT_URL = "https://api.openai.com/v1"
 URL_VARIABLE, KEY_VARIABLE = "OPENAI_BASE_URL", "OPENAI_API_KEY"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +14,7 @@ from agentsignals.labels.agreement import MOST_SCORE, Both, classes, fitting, sc
 from agentsignals.labels.answers import now
 from agentsignals.labels.gold import GoldRow, Key, read
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS
-from agentsignals.labels.matching import Place, Taken, in_order, places_of, said_by
+from agentsignals.labels.matching import Place, Taken, in_order, matched, places_of, said_by
 from agentsignals.labels.tasks import Task
 from agentsignals.labels.units import SPOKEN, Mask, Selection, Unit, before, plain
 from agentsignals.model import Label
@@ -97,53 +96,44 @@ def rows_of(store: Store, task: Task, chosen: dict[Place, tuple[str, float]], ma
 def take(store: Store, path: Path | str, labeller: str, task: Task, column: str | None = None) -> Taken:
     """Writes the labels of a gold file into the store as that labeller's. Labels it gave elsewhere stay: they are
     somebody's work."""
-    gold = read(path, task, column)
-    taken = Taken()
-    skipped = Counter(gold.skipped)
-    labelled: dict[Place, GoldRow] = {}
-    unmatched: set[str] = set()
-    for row, place in places_of(store, gold.rows):
-        if place == "session_not_in_store":
-            unmatched.add(row.session_id)
-            taken.unmatched_labels += 1
-        elif isinstance(place, str) or place in labelled:
-            skipped[place if isinstance(place, str) else "repeated"] += 1
-        else:
-            labelled[place] = row
-            taken.moved += place[1] is not None and place[1] + 1 != row.turn
+    labelled, taken = matched(store, read(path, task, column))
     give(store, task, labeller, labelled.items())
-    taken.labels, taken.sessions = len(labelled), len({session_id for session_id, _ in labelled})
-    taken.unmatched_sessions, taken.skipped = len(unmatched), dict(skipped)
     return taken
 
 
 def give(store: Store, task: Task, labeller: str, rows: Iterable[tuple[Place, GoldRow]]) -> None:
     """Adds labels to those that the labeller gave before; of the same thing the new one counts."""
     new: dict[Place, LabelRow] = {}
-    for (session_id, turn), row in rows:
+    for place, row in rows:
         if row.label is not None:
             made = Label(
                 task=task.name,
                 labeller=labeller,
-                turn=turn,
+                turn=place[1],
                 value=row.label,
                 reason=row.reason,
                 prompt_hash=row.prompt_hash,
+                created_at=now(),
+                number=score(task, row.label),
+                detail=UNSURE if row.unsure else None,
             )
-            made.created_at, made.number = now(), score(task, row.label)
-            made.detail = UNSURE if row.unsure else None
-            new[session_id, turn] = LabelRow(session_id, made)
-    sidecars.update_labels(store.folder, task.name, labeller, lambda before: _ordered(_by_place(before) | new))
+            new[place] = LabelRow(place[0], made)
+    _change(store, task, labeller, lambda labels: labels | new)
 
 
 def take_back(store: Store, task: Task, labeller: str, place: Place) -> None:
     """Removes the label of a place."""
-    sidecars.update_labels(
-        store.folder,
-        task.name,
-        labeller,
-        lambda before: _ordered({at: row for at, row in _by_place(before).items() if at != place}),
-    )
+    _change(store, task, labeller, lambda labels: {at: row for at, row in labels.items() if at != place})
+
+
+def _change(
+    store: Store, task: Task, labeller: str, change: Callable[[dict[Place, LabelRow]], dict[Place, LabelRow]]
+) -> None:
+    def changed(before: list[LabelRow]) -> list[LabelRow]:
+        rows = change(_by_place(before))
+        return [rows[place] for place in sorted(rows, key=in_order)]
+
+    sidecars.update_labels(store.folder, task.name, labeller, changed)
 
 
 def standing(store: Store, task: Task, labeller: str) -> dict[Place, LabelRow]:
@@ -153,10 +143,6 @@ def standing(store: Store, task: Task, labeller: str) -> dict[Place, LabelRow]:
 
 def _by_place(rows: Iterable[LabelRow]) -> dict[Place, LabelRow]:
     return {(row.session_id, row.label.turn): row for row in rows}
-
-
-def _ordered(rows: dict[Place, LabelRow]) -> list[LabelRow]:
-    return [rows[place] for place in sorted(rows, key=in_order)]
 
 
 # -- A sitting at the terminal

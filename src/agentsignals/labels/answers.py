@@ -145,6 +145,31 @@ MOST_GROWTH = 8
 WARMER = 0.4
 """Temperature added with each invalid answer."""
 _DETAIL_CHARS = 300
+_NAME_CHARS = 200
+
+
+class ChatMessage(Struct):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class Choice(Struct):
+    message: ChatMessage
+    finish_reason: str | None = None
+
+
+class Usage(Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class Completion(Struct):
+    """A model's response, as chat servers send it."""
+
+    choices: list[Choice]
+    usage: Usage | None = None
+    model: str | None = None
+    system_fingerprint: str | None = None
 
 
 class Inquiry(Struct, kw_only=True):
@@ -172,24 +197,28 @@ class Inquiry(Struct, kw_only=True):
     def temperature(self) -> float:
         return self.question.temperature + self.invalid * WARMER
 
-    def spent(self, input_tokens: int | None, output_tokens: int | None) -> None:
-        """Adds what a call used."""
-        self.input_tokens += input_tokens or 0
-        self.output_tokens += output_tokens or 0
+    def received(self, completion: Completion) -> None:
+        """Add what a call used, and who answered it."""
+        if completion.usage is not None:
+            self.input_tokens += completion.usage.prompt_tokens or 0
+            self.output_tokens += completion.usage.completion_tokens or 0
+        mark = f" ({completion.system_fingerprint})" if completion.system_fingerprint else ""
+        self.model = f"{completion.model}{mark}"[:_NAME_CHARS] if completion.model else None
 
-    def took(self, text: str, finish_reason: str | None, refusal: str | None = None) -> Outcome | None:
+    def took(self, choice: Choice) -> Outcome | None:
         """Take a response: return the outcome, or None when the question must be asked again."""
+        text, refusal = choice.message.content or "", choice.message.refusal
         self.is_formless = True
         try:
             answer = answer_in(self.question.answer, text)
             self.is_formless = False
             self.question.read(answer)
         except Unfit as problem:
-            withheld = "refusal" if refusal else "content_filter" if finish_reason == "content_filter" else ""
+            withheld = "refusal" if refusal else "content_filter" if choice.finish_reason == "content_filter" else ""
             self.wrong = withheld or problem.reason
             if withheld:  # the same would come again, and cost again
                 return self.failed(withheld, refusal or "the server withheld the answer")
-            if finish_reason != "length":
+            if choice.finish_reason != "length":
                 self.invalid += 1
                 return self.failed(problem.reason, str(problem)) if self.invalid >= ANSWERS else None
             if self.limit >= self.question.tokens * MOST_GROWTH:

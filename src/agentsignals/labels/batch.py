@@ -17,15 +17,15 @@ from msgspec import Raw, Struct
 
 from agentsignals import private_files
 from agentsignals.errors import LabelError, SourceError, UsageError
-from agentsignals.labels.answers import MOST_GROWTH, Answers, Inquiry
+from agentsignals.labels.answers import MOST_GROWTH, Answers, ChatMessage, Choice, Completion, Inquiry, Usage
 from agentsignals.labels.labellers import Done, Labeller
-from agentsignals.labels.labellers.openai import ENDPOINT, ChatServer, Completion
+from agentsignals.labels.labellers.openai import ENDPOINT, ChatServer
 from agentsignals.labels.prompting import AS_IT_IS, Prompting, Question
 from agentsignals.labels.run import Progress, Summary, run
 from agentsignals.labels.tasks import Task, Verdict
 from agentsignals.labels.units import Selection
 from agentsignals.model import Absent
-from agentsignals.redaction.guard import Guard
+from agentsignals.redaction import Guard
 from agentsignals.store import Store, sidecars
 
 _BOUNDS = frozenset(("minimum", "maximum"))
@@ -44,19 +44,12 @@ class Form(NamedTuple):
     most_bytes: int
 
 
-class Result(Struct, frozen=True, kw_only=True):
-    """Result of a request."""
+class Failure(NamedTuple):
+    """Why a request has no answer."""
 
-    key: str
-    text: str = ""
-    finish_reason: str | None = None
-    refusal: str | None = None
-    model: str | None = None
-    input_tokens: int = 0
-    output_tokens: int = 0
-    failure: str = ""
-    """A word to count by, where no answer came: `expired`, `canceled`, `errored`."""
-    detail: str = ""
+    reason: str
+    """A word to count by: `expired`, `canceled`, `errored`."""
+    detail: str
 
 
 class _Problem(Struct):
@@ -112,63 +105,42 @@ _completion = msgspec.json.Decoder(Completion).decode
 _with_error = msgspec.json.Decoder(_WithError).decode
 
 
-def result(line: bytes) -> Result | None:
-    """Decode a line of a results file; None where it is none."""
+def result(line: bytes) -> tuple[str, Completion | Failure] | None:
+    """Decode a line of a results file: the question's key, and its answer. None where it is none."""
     try:
         parsed = _line(line)
-        if parsed.result is not None:
-            key = parsed.custom_id
-            outcome = parsed.result
-            message = outcome.message
-            if outcome.type != "succeeded" or message is None:
-                problem = outcome.error.error or outcome.error if outcome.error is not None else None
-                detail = f"{problem.type}: {problem.message}" if problem is not None else outcome.type
-                return Result(
-                    key=key,
-                    failure=outcome.type if outcome.type in ("expired", "canceled") else "errored",
-                    detail=detail,
-                )
-            used = message.usage or _Used()
-            text = "".join(block.text for block in message.content if block.type == "text")
-            return Result(
-                key=key,
-                text=text,
-                finish_reason=_STOPS.get(message.stop_reason or "", message.stop_reason),
-                refusal=(text or "the model refused") if message.stop_reason == "refusal" else None,
-                model=message.model,
-                input_tokens=used.input_tokens
-                + (used.cache_creation_input_tokens or 0)
-                + (used.cache_read_input_tokens or 0),
-                output_tokens=used.output_tokens,
-            )
-        return _of_openai(parsed)
+        return parsed.custom_id, _of_openai(parsed) if parsed.result is None else _of_anthropic(parsed.result)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 
-def _of_openai(line: _Line) -> Result:
+def _of_anthropic(outcome: _Result) -> Completion | Failure:
+    message = outcome.message
+    if outcome.type != "succeeded" or message is None:
+        problem = outcome.error.error or outcome.error if outcome.error is not None else None
+        detail = f"{problem.type}: {problem.message}" if problem is not None else outcome.type
+        return Failure(outcome.type if outcome.type in ("expired", "canceled") else "errored", detail)
+    used = message.usage or _Used()
+    input_tokens = (used.input_tokens, used.cache_creation_input_tokens, used.cache_read_input_tokens)
+    text = "".join(block.text for block in message.content if block.type == "text")
+    refusal = (text or "the model refused") if message.stop_reason == "refusal" else None
+    finish_reason = _STOPS.get(message.stop_reason or "", message.stop_reason)
+    usage = Usage(sum(n or 0 for n in input_tokens), used.output_tokens)
+    return Completion([Choice(ChatMessage(text, refusal), finish_reason)], usage, message.model)
+
+
+def _of_openai(line: _Line) -> Completion | Failure:
     answered = line.response
     if line.error is None and answered is not None and (answered.status_code or 200) < 400:
         completion = _completion(answered.body)
-        if completion.choices:
-            choice, usage = completion.choices[0], completion.usage
-            return Result(
-                key=line.custom_id,
-                text=choice.message.content or "",
-                finish_reason=choice.finish_reason,
-                refusal=choice.message.refusal,
-                model=completion.by,
-                input_tokens=(usage and usage.prompt_tokens) or 0,
-                output_tokens=(usage and usage.completion_tokens) or 0,
-            )
-        return Result(key=line.custom_id, failure="errored", detail="a completion without a choice")
+        return completion if completion.choices else Failure("errored", "a completion without a choice")
     problem = line.error or (
         _with_error(answered.body).error if answered is not None and bytes(answered.body) else None
     )
     expired = problem is not None and problem.code == "batch_expired"
     status = f"HTTP {answered.status_code}: " if answered is not None else ""
     words = (problem and (problem.message or problem.code)) or "no answer"
-    return Result(key=line.custom_id, failure="expired" if expired else "errored", detail=f"{status}{words}")
+    return Failure("expired" if expired else "errored", f"{status}{words}")
 
 
 def _anthropic_request(question: Question, body: dict[str, Any]) -> dict[str, Any]:
@@ -294,7 +266,7 @@ class _Requests(_Offline):
 class _Results(_Offline):
     """Answers questions by what stands in files of results; a question without one stays unanswered."""
 
-    def __init__(self, by: ChatServer, window: int | None, results: dict[str, Result]) -> None:
+    def __init__(self, by: ChatServer, window: int | None, results: dict[str, Completion | Failure]) -> None:
         super().__init__(by, window)
         self._results = results
         self.used: set[str] = set()
@@ -312,19 +284,15 @@ class _Results(_Offline):
                 continue
             self.used.add(question.key)
             inquiry = Inquiry.at(question)
-            inquiry.calls, inquiry.model = int(not received.failure), received.model
-            inquiry.spent(received.input_tokens, received.output_tokens)
-            if received.failure:
-                done(question, inquiry.failed(received.failure, received.detail))
+            if isinstance(received, Failure):
+                done(question, inquiry.failed(*received))
                 continue
-            outcome = inquiry.took(received.text, received.finish_reason, received.refusal)
-            cut = received.finish_reason == "length"
-            done(question, outcome or inquiry.failed("cut_short" if cut else inquiry.wrong, received.text))
-
-
-def form_of(by: ChatServer, name: str | None) -> str:
-    """The form that is named, else the one that the model's provider takes."""
-    return name or ("anthropic" if (by.model or "").startswith(_CLAUDE) else "openai")
+            inquiry.calls = 1
+            inquiry.received(received)
+            choice = received.choices[0]
+            outcome, cut = inquiry.took(choice), choice.finish_reason == "length"
+            text = choice.message.content or ""
+            done(question, outcome or inquiry.failed("cut_short" if cut else inquiry.wrong, text))
 
 
 def write(  # noqa: PLR0913  (as `run`, and where to)
@@ -346,9 +314,10 @@ def write(  # noqa: PLR0913  (as `run`, and where to)
     target = Path(path)
     if target.exists():
         raise UsageError(f"{target} is there already.", "Name a new file.")
+    default = "anthropic" if (by.model or "").startswith(_CLAUDE) else "openai"  # what the model's provider takes
     answers = Answers(store.folder / sidecars.LABELS_FOLDER)
     try:
-        requests = _Requests(by, window, target, FORMS[form_of(by, form)], answers)
+        requests = _Requests(by, window, target, FORMS[form or default], answers)
         if again:
             requests.waiting.clear()
         try:
@@ -375,7 +344,7 @@ def take(  # noqa: PLR0913  (as `run`, and where from)
     """Labels by files of results. `run_figures` says how many lines were taken, answered before, of no question here
     (another task, model or way of asking), or no result. LabelError where none is of a question here.
     """
-    results: dict[str, Result] = {}
+    results: dict[str, Completion | Failure] = {}
     skipped: Counter[str] = Counter()
     for path in paths:
         try:
@@ -385,8 +354,8 @@ def take(  # noqa: PLR0913  (as `run`, and where from)
                     if received is None:
                         skipped["unreadable"] += bool(line.strip())
                     # Of several about one question the one with an answer counts.
-                    elif received.key not in results or results[received.key].failure:
-                        results[received.key] = received
+                    elif isinstance(results.get(received[0], Failure("", "")), Failure):
+                        results[received[0]] = received[1]
         except OSError as problem:
             raise SourceError(f"{path} can't be read: {problem.strerror}.", "Name a file of results.") from problem
     answers = Answers(store.folder / sidecars.LABELS_FOLDER)

@@ -25,7 +25,7 @@ from agentsignals import private_files
 from agentsignals.errors import ExportError, LabelledMeanwhile, SourceError, StoreError, UsageError
 from agentsignals.labels.agreement import fitting, score
 from agentsignals.labels.tasks import Task
-from agentsignals.redaction.guard import Guard
+from agentsignals.redaction import Guard
 from agentsignals.store.disk import locked
 from agentsignals.words.text import inert, of_inert
 

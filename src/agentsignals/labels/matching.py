@@ -49,25 +49,6 @@ _NEEDED = ("session_id", "turn")
 _TEXT = "content_text"
 
 
-class PublishedRow(Struct, frozen=True, gc=False):
-    """A label as published. `turn` is counted from 0, as everywhere here."""
-
-    session_id: str
-    turn: int
-    value: str
-    reason: str | None = None
-    text: str | None = None
-    """The message it is of; None when it was not published with it."""
-
-
-class Published(Struct):
-    """The labels of a file or folder."""
-
-    rows: list[PublishedRow] = field(default_factory=list)
-    skipped: dict[str, int] = field(default_factory=dict)
-    """Rows that are no label, by reason: `no_session`, `no_turn`, `no_label`, `repeated`."""
-
-
 class Taken(Struct, kw_only=True):
     """Counts of published labels that a store took."""
 
@@ -80,11 +61,11 @@ class Taken(Struct, kw_only=True):
     unmatched_labels: int = 0
     """Labels of sessions that the store does not hold."""
     skipped: dict[str, int] = field(default_factory=dict)
-    """The other labels that were not taken, by reason: those of `Published`, `no_such_turn`, `other_text`."""
+    """The other labels that were not taken, by reason: those of `Gold`, `no_such_turn`, `other_text`."""
 
 
-def read_published(path: Path | str, task: str = TASK) -> Published:
-    """The labels in a Parquet file, or in all Parquet files of a folder, in order of name.
+def read_published(path: Path | str, task: str = TASK) -> Gold:
+    """Return the labels in a Parquet file, or in all Parquet files of a folder, in order of name.
 
     Of two labels of one message the first counts. SourceError when there is no such file, when it can't be read, or
     when it lacks a column.
@@ -97,7 +78,7 @@ def read_published(path: Path | str, task: str = TASK) -> Published:
     needed = (*_NEEDED, f"{task}_label")
     if not files:
         raise SourceError(f"There is no Parquet file in {folder}.", "Name the file, or the folder that holds it.")
-    labels: dict[tuple[str, int], PublishedRow] = {}
+    labels: dict[tuple[str, int | None], GoldRow] = {}
     skipped: Counter[str] = Counter()
     for file in files:
         try:
@@ -118,11 +99,11 @@ def read_published(path: Path | str, task: str = TASK) -> Published:
                             skipped["repeated"] += 1
         except (OSError, pa.ArrowException) as problem:
             raise SourceError(f"{file} can't be read: {problem}.", "Labels come as Parquet.") from problem
-    return Published(list(labels.values()), dict(skipped))
+    return Gold(list(labels.values()), dict(skipped))
 
 
-def _published(row: dict[str, Any], task: str) -> PublishedRow | str:
-    """The label of a row, or why it is none."""
+def _published(row: dict[str, Any], task: str) -> GoldRow | str:
+    """Return the label of a row, or why it is none."""
     session_id, turn = row["session_id"], row["turn"]
     if not isinstance(session_id, str) or not session_id:
         return "no_session"
@@ -133,7 +114,9 @@ def _published(row: dict[str, Any], task: str) -> PublishedRow | str:
     columns = (f"{task}_label", f"{task}_reason", _TEXT)
     wording, reason, text = (cell if isinstance(cell := row.get(name), str) else None for name in columns)
     value = label(wording) if task == TASK else wording
-    return PublishedRow(session_id, turn - 1, value, reason, text) if value else "no_label"
+    if not value:
+        return "no_label"
+    return GoldRow(session_id=session_id, turn=turn, task=task, label=value, reason=reason, text=text)
 
 
 def take(  # noqa: PLR0913  (what a label is made of)
@@ -151,32 +134,44 @@ def take(  # noqa: PLR0913  (what a label is made of)
     microseconds since 1970 UTC, of the labels; now when it is not known. The store's values are computed anew by
     the next `measure`.
     """
-    published = read_published(path, task)
     at = created_at if created_at is not None else time.time_ns() // 1000
-    turns = turns_of(store, {row.session_id for row in published.rows})
+    found, taken = matched(store, read_published(path, task))
+    labels = [
+        LabelRow(
+            session_id,
+            Label(
+                task=task,
+                labeller=labeller,
+                turn=turn,
+                value=row.label or "",
+                reason=row.reason,
+                model=model,
+                created_at=at,
+            ),
+        )
+        for (session_id, turn), row in sorted(found.items(), key=lambda item: in_order(item[0]))
+    ]
+    sidecars.write_labels(store.folder, task, labeller, labels)
+    return taken
+
+
+def matched(store: Store, gold: Gold) -> tuple[dict[Place, GoldRow], Taken]:
+    """Return the rows by their places in the store; the first counts of several in one place. And the counts."""
+    found: dict[Place, GoldRow] = {}
     taken = Taken()
-    skipped = Counter(published.skipped)
-    unmatched: set[str] = set()
-    rows: dict[tuple[str, int], LabelRow] = {}
-    for row in published.rows:
-        if row.session_id not in turns:
+    skipped, unmatched = Counter(gold.skipped), set[str]()
+    for row, place in places_of(store, gold.rows):
+        if place == "session_not_in_store":
             unmatched.add(row.session_id)
             taken.unmatched_labels += 1
-            continue
-        turn = turn_of(row, turns[row.session_id])
-        if isinstance(turn, str) or (row.session_id, turn) in rows:
-            skipped[turn if isinstance(turn, str) else "repeated"] += 1
-            continue
-        taken.moved += turn != row.turn
-        made = Label(
-            task=task, labeller=labeller, turn=turn, value=row.value, reason=row.reason, model=model, created_at=at
-        )
-        rows[row.session_id, turn] = LabelRow(row.session_id, made)
-    sidecars.write_labels(store.folder, task, labeller, [rows[key] for key in sorted(rows)])
-    taken.labels, taken.sessions = len(rows), len({session_id for session_id, _ in rows})
-    taken.unmatched_sessions = len(unmatched)
-    taken.skipped = dict(skipped)
-    return taken
+        elif isinstance(place, str) or place in found:
+            skipped[place if isinstance(place, str) else "repeated"] += 1
+        else:
+            found[place] = row
+            taken.moved += place[1] is not None and place[1] + 1 != row.turn
+    taken.labels, taken.sessions = len(found), len({session_id for session_id, _ in found})
+    taken.unmatched_sessions, taken.skipped = len(unmatched), dict(skipped)
+    return found, taken
 
 
 def turns_of(store: Store, wanted: set[str]) -> dict[str, list[str]]:
@@ -188,15 +183,15 @@ def turns_of(store: Store, wanted: set[str]) -> dict[str, list[str]]:
     return by_session
 
 
-def turn_of(row: PublishedRow, texts: list[str]) -> int | str:
-    """Our number of the turn a label is of, or why it is of none."""
-    text = _plain(row.text) if row.text is not None else None
-    if row.turn < len(texts) and text in (None, texts[row.turn]):
-        return row.turn
+def turn_of(turn: int, said: str | None, texts: list[str]) -> int | str:
+    """Return our number of the turn with a text, or why it is none. `turn`: its number there, from 0."""
+    text = _plain(said) if said is not None else None
+    if turn < len(texts) and text in (None, texts[turn]):
+        return turn
     if text is None:
         return "no_such_turn"
     places = [n for n, candidate in enumerate(texts) if candidate == text]
-    return places[0] if len(places) == 1 else "other_text" if row.turn < len(texts) else "no_such_turn"
+    return places[0] if len(places) == 1 else "other_text" if turn < len(texts) else "no_such_turn"
 
 
 def _plain(text: str | None) -> str:
@@ -249,13 +244,7 @@ class Labels(NamedTuple):
 
 def between(store: Store, task: Task, a: str, b: str) -> Comparison:
     """Two labellers of a store, on what both labelled: people's sessions, not eval runs."""
-    return _of_two(task, (a, said_by(store, task, a)), (b, said_by(store, task, b)), _texts(store, task, a))
-
-
-def _of_two(task: Task, a: tuple[str, Labels], b: tuple[str, Labels], texts: dict[Place, str]) -> Comparison:
-    comparison = _compared(task, a[0], b[0], a[1], b[1], texts)
-    comparison.warnings += _versions(task, *a) + _versions(task, *b)
-    return comparison
+    return _compared(task, (a, said_by(store, task, a)), (b, said_by(store, task, b)), _texts(store, task, a))
 
 
 def among(store: Store, task: Task, names: Sequence[str], only: Container[str] | None = None) -> Several:
@@ -270,7 +259,7 @@ def among(store: Store, task: Task, names: Sequence[str], only: Container[str] |
             things.setdefault(place, []).append(judged.value)
     shared = [(session_id, values) for (session_id, _), values in things.items() if len(values) > 1]
     texts = {name: _texts(store, task, name) for name in by_labeller}
-    pairs = [_of_two(task, a, b, texts[a[0]]) for a, b in combinations(by_labeller.items(), 2)]
+    pairs = [_compared(task, a, b, texts[a[0]]) for a, b in combinations(by_labeller.items(), 2)]
     return Several(
         task=task.name,
         labellers=list(by_labeller),
@@ -305,7 +294,7 @@ def with_gold(task: Task, a: str, gold: Gold, store: Store | None = None) -> Com
                 placed[place] = row
     meant = {place: ComparedLabel(row.label, row.number, row.prompt_hash) for place, row in placed.items() if row.label}
     texts = {place: row.text for place, row in placed.items() if row.text is not None}
-    comparison = _compared(task, a, GOLD, first, Labels(meant, dict(left_out)), texts, only=set(placed))
+    comparison = _compared(task, (a, first), (GOLD, Labels(meant, dict(left_out))), texts, only=set(placed))
     weights = {place: row.weight for place, row in placed.items() if row.weight is not None and row.weight > 0}
     shared = first.by_place.keys() & meant.keys()
     if task.values and shared <= weights.keys():
@@ -314,13 +303,15 @@ def with_gold(task: Task, a: str, gold: Gold, store: Store | None = None) -> Com
         )
     comparison.gold = ", ".join(gold.by) or None
     versions = {s.version for s in meant.values()}
-    warnings = []
     if versions - {None, task.prompt_hash}:
-        warnings.append("the gold was labelled by another version of the codebook: validate again with a new one")
+        comparison.warnings.append(
+            "the gold was labelled by another version of the codebook: validate again with a new one"
+        )
     people = [name for name in gold.by if name.startswith("human:")]
     if len(people) < len(gold.by):
-        warnings.append("the gold is not people's (no human:NAME made all of it): agreement with it validates nothing")
-    comparison.warnings += _versions(task, a, first) + warnings
+        comparison.warnings.append(
+            "the gold is not people's (no human:NAME made all of it): agreement with it validates nothing"
+        )
     return comparison
 
 
@@ -354,24 +345,24 @@ def _texts(store: Store, task: Task, labeller: str) -> dict[Place, str]:
     return {(session_id, turn): text for session_id, turn, text in texts}
 
 
-def _compared(  # noqa: PLR0913  (two labellers, each with a name)
+def _compared(
     task: Task,
-    a: str,
-    b: str,
-    first: Labels,
-    second: Labels,
+    a: tuple[str, Labels],
+    b: tuple[str, Labels],
     texts: dict[Place, str],
     *,
     only: set[Place] | None = None,
 ) -> Comparison:
-    """`only`: labels of the first elsewhere say nothing."""
-    comparison = compare(task, a, b, _paired(first, second, texts))
-    left_out = Counter(first.left_out) + Counter(second.left_out)
-    left_out[f"only_{b}"] += len(second.by_place.keys() - first.by_place.keys())
-    left_out[f"only_{a}"] += len(
-        (first.by_place.keys() if only is None else first.by_place.keys() & only) - second.by_place.keys()
-    )
+    """Compare two labellers, each with a name. `only`: labels of the first elsewhere say nothing."""
+    comparison = compare(task, a[0], b[0], _paired(a[1], b[1], texts))
+    first, second = a[1].by_place.keys(), b[1].by_place.keys()
+    left_out = Counter(a[1].left_out) + Counter(b[1].left_out)
+    left_out[f"only_{b[0]}"] += len(second - first)
+    left_out[f"only_{a[0]}"] += len((first if only is None else first & only) - second)
     comparison.left_out = {reason: n for reason, n in left_out.items() if n}
+    for name, labels in (a, b):
+        if name != GOLD:
+            comparison.warnings += _versions(task, name, labels)
     return comparison
 
 
@@ -420,7 +411,7 @@ def places_of(store: Store, rows: list[GoldRow]) -> list[tuple[GoldRow, Place | 
             return "session_not_in_store"
         if row.turn is None:
             return row.session_id, None
-        turn = turn_of(PublishedRow(row.session_id, row.turn - 1, "", None, row.text), texts[row.session_id])
+        turn = turn_of(row.turn - 1, row.text, texts[row.session_id])
         if turn == "other_text" and "[" in (row.text or ""):
             was = redacted(texts[row.session_id][row.turn - 1], known_secrets(store))
             turn = row.turn - 1 if _line(was) == _line(row.text) else turn

@@ -42,16 +42,6 @@ class Progress(Protocol):
     def __call__(self, stage: str, done: int, total: int | None, detail: str) -> None: ...
 
 
-class Spent(Protocol):
-    """Usage of a run so far."""
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    failed: dict[str, int]
-    model: str | None
-
-
 class Meter:
     """The figures of a run by the clock."""
 
@@ -63,7 +53,7 @@ class Meter:
         """An answer came, or a failure."""
         self._answered = self._clock()
 
-    def words(self, spent: Spent, waiting: int) -> str:
+    def words(self, spent: Summary, waiting: int) -> str:
         """In a line; empty where nothing was asked. `waiting`: questions that were given and have no answer yet."""
         parts = []
         if spent.calls:

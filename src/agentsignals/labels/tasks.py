@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -248,15 +248,6 @@ Percent = Annotated[int, Meta(ge=0, le=100)]
 UpTo4 = Annotated[int, Meta(ge=0, le=4)]
 UpTo5 = Annotated[int, Meta(ge=0, le=5)]
 FromZero = Annotated[int, Meta(ge=0)]
-Sentiment = Literal["POSITIVE", "NEUTRAL", "NEGATIVE"]
-Pushback = Literal["correction", "rejection", "failure_report", "non_pushback"]
-ReleasedPushback = Literal[
-    "correction", "rejection", "failure_report", "pacing_complaint", "takeover", "requirement_change", "non_pushback"
-]
-Intent = Literal["create_new_code", "debug", "refactor", "understand", "connect", "test", "git", "other"]
-Persona = Literal["nitpicker", "vague_requester", "mind_changer", "other"]
-Domain = Literal["application", "devtools", "library", "other"]
-Audience = Literal["developer", "end_user", "researcher", "education"]
 BANDS = ((90, "resolved"), (70, "goal met"), (50, "progress"), (30, "goal missed"), (10, "little"), (0, "nothing"))
 """Lowest score of each band of SWE-chat's rubric, and its name."""
 _OPTIMALITY = ("wrong_direction", "wrong_direction", "suboptimal", "suboptimal", "optimal", "optimal")
@@ -264,24 +255,8 @@ _ADHERENCE = ("contradicted", "ignored", "ignored", "partial", "partial", "full"
 """Classes of TRAIL's scores 0 to 5."""
 
 
-class SentimentAnswer(Answer):
-    label: Sentiment
-
-
-class PushbackAnswer(Answer):
-    label: Pushback
-
-
-class ReleasedPushbackAnswer(Answer):
-    label: ReleasedPushback
-
-
-class IntentAnswer(Answer):
-    label: Intent
-
-
 class PersonaAnswer(Answer):
-    label: Persona
+    label: Literal["nitpicker", "vague_requester", "mind_changer", "other"]
     confidence: Percent
 
     def verdict(self, case: Case) -> Verdict:
@@ -357,8 +332,8 @@ class AlignmentAnswer(Answer):
 
 
 class DomainAnswer(Answer):
-    domain: Domain
-    audience: Audience
+    domain: Literal["application", "devtools", "library", "other"]
+    audience: Literal["developer", "end_user", "researcher", "education"]
 
     def verdict(self, case: Case) -> Verdict:
         return Verdict(self.domain, self.reason, detail={"audience": self.audience})
@@ -367,26 +342,33 @@ class DomainAnswer(Answer):
 # -- The tasks
 
 
+def _labelled(*names: str) -> tuple[type[Answer], tuple[str, ...]]:
+    """An answer with one of these labels, and the labels."""
+    answer = msgspec.defstruct("LabelAnswer", [("label", Literal[names])], bases=(Answer,), forbid_unknown_fields=True)
+    return answer, names
+
+
 _TASKS = (
     Task(
         "sentiment", "how a person's message feels about the agent's work (agent-traces)", "turn", "message",
-        SentimentAnswer, get_args(Sentiment),
+        *_labelled("POSITIVE", "NEUTRAL", "NEGATIVE"),
     ),
     Task(
         "pushback", "whether and how a message objects to the work before it: the four classes of SWE-chat's paper",
-        "turn", "exchange", PushbackAnswer, get_args(Pushback), min_turns=2,
+        "turn", "exchange", *_labelled("correction", "rejection", "failure_report", "non_pushback"), min_turns=2,
     ),
     Task(
         "pushback_released", "the same with the seven classes of SWE-chat's released column", "turn", "exchange",
-        ReleasedPushbackAnswer, get_args(ReleasedPushback), min_turns=2,
+        *_labelled("correction", "rejection", "failure_report", "pacing_complaint", "takeover", "requirement_change",
+                   "non_pushback"), min_turns=2,
     ),
     Task(
-        "prompt_intent", "what a message asks the agent for (SWE-chat)", "turn", "message", IntentAnswer,
-        get_args(Intent),
+        "prompt_intent", "what a message asks the agent for (SWE-chat)", "turn", "message",
+        *_labelled("create_new_code", "debug", "refactor", "understand", "connect", "test", "git", "other"),
     ),
     Task(
         "persona", "how the person steers the agent (SWE-chat)", "session", "transcript", PersonaAnswer,
-        get_args(Persona), min_turns=2,
+        ("nitpicker", "vague_requester", "mind_changer", "other"), min_turns=2,
     ),
     Task(
         "session_success", "0 to 100 over five dimensions, the ending weighing most (SWE-chat)", "session",
@@ -414,7 +396,7 @@ _TASKS = (
     ),
     Task(
         "repo_domain", "what kind of software a repository is, and for whom (SWE-chat)", "repository", "repository",
-        DomainAnswer, get_args(Domain),
+        DomainAnswer, ("application", "devtools", "library", "other"),
     ),
 )  # fmt: skip
 

@@ -10,7 +10,6 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -71,50 +70,21 @@ class Named(Struct, kw_only=True):
     """Topics that got no name, by reason; the next run asks again."""
 
 
-class Naming:
-    """Asks one labeller for names. What it is shown was masked before topics were made of it."""
+def _name(store: Store, by: Labeller, topics: Sequence[Topic], members: Sequence[list[Prompt]]) -> Named:
+    """Give topics the names that a labeller writes, shown their words and prompts, the most central first. Those were
+    masked before topics were made of them."""
+    usage, names, lock = Named(by=by.name), dict[str, str](), threading.Lock()
+    asked = []
+    for topic, prompts in zip(topics, members, strict=True):
+        lines = [f"Words: {', '.join(topic.words)}", "Messages:"]
+        lines += [f"- {' '.join(prompt.text.split())[:MOST_CHARS]}" for prompt in prompts[:CENTRAL]]
+        shown = "\n".join(lines)
+        asked.append(made(by.name, NAMING, task_prompt(NAMING), shown, NameAnswer, tokens=TOKENS, read=name_in))
+    answers = Answers(store.folder / sidecars.LABELS_FOLDER)
 
-    def __init__(self, store: Store, by: Labeller) -> None:
-        if by.model is None:
-            raise UsageError(f"{by.name} writes no names.", "--names openai:MODEL@URL")
-        self._by = by
-        self._folder = store.folder / sidecars.LABELS_FOLDER
-        self._lock = threading.Lock()
-        self._names: dict[str, str] = {}
-        self.usage = Named(by=by.name)
-
-    def names(self, topics: Sequence[tuple[list[str], list[str]]]) -> list[str | None]:
-        """The name of each topic, given its words and its prompts, the most central first; None where it got none."""
-        asked = []
-        for words, texts in topics:
-            lines = [f"Words: {', '.join(words)}", "Messages:"]
-            lines += [f"- {' '.join(text.split())[:MOST_CHARS]}" for text in texts[:CENTRAL]]
-            shown = "\n".join(lines)
-            question = made(self._by.name, NAMING, task_prompt(NAMING), shown, NameAnswer, tokens=TOKENS, read=name_in)
-            asked.append(question)
-        answers = Answers(self._folder)
-        try:
-            new = [q for q in {q.key: q for q in asked}.values() if not self._kept(answers, q)]
-            self._by.ask(new, partial(self._done, answers))
-        finally:
-            answers.close()
-        names = [self._names.get(question.key) for question in asked]
-        self.usage.names = sum(name is not None for name in names)
-        return names
-
-    def _kept(self, answers: Answers, question: Question) -> bool:
-        outcome = answers.get(question.key)
-        if outcome is None or outcome.text is None:
-            return False
-        with suppress(Unfit):  # what an older version of this code took for a name is asked again
-            self._names[question.key] = name_in(outcome.text)
-            self.usage.kept += 1
-        return question.key in self._names
-
-    def _done(self, answers: Answers, question: Question, outcome: Outcome) -> None:
-        answers.put(question.key, self._by.name, question.task, outcome)
-        usage = self.usage
-        with self._lock:
+    def done(question: Question, outcome: Outcome) -> None:
+        answers.put(question.key, by.name, question.task, outcome)
+        with lock:
             usage.calls += outcome.calls
             usage.input_tokens += outcome.input_tokens
             usage.output_tokens += outcome.output_tokens
@@ -122,7 +92,23 @@ class Naming:
                 reason = outcome.failure or "no_answer"
                 usage.failed[reason] = usage.failed.get(reason, 0) + 1
             else:
-                self._names[question.key] = name_in(outcome.text)
+                names[question.key] = name_in(outcome.text)
+
+    try:
+        by_key = {question.key: question for question in asked}
+        for key in by_key:
+            outcome = answers.get(key)
+            if outcome is not None and outcome.text is not None:
+                with suppress(Unfit):  # what an older version of this code took for a name is asked again
+                    names[key] = name_in(outcome.text)
+                    usage.kept += 1
+        by.ask([question for key, question in by_key.items() if key not in names], done)
+    finally:
+        answers.close()
+        for topic, question in zip(topics, asked, strict=True):
+            topic.name = names.get(question.key)
+            usage.names += topic.name is not None
+    return usage
 
 
 def name_in(text: str) -> str:
@@ -311,7 +297,8 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
     method = method or K_MEANS
     if method not in METHODS:
         raise UsageError(f"There is no method {method!r}.", f"The methods are: {', '.join(METHODS)}.")
-    naming = None if namer is None else Naming(store, namer)
+    if namer is not None and namer.model is None:
+        raise UsageError(f"{namer.name} writes no names.", "--names openai:MODEL@URL")
     n_prompts, kept = kept_prompts(store, where)
     if len(kept.prompts) < FEWEST:
         raise LabelError(
@@ -361,11 +348,8 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
         left_out=dict(kept.left_out),
     )
     try:
-        if naming is not None and summary.topics:
-            summary.naming = naming.usage
-            shown = [(t.words, [p.text for p in of]) for t, of in zip(summary.topics, members, strict=True)]
-            for topic, name in zip(summary.topics, naming.names(shown), strict=True):
-                topic.name = name
+        if namer is not None and summary.topics:
+            summary.naming = _name(store, namer, summary.topics, members)
     finally:  # a server that gives up takes the names, not the topics
         summary.file = str(sidecars.write_labels(store.folder, TASK, LABELLER, _rows(summary, prompts, made)))
     return summary

@@ -12,19 +12,17 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction import commands, encoded, fields, keys, logins, personal, values
-from agentsignals.redaction.known import KnownSecrets
-from agentsignals.redaction.names import names_a_secret
+from agentsignals.redaction.known import KNOWN, KnownSecrets
+from agentsignals.redaction.names import names_a_secret, present
 from agentsignals.redaction.personal import KEY_BYTES, Pseudonyms, mask_word
-from agentsignals.redaction.random_values import RandomValues
 from agentsignals.redaction.spans import Span, masked, merged, one_byte_each, unmasked
-from agentsignals.redaction.vocabulary import present
 
 _T = TypeVar("_T")
 _KEPT_CHARS = 4_000_000
@@ -52,105 +50,61 @@ _LONG_DIGITS = 10**11
 
 
 _NONE_KNOWN = KnownSecrets()
+_SECRET_KINDS = frozenset(("key", "login", "private key", "secret"))
 
 
 def _spans(text: str, depth: int = encoded.DEEPEST, known: KnownSecrets = _NONE_KNOWN) -> list[Span]:
     """Return the spans to mask, in order and disjoint. Up to `depth` nested encodings are undone."""
     if depth < encoded.DEEPEST and text.count("\ufffd") * _OF_BINARY > len(text):
         return merged(key_spans(text, depth, known))
-    look = partial(_spans, known=known)
-    text = encoded.in_plain_letters(text)
-    hits = known.spans(text)
-    if encoded.has_invisible(text):
-        hits += encoded.rejoined(text, look, depth)
-        text = encoded.without_colours(text)
-    low = _lower(text)
-    raw = one_byte_each(text)
-    parts = present(low)
-    hits += (
-        *keys.spans(text),
-        *logins.logins(text, low, parts.texts),
-        *fields.secrets(text, low, parts),
-        *commands.secrets(text, low, parts.commands),
-        *personal.spans(text, low, raw),
-    )
-    numbered: list[tuple[int, int]] = []
-    coded = encoded.Runs(text, look, depth)
-    for run in keys.RUNS(raw):
-        run_text = text[slice(*run)]
-        if _DIGIT.search(run_text):  # of keys without one those that are most at home here are found by their beginning
-            numbered.append(run)
-            hits += coded.in_hex(*run)
-        if run_text.lower() != run_text != run_text.upper():
-            hits += coded.in_base64(*run)
-        else:
-            hits += coded.in_base32(*run)
-    hits += keys.in_runs(text, low, numbered)
-    hits += encoded.in_dump(text, raw, look, depth)
-    hits += encoded.apart(text, raw, look, depth)
-    hits += encoded.in_base85(text, raw, look, depth)
-    hits += encoded.escaped(text, look, depth)
-    return merged(unmasked(text, hits)) if hits else hits
-
-
-class Secret(NamedTuple):
-    """A secret of a text, as exact string, with its place and kind: `key`, `login`, `private key` or `secret`."""
-
-    value: str
-    start: int
-    end: int
-    kind: str
-
-
-SECRET_KINDS = frozenset(("key", "login", "private key", "secret"))
-
-
-def secrets_in(text: str) -> list[Secret]:
-    """Return all secrets of a text in order. The value of a login `NAME:PASSWORD` is its password. JSON is read like
-    any text, so the values of escaped strings are escaped."""
-    return list(_among(text, _spans(text))) if len(text) >= values.LEAST_CHARS else []
-
-
-def _among(text: str, spans: Iterable[Span]) -> Iterator[Secret]:
-    for start, end, kind in spans:
-        if kind in SECRET_KINDS:
-            begin = start + 1 + text[start:end].find(":") if kind == "login" else start
-            yield Secret(text[begin:end], begin, end, kind)
-
-
-def _lower(text: str) -> str:
-    """Lower-case a text so that each character keeps its place: a capital I with a dot alone would become two."""
-    low = text.lower()
-    return low if len(low) == len(text) else text.replace("\u0130", "i").lower()
+    return merged(_found(text, depth, known, named=True))
 
 
 def key_spans(text: str, depth: int = encoded.DEEPEST, known: KnownSecrets = _NONE_KNOWN) -> list[Span]:
     """Return the keys that their shape gives away and the known secrets, in any encoding, without those masked before.
     Spans may overlap."""
-    look = partial(key_spans, known=known)
+    return _found(text, depth, known, named=False)
+
+
+def _found(text: str, depth: int, known: KnownSecrets, *, named: bool) -> list[Span]:
+    """Return keys and known secrets, and if `named` also what a name, a place or a form gives away."""
+    look = partial(_spans if named else key_spans, known=known)
     text = encoded.in_plain_letters(text)
     hits = known.spans(text)
     if encoded.has_invisible(text):
         hits += encoded.rejoined(text, look, depth)
         text = encoded.without_colours(text)
-    hits += keys.spans(text)
+    # A capital I with a dot alone would become two characters: each keeps its place.
+    low = text.lower()
+    low = low if len(low) == len(text) else text.replace("\u0130", "i").lower()
     raw = one_byte_each(text)
-    runs = list(keys.RUNS(raw))
-    hits += keys.in_runs(text, _lower(text), runs)
+    hits += keys.spans(text)
+    if named:
+        parts = present(low)
+        hits += logins.logins(text, low, parts.texts)
+        hits += fields.secrets(text, low, parts)
+        hits += commands.secrets(text, low, parts.commands)
+        hits += personal.spans(text, low, raw)
+    numbered: list[tuple[int, int]] = []
+    in_code: list[Span] = []
     coded = encoded.Runs(text, look, depth)
-    for run in runs:
-        hits += (*coded.in_base64(*run), *coded.in_hex(*run), *coded.in_base32(*run))
-    hits += encoded.in_dump(text, raw, look, depth)
-    hits += encoded.apart(text, raw, look, depth)
-    hits += encoded.in_base85(text, raw, look, depth)
+    for run in keys.RUNS(raw):
+        run_text = text[slice(*run)]
+        mixes_cases = run_text.lower() != run_text != run_text.upper()
+        if mixes_cases or not named:
+            in_code += coded.in_base64(*run)
+        if not named or _DIGIT.search(run_text):
+            # Of keys without a digit those that are most at home here are found by their beginning.
+            numbered.append(run)
+            in_code += coded.in_hex(*run)
+        if not (mixes_cases and named):
+            in_code += coded.in_base32(*run)
+    hits += keys.in_runs(text, low, numbered)
+    hits += in_code
+    for undo in (encoded.in_dump, encoded.apart, encoded.in_base85):
+        hits += undo(text, raw, look, depth)
     hits += encoded.escaped(text, look, depth)
     return unmasked(text, hits)
-
-
-def key_kind(text: str) -> str | None:
-    """Return the kind of a key that a text still holds, `key` or `private key`, or None."""
-    hits = key_spans(text)
-    return hits[0].kind if hits else None
 
 
 def with_texts(value: Any, mask: Callable[[str], str]) -> Any:
@@ -214,7 +168,7 @@ class Redactor:
         *,
         pseudonyms: bool = True,
         known: KnownSecrets = _NONE_KNOWN,
-        random: RandomValues | None = None,
+        random: values.RandomValues | None = None,
     ) -> None:
         self.known = known
         self._random = random
@@ -224,7 +178,7 @@ class Redactor:
         self.random_values: set[str] = set()
         """Masked values that look random. No part of them may stand anywhere else."""
         self.secrets: dict[str, str] = {}
-        """Every masked secret as exact string, with its kind: all that `secrets_in` tells, and values of JSON."""
+        """Every masked secret as exact string with its kind: `key`, `login`, `private key` or `secret`."""
         self._cache: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._cached_chars = 0
 
@@ -273,7 +227,10 @@ class Redactor:
         """Return the masked text, and the kinds of what was masked."""
         spans = merged(self.known.spans(text)) if _HARMLESS.fullmatch(text) else _spans(text, known=self.known)
         self.random_values.update(text[s.start : s.end] for s in spans if _looks_random(s.kind, text[s.start : s.end]))
-        self.secrets.update((secret.value, secret.kind) for secret in _among(text, spans))
+        for start, end, kind in spans:
+            if kind in _SECRET_KINDS:  # of a login `NAME:PASSWORD` the password
+                begin = start + 1 + text[start:end].find(":") if kind == "login" else start
+                self.secrets[text[begin:end]] = kind
         if self._random is not None and (drawn := self._random.spans(text)):
             free = [d for d in drawn if not any(d.start < span.end and span.start < d.end for span in spans)]
             spans = merged([*spans, *unmasked(text, free)])
@@ -376,3 +333,76 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(parsed) < len(pairs):
         raise ValueError("a name stands twice")
     return parsed
+
+
+# -- last check before a text leaves -----------------------------------------------------------------------------------
+#
+# Masking happens where texts are made; this catches what forgot it: keys by their shape, in any encoding, and secrets
+# that were masked elsewhere. A value that only the name before it gave away may stand elsewhere without the name. Once
+# it is known, it is masked there too; of a random value also parts.
+
+PART_CHARS = 12
+"""Letters and digits of a random value in a row that are no coincidence: 36 to the 12th."""
+_DIFFERENT = 6
+"""Number of them that must differ, because runs of zeros occur anywhere."""
+_OF_KEYS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_+/=.~%:!@#^&*$-")
+"""Characters of values that are neither quote nor escape, which a file's syntax needs."""
+_ELSEWHERE = "secret that was masked elsewhere"
+_TOKEN = re.compile(rf"[a-z0-9]{{{PART_CHARS},}}")
+
+
+class Guard:
+    """Searches texts that are about to leave. `redactor` knows the values it masked."""
+
+    def __init__(self, redactor: Redactor | None = None) -> None:
+        drawn = redactor.random_values if redactor else ()
+        self._parts = {part: value for value in map(str.lower, drawn) for part in _parts(value)}
+        self._known = KnownSecrets({*redactor.secrets, *redactor.known.values} if redactor else ())
+
+    def kind(self, text: str) -> str | None:
+        """Return what must not leave in a text: `key`, `private key`, or `secret that was masked elsewhere`. None if
+        nothing is found."""
+        if self._has_part(text):
+            return _ELSEWHERE
+        hits = key_spans(text, known=self._known)
+        return (_ELSEWHERE if hits[0].kind == KNOWN else hits[0].kind) if hits else None
+
+    def without_known(self, text: str) -> str:
+        """Mask secrets that were masked elsewhere, in any encoding, and parts of them."""
+        spans = [span for span in key_spans(text, known=self._known) if span.kind == KNOWN] if self._known else []
+        if self._has_part(text):
+            low = text.lower()
+            spans += [
+                Span(*_stretch(low, at, self._parts[part], part), "cut")
+                for token in _TOKEN.finditer(low)
+                for at in (token.start(), token.end() - PART_CHARS)
+                if (part := low[at : at + PART_CHARS]) in self._parts
+            ]
+        return masked(text, merged(spans), mask_word) if spans else text
+
+    def _has_part(self, text: str) -> bool:
+        """Return whether a text holds part of a random value that was masked elsewhere."""
+        # Where a value was cut or embedded, one of its parts is at an end of a token.
+        tokens = _TOKEN.findall(text.lower()) if self._parts else ()
+        return any(token[:PART_CHARS] in self._parts or token[-PART_CHARS:] in self._parts for token in tokens)
+
+
+def _stretch(low: str, at: int, value: str, part: str) -> tuple[int, int]:
+    """Return the bounds of the text around `at` that equals the masked value around its part."""
+    within = value.index(part)
+    start, end = at, at + PART_CHARS
+    n = within
+    while n and start and low[start - 1] == value[n - 1] and low[start - 1] in _OF_KEYS:
+        start, n = start - 1, n - 1
+    n = within + PART_CHARS
+    while n < len(value) and end < len(low) and low[end] == value[n] and low[end] in _OF_KEYS:
+        end, n = end + 1, n + 1
+    return start, end
+
+
+def _parts(value: str) -> Iterable[str]:
+    for token in _TOKEN.findall(value.lower()):
+        for n in range(len(token) - PART_CHARS + 1):
+            part = token[n : n + PART_CHARS]
+            if len(set(part)) >= _DIFFERENT and values.is_mixed(part):
+                yield part

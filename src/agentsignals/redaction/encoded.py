@@ -127,12 +127,7 @@ class Runs:
             if self._left_chars <= 0:  # a bomb in every line: what can't be looked through does not leave
                 yield Span(start, end, "key")
                 return
-            try:
-                packed = zlib.decompressobj(wbits=zlib.MAX_WBITS | _ANY_HEADER)
-                unpacked = packed.decompress(_bytes(text[start:end]), _UNPACKED_BYTES).decode("utf-8", "replace")
-            except zlib.error:
-                unpacked = ""
-            self._left_chars -= len(unpacked)
+            unpacked = self._unpacked(_bytes(text[start:end]))
             if inner := self._look(unpacked, depth - 1):
                 yield Span(start, end, inner[0].kind)
                 return
@@ -161,6 +156,15 @@ class Runs:
             if done >= end:
                 break
 
+    def _unpacked(self, packed: bytes) -> str:
+        """Return the beginning of what gzip or zlib data hold; nothing if they are none."""
+        try:
+            data = zlib.decompressobj(wbits=zlib.MAX_WBITS | _ANY_HEADER).decompress(packed, _UNPACKED_BYTES)
+        except zlib.error:
+            return ""
+        self._left_chars -= len(data)
+        return data.decode("utf-8", "replace")
+
     def _end(self, at: int) -> int:
         """Return where the base64 ends that continues here; a nearby end if it was read before and the budget is
         spent."""
@@ -178,13 +182,8 @@ class Runs:
         head_end = min(end, start + _SEARCHED_CHARS)
         may_be_packed = self._text.find("78", start, head_end) >= 0 or self._text.find("8b08", start, head_end) >= 0
         if may_be_packed and (packed := _PACKED_HEX.search(self._text, start, head_end)):
-            try:
-                data = bytes.fromhex(packed[0][: len(packed[0]) // 2 * 2])
-                unpacked = zlib.decompressobj(wbits=zlib.MAX_WBITS | _ANY_HEADER).decompress(data, _UNPACKED_BYTES)
-            except zlib.error:
-                unpacked = b""
-            self._left_chars -= len(unpacked)
-            if self._left_chars > 0 and (inner := self._look(unpacked.decode("utf-8", "replace"), self._depth - 1)):
+            unpacked = self._unpacked(bytes.fromhex(packed[0][: len(packed[0]) // 2 * 2]))
+            if self._left_chars > 0 and (inner := self._look(unpacked, self._depth - 1)):
                 yield Span(*packed.span(), inner[0].kind)
         if begun := _HEX.search(self._text, start, min(end, start + _SEARCHED_CHARS)):
             hit = _HEX.match(self._text, begun.start()) or begun
@@ -262,49 +261,38 @@ def _bytes(encoded: str) -> bytes:
 
 
 def escaped(text: str, look: Look, depth: int) -> Iterator[Span]:
-    """Yield secrets in the escaped parts of a text."""
-    if depth and ("%" in text or "\\" in text or "&" in text):
-        yield from _unescaped(text, _ESCAPE, look, depth)
-    if depth and "=" in text and _IN_MAIL.search(text):
-        yield from _unescaped(text, _PRINTABLE, look, depth)
-
-
-def _unescaped(text: str, escape: re.Pattern[str], look: Look, depth: int) -> Iterator[Span]:
-    start = end = -1
-    for hit in escape.finditer(text):
-        if hit.start() > end:
-            if end >= 0:
-                yield from _undone(text, start, end, escape, look, depth)
-            before = text.rfind("\n", max(0, hit.start() - _AROUND, end), hit.start())
-            start = before + 1 if before >= 0 else max(0, hit.start() - _AROUND, end)
-        line = text.find("\n", hit.end(), hit.end() + _AROUND)
-        end = line if line >= 0 else min(len(text), hit.end() + _AROUND)
-    if end >= 0:
-        yield from _undone(text, start, end, escape, look, depth)
-
-
-def _undone(  # noqa: PLR0913  (where, and how)
-    text: str, start: int, end: int, escape: re.Pattern[str], look: Look, depth: int
-) -> Iterator[Span]:
-    """Yield secrets in a part of a text with its escapes undone, at their places in the text."""
-    parts: list[str] = []
-    at: list[int] = []
-    stood: list[int] = []
-    done, length = start, 0
-    for hit in escape.finditer(text, start, end):
-        parts += (text[done : hit.start()], _character(hit) if escape is _ESCAPE else chr(int(hit[1], 16)))
-        length += hit.start() - done + 1
-        at.append(length)
-        stood.append(hit.end())
-        done = hit.end()
-    parts.append(text[done:end])
-
-    def place(n: int) -> int:
-        k = bisect_right(at, n)
-        return stood[k - 1] + n - at[k - 1] if k else start + n
-
-    for span in look("".join(parts), depth - 1):
-        yield Span(place(span.start), place(span.end), span.kind)
+    """Yield secrets in the escaped parts of a text, at their places in it."""
+    may_be_escaped = depth and ("%" in text or "\\" in text or "&" in text)
+    in_mail = depth and "=" in text and _IN_MAIL.search(text)
+    for escape in (*([_ESCAPE] if may_be_escaped else []), *([_PRINTABLE] if in_mail else [])):
+        parts: list[tuple[int, int]] = []
+        start = end = -1
+        for hit in escape.finditer(text):
+            if hit.start() > end:
+                parts += [(start, end)] if end >= 0 else []
+                before = text.rfind("\n", max(0, hit.start() - _AROUND, end), hit.start())
+                start = before + 1 if before >= 0 else max(0, hit.start() - _AROUND, end)
+            line = text.find("\n", hit.end(), hit.end() + _AROUND)
+            end = line if line >= 0 else min(len(text), hit.end() + _AROUND)
+        parts += [(start, end)] if end >= 0 else []
+        for start, end in parts:
+            pieces: list[str] = []
+            at: list[int] = []
+            stood: list[int] = []
+            done, length = start, 0
+            for hit in escape.finditer(text, start, end):
+                pieces += (text[done : hit.start()], _character(hit) if escape is _ESCAPE else chr(int(hit[1], 16)))
+                length += hit.start() - done + 1
+                at.append(length)
+                stood.append(hit.end())
+                done = hit.end()
+            pieces.append(text[done:end])
+            for span in look("".join(pieces), depth - 1):
+                places = []
+                for n in (span.start, span.end):
+                    k = bisect_right(at, n)
+                    places.append(stood[k - 1] + n - at[k - 1] if k else start + n)
+                yield Span(places[0], places[1], span.kind)
 
 
 def _character(hit: re.Match[str]) -> str:

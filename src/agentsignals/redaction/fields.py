@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.keys import BREAK
-from agentsignals.redaction.names import named, names_a_secret, speaks_of_other
+from agentsignals.redaction.names import Present, named, names_a_secret, speaks_of_other
 from agentsignals.redaction.spans import Span, occurrences, places
 from agentsignals.redaction.values import (
     LEAST_CHARS,
@@ -28,7 +28,6 @@ from agentsignals.redaction.values import (
     looks_drawn,
     looks_given,
 )
-from agentsignals.redaction.vocabulary import Present
 
 _LINE_END = r"(?:\\?\r?\n|\\{1,2}n)"
 _COPULA = (

@@ -6,7 +6,6 @@ import re
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Iterator
-from itertools import chain
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.names import names_a_secret
@@ -86,26 +85,11 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str], ...] = tuple(
         ("wallet signer private mnemonic", _HEX_KEY, "key"),
     )
 )
-"""Words that a text must contain, one of them; what they introduce; its kind."""
-WORDS = frozenset(
-    (
-        "auth",
-        "basic",
-        "machine",
-        "default",
-        "identified",
-        "hook",
-        "hooks",
-        "kind",
-        "hashes",
-        *chain(*(s[0] for s in _SHAPES)),
-    )
-)
-"""Whole words that are asked for here."""
+"""Words that a text must contain, one of them (`text_words` in `words.json`); what they introduce; its kind."""
 
 
 def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
-    """Yield logins in fixed places. `low`: the text in lower case; `words`: those of `WORDS` that it contains."""
+    """Yield logins in fixed places. `low`: the text in lower case; `words`: those of `text_words` that it contains."""
     for at in occurrences(text, "://") if "://" in text else ():
         login = _LOGIN.match(text, at + 3)
         if login and not _VARIABLE.search(login[0]) and not _is_placeholder(login[0]):

@@ -36,7 +36,6 @@ from agentsignals.repositories.scanners import (
     place_of,
 )
 from agentsignals.stats.intervals import poisson
-from agentsignals.stats.validation import benchmarks as planted_recall
 from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.store.tables import FindingRow, ScanRow
@@ -235,7 +234,7 @@ class OfLanguage(Struct, kw_only=True):
     """`other` for files of a language that none of our rules is about."""
     files: int
     introduced: int
-    planted: planted_recall.PlantedRecallFigure | None
+    planted: validation.PlantedRecallFigure | None
     """Recall of this scanner version on planted weak code; None where it was not measured."""
 
 
@@ -265,7 +264,7 @@ class Scan(Struct, kw_only=True):
     cwes: dict[str, int] = field(default_factory=dict)
     """Introduced findings by rule and by weakness."""
     languages: list[OfLanguage] = field(default_factory=list)
-    recall_caveat: str = planted_recall.CAVEAT
+    recall_caveat: str = validation.PLANTED_CAVEAT
     rates: list[Rate] = field(default_factory=list)
     sessions: int = 0
     """Sessions that got a rate of their own."""
@@ -432,7 +431,7 @@ def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress
     by_change = Counter(row.change for row in findings)
     new_by_language = Counter(language_of(row.path) or "other" for row in new)
     files_by_language = Counter(language_of(path) or "other" for _, path in looked)
-    measured = planted_recall.figures()
+    measured = validation.planted_recall()
     modes = {sha: {key: commit[key] for key in ("mode", "recorded_mode")} for sha, commit in commits.items()}
     summary = Scan(
         repo=name,

@@ -41,10 +41,9 @@ def agreement(pairs: Iterable[tuple[str, str]], labels: Iterable[str] = ()) -> A
     rows = {name: sum(confusion[name].values()) for name in names}
     columns = {name: sum(row[name] for row in confusion.values()) for name in names}
     same = sum(confusion[name][name] for name in names)
-    # Counted in whole numbers, so that a chance of exactly 1 is seen as such.
     blind = sum(rows[name] * columns[name] for name in names)
-    kappa = None if blind == n * n else (same * n - blind) / (n * n - blind)
-    return Agreement(n, same / n, blind / (n * n), kappa, confusion)
+    coefficient = kappa(same, list(rows.values()), list(columns.values()))
+    return Agreement(n, same / n, blind / (n * n), coefficient, confusion)
 
 
 # -- coefficients ------------------------------------------------------------------------------------------------------
@@ -64,7 +63,7 @@ class Estimate(Struct, frozen=True):
 
 def kappa(same: int, rows: Sequence[int], columns: Sequence[int]) -> float | None:
     """Return Cohen's kappa from the number of agreements and the label counts of both. None if chance explains all."""
-    n = sum(rows)
+    n = sum(rows)  # counts are whole numbers, so that a chance of exactly 1 is seen as such
     blind = sum(a * b for a, b in zip(rows, columns, strict=True))
     return (same * n - blind) / (n * n - blind) if n and blind != n * n else None
 
@@ -128,7 +127,7 @@ class _Sums(NamedTuple):
 def weighted_kappa(cells: Mapping[Pair, float], order: Sequence[str]) -> float | None:
     """Return kappa with quadratic weights, from counts by pair of labels. `order` holds every label."""
     at = {name: n for n, name in enumerate(order)}
-    first, second = _margins(cells)
+    first, second = margins(cells)
     seen = fsum(n * (at[a] - at[b]) ** 2 for (a, b), n in cells.items()) * fsum(cells.values())
     blind = fsum(n * m * (at[a] - at[b]) ** 2 for a, n in first.items() for b, m in second.items())
     return 1 - seen / blind if blind else None
@@ -139,14 +138,14 @@ def ac1(cells: Mapping[Pair, float], labels: int) -> float | None:
     n = fsum(cells.values())
     if not n or labels < 2:
         return None
-    first, second = _margins(cells)
+    first, second = margins(cells)
     used = [(first.get(name, 0) + second.get(name, 0)) / (2 * n) for name in first.keys() | second.keys()]
     chance = fsum(share * (1 - share) for share in used) / (labels - 1)
     return (fsum(m for (a, b), m in cells.items() if a == b) / n - chance) / (1 - chance)
 
 
-def _margins(cells: Mapping[Pair, float]) -> tuple[dict[str, float], dict[str, float]]:
-    """Label counts of the first labeller, and of the second."""
+def margins(cells: Mapping[Pair, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the label counts of the first labeller, and of the second."""
     first, second = defaultdict[str, float](float), defaultdict[str, float](float)
     for (a, b), n in cells.items():
         first[a] += n
@@ -198,7 +197,7 @@ def coincidences(labels: Sequence[str]) -> dict[Pair, float]:
 def alpha(cells: Mapping[Pair, float], order: Sequence[str] = ()) -> float | None:
     """Return Krippendorff's alpha from coincidences. With `order` the labels are ordinal. None if only one label is
     used."""
-    used, _ = _margins(cells)
+    used, _ = margins(cells)
     n = fsum(used.values())
     names = [name for name in order or sorted(used) if name in used]
     apart = dict.fromkeys(((a, b) for a in names for b in names if a != b), 1.0)

@@ -11,7 +11,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -24,27 +24,7 @@ DIMENSIONS = 50
 NOISE = -1
 """Label of points in no cluster."""
 _WORD = re.compile(r"[^\W\d_]{3,30}")
-_WORDS_OF_TALK = """
-all another any anybody anyone anything both each eight either enough every everybody everyone everything few
-fewer first five four her hers herself him himself his its itself last least less many mine more most much
-myself neither next nine nobody none nothing one ones other others our ours ourselves own same second seven
-several she six some somebody someone something such ten that the their theirs them themselves these they third
-this those three two what whatever which whichever who whoever whole whom whose you your yours yourself
-yourselves
-about above across after against along although among amongst and around because before behind below beneath
-beside besides between beyond but despite down due during except for from how into like near nor off onto out
-over past per since than though through throughout till toward towards under underneath unless until unto upon
-via when whenever where whereas wherever whether while why with within without yet
-ain are aren been being can cannot could couldn did didn does doesn doing don done get gets getting going gone
-got had hadn has hasn have haven having isn let lets may might must mustn ought shall should shouldn was wasn
-were weren will won would wouldn
-actually afterwards again almost already also always anyhow anyway anywhere else elsewhere etc even ever
-everywhere furthermore hence here however indeed instead just later maybe meanwhile moreover mostly nearly never
-nevertheless not now often once only otherwise perhaps quite rather somehow sometime sometimes somewhat
-somewhere soon still then there thereby therefore thus together too usually very well whence
-look looks make need okay please really right sure thank thanks thing things think try use want way yes
-"""
-_UNSAYING = frozenset(_WORDS_OF_TALK.split())
+_UNSAYING = frozenset(Path(__file__).with_name("stop_words.txt").read_text("utf-8").split())
 """Stop words: pronouns, quantifiers, prepositions, conjunctions, auxiliary verbs, adverbs of degree, time and place,
 small talk."""
 MISSING = Absent("backend_disabled", "topics")
@@ -176,10 +156,10 @@ def _k_means(points: Sequence[Sequence[float]], sizes: Sequence[int], seed: int)
 
 
 def _by_size(labels: list[int]) -> list[int]:
-    """Relabel clusters by size: 0 is the largest, the earlier if equal."""
-    order = sorted(set(labels), key=lambda label: (-labels.count(label), labels.index(label)))
+    """Relabel clusters by size: 0 is the largest, the earlier if equal. Noise stays noise."""
+    order = sorted(set(labels) - {NOISE}, key=lambda label: (-labels.count(label), labels.index(label)))
     number = {label: n for n, label in enumerate(order)}
-    return [number[label] for label in labels]
+    return [number.get(label, NOISE) for label in labels]
 
 
 # -- density clusters --------------------------------------------------------------------------------------------------
@@ -212,8 +192,11 @@ def dense_groups(points: Sequence[Sequence[float]], smallest: int, seed: int) ->
     """
     if len(points) < max(2 * smallest, NEIGHBOURS + 1):
         return Absent("not_computable", f"{len(points)} are too few")
-    umap = _umap()
-    if umap is None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it tells that tensorflow is not there, which nobody asked for
+            import umap  # noqa: PLC0415  (compiles itself on first use: ten CPU seconds)
+    except ImportError:
         return UMAP_MISSING
     from sklearn.cluster import HDBSCAN  # noqa: PLC0415  (a CPU second to load)
 
@@ -228,18 +211,4 @@ def dense_groups(points: Sequence[Sequence[float]], smallest: int, seed: int) ->
             n_jobs=1,
         ).fit_transform(list(map(list, points)))
         clusters = HDBSCAN(min_cluster_size=smallest, min_samples=CORE, copy=True).fit(placed)
-    raw: list[int] = clusters.labels_.tolist()
-    order = sorted(set(raw) - {NOISE}, key=lambda label: (-raw.count(label), raw.index(label)))
-    number = {label: n for n, label in enumerate(order)}
-    surely: list[float] = clusters.probabilities_.tolist()
-    return DensityGroups([number.get(label, NOISE) for label in raw], surely)
-
-
-def _umap() -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it tells that tensorflow is not there, which nobody asked for
-            import umap  # noqa: PLC0415  (compiles itself on first use: ten CPU seconds)
-    except ImportError:
-        return None
-    return umap
+    return DensityGroups(_by_size(clusters.labels_.tolist()), clusters.probabilities_.tolist())

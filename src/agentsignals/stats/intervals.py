@@ -79,46 +79,33 @@ def poisson(count: int, exposure: float) -> Interval | None:
     """
     if exposure <= 0 or count < 0:
         return None
-    low = _root(lambda mean: _at_least(count, mean) - _TAIL, 0.0, float(count)) if count else 0.0
-    high = _root(lambda mean: _TAIL - _at_most(count, mean), float(count), count + 10 * sqrt(count + 1) + 10)
+    most = count + 10 * sqrt(count + 1) + 10
+    low = bisected(lambda mean: _poisson_tail(count, mean, 1) < TAIL, 0.0, float(count)) if count else 0.0
+    high = bisected(lambda mean: _poisson_tail(count, mean, -1) > TAIL, float(count), most)
     return low / exposure, high / exposure
 
 
-_TAIL = 0.025
+TAIL = 0.025
+"""Chance beyond either end of an interval."""
 
 
-def _root(rises: Callable[[float], float], low: float, high: float) -> float:
-    """Find by bisection where an increasing function crosses 0 between `low` and `high`."""
-    for _ in range(60):
+def bisected(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Find by bisection up to where it holds; `low` if it never does."""
+    for _ in range(80):
         middle = (low + high) / 2
-        low, high = (middle, high) if rises(middle) < 0 else (low, middle)
-    return (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
-def _at_least(count: int, mean: float) -> float:
-    """Return P(X >= count) for a Poisson mean below `count`."""
-    term = _term(count, mean)
-    total, n = 0.0, count
-    while term > total * 1e-17:
-        total += term
-        n += 1
-        term *= mean / n
-    return total
-
-
-def _at_most(count: int, mean: float) -> float:
-    """Return P(X <= count) for a Poisson mean above `count`."""
-    term = _term(count, mean)
+def _poisson_tail(count: int, mean: float, step: int) -> float:
+    """Return P(X >= count) for a Poisson mean below `count` (step 1), or P(X <= count) for one above (step -1)."""
+    term = exp(count * log(mean) - mean - lgamma(count + 1)) if mean > 0 else float(count == 0)
     total, n = 0.0, count
     while n >= 0 and term > total * 1e-17:
         total += term
-        term *= n / mean
-        n -= 1
+        term *= mean / (n + 1) if step > 0 else n / mean
+        n += step
     return total
-
-
-def _term(count: int, mean: float) -> float:
-    return exp(count * log(mean) - mean - lgamma(count + 1)) if mean > 0 else float(count == 0)
 
 
 # -- Student's t -------------------------------------------------------------------------------------------------------
@@ -179,27 +166,6 @@ def _integral(end: float, power: float) -> float:
 # -- clusters ----------------------------------------------------------------------------------------------------------
 
 
-__all__ = [
-    "FEWEST_CLUSTERS",
-    "SEED",
-    "Clustered",
-    "Interval",
-    "Z",
-    "clustered",
-    "clustered_median_interval",
-    "mean_interval",
-    "median",
-    "median_interval",
-    "nonzero_sums",
-    "quantile",
-    "rate_interval",
-    "ratio_interval",
-    "share_interval",
-    "sums",
-    "sums_interval",
-    "wilson",
-]
-
 _Cluster = TypeVar("_Cluster", bound=Hashable)
 _EXACT_UP_TO = 400
 """For more values the normal approximation of the binomial gives the same rank."""
@@ -222,7 +188,7 @@ def median_interval(values: Sequence[float]) -> Interval | None:
     else:  # the greatest rank such that fewer heads in n fair coin flips have at most a 2.5 % chance
         while rank <= n:
             seen += comb(n, rank)
-            if seen > _TAIL * 2**n:
+            if seen > TAIL * 2**n:
                 break
             rank += 1
     if rank < 1:

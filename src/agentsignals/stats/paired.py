@@ -16,29 +16,16 @@ from msgspec import Struct
 from agentsignals.stats.intervals import (
     FEWEST_CLUSTERS,
     SEED,
+    TAIL,
     Interval,
     Z,
+    bisected,
     mean_interval,
     sums_interval,
     t_quantile,
     two_sided,
     wilson,
 )
-
-__all__ = [
-    "OverClusters",
-    "Paired",
-    "benjamini_hochberg",
-    "difference_interval",
-    "differences",
-    "holm",
-    "mcnemar",
-    "over_clusters",
-    "paired",
-    "sign_flip",
-    "sign_flips",
-    "tango",
-]
 
 _MOST_EXACT = 4_000_000_000
 """Bits moved for an exact permutation test: half a second. Where it would take more, flips are sampled."""
@@ -144,15 +131,7 @@ def tango(gained: int, lost: int, n: int) -> Interval:
         return off / sqrt(variance) if variance > _ROUNDING else copysign(inf, off) if off else 0.0
 
     value = (gained - lost) / n
-    return _crossing(far, -1.0, value, Z), _crossing(far, value, 1.0, -Z)
-
-
-def _crossing(far: Callable[[float], float], low: float, high: float, errors: float) -> float:
-    """Find by bisection where a falling function equals `errors`; the nearer end if it never does."""
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if far(middle) > errors else (low, middle)
-    return (low + high) / 2
+    return bisected(lambda gap: far(gap) > Z, -1.0, value), bisected(lambda gap: far(gap) > -Z, value, 1.0)
 
 
 def mcnemar(gained: int, lost: int) -> float:
@@ -276,7 +255,7 @@ def over_clusters(gaps: Mapping[str, Sequence[float]]) -> OverClusters:
         mean = fsum(w * m for w, m in zip(weights, means.values(), strict=True)) / fsum(weights)
         return mean, weights, fsum(w * (m - mean) ** 2 for w, m in zip(weights, means.values(), strict=True))
 
-    mean, weights, squares = estimated(_last(lambda between: estimated(between)[2] >= n - 1, 0.0, 4.0))
+    mean, weights, squares = estimated(bisected(lambda between: estimated(between)[2] >= n - 1, 0.0, 4.0))
     freedom = max((n - 1) / 2, fsum(weights) ** 2 / fsum(w * w for w in weights) - 1)
     error = sqrt(max(1.0, squares / (n - 1)) / fsum(weights))
     if within <= _ROUNDING and max(means.values()) - min(means.values()) <= _ROUNDING:  # every task differs by the same
@@ -516,7 +495,6 @@ def _attempts_of(candidate: Arm, baseline: Arm, gap: float, spread: float, level
 # -- weighted regressions ----------------------------------------------------------------------------------------------
 
 
-_TAIL = 0.025
 _MOST_WEIGHT = 1e6
 """A break-even weight above it counts as unbounded."""
 
@@ -545,15 +523,25 @@ def weigh(gaps: Sequence[float], weight: float, p: float | None, *, single: bool
     """
     if not 0 < weight < inf:
         raise ValueError("a weight is a number above 0")
+    ends: tuple[float | None, float | None]
+    tested: float | None
     ups, downs = sum(g for g in gaps if g > 0), -sum(g for g in gaps if g < 0)
     if single:
         gained, lost = round(ups), round(downs)
         low, high = clopper_pearson(gained, gained + lost)
         ends = low / (1 - low) if low < 1 else None, high / (1 - high) if high < 1 else None
-        tested: float | None = weighed_mcnemar(gained, lost, weight)
+        tested = weighed_mcnemar(gained, lost, weight)
     else:
-        ends, enough = _ends(gaps), len(gaps) >= FEWEST_CLUSTERS
-        tested = two_sided(_errors_by_weight(gaps)(weight), len(gaps) - 1) if enough else None
+        ends, tested = (None, None), None
+        if len(gaps) >= FEWEST_CLUSTERS:
+            # The interval of the break-even weight is Fieller's (1954).
+            far, errors = t_quantile(len(gaps) - 1), _errors_by_weight(gaps)
+            most = bisected(lambda weight: errors(weight) > -far, 0.0, _MOST_WEIGHT)
+            ends = (
+                bisected(lambda weight: errors(weight) >= far, 0.0, _MOST_WEIGHT),
+                most if most < _MOST_WEIGHT * (1 - 1e-6) else None,
+            )
+            tested = two_sided(errors(weight), len(gaps) - 1)
     return WeightedGain(
         weight=weight,
         value=fsum(g if g > 0 else weight * g for g in gaps) / len(gaps),
@@ -574,19 +562,9 @@ def weighed_mcnemar(gained: int, lost: int, weight: float) -> float:
 
 def clopper_pearson(k: int, n: int) -> tuple[float, float]:
     """Return the exact interval of k out of n (Clopper and Pearson 1934)."""
-    low = _last(lambda share: at_least(k, n, share) <= _TAIL, 0.0, 1.0) if k else 0.0
-    high = 1.0 - _last(lambda share: at_least(n - k, n, share) <= _TAIL, 0.0, 1.0) if k < n else 1.0
+    low = bisected(lambda share: at_least(k, n, share) <= TAIL, 0.0, 1.0) if k else 0.0
+    high = 1.0 - bisected(lambda share: at_least(n - k, n, share) <= TAIL, 0.0, 1.0) if k < n else 1.0
     return low, high
-
-
-def _ends(gaps: Sequence[float]) -> tuple[float | None, float | None]:
-    """Interval of the break-even weight (Fieller 1954)."""
-    if len(gaps) < FEWEST_CLUSTERS:
-        return None, None
-    far, errors = t_quantile(len(gaps) - 1), _errors_by_weight(gaps)
-    low = _last(lambda weight: errors(weight) >= far, 0.0, _MOST_WEIGHT)
-    high = _last(lambda weight: errors(weight) > -far, 0.0, _MOST_WEIGHT)
-    return low, high if high < _MOST_WEIGHT * (1 - 1e-6) else None
 
 
 def _errors_by_weight(gaps: Sequence[float]) -> Callable[[float], float]:
@@ -604,11 +582,3 @@ def _errors_by_weight(gaps: Sequence[float]) -> Callable[[float], float]:
         return mean / error if error else inf if mean > 0 else -inf if mean < 0 else 0.0
 
     return errors
-
-
-def _last(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Find by bisection up to where it holds; `low` if it never does."""
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low

@@ -21,8 +21,7 @@ from msgspec import Struct
 from agentsignals import private_files
 from agentsignals.errors import EmbedderError, StoreError, UsageError
 from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE, Busy, Refused, http_opener, http_request, is_local
-from agentsignals.redaction import redacted_part
-from agentsignals.redaction.guard import Guard
+from agentsignals.redaction import Guard, redacted_part
 from agentsignals.words.vectors import REDACT, Dense, Embedder, Profile, Vector, parsed, split_words
 
 BATCH_TEXTS = 32

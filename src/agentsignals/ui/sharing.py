@@ -26,8 +26,7 @@ from agentsignals.errors import ExportError, SourceError
 from agentsignals.export import cannot_write, refuse_secrets, verify_export
 from agentsignals.export.team import Cell, Team, check, encode
 from agentsignals.model import Event, Session, ToolCall, to_iso
-from agentsignals.redaction import Redactor, texts_in, with_texts
-from agentsignals.redaction.guard import Guard
+from agentsignals.redaction import Guard, Redactor, texts_in, with_texts
 from agentsignals.redaction.known import KNOWN
 from agentsignals.signals.catalog import catalogue
 from agentsignals.ui import page as words

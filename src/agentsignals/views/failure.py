@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from agentsignals.changes.patches import Localization, PatchFacts, facts_of, localized
 from agentsignals.model import Attempt, Event, PatchedFile
-from agentsignals.stats.validation.benchmarks import loops
+from agentsignals.stats.validation import loops
 from agentsignals.views.attempt_outcome import AttemptOutcome, OutcomeName
 from agentsignals.views.attempt_outcome import outcome_of as attempt_outcome
 from agentsignals.views.repeats import LATELY, Count, alarms

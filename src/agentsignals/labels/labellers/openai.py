@@ -23,13 +23,13 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.errors import LabelError, UsageError
-from agentsignals.labels.answers import Inquiry, Outcome
+from agentsignals.labels.answers import Choice, Completion, Inquiry, Outcome
 from agentsignals.labels.labellers import Done, Kind, Labeller
 from agentsignals.labels.prompting import Question
 from agentsignals.labels.tasks import Verdict
 from agentsignals.model import Absent
 from agentsignals.network import Busy, Refused, http_opener, http_request, is_local
-from agentsignals.redaction.guard import Guard
+from agentsignals.redaction import Guard
 
 
 class Pace:
@@ -234,38 +234,7 @@ _MOST_BYTES = 16 * 2**20
 _FORMATS = ("json_schema", "json_object", "text")
 """Response formats a server may support, strictest first."""
 _OF_FORMAT = re.compile(r"response_format|json_schema|json_object|schema|grammar|structured|guided", re.IGNORECASE)
-_NAME_CHARS = 200
 _STOPS_ALL = frozenset((401, 402, 403, 404, 405, 407))
-
-
-class _Message(Struct):
-    content: str | None = None
-    refusal: str | None = None
-
-
-class _Choice(Struct):
-    message: _Message
-    finish_reason: str | None = None
-
-
-class _Usage(Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
-class Completion(Struct):
-    """A chat server's response."""
-
-    choices: list[_Choice]
-    usage: _Usage | None = None
-    model: str | None = None
-    system_fingerprint: str | None = None
-
-    @property
-    def by(self) -> str | None:
-        """Who has answered."""
-        mark = f" ({self.system_fingerprint})" if self.system_fingerprint else ""
-        return f"{self.model}{mark}"[:_NAME_CHARS] if self.model else None
 
 
 class _Model(Struct):
@@ -383,7 +352,7 @@ class ChatServer(Labeller):
                 return inquiry.failed("refused", str(problem))
             if choice is None:
                 return None
-            outcome = inquiry.took(choice.message.content or "", choice.finish_reason, choice.message.refusal)
+            outcome = inquiry.took(choice)
             if inquiry.wrong:
                 self._count(inquiry.wrong)
             with self._lock:
@@ -400,7 +369,7 @@ class ChatServer(Labeller):
             if outcome is not None:
                 return outcome
 
-    def _tried(self, body: bytes, inquiry: Inquiry) -> _Choice | None:
+    def _tried(self, body: bytes, inquiry: Inquiry) -> Choice | None:
         """The answer of one call, tried until it comes. None when the run ends before."""
         tried = timeouts = 0
         while self._pace.wait():
@@ -450,15 +419,13 @@ class ChatServer(Labeller):
                     "See whether it runs; --timeout gives it longer, --concurrency 1 asks for one answer at a time.",
                 )
 
-    def _once(self, server: ModelServer, body: bytes, inquiry: Inquiry) -> _Choice:
+    def _once(self, server: ModelServer, body: bytes, inquiry: Inquiry) -> Choice:
         inquiry.calls += 1
         try:
             completion = msgspec.json.decode(self._sent(server, ENDPOINT, body), type=Completion)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             raise Busy(f"an answer that is no completion ({str(problem)[:100]})") from problem
-        if completion.usage is not None:
-            inquiry.spent(completion.usage.prompt_tokens, completion.usage.completion_tokens)
-        inquiry.model = completion.by
+        inquiry.received(completion)
         if not completion.choices:
             raise Busy("a completion without a choice")
         return completion.choices[0]
