@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import string
+import tomllib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from agentsignals.redaction import Redactor
-from tests.redaction.forms import FORMS, HARMLESS
+
+FORMS = tomllib.loads(Path(__file__).with_name("forms.toml").read_text("utf-8"))
+HARMLESS = FORMS.pop("harmless")
 
 
 def drawn(chance: random.Random) -> str:
@@ -35,7 +38,7 @@ STYLES: dict[str, Callable[[random.Random], str]] = {"drawn": drawn, "with a sig
 @pytest.mark.parametrize("group", FORMS)
 def test_a_secret_is_known_by_its_role(group: str, style: str) -> None:
     chance = random.Random(f"{group} {style}")  # noqa: S311  (draws, no secret)
-    forms = [form.strip().replace("⏎", "\n") for form in FORMS[group].strip().split("\n")]
+    forms = [form.replace("⏎", "\n") for form in FORMS[group].splitlines()]
     left = []
     for form in forms:
         secret = STYLES[style](chance)
@@ -46,7 +49,7 @@ def test_a_secret_is_known_by_its_role(group: str, style: str) -> None:
 
 
 def test_harmless_lines_of_the_same_shapes_stay() -> None:
-    lines = [line.strip().replace("⏎", "\n") for line in HARMLESS.strip().split("\n")]
+    lines = [line.replace("⏎", "\n") for line in HARMLESS.splitlines()]
     changed = {line: told for line in lines if (told := Redactor().text(line)) != line}
     assert len(changed) <= 0.02 * len(lines), changed
 

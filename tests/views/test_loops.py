@@ -19,8 +19,8 @@ from agentsignals.cli import watch as hook
 from agentsignals.errors import FormatError
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
-from agentsignals.stats.validation import Figure, Loops, loops
-from agentsignals.stats.validation import benchmarks as validation
+from agentsignals.stats import validation
+from agentsignals.stats.validation import LoopFigure, Loops, loops
 from agentsignals.views.repeats import KINDS, alarms, counts, standing
 from tests.build import Part, call, event, session, user
 from tests.claude import Log
@@ -178,7 +178,7 @@ def asked(transcript: object, event: str = "PreToolUse", tool: str = "Bash", **a
 
 
 def measured(monkeypatch: pytest.MonkeyPatch, right: int, of: int, interval: tuple[float, float]) -> None:
-    figure = Figure(
+    figure = LoopFigure(
         of="people's sessions",
         sessions=100,
         alarms=of,
