@@ -24,9 +24,9 @@ from agentsignals.lab.conditions import BASELINE
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow
 from agentsignals.lab.run_setup import served
 from agentsignals.lab.runs import Run
+from tests.lab.conftest import Server, said
 from tests.lab.evaluation.test_legacy import made
 from tests.lab.test_retry import fenced
-from tests.lab.test_served import Server, said, server  # noqa: F401  (a fixture)
 
 ROOT = Path(__file__).parents[2]
 TINY = ROOT / "src" / "agentsignals" / "lab" / "tiny" / "seed0"
@@ -58,7 +58,7 @@ def answers(*texts: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda body: said(texts[sum(m["role"] == "assistant" for m in body["messages"])])
 
 
-def agent(capsys: pytest.CaptureFixture[str], server: Server, out: Path, *more: object) -> Any:  # noqa: F811
+def agent(capsys: pytest.CaptureFixture[str], server: Server, out: Path, *more: object) -> Any:
     given = ("--server", server.url, "--server-model", "m", "--tasks", "parse_duration", "--attempts", 2, "--out", out)
     return ask(capsys, "agent", *given, *more)
 
@@ -77,7 +77,7 @@ def test_what_there_is_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.slow
 def test_a_loop_on_a_server_is_told_kept_and_not_asked_twice(
     capsys: pytest.CaptureFixture[str],
-    server: Server,  # noqa: F811
+    server: Server,
     tmp_path: Path,
 ) -> None:
     server.says = answers(WRONG, fenced(TASK.reference))
@@ -104,7 +104,7 @@ def test_a_loop_on_a_server_is_told_kept_and_not_asked_twice(
 
 def test_a_server_that_fails_half_way_leaves_what_is_done(
     capsys: pytest.CaptureFixture[str],
-    server: Server,  # noqa: F811
+    server: Server,
     tmp_path: Path,
 ) -> None:
     right = fenced(TASK.reference)
@@ -122,7 +122,7 @@ def test_a_server_that_fails_half_way_leaves_what_is_done(
 
 def test_the_same_folder_takes_no_other_settings(
     capsys: pytest.CaptureFixture[str],
-    server: Server,  # noqa: F811
+    server: Server,
     tmp_path: Path,
 ) -> None:
     server.says = answers(fenced(TASK.reference))
@@ -241,7 +241,7 @@ def test_what_an_address_holds_of_a_person_is_not_kept() -> None:
 @pytest.mark.slow
 def test_words_of_models_do_nothing_on_the_page(
     capsys: pytest.CaptureFixture[str],
-    server: Server,  # noqa: F811
+    server: Server,
     tmp_path: Path,
 ) -> None:
     evil = "<script>alert(1)</script>"
@@ -261,7 +261,7 @@ def test_words_of_models_do_nothing_on_the_page(
 
 def test_reports_are_written_where_they_are_asked_for(
     capsys: pytest.CaptureFixture[str],
-    server: Server,  # noqa: F811
+    server: Server,
     tmp_path: Path,
 ) -> None:
     server.says = answers(fenced(TASK.reference))
@@ -277,7 +277,7 @@ def test_reports_are_written_where_they_are_asked_for(
 @pytest.mark.slow
 def test_another_evaluator_tells_what_changes_and_changes_nothing(
     capsys: pytest.CaptureFixture[str],
-    server: Server,  # noqa: F811
+    server: Server,
     tmp_path: Path,
 ) -> None:
     """The published evaluators cut imports away: an answer that needs one passes ours and fails theirs."""
@@ -325,7 +325,7 @@ def test_published_answers_are_scored_again(capsys: pytest.CaptureFixture[str], 
 @pytest.mark.slow
 def test_two_runs_are_compared_task_by_task(
     capsys: pytest.CaptureFixture[str],
-    server: Server,  # noqa: F811
+    server: Server,
     tmp_path: Path,
 ) -> None:
     server.says = answers(fenced(TASK.reference))

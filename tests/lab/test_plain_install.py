@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agentsignals.lab import coding_tasks
+from tests.lab.conftest import Server, said
 from tests.lab.test_retry import fenced
-from tests.lab.test_served import Server, said, server  # noqa: F401  (a fixture)
 
 ROOT = Path(__file__).parents[2]
 TINY = ROOT / "src" / "agentsignals" / "lab" / "tiny" / "seed0"
@@ -36,7 +36,7 @@ def plain(blocked: Path, *words: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_a_loop_on_a_server_its_report_comparison_and_rescoring_need_no_extra(
-    server: Server,  # noqa: F811
+    server: Server,
     tmp_path: Path,
 ) -> None:
     server.says = lambda body: said(fenced(coding_tasks.task("parse_duration").reference))

@@ -6,8 +6,8 @@ import pytest
 
 from agentsignals.lab.coding_tasks import Case, Task
 from agentsignals.lab.evaluation.evaluator import evaluate
-from tests.lab.evaluation.forgeries import SUMMARY
 
+SUMMARY = r"\nRan 3 tests in 0.001s\n\nOK\n"
 TRIPLE = Task(
     id="triple",
     family="made-up",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from agentsignals.lab import sandbox
@@ -15,8 +17,21 @@ from agentsignals.lab.evaluation import forging, judging
 from agentsignals.lab.evaluation.patches import LIMITS, evaluate_patch
 from agentsignals.lab.repo_agent.difference import difference
 from agentsignals.lab.sandbox.capability import WHOLE
-from tests.lab.evaluation.forgeries import FORGERIES, Forgery
 
+
+class Forgery(msgspec.Struct, frozen=True):
+    """A patch of `forgeries.toml`, which says what the fields are."""
+
+    name: str
+    source: str = ""
+    files: dict[str, str] = {}
+    fools: bool = True
+    hint: str = ""
+    after: str = ""
+
+
+_FILE = Path(__file__).with_name("forgeries.toml")
+FORGERIES = msgspec.convert(tomllib.loads(_FILE.read_text("utf-8"))["forgery"], list[Forgery])
 BASKET = repository_task("basket")
 MODULE = "shop/basket.py"
 MISSING = sandbox.capabilities().missing(WHOLE["strict"])
