@@ -28,20 +28,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     made = store_of(tmp_path_factory.mktemp("agree"), *SESSIONS, ["nobody but ann", f"use {SECRET} " + "x" * 300])
     current = task("sentiment").prompt_hash
     give(made, "ann", {(0, 0): "NEUTRAL", (0, 1): "NEUTRAL", (0, 2): "POSITIVE", (1, 1): "NEGATIVE", (2, 0): "NEUTRAL"})
-    give(
-        made,
-        "openai:m",
-        {
-            (0, 0): "neutral",
-            (0, 1): "POSITIVE",
-            (0, 2): "POSITIVE",
-            (1, 1): "NEUTRAL",
-            (2, 1): "odd",
-            (1, 0): "NEUTRAL",
-        },
-        prompt_hash=current,
-        model="m",
-    )
+    said = {(0, 0): "neutral", (0, 1): "POSITIVE", (0, 2): "POSITIVE", (1, 1): "NEUTRAL", (2, 1): "odd"}
+    give(made, "openai:m", {**said, (1, 0): "NEUTRAL"}, prompt_hash=current, model="m")
     return made
 
 
@@ -179,30 +167,24 @@ def test_a_labeller_nobody_knows_shares_nothing(store: Store, capsys: pytest.Cap
     assert found["n"] == 0 and found["agreement"] is None and found["kappa"] is None
     assert main(["agree", "sentiment", "ann", "nobody", "--store", str(store.folder)]) == 1
     assert "nothing: no label of both" in capsys.readouterr().out
-
-
-def test_names_of_labellers_are_never_sql(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     assert told(capsys, "sentiment", "' OR 1=1 --", "ann", "--store", store.folder, code=1)["n"] == 0
 
 
-def test_labels_of_an_earlier_prompt_ask_for_validation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = store_of(tmp_path, *SESSIONS)
-    give(made, "ann", {(0, 0): "NEUTRAL"})
-    give(made, "openai:m", {(0, 0): "NEUTRAL"}, prompt_hash="0ld")
-    (warning,) = told(capsys, "sentiment", "openai:m", "ann", "--store", made.folder)["warnings"]
-    assert "earlier version of the prompt" in warning
-    give(made, "rules", {(0, 0): "NEUTRAL"}, prompt_hash="rules-0")
-    (warning,) = told(capsys, "sentiment", "rules", "ann", "--store", made.folder)["warnings"]
-    assert "earlier version of the rules" in warning
-
-
-def test_a_labeller_with_a_version_of_its_own_is_not_told_of_the_prompt(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("name", "version", "warns"),
+    [("openai:m", "0ld", ["prompt"]), ("rules", "rules-0", ["rules"]), ("rules", "rules-1", [])],
+)
+def test_labels_of_an_earlier_prompt_ask_for_validation(
+    name: str, version: str, warns: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A labeller with a version of its own is told of that, not of the prompt."""
     made = store_of(tmp_path, *SESSIONS)
     give(made, "ann", {(0, 0): "NEUTRAL"})
-    give(made, "rules", {(0, 0): "NEUTRAL"}, prompt_hash="rules-1")
-    assert told(capsys, "sentiment", "rules", "ann", "--store", made.folder)["warnings"] == []
+    give(made, name, {(0, 0): "NEUTRAL"}, prompt_hash=version)
+    warnings = told(capsys, "sentiment", name, "ann", "--store", made.folder)["warnings"]
+    assert [f"earlier version of the {what}" in said for said, what in zip(warnings, warns, strict=True)] == [
+        True
+    ] * len(warns)
 
 
 def test_gold_of_another_codebook_asks_for_validation(
@@ -275,21 +257,13 @@ def test_scores_are_compared_as_scores(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_steps_that_nobody_gave_still_lie_between() -> None:
     """0 and 4 of 0 to 4 are four steps apart, though no other value occurs; classes without order weigh nothing."""
-    both = [
-        Both(session_id="s", turn=None, a="0", b="4"),
-        Both(session_id="t", turn=None, a="0", b="0"),
-        Both(session_id="u", turn=None, a="1", b="1"),
-    ]
+    both = [Both(session_id=f"s{a}{b}", turn=None, a=a, b=b) for a, b in ("04", "00", "11")]
     found = compare(task("goal_alignment_at_close"), "a", "b", both)
     # Seen: 16 of 3 things. Blind: 2 of 0 and 1 of 1 against 4, 0, 1.
     assert found.weighted_kappa is not None
     assert found.weighted_kappa.value == pytest.approx(1 - 16 * 3 / (2 * 16 + 2 * 0 + 2 * 1 + 9 + 1 + 0))
-    assert (
-        compare(
-            task("pushback"), "a", "b", [Both(session_id="s", turn=1, a="correction", b="rejection")]
-        ).weighted_kappa
-        is None
-    )
+    other = [Both(session_id="s", turn=1, a="correction", b="rejection")]
+    assert compare(task("pushback"), "a", "b", other).weighted_kappa is None
 
 
 @pytest.mark.parametrize(
@@ -348,22 +322,3 @@ def test_rules_on_a_language_models_reading_of_real_messages(
     assert "validates nothing" in found["warnings"][0]
     own = Counter(json.loads(line)[column] for line in GOLD.read_text("utf-8").splitlines())
     assert name != "sentiment" or {k: v["n"] for k, v in found["per_class"].items()} == dict(own)
-
-
-@pytest.mark.corpus
-@pytest.mark.skipif(not GOLD.exists(), reason="the corpus is not on this machine")
-def test_the_page_of_all_figures_says_what_agree_says(capsys: pytest.CaptureFixture[str]) -> None:
-    """By a second road: the page is made of what `validate` measured."""
-    page = (Path(__file__).parents[2] / "docs" / "validation.md").read_text("utf-8").splitlines()
-    for name, column, signal in (
-        ("sentiment", "sentiment", "corpus.sentiment_label"),
-        ("pushback", "pushback_swechat4", "chat.pushback_type"),
-        ("prompt_intent", "intent", "chat.prompt_intent"),
-    ):
-        found = told(capsys, name, "rules", "--gold", GOLD, "--column", column)
-        assert len(found["per_class"]) > 2
-        for label, figures in found["per_class"].items():
-            (line,) = (row for row in page if row.startswith(f"| `{signal}` | {label} | {found['n']} |"))
-            for share in (figures["precision"], figures["recall"]):
-                assert share is None or f"| {share:.0%} [" in line, line
-            assert f"| {found['kappa']['value']:.2f} |" in line

@@ -211,16 +211,14 @@ def test_a_429_halts_everybody_for_as_long_as_it_asks(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "seconds"), [("7", 7.0), (" 7 ", 7.0), (None, None), ("soon", None), ("", None), ("-3", None)]
-)
-def test_retry_after_as_a_number(told: str | None, seconds: float | None) -> None:
+    ("told", "seconds"),
+    [("7", 7.0), (" 7 ", 7.0), (None, None), ("soon", None), ("", None), ("-3", None),
+     ("Wed, 21 Oct 2015 07:28:00 GMT", 0)],
+)  # fmt: skip
+def test_retry_after_is_a_number_or_a_date(told: str | None, seconds: float | None) -> None:
     assert retry_after_s(told) == seconds
-
-
-def test_retry_after_as_a_date() -> None:
-    found = retry_after_s(format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True))
-    assert found is not None and 25 < found <= 30
-    assert retry_after_s("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    later = retry_after_s(format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True))
+    assert later is not None and 25 < later <= 30
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 302])
@@ -264,23 +262,19 @@ def test_an_answer_that_stays_invalid_is_a_failure_never_a_label(server: Server)
     assert "negative" in (outcome.detail or "")
 
 
-def test_a_cut_answer_gets_more_tokens(server: Server) -> None:
-    server.answers = lambda _: (
-        label(
-            "NEUTRAL",
-        )[:-2]
-        + "x" * 1_000
-        + '"}'
-    )
+@pytest.mark.parametrize(
+    ("answer", "failure", "limits"),
+    [
+        (label("NEUTRAL")[:-2] + "x" * 1_000 + '"}', None, [400, 800, 1600]),
+        ('{"label": "NEUTRAL", "reason": "' + "x" * 10_000, "cut_short", [400, 800, 1600, 3200]),
+    ],
+    ids=["whole at last", "without end"],
+)
+def test_a_cut_answer_gets_more_tokens(server: Server, answer: str, failure: str | None, limits: list[int]) -> None:
+    server.answers = lambda _: answer
     (outcome,) = asked(by(server), question())
-    assert outcome.text is not None and [r["max_tokens"] for r in server.requests] == [400, 800, 1600]
-    assert {r["temperature"] for r in server.requests} == {0}
-
-
-def test_an_answer_that_has_no_end_is_a_failure(server: Server) -> None:
-    server.answers = lambda _: '{"label": "NEUTRAL", "reason": "' + "x" * 10_000
-    (outcome,) = asked(by(server), question())
-    assert outcome.failure == "cut_short" and [r["max_tokens"] for r in server.requests] == [400, 800, 1600, 3200]
+    assert (outcome.failure, [r["max_tokens"] for r in server.requests]) == (failure, limits)
+    assert (outcome.text is None) == (failure is not None) and {r["temperature"] for r in server.requests} == {0}
 
 
 def test_withheld_answers_say_so_and_are_not_asked_for_again(server: Server) -> None:

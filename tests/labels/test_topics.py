@@ -313,14 +313,11 @@ def test_what_is_no_name_is_a_failure_and_the_topics_stand(store: Store, server:
     server.answers = lambda _: answer(said)
     summary = named(store, server)
     assert summary.naming is not None and summary.naming.failed == {"invalid_answer": len(summary.topics)}
+    assert name_in(answer("Mending\n the  build")) == "Mending the build", "a name is one line"
     assert {t.name for t in summary.topics} == {None} and len(numbers(store)) == summary.compared
     server.answers = lambda _: answer("Resolving differences")
     again = named(store, server)
     assert again.naming is not None and again.naming.names == len(again.topics), "failures are asked again"
-
-
-def test_a_name_is_one_line() -> None:
-    assert name_in(answer("Mending\n the  build")) == "Mending the build"
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ class OfClass(Struct, frozen=True, kw_only=True):
 
 
 class Example(Struct, frozen=True):
-    """A message of a pattern, secrets masked. The turn is counted from 1."""
+    """A message of a pattern or topic, secrets masked. The turn is counted from 1."""
 
     session: str
     turn: int | None
@@ -242,10 +242,7 @@ def weighted_back(things: Sequence[tuple[str, str, str, float]]) -> WeightedBack
 
 
 def _same_and_chance(cells: Mapping[Pair, float]) -> tuple[float, float]:
-    first, second = defaultdict[str, float](float), defaultdict[str, float](float)
-    for (a, b), weight in cells.items():
-        first[a] += weight
-        second[b] += weight
+    first, second = jackknife.margins(cells)
     whole = fsum(cells.values())
     same = fsum(weight for (a, b), weight in cells.items() if a == b) / whole
     return same, fsum(first[name] * second[name] for name in first.keys() & second.keys()) / whole**2
@@ -291,13 +288,17 @@ def _of_class(name: str, both: Sequence[Both]) -> OfClass:
     )
 
 
+def excerpt(text: str) -> str:
+    """Return the beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= EXCERPT_CHARS else f"{line[: EXCERPT_CHARS - 1]}…"
+
+
 def _examples(pairs: list[Both]) -> list[Example]:
     """A few, spread over the sessions: from beginning to end of what there is. Masked before they are cut: half a
     secret is no longer recognised as one."""
     examples = []
     for pair in pairs[:: max(1, len(pairs) // EXAMPLES)][:EXAMPLES]:
-        line = None if pair.text is None else " ".join(redacted(pair.text).split())
-        if line is not None and len(line) > EXCERPT_CHARS:
-            line = f"{line[: EXCERPT_CHARS - 1]}…"
+        line = None if pair.text is None else excerpt(redacted(pair.text))
         examples.append(Example(pair.session_id, None if pair.turn is None else pair.turn + 1, line))
     return examples

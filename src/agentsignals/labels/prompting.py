@@ -219,14 +219,11 @@ class Asker:
             task.answer,
             tokens=task.answer_tokens,
             read=lambda text: task.verdict(text, case),
-        )
-        question = msgspec.structs.replace(
-            question,
-            schema=self._prompting.schema(question.schema),
             temperature=self._prompting.temperature,
             message=unit.message,
             answer_end=unit.answer_end,
         )
+        question = msgspec.structs.replace(question, schema=self._prompting.schema(question.schema))
         keys = [question.key]
         keys += [hashlib.sha256(f"{keys[0]} {nth}".encode()).hexdigest() for nth in range(1, self._prompting.answers)]
         return [msgspec.structs.replace(question, key=key) for key in keys]
@@ -248,6 +245,7 @@ def made(  # noqa: PLR0913  (the fields of a question)
     *,
     tokens: int,
     read: Callable[[str], Any],
+    **more: Any,
 ) -> Question:
     """A question whose key follows from who is asked, what is told and shown, and the answer's shape."""
     schema = schema_of(answer)
@@ -263,6 +261,7 @@ def made(  # noqa: PLR0913  (the fields of a question)
         schema=schema,
         tokens=tokens,
         read=read,
+        **more,
     )
 
 

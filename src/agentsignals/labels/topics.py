@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from agentsignals.errors import LabelError, UsageError
 from agentsignals.ingest.measure import store_vectors
+from agentsignals.labels.agreement import EXAMPLES, Example, excerpt
 from agentsignals.labels.answers import Answers, Outcome, now
 from agentsignals.labels.labellers import Labeller
 from agentsignals.labels.prompting import Question, made
@@ -229,16 +230,6 @@ FEWEST = 40
 """Prompts that are grouped at all (as the study of topics has it)."""
 NO_TOPIC = "no topic"
 _WORDS = 4
-EXAMPLES = 3
-EXCERPT_CHARS = 160
-
-
-class Example(Struct, frozen=True):
-    """A prompt in the middle of its topic, secrets masked. The turn is counted from 1."""
-
-    session: str
-    turn: int
-    excerpt: str
 
 
 class Topic(Struct, kw_only=True):
@@ -369,9 +360,7 @@ def _examples(prompts: list[Prompt]) -> list[Example]:
     of_session: dict[str, Example] = {}
     for prompt in prompts:
         session = str(prompt.row["session_id"])
-        line = " ".join(prompt.text.split())
-        excerpt = line if len(line) <= EXCERPT_CHARS else f"{line[: EXCERPT_CHARS - 1]}…"
-        of_session.setdefault(session, Example(session, int(prompt.row["turn"]) + 1, excerpt))
+        of_session.setdefault(session, Example(session, int(prompt.row["turn"]) + 1, excerpt(prompt.text)))
         if len(of_session) == EXAMPLES:
             break
     return list(of_session.values())

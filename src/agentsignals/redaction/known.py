@@ -69,12 +69,9 @@ def is_searched(value: str) -> bool:
     cases = (value.upper() != value) + (value.lower() != value)
     if not _DIGIT.search(value):
         return cases == 2 and _ANCHOR.search(value) is not None
-    return cases == 2 or _ANCHOR.search(_DIGIT.sub("", value)) is not None or not _is_identifier(value)
-
-
-def _is_identifier(value: str) -> bool:
-    """Return whether lower-case letters and digits are joined as in names of things: `app-db-v12`, `lease-0001`."""
-    return any(sign in value for sign in "-_.:/ ") and not values.is_random(value, LEAST_CHARS)
+    # Lower-case letters and digits that are joined name things: `app-db-v12`, `lease-0001`.
+    is_identifier = any(sign in value for sign in "-_.:/ ") and not values.is_random(value, LEAST_CHARS)
+    return cases == 2 or _ANCHOR.search(_DIGIT.sub("", value)) is not None or not is_identifier
 
 
 class KnownSecrets:
@@ -109,7 +106,20 @@ class KnownSecrets:
             bool(self._before) and not self._before.keys().isdisjoint(_AFTER.findall(low[::-1]))
         )
         in_letters = self._placed_in_letters(text, low) if self._letters else ()
-        return list(_spans(text, low, chain(self._placed(low) if may_be else (), in_letters)))
+        found = []
+        for at, form in chain(self._placed(low) if may_be else (), in_letters):
+            if at < 0 or not low.startswith(form.text, at):
+                continue
+            start, end = at, at + len(form.text)
+            if form.is_encoded:
+                run = _JOINED.match(text, end)
+                end = run.end() if run else end
+                while start and _JOINED.fullmatch(text[start - 1]):
+                    start -= 1
+            elif form.is_bounded and (text[max(0, start - 1) : start].isalnum() or text[end : end + 1].isalnum()):
+                continue
+            found.append(Span(start, end, KNOWN))
+        return found
 
     def _placed(self, low: str) -> Iterator[tuple[int, _Form]]:
         for anchor in _ANCHOR.finditer(low):
@@ -124,22 +134,6 @@ class KnownSecrets:
             for at in () if run[0].islower() else range(run.start(), run.end() - _HEAD + 1):
                 for form in self._letters.get(low[at : at + _HEAD], ()):
                     yield at, form
-
-
-def _spans(text: str, low: str, placed: Iterable[tuple[int, _Form]]) -> Iterator[Span]:
-    """Yield the places where a form does stand."""
-    for at, form in placed:
-        start = at
-        if start >= 0 and low.startswith(form.text, start):
-            end = start + len(form.text)
-            if form.is_encoded:
-                run = _JOINED.match(text, end)
-                end = run.end() if run else end
-                while start and _JOINED.fullmatch(text[start - 1]):
-                    start -= 1
-            elif form.is_bounded and (text[max(0, start - 1) : start].isalnum() or text[end : end + 1].isalnum()):
-                continue
-            yield Span(start, end, KNOWN)
 
 
 def _parts(secret: str) -> Iterable[str]:

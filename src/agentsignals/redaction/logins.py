@@ -92,7 +92,9 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
     """Yield logins in fixed places. `low`: the text in lower case; `words`: those of `text_words` that it contains."""
     for at in occurrences(text, "://") if "://" in text else ():
         login = _LOGIN.match(text, at + 3)
-        if login and not _VARIABLE.search(login[0]) and not _is_placeholder(login[0]):
+        password = login[0].partition(":")[2] if login else ""
+        is_placeholder = password.isupper() and password.isalpha() and names_a_secret(password) is not None
+        if login and not _VARIABLE.search(login[0]) and not is_placeholder:
             yield Span(login.start(), login.end(), "login")
     for sign, encoded in (("basic", _BASIC), ("auth", _AUTH)):
         for at in occurrences(low, sign) if sign in words else ():
@@ -149,12 +151,6 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
                 looks_drawn(value) or looks_given(value) or (is_random(value, 12) and not is_known(value))
             ):
                 yield Span(*hit.span("value"), "secret")
-
-
-def _is_placeholder(login: str) -> bool:
-    """Return whether the password of `USER:PASSWORD` only says that it is one."""
-    password = login.partition(":")[2]
-    return password.isupper() and password.isalpha() and names_a_secret(password) is not None
 
 
 def is_login(encoded: str) -> bool:

@@ -232,43 +232,27 @@ def spread(values: Sequence[float]) -> tuple[float, float | None] | None:
     )
 
 
-def _typical(name: str) -> Callable[[Figures], float | None]:
-    return lambda figures: median(figures[name])
+def _entropy(counts: Iterable[int]) -> float | None:
+    """Entropy in bits."""
+    total = sum(counts := list(counts))
+    return -math.fsum([n / total * math.log2(n / total) for n in counts]) if total else None
 
 
-def _pooled(name: str) -> Callable[[Figures], float | None]:
-    def value(figures: Figures) -> float | None:
-        part, of = figures[name]
-        return part / of if of else None
-
-    return value
-
-
-def _entropy(figures: Figures) -> float | None:
-    """Entropy of tool names in bits, over all sessions together."""
-    tools = figures["tools"].values()
-    total = sum(tools)
-    return -math.fsum([n / total * math.log2(n / total) for n in tools]) if total else None
-
-
-def _reads(figures: Figures) -> float | None:
-    """Sessions are weighted by their edit calls."""
-    edits = sum([n for _, n in figures["reads"]])
-    return math.fsum([share * n for share, n in figures["reads"]]) / edits if edits else None
-
-
-def _cost(figures: Figures) -> float | None:
-    costs = figures["cost"]
-    return math.fsum(costs) / len(costs) if costs else None
+def _share(part: float, of: float) -> float | None:
+    return part / of if of else None
 
 
 _METRICS: dict[str, Callable[[Figures], float | None]] = {
-    "autonomy_ratio": _typical("autonomy"),
-    "error_rate": _pooled("errors"),
-    "tool_mix_entropy": _entropy,
-    "median_session_length_events": _typical("events"),
-    "read_before_edit_rate": _reads,
-    "cost_per_session": _cost,
-    "output_input_token_ratio": _pooled("tokens"),
-    "share_messages_le_20_chars": _pooled("short"),
+    "autonomy_ratio": lambda figures: median(figures["autonomy"]),
+    "error_rate": lambda figures: _share(*figures["errors"]),
+    "tool_mix_entropy": lambda figures: _entropy(figures["tools"].values()),
+    "median_session_length_events": lambda figures: median(figures["events"]),
+    # Sessions are weighted by their edit calls.
+    "read_before_edit_rate": lambda figures: _share(
+        math.fsum([share * n for share, n in figures["reads"]]), sum([n for _, n in figures["reads"]])
+    ),
+    "cost_per_session": lambda figures: _share(math.fsum(figures["cost"]), len(figures["cost"])),
+    "output_input_token_ratio": lambda figures: _share(*figures["tokens"]),
+    "share_messages_le_20_chars": lambda figures: _share(*figures["short"]),
 }
+"""Metrics but the two whose labeller or pattern depends on all sets; tools are those of all sessions together."""
