@@ -162,57 +162,6 @@ def test_a_key_behind_letters_of_a_name_is_one(kind: str, before: str) -> None:
     assert not left(secret, Redactor().plain(f"/srv/{before}{secret.value}.json"))
 
 
-PLACEHOLDERS = (
-    "AWS_SECRET_ACCESS_KEY=your-secret-access-key-12345",
-    "API_KEY=/run/secrets/api_key_2",
-    "SECRET_KEY_BASE=~/.config/app2/base",
-    "api_key=my_api_key_from_vault_2",
-    "--api-key /tmp/pi-coding-agent-0.79.6",
-)
-
-
-@pytest.mark.parametrize("text", PLACEHOLDERS)
-def test_paths_and_placeholders_with_numbers_are_no_secrets(text: str) -> None:
-    assert Redactor().plain(text) == text
-
-
 def test_colours_stay_where_nothing_is_masked() -> None:
     text = "\x1b[31m-/usr/lib/x.py\x1b[0m \\u001b[1mok\\u001b[0m naïve\u200bword"
-    assert Redactor().plain(text) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("邮箱jo.doe@example.org，电话13800138000", "邮箱[mail]，电话13800138000"),
-        ("服务器93.184.216.34的", "服务器[address]的"),
-        ("卡号4111 1111 1111 1111。", "卡号[card]。"),
-        ("de75 0168 7804 2642 9907 91", "[account]"),
-        ("MYSQL -U ROOT -P8QLZRVRD2MS PROD", "MYSQL -U ROOT -P[login] PROD"),
-        ("-/users/jodoe/src/app.py\n", "-/users/[user]/src/app.py\n"),
-        ("passphrase=u6o4U!JaT3O9", "passphrase=[secret]"),
-        ("| api_key=a1B2c3D4e5F6g7H8|next|", "| api_key=[secret]|next|"),
-        ("see host:2a01:4f8:10a:1::7 now", "see host:[address] now"),
-        ("\x1b[32m+\x1b[0m jo.doe@example.org", "\x1b[32m+\x1b[0m [mail]"),
-    ],
-)
-def test_what_stands_around_stays(text: str, told: str) -> None:
-    assert Redactor(pseudonyms=False).plain(text) == told
-
-
-HARMLESS = (
-    "sha ab12cdef34567890abcdef1234567890 and is20 2024 the year",
-    "\x1b[1m2026-01-02\x1b[0m build 4111 of 1.2.3.4",
-    "std::vector<int>::iterator 12:34:56 2026:03:11",
-    "C:\\new\\table\\readme.md and a\\nb",
-    "auth: useAuthenticationProviderOfTheApp, oauth=authorization_code_grant",
-    "HTTPS://HOOKS.SLACK.COM/HELP MYSQL -P 3306 DOCKER LOGIN",
-    "monkey = turkey_key, keyboard, KEYWORDS",
-    "DE89\u0130AAA 1111 1111 1111 11 and 12\u017f4",
-    "7x41, 7x41, 0x41, 41 41 41 41 41 41 41 41 41 41 7x41",
-)
-
-
-@pytest.mark.parametrize("text", HARMLESS)
-def test_harmless_texts_of_the_same_shapes_stay(text: str) -> None:
     assert Redactor().plain(text) == text

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import random
 import re
+import string
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -165,77 +167,6 @@ def test_what_everybody_may_know_survives_in_real_texts(kind: str) -> None:
     assert lost == {}
 
 
-HARMLESS = (
-    "commit 3f2c1aa9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3",
-    "key: 0b9f3c52-41aa-4c1e-9d2e-7a1f00c0ffee",
-    "cache_key = build_key(user, 'v2')",
-    "token: string;",
-    "password = form.password",
-    "def login(password: str, token: str | None = None) -> Token:",
-    "const token = await getToken(user1);",
-    'api_key=os.environ["API_KEY"]',
-    "API_KEY=${API_KEY}",
-    "Authorization: Bearer ${token}",
-    "Authorization: Bearer <your token here 123>",
-    "max_tokens: 4096, input_tokens=1234567",
-    'primary_key="user_id2"',
-    "password must be at least 8 characters",
-    "the token is expired since 2026-01-02",
-    "git clone git@github.com:o/r.git",
-    "npm i react@18.2.0 typescript@5.4.0-beta",
-    "\\n@pytest.mark.parametrize",
-    "127.0.0.1:8000, 10.0.0.7, 192.168.1.20, nvidia-cudnn-cu11==8.5.0.96",
-    "at 12:34:56, std::io::Read, 2026:03:11, fe80::1, 2001:db8::1",
-    "order 1234567890123456, 1700000000000000",
-    "+1700000000\n-1700000000",
-    "sk-learn-compatible-estimators, task-driven sk-ip",
-    "replace('-----BEGIN PRIVATE KEY-----', '')",
-    "curl -u $USER:$PASS and docker run -u 1000:1000",
-    "https://x-access-token:${GH_TOKEN}@github.com/o/r",
-    "KEYBOARD_LAYOUT=de_nodeadkeys1",
-    "/usr/home and ~/src/home/app2.py",
-    "https://site.test/home/news and ./home/app.py",
-    "login --password --retries3",
-    '("secret-user", "failed", None)',
-    'group_key: "user_2_abc_3"',
-    "build_key=3f2c1aa9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3",
-    "PWD=/srv/app7",
-)
-
-
-@pytest.mark.parametrize("text", HARMLESS)
-def test_code_and_identifiers_are_left_alone(text: str) -> None:
-    assert redacted(text) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("ADMIN_PASSWORD=hunter22x", "ADMIN_PASSWORD=[secret]"),
-        ("TERRAFORM_TOKEN=ab12cd34ef", "TERRAFORM_TOKEN=[secret]"),
-        ("redis://:hunter22@cache/0", "redis://[login]@cache/0"),
-        ("curl -u jo:hunter22 https://x.test", "curl -u [login] https://x.test"),
-        ("password is hunter22, tell", "password is [secret], tell"),
-        ('password: "correct horse battery"', 'password: "[secret]"'),
-        ("?token=ab12cd34&page=2", "?token=[secret]&page=2"),
-        (r"C:\\Users\\jodoe\\x", r"C:\\Users\\[user]\\x"),
-        ("file:%2FUsers%2Fjodoe%2Fx", "file:%2FUsers%2F[user]%2Fx"),
-        ("jo%40example.org", "[mail]"),
-        ("8.8.4.200 and 93.184.216.34", "[address] and [address]"),
-        ("/srv/a1/home/jodoe/x", "/srv/a1/home/[user]/x"),
-        ("-I/home/jodoe/include host:/home/jodoe", "-I/home/[user]/include host:/home/[user]"),
-        ("ssh://h/home/jodoe/r.git ../../home/jodoe", "ssh://h/home/[user]/r.git ../../home/[user]"),
-        ("\x1b[2m../../home/jodoe/x 2m../home/jodoe", "\x1b[2m../../home/[user]/x 2m../home/[user]"),
-        ("a/home/jodoe/x usr/home/jodoe", "a/home/[user]/x usr/home/[user]"),
-        ("https://jo:hunter22@x.example.org/p", "https://[login]@x.example.org/p"),
-        ("Cookie: sid=ab12cd34ef; b=1", "Cookie: [secret]"),
-    ],
-)
-def test_what_stands_around_a_secret_stays(text: str, told: str) -> None:
-    assert redacted(text) == told
-    assert redacted(told) == told
-
-
 @pytest.mark.parametrize(
     ("value", "becomes"),
     [
@@ -339,3 +270,69 @@ def test_hostile_text_takes_no_time(text: str) -> None:
     started = time.process_time()
     redacted("x" + (text * 30_000)[:30_000] + "7Q")
     assert time.process_time() - started < 1.5
+
+
+# -- secrets by their role ---------------------------------------------------------------------------------------------
+
+
+FORMS = tomllib.loads(Path(__file__).with_name("forms.toml").read_text("utf-8"))
+HARMLESS = FORMS.pop("harmless")
+
+
+def drawn(chance: random.Random) -> str:
+    return "".join(chance.choices(string.ascii_letters, k=6) + chance.choices(string.digits, k=2)) + "xQ7w9Z"
+
+
+def signed(chance: random.Random) -> str:
+    return f"{''.join(chance.choices(string.ascii_letters, k=4))}{chance.choice('!%+')}q{chance.randrange(10, 99)}Rbv"
+
+
+def word(chance: random.Random) -> str:
+    first, last = chance.choice(("Falcon", "Winter", "Harbour")), chance.choice(("house", "berg", "sky"))
+    return f"{first}{last}{chance.randrange(1000, 9999)}"
+
+
+STYLES: dict[str, Callable[[random.Random], str]] = {"drawn": drawn, "with a sign": signed, "words": word}
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("group", FORMS)
+def test_a_secret_is_known_by_its_role(group: str, style: str) -> None:
+    chance = random.Random(f"{group} {style}")  # noqa: S311  (draws, no secret)
+    forms = [form.replace("⏎", "\n") for form in FORMS[group].splitlines()]
+    left = []
+    for form in forms:
+        secret = STYLES[style](chance)
+        text = form.replace("§", secret)
+        outs = (Redactor().text(text), Redactor().text(json.dumps({"command": text})))
+        left += [form] if any(secret in out for out in outs) else []
+    assert len(left) <= 0.05 * len(forms), left
+
+
+def test_harmless_lines_of_the_same_shapes_stay() -> None:
+    lines = [line.replace("⏎", "\n") for line in HARMLESS.splitlines()]
+    changed = {line: told for line in lines if (told := Redactor().text(line)) != line}
+    assert len(changed) <= 0.02 * len(lines), changed
+
+
+BLIND = json.loads(Path(__file__).with_name("secret_forms.json").read_bytes())
+"""Forms and look-alikes of somebody who had not read the rules (secret_forms.md)."""
+SECRET_KINDS = frozenset(("key", "login", "private key", "secret"))
+
+
+def test_of_forms_that_others_wrote_nearly_all_are_masked() -> None:
+    left = Counter[str]()
+    for entry in BLIND["secrets"]:
+        told = Redactor().text(entry["text"]).lower()
+        parts = [entry["secret"]] if isinstance(entry["secret"], str) else entry["secret"]
+        left[entry["class"]] += any(part.lower() in told for part in parts if len(part) >= 8 or len(part) == 1)
+    assert left.total() <= 0.05 * len(BLIND["secrets"]), left
+
+
+def test_of_look_alikes_that_others_wrote_nearly_none_is_masked() -> None:
+    changed = []
+    for entry in BLIND["harmless"]:
+        redactor = Redactor()
+        redactor.text(entry["text"])
+        changed += [entry["text"]] if redactor.counts.keys() & SECRET_KINDS else []
+    assert len(changed) <= 0.02 * len(BLIND["harmless"]), changed

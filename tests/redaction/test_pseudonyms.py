@@ -70,21 +70,6 @@ def test_a_key_that_is_none_is_refused(key: bytes) -> None:
         Redactor(key)
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("ghp_" + "a1" * 18, "[key]"),
-        ("PASSWORD=hunter22x", "PASSWORD=[secret]"),
-        ("https://jo:hunter22@x.example.org/p", "https://[login]@x.example.org/p"),
-        ("-----BEGIN PRIVATE KEY-----\ncut", "[private key]"),
-        ("card 4111 1111 1111 1111", "card [card]"),
-        ("to DE89 3704 0044 0532 0130 00", "to [account]"),
-    ],
-)
-def test_keys_passwords_cards_and_accounts_have_one_word_for_all(text: str, told: str) -> None:
-    assert Redactor(KEY).plain(text) == told
-
-
 def test_a_person_is_the_same_across_texts_and_in_json_in_json() -> None:
     redactor = Redactor(KEY)
     inner = json.dumps({"cwd": "/home/jodoe/app", "to": "JO@example.org"})
@@ -104,6 +89,12 @@ def test_names_of_json_that_are_two_people_stay_two_and_one_person_in_two_ways_s
 def test_half_a_character_in_a_name_is_no_trouble() -> None:
     told = Redactor(KEY).text('{"cwd": "/home/jo\\ud83ddoe/app"}')
     assert len(PSEUDONYM.findall(told)) == 1 and "doe" not in told
+
+
+def test_keys_passwords_cards_and_accounts_have_one_word_for_all() -> None:
+    numbers = "card 4111 1111 1111 1111 DE89 3704 0044 0532 0130 00"
+    text = f"ghp_{'a1' * 18} PASSWORD=hunter22x https://jo:hunter22@x.io {numbers}"
+    assert Redactor(KEY).plain(text) == "[key] PASSWORD=[secret] https://[login]@x.io card [card] [account]"
 
 
 def test_counts_are_by_kind_not_by_person() -> None:
