@@ -36,6 +36,7 @@ from agentsignals.ui.rendering import answer_of, html
 from agentsignals.ui.snapshot import Snapshot
 
 GOLD = Path(__file__).parents[2].parent / "shared" / "corpus" / "gold"
+PROMPTS_GOLD = GOLD / "prompts_gold.jsonl"
 
 
 def test_the_shipped_figures_of_planted_cases_are_those_of_today() -> None:
@@ -303,11 +304,11 @@ def test_long_and_repetitive_messages_cost_no_time(text: str) -> None:
 def test_the_figures_shown_with_the_rules_are_those_of_the_gold_set(name: str, column: str) -> None:
     """Counted by hand here. The gold counts turns from 1; its labels are a language model's."""
     pairs = []
-    for row in map(json.loads, GOLD.read_text("utf-8").splitlines()):
+    for row in map(json.loads, PROMPTS_GOLD.read_text("utf-8").splitlines()):
         assert row["split"] == "dev"
         if name != "pushback" or row["turn"] > 1:
             pairs.append((value(name, row["text"], row["turn"] - 1), row[column].replace(" ", "_")))
-    figures = [f for f in figures_of(BY_TASK[name][0]) if f.truth.startswith(f"{GOLD.name},")]
+    figures = [f for f in figures_of(BY_TASK[name][0]) if f.truth.startswith(f"{PROMPTS_GOLD.name},")]
     same = sum(a == b for a, b in pairs)
     named, meant = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
     chance = sum(named[c] * meant[c] for c in named) / len(pairs) ** 2

@@ -300,7 +300,7 @@ def _topics_text(summary: TopicsSummary) -> str:
     )
     names = ("topic", "prompts", "sessions", "words", "name")[: 4 if naming is None else 5]
     rows = [(t.number, t.n, t.sessions, ", ".join(t.words), t.name or "")[: len(names)] for t in summary.topics]
-    shown = [f"{t.number:>5}  “{printable(example.excerpt)}”" for t in summary.topics for example in t.examples]
+    shown = [f"{t.number:>5}  “{printable(example.excerpt or '')}”" for t in summary.topics for example in t.examples]
     return "\n".join([head, "", table(names, rows, 90), *(["", "in the middle of each", *shown] if shown else [])])
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import Meta, Struct
@@ -345,7 +345,7 @@ class DomainAnswer(Answer):
 def _labelled(*names: str) -> tuple[type[Answer], tuple[str, ...]]:
     """An answer with one of these labels, and the labels."""
     answer = msgspec.defstruct("LabelAnswer", [("label", Literal[names])], bases=(Answer,), forbid_unknown_fields=True)
-    return answer, names
+    return cast("type[Answer]", answer), names
 
 
 _TASKS = (
