@@ -21,8 +21,8 @@ from agentsignals.repositories import scanners as own_rules
 from agentsignals.repositories.scan import Line, Lines, Scan, changed, owner_of
 from agentsignals.repositories.scanners import OwnRules, ScanFinding, language_of, place_of, scan_one
 from agentsignals.repositories.weakness_rules import rules
-from agentsignals.stats.intervals import poisson, wilson
 from agentsignals.stats import validation
+from agentsignals.stats.intervals import poisson, wilson
 from agentsignals.store import Store
 from tests.git_repositories import real
 from tests.questions.stores import outcome

@@ -35,6 +35,7 @@ from agentsignals.repositories.scanners import (
     name_of,
     place_of,
 )
+from agentsignals.stats import validation
 from agentsignals.stats.intervals import poisson
 from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
