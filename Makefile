@@ -7,7 +7,7 @@ LAB_VENV := .venv-lab
 ENGINES_VENV := .venv-engines
 LAB_TESTS := tests/lab tests/sandbox
 NOT_THE_LAB := $(addprefix --ignore=,$(LAB_TESTS))
-ENGINES_TESTS := tests/ingest/test_engine.py tests/ingest/test_engine_repositories.py tests/sources/test_s3.py tests/store/test_remote.py
+ENGINES_TESTS := tests/ingest/test_engine.py tests/sources/test_s3.py tests/store/test_remote.py
 CODE := src tests docs benchmarks
 
 # What a shell may have set for other programs: Python's own would be another's, and pip would install elsewhere.

@@ -1,21 +1,31 @@
-"""What no format reads is named: never no session without a reason."""
+"""What is not read is named with its reason, and no agent's own state is taken for a log."""
 
 from __future__ import annotations
 
+import ast
 import json
+import re
+import shutil
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+import agentsignals
 from agentsignals.cli import main
-from agentsignals.formats import first_fields, homes, unread_file, unread_homes
+from agentsignals.formats import bounds as soundness
+from agentsignals.formats import first_fields, homes, is_state, unread_file, unread_homes
 from agentsignals.formats.head import Head
-from agentsignals.ingest import pipeline
+from agentsignals.ingest import pipeline, plan
+from agentsignals.sources import local
 from agentsignals.store import Store
-from agentsignals.store.index import FIGURES, ArtifactEntry, SessionEntry
+from agentsignals.store.index import FIGURES, ArtifactEntry, Manifest, SessionEntry
+from tests.golden import SAMPLES, samples
+from tests.ui.served import ask, serving
 
 SAYING: dict[str, tuple[str, str, str]] = {
     "specstory": (
@@ -157,3 +167,267 @@ def test_a_session_without_prompt_call_and_tokens_is_silent(
     )  # fmt: skip
     store.save()
     assert pipeline.summarize(store, {"/a"}).silent_sessions == ({"pi": 1} if is_silent else {})
+
+
+# A pointer of Git LFS is named, with what to do: the file it stands for was not fetched
+
+OID = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393"
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{OID}\nsize 12345\n"
+OLDEST = POINTER.replace("git-lfs", "hawser")
+EXTENDED = POINTER.replace("\noid", f"\next-0-foo sha256:{OID}\noid")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("run.eval", POINTER, "git_lfs_pointer"),
+        ("rows.parquet", EXTENDED, "git_lfs_pointer"),
+        ("a.jsonl", OLDEST, "git_lfs_pointer"),
+        ("opencode.db", POINTER, "git_lfs_pointer"),
+        ("notes.txt", f"See {POINTER}", "not_a_trace"),
+        ("spec.txt", POINTER.replace("size 12345", "size large"), "not_a_trace"),
+    ],
+)
+def test_a_pointer_is_named_and_text_about_one_is_not(tmp_path: Path, name: str, text: str, reason: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    made = plan.make_plan([str(tmp_path)], Manifest())
+    members = [m for groups in made.shards for family in groups for m in family.files]
+    reasons = [m.reason for m in members] + [r for entry in made.other_files.values() for r in entry.skipped]
+    assert reasons == [reason]
+    for member in members:
+        assert "12,345 bytes" in member.detail
+        assert "git lfs pull" in member.detail
+
+
+# Whole home folders of agents: what is no session there is state, known and quiet; a log that nobody reads is not
+
+OWN = "5a1f0c3e-0000-4000-8000-00000000000a"
+STATE = {
+    ".claude/history.jsonl": {"display": "Go", "pastedContents": {}, "timestamp": 1, "project": "/w"},
+    ".claude/settings.json": {"model": "opus"},
+    ".claude/todos/x-agent-x.json": [],
+    ".claude/teams/quiet/inboxes/lead.json": [{"from": "mason", "text": "hi", "read": True}],
+    ".claude/projects/-w/sessions-index.json": {"version": 1, "entries": [{"sessionId": OWN}]},
+    f".claude/projects/-w/{OWN}/tool-results/toolu_1.json": {"rows": [1, 2]},
+    ".codex/auth.json": {"OPENAI_API_KEY": None},
+    ".codex/history.jsonl": {"session_id": OWN, "ts": 1, "text": "hi"},
+    ".codex/models_cache.json": {"models": []},
+    ".gemini/oauth_creds.json": {"token": "x"},
+    ".gemini/tmp/0a/logs.json": [{"sessionId": OWN, "messageId": 0, "type": "user", "message": "hi"}],
+    ".gemini/antigravity-cli/history.jsonl": {"display": "hi", "workspace": "/w", "conversationId": OWN},
+    ".factory/settings.json": {"model": "m"},
+    ".copilot/config.json": {"banner": "never"},
+    ".cursor/mcp.json": {"mcpServers": {}},
+    ".local/share/opencode/storage/project/p.json": {"id": "p", "worktree": "/w"},
+    ".local/share/opencode/log/a.json": {"level": "info"},
+    ".config/Code/User/settings.json": {"editor.fontSize": 12},
+}
+LOGS = {
+    ".claude/projects/-w/new.jsonl": {"kind": "of a later version", "payload": {}},
+    ".codex/sessions/2026/09/01/rollout-new.jsonl": {"kind": "of a later version", "payload": {}},
+    "work/settings.json": {"model": "opus"},
+    "work/.claudette/settings.json": {"model": "opus"},
+}
+THREADS = "CREATE TABLE threads (id TEXT PRIMARY KEY, rollout_path TEXT NOT NULL, updated_at INTEGER, title TEXT)"
+"""Codex's state: Zed keeps its sessions in a table of the same name."""
+
+
+def placed(folder: Path, files: dict[str, object]) -> Path:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(json.dumps(content) + "\n")
+    return folder
+
+
+def strict(folder: Path, store: Path) -> tuple[int, dict[str, str]]:
+    code = main(["analyze", str(folder), "--no-report", "--store", str(store), "--quiet", "--strict"])
+    rows = Store(store).sql("SELECT path, skipped_reasons FROM artifacts WHERE skipped > 0").fetchall()
+    return code, {path.removeprefix(f"{folder}/"): next(iter(json.loads(reasons))) for path, reasons in rows}
+
+
+def test_state_of_a_whole_home_is_quiet(tmp_path: Path) -> None:
+    home = placed(tmp_path / "home", STATE)
+    for place in (
+        ".codex/state_5.sqlite",
+        ".cursor/ai-tracking/ai-code-tracking.db",
+        ".gemini/antigravity/conversations/x.db",
+    ):
+        (home / place).parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(home / place)) as db:
+            db.executescript(THREADS)
+    for run in ("first", "unchanged"):
+        assert strict(home, tmp_path / "store") == (0, {}), run
+    assert strict(home / ".claude", tmp_path / "of one") == (0, {}), "of an agent's folder alone"
+
+
+def test_logs_that_nobody_reads_are_told_in_homes_and_files_of_nobody_elsewhere(tmp_path: Path) -> None:
+    home = placed(tmp_path / "home", {**STATE, **LOGS})
+    assert strict(home, tmp_path / "store") == (1, dict.fromkeys(LOGS, "unrecognised"))
+
+
+def test_a_database_of_an_unknown_version_is_told_where_sessions_are_kept(tmp_path: Path) -> None:
+    place = ".local/share/opencode/opencode.db"
+    (tmp_path / "home" / place).parent.mkdir(parents=True)
+    with closing(sqlite3.connect(tmp_path / "home" / place)) as db:
+        db.executescript("CREATE TABLE session (id); CREATE TABLE message (id); CREATE TABLE part (id)")
+    assert strict(tmp_path / "home", tmp_path / "store") == (1, {place: "unknown_database"})
+
+
+@pytest.mark.parametrize(
+    ("path", "is_quiet"),
+    [
+        ("/home/me/.claude/settings.json", True),
+        ("/backup/2026/.claude/settings.json", True),
+        ("/home/me/.claude/projects/-w/x.jsonl", False),
+        ("/home/me/.claude/projects", False),
+        ("/home/me/.config/claude/settings.json", True),
+        ("/home/me/.config/other/settings.json", False),
+        ("/home/me/.gemini/tmp/0a/chats/session-1.json", False),
+        ("/home/me/.gemini/antigravity/brain/x/.system_generated/logs/new.jsonl", False),
+        ("/home/me/.gemini/antigravity/brain/x/task.md.metadata.json", True),
+        ("/home/me/claude/settings.json", False),
+    ],
+)
+def test_state_is_what_lies_in_an_agent_s_folder_and_not_where_it_keeps_sessions(path: str, is_quiet: bool) -> None:
+    assert is_state(path) == is_quiet
+
+
+# A machine with the sessions of every agent that is read: all of them are found, read, and filtered by
+
+FOLDER = {
+    agent: next((p for p in places if p.startswith("~/") and not Path(p).suffix), None)
+    for agent, places in homes().items()
+}
+"""The first home of each that is a folder: a sample of a format is no database."""
+PLACED = sorted(agent for agent, place in FOLDER.items() if place and (SAMPLES / agent).is_dir())
+"""Those with samples: an agent may write what another one's format reads."""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home folder in which each agent keeps the samples of its format."""
+    folder = tmp_path_factory.mktemp("home")
+    for agent in PLACED:
+        place = folder / str(FOLDER[agent])[2:].replace("*", "any")
+        for sample in [s for s in samples() if s.parent == SAMPLES / agent]:
+            target = place / sample.name
+            if sample.is_dir():
+                shutil.copytree(sample, target)
+            else:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(sample, target)
+    return folder
+
+
+def _json(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
+    assert main([*map(str, arguments), "--json", "--quiet"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_there_are_agents_enough_to_ask() -> None:
+    assert len(PLACED) >= 12, "the others keep databases, or write what another one's format reads"
+
+
+@pytest.mark.slow
+def test_every_agent_of_a_machine_is_found_and_read(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    rows = _json(capsys, "doctor", "--store", tmp_path / "s")
+    found = {row["name"]: row["home"] for row in rows if row.get("home")}
+    assert sorted(found) == PLACED
+    assert [agent for agent in PLACED if not found[agent]["sessions"].get(agent)] == []
+    looked_for = {place for places in homes().values() for place in places}
+    said = " ".join(row["found"] for row in rows)
+    placed = {place: place.replace("~", str(home)).replace("*", "any") for place in looked_for}
+    assert [place for place, path in placed.items() if place not in said and path not in said] == []
+
+    summary = _json(capsys, "analyze", "--store", tmp_path / "s", "--jobs", "1")
+    assert summary["internal_errors"] == {}
+    store = Store(tmp_path / "s")
+    sessions = dict(store.sql("SELECT agent, count(*) FROM sessions GROUP BY agent").fetchall())
+    assert sorted(sessions.keys() & set(PLACED)) == PLACED
+    with serving(store) as server:
+        for agent in PLACED:
+            answer = ask(server, f"/sessions?agent={quote(agent)}")
+            ids = store.sql(f"SELECT session_id FROM sessions WHERE agent = '{agent}'").fetchall()
+            others = store.sql(f"SELECT session_id FROM sessions WHERE agent <> '{agent}'").fetchall()
+            assert answer.status == 200
+            assert any(f"/session/{quote(of)}" in answer.text for (of,) in ids), agent
+            assert not any(f'/session/{quote(of)}"' in answer.text for (of,) in others), agent
+
+
+def test_agents_that_are_known_and_not_read_are_named_with_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for places in unread_homes().values():
+        if not Path(places[0]).suffix:
+            folder = tmp_path / places[0][2:]
+            folder.mkdir(parents=True)
+            (folder / "a.json").write_text('{"a": 1}', encoding="utf-8")
+    rows = {
+        row["name"]: row for row in _json(capsys, "doctor", "--store", tmp_path / "s") if row["status"] == "not read"
+    }
+    assert sorted(rows) == sorted(n for n, places in unread_homes().items() if not Path(places[0]).suffix)
+    assert rows["windsurf"]["home"]["left"] == {"unrecognised": 1}
+    assert main(["analyze", "--store", str(tmp_path / "s"), "--json"]) == 1
+    assert f"windsurf ({tmp_path / '.codeium/windsurf/cascade'})" in capsys.readouterr().out
+
+
+def test_a_home_that_can_not_be_read_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".pi" / "agent" / "sessions"
+    folder.mkdir(parents=True)
+    folder.chmod(0)
+    try:
+        row = next(r for r in _json(capsys, "doctor", "--store", tmp_path / "s") if r["name"] == "pi")
+    finally:
+        folder.chmod(0o700)
+    if row["status"] == "ok":
+        pytest.skip("root may read everything")
+    assert row["status"] == "problem" and "can't be read" in row["advice"]
+
+
+# Every reason for which something is skipped stands in docs/skipped.md, and none that no code gives
+
+ROOT = Path(agentsignals.__file__).parent
+STAGES = ("formats", "sources", "ingest")
+COUNTING = {"skip", "Unreadable", "_unread", "FetchError", "MemberError", "Lost", "_recovered"}
+"""What is called with a reason; `refuse` takes those of `soundness.REASONS`."""
+WORD = re.compile(r"[a-z]+(_[a-z0-9]+)+")
+PAGE = Path(__file__).parents[2] / "docs" / "skipped.md"
+
+
+def trees() -> Iterator[ast.AST]:
+    for stage in STAGES:
+        for path in (ROOT / stage).rglob("*.py"):
+            yield ast.parse(path.read_text(encoding="utf-8"))
+
+
+def words(node: ast.AST) -> set[str]:
+    return {n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+
+
+def name_of(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def given() -> set[str]:
+    calls = (n for tree in trees() for n in ast.walk(tree) if isinstance(n, ast.Call))
+    passed = {word for call in calls if name_of(call) in COUNTING for arg in call.args for word in words(arg)}
+    counted = {word for word in passed if WORD.fullmatch(word)}
+    return counted | soundness.REASONS | plan.ABOUT_CONTENT | plan._PASSING | set(local._REASONS.values())
+
+
+@pytest.mark.slow
+def test_every_reason_stands_in_the_table_and_no_other() -> None:
+    listed = re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert given() - set(listed) == set(), "without a row"
+    quoted = {word for tree in trees() for word in words(tree)}
+    assert set(listed) - quoted == set(), "rows of reasons that no code gives"

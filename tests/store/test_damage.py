@@ -22,7 +22,7 @@ from agentsignals.store.index import INDEX_FILE, RETIRED
 from agentsignals.store.sidecars import LabelRow
 from tests.golden import SAMPLES
 from tests.quick import some
-from tests.store.test_labels import label
+from tests.store.test_store import label
 
 Harm = Callable[[Path], None]
 

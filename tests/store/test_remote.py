@@ -85,7 +85,7 @@ from agentsignals.ingest import pipeline
 def die(*words):
     os.kill(os.getpid(), signal.SIGKILL)
 
-setattr(remote, sys.argv[3], die)
+setattr(remote.LocalCopy, sys.argv[3], die)
 pipeline.analyze([sys.argv[1]], sys.argv[2], jobs=1)
 """
 
@@ -97,7 +97,7 @@ def killed(at: str, source: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", ["_swap_head", "_push"])
+@pytest.mark.parametrize("at", ["_swap_head", "push"])
 def test_a_run_killed_before_the_swap_leaves_the_state_before_and_the_next_one_goes_on(
     at: str, bucket: Any, tmp_path: Path, machine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,17 +183,17 @@ def test_who_was_interrupted_while_fetching_goes_on(
     pipeline.analyze([folder(tmp_path, "a", "b")], STORE, jobs=1)
     machine("second")
     fetched: list[str] = []
-    real = remote._fetch
+    real = remote.LocalCopy._fetch
 
-    def three(root: Path, path: str, *words: Any) -> None:
+    def three(copy: remote.LocalCopy, path: str, entry: Any) -> None:
         if len(fetched) == 3:
             raise KeyboardInterrupt
-        real(root, path, *words)
+        real(copy, path, entry)
         fetched.append(path)
 
     monkeypatch.setattr(network, "S3_CONNECTIONS", 1)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(remote, "_fetch", three)
+        patch.setattr(remote.LocalCopy, "_fetch", three)
         Store(STORE)
     assert not any(path.startswith("index.") for path in fetched), "what names others comes last"
     assert len(prompts(STORE)) == 2 and Store(STORE).warnings == [] and Store(STORE).strays() == []

@@ -118,7 +118,6 @@ def _put(client: Any, place: dict[str, str], condition: dict[str, str]) -> str:
     return etag
 
 
-_HEAD = "head"
 _ASIDE = "aside"
 _LISTS = (index.INDEX_FILE, "parts.")
 """Prefixes of files that name others. They are fetched last, and replaced without being set aside."""
@@ -170,13 +169,14 @@ def local_copy(address: str, *, create: bool = False) -> Path:
     try:
         private_files.own_folder(root)
         if not (root / _STATE).exists():
-            _remember(root, _State(f"{network.S3_SCHEME}{bucket}/{prefix.rstrip('/')}"))
+            state = _State(f"{network.S3_SCHEME}{bucket}/{prefix.rstrip('/')}")
+            disk.write_atomically(root / _STATE, msgspec.json.encode(state))
     except OSError as problem:
         raise disk.cannot_write(root, problem) from problem
     with disk.free_of_runs(root) as is_free:
         if is_free:  # else a run of this machine writes there, and nobody else can elsewhere
-            _pull(root)
-    if not create and not _state(root).etag and not (root / index.INDEX_FILE).exists():
+            LocalCopy(root).pull()
+    if not create and not LocalCopy(root).state.etag and not (root / index.INDEX_FILE).exists():
         raise StoreError(f"There is no store in {address}.", "Run `agentsignals analyze SOURCE` first.")
     return root
 
@@ -188,200 +188,187 @@ def committing(root: Path, wait_s: float, waiting: Callable[[], None]) -> Iterat
     if root in _writing:
         yield
         return
-    bucket, prefix = _place(_state(root))
-    try:
-        with hold_lease(bucket, prefix, wait_s, waiting):
-            _pull(root)
-            _writing[root] = time.monotonic()
-            try:
-                yield
-            finally:
-                del _writing[root]
-            _push(root)
-    except network.s3_errors() as problem:
-        raise _failed(root, problem) from problem
+    copy = LocalCopy(root)
+    with copy.reaching(), hold_lease(copy.bucket, copy.prefix, wait_s, waiting):
+        copy.pull()
+        _writing[root] = time.monotonic()
+        try:
+            yield
+        finally:
+            del _writing[root]
+        LocalCopy(root).push()
 
 
 def checkpoint(root: Path) -> None:
     """Commit now, when the last commit is long ago and this process is the writer."""
     if time.monotonic() - _writing.get(root, math.inf) > CHECKPOINT_S:
-        _push(root)
+        LocalCopy(root).push()
         _writing[root] = time.monotonic()
 
 
-def _pull(root: Path) -> None:
-    """Make the folder what the store is now. Local changes that were never committed stay as long as nobody else
-    committed anything; afterwards they are set aside."""
-    state = _state(root)
-    try:
-        fetched = _fetched_head(state)
-        if fetched is None:
+class LocalCopy:
+    """The local copy of a remote store. StoreError when the file that names the store is gone or garbled."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        try:
+            self.state = msgspec.json.decode((root / _STATE).read_bytes(), type=_State)
+        except (OSError, msgspec.DecodeError) as problem:
+            raise StoreError(f"{root / _STATE} can't be read.", f"Remove {root}: it is fetched again.") from problem
+        self.bucket, prefix = network.s3_address(self.state.address)
+        self.prefix = f"{prefix}/" if prefix else ""
+
+    def pull(self) -> None:
+        """Make the folder what the store is now. Local changes that were never committed stay as long as nobody else
+        committed anything; afterwards they are set aside."""
+        root = self.root
+        try:
+            with self.reaching():
+                fetched = self._fetched_head()
+                if fetched is None:
+                    return
+                etag, head = fetched
+                here = self._on_disk()
+                expected = {path: (e.bytes, e.stamp) for path, e in self.state.head.files.items()}
+                wanted = [path for path, e in head.files.items() if here.get(path) != (e.bytes, e.stamp)]
+                for path in here.keys() - (head.files.keys() - wanted):
+                    if expected.get(path) != here[path] and "/" in path and not path.endswith(RETIRED):
+                        disk.set_aside(root, root / path)  # what is not in a folder can be made again
+                for is_list in (False, True):
+                    some = [path for path in wanted if path.startswith(_LISTS) == is_list]
+                    _each(lambda path: self._fetch(path, head.files[path]), some)
+                for path in here.keys() - head.files.keys():
+                    (root / path).unlink(missing_ok=True)
+                    with suppress(OSError):  # there is more in it
+                        (root / path).parent.rmdir()
+                self._remember(etag, head)
+        except OSError as problem:
+            raise disk.cannot_write(root, problem) from problem
+
+    def push(self) -> None:
+        """Upload what is new in the folder, then swap the head."""
+        before, here = self.state.head.files, self._on_disk()
+        if here == {path: (e.bytes, e.stamp) for path, e in before.items()}:
             return
-        etag, head = fetched
-        here = _on_disk(root)
-        expected = {path: (e.bytes, e.stamp) for path, e in state.head.files.items()}
-        wanted = [path for path, e in head.files.items() if here.get(path) != (e.bytes, e.stamp)]
-        for path in here.keys() - (head.files.keys() - wanted):
-            if expected.get(path) != here[path] and "/" in path and not path.endswith(RETIRED):
-                disk.set_aside(root, root / path)  # what is not in a folder can be made again
-        for is_list in (False, True):
-            some = [path for path in wanted if path.startswith(_LISTS) == is_list]
-            _each(lambda path: _fetch(root, path, head.files[path], state), some)
-        for path in here.keys() - head.files.keys():
-            (root / path).unlink(missing_ok=True)
-            with suppress(OSError):  # there is more in it
-                (root / path).parent.rmdir()
-        _remember(root, _State(state.address, etag, head))
-    except network.s3_errors() as problem:
-        raise _failed(root, problem) from problem
-    except OSError as problem:
-        raise disk.cannot_write(root, problem) from problem
+        there = {e.digest for e in before.values()}
+        made: dict[str, _Entry] = {}
 
+        def upload(path: str) -> None:
+            data = (self.root / path).read_bytes()
+            entry = made[path] = _Entry(disk.digest(data), len(data), here[path][1])
+            if entry.digest not in there:
+                network.s3_client().put_object(**self._place(f"blobs/{entry.digest}"), Body=data)
 
-def _push(root: Path) -> None:
-    """Upload what is new in the folder, then swap the head."""
-    state = _state(root)
-    bucket, prefix = _place(state)
-    before = state.head.files
-    here = _on_disk(root)
-    if here == {path: (e.bytes, e.stamp) for path, e in before.items()}:
-        return
-    there = {e.digest for e in before.values()}
-    made: dict[str, _Entry] = {}
+        is_same = {p: p in before and (before[p].bytes, before[p].stamp) == seen for p, seen in here.items()}
+        _each(upload, (path for path in here if not is_same[path]))
+        entries = {path: before[path] if is_same[path] else made[path] for path in sorted(here)}
+        live, now = {e.digest for e in entries.values()}, time.time()
+        dropped = {d: self.state.head.dropped.get(d, now) for d in (there | self.state.head.dropped.keys()) - live}
+        old = [d for d, since in dropped.items() if now - since > disk.KEEP_S]
+        kept = {d: since for d, since in dropped.items() if d not in old}
+        head = _Head(number=self.state.head.number + 1, files=entries, dropped=kept)
+        self._remember(self._swap_head(head), head)
+        _each(lambda digest: network.s3_client().delete_object(**self._place(f"blobs/{digest}")), old)
 
-    def upload(path: str) -> None:
-        data = (root / path).read_bytes()
-        entry = made[path] = _Entry(disk.digest(data), len(data), here[path][1])
-        if entry.digest not in there:
-            network.s3_client().put_object(Bucket=bucket, Key=f"{prefix}blobs/{entry.digest}", Body=data)
-
-    is_same = {path: path in before and (before[path].bytes, before[path].stamp) == seen for path, seen in here.items()}
-    _each(upload, (path for path in here if not is_same[path]))
-    entries = {path: before[path] if is_same[path] else made[path] for path in sorted(here)}
-    live, now = {e.digest for e in entries.values()}, time.time()
-    dropped = {d: state.head.dropped.get(d, now) for d in (there | state.head.dropped.keys()) - live}
-    old = [d for d, since in dropped.items() if now - since > disk.KEEP_S]
-    kept = {d: since for d, since in dropped.items() if d not in old}
-    head = _Head(number=state.head.number + 1, files=entries, dropped=kept)
-    _remember(root, _State(state.address, _swap_head(state, head), head))
-    _each(lambda digest: network.s3_client().delete_object(Bucket=bucket, Key=f"{prefix}blobs/{digest}"), old)
-
-
-def _swap_head(state: _State, head: _Head) -> str:
-    """Replace the head, on condition that it is the one that was fetched. Return its ETag."""
-    bucket, prefix = _place(state)
-    condition = {"IfMatch": state.etag} if state.etag else {"IfNoneMatch": "*"}
-    place = {"Bucket": bucket, "Key": f"{prefix}{_HEAD}"}
-    try:
-        etag: str = network.s3_client().put_object(**place, Body=msgspec.json.encode(head), **condition)["ETag"]
-    except network.s3_errors() as problem:
-        if not is_condition_failed(problem) and network.s3_skip_reason(problem) != "file_gone":
+    def _swap_head(self, head: _Head) -> str:
+        """Replace the head, on condition that it is the one that was fetched. Return its ETag."""
+        state, put = self.state, network.s3_client().put_object
+        condition = {"IfMatch": state.etag} if state.etag else {"IfNoneMatch": "*"}
+        try:
+            etag: str = put(**self._place("head"), Body=msgspec.json.encode(head), **condition)["ETag"]
+        except network.s3_errors() as problem:
+            if not is_condition_failed(problem) and network.s3_skip_reason(problem) != "file_gone":
+                raise
+            raise StoreError(
+                f"Another run wrote the store {state.address} meanwhile; nothing of this one was committed.",
+                "Run again.",
+            ) from problem
+        if state.etag:
+            return etag
+        # Where the server ignores conditions, two runs would lose each other's data.
+        probe = self._place("head.probe")
+        put(**probe, Body=b"")
+        try:
+            put(**probe, Body=b"", IfNoneMatch="*")
+        except network.s3_errors() as problem:
+            if is_condition_failed(problem):
+                network.s3_client().delete_object(**probe)
+                return etag
             raise
         raise StoreError(
-            f"Another run wrote the store {state.address} meanwhile; nothing of this one was committed.",
-            "Run again.",
-        ) from problem
-    if not state.etag:
-        _look_whether_conditions_count(place, state.address)
-    return etag
+            f"The server of {state.address} takes no notice of conditions (If-None-Match), which keep two runs apart.",
+            "Name a folder with --store, or another server.",
+        )
 
-
-def _look_whether_conditions_count(place: dict[str, str], address: str) -> None:
-    """Raise StoreError where the server ignores conditions: two runs would lose each other's data."""
-    place = {**place, "Key": f"{place['Key']}.probe"}
-    put = network.s3_client().put_object
-    put(**place, Body=b"")
-    try:
-        put(**place, Body=b"", IfNoneMatch="*")
-    except network.s3_errors() as problem:
-        if is_condition_failed(problem):
-            network.s3_client().delete_object(**place)
-            return
-        raise
-    raise StoreError(
-        f"The server of {address} takes no notice of conditions (If-None-Match), which keep two runs apart.",
-        "Name a folder with --store, or another server.",
-    )
-
-
-def _fetched_head(state: _State) -> tuple[str, _Head] | None:
-    """Head with its ETag; None where it is the one known here, or there is none."""
-    bucket, prefix = _place(state)
-    known_here = {"IfNoneMatch": state.etag} if state.etag else {}
-    try:
-        answer = network.s3_client().get_object(Bucket=bucket, Key=f"{prefix}{_HEAD}", **known_here)
-    except network.s3_errors() as problem:
-        if network.s3_error_code(problem) in ("304", "NotModified", "NoSuchKey", "404"):
-            return None
-        raise
-    with closing(answer["Body"]) as body:
+    def _fetched_head(self) -> tuple[str, _Head] | None:
+        """Return the head with its ETag; None where it is the one known here, or there is none."""
+        address, etag = self.state.address, self.state.etag
         try:
-            head = msgspec.json.decode(body.read(), type=_Head)
-        except msgspec.DecodeError as problem:
-            raise StoreError(f"{state.address}/{_HEAD} is garbled: {problem}.", "Name another store.") from problem
-    if head.schema_version > _VERSION:
-        raise StoreError(f"The store {state.address} was written by a newer agentsignals.", "Use the newer program.")
-    return answer["ETag"], head
+            answer = network.s3_client().get_object(**self._place("head"), **({"IfNoneMatch": etag} if etag else {}))
+        except network.s3_errors() as problem:
+            if network.s3_error_code(problem) in ("304", "NotModified", "NoSuchKey", "404"):
+                return None
+            raise
+        with closing(answer["Body"]) as body:
+            try:
+                head = msgspec.json.decode(body.read(), type=_Head)
+            except msgspec.DecodeError as problem:
+                raise StoreError(f"{address}/head is garbled: {problem}.", "Name another store.") from problem
+        if head.schema_version > _VERSION:
+            raise StoreError(f"The store {address} was written by a newer agentsignals.", "Use the newer program.")
+        return answer["ETag"], head
 
+    def _fetch(self, path: str, entry: _Entry) -> None:
+        address, target = self.state.address, self.root / path
+        # Below the folder and not hidden, as `_on_disk` returns them.
+        *folders, name = path.split("/")
+        is_hidden = any(not f or f.startswith(".") for f in folders) or (name.startswith(".") and name != RETIRED)
+        if is_hidden or not name or "\\" in path or not path.isprintable():
+            raise StoreError(f"{address} names a file that no store has: {path!r}.", "Name another store.")
+        with closing(network.s3_client().get_object(**self._place(f"blobs/{entry.digest}"))["Body"]) as body:
+            data = body.read()
+        if disk.digest(data) != entry.digest:
+            raise StoreError(f"{address}/blobs/{entry.digest} holds something else.", "Analyze into another store.")
+        private_files.make_folder(target.parent)
+        draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        private_files.write(draft, data)
+        if path == index.INDEX_FILE:  # what a run that died here left behind belongs to another index
+            (self.root / index.JOURNAL_FILE).unlink(missing_ok=True)
+        os.utime(draft, ns=(entry.stamp, entry.stamp))
+        draft.replace(target)
 
-def _fetch(root: Path, path: str, entry: _Entry, state: _State) -> None:
-    bucket, prefix = _place(state)
-    target = root / path
-    # Below the folder and not hidden, as `_on_disk` yields them.
-    *folders, name = path.split("/")
-    is_hidden = any(not part or part.startswith(".") for part in folders) or (name.startswith(".") and name != RETIRED)
-    if is_hidden or not name or "\\" in path or not path.isprintable():
-        raise StoreError(f"{state.address} names a file that no store has: {path!r}.", "Name another store.")
-    with closing(network.s3_client().get_object(Bucket=bucket, Key=f"{prefix}blobs/{entry.digest}")["Body"]) as body:
-        data = body.read()
-    if disk.digest(data) != entry.digest:
-        raise StoreError(f"{state.address}/blobs/{entry.digest} holds something else.", "Analyze into another store.")
-    private_files.make_folder(target.parent)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    private_files.write(draft, data)
-    if path == index.INDEX_FILE:  # what a run that died here left behind belongs to another index
-        (root / index.JOURNAL_FILE).unlink(missing_ok=True)
-    os.utime(draft, ns=(entry.stamp, entry.stamp))
-    draft.replace(target)
+    def _on_disk(self) -> dict[str, tuple[int, int]]:
+        """Return length and time of every file of the store, without drafts, locks and what was set aside."""
+        seen: dict[str, tuple[int, int]] = {}
+        for folder, inside, names in os.walk(self.root):
+            at = Path(folder).relative_to(self.root).as_posix()
+            inside[:] = [n for n in inside if not n.startswith(".") and (at, n) != (".", _ASIDE)]
+            for name in names:
+                if name == RETIRED or not (name.startswith(".") or name == index.JOURNAL_FILE):
+                    status = (Path(folder) / name).stat()
+                    seen[name if at == "." else f"{at}/{name}"] = status.st_size, status.st_mtime_ns
+        return seen
 
+    def _place(self, name: str) -> dict[str, str]:
+        return {"Bucket": self.bucket, "Key": f"{self.prefix}{name}"}
 
-def _on_disk(root: Path) -> dict[str, tuple[int, int]]:
-    """Length and time of every file of the store, without drafts, locks and what was set aside."""
-    seen: dict[str, tuple[int, int]] = {}
-    for folder, inside, names in os.walk(root):
-        at = Path(folder).relative_to(root).as_posix()
-        inside[:] = [n for n in inside if not n.startswith(".") and (at, n) != (".", _ASIDE)]
-        for name in names:
-            if name == RETIRED or not (name.startswith(".") or name == index.JOURNAL_FILE):
-                status = (Path(folder) / name).stat()
-                seen[name if at == "." else f"{at}/{name}"] = status.st_size, status.st_mtime_ns
-    return seen
+    def _remember(self, etag: str, head: _Head) -> None:
+        self.state = _State(self.state.address, etag, head)
+        disk.write_atomically(self.root / _STATE, msgspec.json.encode(self.state))
+
+    @contextmanager
+    def reaching(self) -> Iterator[None]:
+        """Turn errors of the network into StoreErrors."""
+        try:
+            yield
+        except network.s3_errors() as problem:
+            raise StoreError(
+                f"The store {self.state.address} can't be reached: {network.s3_error_code(problem)}.",
+                "Look at AWS_* variables (region, endpoint, credentials); what was done is kept for the next run.",
+            ) from problem
 
 
 def _each(do: Callable[[str], object], items: Iterable[str]) -> None:
     with ThreadPoolExecutor(network.S3_CONNECTIONS) as pool:
         for _ in pool.map(do, items):
             pass
-
-
-def _state(root: Path) -> _State:
-    try:
-        return msgspec.json.decode((root / _STATE).read_bytes(), type=_State)
-    except (OSError, msgspec.DecodeError) as problem:
-        raise StoreError(f"{root / _STATE} can't be read.", f"Remove {root}: it is fetched again.") from problem
-
-
-def _remember(root: Path, state: _State) -> None:
-    disk.write_atomically(root / _STATE, msgspec.json.encode(state))
-
-
-def _place(state: _State) -> tuple[str, str]:
-    bucket, prefix = network.s3_address(state.address)
-    return bucket, f"{prefix}/" if prefix else ""
-
-
-def _failed(root: Path, problem: Exception) -> StoreError:
-    return StoreError(
-        f"The store {_state(root).address} can't be reached: {network.s3_error_code(problem)}.",
-        "Look at AWS_* variables (region, endpoint, credentials); what was done is kept for the next run.",
-    )
