@@ -95,100 +95,76 @@ def counted(folder: Path) -> dict[str, dict[str, int]]:
 # -- what lies in a folder -------------------------------------------------------------------------------------------
 
 
-def loop(folder: Path) -> str:
-    (folder / "loop.jsonl").symlink_to("loop.jsonl")
-    return "loop.jsonl"
-
-
-def dangling(folder: Path) -> str:
-    (folder / "gone.jsonl").symlink_to("nowhere")
-    return "gone.jsonl"
-
-
-def folder_elsewhere(folder: Path) -> str:
-    other = folder.parent / "elsewhere"
+def elsewhere(linked: Path) -> None:
+    other = linked.parent.parent / "elsewhere"
     other.mkdir()
     written(other / "x.jsonl", "elsewhere")
-    (folder / "linked").symlink_to(other)
-    return "linked"
+    linked.symlink_to(other)
 
 
-def pipe(folder: Path) -> str:
-    os.mkfifo(folder / "pipe.jsonl")
-    return "pipe.jsonl"
-
-
-def listening(folder: Path) -> str:
+def listening(path: Path) -> None:
     here = Path.cwd()
-    os.chdir(folder)  # a socket's path may be no longer than 108 bytes
+    os.chdir(path.parent)  # a socket's path may be no longer than 108 bytes
     try:
         with socket.socket(socket.AF_UNIX) as made:
-            made.bind("s.jsonl")
+            made.bind(path.name)
     finally:
         os.chdir(here)
-    return "s.jsonl"
 
 
-def device(folder: Path) -> str:
-    (folder / "zero.jsonl").symlink_to("/dev/zero")
-    return "zero.jsonl"
-
-
-def forbidden(folder: Path) -> str:
+def forbidden(path: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may read everything")
-    written(folder / "bad.jsonl", "bad").chmod(0)
-    return "bad.jsonl"
+    written(path, "bad").chmod(0)
 
 
-def damaged_gzip(folder: Path) -> str:
-    first = gzip.compress((folder / "good-1.jsonl").read_bytes().replace(b"good-1", b"packed"))
+def plain(path: Path) -> bytes:
+    """The transcript beside it, of another session."""
+    return (path.parent / "good-1.jsonl").read_bytes().replace(b"good-1", b"packed")
+
+
+def damaged_gzip(path: Path) -> None:
     second = bytearray(gzip.compress(b'{"type":"summary"}\n'))
     second[12] ^= 0xFF
-    (folder / "bad.jsonl.gz").write_bytes(first + second)
-    return "bad.jsonl.gz"
+    path.write_bytes(gzip.compress(plain(path)) + second)
 
 
-def gzip_and_more(folder: Path) -> str:
-    packed = gzip.compress((folder / "good-1.jsonl").read_bytes().replace(b"good-1", b"packed"))
-    (folder / "bad.jsonl.gz").write_bytes(packed + b"no member of a gzip file")
-    return "bad.jsonl.gz"
+NOISE = "".join(map(str, range(40_000))).encode()
+IN_A_FOLDER: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "loop": ("loop.jsonl", lambda path: path.symlink_to("loop.jsonl"), "link_loop"),
+    "dangling": ("gone.jsonl", lambda path: path.symlink_to("nowhere"), "dangling_link"),
+    "folder_elsewhere": ("linked", elsewhere, "linked_folder"),
+    "pipe": ("pipe.jsonl", os.mkfifo, "not_a_file"),
+    "listening": ("s.jsonl", listening, "not_a_file"),
+    "device": ("zero.jsonl", lambda path: path.symlink_to("/dev/zero"), "not_a_file"),
+    "forbidden": ("bad.jsonl", forbidden, "no_permission"),
+    "damaged_gzip": ("bad.jsonl.gz", damaged_gzip, "bad_gzip"),
+    "gzip_and_more": (
+        "bad.jsonl.gz",
+        lambda path: path.write_bytes(gzip.compress(plain(path)) + b"no member of a gzip file"),
+        "bad_gzip",
+    ),
+    "cut_gzip": (
+        "bad.jsonl.gz",
+        lambda path: path.write_bytes(gzip.compress(plain(path) + NOISE)[:-9_000]),
+        "cut_gzip",
+    ),
+}
 
 
-def cut_gzip(folder: Path) -> str:
-    noise = "".join(map(str, range(40_000)))
-    plain = (folder / "good-1.jsonl").read_bytes().replace(b"good-1", b"packed") + noise.encode()
-    (folder / "bad.jsonl.gz").write_bytes(gzip.compress(plain)[:-9_000])
-    return "bad.jsonl.gz"
-
-
-IN_A_FOLDER: list[tuple[Callable[[Path], str], str]] = [
-    (loop, "link_loop"),
-    (dangling, "dangling_link"),
-    (folder_elsewhere, "linked_folder"),
-    (pipe, "not_a_file"),
-    (listening, "not_a_file"),
-    (device, "not_a_file"),
-    (forbidden, "no_permission"),
-    (damaged_gzip, "bad_gzip"),
-    (gzip_and_more, "bad_gzip"),
-    (cut_gzip, "cut_gzip"),
-]
-
-
-@pytest.mark.parametrize(("make", "reason"), IN_A_FOLDER, ids=[m.__name__ for m, _ in IN_A_FOLDER])
+@pytest.mark.parametrize(("name", "make", "reason"), IN_A_FOLDER.values(), ids=IN_A_FOLDER)
 @pytest.mark.parametrize("named", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["in_folder", "named"])
 def test_what_is_no_readable_file_is_counted(
-    folder: Path, clean: Rows, make: Callable[[Path], str], reason: str, named: bool
+    folder: Path, clean: Rows, name: str, make: Callable[[Path], object], reason: str, named: bool
 ) -> None:
-    name = make(folder)
-    bad = str(folder / name)
+    bad = folder / name
+    make(bad)
     if named and reason == "linked_folder":
         pytest.skip("a link that is named is followed")
-    summary = analyzed(folder, *([bad] if named else []))
+    summary = analyzed(folder, *([str(bad)] if named else []))
     assert_good(folder, clean)
     assert reason in summary.skipped
-    assert counted(folder)[bad][reason] == 1
+    assert counted(folder)[str(bad)][reason] == 1
     assert summary.internal_errors == {}
 
 
@@ -339,23 +315,15 @@ def _stumbles(error: Exception) -> Callable[[Any], Any]:
     return fail
 
 
-def _gives(**facts: Any) -> Callable[[list[Input]], Reading]:
-    def read(inputs: list[Input]) -> Reading:
-        made = []
-        for one in inputs:
-            session = Session(
-                session_id="hostile",
-                context="product",
-                format="hostile",
-                agent="x",
-                artifact_id=one.artifact.artifact_id,
-            )
-            for name, value in facts.items():
-                setattr(session, name, value)
-            made.append(session)
-        return Reading(made)
+def _session(artifact_id: str, **facts: Any) -> Session:
+    made = Session(session_id="hostile", context="product", format="hostile", agent="x", artifact_id=artifact_id)
+    for name, value in facts.items():
+        setattr(made, name, value)  # also what the types forbid
+    return made
 
-    return read
+
+def _gives(**facts: Any) -> Callable[[list[Input]], Reading]:
+    return lambda inputs: Reading([_session(one.artifact.artifact_id, **facts) for one in inputs])
 
 
 def _claim(head: Head) -> Claim | None:
@@ -440,14 +408,7 @@ def test_of_files_that_belong_together_only_those_at_fault_are_set_aside(folder:
     def read(inputs: list[Input]) -> Reading:
         if any(b"bad" in i.data for i in inputs):
             raise ValueError("bad")
-        return Reading(
-            [
-                Session(
-                    session_id="s", context="product", format="hostile", agent="x", artifact_id=i.artifact.artifact_id
-                )
-                for i in inputs[:1]
-            ]
-        )
+        return Reading([_session(inputs[0].artifact.artifact_id)])
 
     for n, word in enumerate(("a", "bad", "b", "c", "bad")):
         (folder / f"{n}.txt").write_text(f"hostile {word}")
@@ -485,8 +446,8 @@ def test_what_is_too_large_for_memory_is_read_all_the_same(
     folder: Path, clean: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agentsignals.sources.IN_MEMORY", 1_000)
-    packed = (folder / "good-1.jsonl").read_bytes().replace(b"good-1", b"packed")
-    (folder / "packed.jsonl.gz").write_bytes(gzip.compress(packed))
+    packed = folder / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(plain(packed)))
     summary = analyzed(folder)
     assert (summary.sessions, summary.prompts, summary.skipped) == (3, 3, {})
     assert_good(folder, clean)
@@ -496,8 +457,8 @@ def test_what_is_packed_a_thousandfold_is_read_up_to_a_bound(
     folder: Path, clean: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agentsignals.sources._UNPACKED_MAX", 2_000)
-    plain = (folder / "good-1.jsonl").read_bytes().replace(b"good-1", b"packed") + b" " * 100_000
-    (folder / "bomb.jsonl.gz").write_bytes(gzip.compress(plain))
+    bomb = folder / "bomb.jsonl.gz"
+    bomb.write_bytes(gzip.compress(plain(bomb) + b" " * 100_000))
     summary = analyzed(folder)
     assert_good(folder, clean)
     assert summary.skipped["unpacked_too_large"] == 1

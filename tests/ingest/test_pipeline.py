@@ -46,6 +46,19 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return demo_corpus.make_corpus(tmp_path_factory.mktemp("corpus"))
 
 
+@pytest.fixture(scope="module")
+def whole(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[pipeline.Summary, Path]:
+    """The summary of one run over the corpus, and its store: to be read only."""
+    folder = tmp_path_factory.mktemp("whole") / "s"
+    return pipeline.analyze([str(corpus)], folder, jobs=1), folder
+
+
+@pytest.fixture
+def store(whole: tuple[pipeline.Summary, Path], tmp_path: Path) -> Path:
+    """A copy of that store of one's own."""
+    return Path(shutil.copytree(whole[1], tmp_path / "s"))
+
+
 def tables(folder: Path) -> dict[str, pl.DataFrame]:
     """Every table of a store in one canonical order."""
     store = Store(folder)
@@ -64,12 +77,11 @@ def run(*arguments: object, env: dict[str, str] | None = None) -> subprocess.Com
     return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **(env or {})})
 
 
-def test_the_demo_corpus_becomes_sessions_in_every_format(corpus: Path, tmp_path: Path) -> None:
-    summary = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
+def test_the_demo_corpus_becomes_sessions_in_every_format(whole: tuple[pipeline.Summary, Path]) -> None:
+    summary = whole[0]
     assert summary.sessions == demo_corpus.SESSIONS
     assert set(summary.formats) == {"claude-code", "codex", "pi", "gemini-cli"}
-    assert summary.skipped == {}
-    assert summary.internal_errors == {}
+    assert summary.skipped == summary.internal_errors == {}
     prompts = sum(beat.kind == "prompt" for story in stories() for beat in story.beats)
     assert summary.prompts >= prompts
 
@@ -144,20 +156,18 @@ def test_order_processes_and_shard_size_do_not_change_the_tables(corpus: Path, t
     assert_same(one, two)
 
 
-def test_a_run_that_read_everything_leaves_nothing_to_measure(corpus: Path, tmp_path: Path) -> None:
-    assert pipeline.ingest_into([str(corpus)], tmp_path / "s", jobs=1)[1].manifest.code == code_stamp()
-    assert pipeline.measure(tmp_path / "s") == {"signals": 0, "sessions": 0, "values": 0}
-    store = Store(tmp_path / "s")
-    next(iter(store.manifest.shards.values())).labels = "others than now"
-    store.save()
-    assert pipeline.measure(tmp_path / "s")["sessions"] > 0
+def test_a_run_that_read_everything_leaves_nothing_to_measure(store: Path) -> None:
+    assert Store(store).manifest.code == code_stamp()
+    assert pipeline.measure(store) == {"signals": 0, "sessions": 0, "values": 0}
+    opened = Store(store)
+    next(iter(opened.manifest.shards.values())).labels = "others than now"
+    opened.save()
+    assert pipeline.measure(store)["sessions"] > 0
 
 
-def test_a_second_run_reads_no_file(corpus: Path, tmp_path: Path) -> None:
-    first = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    assert (first.parsed, again.parsed) == (demo_corpus.SESSIONS, 0)
-    assert again.unchanged == demo_corpus.SESSIONS
+def test_a_second_run_reads_no_file(corpus: Path, whole: tuple[pipeline.Summary, Path], store: Path) -> None:
+    first, again = whole[0], pipeline.analyze([str(corpus)], store, jobs=1)
+    assert (first.parsed, again.parsed, again.unchanged) == (demo_corpus.SESSIONS, 0, demo_corpus.SESSIONS)
     assert (again.sessions, again.prompts, again.output_tokens) == (first.sessions, first.prompts, first.output_tokens)
 
 
@@ -205,43 +215,37 @@ def _aged(folder: Path, change: Callable[[Store], None]) -> None:
 
 
 @pytest.mark.slow
-def test_a_newer_parser_reads_its_files_again_and_no_others(corpus: Path, tmp_path: Path) -> None:
-    pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    before = tables(tmp_path / "s")
+def test_a_newer_parser_reads_its_files_again_and_no_others(corpus: Path, store: Path) -> None:
+    before = tables(store)
 
     def older(store: Store) -> None:
         files = store.manifest.files
         files.update({u: replace(e, parser=e.parser - 1) for u, e in files.items() if e.format == "pi"})
 
-    _aged(tmp_path / "s", older)
-    again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    assert again.parsed == len(list((corpus / "pi").iterdir()))
-    assert_same(before, tables(tmp_path / "s"))
+    _aged(store, older)
+    assert pipeline.analyze([str(corpus)], store, jobs=1).parsed == len(list((corpus / "pi").iterdir()))
+    assert_same(before, tables(store))
 
 
 @pytest.mark.slow
-def test_a_newer_signal_is_computed_again_without_reading_a_file(corpus: Path, tmp_path: Path) -> None:
-    pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    before = tables(tmp_path / "s")
+def test_a_newer_signal_is_computed_again_without_reading_a_file(store: Path) -> None:
+    before = tables(store)
 
     def older(store: Store) -> None:
         for shard in store.manifest.shards.values():
             shard.signals["behavior.edit_calls"] = 0
             del shard.signals["user.user_turn_count"]
 
-    _aged(tmp_path / "s", older)
-    assert pipeline.measure(tmp_path / "s") == {
-        "signals": 2, "sessions": demo_corpus.SESSIONS, "values": 0
-    }  # fmt: skip
-    assert pipeline.measure(tmp_path / "s") == {"signals": 0, "sessions": 0, "values": 0}
-    assert_same(before, tables(tmp_path / "s"))
+    _aged(store, older)
+    assert pipeline.measure(store) == {"signals": 2, "sessions": demo_corpus.SESSIONS, "values": 0}
+    assert pipeline.measure(store) == {"signals": 0, "sessions": 0, "values": 0}
+    assert_same(before, tables(store))
 
 
 @pytest.mark.slow
-def test_a_run_over_nothing_new_loads_neither_parsers_nor_signals(corpus: Path, tmp_path: Path) -> None:
-    pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    findings.findings(Store(tmp_path / "s"))
-    loaded = _loaded_by("analyze", str(corpus), "--store", str(tmp_path / "s"))
+def test_a_run_over_nothing_new_loads_neither_parsers_nor_signals(corpus: Path, store: Path) -> None:
+    findings.findings(Store(store))
+    loaded = _loaded_by("analyze", str(corpus), "--store", str(store))
     heavy = ("pyarrow", "duckdb", "importlib.metadata", "agentsignals.formats.codex", "agentsignals.redaction")
     heavy += ("agentsignals.shell", "agentsignals.cli.completion", "agentsignals.signals.user.turns")
     assert [m for m in heavy if m in loaded] == []
