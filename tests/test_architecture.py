@@ -64,7 +64,7 @@ PLUG_INS = ("signals", "questions.studies", "questions.findings")
 WEIGHT = {
     "pyarrow": {"store", "export", "formats", "sources", "labels", "lab.coding_tasks.task_files", "lab.runs.table"},
     "duckdb": {"store.query", "experiments.replication"},
-    "polars": {"store.frames"},
+    "polars": {"store"},
     "jinja2": {"ui.rendering"},
     "markupsafe": {"ui.markup"},
     "markdown_it": {"ui.markup"},

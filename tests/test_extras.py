@@ -44,7 +44,6 @@ def missing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """An extra whose package can't be imported, as where it is not installed."""
     name = str(request.param)
     monkeypatch.setitem(sys.modules, IMPORTED_AS[name], None)
-    monkeypatch.delitem(sys.modules, "agentsignals.store.frames", raising=False)
     return name
 
 

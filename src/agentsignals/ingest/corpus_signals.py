@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
@@ -113,41 +113,24 @@ class ShardSummary(Struct, kw_only=True):
 def shard_sites(root: Path, shard: str, files: list[Path], keep: bool = False, gone: Sequence[str] = ()) -> ShardSites:
     """Return the sites of a shard but for the sessions `gone`, made of its values in these files where they are not
     kept; `keep` also writes them. StoreError when a table can't be read."""
-    path = root / FOLDER / f"{_summary_file(shard, gone)}{_OF_SITES}"
-    if (kept := _kept(path, ShardSites)) is not None:
-        return kept
-    values = signal_values(files, [FILES, MARKS])
-    found = ShardSites()
-    sites: dict[tuple[Context, str | None, str | None], _SiteFacts] = {}
-    for row in shards.read_header(root, shard, ["session_id", "context", "repo", "cwd"], gone=gone):
-        session_id, context, repo, cwd = row["session_id"], row["context"], row["repo"], row["cwd"]
-        touched, marks = (values.get(session_id, {}).get(name) for name in (FILES, MARKS))
-        facts = sites.setdefault((context, repo, cwd), _SiteFacts())
-        facts.add(
-            1,
-            marks if isinstance(marks, dict) else {},
-            filter(tells, touched if isinstance(touched, list) else []),
-        )
-        found.sessions.append((session_id, context, repo, cwd))
-    for (context, repo, cwd), facts in sites.items():
-        found.sites.setdefault(context, []).append(facts.site(repo, cwd))
-    if keep:
-        _keep(root, path, found)
-    return found
 
+    def made() -> ShardSites:
+        values = signal_values(files, [FILES, MARKS])
+        found = ShardSites()
+        sites: dict[Context, list[Site]] = {}
+        for row in shards.read_header(root, shard, ["session_id", "context", "repo", "cwd"], gone=gone):
+            session_id, context, repo, cwd = row["session_id"], row["context"], row["repo"], row["cwd"]
+            touched, marks = (values.get(session_id, {}).get(name) for name in (FILES, MARKS))
+            site = Site(session_id=site_id(repo, cwd), repo=repo, cwd=cwd)
+            if isinstance(marks, dict):
+                site.remotes, site.commits = marks.get("remotes", []), marks.get("commits", [])
+            site.files = list(filter(tells, touched)) if isinstance(touched, list) else []
+            sites.setdefault(context, []).append(site)
+            found.sessions.append((session_id, context, repo, cwd))
+        found.sites = {context: merge_sites(of) for context, of in sites.items()}
+        return found
 
-def _kept(path: Path, kind: type[_Summary]) -> _Summary | None:
-    with suppress(OSError, msgspec.DecodeError):
-        return msgspec.msgpack.decode(disk.read_checked(path), type=kind)
-    return None
-
-
-def _keep(root: Path, path: Path, summary: Struct) -> None:
-    try:
-        private_files.make_folder(path.parent)
-        disk.write_atomically(path, disk.with_checksum(msgspec.msgpack.encode(summary)))
-    except OSError as problem:
-        raise disk.cannot_write(root, problem) from problem
+    return _cached(root, f"{_summary_file(shard, gone)}{_OF_SITES}", ShardSites, made, keep)
 
 
 def shard_summary(
@@ -155,41 +138,54 @@ def shard_summary(
 ) -> ShardSummary:
     """Return the summary of a shard but for the sessions `gone`, made of its values in these files where it is not
     kept; `keep` also writes it. StoreError when a table can't be read."""
-    path = root / FOLDER / _summary_file(shard, gone)
-    if (kept := _kept(path, ShardSummary)) is not None:
-        return kept
-    names = {s.name for context in CONTEXTS for s in summed_signals(context) if s.scope == "session"}
-    values = signal_values(files, names | {FILES, LINES})
-    prompts = shards.first_prompts(root, shard)
-    summary = ShardSummary()
-    texts: list[ComparedText] = []
-    lists: dict[Context, dict[str, list[tuple[str, Any]]]] = {}
-    for row in shards.read_header(root, shard, _SUMMARY_COLUMNS, gone=gone):
-        entry = SessionRecord(**row, lines=0)
-        measured = values.get(entry.session_id, {})
-        touched, lines = (measured.get(name) for name in (FILES, LINES))
-        if isinstance(lines, dict) and lines:
-            encoded_lines = msgspec.msgpack.encode(lines, order="sorted")
-            entry.lines = int.from_bytes(hashlib.blake2b(encoded_lines, digest_size=7).digest()) or 1
-        touched = touched if isinstance(touched, list) else []
-        prompt = prompts.get(entry.session_id)
-        texts.append(ComparedText(touched, None if prompt is None else " ".join(sorted(words(prompt)))))
-        for signal in summed_signals(entry.context):
-            value = measured.get(signal.name)
-            if value is not None and type(value) is not Absent:
-                if signal.name == SETS:
-                    value = {**value, "place": site_id(entry.repo, entry.cwd)}
-                lists.setdefault(entry.context, {}).setdefault(signal.name, []).append((entry.session_id, value))
-        summary.sessions.append(entry)
-    for context, by_name in lists.items():
-        summary.sums[context] = {
-            name: list(pairs) if (pool := catalogue()[name].pool) is None else pool([value for _, value in pairs])
-            for name, pairs in by_name.items()
-        }
-    summary.texts = zlib.compress(msgspec.msgpack.encode(texts), 1)
+
+    def made() -> ShardSummary:
+        names = {s.name for context in CONTEXTS for s in summed_signals(context) if s.scope == "session"}
+        values = signal_values(files, names | {FILES, LINES})
+        prompts = shards.first_prompts(root, shard)
+        summary = ShardSummary()
+        texts: list[ComparedText] = []
+        lists: dict[Context, dict[str, list[tuple[str, Any]]]] = {}
+        for row in shards.read_header(root, shard, _SUMMARY_COLUMNS, gone=gone):
+            entry = SessionRecord(**row, lines=0)
+            measured = values.get(entry.session_id, {})
+            touched, lines = (measured.get(name) for name in (FILES, LINES))
+            if isinstance(lines, dict) and lines:
+                encoded_lines = msgspec.msgpack.encode(lines, order="sorted")
+                entry.lines = int.from_bytes(hashlib.blake2b(encoded_lines, digest_size=7).digest()) or 1
+            touched = touched if isinstance(touched, list) else []
+            prompt = prompts.get(entry.session_id)
+            texts.append(ComparedText(touched, None if prompt is None else " ".join(sorted(words(prompt)))))
+            for signal in summed_signals(entry.context):
+                value = measured.get(signal.name)
+                if value is not None and type(value) is not Absent:
+                    if signal.name == SETS:
+                        value = {**value, "place": site_id(entry.repo, entry.cwd)}
+                    lists.setdefault(entry.context, {}).setdefault(signal.name, []).append((entry.session_id, value))
+            summary.sessions.append(entry)
+        for context, by_name in lists.items():
+            summary.sums[context] = {
+                name: list(pairs) if (pool := catalogue()[name].pool) is None else pool([value for _, value in pairs])
+                for name, pairs in by_name.items()
+            }
+        summary.texts = zlib.compress(msgspec.msgpack.encode(texts), 1)
+        return summary
+
+    return _cached(root, _summary_file(shard, gone), ShardSummary, made, keep)
+
+
+def _cached(root: Path, name: str, kind: type[_Summary], make: Callable[[], _Summary], keep: bool) -> _Summary:
+    path = root / FOLDER / name
+    with suppress(OSError, msgspec.DecodeError):
+        return msgspec.msgpack.decode(disk.read_checked(path), type=kind)
+    made = make()
     if keep:
-        _keep(root, path, summary)
-    return summary
+        try:
+            private_files.make_folder(path.parent)
+            disk.write_atomically(path, disk.with_checksum(msgspec.msgpack.encode(made)))
+        except OSError as problem:
+            raise disk.cannot_write(root, problem) from problem
+    return made
 
 
 def remove_stale_summaries(store: Store) -> None:
@@ -246,39 +242,27 @@ def site_id(repo: str | None, cwd: str | None) -> str:
     return repr((repo, cwd))
 
 
-class _SiteFacts(Struct):
-    """Facts of sessions of one repository and folder that tell where it belongs."""
-
-    sessions: int = 0
-    remotes: set[str] = field(default_factory=set)
-    commits: set[str] = field(default_factory=set)
-    files: set[str] = field(default_factory=set)
-
-    def add(self, sessions: int, marks: dict[str, list[str]], files: Iterable[str]) -> None:
-        self.sessions += sessions
-        self.remotes.update(marks.get("remotes", ()))
-        self.commits.update(marks.get("commits", ()))
-        self.files.update(files)
-
-    def site(self, repo: str | None, cwd: str | None) -> Site:
-        return Site(
+def merge_sites(sites: Iterable[Site]) -> list[Site]:
+    """Merge the sites of each repository and folder."""
+    merged: dict[tuple[str | None, str | None], tuple[list[int], set[str], set[str], set[str]]] = {}
+    for site in sites:
+        counts, remotes, commits, files = merged.setdefault((site.repo, site.cwd), ([], set(), set(), set()))
+        counts.append(site.sessions)
+        remotes.update(site.remotes)
+        commits.update(site.commits)
+        files.update(site.files)
+    return [
+        Site(
             session_id=site_id(repo, cwd),
             repo=repo,
             cwd=cwd,
-            remotes=sorted(self.remotes),
-            commits=sorted(self.commits),
-            files=sorted(self.files),
-            sessions=self.sessions,
+            remotes=sorted(remotes),
+            commits=sorted(commits),
+            files=sorted(files),
+            sessions=sum(counts),
         )
-
-
-def merge_sites(sites: Iterable[Site]) -> list[Site]:
-    """Merge the sites of each repository and folder."""
-    facts: dict[tuple[str | None, str | None], _SiteFacts] = {}
-    for site in sites:
-        marks = {"remotes": site.remotes, "commits": site.commits}
-        facts.setdefault((site.repo, site.cwd), _SiteFacts()).add(site.sessions, marks, site.files)
-    return [of.site(repo, cwd) for (repo, cwd), of in facts.items()]
+        for (repo, cwd), (counts, remotes, commits, files) in merged.items()
+    ]
 
 
 # Where sessions lie
@@ -312,16 +296,18 @@ def measure_places(store: Store) -> tuple[int, StoredFile | None]:
 
 def read_sites(store: Store, keep: bool = False) -> dict[str, ShardSites]:
     """Return the sites of every readable shard."""
-    return {
-        name: shard_sites(store.folder, name, store.signal_files(name), keep, store.manifest.shards[name].gone)
-        for name in store.readable_shards(*READ)
-    }
+    return _of_shards(store, shard_sites, keep)
 
 
 def read_summaries(store: Store, keep: bool = False) -> dict[str, ShardSummary]:
     """Return the summary of every readable shard."""
+    return _of_shards(store, shard_summary, keep)
+
+
+def _of_shards(store: Store, read: Callable[..., _Summary], keep: bool) -> dict[str, _Summary]:
+    entries = store.manifest.shards
     return {
-        name: shard_summary(store.folder, name, store.signal_files(name), keep, store.manifest.shards[name].gone)
+        name: read(store.folder, name, store.signal_files(name), keep, entries[name].gone)
         for name in store.readable_shards(*READ)
     }
 

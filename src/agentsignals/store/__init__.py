@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentsignals import on_demand, private_files
-from agentsignals.errors import NotComputed, StoreError, UnknownSession
+from agentsignals.errors import NotComputed, QueryError, StoreError, UnknownSession
 from agentsignals.store import disk, index, sidecars
 from agentsignals.store.disk import StoredFile
 from agentsignals.store.index import (
@@ -84,6 +84,25 @@ _LOOK_AGAIN_S = 1.0
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 # What that leaves unused need not clean up in a thread: workers are copies of a process that has one alone.
 os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
+
+
+_CONTENT = """
+    SELECT session_id, seq, events.turn + 1 AS turn, events.thread,
+        CASE WHEN kind = 'human_turn' THEN 'user' WHEN kind IN ('text', 'thinking', 'tool_call') THEN 'assistant'
+            WHEN kind = 'tool_result' THEN 'tool' ELSE 'system' END AS role,
+        kind AS content_type, coalesce(text, arguments) AS content_text,
+        CASE WHEN text IS NULL THEN length(arguments) ELSE n_chars END AS n_chars, name AS tool, timestamp
+    FROM events LEFT JOIN tool_calls USING (session_id, seq)
+    WHERE coalesce(text, arguments, '') <> '' ORDER BY session_id, seq
+"""
+_USER_MESSAGES = """
+    SELECT session_id, turn + 1 AS turn, n_turns AS "nTurns",
+        CASE WHEN n_turns > 1 THEN turn / (n_turns - 1) ELSE 0.0 END AS "normPos",
+        coalesce(turns.model, sessions.model) AS model, agent, cost_usd AS cost_total_sum, n_events, n_tool_calls,
+        text AS content_text, turns.timestamp, kind, repo, source AS source_dataset, sessions.format, context,
+        visible_output_tokens IS NOT NULL AS cost_at_least
+    FROM turns JOIN sessions USING (session_id) LEFT JOIN artifacts USING (artifact_id) ORDER BY session_id, turn
+"""
 
 
 class Store:
@@ -292,11 +311,33 @@ class Store:
 
         return computing(self, lambda: run(connect(self), query))
 
-    def frame(self, table: str) -> pl.DataFrame:
-        """Return a table or view as a Polars frame."""
-        from agentsignals.store.frames import frame  # noqa: PLC0415  (Polars is loaded when asked)
+    def frame(self, table: str, context: str | None = None) -> pl.DataFrame:
+        """Return a table or view as a Polars frame, whole or of one context; `signals` with how often each is right.
+        QueryError for an unknown table."""
+        from agentsignals.signals.catalog import caption  # noqa: PLC0415  (loads every signal)
+        from agentsignals.store.query import NAMES  # noqa: PLC0415  (DuckDB is loaded when asked)
 
-        return frame(self, table)
+        if table not in NAMES:
+            raise QueryError(f"There is no table {table!r}.", f"The tables are: {', '.join(NAMES)}.")
+        rows = self._frame(f'SELECT * FROM "{table}"', context)  # noqa: S608  (one of the tables' names)
+        if table != "signals":
+            return rows
+        captions = {path: caption(path) for path in rows["signal"].unique()}
+        validation = rows["signal"].replace_strict(captions, return_dtype=rows["signal"].dtype)
+        return rows.with_columns(validation.alias("validation"))
+
+    def _frame(self, query: str, context: str | None) -> pl.DataFrame:
+        try:
+            import polars  # noqa: F401, PLC0415  (loaded when asked)
+        except ImportError as problem:
+            raise StoreError(
+                f"Frames need Polars, which can't be loaded: {problem}.",
+                "Install it: pip install 'agentsignals[frames]'; `store.sql(…)` does without it.",
+            ) from problem
+        from agentsignals.store.query import run, with_connection  # noqa: PLC0415  (DuckDB is loaded when asked)
+
+        made: pl.DataFrame = with_connection(self, lambda connection: run(connection, query).pl(), context)
+        return made
 
     def sessions(self) -> pl.DataFrame:
         """One row a session."""
@@ -314,9 +355,7 @@ class Store:
         """One row a piece of text: session_id, seq, turn (1-based), thread, role (`user`, `assistant`, `tool`,
         `system`), content_type (the event's kind), content_text (a call's arguments), n_chars (full length of a long
         result that was cut), tool (of a call), timestamp."""
-        from agentsignals.store.frames import content  # noqa: PLC0415  (Polars is loaded when asked)
-
-        return content(self, context)
+        return self._frame(_CONTENT, context)
 
     def user_messages(self, context: str | None = "product") -> pl.DataFrame:
         """One row a human turn, in the columns of agent-traces's data set: session_id, turn (1-based), nTurns (of the
@@ -326,9 +365,13 @@ class Store:
         Our own columns follow: timestamp, kind, repo, source_dataset, format, context, cost_at_least (the cost is a
         lower bound). `context="eval"` returns prompts of eval runs, None both.
         """
-        from agentsignals.store.frames import user_messages  # noqa: PLC0415  (Polars is loaded when asked)
+        from agentsignals.model.model_names import maker  # noqa: PLC0415  (as above)
 
-        return user_messages(self, context)
+        messages = self._frame(_USER_MESSAGES, context)
+        model = messages["model"]
+        makers = {name: maker(name) for name in model.unique() if name is not None}
+        provider = model.replace_strict(makers, default=None, return_dtype=model.dtype).alias("provider")
+        return messages.insert_column(messages.columns.index("model") + 1, provider)
 
     def signals(self) -> pl.DataFrame:
         """Every value in the long form: level, session, signal, value (JSON), number, absent and more. `validation`
