@@ -132,6 +132,8 @@ def _summary_text(summary: Summary) -> str:
     rows.append(("versions", printable(", ".join(met_by))))
     rows += [("not read", line) for line in _unread(summary)]
     rows += [("new fields", f"{drift_line(u)}: {NEW_FIELDS}") for u in summary.unknown_fields[:_UNREAD_LINES]]
+    copies = [f"{summary.repeated:,} files are copies or earlier states of others"] if summary.repeated else []
+    copies += [f"{summary.repeated_records:,} further records repeat others"] if summary.repeated_records else []
     silent = ", ".join(f"{n:,} {name}" for name, n in sorted(summary.silent_sessions.items()))
     in_mid_stream = (
         f"{summary.lower_bounds:,} sessions log output in mid-stream; their visible text alone comes to about"
@@ -150,7 +152,7 @@ def _summary_text(summary: Summary) -> str:
         ("at least", in_mid_stream if summary.lower_bounds else ""),
         ("held", held if summary.stored_sessions != summary.sessions else ""),
         ("deleted", deleted if summary.deleted_files else ""),
-        ("repeated", _repeated(summary)),
+        ("repeated", copies and f"{'; '.join(copies)}: each counts once"),
         ("excluded", excluded if summary.excluded_sessions or summary.excluded_sources else ""),
         ("restored", summary.restored_sessions
          and f"{summary.restored_sessions:,} sessions of damaged parts were read again"),
@@ -158,14 +160,6 @@ def _summary_text(summary: Summary) -> str:
         ("report", summary.report and written_as(summary.report)),
     ]  # fmt: skip
     return "\n".join(f"{name:10}  {value}" for name, value in rows if value)
-
-
-def _repeated(summary: Summary) -> str:
-    """Describe copies, which count once."""
-    files = f"{summary.repeated:,} files are copies or earlier states of others" if summary.repeated else ""
-    records = f"{summary.repeated_records:,} further records repeat others" if summary.repeated_records else ""
-    told = "; ".join(filter(None, (files, records)))
-    return told and f"{told}: each counts once"
 
 
 def _unread(summary: Summary) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 import agentsignals
-from agentsignals.cli.output import Printed, json_text
+from agentsignals.cli.output import Printed, json_text, print_result
 from agentsignals.errors import UsageError
 from agentsignals.questions import alignment, audit, failure_map
 from agentsignals.questions.alignment import Alignment, Place, Step
@@ -29,8 +29,7 @@ def _answer(options: argparse.Namespace, question: Callable[..., Any], as_text: 
     """Print an answer over the attempts of a store, without keys in it."""
     by, where = options.by, options.where
     made = redacted_in(answer_over_attempts(Store(options.store), question(by, where), where=where))
-    print(json_text(made) if options.json else as_text(made, as_markdown=options.markdown))
-    return 0
+    return print_result(options, made, lambda of: as_text(of, as_markdown=options.markdown))
 
 
 # `failures`: why attempts of eval runs failed, by candidate.
@@ -247,8 +246,7 @@ def run_drivers(options: argparse.Namespace) -> int:
         where=options.where,
     )
     made = redacted_in(made)
-    print(json_text(made) if options.json else drivers_text(made, markdown=options.markdown))
-    return 0
+    return print_result(options, made, lambda of: drivers_text(of, markdown=options.markdown))
 
 
 def drivers_text(made: Drivers, *, markdown: bool = False) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import asdict
 
 import agentsignals
-from agentsignals.cli.output import json_text, printable, table
+from agentsignals.cli.output import json_text, print_result, printable, table
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.questions.compare import MEASURES, Candidate, Comparison, Estimate, Pair, treatments_option
 from agentsignals.questions.compare.gate import Gate, gate, parse_condition
@@ -135,12 +135,28 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
                               "interval", "worst to best")  # fmt: skip
     yield Part("candidates, first attempts", names, rows)
     if any(c.zeros.judged < c.zeros.n for c in shown):
-        yield _zeros(shown)
+        columns = [name for name in _ZEROS if any(getattr(c.zeros, name) for c in shown)]
+        rows = [
+            (c.name, f"{c.zeros.judged:,} of {c.zeros.n:,}", *(getattr(c.zeros, name) for name in columns))
+            for c in shown
+            if c.zeros.n
+        ]
+        names = ("candidate", "failures", *(_ZEROS[name] for name in columns))
+        yield Part("rewards of 0: how many are failures", names, rows)
 
     if any(candidate.retries for candidate in shown):
         yield _retries(shown, yes)
     if any(candidate.passes for candidate in shown):
-        yield _passes(shown)
+        rows = [
+            (c.name, p.k, *_estimate(p.pass_at_k, True), *_estimate(p.pass_hat_k, True), p.pass_at_k.tasks, p.left_out)
+            for c in shown
+            for p in c.passes
+        ]
+        names = ("candidate", "k", "pass@k", "95%", "pass^k", "95%", "tasks", "left out")
+        lines = [
+            "  pass@k: at least one of k runs solves the task; pass^k: all do. left out: tasks with fewer than k runs."
+        ]
+        yield Part("repeated runs: pass@k and pass^k, mean and interval over tasks", names, rows, lines)
     matched = [pair for pair in pairs if pair.paired.tasks]
     if matched:
         yield _paired(matched, comparison)
@@ -149,8 +165,19 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
         yield _power(tested, yes)
     if any(t.p is not None for pair in matched for t in pair.took.values()):
         yield _took_within(matched, comparison)
-    if comparison.silent.tasks:
-        yield Part("tasks that tell the candidates not apart", lines=list(_silent(comparison)), before="  ")
+    silent = comparison.silent
+    if silent.tasks:
+        lines = [
+            f"{len(silent.solved) + len(silent.failed):,} of {silent.tasks:,} tasks with outcomes of two candidates or"
+            f" more came out alike for all: the comparison rests on the other {silent.telling:,}, and more tasks of"
+            " that kind would add nothing."
+        ]
+        words = ("solved by all", "solved by none") if yes else ("the same for all", "")
+        for word, tasks in zip(words, (silent.solved, silent.failed), strict=True):
+            if tasks:
+                more = f" and {len(tasks) - _NAMED:,} more (--json has all)" if len(tasks) > _NAMED else ""
+                lines.append(f"{word}, {len(tasks):,}: {', '.join(tasks[:_NAMED])}{more}")
+        yield Part("tasks that tell the candidates not apart", lines=lines, before="  ")
 
     alone = [pair for pair in pairs if pair.unpaired.candidate.n and pair.unpaired.baseline.n]
     if alone:
@@ -176,7 +203,17 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
     if len(comparison.candidates) > _LISTED:
         yield Part("", lines=[f"and {len(comparison.candidates) - _LISTED} more candidates (--json has all)"])
     if comparison.other_groups:
-        yield Part("not compared with these: other tasks, data sets or limits", lines=list(_others(comparison)))
+        lines = []
+        for group in comparison.other_groups[:_LISTED]:
+            more = f" and {len(group.candidates) - _LACKING:,} more" if len(group.candidates) > _LACKING else ""
+            named = f"{', '.join(group.candidates[:_LACKING])}{more}"
+            lines.append(
+                f"  {named} ({group.attempts:,} attempts at {group.tasks:,} tasks): {'. '.join(group.reasons)}."
+            )
+            lines.append(f"    {group.command}")
+        if len(comparison.other_groups) > _LISTED:
+            lines.append(f"  and {len(comparison.other_groups) - _LISTED:,} more groups (--json has all)")
+        yield Part("not compared with these: other tasks, data sets or limits", lines=lines)
     if comparison.warnings:
         yield Part("", lines=comparison.warnings, before="mind: ")
     if checked is not None:
@@ -218,28 +255,6 @@ _ZEROS = {"tests": "failed by tests"} | {
 """Kinds of recorded zeros, as a table names them."""
 
 
-def _zeros(shown: Sequence[Candidate]) -> Part:
-    """How many rewards of 0 are failures, and what the others are."""
-    columns = [name for name in _ZEROS if any(getattr(c.zeros, name) for c in shown)]
-    rows: list[Row] = []
-    for c in shown:
-        if c.zeros.n:
-            counts = (getattr(c.zeros, name) for name in columns)
-            rows.append((c.name, f"{c.zeros.judged:,} of {c.zeros.n:,}", *counts))
-    names = ("candidate", "failures", *(_ZEROS[name] for name in columns))
-    return Part("rewards of 0: how many are failures", names, rows)
-
-
-def _others(comparison: Comparison) -> Iterator[str]:
-    for group in comparison.other_groups[:_LISTED]:
-        more = f" and {len(group.candidates) - _LACKING:,} more" if len(group.candidates) > _LACKING else ""
-        names = f"{', '.join(group.candidates[:_LACKING])}{more}"
-        yield f"  {names} ({group.attempts:,} attempts at {group.tasks:,} tasks): {'. '.join(group.reasons)}."
-        yield f"    {group.command}"
-    if len(comparison.other_groups) > _LISTED:
-        yield f"  and {len(comparison.other_groups) - _LISTED:,} more groups (--json has all)"
-
-
 def _retries(shown: Sequence[Candidate], yes: bool) -> Part:
     rows = []
     for candidate in shown:
@@ -254,19 +269,6 @@ def _retries(shown: Sequence[Candidate], yes: bool) -> Part:
         rows.append((candidate.name, candidate.retries, *_estimate(candidate.retry, yes), within, recovered))
     names = ("candidate", "retries", "share" if yes else "mean", "95%", "solved within", "recovered")
     return Part("retries, apart: only what failed is tried again", names, rows)
-
-
-def _passes(shown: Sequence[Candidate]) -> Part:
-    rows = [
-        (c.name, p.k, *_estimate(p.pass_at_k, True), *_estimate(p.pass_hat_k, True), p.pass_at_k.tasks, p.left_out)
-        for c in shown
-        for p in c.passes
-    ]
-    names = ("candidate", "k", "pass@k", "95%", "pass^k", "95%", "tasks", "left out")
-    lines = [
-        "  pass@k: at least one of k runs solves the task; pass^k: all do. left out: tasks with fewer than k runs."
-    ]
-    return Part("repeated runs: pass@k and pass^k, mean and interval over tasks", names, rows, lines)
 
 
 def _paired(pairs: Sequence[Pair], comparison: Comparison) -> Part:
@@ -344,20 +346,6 @@ def _took_within(pairs: Sequence[Pair], comparison: Comparison) -> Part:
     return Part("what first attempts took, against the baseline within matched tasks", names, rows, lines)
 
 
-def _silent(comparison: Comparison) -> Iterator[str]:
-    silent = comparison.silent
-    alike = len(silent.solved) + len(silent.failed)
-    yield (
-        f"{alike:,} of {silent.tasks:,} tasks with outcomes of two candidates or more came out alike for all: the"
-        f" comparison rests on the other {silent.telling:,}, and more tasks of that kind would add nothing."
-    )
-    words = ("solved by all", "solved by none") if comparison.yes_or_no else ("the same for all", "")
-    for word, tasks in zip(words, (silent.solved, silent.failed), strict=True):
-        if tasks:
-            more = f" and {len(tasks) - _NAMED:,} more (--json has all)" if len(tasks) > _NAMED else ""
-            yield f"{word}, {len(tasks):,}: {', '.join(tasks[:_NAMED])}{more}"
-
-
 def _took(shown: Sequence[Candidate], comparison: Comparison) -> Part:
     """Return what first attempts took; for each measure how many lack it, and mostly why."""
     rows, lines = [], []
@@ -421,8 +409,7 @@ def run_compare(options: argparse.Namespace) -> int:
     render = comparison_markdown if options.markdown else comparison_text
     if not options.fail_if:
         comparison = redacted_in(comparison)
-        print(json_text(comparison) if options.json else render(comparison))
-        return 0
+        return print_result(options, comparison, render)
     by_value = options.decide_by == "value"
     checked = redacted_in(gate(comparison, options.fail_if, baseline=options.baseline, by_value=by_value))
     comparison = redacted_in(comparison)

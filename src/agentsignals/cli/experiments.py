@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from agentsignals.cli.output import json_text, printable, table
+from agentsignals.cli.output import json_text, print_result, printable, table
 from agentsignals.errors import StoreError
 from agentsignals.experiments.replication import Plain, Value, Verdict, replicate
 from agentsignals.experiments.tuning import Search, SearchStatus, drive, read_plan, search_status, treatment_text
@@ -42,8 +42,7 @@ def run_tune(options: argparse.Namespace) -> int:
     if not options.show:
         drive(search, tell)
     made = search_status(search)
-    print(json_text(made) if options.json else _status_text(made, search))
-    return 0
+    return print_result(options, made, lambda of: _status_text(of, search))
 
 
 def _status_text(made: SearchStatus, search: Search) -> str:

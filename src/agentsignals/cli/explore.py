@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agentsignals.cli.output import MAX_CELL, Bar, is_cut, json_text, printable, table, write_csv, written_as
+from agentsignals.cli.output import (
+    MAX_CELL,
+    Bar,
+    is_cut,
+    json_text,
+    print_result,
+    printable,
+    table,
+    write_csv,
+    written_as,
+)
 from agentsignals.errors import QueryError, StoreError, UsageError
 from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
 from agentsignals.questions.formatting import AT_LEAST, formatted
@@ -33,6 +43,13 @@ def timeline(session: Session, everything: bool = False) -> str:
     calls = {c.seq: c for c in session.tool_calls}
     sums = totals(session)
     bound = AT_LEAST if sums["visible_output_tokens"] is not None else ""
+    # The cost: a lower bound with what it lacks, and what the agent recorded otherwise.
+    cost, lacks, replaced = sums["cost_usd"], sums["unpriced"], sums["replaced_cost_usd"]
+    costs = [f"{AT_LEAST if lacks else bound}{formatted(cost, 'usd')}" if cost is not None else ""]
+    if cost is None and replaced is not None:
+        costs = ["unknown"]
+    costs += [f"without {lacks}"] if lacks else []
+    costs += [f"the agent recorded {formatted(replaced, 'usd')}"] if replaced is not None else []
     tokens = [(sums[f"{kind}_tokens"], kind.replace("_", " ")) for kind in ("input", "output", "cache_read")]
     facts = {
         "session": session.session_id,
@@ -46,27 +63,11 @@ def timeline(session: Session, everything: bool = False) -> str:
         f" {sum(c.thread == MAIN for c in session.tool_calls)} tool calls,"
         f" {len({(e.seq, e.path) for e in session.edits if e.thread == MAIN})} edits",
         "tokens": ", ".join(f"{bound if kind == 'output' else ''}{n:,} {kind}" for n, kind in tokens if n is not None),
-        "cost": _cost_line(sums),
+        "cost": ", ".join(filter(None, costs)),
     }
     lines = [f"{name:8} {printable(str(value))}" for name, value in facts.items() if value]
     shown = (event for event in session.events if is_shown(event, everything))
     return "\n".join([*lines, "", *(_line(event, calls.get(event.seq), session) for event in shown)])
-
-
-def _cost_line(sums: dict[str, Any]) -> str:
-    """Return a session's cost in words: a lower bound with what it lacks, and what the agent recorded otherwise."""
-    cost, lacks, replaced = sums["cost_usd"], sums["unpriced"], sums["replaced_cost_usd"]
-    bound = AT_LEAST if lacks or sums["visible_output_tokens"] is not None else ""
-    parts = [
-        "unknown"
-        if cost is None and replaced is not None
-        else ""
-        if cost is None
-        else f"{bound}{formatted(cost, 'usd')}",
-        f"without {lacks}" if lacks else "",
-        f"the agent recorded {formatted(replaced, 'usd')}" if replaced is not None else "",
-    ]
-    return ", ".join(filter(None, parts))
 
 
 def is_shown(event: Event, everything: bool) -> bool:
@@ -188,8 +189,7 @@ def run_search(options: argparse.Namespace) -> int:
     how = {"kinds": options.kind, "order": options.order, "limit": options.limit, "most_hits": options.hits}
     with Bar(options.quiet) as bar:
         results = without_secrets(search(Store(options.store), " ".join(words), progress=bar, **how))
-    print(json_text(results) if options.json else _found_text(results))
-    return 0
+    return print_result(options, results, _found_text)
 
 
 def _found_text(results: Results) -> str:
@@ -240,10 +240,25 @@ def run_findings(options: argparse.Namespace) -> int:
         raise UsageError("A bound is a share.", "Give a number from 0 to 1.")
     store = Store(options.store)
     if options.id is not None:
-        return _evidence(store, options)
+        from agentsignals.redaction import redacted_in
+        from agentsignals.store.query import rows
+
+        answer = findings.answer(store, options.id, options.context)
+        names, evidence = rows(store, f"SELECT * FROM ({answer.cause}) LIMIT {_MOST_ROWS}", options.context)  # noqa: S608  (ours, its values quoted)
+        answer = redacted_in(answer)
+        if options.json:
+            held = [dict(zip(names, row, strict=True)) for row in redacted_in(evidence)]
+            print(json_text({"finding": answer, "evidence": held}))
+            return 0
+        lines = [answer.question, answer.sentence, *_below(answer)[:-1], f"mind: {answer.caveat}"]
+        lines += [f"agentsignals show {session_id}" for session_id in answer.sessions]
+        print("\n".join(printable(line) for line in lines))
+        print(table(names, redacted_in(evidence[:_ROWS]), 60))
+        if len(evidence) > _ROWS:
+            print(f"the first {_ROWS} of {len(evidence):,} rows; --json has them all")
+        return 0
     made = findings.findings(store, options.context, Bounds(**chosen))
-    print(json_text(made) if options.json else _findings_text(made))
-    return 0
+    return print_result(options, made, _findings_text)
 
 
 def _findings_text(made: Findings) -> str:
@@ -274,27 +289,6 @@ def _below(answer: Answer) -> list[str]:
     from agentsignals.ui.document import sure_of
 
     return [*([answer.do] if answer.do else []), sure_of(answer).lower(), answer.again]
-
-
-def _evidence(store: Store, options: argparse.Namespace) -> int:
-    from agentsignals.questions import findings
-    from agentsignals.redaction import redacted_in
-    from agentsignals.store.query import rows
-
-    answer = findings.answer(store, options.id, options.context)
-    names, evidence = rows(store, f"SELECT * FROM ({answer.cause}) LIMIT {_MOST_ROWS}", options.context)  # noqa: S608  (ours, its values quoted)
-    answer = redacted_in(answer)
-    if options.json:
-        held = [dict(zip(names, row, strict=True)) for row in redacted_in(evidence)]
-        print(json_text({"finding": answer, "evidence": held}))
-        return 0
-    lines = [answer.question, answer.sentence, *_below(answer)[:-1], f"mind: {answer.caveat}"]
-    lines += [f"agentsignals show {session_id}" for session_id in answer.sessions]
-    print("\n".join(printable(line) for line in lines))
-    print(table(names, redacted_in(evidence[:_ROWS]), 60))
-    if len(evidence) > _ROWS:
-        print(f"the first {_ROWS} of {len(evidence):,} rows; --json has them all")
-    return 0
 
 
 MOST_ROWS = 1_000_000
@@ -359,27 +353,22 @@ def run_explain(options: argparse.Namespace) -> int:
     if explanation.detail:
         print(f"detail     {printable(msgspec.json.encode(explanation.detail).decode())}")
     if explanation.bill:
-        print(_bill(explanation.bill) + "\n")
+        from agentsignals.model.prices import exact_digits, total_line
+
+        def cells(line: CostLine, what: str) -> tuple[Any, ...]:
+            bound = AT_LEAST if line.at_least else ""
+            usd = f"{bound}{exact_digits(line.usd)}" if line.usd is not None else ""
+            price = exact_digits(line.usd_each_million)
+            return what, line.whose, line.model, line.kind, line.calls or None, f"{bound}{line.amount}", price, usd
+
+        bill = [cells(line, "in the value" if line.counts else "beside") for line in explanation.bill]
+        names = ("bill", "whose", "model", "kind", "calls", "tokens", "USD a million", "USD")
+        print(table(names, [*bill, cells(total_line(explanation.bill), "sum")]) + "\n")
     evidence = [(i.role, i.seq, i.line, i.artifact, i.excerpt) for i in explanation.evidence]
     print(table(("role", "seq", "line", "artifact", "excerpt"), evidence, EXCERPT_CHARS))
     for name, path in sorted(explanation.artifacts.items()):
         print(f"artifact   {name} = {printable(path)}")
     return 0
-
-
-def _bill(lines: list[CostLine]) -> str:
-    """Return the usage and cost of a session line by line, and which lines add up to the value."""
-    from agentsignals.model.prices import exact_digits, total_line
-
-    def cells(line: CostLine, what: str) -> tuple[Any, ...]:
-        bound = AT_LEAST if line.at_least else ""
-        usd = f"{bound}{exact_digits(line.usd)}" if line.usd is not None else ""
-        price = exact_digits(line.usd_each_million)
-        return what, line.whose, line.model, line.kind, line.calls or None, f"{bound}{line.amount}", price, usd
-
-    listed = [cells(line, "in the value" if line.counts else "beside") for line in lines]
-    listed.append(cells(total_line(lines), "sum"))
-    return table(("bill", "whose", "model", "kind", "calls", "tokens", "USD a million", "USD"), listed)
 
 
 def run_query(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals import export
-from agentsignals.cli.output import Bar, fields, json_text, printable, table
+from agentsignals.cli.output import Bar, fields, json_text, print_result, printable, table
 from agentsignals.errors import UsageError
 from agentsignals.export import Exported, cannot_write
 from agentsignals.export.team import Team, encode, team
@@ -65,8 +65,7 @@ def run_export(options: argparse.Namespace) -> int:
                     yield session
 
             done = export.write(counted(), writer, Path(options.output), redactor)
-    print(json_text(done) if options.json else _text(done))
-    return 0
+    return print_result(options, done, _text)
 
 
 def _text(done: Exported) -> str:
@@ -104,8 +103,7 @@ def run_share(options: argparse.Namespace) -> int:
             drawn = RandomValues(record_ids(store, [session.session_id]))
             redactor = Redactor(pseudonym_key(), known=known_secrets(store, progress=bar), random=drawn)
         done = sharing.write(session, path, redactor, pictures=pictures)
-        print(json_text(done) if options.json else _shared_text(done))
-        return 0
+        return print_result(options, done, _shared_text)
     if options.team:
         path = sharing.free_path(options.out, ".html", ".json")
         store = Store(options.store)

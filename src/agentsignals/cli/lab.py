@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agentsignals import private_files
-from agentsignals.cli.output import Bar, json_text, printable, table, tell
+from agentsignals.cli.output import Bar, print_result, printable, table, tell
 from agentsignals.errors import LabError, UsageError
 from agentsignals.lab.comparing import OUTCOMES, conditions_of, episodes_of, rate
 from agentsignals.questions.formatting import formatted
@@ -141,11 +141,6 @@ def text_of_rescored(rescored: RescoredAnswers) -> str:
     return f"{first}\n\n{table(heads, rows, _SHOWN)}"
 
 
-def write_report(run: Run, paths: Sequence[Path]) -> list[Path]:
-    """The run's report in the form each ending names. LabError when there is nothing to report or no place for it."""
-    return write_pages(document(run), paths)
-
-
 def write_pages(made: Document, paths: Sequence[Path]) -> list[Path]:
     """A document in the form each ending names, whole or not at all. LabError when there is no place for it."""
     for path in paths:
@@ -228,10 +223,8 @@ _REPORTS = ("report.html", "report.md")
 
 
 def run_lab(options: argparse.Namespace) -> int:
-    done = {"list": _list, "agent": _agent, "run": _run, "report": _report, "compare": _compare, "rescore": _rescore,
-            "audit": _audit}  # fmt: skip
     try:
-        return done[options.of](options)
+        return int(globals()[f"run_{options.of}"](options))
     except ModuleNotFoundError as problem:
         if (problem.name or "agentsignals").partition(".")[0] == "agentsignals":
             raise
@@ -241,12 +234,11 @@ def run_lab(options: argparse.Namespace) -> int:
         ) from problem
 
 
-def _list(options: argparse.Namespace) -> int:
-    _print(options, inventory(options.tasks), text_of_inventory)
-    return 0
+def run_list(options: argparse.Namespace) -> int:
+    return print_result(options, inventory(options.tasks), text_of_inventory)
 
 
-def _agent(options: argparse.Namespace) -> int:
+def run_agent(options: argparse.Namespace) -> int:
     from agentsignals.lab import run_setup
     from agentsignals.lab.retry.retry_runs import run_loop
 
@@ -283,8 +275,7 @@ def _agent(options: argparse.Namespace) -> int:
     with begun.run, Bar(options.quiet) as bar:
         into = run_setup.steered(model, begun, asked.directions) if model is not None and asked.directions else None
         ran = run_loop(begun.run, writer, begun.plan, begun.conditions, begun.tasks, begun.samples, into, progress=bar)
-    _print(options, ended(begun.run, ran), text_of_ended)
-    return 0
+    return print_result(options, ended(begun.run, ran), text_of_ended)
 
 
 def _loading(options: argparse.Namespace) -> Any:
@@ -300,7 +291,7 @@ def _loading(options: argparse.Namespace) -> Any:
     )
 
 
-def _run(options: argparse.Namespace) -> int:
+def run_run(options: argparse.Namespace) -> int:
     from msgspec import to_builtins
 
     from agentsignals.lab import experiment_setup, experiments, run_setup
@@ -317,49 +308,41 @@ def _run(options: argparse.Namespace) -> int:
     with begun, Bar(options.quiet) as bar:
         chosen.run(begun, model, config, lambda done, of: bar(options.experiment, done, of))
     result = {"run": str(begun.folder), "experiment": options.experiment}
-    _print(options, result, lambda t: f"run     {t['run']}\nnext    agentsignals lab report {t['run']}")
-    return 0
+    return print_result(options, result, lambda t: f"run     {t['run']}\nnext    agentsignals lab report {t['run']}")
 
 
-def _report(options: argparse.Namespace) -> int:
+def run_report(options: argparse.Namespace) -> int:
     from agentsignals.lab.runs import Run
 
     run = Run.read(Path(options.run))
     outputs = [Path(name) for name in options.output or ()] or [run.folder / name for name in _REPORTS]
     if odd := [path for path in outputs if path.suffix.lower() not in (".html", ".md", ".json")]:
         raise UsageError(f"The report {odd[0].name!r} has another ending.", "It is written as .html, .md or .json.")
-    written = write_report(run, outputs)
-    _print(options, {"written": [str(path) for path in written]}, lambda t: "\n".join(t["written"]))
-    return 0
+    written = write_pages(document(run), outputs)
+    return print_result(options, {"written": [str(path) for path in written]}, lambda t: "\n".join(t["written"]))
 
 
-def _compare(options: argparse.Namespace) -> int:
+def run_compare(options: argparse.Namespace) -> int:
     from agentsignals.lab.comparing import compared
     from agentsignals.lab.runs import Run
 
     comparison = compared(Run.read(Path(options.one)), Run.read(Path(options.other)))
-    _print(options, plain(comparison), lambda _: text_of_tables(comparison))
-    return 0
+    return print_result(options, plain(comparison), lambda _: text_of_tables(comparison))
 
 
-def _rescore(options: argparse.Namespace) -> int:
+def run_rescore(options: argparse.Namespace) -> int:
     from agentsignals.lab.evaluation.case_runs import Confinement
     from agentsignals.lab.rescored import rescored
 
     inside = Confinement(tier=options.tier, allow_weak=options.allow_weak_sandbox)
     with Bar(options.quiet) as bar:
         result = rescored(Path(options.folder), options.evaluator, inside, bar)
-    _print(options, result, text_of_rescored)
-    return 0
+    return print_result(options, result, text_of_rescored)
 
 
-def _audit(options: argparse.Namespace) -> int:
+def run_audit(options: argparse.Namespace) -> int:
     with Bar(options.quiet) as bar:
         audit = audited(Path(options.folder), bar)
     write_pages(audit, [Path(path) for path in options.out])
     print(rendered(audit, ".json" if options.json else ".md"))
     return 0
-
-
-def _print(options: argparse.Namespace, result: Any, text: Callable[[Any], str]) -> None:
-    print(json_text(result) if options.json else text(result))

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from agentsignals import private_files
-from agentsignals.cli.output import Bar, counted, fields, json_text, printable, table, tell
+from agentsignals.cli.output import Bar, counted, fields, json_text, print_result, printable, table, tell
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.labels import annotation, batch, gold, matching
 from agentsignals.labels.agreement import Comparison, Several
@@ -271,8 +271,7 @@ def _find_topics(options: argparse.Namespace) -> int:
         namer=namer,
         tell=tell,
     )
-    print(json_text(summary) if options.json else _topics_text(summary))
-    return 0
+    return print_result(options, summary, _topics_text)
 
 
 def _topics_text(summary: TopicsSummary) -> str:

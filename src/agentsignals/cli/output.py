@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import os
@@ -69,6 +70,12 @@ def json_text(value: Any, *, with_damage: bool = True) -> str:
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON has an escape for
         encoded = json.dumps(msgspec.to_builtins(value, enc_hook=_plain)).encode()
     return visible_in_json(msgspec.json.format(encoded, indent=2).decode())
+
+
+def print_result(options: argparse.Namespace, result: Any, text: Callable[[Any], str]) -> int:
+    """Print a result, as JSON where that was asked for, else in words. Returns the exit code."""
+    print(json_text(result) if options.json else text(result))
+    return 0
 
 
 def _plain(value: Any) -> Any:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from agentsignals.cli.output import Bar, Printed, fields, figure, json_text, printable, table
+from agentsignals.cli.output import Bar, Printed, fields, figure, json_text, print_result, printable, table
 from agentsignals.errors import UsageError
 from agentsignals.ingest import collection as ingest
-from agentsignals.ingest.collection import Collection, Filters, RepositoryResults, discover, named_repositories
+from agentsignals.ingest.collection import Filters, RepositoryResults, discover, named_repositories
 from agentsignals.redaction import redacted_in
 from agentsignals.repositories.attribute import Attribution
 from agentsignals.repositories.receipt import Place, Receipt
@@ -39,8 +39,7 @@ def run_attribute(options: argparse.Namespace) -> int:
     how = {"afresh": options.afresh, "jobs": options.jobs, "engine": options.engine}
     if len(options.repositories) == 1:
         result = ingest.attribute_repository(options.repositories[0], options.store, **how)
-        print(json_text(result) if options.json else _attribution(result))
-        return 0
+        return print_result(options, result, _attribution)
     with Bar(options.quiet) as bar:
         _, results = ingest.attribute_repositories(options.repositories, options.store, progress=bar, **how)
     return _shown(results, _attribution, as_json=options.json)
@@ -117,30 +116,30 @@ def run_collect(options: argparse.Namespace) -> int:
     )
     with Bar(options.quiet) as bar:
         collection = ingest.collect(options.repositories, options.store, filters, jobs=options.jobs, progress=bar)
-    print(json_text(collection) if options.json else _collection(collection))
+    if options.json:
+        print(json_text(collection))
+    else:
+        names = ("repository", "status", "checkpoints", "new", "commits", "new", "linked", "sessions", "why")
+        rows = [
+            (o.repo, o.status, o.checkpoints, o.new_checkpoints, o.commits, o.new_commits, o.linked, o.sessions,
+             o.reason)
+            for o in collection.repositories
+        ]  # fmt: skip
+        lines = [table(names, rows), ""]
+        lines.append(", ".join(f"{n:,} {status}" for status, n in collection.by_status.items()) or "no repository")
+        if collection.by_status.keys() == {"unchanged"}:
+            lines.append("nothing is new")
+        if collection.machine_sessions:
+            n_sessions = collection.sessions + collection.sessions_left_out
+            lines.append(
+                f"{collection.machine_sessions:,} of {n_sessions:,} sessions were begun by a program"
+                f" (label machine_prompts), {collection.sessions_left_out:,} of them left out"
+            )
+        if collection.filtered:
+            lines.append("left out: " + ", ".join(f"{n:,} {reason}" for reason, n in collection.filtered.items()))
+        print("\n".join(lines))
     repositories = collection.repositories
     return 1 if repositories and all(repository.status == "failed" for repository in repositories) else 0
-
-
-def _collection(collection: Collection) -> str:
-    names = ("repository", "status", "checkpoints", "new", "commits", "new", "linked", "sessions", "why")
-    rows = [
-        (o.repo, o.status, o.checkpoints, o.new_checkpoints, o.commits, o.new_commits, o.linked, o.sessions, o.reason)
-        for o in collection.repositories
-    ]
-    lines = [table(names, rows), ""]
-    lines.append(", ".join(f"{n:,} {status}" for status, n in collection.by_status.items()) or "no repository")
-    if collection.by_status.keys() == {"unchanged"}:
-        lines.append("nothing is new")
-    if collection.machine_sessions:
-        n_sessions = collection.sessions + collection.sessions_left_out
-        lines.append(
-            f"{collection.machine_sessions:,} of {n_sessions:,} sessions were begun by a program"
-            f" (label machine_prompts), {collection.sessions_left_out:,} of them left out"
-        )
-    if collection.filtered:
-        lines.append("left out: " + ", ".join(f"{n:,} {reason}" for reason, n in collection.filtered.items()))
-    return "\n".join(lines)
 
 
 # `scan`: which weaknesses came with the commits of a repository, and with whose lines.
@@ -179,8 +178,7 @@ def run_scan(options: argparse.Namespace) -> int:
             summary = ingest.scan_repository(options.repositories[0], chosen, options.store, **how)
     if several:
         return _shown(results, _scan, as_json=options.json)
-    print(json_text(summary) if options.json else _scan(summary))
-    return 0
+    return print_result(options, summary, _scan)
 
 
 def _scan(summary: Scan) -> str:
@@ -303,8 +301,7 @@ _KINDS = {"test": "test", "build": "build, linter or type checker"}
 def run_receipt(options: argparse.Namespace) -> int:
     receipt = ingest.repository_receipt(options.repository, options.revision, options.store, jobs=options.jobs)
     made = redacted_in(receipt)
-    print(json_text(made) if options.json else _receipt(made, options.markdown))
-    return 0
+    return print_result(options, made, lambda of: _receipt(of, options.markdown))
 
 
 def _receipt(made: Receipt, as_markdown: bool) -> str:
@@ -400,8 +397,7 @@ def run_rules(options: argparse.Namespace) -> int:
         )
     report = ingest.repository_rules(options.repository, options.store, file=options.file, jobs=options.jobs)
     made = redacted_in(report)
-    print(json_text(made) if options.json else rules_text(made, as_markdown=options.markdown))
-    return 0
+    return print_result(options, made, lambda of: rules_text(of, as_markdown=options.markdown))
 
 
 def rules_text(made: RulesReport, *, as_markdown: bool = False) -> str:
@@ -469,8 +465,7 @@ _EXAMPLES = 3
 def run_witness(options: argparse.Namespace) -> int:
     witnessed = ingest.witness_repository(options.repository, options.store, jobs=options.jobs)
     result = redacted_in(witnessed)
-    print(json_text(result) if options.json else _witnessed(result, options.markdown))
-    return 0
+    return print_result(options, result, lambda of: _witnessed(of, options.markdown))
 
 
 def _witnessed(result: Witnessed, as_markdown: bool) -> str:

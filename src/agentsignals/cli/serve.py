@@ -41,24 +41,19 @@ def run_serve(options: argparse.Namespace) -> int:
             watches = f", watches {', '.join(specs)}" if specs else ""
             print(f"{server.address}  serves {server.snapshots.folder}{watches}; Ctrl-C ends it", flush=True)
         if options.open:
-            _open(server, held)
+            url = server.address
+            if server.access.token:  # other users see a program's arguments, so the token goes by a file
+                folder = tempfile.TemporaryDirectory(prefix="agentsignals-", ignore_cleanup_errors=True)
+                leads_there = Path(held.enter_context(folder)) / "open.html"
+                private_files.write(leads_there, f'<meta http-equiv="refresh" content="0;url={escape(url)}">')
+                url = leads_there.as_uri()
+            with private_files.as_person():
+                webbrowser.open(url)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
             return 0
     return 0
-
-
-def _open(server: Server, held: ExitStack) -> None:
-    """Open the page in the browser. Other users see a program's arguments, so the token goes by a file."""
-    url = server.address
-    if server.access.token:
-        folder = held.enter_context(tempfile.TemporaryDirectory(prefix="agentsignals-", ignore_cleanup_errors=True))
-        leads_there = Path(folder) / "open.html"
-        private_files.write(leads_there, f'<meta http-equiv="refresh" content="0;url={escape(url)}">')
-        url = leads_there.as_uri()
-    with private_files.as_person():
-        webbrowser.open(url)
 
 
 def _watched(server: Server, options: argparse.Namespace) -> list[str]:

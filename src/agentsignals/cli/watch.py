@@ -12,8 +12,6 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -50,12 +48,23 @@ class HookEvent(Struct):
 
 def run() -> int:
     """Answers the event on stdin. Whatever fails is said on stderr alone: no failure of ours is the agent's."""
+
+    def over(number: int, frame: object) -> None:
+        raise TimeoutError(f"more than {LONGEST_S:g} seconds")
+
+    has_clock = hasattr(signal, "setitimer")
+    if has_clock:
+        before = signal.signal(signal.SIGALRM, over)
+        signal.setitimer(signal.ITIMER_REAL, LONGEST_S)
     try:
-        with _at_most(LONGEST_S):
-            text = answer(sys.stdin.buffer.read(_MOST_INPUT))
+        text = answer(sys.stdin.buffer.read(_MOST_INPUT))
     except Exception as problem:  # noqa: BLE001  (as the docstring says)
         print(f"agentsignals: no answer: {type(problem).__name__}: {problem}", file=sys.stderr)
         return 0
+    finally:
+        if has_clock:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
     if text:
         print(text)
     return 0
@@ -114,25 +123,6 @@ def _repeats(asked: HookEvent, name: str, what: str) -> bool:
     )
 
 
-@contextmanager
-def _at_most(seconds: float) -> Iterator[None]:
-    """Raises TimeoutError inside when it takes longer; where there is no such clock, nothing."""
-    if not hasattr(signal, "setitimer"):
-        yield
-        return
-
-    def over(number: int, frame: object) -> None:
-        raise TimeoutError(f"more than {seconds:g} seconds")
-
-    before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 # `watch`: the session at work as a line on the terminal; with `--hook` what an agent's hook calls.
 
 _EVERY_S = 2.0
@@ -147,14 +137,13 @@ def run_watch(options: argparse.Namespace) -> int:
     """Until Ctrl-C; once where that, or JSON, is asked for."""
     if options.hook:
         return run()
-    from agentsignals.cli.output import json_text
+    from agentsignals.cli.output import print_result
     from agentsignals.ingest.pipeline import default_sources
 
     specs = [options.source] if options.source else default_sources()
     if options.json or options.once:
         state = _state(_at_work(specs)[1])
-        print(json_text(state) if options.json else _line(state))
-        return 0
+        return print_result(options, state, _line)
     before: tuple[Any, ...] = ()
     while True:
         began = time.process_time()
