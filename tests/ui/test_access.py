@@ -27,7 +27,7 @@ from agentsignals.ui.pages import labels
 from agentsignals.ui.pages.labels import Annotations
 from agentsignals.ui.server import Server
 from tests.ui.browser import browsing, needs_browser
-from tests.ui.served import Answer, ask, serving, whole_store
+from tests.ui.served import Answer, ask, serving
 
 ANYWHERE = {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
 OPENS = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-User": "?1"}
@@ -37,11 +37,6 @@ FOREIGN = [
     for how in (ANYWHERE, OPENS)
 ] + [{"Origin": origin} for origin in ("https://pages.example", "http://127.0.0.1:1", "null", "")]
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "TRACE", "FROBNICATE")
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return whole_store(tmp_path_factory.mktemp("access"))
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,18 +16,7 @@ from agentsignals.ui.drill_down import behind, behind_key, sessions_behind
 from agentsignals.ui.server import Server
 from agentsignals.ui.snapshot import Snapshots
 from tests.ui.browser import browsing, needs_browser
-from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return whole_store(tmp_path_factory.mktemp("behind") / "store")
-
-
-@pytest.fixture(scope="module")
-def server(store: Store) -> Iterator[Server]:
-    with serving(store) as running:
-        yield running
+from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page
 
 
 def _opened(told: str) -> list[str]:

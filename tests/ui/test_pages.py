@@ -32,7 +32,7 @@ from agentsignals.words.text import visible
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
 from tests.quick import some
-from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, text_of, whole_store
+from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, text_of
 
 SQLISH = (
     "' OR 1=1 --",
@@ -59,12 +59,6 @@ ROUTES = (
     "/studies",
     "/artifacts",
 )
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(whole_store(tmp_path_factory.mktemp("ui") / "store")) as running:
-        yield running
 
 
 def everywhere() -> list[str]:

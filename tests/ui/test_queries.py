@@ -11,7 +11,6 @@ import pytest
 from agentsignals.store import Store
 from agentsignals.store.query import ask, connect
 from agentsignals.ui.page import queries, sql
-from tests.ui.served import whole_store
 
 PARTS = {
     "where": "",
@@ -69,13 +68,12 @@ def whole_queries() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Store]:
+def stores(store: Store, tmp_path_factory: pytest.TempPathFactory) -> list[Store]:
     empty = Store(tmp_path_factory.mktemp("empty") / "store", create=True)
     empty.save()
-    made = [empty, whole_store(tmp_path_factory.mktemp("whole") / "store")]
-    for store in made:
-        store.require()
-    return made
+    for each in (empty, store):
+        each.require()
+    return [empty, store]
 
 
 @pytest.mark.parametrize("name", whole_queries())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 from urllib.parse import quote
@@ -17,13 +16,7 @@ from agentsignals.ui.server import Server
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
 from tests.ui.browser import browsing, needs_browser, serious
-from tests.ui.served import EVIL_ID, Elements, ask, page, serving, text_of, whole_store
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(whole_store(tmp_path_factory.mktemp("search") / "store")) as running:
-        yield running
+from tests.ui.served import EVIL_ID, Elements, ask, page, serving, text_of
 
 
 def test_a_passage_leads_to_its_event(server: Server) -> None:

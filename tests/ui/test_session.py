@@ -14,11 +14,12 @@ import pytest
 from agentsignals.changes.hunks import Hunk
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
+from agentsignals.ui.server import Server
 from tests.build import call, event, say, session, think, user
 from tests.claude import SESSION, Log
 from tests.questions.stores import store_of
 from tests.ui.browser import browsing, needs_browser, slow_network
-from tests.ui.served import EVIL, Elements, ask, page, serving, whole_store
+from tests.ui.served import EVIL, Elements, ask, page, serving
 
 PATCH = """*** Begin Patch
 *** Update File: src/app.py
@@ -329,11 +330,10 @@ def test_a_value_is_explained_with_its_place_its_rule_its_events_and_how_often_i
         assert "1 of 1 product" not in words(outcome), "alone among its like says nothing"
 
 
-def test_what_is_of_other_sessions_is_not_explained(tmp_path: Path) -> None:
-    with serving(whole_store(tmp_path / "s")) as server:
-        asked = ask(server, "/session/run-1%230/explain/user.session_outcome")
-        assert asked.status == 404 and "user.session_outcome is of product sessions" in asked.text
-        assert ask(server, "/session/run-1%230/explain/sessions.cost_usd").status == 200
+def test_what_is_of_other_sessions_is_not_explained(server: Server) -> None:
+    asked = ask(server, "/session/run-1%230/explain/user.session_outcome")
+    assert asked.status == 404 and "user.session_outcome is of product sessions" in asked.text
+    assert ask(server, "/session/run-1%230/explain/sessions.cost_usd").status == 200
 
 
 # -- in a browser ------------------------------------------------------------------------------------------------------

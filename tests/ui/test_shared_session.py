@@ -21,7 +21,7 @@ from tests.build import call, event, say, session, think, user
 from tests.claude import SESSION, Log
 from tests.questions.stores import store_of
 from tests.ui.browser import browsing, needs_browser, overflow_px, serious
-from tests.ui.served import EVIL, EVIL_ID, Elements, whole_store
+from tests.ui.served import EVIL, EVIL_ID, Elements
 
 KEY = "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5dE7fG9hJ1kL3mN5pQ7rS9tU1vW3xY5zA7bC9dE1fG3hJ5kL-aBcDeFgH"
 
@@ -82,8 +82,8 @@ def test_the_file_is_whole_by_itself_and_forbids_the_rest(tmp_path: Path) -> Non
     assert not told.all_of("style")
 
 
-def test_a_hostile_session_stays_text(tmp_path: Path) -> None:
-    text = written(tmp_path, whole_store(tmp_path / "store").session(EVIL_ID))
+def test_a_hostile_session_stays_text(tmp_path: Path, store: Store) -> None:
+    text = written(tmp_path, store.session(EVIL_ID))
     told = Elements(text)
     assert "window.pwned=1" in told.said and "[U+202E]" in told.said
     assert not {name for name, _ in told.elements} & {"script", "img"} and EVIL not in text

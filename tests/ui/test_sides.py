@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,7 +14,7 @@ from agentsignals.ui.server import Server
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
 from tests.signals.attempts import ran
-from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, text_of, whole_store
+from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, text_of
 
 
 def steps(n: int) -> list[AlignedRow]:
@@ -35,13 +34,6 @@ def test_a_long_stretch_of_the_same_is_folded_to_its_ends(same: int, rows: int) 
 def test_no_more_rows_are_shown_than_a_page_holds() -> None:
     listed = shown([AlignedRow(row.left, None, "left") for row in steps(2 * MOST_SHOWN)])
     assert len(listed) == MOST_SHOWN
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("sides")
-    with serving(whole_store(folder / "store")) as running:
-        yield running
 
 
 def test_two_sessions_show_facts_signals_and_steps_that_lead_to_their_events(server: Server) -> None:

@@ -15,7 +15,7 @@ from agentsignals.ui import snapshot
 from agentsignals.ui.snapshot import Snapshot
 from agentsignals.views.session import SessionView
 from tests.claude import Log
-from tests.ui.served import EVIL_ID, whole_store
+from tests.ui.served import EVIL_ID
 
 _BOTH = "SELECT session_id, text FROM events WHERE session_id = $session AND text <> '' ORDER BY seq"
 
@@ -51,15 +51,15 @@ def test_few_shards_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(asked._shards) == 1
 
 
-def test_the_session_read_last_stays_and_it_alone(tmp_path: Path) -> None:
-    asked = Snapshot(whole_store(tmp_path / "s"))
+def test_the_session_read_last_stays_and_it_alone(store: Store) -> None:
+    asked = Snapshot(store)
     fine = asked.session("fine-1")
     assert asked.session("fine") is fine
     assert asked.session(EVIL_ID).session_id == EVIL_ID and asked.session("fine-1") is not fine
 
 
-def test_only_what_a_signal_needs_is_computed_to_explain_it(tmp_path: Path) -> None:
-    view = SessionView(Snapshot(whole_store(tmp_path / "s")).session("fine-1"))
+def test_only_what_a_signal_needs_is_computed_to_explain_it(store: Store) -> None:
+    view = SessionView(Snapshot(store).session("fine-1"))
     everything = catalog.values(view)
     for signal in catalog.plan("product", "session"):
         needs = catalog.with_needs(frozenset(signal.needs))
@@ -88,7 +88,8 @@ def test_a_line_more_is_seen(tmp_path: Path) -> None:
 def test_a_reading_closes_while_another_thread_asks(tmp_path: Path) -> None:
     asked = Snapshot(_store(tmp_path, 1))
     ends: list[str] = []
-    connection = asked._connection("")
+    asked.rows("SELECT 1")
+    connection = asked._connections[""]
 
     def ask() -> None:
         try:

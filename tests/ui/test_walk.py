@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
 
 from agentsignals.ui.server import Server
 from tests.ui.browser import browsing, needs_browser, overflow_px, serious
-from tests.ui.served import EVIL_ID, serving, whole_store
+from tests.ui.served import EVIL_ID
 
 PAGES = (
     "/",
@@ -38,12 +37,6 @@ PAGES = (
     "/sides",
     f"/sides?a=fine-1&b={quote(EVIL_ID, safe='')}",
 )
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(whole_store(tmp_path_factory.mktemp("ui") / "store")) as running:
-        yield running
 
 
 @pytest.mark.slow

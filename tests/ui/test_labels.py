@@ -1,4 +1,4 @@
-"""Labelling on the page: what it writes into the gold file, what it shows nobody, and whom it refuses."""
+"""The page of labels: counts, agreement, and what labellers differ about, whatever stands in it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,139 @@ from agentsignals.labels import matching as agree
 from agentsignals.labels.annotation import sample, standing, take
 from agentsignals.labels.gold import GoldFile, GoldRow
 from agentsignals.labels.tasks import task
-from agentsignals.store import Store
+from agentsignals.model import Label
+from agentsignals.store import Store, sidecars
+from agentsignals.store.sidecars import LabelRow
 from agentsignals.ui.pages.labels import ADDRESS, MOST_BODY_BYTES, Annotations
 from agentsignals.ui.server import Server
 from agentsignals.ui.snapshot import Snapshot
 from tests.labels import stores
-from tests.ui.browser import BROWSER, browsing, needs_browser, serious
-from tests.ui.served import EVIL_ID, Elements, ask, page, serving, whole_store
-from tests.ui.test_labels_page import labelled
+from tests.ui.browser import BROWSER, browsing, needs_browser, overflow_px, serious
+from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, text_of, whole_store
 
-TASK = task("pushback")
+TASK = "pushback"
+BY = {"rules": ("non_pushback", "correction"), "human:ann": ("rejection", "correction"), EVIL: ("rejection", EVIL)}
+"""What each says of both turns of the fine session."""
+
+
+def labelled(store: Store) -> Store:
+    """Three labellers, one of them hostile, of one session; two of the hostile session; a task that nobody declared."""
+    for labeller, values in BY.items():
+        rows = [_row("fine-1", TASK, labeller, turn, value) for turn, value in enumerate(values)]
+        rows += [_row(EVIL_ID, TASK, labeller, 0, values[0])] if labeller != EVIL else []
+        sidecars.write_labels(store.folder, TASK, labeller, rows)
+    for labeller in ("a", "b"):
+        events = [_row("fine-1", EVIL, labeller, None, f"kind {labeller}", seq=n) for n in (0, 2)]
+        sidecars.write_labels(store.folder, EVIL, labeller, events)
+    return Store(store.folder)
+
+
+def _row(session_id: str, task: str, labeller: str, turn: int | None, value: str, seq: int | None = None) -> LabelRow:
+    detail = '{"unsure": true}' if value == "rejection" else 'no JSON, "unsure": {' if labeller == EVIL else None
+    return LabelRow(
+        session_id,
+        Label(task=task, labeller=labeller, turn=turn, value=value, seq=seq, reason=f"because {EVIL}", detail=detail),
+    )
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(labelled(whole_store(tmp_path_factory.mktemp("labels") / "store"))) as running:
+        yield running
+
+
+def test_what_labellers_differ_about_comes_with_its_message_its_context_and_every_reason(server: Server) -> None:
+    text = text_of(server, f"/labels?task={TASK}")
+    assert "3 labelled, 3 by several, 3 differently" in text
+    assert text.index("Fix the parser, please") < text.index("thanks"), "in the order of turns where as many differ"
+    assert "human:ann rejection unsure because" in text and "rules non pushback because" in text
+    links = Elements(page(server, f"/labels?task={TASK}")).all_of("href")
+    assert "/session/fine-1?at=0#e0" in links and any(f"#e{n}" in link for link in links for n in range(3, 20))
+    assert "what it answers to" in text and "Fix the parser, please the end of the answer w" in text
+
+
+@pytest.mark.parametrize(
+    ("query", "shown", "hidden"),
+    [
+        ("a=rules&b=human:ann", "Fix the parser", "thanks"),
+        ("a=rules&b=human:ann&show=alike", "thanks", "Fix the parser"),
+        ("a=rules&show=all", "1–3 of 3", "No messages"),
+        ("a=rules&by_a=correction&show=all", "1–1 of 1", "Fix the parser"),
+        ("a=rules&b=human:ann&by_a=non_pushback&by_b=rejection", "1–2 of 2", "thanks"),
+        ("class=correction", "thanks", "Fix the parser"),
+        ("class=takeover&a=nobody&show=no", "1–3 of 3", "No messages"),
+    ],
+)
+def test_the_list_is_filtered_by_labellers_and_classes(server: Server, query: str, shown: str, hidden: str) -> None:
+    listed = text_of(server, f"/labels?task={TASK}&{query}").partition("differently.")[2]
+    things = listed.partition("how far they agree")[0]
+    assert shown in things and hidden not in things.replace("Fix the parser, please the end", "")
+
+
+def test_a_pair_has_its_agreement_and_which_class_for_which(server: Server) -> None:
+    text = text_of(server, f"/labels?task={TASK}&a=rules&b=human:ann")
+    assert "How far they agree" in text and "no interval: under six sessions" in text
+    assert "rows human:ann, columns rules" in text
+    links = Elements(page(server, f"/labels?task={TASK}&a=rules&b=human:ann")).all_of("href")
+    [cell] = [link for link in links if "by_a=rejection&by_b=non_pushback" in link]
+    assert "1–2 of 2" in text_of(server, cell)
+
+
+def test_the_filter_of_all_pages_holds_for_counts_agreement_and_the_list(server: Server) -> None:
+    path = f"/labels?task={TASK}&repo=me/tools"
+    text = text_of(server, path)
+    assert "2 labelled, 2 by several, 2 differently" in text and "Only repository me/tools" in text
+    assert "2 things of people’s sessions have labels of two or more" in text
+    assert "rules 2" in text and "rules 3" in text_of(server, f"/labels?task={TASK}")
+    assert all("repo=" in link for link in Elements(page(server, path)).all_of("href") if link.startswith("/labels?a"))
+    nobody = text_of(server, f"/labels?task={TASK}&agent=nobody")
+    assert "0 labelled" in nobody and "How far they agree" not in nobody
+
+
+def test_labels_of_events_and_tasks_that_nobody_declared_are_shown(server: Server) -> None:
+    [path] = [h for h in Elements(page(server, "/labels")).all_of("href") if h.startswith("/labels?task=%3C")]
+    text = text_of(server, path)
+    assert "kind a" in text and "kind b" in text and "event 2" in text and "How far they agree" not in text
+
+
+def test_hostile_labels_stay_text(server: Server) -> None:
+    [evil] = [h for h in Elements(page(server, "/labels")).all_of("href") if h.startswith("/labels?task=%3C")]
+    for path in ("/labels", f"/labels?task={TASK}", evil, f"/labels?task={TASK}&show=all&page=99", "/labels?task=%00"):
+        text = page(server, path)
+        assert "window.pwned=1" in text or path.endswith("%00")
+        elements = Elements(text).elements
+        scripts = [attrs.get("src") or "" for name, attrs in elements if name == "script"]
+        assert all(source.startswith("/static/") for source in scripts)
+        assert "img" not in {name for name, _ in elements} and "\u202e" not in text
+        assert not [name for _, attrs in elements for name in attrs if name.startswith("on")]
+
+
+def test_a_store_without_labels_says_how_to_make_some(tmp_path: Path) -> None:
+    Store(tmp_path / "store", create=True).save()
+    with serving(Store(tmp_path / "store")) as running:
+        assert "agentsignals label pushback" in text_of(running, "/labels")
+        assert ask(running, "/labels?a=x&b=y&class=z").status == 200
+
+
+@pytest.mark.slow
+@needs_browser
+@pytest.mark.parametrize("phone", [False, True])
+def test_a_browser_complains_of_nothing(server: Server, phone: bool) -> None:
+    with browsing(phone=phone, dark=phone) as tab:
+        for path in (f"labels?task={TASK}&a=rules&b=human:ann", "labels/annotate"):
+            tab.goto(server.url + path)
+            assert serious(tab) == [] and overflow_px(tab) == 0, path
+        tab.goto(f"{server.url}labels?task={TASK}")
+        tab.get_by_text("rules and human:ann").or_(tab.get_by_text("human:ann and rules")).click()
+        tab.get_by_text("Which class for which").click()
+        tab.locator("td.apart a").first.click()
+        tab.locator("ol.things li").first.wait_for()
+        assert "by_a=" in tab.url
+
+
+# Labelling by hand: what it writes into the gold file, what it shows nobody, and whom it refuses.
+
+PUSHBACK = task("pushback")
 START = f"{ADDRESS}?task=pushback&as=ann"
 MESSAGES = ("add a parser for dates", "no, that is wrong", "it fails with an error", "thanks, go on")
 
@@ -74,40 +197,40 @@ class Open(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+def told(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return stores.store_of(tmp_path_factory.mktemp("annotate"), MESSAGES, MESSAGES[:2])
 
 
 @pytest.fixture
-def opened(store: Store, tmp_path: Path) -> Iterator[Open]:
-    with serving(store, Annotations(GoldFile(tmp_path / "gold.jsonl"))) as server:
+def opened(told: Store, tmp_path: Path) -> Iterator[Open]:
+    with serving(told, Annotations(GoldFile(tmp_path / "gold.jsonl"))) as server:
         yield Open(server, tmp_path / "gold.jsonl")
 
 
 # -- what it writes ----------------------------------------------------------------------------------------------------
 
 
-def test_a_label_is_in_the_gold_file_before_the_next_thing_is_asked_about(opened: Open, store: Store) -> None:
+def test_a_label_is_in_the_gold_file_before_the_next_thing_is_asked_about(opened: Open, told: Store) -> None:
     sent = opened.send(opened.form(note="it says\r\nno", unsure="yes"))
     assert sent.status == 303 and sent.location.startswith(f"{ADDRESS}?task=pushback&as=ann&at=")
     [row] = opened.written()
     assert row["label"] == "correction" and row["reason"] == "it says\nno" and row["unsure"] is True
-    assert row["annotator"] == "human:ann" and row["prompt_hash"] == TASK.prompt_hash and row["text"] in MESSAGES
+    assert row["annotator"] == "human:ann" and row["prompt_hash"] == PUSHBACK.prompt_hash and row["text"] in MESSAGES
     assert "number 2" in " ".join(Elements(page(opened.server, sent.location)).said.split())
-    read = gold.read(opened.path, TASK)
+    read = gold.read(opened.path, PUSHBACK)
     assert [(r.label, r.unsure) for r in read.rows] == [("correction", True)] and read.by == ["human:ann"]
-    assert agree.with_gold(TASK, "rules", read).n == 1, "agree and validate read it"
-    assert take(store, opened.path, "human:ann", TASK).labels == 1
-    assert [row.label.detail for row in standing(store, TASK, "human:ann").values()] == ['{"unsure": true}']
+    assert agree.with_gold(PUSHBACK, "rules", read).n == 1, "agree and validate read it"
+    assert take(told, opened.path, "human:ann", PUSHBACK).labels == 1
+    assert [row.label.detail for row in standing(told, PUSHBACK, "human:ann").values()] == ['{"unsure": true}']
 
 
-def test_what_is_in_the_file_is_not_asked_again_also_by_a_later_run(opened: Open, store: Store) -> None:
+def test_what_is_in_the_file_is_not_asked_again_also_by_a_later_run(opened: Open, told: Store) -> None:
     path, asked = START, []
     for _ in range(2):
         form = opened.form(path)
         asked.append(form["place"])
         path = opened.send(form).location
-    with serving(store, Annotations(GoldFile(opened.path))) as later:
+    with serving(told, Annotations(GoldFile(opened.path))) as later:
         form = Open(later, opened.path).form()
         assert form["place"] not in asked and len(set(asked)) == 2
         assert Open(later, opened.path).send(form).status == 303
@@ -118,11 +241,11 @@ def test_what_is_in_the_file_is_not_asked_again_also_by_a_later_run(opened: Open
     assert len(places) == len(set(places)) == 4, "all but the first message of each, which nothing stands before"
 
 
-def test_a_drawn_sample_is_what_is_asked_about_and_keeps_its_weights(store: Store, tmp_path: Path) -> None:
+def test_a_drawn_sample_is_what_is_asked_about_and_keeps_its_weights(told: Store, tmp_path: Path) -> None:
     path = tmp_path / "gold.jsonl"
-    rows = sample(store, TASK, 3)
+    rows = sample(told, PUSHBACK, 3)
     gold.write(path, rows)
-    with serving(store, Annotations(GoldFile(path))) as server:
+    with serving(told, Annotations(GoldFile(path))) as server:
         running = Open(server, path)
         assert "0 of 3 labelled" in page(server, START) and "no sample" not in page(server, START)
         for _ in rows:
@@ -173,10 +296,10 @@ def test_what_labellers_differ_about_comes_first_then_class_by_class(tmp_path: P
     for by, changed in (("a", {}), ("b", {(ids[1], 2): "rejection"})):
         rows = [GoldRow(session_id=s, turn=t, label=label) for (s, t), label in ({**say, **changed}).items()]
         gold.write(tmp_path / f"{by}.jsonl", rows)
-        take(whole, tmp_path / f"{by}.jsonl", f"human:{by}", TASK)
+        take(whole, tmp_path / f"{by}.jsonl", f"human:{by}", PUSHBACK)
     gold.write(tmp_path / "c.jsonl", [GoldRow(session_id=ids[0], turn=8, label="non_pushback", unsure=True)])
-    take(whole, tmp_path / "c.jsonl", "human:c", TASK)
-    queue = order.of_store(Snapshot(Store(whole.folder)).rows, TASK)
+    take(whole, tmp_path / "c.jsonl", "human:c", PUSHBACK)
+    queue = order.of_store(Snapshot(Store(whole.folder)).rows, PUSHBACK)
     assert set(queue[:2]) == {(ids[1], 1), (ids[0], 7)}, "the one they differ about, the one that was unsure"
     assert [say[s, t + 1] for s, t in queue[2:]].count("non_pushback") == 4
     assert {say[s, t + 1] for s, t in queue[2:5]} == {"non_pushback", "failure_report", "correction"}
@@ -186,8 +309,8 @@ def test_what_labellers_differ_about_comes_first_then_class_by_class(tmp_path: P
 # -- whom it refuses ---------------------------------------------------------------------------------------------------
 
 
-def test_without_a_file_nothing_is_taken_and_the_page_says_how(store: Store) -> None:
-    with serving(store) as server:
+def test_without_a_file_nothing_is_taken_and_the_page_says_how(told: Store) -> None:
+    with serving(told) as server:
         running = Open(server, Path("/nowhere"))
         assert "serve --annotate" in page(server, START) and "<button name" not in page(server, START)
         assert running.send({"token": ""}).status == 405
@@ -274,7 +397,7 @@ def test_many_at_once_lose_nothing(tmp_path: Path) -> None:
     files = [GoldFile(tmp_path / "gold.jsonl") for _ in range(2)]
 
     def put(n: int) -> None:
-        files[n % 2].put(TASK, GoldRow(session_id=f"s{n % 20}", turn=1 + n % 20, label="correction"), "")
+        files[n % 2].put(PUSHBACK, GoldRow(session_id=f"s{n % 20}", turn=1 + n % 20, label="correction"), "")
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(put, range(40)))
@@ -282,10 +405,10 @@ def test_many_at_once_lose_nothing(tmp_path: Path) -> None:
     assert sorted(json.loads(line)["turn"] for line in lines) == list(range(1, 21))
 
 
-def test_what_can_not_be_written_is_said_and_stays_in_the_form(store: Store, tmp_path: Path) -> None:
+def test_what_can_not_be_written_is_said_and_stays_in_the_form(told: Store, tmp_path: Path) -> None:
     folder = tmp_path / "there"
     folder.mkdir()
-    with serving(store, Annotations(GoldFile(folder / "gold.jsonl"))) as server:
+    with serving(told, Annotations(GoldFile(folder / "gold.jsonl"))) as server:
         running = Open(server, folder / "gold.jsonl")
         form = running.form(note="a long thought", unsure="yes")
         folder.rename(tmp_path / "away")
@@ -298,13 +421,13 @@ def test_what_can_not_be_written_is_said_and_stays_in_the_form(store: Store, tmp
 
 def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     file = GoldFile(tmp_path / "gold.jsonl")
-    file.put(TASK, GoldRow(session_id="a", turn=1, label="correction"), "")
+    file.put(PUSHBACK, GoldRow(session_id="a", turn=1, label="correction"), "")
     before = file.path.read_bytes()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, limits[1]))
     try:
         with pytest.raises(SourceError, match="can't be written: File too large"):
-            file.put(TASK, GoldRow(session_id="b", turn=1, label="correction"), "")
+            file.put(PUSHBACK, GoldRow(session_id="b", turn=1, label="correction"), "")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert file.path.read_bytes() == before and not list(tmp_path.glob("*.tmp")) + list(tmp_path.glob(".*.tmp"))
@@ -314,13 +437,13 @@ def test_other_lines_of_a_file_stay_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "gold.jsonl"
     mine = '{"session_id": "a", "turn": "2", "label": null, "extra": [1], "weight": 3}'
     path.write_text(f'no json\n{{"session_id": "a", "turn": 2, "task": "sentiment", "label": "NEUTRAL"}}\n{mine}')
-    GoldFile(path).put(TASK, GoldRow(session_id="a", turn=2, label="correction", task=TASK.name), "")
+    GoldFile(path).put(PUSHBACK, GoldRow(session_id="a", turn=2, label="correction", task=PUSHBACK.name), "")
     lines = path.read_text().splitlines()
     assert lines[0] == "no json" and json.loads(lines[1])["label"] == "NEUTRAL" and len(lines) == 3
     row = json.loads(lines[2])
     assert row["label"] == "correction" and row["extra"] == [1] and row["weight"] == 3
     with pytest.raises(LabelledMeanwhile):
-        GoldFile(path).put(TASK, GoldRow(session_id="a", turn=2, label="rejection"), "")
+        GoldFile(path).put(PUSHBACK, GoldRow(session_id="a", turn=2, label="rejection"), "")
 
 
 @pytest.mark.parametrize(
@@ -331,8 +454,8 @@ def test_a_file_that_can_not_be_added_to_is_refused_at_once(tmp_path: Path, name
         GoldFile(tmp_path / name)
 
 
-def test_serve_says_at_once_that_a_file_is_none(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["serve", "--annotate", "gold.csv", "--port", "0", "--store", str(store.folder)]) == 2
+def test_serve_says_at_once_that_a_file_is_none(told: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--annotate", "gold.csv", "--port", "0", "--store", str(told.folder)]) == 2
     assert "Its name ends in .jsonl" in capsys.readouterr().err
 
 
