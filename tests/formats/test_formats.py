@@ -48,9 +48,11 @@ def test_a_sample_reads_as_its_golden_says(sample: Path) -> None:
     assert dumped(sample) == expected_path(sample).read_text(encoding="utf-8")
 
 
-def test_no_sample_shows_an_error_of_ours(tmp_path: Path) -> None:
+@pytest.mark.parametrize("left_out", ["_cases", pytest.param("", marks=pytest.mark.slow)], ids=["samples", "cases"])
+def test_no_sample_shows_an_error_of_ours(left_out: str, tmp_path: Path) -> None:
     """Readers, signals and whatever else comes between a file and its rows: what fails there is named."""
-    whole = shutil.copytree(SAMPLES, tmp_path / "samples", ignore=shutil.ignore_patterns("*.expected.json"))
+    ignored = shutil.ignore_patterns("*.expected.json", left_out)
+    whole = shutil.copytree(SAMPLES, tmp_path / "samples", ignore=ignored)
     summary = pipeline.analyze([str(whole)], tmp_path / "store", jobs=1)
     assert summary.internal_errors == {}
     assert set(summary.formats) >= set(formats()) - {"swe-bench-text"}, (

@@ -153,7 +153,7 @@ def alone(folder: Path) -> Rows:
 
 @pytest.mark.parametrize("first", some(FIRST, 3))
 def test_a_first_line_that_is_no_record_costs_itself_alone(first: str, folder: Path, alone: Rows) -> None:
-    samples = sorted(p for p in SAMPLES.rglob("*.jsonl") if p.is_file())
+    samples = sorted(p for p in SAMPLES.rglob("*.jsonl") if p.is_file() and "_cases" not in p.parts)
     spoilt = {
         f"{n:03}/{sample.relative_to(SAMPLES)}": b"\n".join((first.encode(), sample.read_bytes()))
         for n, sample in enumerate(samples)
