@@ -1,4 +1,7 @@
-"""Claude Code records: tokens counted once, damage survived, nothing lost in silence; the real sessions as a whole."""
+"""Claude Code: records, plans that a person approves, dollars by list prices; the real sessions as a whole.
+
+Whose words a text is, and all else that one file shows, is in `claude-code` and its `_cases`.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,20 @@ from hypothesis import given as given_some
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from agentsignals.cli import main
 from agentsignals.formats import claude_code
 from agentsignals.formats.claude_code import PROFILE
 from agentsignals.formats.head import Head
-from agentsignals.model import MAIN, Edit, Session
-from tests.claude import SESSION, Log, given, read, session
+from agentsignals.ingest import pipeline, plan
+from agentsignals.model import MAIN, Edit, Session, prices
+from agentsignals.store import Store
+from agentsignals.store.index import Manifest
+from agentsignals.ui.page import Query
+from agentsignals.ui.rendering import answer_of
+from agentsignals.ui.snapshot import Snapshot
+from agentsignals.views.usage import cost_of, unpriced_parts
+from tests.claude import SESSION, STOP, Log, given, read, session
+from tests.questions.stores import findings
 
 FILES = Path(__file__).parent / "claude-code"
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "claude-code"
@@ -223,3 +235,229 @@ def test_a_file_that_holds_two_sessions_is_of_the_one_its_name_says() -> None:
     assert [s.session_id for s in read(log).sessions] == [OTHER]
     (named,) = claude_code.FORMAT.read([given(log.data(), hint=SESSION)]).sessions
     assert named.session_id == SESSION
+
+
+# -- plans that a person approves by going on in a fresh context ---------------------------------------------------
+
+NEXT = "6f1d2c3b-0000-4000-8000-000000000002"
+PLAN = "# Plan\n1. parse\n2. test"
+CUT = [{"type": "text", "text": "[Request interrupted by user for tool use]"}]
+MASKED = [(n, f"6f1d2c3b-0000-4000-8000-00000000001{n}") for n in range(2)]
+
+
+def planned(refusal: str = STOP, plan: str = PLAN) -> Log:
+    log = Log()
+    log.user("please plan it")
+    log.ran("ExitPlanMode", refusal, error=True, plan=plan)
+    if refusal == STOP:
+        log.user(CUT)
+    return log
+
+
+def taken_up(planning: Log, plan: str = PLAN, after_s: float = 0, where: str = NEXT, pointer: str = "") -> Log:
+    log = planning if where == SESSION else Log(where)
+    # The refusal is two records back where a marker follows it: each is a second after the one before.
+    log.now = planning.now
+    log.wait(after_s - 2)
+    text = f"Implement the following plan:\n\n{plan}"
+    if pointer:
+        text += (
+            "\n\n\nIf you need specific details from before exiting plan mode (like exact code snippets), read the full"
+            f" transcript at: /home/me/.claude/projects/-work-shop/{pointer}.jsonl"
+        )
+    log.user(text)
+    log.say("I do it.")
+    return log
+
+
+def sessions(*logs: Log) -> dict[str, Session]:
+    each = {id(log): log for log in logs}.values()
+    return {session.session_id: session for session in read(*each).sessions}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pointer", ["", SESSION])
+@pytest.mark.parametrize("first", [SESSION, NEXT])
+def test_the_two_ends_find_each_other_in_the_store_whichever_was_read_first(
+    tmp_path: Path, first: str, pointer: str
+) -> None:
+    planning = planned()
+    logs = {SESSION: planning, NEXT: taken_up(planning, pointer=pointer)}
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in sorted(logs, key=lambda name: name != first):
+        (folder / f"{name}.jsonl").write_bytes(logs[name].data())
+        pipeline.analyze([str(folder)], tmp_path / "store", jobs=1)
+    store = Store(tmp_path / "store")
+    assert store.frame("tool_calls")["status"].to_list() == ["ok"]
+    parents = dict(store.frame("sessions").select("session_id", "parent_session_id").rows())
+    assert parents == {SESSION: None, NEXT: SESSION}
+    logs[SESSION].say("Anything else?")
+    (folder / f"{SESSION}.jsonl").write_bytes(logs[SESSION].data())
+    pipeline.analyze([str(folder)], tmp_path / "store", jobs=1)
+    assert Store(tmp_path / "store").frame("tool_calls")["status"].to_list() == ["ok"]
+
+
+def test_a_hand_off_is_read_with_the_session_it_names_and_with_none_where_that_was_masked(tmp_path: Path) -> None:
+    planning = planned()
+    named = taken_up(planning, pointer=SESSION)
+    masked = [taken_up(planned(plan=f"# {n}"), where=name, plan=f"# {n}", pointer=".REDACTED") for n, name in MASKED]
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for n, log in enumerate([planning, named, *masked]):
+        (folder / f"{n}.jsonl").write_bytes(log.data())
+    shards = plan.make_plan([str(folder)], Manifest()).shards
+    assert sorted(len(family.files) for shard in shards for family in shard) == [1, 1, 2]
+    pipeline.ingest([str(folder)], tmp_path / "store", jobs=1)
+    assert len({entry.group for entry in Store(tmp_path / "store").manifest.files.values()}) == 3
+
+
+def test_analyze_the_list_the_page_and_the_report_count_what_people_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two prompts; the hand-off of the plan is a turn and no prompt, wherever it is counted."""
+    logs = {SESSION: planned(), NEXT: taken_up(planned())}
+    logs[NEXT].user("thanks")
+    (tmp_path / "in").mkdir()
+    for name, log in logs.items():
+        (tmp_path / "in" / f"{name}.jsonl").write_bytes(log.data())
+    folder = tmp_path / "store"
+    assert pipeline.analyze([str(tmp_path / "in")], folder, jobs=1).prompts == 2
+    assert main(["sessions", "--store", str(folder), "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert {row["session_id"]: row["n_prompts"] for row in listed} == {SESSION: 1, NEXT: 1}
+    store = Store(folder)
+    assert findings(store, "sessions")["turns.total"].value == 2
+    assert {name: row["n_turns"] for name, row in _sessions(store).items()} == {SESSION: 1, NEXT: 2}
+    assert main(["show", NEXT, "--store", str(folder)]) == 0
+    assert "1 prompts, 0 tool calls" in capsys.readouterr().out
+    reading, query = Snapshot(store), Query()
+    assert [row["prompts"] for row in answer_of(reading, "/", query).filled["contexts"]] == [2]
+    assert [row["n_prompts"] for row in answer_of(reading, "/sessions", query).filled["rows"]] == [1, 1]
+    reading.close()
+
+
+def _sessions(store: Store) -> dict[str, Any]:
+    return {row["session_id"]: row for row in store.frame("sessions").to_dicts()}
+
+
+NATIVE = Path(__file__).parents[3] / "shared/corpus/native/claude-agent-sdk/sdk-ts"
+
+
+@pytest.mark.skipif(not NATIVE.is_dir(), reason="no corpus at ../shared/corpus/native/claude-agent-sdk")
+def test_list_prices_come_to_what_claude_code_counted() -> None:
+    """0.0043575 dollars, its own `cost-state` says, of 5 calls."""
+    (path,) = NATIVE.iterdir()
+    (made,) = claude_code.FORMAT.read([given(path.read_bytes())]).sessions
+    prices.apply(made)
+    assert [turn.kind for turn in made.turns] == ["scripted_prompt"]
+    assert len(made.steps) == 5
+    assert sum(step.cost_usd or 0 for step in made.steps) == pytest.approx(0.0043575)
+    assert not [event for event in made.events if event.kind == "unknown"]
+    assert [(call.name, call.status) for call in made.tool_calls] == [
+        ("Write", "ok"), ("Read", "ok"), ("Edit", "ok"), ("Bash", "error"),
+    ]  # fmt: skip
+
+
+# -- model calls behind a message: advisors, compactions, fallbacks, in subagents too ------------------------------
+
+OPUS, SONNET = "claude-opus-4-8", "claude-sonnet-4-5"
+LIST = {OPUS: (5, 25), SONNET: (3, 15)}
+_NAMES = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+def usd(model: str, given: int, out: int) -> float:
+    return (given * LIST[model][0] + out * LIST[model][1]) / 1e6
+
+
+def iteration(kind: str, given: int, out: int, **more: Any) -> dict[str, Any]:
+    return {"type": kind, **dict(zip(_NAMES, (given, out, 0, 0), strict=True)), **more}
+
+
+def billed(totals: tuple[int, int], iterations: Any, *, times: int = 1, **more: Any) -> Session:
+    """A session of one message, logged on so many lines."""
+    log = Log()
+    log.user("Go")
+    usage = {**dict(zip(_NAMES, (*totals, 0, 0), strict=True)), "iterations": iterations}
+    block = {"type": "text", "text": "Done."}
+    message = {"model": SONNET, "id": "msg_1", "type": "message", "role": "assistant", "content": [block]}
+    for _ in range(times):
+        log.record("assistant", message={**message, "stop_reason": "end_turn", "usage": usage}, **more)
+    (made,) = read(log).sessions
+    prices.apply(made)
+    return made
+
+
+OWN = iteration("message", 3000, 400)
+
+
+@pytest.mark.parametrize(
+    ("totals", "iterations", "right"),
+    [
+        ((3000, 400), [OWN], usd(SONNET, 3000, 400)),
+        ((3000, 400), None, usd(SONNET, 3000, 400)),
+        ((3000, 400), [], usd(SONNET, 3000, 400)),
+        ((3000, 400), [iteration("message", 1000, 100), iteration("message", 2000, 300)], usd(SONNET, 3000, 400)),
+        (
+            (3000, 400),
+            [iteration("advisor_message", 60_000, 1500, model=OPUS), OWN],
+            usd(SONNET, 3000, 400) + usd(OPUS, 60_000, 1500),
+        ),
+        (
+            (3000, 400),
+            [iteration("compaction", 180_000, 3500), iteration("compaction", 170_000, 2500), OWN],
+            usd(SONNET, 353_000, 6400),
+        ),
+        (
+            (3000, 400),
+            [OWN, iteration("fallback_message", 3000, 900, model=OPUS)],
+            usd(SONNET, 3000, 400) + usd(OPUS, 3000, 900),
+        ),
+        (  # figures that hold the fallback: not billed again, and at its own price
+            (6000, 1300),
+            [OWN, iteration("fallback_message", 3000, 900, model=OPUS)],
+            usd(SONNET, 3000, 400) + usd(OPUS, 3000, 900),
+        ),
+        ((3000, 900), [iteration("fallback_message", 3000, 900, model=OPUS)], usd(OPUS, 3000, 900)),
+    ],
+)
+@pytest.mark.parametrize("more", [{}, {"isSidechain": True, "agentId": "a1"}], ids=["main", "subagent"])
+@pytest.mark.parametrize("times", [1, 3])
+def test_every_iteration_is_billed_once_at_its_models_price(
+    totals: tuple[int, int], iterations: Any, right: float, more: dict[str, Any], times: int
+) -> None:
+    made = billed(totals, iterations, times=times, **more)
+    assert cost_of(made.steps) == pytest.approx(right)
+    assert unpriced_parts(made.steps) is None
+    assert sum(not step.is_beside for step in made.steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("iterations", "lacks"),
+    [
+        ([OWN, iteration("arbiter_message", 60_000, 1500, model="claude-next-1")], "arbiter_message calls"),
+        ([OWN, iteration("", 1, 1)], "unnamed calls"),
+        (
+            [OWN, iteration("advisor_message", 60_000, 1500, model="claude-next-1")],
+            "advisor_message calls of claude-next-1",
+        ),
+        ({"message": 3}, "model calls behind a message, in an unknown shape"),
+        ("many", "model calls behind a message, in an unknown shape"),
+    ],
+)
+def test_what_is_not_known_makes_the_cost_a_lower_bound_that_says_so(iterations: Any, lacks: str) -> None:
+    made = billed((3000, 400), iterations)
+    assert cost_of(made.steps) == pytest.approx(usd(SONNET, 3000, 400))
+    assert unpriced_parts(made.steps) == lacks
+
+
+def test_each_iteration_has_the_price_of_its_own_prompt_length() -> None:
+    made = billed((300_000, 0), [iteration("message", 150_000, 0), iteration("message", 150_000, 0)])
+    assert cost_of(made.steps) == pytest.approx(usd(SONNET, 300_000, 0))  # no prompt of over 200,000 tokens
+    assert [step.input_tokens for step in made.steps] == [150_000, 150_000]
+
+
+def test_an_hours_cache_of_an_iteration_costs_its_own_price() -> None:
+    written = iteration("compaction", 0, 0, cache_creation={"ephemeral_1h_input_tokens": 1000})
+    made = billed((3000, 400), [{**written, "cache_creation_input_tokens": 1500}, OWN])
+    assert cost_of(made.steps) == pytest.approx(usd(SONNET, 3000, 400) + (1000 * 6 + 500 * 3.75) / 1e6)

@@ -34,7 +34,7 @@ from agentsignals.store.query import NAMES
 from tests import long_sessions
 from tests.claude import Log
 from tests.demo_stories import stories
-from tests.formats.test_claude_prompts import planned, taken_up
+from tests.formats.test_claude_code import planned, taken_up
 from tests.golden import SAMPLES
 
 SMALL_SHARDS = 40_000
