@@ -9,7 +9,7 @@ import pytest
 
 from agentsignals.errors import AgentSignalsError
 from agentsignals.questions.compare import compare, outcome_rule
-from agentsignals.questions.compare.treatments import mapped, proposed, read_mapping
+from agentsignals.questions.compare.attempts import mapped, proposed, read_mapping
 from tests.questions.test_compare import NOTHING, compared, tried
 
 

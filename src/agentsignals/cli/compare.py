@@ -14,9 +14,11 @@ from msgspec.structs import asdict
 import agentsignals
 from agentsignals.cli.output import json_text, print_result, printable, table
 from agentsignals.errors import ExportError, UsageError
-from agentsignals.questions.compare import MEASURES, Candidate, Comparison, Estimate, Pair, treatments_option
+from agentsignals.questions.compare import Comparison, treatments_option
+from agentsignals.questions.compare.attempts import MEASURES
+from agentsignals.questions.compare.candidate import Candidate, Estimate
 from agentsignals.questions.compare.gate import Gate, gate, parse_condition
-from agentsignals.questions.compare.pairs import gap_text, weight_text, without_tasks
+from agentsignals.questions.compare.pairs import Pair, gap_text, weight_text, without_tasks
 from agentsignals.questions.formatting import formatted, signed
 from agentsignals.redaction import redacted_in
 from agentsignals.stats.intervals import FEWEST_CLUSTERS

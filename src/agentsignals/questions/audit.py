@@ -23,7 +23,6 @@ from agentsignals.questions.compare.attempts import (
     outcome_rule,
     queries,
 )
-from agentsignals.questions.compare.candidate import task_key
 from agentsignals.questions.question import Question, Row
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.stats.validation import CAVEAT
@@ -171,7 +170,7 @@ def _candidate(name: str, attempts: Sequence[Attempt], first: Sequence[Pass]) ->
 def _rate(judged: Sequence[Attempt], counted: set[str]) -> Rate:
     by_task: dict[str, list[float]] = {}
     for attempt in judged:
-        pair = by_task.setdefault(task_key(attempt, True), [0.0, 0.0])
+        pair = by_task.setdefault(attempt.task_key, [0.0, 0.0])
         pair[0] += attempt.session_id in counted
         pair[1] += 1
     n = sum(attempt.session_id in counted for attempt in judged)

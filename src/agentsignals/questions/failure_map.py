@@ -27,7 +27,6 @@ from agentsignals.questions.compare.attempts import (
     queries,
 )
 from agentsignals.questions.compare.attempts import NOT_RECORDED as NOBODY
-from agentsignals.questions.compare.candidate import task_key
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Question, Row
 from agentsignals.stats.intervals import rate_interval
@@ -225,14 +224,14 @@ def _with_others(
     for name, attempts in groups.items():
         for attempt in attempts:
             if attempt.rung in JUDGED and name != NOBODY:
-                judged.setdefault(task_key(attempt, True), set()).add(name)
+                judged.setdefault(attempt.task_key, set()).add(name)
     failing: dict[tuple[str, str], set[str]] = {}
     for entry in failed:
         for test in entry.tests:
-            failing.setdefault((task_key(tried[entry.session_id], True), _bare(test)), set()).add(entry.candidate)
+            failing.setdefault((tried[entry.session_id].task_key, _bare(test)), set()).add(entry.candidate)
     made = []
     for entry in failed:
-        task = task_key(tried[entry.session_id], True)
+        task = tried[entry.session_id].task_key
         others = judged.get(task, set()) - {entry.candidate}
         if entry.tests and others:
             same = failing[task, _bare(entry.tests[0])] & others
@@ -278,7 +277,7 @@ def _interval(name: str, first: Sequence[Failed], tried: Mapping[str, Attempt]) 
     """Interval over tasks, because attempts at one task are alike."""
     by_task: dict[str, list[float]] = {}
     for entry in first:
-        pair = by_task.setdefault(task_key(tried[entry.session_id], True), [0.0, 0.0])
+        pair = by_task.setdefault(tried[entry.session_id].task_key, [0.0, 0.0])
         pair[0] += entry.name == name
         pair[1] += 1
     low, high = rate_interval([(k, n) for k, n in by_task.values()]) or (None, None)
@@ -289,12 +288,12 @@ def _differences(
     groups: Mapping[str, Sequence[Attempt]], first: Sequence[Failed], tried: Mapping[str, Attempt]
 ) -> tuple[list[Difference], int]:
     """Significant differences between two candidates at their common tasks, and how many were checked."""
-    tasks = {name: {task_key(o, True) for o in attempts if o.index == 0} for name, attempts in groups.items()}
+    tasks = {name: {o.task_key for o in attempts if o.index == 0} for name, attempts in groups.items()}
     failed = {name: [entry for entry in first if entry.candidate == name] for name in groups}
     differences, looked_at = [], 0
     for left, right in combinations(groups, 2):
         both = tasks[left] & tasks[right]
-        sides = [[f for f in failed[name] if task_key(tried[f.session_id], True) in both] for name in (left, right)]
+        sides = [[f for f in failed[name] if tried[f.session_id].task_key in both] for name in (left, right)]
         if min(map(len, sides)) < ENOUGH:
             continue
         shares = [{share.name: share for share in _shares(side, tried)} for side in sides]

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from agentsignals.errors import UsageError
 from agentsignals.questions import findings
-from agentsignals.questions.compare import Arms, arms, comparable, outcome_rule, queries
-from agentsignals.questions.compare.attempts import Attempt
+from agentsignals.questions.compare import Arms, arms, comparable
+from agentsignals.questions.compare.attempts import Attempt, outcome_rule, queries
 from agentsignals.questions.findings import Reader
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import (

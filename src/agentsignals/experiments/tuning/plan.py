@@ -26,7 +26,6 @@ from msgspec.structs import asdict
 from agentsignals import private_files
 from agentsignals.errors import StoreError, UsageError
 from agentsignals.questions.compare.attempts import Attempt, attempts_of, evaluated, outcome_rule, queries
-from agentsignals.questions.compare.candidate import task_key
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 
@@ -365,7 +364,7 @@ def _result(plan: Plan, run: Run, attempts: Sequence[Attempt]) -> Result:
         if not solved and last.outcome is None:
             without[last.why] += 1
         else:
-            task = run.task if trial[0].task is None else task_key(trial[0], by_dataset=True)
+            task = run.task if trial[0].task is None else trial[0].task_key
             outcomes.setdefault(task, []).append(float(solved))
     if not attempts:
         without["no attempt was read from its folder"] = 1

@@ -1,14 +1,15 @@
 """Comparison of candidates: eval attempts grouped by treatment and compared with a baseline.
 
 A pure function of rows, as every question. First attempts are compared; retries are reported separately, because only
-failed attempts are retried, often under another limit.
+failed attempts are retried, often under another limit. Candidates that share tasks, data set and limits are a group.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,9 +18,10 @@ from msgspec.structs import replace
 from agentsignals.errors import UsageError
 from agentsignals.questions.compare.attempts import (
     ALL,
-    MEASURES,
+    CAMEL,
     NOT_RECORDED,
     RECORDED_MODEL,
+    SHORT_NAMES,
     TIME,
     Attempt,
     OutcomeRule,
@@ -36,186 +38,44 @@ from agentsignals.questions.compare.attempts import (
     is_version,
     outcome_rule,
     pooled,
+    proposed,
     queries,
     unrecorded,
     values_of,
 )
 from agentsignals.questions.compare.candidate import (
     Candidate,
-    Estimate,
     UninformativeTasks,
     candidate_of,
-    task_key,
     tasks_of,
     uninformative_tasks,
 )
-from agentsignals.questions.compare.groups import OtherGroup, common_tasks, grouped, mismatches, other_tasks
-from agentsignals.questions.compare.pairs import Conclusion, Pair, Unpaired, adjust_p_values, conclude, pair_of
-from agentsignals.questions.compare.treatments import proposed
+from agentsignals.questions.compare.pairs import Conclusion, Pair, adjust_p_values, conclude, pair_of
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import ResolvedCandidate, ResolvedGroup, safe_name
 from agentsignals.signals.catalog import caption
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.stats.validation import CAVEAT
 
-# -- warnings ----------------------------------------------------------------------------------------------------------
+LEAST_WEIGHT, MOST_WEIGHT = 0.001, 1000.0
+"""Bounds of the regression weight."""
+CALLED_BASELINE = frozenset({"baseline", "control", "plain"})
+"""Names by which a run marks its baseline."""
 
 
-MOST_MISSING = 0.05
-"""If a larger share of first attempts has no outcome, a warning says that the rate leaves them out."""
-_OF_AUDIT = ("verification.pass_audit", "verification.earned")
-_LISTED, _LONGEST, _SENTENCES = 6, 80, 4
+class OtherGroup(Struct, frozen=True, kw_only=True):
+    """Candidates that are comparable with each other, and not with the baseline."""
 
-
-def warnings_of(  # noqa: PLR0913  (what a comparison is made of)
-    rule: OutcomeRule,
-    values: Sequence[Row],
-    tried: Sequence[Attempt],
-    by: Sequence[str],
-    candidates: Sequence[Candidate],
-    pairs: Sequence[Pair],
-) -> list[str]:
-    """Return warnings about a comparison, the most serious first."""
-    first = [attempt for attempt in tried if attempt.index == 0]
-    return [
-        *([CAVEAT] if rule.signal in _OF_AUDIT else []),
-        *_warnings_of_treatments(first, by, candidates, pairs),
-        *_warnings_of_outcomes(rule, values, tried, candidates),
-    ]
-
-
-def _warnings_of_treatments(
-    first: Sequence[Attempt], by: Sequence[str], candidates: Sequence[Candidate], pairs: Sequence[Pair]
-) -> list[str]:
-    """Warn about what changes with the candidates, or within them."""
-    warnings: list[str] = []
-    changing = differing(first)
-    if len(candidates) == 1:
-        other = [column for column in changing if column not in by and not is_nuisance(column)]
-        more = f" What differs between its attempts: {_list(other)}; name one with --by." if other else ""
-        warnings.append(f"one candidate only, {candidates[0].name}: there is nothing to compare it with.{more}")
-    confounded = confounded_columns(first, changing)
-    for columns in confounded:
-        together = [c for c in columns if c in by or not is_version(c)]
-        if set(together) & set(by) and len(together) > 1:
-            warnings.append(f"{_list(together)} always change together: no difference can be laid to one of them.")
-    # Treatments that two candidates never share, unless named above: one sentence for all pairs with the same.
-    named_columns = {c for group in confounded if set(group) & set(by) for c in group}
-    apart: dict[tuple[str, ...], list[str]] = {}
-    for pair in pairs:
-        if never_shared := tuple(c for c in pair.also_differ if c not in named_columns and not is_version(c)):
-            apart.setdefault(never_shared, []).append(pair.candidate)
-    ranked = sorted(apart.items(), key=lambda entry: -len(entry[1]))
-    for never_shared, names in ranked[:_SENTENCES]:
-        verb = "differs" if len(names) == 1 else "differ"
-        warnings.append(f"{_list(names)} {verb} from the baseline in {_list(never_shared)}, too.")
-    if left := sum(len(names) for _, names in ranked[_SENTENCES:]):
-        warnings.append(f"{left:,} more candidates differ from the baseline in other columns, too.")
-    spellings: dict[str, set[str]] = {}
-    for attempt in first:
-        if recorded := attempt.treatment.get(RECORDED_MODEL):
-            spellings.setdefault(attempt.treatment["model_id"], set()).add(recorded)
-    warnings += [
-        f"{_list(sorted(names))} are taken for one model. --by {RECORDED_MODEL} separates them."
-        for names in spellings.values()
-        if len(names) > 1
-    ][:_SENTENCES]
-    # Providers and routers put folders before a model's name.
-    alike: dict[str, list[str]] = {}
-    for candidate in candidates:
-        alike.setdefault(candidate.name.lower().rpartition("/")[2], []).append(candidate.name)
-    warnings += [
-        f"{' and '.join(_cut(name) for name in names[:_LISTED])} end alike: one under several names? Then its tasks"
-        " are split between them."
-        for names in alike.values()
-        if len(names) > 1
-    ][:_SENTENCES]
-    versions = [
-        f"{column} ({_list(sorted(v if v is not None else 'not recorded' for v in values_of(first, column)))})"
-        for column in changing
-        if is_version(column) and column not in by
-    ]
-    if versions:
-        warnings.append(
-            f"attempts were run or judged by different versions: {'; '.join(versions)}."
-            " Rates may differ for that alone."
-        )
-    mixed = Counter(c for a in candidates for c in a.pooled if not is_version(c) and not is_nuisance(c))
-    if mixed:
-        columns = [f"{c} (in {n} of {len(candidates)})" for c, n in mixed.most_common()]
-        warnings.append(f"candidates hold attempts that differ in {_list(columns)}: --by tells those apart.")
-    return warnings
-
-
-def _warnings_of_outcomes(
-    rule: OutcomeRule, values: Sequence[Row], tried: Sequence[Attempt], candidates: Sequence[Candidate]
-) -> list[str]:
-    """Warn about outcomes, times and tasks that are missing or not comparable."""
-    warnings: list[str] = []
-    ids = {attempt.session_id for attempt in tried}
-    stated = [
-        decoded(row["value"])
-        for row in values
-        if row["signal"] == rule.signal and not row["absent"] and row["session_id"] in ids
-    ]
-    if rule.name == "reward":
-        if partial := sum(isinstance(value, int | float) and value not in (0, 1) for value in stated):
-            warnings.append(
-                f"{partial:,} rewards are neither 0 nor 1 and count as not solved; --outcome 'reward>=0.5' sets another"
-                " bar."
-            )
-    elif rule.test == "=" and not any(attempt.outcome for attempt in tried):
-        labels = [name for name, _ in Counter(map(str, stated)).most_common()]
-        warnings.append(f"no attempt has {rule.name}{f'; what there is: {_list(labels)}' if labels else ''}.")
-    clocks = Counter(clock for candidate in candidates for clock in candidate.took[TIME].clocks)
-    if len(clocks) > 1:
-        counted = [f"{clock or 'not said'} (in {n} of {len(candidates)})" for clock, n in clocks.most_common()]
-        warnings.append(f"wall times are of several clocks, and not alike: {_list(counted)}.")
-    missing = []
-    for candidate in candidates:
-        absent = sum(candidate.absent.values())
-        of = candidate.first.n + absent + sum(candidate.infrastructure.values())
-        if absent > MOST_MISSING * of:
-            missing.append(f"{candidate.name}: {absent:,} of {of:,} ({_cut(next(iter(candidate.absent)))})")
-    if missing:
-        warnings.append(
-            f"first attempts without an outcome ({rule.name}) are left out of its rate: {_list(missing, '; ')}."
-        )
-    if retries := sum(candidate.without_first for candidate in candidates):
-        warnings.append(f"{retries:,} trials have no first attempt under the same candidate: only their retries count.")
-    if nowhere := sum(attempt.task is None for attempt in tried):
-        warnings.append(f"{nowhere:,} of {len(tried):,} attempts record no task, and are matched with none.")
-    return warnings
-
-
-def _list(words: Iterable[str], between: str = ", ") -> str:
-    items = [_cut(word) for word in words]
-    more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
-    return between.join(items[:_LISTED]) + more
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-__all__ = [
-    "CALLED_BASELINE",
-    "MEASURES",
-    "Arms",
-    "Candidate",
-    "Comparison",
-    "Conclusion",
-    "Estimate",
-    "OutcomeRule",
-    "Pair",
-    "UninformativeTasks",
-    "Unpaired",
-    "arms",
-    "compare",
-    "outcome_rule",
-    "queries",
-    "question",
-]
+    candidates: list[str]
+    """Most attempts first."""
+    attempts: int
+    tasks: int
+    shares_tasks: bool
+    """True if one of them tried a task of the baseline."""
+    reasons: list[str]
+    """Reasons against a comparison with the baseline."""
+    command: str
+    """The command that compares them with each other; of one candidate, with the baseline all the same."""
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -277,14 +137,9 @@ class Arms(Struct, frozen=True, kw_only=True):
     """Tasks of the rates. None if all candidates tried the same tasks."""
     other_groups: list[OtherGroup] = []
 
-    @property
-    def by_dataset(self) -> bool:
-        """True if a task is identified by its data set too."""
-        return "dataset" not in self.columns
-
     def shared(self, name: str) -> list[Attempt]:
         """Return a candidate's first attempts at the common tasks, or all if there are none."""
-        return [o for o in self.first[name] if not self.common or task_key(o, self.by_dataset) in self.common]
+        return [o for o in self.first[name] if not self.common or o.task_key in self.common]
 
 
 def question(  # noqa: PLR0913  (the options of the verb)
@@ -301,10 +156,8 @@ def question(  # noqa: PLR0913  (the options of the verb)
     """Return the question whose answer is a `Comparison`. `where`: the user's condition; `treatments`: the user's file,
     for commands that are shown; the rest as for `compare`."""
     rule = outcome_rule(outcome)
-    options = [
-        *(("--where", where) if where != ALL else ()),
-        *(("--treatments", str(treatments)) if treatments else ()),
-    ]
+    options = ["--where", where] if where != ALL else []
+    options += ["--treatments", str(treatments)] if treatments else []
     return Question(
         name="compare",
         question="Which candidate is better than the baseline?",
@@ -349,25 +202,42 @@ def compare(  # noqa: PLR0913  (the options of the verb)
     given = [*(("--by", *by) if by else ()), *(("--outcome", rule.name) if rule.name != "reward" else ()), *options]
     everything = arms(rule, rows, by, baseline)
     whole = comparable(everything, by, baseline, only=only, anyway=anyway, options=given)
-    columns, groups, base, common = whole.columns, whole.groups, whole.baseline, whole.common
-    tried = [attempt for attempts in groups.values() for attempt in attempts]
+    base = whole.baseline
+    tried = [attempt for attempts in whole.groups.values() for attempt in attempts]
     changing = differing(tried)
     every_task = frozenset[str]().union(*whole.tasks.values())
-    described_candidates = [
+    described = [
         candidate_of(
             name,
             attempts,
-            by=columns,
+            by=whole.columns,
             yes_or_no=rule.yes_or_no,
-            by_dataset=whole.by_dataset,
-            pooled=pooled(attempts, columns, changing),
-            common=common or None,
+            pooled=pooled(attempts, whole.columns, changing),
+            common=whole.common or None,
             missing_tasks=len(every_task - whole.tasks[name]),
         )
-        for name, attempts in groups.items()
+        for name, attempts in whole.groups.items()
     ]
-    pairs = _pairs(whole, base, changing, yes_or_no=rule.yes_or_no, weight=regression_weight)
-    unlike = [*mismatches(whole.first, base, by, changing), *other_tasks(whole.tasks, base)] if anyway else []
+    pairs: list[Pair] = []
+    if base is not None:
+        # Those with enough common tasks for a test share the significance level.
+        known = {n: tasks_of(o for o in attempts if o.outcome is not None) for n, attempts in whole.first.items()}
+        tests = sum(name != base and len(tasks & known[base]) >= FEWEST_CLUSTERS for name, tasks in known.items())
+        for name, attempts in whole.first.items():
+            if name != base:
+                of_base = whole.first[base]
+                pair = pair_of(
+                    name,
+                    base,
+                    attempts,
+                    of_base,
+                    yes_or_no=rule.yes_or_no,
+                    also_differ=also_differ(attempts, of_base, whole.columns, changing),
+                    weight=regression_weight,
+                    tests=max(1, tests),
+                )
+                pairs.append(pair)
+    pairs = adjust_p_values(pairs)
     nobody = len(whole.everyone) - sum(map(len, everything.groups.values()))
     return Comparison(
         outcome=rule.name,
@@ -375,22 +245,50 @@ def compare(  # noqa: PLR0913  (the options of the verb)
         validation=caption(rule.signal, (rule.value,)),
         yes_or_no=rule.yes_or_no,
         more_is_better=rule.more_is_better,
-        by=columns,
+        by=whole.columns,
         attempts=len(tried) + nobody,
         baseline=base,
-        candidates=described_candidates,
+        candidates=described,
         datasets=sorted({o.dataset for o in tried if o.dataset}),
         other_groups=whole.other_groups,
         pairs=pairs,
         regression_weight=regression_weight,
         conclusions=[conclude(each, yes_or_no=rule.yes_or_no, good=rule.more_is_better) for each in pairs],
-        silent=uninformative_tasks(whole.first, whole.by_dataset, yes_or_no=rule.yes_or_no),
-        unlike=unlike,
-        common_tasks=len(common) if common is not None else None,
+        silent=uninformative_tasks(whole.first, yes_or_no=rule.yes_or_no),
+        unlike=[*_mismatches(whole.first, base, by, changing), *_other_tasks(whole.tasks, base)] if anyway else [],
+        common_tasks=len(whole.common) if whole.common is not None else None,
         unrecorded=nobody,
         proposed_treatments=whole.proposed,
-        warnings=warnings_of(rule, rows["values"], tried, columns, described_candidates, pairs),
+        warnings=_warnings(rule, rows["values"], tried, whole.columns, described, pairs),
     )
+
+
+# -- candidates and their groups ---------------------------------------------------------------------------------------
+
+
+def arms(rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (), baseline: str | None = None) -> Arms:
+    """Group the attempts by candidate, as `compare` does."""
+    everyone = attempts_of(rule, rows)
+    proposal = proposed(rows["attempts"])
+    folders = f"Their folders' names may say it: {treatments_option(proposal)}. " if proposal else ""
+    try:
+        columns = candidate_columns(everyone, by)
+    except UsageError as problem:
+        raise UsageError(problem.message, f"{folders}{problem.hint}") from problem
+    recorded = everyone
+    if baseline != NOT_RECORDED:
+        recorded = [attempt for attempt in everyone if not unrecorded(attempt, columns)]
+        if everyone and not recorded:
+            raise UsageError(
+                f"No attempt records its {' or '.join(columns)}: who was tried is not known.",
+                f"{folders}--by compares by another column; --treatments FILE says it of folders.",
+            )
+    if "dataset" in columns:  # then the data set is no part of a task
+        recorded = [replace(o, task_key=f"\n{o.task}") if o.task is not None else o for o in recorded]
+    groups = {name: evaluated(attempts) for name, attempts in candidates(recorded, columns).items()}
+    first = {name: [attempt for attempt in attempts if attempt.index == 0] for name, attempts in groups.items()}
+    tasks = {name: tasks_of(attempts) for name, attempts in first.items()}
+    return Arms(everyone=everyone, proposed=proposal, columns=columns, groups=groups, first=first, tasks=tasks)
 
 
 def comparable(  # noqa: PLR0913  (the options of the verb)
@@ -414,7 +312,13 @@ def comparable(  # noqa: PLR0913  (the options of the verb)
     if not order:
         return whole
     changing = differing([o for name in names for o in whole.groups[name]])
-    groups = [order] if anyway else grouped(whole.first, whole.tasks, order, by, changing)
+    groups = [order] if anyway else []
+    left = [] if anyway else order
+    while left:  # the first of each group is comparable with all others of its group
+        seed, *rest = left
+        alike = [name for name in rest if _are_alike(whole, seed, name, by, changing)]
+        groups.append([seed, *alike])
+        left = [name for name in rest if name not in alike]
     main = groups[0] if named_first else max(groups, key=lambda each: (len(each) > 1, sum(known[n] for n in each)))
     others = [_other(whole, group, main[0], by, changing, options) for group in groups if group is not main]
     kept = [name for name in names if name in main]
@@ -424,7 +328,7 @@ def comparable(  # noqa: PLR0913  (the options of the verb)
         first={name: whole.first[name] for name in kept},
         tasks={name: whole.tasks[name] for name in kept},
         baseline=main[0],
-        common=common_tasks({n: whole.tasks[n] for n in (main[0], *kept)}, of_all=anyway),
+        common=_common_tasks({n: whole.tasks[n] for n in (main[0], *kept)}, of_all=anyway),
         other_groups=sorted(others, key=lambda each: -each.attempts),
     )
 
@@ -435,73 +339,246 @@ def _other(  # noqa: PLR0913  (a group beside the baseline's)
     seed = group[0]
     first = {base: whole.first[base], seed: whole.first[seed]}
     tasks = {base: whole.tasks[base], seed: whole.tasks[seed]}
-    reasons = mismatches(first, base, by, changing)
+    reasons = _mismatches(first, base, by, changing)
     words = ["--baseline", seed] if len(group) > 1 else ["--baseline", base, "--only", seed, "--anyway"]
     return OtherGroup(
         candidates=[name for name in whole.groups if name in group],
         attempts=sum(len(whole.groups[name]) for name in group),
         tasks=len(frozenset[str]().union(*(whole.tasks[name] for name in group))),
         shares_tasks=any(whole.tasks[name] & whole.tasks[base] for name in group),
-        reasons=reasons if reasons and tasks[base] & tasks[seed] else [*reasons, *other_tasks(tasks, base)],
+        reasons=reasons if reasons and tasks[base] & tasks[seed] else [*reasons, *_other_tasks(tasks, base)],
         command=f"agentsignals compare {shlex.join([*options, *words])}",
     )
 
 
-def _pairs(whole: Arms, base: str | None, changing: Sequence[str], *, yes_or_no: bool, weight: float) -> list[Pair]:
-    """Compare every candidate with `base`. Those with enough common tasks for a test share the significance level."""
+def _are_alike(whole: Arms, seed: str, name: str, by: Sequence[str], changing: Sequence[str]) -> bool:
+    """True if two candidates share limits and data sets, and tasks enough for a test, or half of the fewer; or neither
+    records any."""
+    tasks, others = whole.tasks[seed], whole.tasks[name]
+    shared = len(tasks & others)
+    enough = shared >= FEWEST_CLUSTERS or 2 * shared >= max(1, min(len(tasks), len(others))) or not (tasks or others)
+    return enough and not _mismatches({n: whole.first[n] for n in (seed, name)}, seed, by, changing)
+
+
+def _common_tasks(tasks: Mapping[str, frozenset[str]], *, of_all: bool) -> frozenset[str] | None:
+    """Return the tasks for the rates of a group, whose first candidate is the baseline; None if all tried the same.
+
+    `of_all`: those that all tried. Else candidates with few of the tasks do not reduce them for the others: candidates
+    times tasks is largest.
+    """
+    (_, whole), *rest = tasks.items()
+    if all(each == whole for _, each in rest):
+        return None
+    if of_all:
+        return frozenset.intersection(*tasks.values())
+    left, taken, best = dict(rest), whole, (0, whole)
+    for n in range(2, len(tasks) + 1):
+        nearest = max(left, key=lambda name: (len(left[name] & taken), name))
+        taken &= left.pop(nearest)
+        best = max(best, (n * len(taken), taken), key=lambda each: each[0])
+    return best[1] if best[0] else frozenset()
+
+
+_GUARDED = re.compile(
+    r"(?:^|[_.])(?:dataset|split|subset|caps?|limits?|budget|timeout|retry|retries|max|maximum|effort|tools|mcp_servers)"
+    r"(?:$|[_.])|reasoning_tokens$|^task_version$"
+)
+"""Names of columns that define tasks, limits, effort or tools of an attempt."""
+_NO_LIMIT = re.compile(r"samples|tasks")
+"""Names about the number of attempts, which limits none of them."""
+_TIME, _FACTOR = "timeout_s", "multiplier"
+_NAMED = 3
+
+
+def _mismatches(
+    first: Mapping[str, Sequence[Attempt]], base: str | None, asked: Collection[str], changing: Sequence[str]
+) -> list[str]:
+    """Return reasons against a comparison with `base`, one for each limit or data set that differs.
+
+    `first`: first attempts by candidate. `asked`: columns that the user compares, which are the treatment.
+    """
     if base is None:
         return []
-    tasks = {
-        name: tasks_of((attempt for attempt in attempts if attempt.outcome is not None), whole.by_dataset)
-        for name, attempts in whole.first.items()
-    }
-    tests = sum(name != base and len(each & tasks[base]) >= FEWEST_CLUSTERS for name, each in tasks.items())
-    return adjust_p_values(
-        [
-            pair_of(
-                name,
-                base,
-                attempts,
-                whole.first[base],
-                yes_or_no=yes_or_no,
-                by_dataset=whole.by_dataset,
-                also_differ=also_differ(attempts, whole.first[base], whole.columns, changing),
-                weight=weight,
-                tests=max(1, tests),
+    wanted = {SHORT_NAMES.get(name, name) for name in asked}
+    columns = []
+    for column in changing:
+        name = CAMEL.sub("_", column).lower()
+        is_limit = _GUARDED.search(name) and not _NO_LIMIT.search(name) and not is_nuisance(column)
+        if is_limit and name != "effective_tool_cap" and column not in wanted:
+            columns.append(column)
+    if _TIME in wanted or all(_TIME in a.treatment for attempts in first.values() for a in attempts):
+        columns = [c for c in columns if _FACTOR not in c]  # the limit contains it
+
+    def shown(name: str, column: str) -> str:
+        values = sorted({a.treatment[column][:80] for a in first[name] if column in a.treatment})
+        return f"{name} {' / '.join(values[:_NAMED])}{' / …' if len(values) > _NAMED else ''}"
+
+    reasons = []
+    for column in columns:
+        others = [name for name, attempts in first.items() if name != base and _differ(attempts, first[base], column)]
+        if others:
+            compared = [shown(name, column) for name in (base, *others[:_NAMED])]
+            reasons.append(f"{column} differs: {'; '.join(compared)}{_more(others)}")
+    return reasons
+
+
+def _other_tasks(tasks: Mapping[str, frozenset[str]], base: str | None) -> list[str]:
+    """Return the reason against a comparison with `base` that other tasks were tried, if they were."""
+    others = [name for name, each in tasks.items() if base is not None and each != tasks[base]]
+    if base is None or not others:
+        return []
+    compared = [
+        f"{name} tried {len(tasks[name]):,}, of which {base}, with {len(tasks[base]):,}, tried"
+        f" {len(tasks[name] & tasks[base]):,}"
+        for name in others[:_NAMED]
+    ]
+    return [f"tasks differ: {'; '.join(compared)}{_more(others)}"]
+
+
+def _more(others: Sequence[str]) -> str:
+    return f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+
+
+def _differ(attempts: Sequence[Attempt], other: Sequence[Attempt], column: str) -> bool:
+    """True if the two had other values at a common task, or at all if they share none. Unrecorded ones never differ."""
+    sides: list[dict[str, set[str]]] = []
+    for side in (attempts, other):
+        by_task: dict[str, set[str]] = {}
+        for attempt in side:
+            if (value := attempt.treatment.get(column)) is not None:
+                by_task.setdefault(attempt.task or attempt.session_id, set()).add(value)
+        sides.append(by_task)
+    left, right = sides
+    both = left.keys() & right.keys()
+    if both and column != "dataset":
+        return any(left[task] != right[task] for task in both)
+    mine, theirs = (set().union(*side.values()) for side in sides)
+    return bool(mine and theirs) and mine != theirs
+
+
+# -- warnings ----------------------------------------------------------------------------------------------------------
+
+
+MOST_MISSING = 0.05
+"""If a larger share of first attempts has no outcome, a warning says that the rate leaves them out."""
+_OF_AUDIT = ("verification.pass_audit", "verification.earned")
+_LISTED, _LONGEST, _SENTENCES = 6, 80, 4
+
+
+def _warnings(  # noqa: PLR0913  (what a comparison is made of)
+    rule: OutcomeRule,
+    values: Sequence[Row],
+    tried: Sequence[Attempt],
+    by: Sequence[str],
+    candidates: Sequence[Candidate],
+    pairs: Sequence[Pair],
+) -> list[str]:
+    """Return warnings about a comparison, the most serious first: what changes with the candidates or within them, then
+    outcomes, times and tasks that are missing or not comparable."""
+    first = [attempt for attempt in tried if attempt.index == 0]
+    warnings = [CAVEAT] if rule.signal in _OF_AUDIT else []
+    changing = differing(first)
+    if len(candidates) == 1:
+        other = [column for column in changing if column not in by and not is_nuisance(column)]
+        more = f" What differs between its attempts: {_list(other)}; name one with --by." if other else ""
+        warnings.append(f"one candidate only, {candidates[0].name}: there is nothing to compare it with.{more}")
+    confounded = confounded_columns(first, changing)
+    for columns in confounded:
+        together = [c for c in columns if c in by or not is_version(c)]
+        if set(together) & set(by) and len(together) > 1:
+            warnings.append(f"{_list(together)} always change together: no difference can be laid to one of them.")
+    # Treatments that two candidates never share, unless named above: one sentence for all pairs with the same.
+    named_columns = {c for group in confounded if set(group) & set(by) for c in group}
+    apart: dict[tuple[str, ...], list[str]] = {}
+    for pair in pairs:
+        if never_shared := tuple(c for c in pair.also_differ if c not in named_columns and not is_version(c)):
+            apart.setdefault(never_shared, []).append(pair.candidate)
+    ranked = sorted(apart.items(), key=lambda entry: -len(entry[1]))
+    for never_shared, names in ranked[:_SENTENCES]:
+        verb = "differs" if len(names) == 1 else "differ"
+        warnings.append(f"{_list(names)} {verb} from the baseline in {_list(never_shared)}, too.")
+    if left := sum(len(names) for _, names in ranked[_SENTENCES:]):
+        warnings.append(f"{left:,} more candidates differ from the baseline in other columns, too.")
+    spellings: dict[str, set[str]] = {}
+    for attempt in first:
+        if recorded := attempt.treatment.get(RECORDED_MODEL):
+            spellings.setdefault(attempt.treatment["model_id"], set()).add(recorded)
+    warnings += [
+        f"{_list(sorted(names))} are taken for one model. --by {RECORDED_MODEL} separates them."
+        for names in spellings.values()
+        if len(names) > 1
+    ][:_SENTENCES]
+    # Providers and routers put folders before a model's name.
+    alike: dict[str, list[str]] = {}
+    for candidate in candidates:
+        alike.setdefault(candidate.name.lower().rpartition("/")[2], []).append(candidate.name)
+    warnings += [
+        f"{' and '.join(_cut(name) for name in names[:_LISTED])} end alike: one under several names? Then its tasks"
+        " are split between them."
+        for names in alike.values()
+        if len(names) > 1
+    ][:_SENTENCES]
+    versions = [
+        f"{column} ({_list(sorted(v if v is not None else 'not recorded' for v in values_of(first, column)))})"
+        for column in changing
+        if is_version(column) and column not in by
+    ]
+    if versions:
+        warnings.append(
+            f"attempts were run or judged by different versions: {'; '.join(versions)}."
+            " Rates may differ for that alone."
+        )
+    mixed = Counter(c for a in candidates for c in a.pooled if not is_version(c) and not is_nuisance(c))
+    if mixed:
+        columns = [f"{c} (in {n} of {len(candidates)})" for c, n in mixed.most_common()]
+        warnings.append(f"candidates hold attempts that differ in {_list(columns)}: --by tells those apart.")
+    ids = {attempt.session_id for attempt in tried}
+    stated = [
+        decoded(row["value"])
+        for row in values
+        if row["signal"] == rule.signal and not row["absent"] and row["session_id"] in ids
+    ]
+    if rule.name == "reward":
+        if partial := sum(isinstance(value, int | float) and value not in (0, 1) for value in stated):
+            warnings.append(
+                f"{partial:,} rewards are neither 0 nor 1 and count as not solved; --outcome 'reward>=0.5' sets another"
+                " bar."
             )
-            for name, attempts in whole.first.items()
-            if name != base
-        ]
-    )
+    elif rule.test == "=" and not any(attempt.outcome for attempt in tried):
+        labels = [name for name, _ in Counter(map(str, stated)).most_common()]
+        warnings.append(f"no attempt has {rule.name}{f'; what there is: {_list(labels)}' if labels else ''}.")
+    clocks = Counter(clock for candidate in candidates for clock in candidate.took[TIME].clocks)
+    if len(clocks) > 1:
+        counted = [f"{clock or 'not said'} (in {n} of {len(candidates)})" for clock, n in clocks.most_common()]
+        warnings.append(f"wall times are of several clocks, and not alike: {_list(counted)}.")
+    missing = []
+    for candidate in candidates:
+        absent = sum(candidate.absent.values())
+        of = candidate.first.n + absent + sum(candidate.infrastructure.values())
+        if absent > MOST_MISSING * of:
+            missing.append(f"{candidate.name}: {absent:,} of {of:,} ({_cut(next(iter(candidate.absent)))})")
+    if missing:
+        warnings.append(
+            f"first attempts without an outcome ({rule.name}) are left out of its rate: {_list(missing, '; ')}."
+        )
+    if retries := sum(candidate.without_first for candidate in candidates):
+        warnings.append(f"{retries:,} trials have no first attempt under the same candidate: only their retries count.")
+    if nowhere := sum(attempt.task is None for attempt in tried):
+        warnings.append(f"{nowhere:,} of {len(tried):,} attempts record no task, and are matched with none.")
+    return warnings
 
 
-def arms(rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (), baseline: str | None = None) -> Arms:
-    """Group the attempts by candidate, as `compare` does."""
-    everyone = attempts_of(rule, rows)
-    proposal = proposed(rows["attempts"])
-    folders = f"Their folders' names may say it: {treatments_option(proposal)}. " if proposal else ""
-    try:
-        columns = candidate_columns(everyone, by)
-    except UsageError as problem:
-        raise UsageError(problem.message, f"{folders}{problem.hint}") from problem
-    recorded = everyone
-    if baseline != NOT_RECORDED:
-        recorded = [attempt for attempt in everyone if not unrecorded(attempt, columns)]
-        if everyone and not recorded:
-            raise UsageError(
-                f"No attempt records its {' or '.join(columns)}: who was tried is not known.",
-                f"{folders}--by compares by another column; --treatments FILE says it of folders.",
-            )
-    groups = {name: evaluated(attempts) for name, attempts in candidates(recorded, columns).items()}
-    first = {name: [attempt for attempt in attempts if attempt.index == 0] for name, attempts in groups.items()}
-    tasks = {name: tasks_of(attempts, "dataset" not in columns) for name, attempts in first.items()}
-    return Arms(everyone=everyone, proposed=proposal, columns=columns, groups=groups, first=first, tasks=tasks)
+def _list(words: Iterable[str], between: str = ", ") -> str:
+    items = [_cut(word) for word in words]
+    more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
+    return between.join(items[:_LISTED]) + more
 
 
-LEAST_WEIGHT, MOST_WEIGHT = 0.001, 1000.0
-"""Bounds of the regression weight."""
-CALLED_BASELINE = frozenset({"baseline", "control", "plain"})
-"""Names by which a run marks its baseline."""
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+# -- eval runs of a store ----------------------------------------------------------------------------------------------
 
 
 RULE = outcome_rule("resolved")

@@ -1,7 +1,7 @@
 """Attempts as they are compared: outcome, treatment and task of each, grouped by candidate.
 
 Any signal of an attempt can be the outcome, as yes or no or as a number. A file of the user's can add treatments that a
-run does not record.
+run does not record: patterns of folders; names of folders suggest some.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import math
 import operator
+import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.errors import StoreError, UsageError
-from agentsignals.model.model_names import same_models
-from agentsignals.questions.compare.treatments import mapped, read_mapping
+from agentsignals.model.model_names import maker, same_models
 from agentsignals.questions.question import Inputs, Kind, Question, Row
 from agentsignals.questions.sql import read_queries
 from agentsignals.signals.catalog import by_path
@@ -160,17 +160,8 @@ MEASURES: dict[str, tuple[str, Kind]] = {
 }
 """Resources that an attempt used, by name: signal and kind."""
 COLUMNS = (
-    "model_id",
-    "agent_type",
-    "attempt1_tool_cap",
-    "retry_tool_cap",
-    "effective_tool_cap",
-    "timeout_s",
-    "concurrency",
-    "dataset",
-    "run_id",
-    "format",
-    "agent_version",
+    *("model_id", "agent_type", "attempt1_tool_cap", "retry_tool_cap", "effective_tool_cap", "timeout_s"),
+    *("concurrency", "dataset", "run_id", "format", "agent_version"),
 )
 """Columns of attempts and sessions that can distinguish candidates; any knob can too."""
 TIME = "wall_time_s"
@@ -188,6 +179,8 @@ class Attempt(Struct, frozen=True, gc=False, kw_only=True):
     index: int
     task: str | None
     dataset: str | None
+    task_key: str
+    """The task, with its data set unless data sets are compared; of an attempt without a task the attempt itself."""
     treatment: dict[str, str]
     """Columns and knobs by name, as text. Unrecorded ones are missing."""
     outcome: float | None
@@ -254,13 +247,19 @@ def attempts_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Attemp
         knobs = decoded(row["knobs"])
         for name, value in (*(knobs.items() if isinstance(knobs, dict) else ()), *row.get("mapped", {}).items()):
             treatment.setdefault(name, _text(value))
+        task, repository = row["task_id"], None
+        if task is not None and (named := _INSTANCE.fullmatch(task) or _PULL_REQUEST.fullmatch(task)):
+            repository = f"{named[1]}/{named[2]}"
+        elif task is not None and row["repo"] and _OWNER_NAME.fullmatch(row["repo"]):
+            repository = row["repo"]
         attempts.append(
             Attempt(
                 session_id=row["session_id"],
                 trial=row["trial_id"] or row["session_id"],
                 index=row["attempt_index"] or 0,
-                task=row["task_id"],
+                task=task,
                 dataset=row["dataset"],
+                task_key=f"session\n{row['session_id']}" if task is None else f"{row['dataset'] or ''}\n{task}",
                 treatment=treatment,
                 outcome=outcome if isinstance(outcome, float) else None,
                 why=outcome if isinstance(outcome, str) else "",
@@ -271,7 +270,7 @@ def attempts_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Attemp
                 reason=reason,
                 inferred=of_rung.get("inferred") is True,
                 recorded_reward=recorded if is_number(recorded := of_rung.get("recorded_reward")) else None,
-                repository=_repository(row["task_id"], row["repo"]),
+                repository=repository,
             )
         )
     return attempts
@@ -284,14 +283,6 @@ _INSTANCE = re.compile(
 """`owner__name` and a number, commit or pull request, as in SWE-bench and the sets that followed it."""
 _PULL_REQUEST = re.compile(r"(?:.*github\.com/)?([\w.-]+)/([\w.-]+?)(?:#|:pr-|/pull/|/issues/)\d+")
 _OWNER_NAME = re.compile(r"[\w.-]+/[\w.-]+")
-
-
-def _repository(task: str | None, recorded: str | None) -> str | None:
-    if task is None:
-        return None
-    if named := _INSTANCE.fullmatch(task) or _PULL_REQUEST.fullmatch(task):
-        return f"{named[1]}/{named[2]}"
-    return recorded if recorded and _OWNER_NAME.fullmatch(recorded) else None
 
 
 def _value(row: Row | None) -> tuple[Any, str]:
@@ -412,21 +403,17 @@ def candidate_columns(tried: Sequence[Attempt], asked: Sequence[str]) -> list[st
                 if attempt.task is not None and seen.setdefault((attempt.dataset, attempt.task), value) != value:
                     crossed.add(column)
                     break
-    treatments = [c for c in treatments if c in _PLAIN or c in crossed or not crossed]
     taken: list[str] = []
     parts = 1
     for name in treatments:
-        more = len({_key(attempt, [*taken, name]) for attempt in tried})
-        if more > parts:
-            taken, parts = [*taken, name], more
-    everywhere = (
-        name for name in COLUMNS if not is_nuisance(name) and all(name in attempt.treatment for attempt in tried)
-    )
-    return (
-        taken or ["model_id"]
-        if any("model_id" in a.treatment for a in tried)
-        else taken or [next(everywhere, "model_id")]
-    )
+        if name in _PLAIN or name in crossed or not crossed:
+            more = len({_key(attempt, [*taken, name]) for attempt in tried})
+            if more > parts:
+                taken, parts = [*taken, name], more
+    if taken or any("model_id" in a.treatment for a in tried):
+        return taken or ["model_id"]
+    known = (name for name in COLUMNS if not is_nuisance(name) and all(name in a.treatment for a in tried))
+    return [next(known, "model_id")]
 
 
 def candidates(tried: Sequence[Attempt], by: Sequence[str]) -> Candidates:
@@ -508,6 +495,157 @@ def _key(attempt: Attempt, by: Sequence[str]) -> tuple[str | None, ...]:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+# -- treatments that folders tell --------------------------------------------------------------------------------------
+
+
+_FIELD = re.compile(r"\{([A-Za-z_]\w{0,40})\}|(\*\*|\*|\?)")
+_GLOB = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
+_CONTENT = re.compile(r"\{\s*[\"']")
+"""How the content of a treatments file begins, where it stands in place of the file."""
+_SHAPE = (
+    "Such a file is YAML or JSON: a pattern of folders each, and fields: '**/trace_??_{model_id}': {dataset: mine}."
+)
+
+Rules = Sequence[tuple[re.Pattern[str], Mapping[str, str]]]
+
+
+def read_mapping(path: Path) -> Rules:
+    """Read the patterns of a treatments file, in order. `{field}` in a pattern captures part of the folder's name.
+
+    A pattern can stand in place of the file, and so can the file's content. UsageError if it is invalid.
+    """
+    import yaml  # noqa: PLC0415  (for such a file alone)
+
+    try:
+        if "{" in str(path) and not os.path.lexists(path):
+            loaded = yaml.safe_load(str(path)) if _CONTENT.match(str(path)) else {str(path): None}
+        else:
+            loaded = yaml.safe_load(path.read_text("utf-8"))
+        rules = msgspec.convert(loaded, dict[str, dict[str, str | int | float | bool] | None])
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError, RecursionError) as problem:
+        raise UsageError(f"{path} is no file of treatments: {problem}", _SHAPE) from problem
+    return [(_pattern(p), {k: str(v) for k, v in (fields or {}).items()}) for p, fields in rules.items()]
+
+
+def mapped(rows: Sequence[Row], rules: Rules) -> list[Row]:
+    """Add the fields of the first pattern that matches a trial's folder, where the run records none."""
+    made = []
+    for row in rows:
+        matches = ((pattern.fullmatch(row["root"] or ""), fields) for pattern, fields in rules)
+        match, fields = next((found for found in matches if found[0] is not None), (None, {}))
+        if match is None:
+            made.append(row)
+            continue
+        stated = {**fields, **{k: v for k, v in match.groupdict().items() if v}}
+        knobs = {k: v for k, v in stated.items() if k not in row}
+        columns = {k: v for k, v in stated.items() if k in row and row[k] in (None, "")}
+        made.append({**row, **columns, "mapped": knobs})
+    return made
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    parts, at, seen = [], 0, set[str]()
+    for match in _FIELD.finditer(text):
+        parts.append(re.escape(text[at : match.start()]))
+        name, glob = match.groups()
+        if name in seen:
+            raise UsageError(f"{text!r} names {{{name}}} twice.", _SHAPE)
+        seen.update([name] if name else ())
+        parts.append(f"(?P<{name}>[^/]+)" if name else _GLOB[glob])
+        at = match.end()
+    return re.compile("".join((*parts, re.escape(text[at:]))), re.DOTALL)
+
+
+# -- patterns that names of folders suggest ----------------------------------------------------------------------------
+
+_PARTS = re.compile(r"__|[_@+= ,]")
+"""What separates the fields of a folder's name. A dash and a point are parts of models' names."""
+_NO_NAME = re.compile(
+    r"(?:(?:run|job|trial|exp|experiment|seed|attempt|epoch|batch|part|shard|night|day|v|r|n)?[-.]?\d*|[\dT:.Z-]+|[0-9a-f-]{6,})",
+    re.IGNORECASE,
+)
+"""Numbers, dates and ids, which name nobody."""
+_GLOBBED = re.compile(r"[*?{}]")
+_MOST_FOLDERS = 12
+"""More folders that need a line each are not proposed."""
+
+
+_IS_AGENT = re.compile(
+    r"(?:claude|qwen)-?code|(?:codex|gemini|kimi|mistral|grok|qwen)-(?:cli|agent)|codex(?=-gpt|-o\d|$)"
+)
+
+
+def proposed(rows: Sequence[Row]) -> str:
+    """Return a value of `--treatments` that reads models out of the folders of attempts without one; empty if their
+    names show none."""
+    lacking = [
+        row for row in rows if not row["model_id"] and row.get("root") and "model_id" not in row.get("mapped", {})
+    ]
+    agents = {str(row["agent_type"]).lower() for row in lacking if row["agent_type"]}
+    levels = list(_levels(lacking))
+    for level in levels:
+        named = {folder: _model_in(folder, agents) for folder in level}
+        if any(named.values()):
+            return _pattern_of({folder: model for folder, model in named.items() if model})
+    for level in levels:
+        # The one field in which the names differ, if it names something.
+        folders = sorted(level)
+        parts = [_PARTS.split(folder) for folder in folders]
+        if len(level) < 2 or len({len(fields) for fields in parts}) > 1:
+            continue
+        columns = enumerate(zip(*parts, strict=True))
+        differ = [at for at, values in columns if len({*values}) > 1 and not all(map(_NO_NAME.fullmatch, values))]
+        if len(differ) == 1 and not any(_NO_NAME.fullmatch(fields[differ[0]]) for fields in parts):
+            return _pattern_of({folder: fields[differ[0]] for folder, fields in zip(folders, parts, strict=True)})
+    return ""
+
+
+def _levels(rows: Sequence[Row]) -> Iterator[set[str]]:
+    """Yield the folders' names above the trials, outermost first: names under which several tasks lie."""
+    by_level: dict[int, dict[str, set[str]]] = {}
+    for row in rows:
+        for at, folder in enumerate(str(row["root"]).strip("/").split("/")):
+            by_level.setdefault(at, {}).setdefault(folder, set()).add(row["task_id"] or row["session_id"])
+    for folders in by_level.values():
+        if all(len(tasks) > 1 for tasks in folders.values()) and not any(map(_GLOBBED.search, folders)):
+            yield set(folders)
+
+
+def _model_in(folder: str, agents: set[str]) -> str:
+    """Return the part of a folder's name that names a model of a known maker; empty if none does."""
+    for field in _PARTS.split(folder):
+        for at in (0, *(dash.end() for dash in re.finditer("-", field))):
+            part = field[at:]
+            is_agent = any(part.lower().startswith(agent) for agent in agents) or _IS_AGENT.match(part.lower())
+            if not is_agent and maker(part) and any(map(str.isdigit, part)):
+                return part
+    return ""
+
+
+def _pattern_of(models: Mapping[str, str]) -> str:
+    """Return one pattern that finds these models in these folders; else the folders, a line each."""
+    around = [(folder[: (at := folder.rindex(model))], folder[at + len(model) :]) for folder, model in models.items()]
+    before = _alike([b[::-1] for b, _ in around])[::-1]
+    after = _alike([a for _, a in around])
+    before = before if all(b == before for b, _ in around) else f"*{before}"
+    after = after if all(a == after for _, a in around) else f"{after}*"
+    pattern = f"**/{before}{{model_id}}{after}/**"
+    found = _pattern(pattern)
+    matches = {folder: found.fullmatch(f"/{folder}/") for folder in models}
+    if all(match is not None and match["model_id"] == models[folder] for folder, match in matches.items()):
+        return pattern
+    if len(models) > _MOST_FOLDERS:
+        return ""
+    lines = {f"**/{folder}/**": {"model_id": model} for folder, model in sorted(models.items())}
+    return msgspec.json.encode(lines).decode()
+
+
+def _alike(texts: Sequence[str]) -> str:
+    """Return what these texts begin with."""
+    first, last = min(texts), max(texts)
+    return first[: next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
 
 
 def answer_over_attempts(store: Store, question: Question, treatments: Path | None = None, where: str = ALL) -> Any:

@@ -180,17 +180,13 @@ def candidate_of(  # noqa: PLR0913  (the parts of a candidate, named at the call
     *,
     by: Sequence[str],
     yes_or_no: bool,
-    by_dataset: bool,
     pooled: dict[str, int],
     common: frozenset[str] | None = None,
     missing_tasks: int = 0,
 ) -> Candidate:
-    """Summarize a candidate's attempts.
-
-    `common`: the tasks of its rate. `by_dataset`: tasks are identified by their data set too.
-    """
+    """Summarize a candidate's attempts. `common`: the tasks of its rate."""
     first, again = [o for o in attempts if o.index == 0], [o for o in attempts if o.index > 0]
-    shared = [o for o in first if common is None or task_key(o, by_dataset) in common]
+    shared = [o for o in first if common is None or o.task_key in common]
     by_trial: dict[tuple[str, str | None, str | None], list[Attempt]] = {}
     for attempt in attempts:
         by_trial.setdefault((attempt.trial, attempt.task, attempt.treatment.get("run_id")), []).append(attempt)
@@ -200,14 +196,11 @@ def candidate_of(  # noqa: PLR0913  (the parts of a candidate, named at the call
     recovery = bounds = None
     if yes_or_no and again:
         most = max((t[-1].index for t in whole), default=0) + 1
-        within = [
-            Within(k, _share_solved(whole, [[o for o in t if o.index < k] for t in whole], by_dataset))
-            for k in range(1, min(most, MOST_WITHIN) + 1)
-        ]
+        for k in range(1, min(most, MOST_WITHIN) + 1):
+            within.append(Within(k, _share_solved([(t, [o for o in t if o.index < k]) for t in whole])))
         failed = [t for t in whole if t[0].outcome == 0]
-        recovery = Recovery(
-            _share_solved(failed, failed, by_dataset), len(failed), sum(len(trial) > 1 for trial in failed)
-        )
+        solved_later = _share_solved([(t, t) for t in failed])
+        recovery = Recovery(solved_later, len(failed), sum(len(trial) > 1 for trial in failed))
     if yes_or_no and shared:
         solved, missing = sum(o.outcome or 0 for o in shared), sum(o.outcome is None for o in shared)
         bounds = Bounds(worst=solved / len(shared), best=(solved + missing) / len(shared), n=len(shared))
@@ -215,28 +208,34 @@ def candidate_of(  # noqa: PLR0913  (the parts of a candidate, named at the call
     def rungs(some: Iterable[Attempt], rung: str) -> dict[str, int]:
         return dict(Counter(o.reason for o in some if o.rung == rung).most_common())
 
+    zeros = [o for o in shared if o.recorded_reward == 0]
+    kinds = Counter(o.rung if o.rung in UNKNOWN else o.reason if o.reason in _KINDS_OF_ZERO else "tests" for o in zeros)
     return Candidate(
         name=name,
         treatment={column: attempts[0].treatment.get(column) for column in by},
         attempts=len(attempts),
         trials=len(trials),
-        tasks=len(tasks_of(attempts, by_dataset)),
+        tasks=len(tasks_of(attempts)),
         first_attempts=len(first),
         retries=len(again),
-        first=estimate(with_outcome(shared, by_dataset), yes_or_no),
-        absent=absent_reasons(o for o in shared if o.rung != _INFRASTRUCTURE),
+        first=estimate(with_outcome(shared), yes_or_no),
+        absent=_absent_reasons(o for o in shared if o.rung != _INFRASTRUCTURE),
         infrastructure=rungs(shared, _INFRASTRUCTURE),
         failed=rungs((o for o in shared if o.outcome is not None), "failed"),
-        zeros=_zeros(shared),
+        zeros=Zeros(
+            n=len(zeros),
+            limit=kinds["time"] + kinds["budget"],
+            **{kind: kinds[kind] for kind in ("tests", NO_ARTIFACT, *UNKNOWN)},
+        ),
         bounds=bounds,
-        all_tasks=estimate(with_outcome(first, by_dataset), yes_or_no),
-        retry=estimate(with_outcome(again, by_dataset), yes_or_no),
-        retry_absent=absent_reasons(again),
+        all_tasks=estimate(with_outcome(first), yes_or_no),
+        retry=estimate(with_outcome(again), yes_or_no),
+        retry_absent=_absent_reasons(again),
         within=within,
         recovery=recovery,
-        passes=_passes(shared, by_dataset) if yes_or_no else [],
+        passes=_passes(shared) if yes_or_no else [],
         without_first=len(trials) - len(whole),
-        took={measure: _usage(shared, measure, by_dataset) for measure in MEASURES},
+        took={measure: _usage(shared, measure) for measure in MEASURES},
         per_solved={measure: _per_solved(shared, measure) for measure in SPENT} if yes_or_no else {},
         missing_tasks=missing_tasks,
         pooled=pooled,
@@ -247,23 +246,18 @@ _RUNS = (1, 2, 3, 4, 5, 8, 10, 16, 32, 64, 100)
 """Numbers of runs that are reported, with the largest that a task has."""
 
 
-def _passes(first: Sequence[Attempt], by_dataset: bool) -> list[PassAt]:
+def _passes(first: Sequence[Attempt]) -> list[PassAt]:
     """Return pass@k and pass^k over tasks with k runs or more."""
     runs: dict[str, list[float]] = {}
-    for task, outcome in with_outcome([o for o in first if o.task is not None], by_dataset):
+    for task, outcome in with_outcome(o for o in first if o.task is not None):
         runs.setdefault(task, []).append(outcome)
     most = max(map(len, runs.values()), default=0)
     made = []
     for k in sorted({k for k in _RUNS if k < most} | {most}) if most > 1 else ():
         tried = [(len(of), round(sum(of))) for of in runs.values() if len(of) >= k]
-        made.append(
-            PassAt(
-                k=k,
-                pass_at_k=_over_tasks([1 - comb(n - solved, k) / comb(n, k) for n, solved in tried]),
-                pass_hat_k=_over_tasks([comb(solved, k) / comb(n, k) for n, solved in tried]),
-                left_out=len(runs) - len(tried),
-            )
-        )
+        one = _over_tasks([1 - comb(n - solved, k) / comb(n, k) for n, solved in tried])
+        each = _over_tasks([comb(solved, k) / comb(n, k) for n, solved in tried])
+        made.append(PassAt(k=k, pass_at_k=one, pass_hat_k=each, left_out=len(runs) - len(tried)))
     return made
 
 
@@ -275,32 +269,21 @@ def _over_tasks(values: Sequence[float]) -> Estimate:
     return Estimate(value=fmean(values), low=low, high=high, n=len(values), tasks=len(values), method=method)
 
 
-def _zeros(attempts: Sequence[Attempt]) -> Zeros:
-    zeros = [o for o in attempts if o.recorded_reward == 0]
-    counted = Counter(
-        o.rung if o.rung in UNKNOWN else o.reason if o.reason in _KINDS_OF_ZERO else "tests" for o in zeros
-    )
-    limit = counted["time"] + counted["budget"]
-    names = ("tests", NO_ARTIFACT, *UNKNOWN)
-    return Zeros(n=len(zeros), limit=limit, **{name: counted[name] for name in names})
-
-
-def _share_solved(trials: Sequence[list[Attempt]], parts: Sequence[list[Attempt]], by_dataset: bool) -> Estimate:
-    """Share of trials solved by one of these parts of their attempts, without those where that is unknown."""
+def _share_solved(trials: Iterable[tuple[list[Attempt], list[Attempt]]]) -> Estimate:
+    """Share of trials solved by these parts of their attempts, without those where that is unknown."""
     values = []
-    for trial, part in zip(trials, parts, strict=True):
-        if any(o.outcome == 1 for o in part):
-            values.append((task_key(trial[0], by_dataset), 1.0))
-        elif part and all(o.outcome is not None for o in part):
-            values.append((task_key(trial[0], by_dataset), 0.0))
+    for trial, part in trials:
+        solved = any(o.outcome == 1 for o in part)
+        if solved or (part and all(o.outcome is not None for o in part)):
+            values.append((trial[0].task_key, float(solved)))
     return estimate(values, True)
 
 
-def _usage(first: Sequence[Attempt], measure: str, by_dataset: bool) -> Usage:
+def _usage(first: Sequence[Attempt], measure: str) -> Usage:
     values = [(o, value) for o in first if isinstance(value := o.measures[measure], float)]
     absent = Counter(value for o in first if isinstance(value := o.measures[measure], str))
     numbers = [value for _, value in values]
-    tasks = {o.session_id: task_key(o, by_dataset) for o, _ in values}
+    tasks = {o.session_id: o.task_key for o, _ in values}
     if len(set(tasks.values())) == len(values):
         interval = median_interval(numbers)
     else:
@@ -318,33 +301,25 @@ def _usage(first: Sequence[Attempt], measure: str, by_dataset: bool) -> Usage:
 
 
 def _per_solved(attempts: Sequence[Attempt], measure: str) -> PerSolved:
-    measured = [
-        (o.outcome, v) for o in attempts if o.outcome is not None and isinstance(v := o.measures[measure], float)
-    ]
+    judged = [(o.outcome, o.measures[measure]) for o in attempts if o.outcome is not None]
+    measured = [(outcome, value) for outcome, value in judged if isinstance(value, float)]
     solved = sum(outcome for outcome, _ in measured)
     value = sum(v for _, v in measured) / solved if solved else None
     low = any(measure in o.at_least for o in attempts)
     return PerSolved(value=value, n=len(measured), of=len(attempts), at_least=low)
 
 
-def task_key(attempt: Attempt, by_dataset: bool) -> str:
-    """Return the key of an attempt's task; without a task, of the attempt itself."""
-    if attempt.task is None:
-        return f"session\n{attempt.session_id}"
-    return f"{attempt.dataset or ''}\n{attempt.task}" if by_dataset else f"\n{attempt.task}"
-
-
-def tasks_of(attempts: Iterable[Attempt], by_dataset: bool) -> frozenset[str]:
+def tasks_of(attempts: Iterable[Attempt]) -> frozenset[str]:
     """Return the tasks that these attempts record."""
-    return frozenset(task_key(attempt, by_dataset) for attempt in attempts if attempt.task is not None)
+    return frozenset(attempt.task_key for attempt in attempts if attempt.task is not None)
 
 
-def with_outcome(tried: Iterable[Attempt], by_dataset: bool) -> list[Value]:
+def with_outcome(tried: Iterable[Attempt]) -> list[Value]:
     """Return task and outcome of the attempts that have one."""
-    return [(task_key(o, by_dataset), o.outcome) for o in tried if o.outcome is not None]
+    return [(o.task_key, o.outcome) for o in tried if o.outcome is not None]
 
 
-def absent_reasons(tried: Iterable[Attempt]) -> dict[str, int]:
+def _absent_reasons(tried: Iterable[Attempt]) -> dict[str, int]:
     """Count attempts without an outcome by reason, most frequent first."""
     return dict(Counter(o.why or "no reason" for o in tried if o.outcome is None).most_common())
 
@@ -367,7 +342,7 @@ def estimate(values: Sequence[Value], yes_or_no: bool) -> Estimate:
         method = "Wilson" if len(values) == len(parts) else "Student's over tasks" if len(parts) > 1 else "one task"
     low, high = interval or (None, None)
     mean = fmean(value for _, value in values)
-    return Estimate(value=mean, low=low, high=high, n=len(values), tasks=len(sums), method=method)
+    return Estimate(value=mean, low=low, high=high, n=len(values), tasks=len(parts), method=method)
 
 
 # -- uninformative tasks -----------------------------------------------------------------------------------------------
@@ -389,15 +364,13 @@ class UninformativeTasks(Struct, frozen=True, kw_only=True):
         return self.tasks - len(self.solved) - len(self.failed)
 
 
-def uninformative_tasks(
-    first: Mapping[str, Sequence[Attempt]], by_dataset: bool, *, yes_or_no: bool
-) -> UninformativeTasks:
+def uninformative_tasks(first: Mapping[str, Sequence[Attempt]], *, yes_or_no: bool) -> UninformativeTasks:
     """Find the tasks that distinguish no candidates. `first`: first attempts by candidate."""
     outcomes: dict[str, set[float]] = {}
     tried_by: dict[str, set[str]] = {}
-    names = {task_key(o, by_dataset): o.task for attempts in first.values() for o in attempts if o.task is not None}
+    names = {o.task_key: o.task for attempts in first.values() for o in attempts if o.task is not None}
     for candidate, attempts in first.items():
-        for task, outcome in with_outcome(attempts, by_dataset):
+        for task, outcome in with_outcome(attempts):
             outcomes.setdefault(task, set()).add(outcome)
             tried_by.setdefault(task, set()).add(candidate)
     shared = sorted(task for task, candidates in tried_by.items() if len(candidates) > 1 and task in names)

@@ -15,10 +15,10 @@ from typing import Literal, NamedTuple
 from msgspec import Struct, field
 
 from agentsignals.errors import UsageError
-from agentsignals.questions.compare import CALLED_BASELINE, Candidate, Comparison, Conclusion, Estimate
+from agentsignals.questions.compare import CALLED_BASELINE, Comparison
 from agentsignals.questions.compare.attempts import MEASURES, TIME
-from agentsignals.questions.compare.candidate import SPENT
-from agentsignals.questions.compare.pairs import Pair
+from agentsignals.questions.compare.candidate import SPENT, Candidate, Estimate
+from agentsignals.questions.compare.pairs import Conclusion, Pair
 
 Verdict = Literal["met", "not met", "cannot tell"]
 Ending = Literal["passed", "failed", "cannot tell"]
@@ -201,38 +201,29 @@ def _term(text: str) -> Term:
     if word is not None:
         return Term(text.strip(), word[2], "is not" if word[1] else "is", 0.0, 0.0)
     match = _TERM.fullmatch(text)
+    begins = match or re.match(r"\s*(?P<name>[A-Za-z_]\w*)", text)
+    if begins is not None and begins["name"] not in FIGURES:
+        near = get_close_matches(begins["name"], [*FIGURES, *_WORDS], 1)
+        meant = f"Did you mean {near[0]}? " if near else ""
+        known = f"{', '.join(FIGURES)}; and {', '.join(_WORDS)}"
+        raise UsageError(f"No condition can ask for {begins['name']!r}.", f"{meant}There are: {known}.")
     if match is None:
-        begins = re.match(r"\s*([A-Za-z_]\w*)", text)
-        if begins and begins[1] not in FIGURES:
-            raise _no_figure(begins[1])
         raise UsageError(f"{text.strip()!r} is no condition.", _SHAPE)
     name, part = match["name"], match.groupdict()
-    figure = FIGURES.get(name)
-    if figure is None:
-        raise _no_figure(name)
-    if part["number"] is not None:
-        factor, offset = 0.0, float(part["number"])
-    else:
-        if figure.of_candidate is None:
+    factor, offset = 0.0, float(part["number"] or 0)
+    if part["number"] is None:
+        if FIGURES[name].of_candidate is None:
             raise UsageError(
                 f"{name!r} is of candidate and baseline together: there is no {name} of the baseline.",
                 f"Hold it against a number: `{name} {match['sign']} 0.05`.",
             )
         factor = float(part["before"] or 1) * float(part["after"] or 1)
-        offset = float(f"{part['offset'] or 0}") * (-1 if part["plus"] == "-" else 1)
+        offset = float(part["offset"] or 0) * (-1 if part["plus"] == "-" else 1)
         if factor <= 0:
             raise UsageError(f"{text.strip()!r}: the baseline is taken {factor:g} times.", "Name a number above 0.")
     if not isfinite(factor) or not isfinite(offset):
         raise UsageError(f"{text.strip()!r} holds a number that is too large.", _SHAPE)
     return Term(text.strip(), name, match["sign"], factor, offset)
-
-
-def _no_figure(name: str) -> UsageError:
-    near = get_close_matches(name, [*FIGURES, *_WORDS], 1)
-    meant = f"Did you mean {near[0]}? " if near else ""
-    return UsageError(
-        f"No condition can ask for {name!r}.", f"{meant}There are: {', '.join(FIGURES)}; and {', '.join(_WORDS)}."
-    )
 
 
 def gate(
@@ -246,8 +237,11 @@ def gate(
     an invalid condition, and if the baseline among several candidates is only a guess, which could change tomorrow.
     """
     terms = {condition.strip(): parse_condition(condition) for condition in conditions}
-    for term in (term for parts in terms.values() for term in parts):
-        _fits(term, comparison)
+    for name in (term.name for parts in terms.values() for term in parts if term.name in FIGURES):
+        outcomes = FIGURES[name].outcomes
+        if outcomes != "any" and (outcomes == "yes or no") != comparison.yes_or_no:
+            kind, instead = ("a number", "mean") if outcomes == "yes or no" else ("yes or no", "solve_rate")
+            raise UsageError(f"The outcome {comparison.outcome} is {kind}: it has no {name}.", f"Ask for {instead}.")
     names = [candidate.name for candidate in comparison.candidates]
     if baseline is None and len(names) > 1 and (comparison.baseline or "").lower() not in CALLED_BASELINE:
         raise UsageError(
@@ -259,47 +253,33 @@ def gate(
     base = next((c for c in comparison.candidates if c.name == comparison.baseline and c not in judged), None)
     pairs = {pair.candidate: pair for pair in comparison.pairs}
     concluded = {conclusion.candidate: conclusion for conclusion in comparison.conclusions}
-    checks = [
-        _check(
-            condition,
-            parts,
-            _Sides(
-                candidate, base, pairs.get(candidate.name), concluded.get(candidate.name), comparison.common_tasks == 0
-            ),
-            by_value,
-        )
-        for candidate in judged
-        for condition, parts in terms.items()
-    ]
+    checks = []
+    for c in judged:
+        sides = _Sides(c, base, pairs.get(c.name), concluded.get(c.name), comparison.common_tasks == 0)
+        for condition, parts in terms.items():
+            results = [_judged(term, sides, by_value) for term in parts]
+            verdict = _worst([verdict for verdict, _ in results], "not met", "cannot tell", "met")
+            because = "; ".join(because for _, because in results)
+            checks.append(Check(condition=condition, candidate=c.name, verdict=verdict, because=because))
     for group in comparison.other_groups:
-        if group.shares_tasks:
-            because = f"not comparable with {comparison.baseline}: {'. '.join(group.reasons)}"
-            checks += [
-                Check(condition=condition, candidate=name, verdict="cannot tell", because=because)
-                for name in group.candidates
-                for condition in terms
-            ]
+        because = f"not comparable with {comparison.baseline}: {'. '.join(group.reasons)}"
+        for name in group.candidates if group.shares_tasks else ():
+            checks += [Check(condition=c, candidate=name, verdict="cannot tell", because=because) for c in terms]
     if not checks:
         alone = f"nothing was tried but the baseline, {comparison.baseline}"
         checks = [Check(condition=c, candidate="", verdict="cannot tell", because=alone) for c in terms]
-    verdicts = {check.verdict for check in checks}
-    ending: Ending = "failed" if "met" in verdicts else "cannot tell" if "cannot tell" in verdicts else "passed"
+    endings: dict[Verdict, Ending] = {"met": "failed", "cannot tell": "cannot tell", "not met": "passed"}
     return Gate(
-        ending=ending,
+        ending=endings[_worst([check.verdict for check in checks], "met", "cannot tell", "not met")],
         decided_by="value" if by_value else "interval",
         checks=checks,
         not_compared=[name for group in comparison.other_groups if not group.shares_tasks for name in group.candidates],
     )
 
 
-def _fits(term: Term, comparison: Comparison) -> None:
-    if term.name not in FIGURES:
-        return
-    outcomes = FIGURES[term.name].outcomes
-    if outcomes != "any" and (outcomes == "yes or no") != comparison.yes_or_no:
-        instead = "mean" if outcomes == "yes or no" else "solve_rate"
-        kind = "a number" if outcomes == "yes or no" else "yes or no"
-        raise UsageError(f"The outcome {comparison.outcome} is {kind}: it has no {term.name}.", f"Ask for {instead}.")
+def _worst(verdicts: Sequence[Verdict], *order: Verdict) -> Verdict:
+    """Return the first in this order that is among the verdicts; the last if none is."""
+    return next((verdict for verdict in order if verdict in verdicts), order[-1])
 
 
 class _Sides(NamedTuple):
@@ -309,15 +289,6 @@ class _Sides(NamedTuple):
     conclusion: Conclusion | None
     tasks_differ: bool
     """True if no task is shared, so that rates are about other tasks."""
-
-
-def _check(condition: str, terms: Sequence[Term], sides: _Sides, by_value: bool) -> Check:
-    """Met if all terms are met; not met if one is not."""
-    results = [_judged(term, sides, by_value) for term in terms]
-    verdicts = [verdict for verdict, _ in results]
-    verdict: Verdict = "not met" if "not met" in verdicts else "cannot tell" if "cannot tell" in verdicts else "met"
-    because = "; ".join(because for _, because in results)
-    return Check(condition=condition, candidate=sides.candidate.name, verdict=verdict, because=because)
 
 
 def _judged(term: Term, sides: _Sides, by_value: bool) -> tuple[Verdict, str]:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.questions.compare.attempts import MEASURES, TIME, Attempt
-from agentsignals.questions.compare.candidate import Estimate, Value, estimate, task_key, tasks_of, with_outcome
+from agentsignals.questions.compare.candidate import Estimate, estimate, tasks_of, with_outcome
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median, median_interval
 from agentsignals.stats.paired import (
     FEWEST_OF_SEVERAL,
@@ -51,42 +51,30 @@ class UsageDifference(Struct, frozen=True, kw_only=True):
     """Holm, over all candidates and measures."""
 
 
-def usage_differences(
-    attempts: Sequence[Attempt], other: Sequence[Attempt], by_dataset: bool
-) -> dict[str, UsageDifference]:
-    """Compare usage by measure. What the machine ended, lower bounds and other clocks are left out."""
-    return {name: _measured(_of(attempts, name, by_dataset), _of(other, name, by_dataset)) for name in MEASURES}
-
-
 _NOT_ITS_OWN = ("infrastructure", "agent_not_started")
 """Outcomes whose time and cost are not the agent's."""
 
 
-def _of(attempts: Sequence[Attempt], measure: str, by_dataset: bool) -> dict[tuple[str, str], float]:
-    """By task, and by clock for wall times."""
-    by_task: dict[tuple[str, str], list[float]] = {}
-    for o in attempts:
-        value = o.measures[measure]
-        if o.task is not None and isinstance(value, float) and measure not in o.at_least and o.rung not in _NOT_ITS_OWN:
-            by_task.setdefault((task_key(o, by_dataset), o.clock if measure == TIME else ""), []).append(value)
-    return {task: median(values) or 0.0 for task, values in by_task.items()}
-
-
-def _measured(left: dict[tuple[str, str], float], right: dict[tuple[str, str], float]) -> UsageDifference:
+def _usage_difference(measure: str, *sides: Sequence[Attempt]) -> UsageDifference:
+    """Compare a measure within tasks, wall times also within clocks. What the machine ended, and lower bounds, are left
+    out."""
+    medians: list[dict[tuple[str, str], float]] = []
+    for attempts in sides:
+        by_task: dict[tuple[str, str], list[float]] = {}
+        for o in attempts:
+            value = o.measures[measure]
+            is_its_own = measure not in o.at_least and o.rung not in _NOT_ITS_OWN
+            if o.task is not None and isinstance(value, float) and is_its_own:
+                by_task.setdefault((o.task_key, o.clock if measure == TIME else ""), []).append(value)
+        medians.append({task: median(values) or 0.0 for task, values in by_task.items()})
+    left, right = medians
     gaps = [left[task] - right[task] for task in sorted(left.keys() & right.keys())]
     if not gaps:
         return UsageDifference(tasks=0, value=None)
     more, less = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
     low, high = median_interval(gaps) or (None, None)
-    return UsageDifference(
-        tasks=len(gaps),
-        value=median(gaps),
-        low=low,
-        high=high,
-        more=more,
-        less=less,
-        p=mcnemar(more, less) if len(gaps) >= FEWEST_CLUSTERS else None,
-    )
+    p = mcnemar(more, less) if len(gaps) >= FEWEST_CLUSTERS else None
+    return UsageDifference(tasks=len(gaps), value=median(gaps), low=low, high=high, more=more, less=less, p=p)
 
 
 # -- pairs -------------------------------------------------------------------------------------------------------------
@@ -170,7 +158,6 @@ def pair_of(  # noqa: PLR0913  (what is compared, named at the call)
     other: Sequence[Attempt],
     *,
     yes_or_no: bool,
-    by_dataset: bool,
     also_differ: list[str],
     weight: float = 1.0,
     tests: int = 1,
@@ -179,43 +166,66 @@ def pair_of(  # noqa: PLR0913  (what is compared, named at the call)
 
     `weight`: cost of a regression in gains. `tests`: number of candidates that share the level.
     """
-    left, right = _arm(attempts, by_dataset), _arm(other, by_dataset)
+
+    def tested(left: Arm, right: Arm) -> tuple[Paired, WeightedGain | None]:
+        compared = paired(left, right, yes_or_no=yes_or_no, tests=tests)
+        gaps = differences(left, right)
+        return compared, weigh(gaps, weight, compared.p, single=compared.single) if gaps else None
+
+    left, right = (_arm(side) for side in (attempts, other))
     both = left.keys() & right.keys()
-    rest = [[v for v in with_outcome(side, by_dataset) if v[0] not in both] for side in (attempts, other)]
-    compared, weighted = _tested(left, right, weight, yes_or_no, tests)
-    candidate_tasks, base_tasks = tasks_of(attempts, by_dataset), tasks_of(other, by_dataset)
-    tried = candidate_tasks & base_tasks
+    compared, weighted = tested(left, right)
+    base_tasks = tasks_of(other)
+    tried = tasks_of(attempts) & base_tasks
     lacking = [right[task] for task in (right.keys() & base_tasks) - left.keys()]
+    undone = None
+    if yes_or_no and both and (lack := [task for task in tried if task not in left or task not in right]):
+        # Every missing outcome goes against the difference that was seen.
+        up = weighted is not None and weighted.value > 0
+        against = [
+            {**{task: [float(up != mine)] for task in lack}, **arm} for arm, mine in ((left, True), (right, False))
+        ]
+        again, gain = tested(against[0], against[1])
+        p = again.p if gain is None or weight == 1 else gain.p
+        undone = not (gain is not None and (gain.value > 0) == up and p is not None and p <= LEVEL / tests)
+    # Tasks of one side only, and so of other difficulty.
+    rest = [[v for v in with_outcome(side) if v[0] not in both] for side in (attempts, other)]
+    mine, its = (estimate(values, yes_or_no) for values in rest)
+    unpaired = Unpaired(candidate=mine, baseline=its)
+    if yes_or_no and mine.value is not None and its.value is not None:
+        low = high = None
+        if mine.low is not None and mine.high is not None and its.low is not None and its.high is not None:
+            low, high = difference_interval(mine.value, (mine.low, mine.high), its.value, (its.low, its.high))
+        unpaired = replace(unpaired, value=mine.value - its.value, low=low, high=high)
     return Pair(
         candidate=name,
         baseline=baseline,
         paired=compared,
-        repositories=_repositories(left, right, [*attempts, *other], weight, by_dataset),
+        repositories=_repositories(left, right, [*attempts, *other], weight),
         weighed=weighted,
         power=power_of(left, right, compared, yes_or_no=yes_or_no, tests=tests),
-        took=usage_differences(attempts, other, by_dataset),
+        took={measure: _usage_difference(measure, attempts, other) for measure in MEASURES},
         missing=Missing(
             candidate=len(tried - left.keys()),
             baseline=len((tried & left.keys()) - right.keys()),
             could_regress=sum(max(values) > 0 for values in lacking) if yes_or_no else len(lacking),
             could_improve=sum(min(values) < 1 for values in lacking) if yes_or_no else len(lacking),
-            undone=_undone(left, right, tried, weight=weight, tests=tests) if yes_or_no and both else None,
+            undone=undone,
         ),
-        unpaired=_unpaired(rest[0], rest[1], yes_or_no),
+        unpaired=unpaired,
         also_differ=also_differ,
     )
 
 
-def _tested(left: Arm, right: Arm, weight: float, yes_or_no: bool, tests: int) -> tuple[Paired, WeightedGain | None]:
-    compared = paired(left, right, yes_or_no=yes_or_no, tests=tests)
-    gaps = differences(left, right)
-    return compared, weigh(gaps, weight, compared.p, single=compared.single) if gaps else None
+def _arm(tried: Sequence[Attempt]) -> dict[str, list[float]]:
+    by_task: dict[str, list[float]] = {}
+    for task, value in with_outcome(tried):
+        by_task.setdefault(task, []).append(value)
+    return by_task
 
 
-def _repositories(
-    left: Arm, right: Arm, attempts: Iterable[Attempt], weight: float, by_dataset: bool
-) -> Repositories | None:
-    named = {task_key(o, by_dataset): o.repository for o in attempts if o.repository is not None}
+def _repositories(left: Arm, right: Arm, attempts: Iterable[Attempt], weight: float) -> Repositories | None:
+    named = {o.task_key: o.repository for o in attempts if o.repository is not None}
     tasks = sorted(left.keys() & right.keys())
     if 2 * sum(task in named for task in tasks) <= len(tasks):
         return None
@@ -234,42 +244,22 @@ def _repositories(
     )
 
 
-def _undone(left: Arm, right: Arm, tried: Iterable[str], *, weight: float, tests: int) -> bool | None:
-    lack = [task for task in tried if task not in left or task not in right]
-    if not lack:
-        return None
-    _, seen = _tested(left, right, weight, True, tests)
-    up = seen is not None and seen.value > 0
-    against = [{**{task: [float(up != mine)] for task in lack}, **arm} for arm, mine in ((left, True), (right, False))]
-    compared, weighted = _tested(against[0], against[1], weight, True, tests)
-    still = weighted is not None and (weighted.value > 0) == up
-    p = compared.p if weighted is None or weight == 1 else weighted.p
-    return not (still and p is not None and p <= LEVEL / tests)
-
-
 def adjust_p_values(pairs: Sequence[Pair]) -> list[Pair]:
     """Adjust p values: outcomes over candidates, usage over candidates and measures."""
     able = [c for c in pairs if c.paired.tasks >= FEWEST_CLUSTERS]
     tests = {c.candidate: c.p for c in able if c.p is not None}
-    weighted = {
-        c.candidate: _larger(c, c.weighed.p, weighted=True)
-        for c in able
-        if c.weighed is not None and c.weighed.p is not None
-    }
-    took = {(c.candidate, m): t.p for c in pairs for m, t in c.took.items() if t.p is not None}
-    p, weighted_p, took_p = _holm(tests), _holm(weighted), _holm(took)
-    return [
-        replace(
-            c,
-            p_adjusted=p.get(c.candidate),
-            least_p=_holm({**tests, c.candidate: c.paired.least_p})[c.candidate]
-            if c.candidate in tests and c.paired.least_p is not None
-            else c.paired.least_p,
-            weighed_p_adjusted=weighted_p.get(c.candidate),
-            took={m: replace(t, p_adjusted=took_p.get((c.candidate, m))) for m, t in c.took.items()},
-        )
-        for c in pairs
-    ]
+    weighed = ((c, c.weighed.p) for c in able if c.weighed is not None and c.weighed.p is not None)
+    weighted_p = _holm({c.candidate: _larger(c, of_gain, weighted=True) for c, of_gain in weighed})
+    p, took = _holm(tests), _holm({(c.candidate, m): t.p for c in pairs for m, t in c.took.items() if t.p is not None})
+    adjusted = []
+    for c in pairs:
+        least = c.paired.least_p
+        if c.candidate in tests and least is not None:
+            least = _holm({**tests, c.candidate: least})[c.candidate]
+        made = replace(c, p_adjusted=p.get(c.candidate), least_p=least, weighed_p_adjusted=weighted_p.get(c.candidate))
+        of_measures = {m: replace(t, p_adjusted=took.get((c.candidate, m))) for m, t in c.took.items()}
+        adjusted.append(replace(made, took=of_measures))
+    return adjusted
 
 
 def _larger(pair: Pair, p: float, *, weighted: bool = False) -> float:
@@ -283,24 +273,6 @@ def _larger(pair: Pair, p: float, *, weighted: bool = False) -> float:
 
 def _holm(p: Mapping[_Key, float]) -> dict[_Key, float]:
     return dict(zip(p, holm(list(p.values())), strict=True))
-
-
-def _arm(tried: Sequence[Attempt], by_dataset: bool) -> dict[str, list[float]]:
-    by_task: dict[str, list[float]] = {}
-    for task, value in with_outcome(tried, by_dataset):
-        by_task.setdefault(task, []).append(value)
-    return by_task
-
-
-def _unpaired(values: Sequence[Value], other: Sequence[Value], yes_or_no: bool) -> Unpaired:
-    left, right = estimate(values, yes_or_no), estimate(other, yes_or_no)
-    if not yes_or_no or left.value is None or right.value is None:
-        return Unpaired(candidate=left, baseline=right)
-    value = left.value - right.value
-    if left.low is None or left.high is None or right.low is None or right.high is None:
-        return Unpaired(candidate=left, baseline=right, value=value)
-    low, high = difference_interval(left.value, (left.low, left.high), right.value, (right.low, right.high))
-    return Unpaired(candidate=left, baseline=right, value=value, low=low, high=high)
 
 
 # -- conclusions -------------------------------------------------------------------------------------------------------
@@ -324,15 +296,30 @@ class Conclusion(Struct, frozen=True, kw_only=True):
 
 def conclude(pair: Pair, *, yes_or_no: bool, good: bool) -> Conclusion:
     """Conclude about a pair. `good`: more of the outcome is better."""
-    word = _word(pair, good)
     names = _cut(pair.candidate), _cut(pair.baseline)
-    if word == "too few":
-        sentence = _too_few(pair, names)
-    elif word == "undecided" and _blocked(pair):
-        sentence = _of_few_repositories(pair, names, yes_or_no, good)
-    elif word == "undecided":
-        sentence = _undecided(pair, names, yes_or_no, good)
+    weighed = pair.weighed
+    plain = weighed is None or weighed.weight == 1
+    p = pair.p_adjusted if plain else pair.weighed_p_adjusted
+    word: Word
+    if weighed is None or pair.least_p is None or pair.least_p > LEVEL:
+        word, sentence = "too few", _too_few(pair, names)
+    elif p is None or p > LEVEL:
+        word, of = "undecided", pair.repositories
+        # The tasks alone would decide, and their repositories do not.
+        alone = pair.paired.p if plain else weighed.p
+        is_blocked = alone is not None and alone <= LEVEL < _larger(pair, alone, weighted=not plain)
+        if is_blocked and of is not None and of.over.low is not None:
+            sentence = (
+                f"{names[0]} differs from {names[1]} by {gap_text(pair.paired.value, yes_or_no)} on these"
+                f" {_tasks(pair.paired.tasks)} ({_counts(pair, good)}; p {pair.paired.p:.2g}), but not alike in their"
+                f" {of.over.clusters:,} repositories: the mean over repositories is {_over_text(of, yes_or_no)}."
+                f" {_largest(of)}"
+            )
+        else:
+            sentence = _undecided(pair, names, yes_or_no, good)
     else:
+        is_more = weighed.value > 0
+        word = ("better" if is_more else "worse") if good else ("higher" if is_more else "lower")
         sentence = _decided(pair, names, yes_or_no, word)
     return Conclusion(candidate=pair.candidate, word=word, sentence=sentence)
 
@@ -360,18 +347,6 @@ def gap_text(value: float | None, yes_or_no: bool, *, signed: bool = True) -> st
 def weight_text(value: float | None) -> str:
     """Format a break-even weight."""
     return "–" if value is None else f"{value:.3g}"
-
-
-def _word(pair: Pair, good: bool) -> Word:
-    if pair.weighed is None or pair.least_p is None or pair.least_p > LEVEL:
-        return "too few"
-    plain = pair.weighed.weight == 1
-    p = pair.p_adjusted if plain else pair.weighed_p_adjusted
-    if p is None or p > LEVEL:
-        return "undecided"
-    if pair.weighed.value > 0:
-        return "better" if good else "higher"
-    return "worse" if good else "lower"
 
 
 def _too_few(pair: Pair, names: tuple[str, str]) -> str:
@@ -409,24 +384,6 @@ def _undecided(pair: Pair, names: tuple[str, str], yes_or_no: bool, good: bool) 
         f" ({_counts(pair, good)}; {_p_text(pair)}): the difference is {difference}{ends}."
     )
     return f"{first} {_able(power, p, yes_or_no)}" if power is not None else first
-
-
-def _blocked(pair: Pair) -> bool:
-    """True if the tasks alone would decide, and their repositories do not."""
-    plain = pair.weighed is None or pair.weighed.weight == 1
-    p = pair.paired.p if plain or pair.weighed is None else pair.weighed.p
-    return p is not None and p <= LEVEL < _larger(pair, p, weighted=not plain)
-
-
-def _of_few_repositories(pair: Pair, names: tuple[str, str], yes_or_no: bool, good: bool) -> str:
-    p, of = pair.paired, pair.repositories
-    if of is None or of.over.low is None:
-        return _undecided(pair, names, yes_or_no, good)
-    return (
-        f"{names[0]} differs from {names[1]} by {gap_text(p.value, yes_or_no)} on these {_tasks(p.tasks)}"
-        f" ({_counts(pair, good)}; p {p.p:.2g}), but not alike in their {of.over.clusters:,} repositories: the mean"
-        f" over repositories is {_over_text(of, yes_or_no)}. {_largest(of)}"
-    )
 
 
 def _over_text(of: Repositories, yes_or_no: bool) -> str:

@@ -24,7 +24,6 @@ from agentsignals.questions.compare.attempts import (
     outcome_rule,
     pooled,
 )
-from agentsignals.questions.compare.candidate import task_key
 from agentsignals.questions.drivers import models
 from agentsignals.questions.drivers.predictors import (
     FEWEST,
@@ -239,7 +238,7 @@ def _judged(arms: compare.Arms) -> tuple[list[VerifiedAttempt], Counter[str]]:
         judged.append(
             VerifiedAttempt(
                 session_id=attempt.session_id,
-                task=task_key(attempt, arms.by_dataset),
+                task=attempt.task_key,
                 treatment=grouped[attempt.session_id],
                 solved=bool(attempt.outcome),
             )

@@ -8,8 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentsignals.questions.compare import OF_ATTEMPTS, QUERIES, eval_comparisons, named, treatments_option
+from agentsignals.questions.compare.attempts import proposed
 from agentsignals.questions.compare.pairs import held_over
-from agentsignals.questions.compare.treatments import proposed
 from agentsignals.questions.estimates import ClusteredShare, clustered_share_alone
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row

@@ -10,10 +10,9 @@ from urllib.parse import quote
 import msgspec
 
 from agentsignals.errors import UsageError
-from agentsignals.questions.compare import MEASURES, Arms, Comparison, treatments_option
+from agentsignals.questions.compare import Arms, Comparison, treatments_option
 from agentsignals.questions.compare import question as compare_question
-from agentsignals.questions.compare.attempts import available
-from agentsignals.questions.compare.candidate import task_key
+from agentsignals.questions.compare.attempts import MEASURES, available
 from agentsignals.questions.compare.pairs import gap_text, weight_text, without_tasks
 from agentsignals.questions.failure_map import FailureMap, class_text, passes_text
 from agentsignals.questions.failure_map import question as failure_question
@@ -323,7 +322,7 @@ def _tasks(whole: Arms, comparison: Comparison, other: str) -> list[dict[str, An
         tried: dict[str, list[Any]] = {}
         for attempt in whole.first.get(name, []):
             if attempt.task is not None and attempt.outcome is not None:
-                tried.setdefault(task_key(attempt, whole.by_dataset), []).append(attempt)
+                tried.setdefault(attempt.task_key, []).append(attempt)
         sides.append(tried)
     left, right = sides
     rows = []
