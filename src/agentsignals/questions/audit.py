@@ -7,7 +7,7 @@ A pure function of rows, with the candidates of `compare`. The verdicts are the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -126,56 +126,57 @@ def audit_report(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Audit
     )
 
 
+def verdict_of(row: Row | None, known: Collection[str]) -> tuple[str, str, dict[str, Any]]:
+    """Return the value of a row of such a signal (`UNKNOWN` unless it is one of these), why, and its details."""
+    detail, value = (decoded(row["detail"]), decoded(row["value"])) if row is not None else (None, None)
+    stated = detail if isinstance(detail, dict) else {}
+    if value not in known:
+        return UNKNOWN, _UNMEASURED, stated
+    return value, str(stated.get("because", "")), stated
+
+
 def passes_of(groups: Mapping[str, Sequence[Attempt]], audits: Sequence[Row]) -> list[Pass]:
     """Return the passed attempts of these candidates with their verdicts, those not derived first."""
     by_session = {row["session_id"]: row for row in audits}
-    passes = [
-        _pass(attempt, name, by_session.get(attempt.session_id))
-        for name, attempts in groups.items()
-        for attempt in attempts
-        if attempt.outcome == 1
-    ]
+    passes = []
+    for name, attempts in groups.items():
+        for attempt in attempts:
+            if attempt.outcome == 1:
+                verdict, because, stated = verdict_of(by_session.get(attempt.session_id), VERDICTS)
+                lists = {key: of for key in ("acts", "unseen") if isinstance(of := stated.get(key), list)}
+                passed = Pass(
+                    session_id=attempt.session_id,
+                    candidate=name,
+                    task=attempt.task,
+                    attempt=attempt.index,
+                    verdict=verdict,
+                    because=because,
+                    **lists,
+                )
+                passes.append(passed)
     return sorted(passes, key=lambda p: (-VERDICTS.index(p.verdict), p.task or "", p.attempt, p.session_id))
 
 
-def _pass(attempt: Attempt, candidate: str, row: Row | None) -> Pass:
-    detail = decoded(row["detail"]) if row is not None else None
-    stated = detail if isinstance(detail, dict) else {}
-    verdict = decoded(row["value"]) if row is not None else None
-    acts, unseen = stated.get("acts"), stated.get("unseen")
-    return Pass(
-        session_id=attempt.session_id,
-        candidate=candidate,
-        task=attempt.task,
-        attempt=attempt.index,
-        verdict=verdict if verdict in VERDICTS else UNKNOWN,
-        because=str(stated.get("because", "")) if verdict in VERDICTS else _UNMEASURED,
-        acts=acts if isinstance(acts, list) else [],
-        unseen=unseen if isinstance(unseen, list) else [],
-    )
-
-
 def _candidate(name: str, attempts: Sequence[Attempt], first: Sequence[Pass]) -> CandidateAudit:
-    verdicts = {entry.session_id: entry.verdict for entry in first}
     judged = [attempt for attempt in attempts if not attempt.index and attempt.outcome is not None]
+
+    def rate(counted: set[str]) -> Rate:
+        by_task: dict[str, list[float]] = {}
+        for attempt in judged:
+            pair = by_task.setdefault(attempt.task_key, [0.0, 0.0])
+            pair[0] += attempt.session_id in counted
+            pair[1] += 1
+        n = sum(attempt.session_id in counted for attempt in judged)
+        low, high = rate_interval([(k, m) for k, m in by_task.values()]) or (None, None)
+        return Rate(n=n, of=len(judged), value=n / len(judged) if judged else 0.0, low=low, high=high)
+
     return CandidateAudit(
         name=name,
         passed=dict(Counter(entry.verdict for entry in first)),
-        resolved=_rate(judged, {a.session_id for a in judged if a.outcome == 1}),
-        earned=_rate(judged, {s for s, v in verdicts.items() if v == "derived"}),
-        earned_at_most=_rate(judged, {s for s, v in verdicts.items() if v in ("derived", UNKNOWN)}),
+        resolved=rate({a.session_id for a in judged if a.outcome == 1}),
+        earned=rate({entry.session_id for entry in first if entry.verdict == "derived"}),
+        earned_at_most=rate({entry.session_id for entry in first if entry.verdict in ("derived", UNKNOWN)}),
     )
-
-
-def _rate(judged: Sequence[Attempt], counted: set[str]) -> Rate:
-    by_task: dict[str, list[float]] = {}
-    for attempt in judged:
-        pair = by_task.setdefault(attempt.task_key, [0.0, 0.0])
-        pair[0] += attempt.session_id in counted
-        pair[1] += 1
-    n = sum(attempt.session_id in counted for attempt in judged)
-    low, high = rate_interval([(k, m) for k, m in by_task.values()]) or (None, None)
-    return Rate(n=n, of=len(judged), value=n / len(judged) if judged else 0.0, low=low, high=high)
 
 
 def rate_text(rate: Rate) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import fsum, inf, isfinite, sqrt
 from typing import Annotated, Any
@@ -151,33 +151,28 @@ def baseline_of(inputs: Inputs, context: str) -> Baseline:
 
 def spreads(rows: Sequence[Row]) -> list[Spread]:
     """Return the distributions of the measures that enough sessions have."""
-    numbers: dict[str, list[float]] = {}
-    versions: dict[str, int] = {}
-    low = {row["signal"] for row in rows if row["low"]}
+    by_measure: dict[str, list[Row]] = {}
     for row in rows:
         if row["number"] is not None and isfinite(row["number"]):
-            numbers.setdefault(row["signal"], []).append(row["number"])
-            versions[row["signal"]] = max(row["version"], versions.get(row["signal"], 0))
-    return [
-        _spread(path, versions[path], sorted(numbers[path]), path in low)
-        for path in MEASURES
-        if len(numbers.get(path, ())) >= FEWEST
-    ]
-
-
-def _spread(path: str, version: int, ascending: list[float], at_least: bool) -> Spread:
-    n = len(ascending)
-    mean = fsum(ascending) / n
-    sd = sqrt(fsum((value - mean) ** 2 for value in ascending) / (n - 1))
-    return Spread(
-        signal=path,
-        version=version,
-        n=n,
-        mean=mean,
-        sd=sd,
-        quantiles=[quantile(ascending, share) for share in QUANTILES],
-        at_least=at_least,
-    )
+            by_measure.setdefault(row["signal"], []).append(row)
+    low = {row["signal"] for row in rows if row["low"]}
+    made = []
+    for path in MEASURES:
+        ascending = sorted(row["number"] for row in by_measure.get(path, ()))
+        n = len(ascending)
+        if n >= FEWEST:
+            mean = fsum(ascending) / n
+            spread = Spread(
+                signal=path,
+                version=max(row["version"] for row in by_measure[path]),
+                n=n,
+                mean=mean,
+                sd=sqrt(fsum((value - mean) ** 2 for value in ascending) / (n - 1)),
+                quantiles=[quantile(ascending, share) for share in QUANTILES],
+                at_least=path in low,
+            )
+            made.append(spread)
+    return made
 
 
 def rates(labels: Labelled) -> list[Rate]:
@@ -224,36 +219,30 @@ def decode(data: bytes, name: str) -> Baseline:
         raise BaselineError(f"{name} is no baseline: {problem}.", hint) from problem
     if baseline.form != FORM:
         raise BaselineError(f"{name} is a baseline of form {baseline.form}, and form {FORM} is read here.", hint)
-    wrong = _wrong(baseline)
-    if wrong:
-        raise BaselineError(f"{name} is no baseline: {wrong}.", hint)
+    first_turns = {f"{a}+" if b == inf else f"{a}" for a, b in bands()}
+    rates_, spreads_ = baseline.negative_by_turn, baseline.measures
+    turns, paths = {rate.turn for rate in rates_}, {spread.signal for spread in spreads_}
+    impossible = {
+        "its context is neither product nor eval": baseline.context not in ("product", "eval"),
+        "a turn comes twice, or has more NEGATIVE messages than messages": len(turns) < len(rates_)
+        or any(r.n < FEWEST or r.negative > r.n for r in rates_),
+        "it has a turn that is none": not turns <= first_turns,
+        "a figure is beyond all measure": any(
+            abs(f) > _LARGEST for s in spreads_ for f in (s.mean, s.sd, *s.quantiles)
+        ),
+        "a measure comes twice, or lacks quantiles": len(paths) < len(spreads_)
+        or any(len(s.quantiles) != len(QUANTILES) or s.n < 2 for s in spreads_),
+    }
+    for wrong, holds in impossible.items():
+        if holds:
+            raise BaselineError(f"{name} is no baseline: {wrong}.", hint)
     return baseline
-
-
-def _wrong(baseline: Baseline) -> str:
-    """Return the first impossible value, or an empty string."""
-    if baseline.context not in ("product", "eval"):
-        return "its context is neither product nor eval"
-    first_turns: Mapping[str, int] = {(f"{a}+" if b == inf else f"{a}"): a for a, b in bands()}
-    turns = [rate.turn for rate in baseline.negative_by_turn]
-    if len(set(turns)) < len(turns) or any(r.n < FEWEST or r.negative > r.n for r in baseline.negative_by_turn):
-        return "a turn comes twice, or has more NEGATIVE messages than messages"
-    if not set(turns) <= set(first_turns):
-        return "it has a turn that is none"
-    figures = [f for s in baseline.measures for f in (s.mean, s.sd, *s.quantiles)]
-    if any(abs(figure) > _LARGEST for figure in figures):
-        return "a figure is beyond all measure"
-    paths = [spread.signal for spread in baseline.measures]
-    if len(set(paths)) < len(paths) or any(len(s.quantiles) != len(QUANTILES) or s.n < 2 for s in baseline.measures):
-        return "a measure comes twice, or lacks quantiles"
-    return ""
 
 
 # -- comparison with a baseline ----------------------------------------------------------------------------------------
 
 
 YOURS, BASE = "yours", "baseline"
-_OF_MESSAGES = "of your labelled messages"
 _OF_TWO = "the interval is made of those of both sides, over places"
 _NO_PLACES = "the interval takes sessions as independent"
 """A baseline does not publish projects."""
@@ -278,9 +267,6 @@ def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
     yours = baseline_of(inputs, base.context)
     of_measure = {spread.signal: spread for spread in base.measures}
     pairs = [(spread, of_measure[spread.signal]) for spread in yours.measures if spread.signal in of_measure]
-    of = "sessions of the baseline"
-    note = f"in {base.places:,} places; yours: {yours.sessions:,} sessions in {yours.places:,} places"
-    size = count(base.sessions, base.sessions, evidence=_ELSEWHERE)
     limits = [
         "A gap to the baseline is one of tasks, agents and people as much as of you. Its intervals take sessions as"
         " independent, and of many gaps the largest is large by chance too."
@@ -293,65 +279,66 @@ def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
             "Your sentiment labels and the baseline's are of different labellers or prompts: a gap may be theirs. Two"
             " labellers of one data set agreed with a kappa of 0.43 (agent-traces)."
         )
-    others = [MEASURES[mine.signal][0] for mine, other in pairs if mine.version != other.version]
-    if others:
+    if others := [MEASURES[mine.signal][0] for mine, other in pairs if mine.version != other.version]:
         limits.append(f"Measured otherwise here than in the baseline, and not compared: {', '.join(others)}.")
-    sizes = size.finding("baseline.sessions", title=of.capitalize(), note=note, command=command)
+    sizes = count(base.sessions, base.sessions, evidence=_ELSEWHERE).finding(
+        "baseline.sessions",
+        title="Sessions of the baseline",
+        note=f"in {base.places:,} places; yours: {yours.sessions:,} sessions in {yours.places:,} places",
+        command=command,
+    )
     turn_gap, turns_table, turns_chart = _by_turn(yours, base, command)
     measure_gap, measures_table, measures_chart = _by_measure(pairs, command)
     return Outcome([sizes, turn_gap, measure_gap], [measures_table, turns_table], [turns_chart, measures_chart], limits)
+
+
+def _largest_gap(name: str, title: str, gap: Estimate | None, **words: Any) -> Finding:
+    """Return the finding of the largest gap; without one, of why there is none."""
+    if gap is not None:
+        return gap.finding(f"baseline.{name}", title=title, **words)
+    return count(None, 0, "number", evidence=_ELSEWHERE).finding(
+        f"baseline.{name}", title, "sessions", unit="", headline=False, **words
+    )
 
 
 def _by_turn(yours: Baseline, base: Baseline, command: str) -> tuple[Finding, Table, Chart | None]:
     """Compare NEGATIVE by turn: the largest gap among turns with enough messages, all turns, and their chart."""
     of_base = {rate.turn: rate for rate in base.negative_by_turn}
     turns = [(rate, of_base[rate.turn]) for rate in yours.negative_by_turn if rate.turn in of_base]
-    title = "Largest gap of NEGATIVE at one turn"
-    wide = [pair for pair in turns if min(pair[0].n, pair[1].n) >= LOW_N]
-    if wide:
+    title, gap = "Largest gap of NEGATIVE at one turn", None
+    if wide := [pair for pair in turns if min(pair[0].n, pair[1].n) >= LOW_N]:
         mine, other = max(wide, key=lambda pair: abs(pair[0].value - pair[1].value))
-        finding = Estimate(
-            value=mine.value - other.value, n=mine.n, interval=difference(mine, other), note=_OF_TWO, counted=_ELSEWHERE
-        ).finding(
-            "baseline.turn_gap",
-            title=f"{title}: turn {mine.turn}",
-            note=f"yours {formatted(mine.value, 'share')} (n = {mine.n:,}), the baseline's"
-            f" {formatted(other.value, 'share')} (n = {other.n:,}); of {len(wide)} turns compared the furthest apart",
-            command=command,
+        value, ends = mine.value - other.value, difference(mine, other)
+        gap = Estimate(value=value, n=mine.n, interval=ends, note=_OF_TWO, counted=_ELSEWHERE)
+        title = f"{title}: turn {mine.turn}"
+        note = (
+            f"yours {formatted(mine.value, 'share')} (n = {mine.n:,}), the baseline's"
+            f" {formatted(other.value, 'share')} (n = {other.n:,}); of {len(wide)} turns compared the furthest apart"
         )
     else:
-        lacking = (
+        note = (
             "neither side has labels" if not (yours.negative_by_turn or base.negative_by_turn)
             else "your sessions have no sentiment labels" if not yours.negative_by_turn
             else "the baseline has no sentiment labels" if not base.negative_by_turn
             else f"no turn has {LOW_N} labelled messages on both sides"
         )  # fmt: skip
-        finding = _no_gap("turn_gap", title, command, lacking)
+    finding = _largest_gap("turn_gap", title, gap, note=note, command=command)
     rows: list[list[Any]] = []
     marks: list[Row] = []
     for pair in turns:
         mine, other = pair
-        low, high = difference(mine, other) or (None, None)
+        ends = difference(mine, other) or (None, None)
         few = "few messages" if min(mine.n, other.n) < LOW_N else ""
-        rows.append([mine.turn, mine.n, mine.value, other.n, other.value, mine.value - other.value, low, high, few])
+        rows.append([mine.turn, mine.n, mine.value, other.n, other.value, mine.value - other.value, *ends, few])
         for name, rate in zip((YOURS, BASE), pair, strict=True):
-            tip = (
-                f"turn {rate.turn}, {name}: {rate.negative:,} of {rate.n:,} NEGATIVE, {formatted(rate.value, 'share')}"
-            )
-            drawn = {"name": name, "at": rate.turn, "value": rate.value, "low": rate.low, "high": rate.high, "tip": tip}
-            marks.append(mark(drawn, _ELSEWHERE))
-    title, n, _of = "NEGATIVE messages by turn, yours and the baseline's", sum(r.n for r, _ in turns), _OF_MESSAGES
-    made = table(
-        "baseline.turns",
-        rows,
-        title=title,
-        n=n,
-        evidence=_ELSEWHERE,
-        note=f"Few: under {LOW_N} labelled messages on either side.",
-    )
-    spec = intervals_by_position(
-        marks, "number of the turn in its session", "share of labelled messages", (YOURS, BASE)
-    )
+            share = f"{rate.negative:,} of {rate.n:,} NEGATIVE, {formatted(rate.value, 'share')}"
+            drawn = {"name": name, "at": rate.turn, "value": rate.value, "low": rate.low, "high": rate.high}
+            marks.append(mark({**drawn, "tip": f"turn {rate.turn}, {name}: {share}"}, _ELSEWHERE))
+    title, n = "NEGATIVE messages by turn, yours and the baseline's", sum(r.n for r, _ in turns)
+    note = f"Few: under {LOW_N} labelled messages on either side."
+    made = table("baseline.turns", rows, title=title, n=n, evidence=_ELSEWHERE, note=note)
+    across, up = "number of the turn in its session", "share of labelled messages"
+    spec = intervals_by_position(marks, across, up, (YOURS, BASE))
     note = f"the baseline's n = {sum(other.n for _, other in turns):,}; lines are 95% intervals"
     fewest = 4  # two turns, each of both
     return finding, made, chart("baseline.turns", marks, spec, title=title, n=n, note=note, fewest=fewest)
@@ -371,12 +358,12 @@ def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Findi
             why = rules_recall_text() if mine.signal == OF_WORDS else "output logged in mid-stream"
             warning = f"a lower bound, {why}: {' and '.join(whose)}"
         gap = None if warning else standardised(mine, other)
-        low = high = None
+        ends: Interval | tuple[None, None] = None, None
         if gap is not None:
             # Hedges and Olkin 1985, with sessions as independent.
             half = Z * sqrt((mine.n + other.n) / (mine.n * other.n) + gap**2 / (2 * (mine.n + other.n)))
-            low, high = gap - half, gap + half
-            gaps.append((gap, (low, high), mine, other))
+            low, high = ends = gap - half, gap + half
+            gaps.append((gap, ends, mine, other))
             tip = (
                 f"{name}: {gap:+.2f} standard deviations; mean {formatted(mine.mean, kind)} (n = {mine.n:,}) against"
                 f" {formatted(other.mean, kind)} (n = {other.n:,})"
@@ -387,51 +374,32 @@ def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Findi
             for side in (mine, other)
             for value in (side.mean, side.quantiles[_MEDIAN], side.quantiles[0], side.quantiles[-1])
         ]
-        rows.append([name, mine.n, *figures[:4], other.n, *figures[4:], gap, low, high, warning])
-    title = "Largest standardised gap of a measure"
+        rows.append([name, mine.n, *figures[:4], other.n, *figures[4:], gap, *ends, warning])
+    title, furthest = "Largest standardised gap of a measure", None
+    words: dict[str, Any] = {"note": "no measure varies, of the same version and no lower bound, on both"}
     if gaps:
         gap, interval, mine, other = max(gaps, key=lambda entry: abs(entry[0]))
         name, kind = MEASURES[mine.signal]
-        finding = Estimate(
-            value=gap, n=mine.n, kind="number", interval=interval, note=_NO_PLACES, counted=_ELSEWHERE
-        ).finding(
-            "baseline.measure_gap",
-            title=f"{title}: {name}",
-            note=f"mean {formatted(mine.mean, kind)} against {formatted(other.mean, kind)}"
-            f" (n = {other.n:,} sessions of the baseline); of {len(gaps)} measures the furthest apart",
-            command=command,
-            signals=(mine.signal,),
+        title = f"{title}: {name}"
+        furthest = Estimate(value=gap, n=mine.n, kind="number", interval=interval, note=_NO_PLACES, counted=_ELSEWHERE)
+        note = (
+            f"mean {formatted(mine.mean, kind)} against {formatted(other.mean, kind)}"
+            f" (n = {other.n:,} sessions of the baseline); of {len(gaps)} measures the furthest apart"
         )
-    else:
-        lacking = "no measure varies, of the same version and no lower bound, on both"
-        finding = _no_gap("measure_gap", title, command, lacking)
+        words = {"note": note, "signals": (mine.signal,)}
+    finding = _largest_gap("measure_gap", title, furthest, command=command, **words)
     sides = " | ".join(
         f"{side}_n {whose} n:count | {side}_mean {whose} mean:figure | {side}_median {whose} median:figure"
         f" | {side}_low {whose} 10%:figure | {side}_high {whose} 90%:figure"
         for side, whose in ((YOURS, "your"), (BASE, "baseline's"))
     )
-    n, _of = max((mine.n for mine, _ in pairs), default=0), "of your sessions at most"
-    made = table(
-        "baseline.measures",
-        rows,
-        header=f"measure measure of a session | {sides} | gap gap, standard deviations:number | from 95% from:number"
-        " | to:number | warning says little because",
-        n=n,
-        evidence=_ELSEWHERE,
+    header = (
+        f"measure measure of a session | {sides} | gap gap, standard deviations:number | from 95% from:number"
+        " | to:number | warning says little because"
     )
+    n, most = (max((pair[side].n for pair in pairs), default=0) for side in (0, 1))
+    made = table("baseline.measures", rows, header=header, n=n, evidence=_ELSEWHERE)
     marks.sort(key=lambda row: -abs(row["value"]))
-    most = max((other.n for _, other in pairs), default=0)
-    drawn = chart(
-        "baseline.measures",
-        marks,
-        dots(marks, "standard deviations above the baseline's mean", "number"),
-        n=n,
-        note=f"the baseline's n = {most:,} at most; {INTERVAL_NOTE}",
-    )
-    return finding, made, drawn
-
-
-def _no_gap(name: str, title: str, command: str, note: str) -> Finding:
-    return count(None, 0, "number", evidence=_ELSEWHERE).finding(
-        f"baseline.{name}", title, "sessions", note, unit="", command=command, headline=False
-    )
+    spec = dots(marks, "standard deviations above the baseline's mean", "number")
+    note = f"the baseline's n = {most:,} at most; {INTERVAL_NOTE}"
+    return finding, made, chart("baseline.measures", marks, spec, n=n, note=note)

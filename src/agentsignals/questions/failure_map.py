@@ -13,7 +13,7 @@ from itertools import combinations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentsignals.questions.audit import AUDITS, Pass, passes_of
+from agentsignals.questions.audit import AUDITS, UNKNOWN, Pass, passes_of, verdict_of
 from agentsignals.questions.compare.attempts import (
     ALL,
     Attempt,
@@ -21,7 +21,6 @@ from agentsignals.questions.compare.attempts import (
     available,
     candidate_columns,
     candidates,
-    decoded,
     evaluated,
     outcome_rule,
     queries,
@@ -37,7 +36,6 @@ from agentsignals.views.failure import CLASSES
 from agentsignals.views.reward_hacking import NOT_EARNED
 
 SIGNAL = "verification.failure_class"
-UNKNOWN = "cannot_tell"
 UNSTARTED = ("agent_not_started", "verifier_not_run")
 """Classes that say nothing of what was tried."""
 ENOUGH = 5
@@ -48,7 +46,6 @@ MOST_SENTENCES = 25
 """Candidates and differences put into sentences; the tables have all."""
 _BAD = tuple(name for name in OUTCOMES if name not in ("solved", "not_judged"))
 _RULE = outcome_rule("resolved")
-_UNMEASURED = "not measured: read the run in again"
 
 
 class Failed(Struct, frozen=True, kw_only=True):
@@ -75,11 +72,9 @@ class Failed(Struct, frozen=True, kw_only=True):
     @property
     def shared(self) -> str:
         """How many other candidates fail the same test, in words; empty where nobody else was judged at the task."""
-        return (
-            f"fails for {self.others_failed:,} of {self.others:,} other candidates, too"
-            if self.others_failed is not None
-            else ""
-        )
+        if self.others_failed is None:
+            return ""
+        return f"fails for {self.others_failed:,} of {self.others:,} other candidates, too"
 
 
 class Share(Struct, frozen=True, kw_only=True):
@@ -167,27 +162,34 @@ def failure_map(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Failur
     everyone = attempts_of(_RULE, rows)
     columns = candidate_columns(everyone, by)
     groups = {name: evaluated(attempts) for name, attempts in candidates(everyone, columns).items()}
-    tried = {attempt.session_id: attempt for attempts in groups.values() for attempt in attempts}
-    reasons = {row["session_id"]: row for row in rows["failures"]}
-    failed = [
-        _failed(attempt, name, reasons.get(attempt.session_id))
-        for name, attempts in groups.items()
-        for attempt in attempts
-        if attempt.rung in _BAD
-    ]
-    failed = _with_others(failed, groups, tried)
+    tasks = {attempt.session_id: attempt.task_key for attempts in groups.values() for attempt in attempts}
+    failed = _failed(groups, rows["failures"])
     first = [entry for entry in failed if not entry.attempt]
     passes = passes_of(groups, rows["audits"])
     not_earned = [entry for entry in passes if entry.verdict in NOT_EARNED]
-    made = [_candidate(name, attempts, failed, not_earned, tried) for name, attempts in groups.items()]
-    differences, looked_at = _differences({n: a for n, a in groups.items() if n != NOBODY}, first, tried)
+    made = []
+    for name, attempts in groups.items():
+        mine = [entry for entry in failed if entry.candidate == name]
+        of_first = [attempt for attempt in attempts if attempt.index == 0]
+        failed_first = [entry for entry in mine if not entry.attempt]
+        candidate = CandidateFailures(
+            name=name,
+            first_attempts=len(of_first),
+            not_judged=sum(attempt.rung not in ("solved", *_BAD) for attempt in of_first),
+            failed=len(failed_first),
+            retries_failed=len(mine) - len(failed_first),
+            not_earned=sum(entry.candidate == name and not entry.attempt for entry in not_earned),
+            classes=_shares(failed_first, tasks),
+        )
+        made.append(candidate)
+    differences, looked_at = _differences({n: a for n, a in groups.items() if n != NOBODY}, first, tasks)
     return FailureMap(
         by=columns,
         columns=available(everyone),
         attempts=len(everyone),
         first_attempts=sum(attempt.index == 0 for attempt in everyone),
         failed=len(first),
-        classes=_shares(first, tried),
+        classes=_shares(first, tasks),
         candidates=made,
         differences=differences,
         looked_at=looked_at,
@@ -199,39 +201,37 @@ def failure_map(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Failur
     )
 
 
-def _failed(attempt: Attempt, candidate: str, row: Row | None) -> Failed:
-    detail = decoded(row["detail"]) if row is not None else None
-    stated = detail if isinstance(detail, dict) else {}
-    name = decoded(row["value"]) if row is not None else None
-    return Failed(
-        session_id=attempt.session_id,
-        candidate=candidate,
-        task=attempt.task,
-        attempt=attempt.index,
-        name=name if name in CLASSES else UNKNOWN,
-        because=str(stated.get("because", "")) if name in CLASSES else _UNMEASURED,
-        seq=stated.get("seq"),
-        file=stated.get("file"),
-        tests=[test for test in stated.get("tests") or [] if isinstance(test, str)],
-    )
-
-
-def _with_others(
-    failed: list[Failed], groups: Mapping[str, Sequence[Attempt]], tried: Mapping[str, Attempt]
-) -> list[Failed]:
-    """Add how many other candidates fail the same test: one that all fail may be the task's, not the agent's."""
+def _failed(groups: Mapping[str, Sequence[Attempt]], failures: Sequence[Row]) -> list[Failed]:
+    """The failed attempts, each with how many other candidates fail the same test: one that all fail may be the task's,
+    not the agent's."""
     judged: dict[str, set[str]] = {}
-    for name, attempts in groups.items():
-        for attempt in attempts:
-            if attempt.rung in JUDGED and name != NOBODY:
-                judged.setdefault(attempt.task_key, set()).add(name)
     failing: dict[tuple[str, str], set[str]] = {}
-    for entry in failed:
-        for test in entry.tests:
-            failing.setdefault((tried[entry.session_id].task_key, _bare(test)), set()).add(entry.candidate)
+    reasons = {row["session_id"]: row for row in failures}
+    found: list[tuple[str, Failed]] = []
+    for candidate, attempts in groups.items():
+        for attempt in attempts:
+            if attempt.rung in JUDGED and candidate != NOBODY:
+                judged.setdefault(attempt.task_key, set()).add(candidate)
+            if attempt.rung not in _BAD:
+                continue
+            name, because, stated = verdict_of(reasons.get(attempt.session_id), CLASSES)
+            tests = [test for test in stated.get("tests") or [] if isinstance(test, str)]
+            for test in tests:
+                failing.setdefault((attempt.task_key, _bare(test)), set()).add(candidate)
+            entry = Failed(
+                session_id=attempt.session_id,
+                candidate=candidate,
+                task=attempt.task,
+                attempt=attempt.index,
+                name=name,
+                because=because,
+                seq=stated.get("seq"),
+                file=stated.get("file"),
+                tests=tests,
+            )
+            found.append((attempt.task_key, entry))
     made = []
-    for entry in failed:
-        task = tried[entry.session_id].task_key
+    for task, entry in found:
         others = judged.get(task, set()) - {entry.candidate}
         if entry.tests and others:
             same = failing[task, _bare(entry.tests[0])] & others
@@ -245,104 +245,71 @@ def _bare(test: str) -> str:
     return test.rpartition("::")[2]
 
 
-def _candidate(
-    name: str,
-    attempts: Sequence[Attempt],
-    failed: Sequence[Failed],
-    not_earned: Sequence[Pass],
-    tried: Mapping[str, Attempt],
-) -> CandidateFailures:
-    mine = [entry for entry in failed if entry.candidate == name]
-    first = [entry for entry in mine if not entry.attempt]
-    return CandidateFailures(
-        name=name,
-        first_attempts=sum(attempt.index == 0 for attempt in attempts),
-        not_judged=sum(attempt.index == 0 and attempt.rung not in ("solved", *_BAD) for attempt in attempts),
-        failed=len(first),
-        retries_failed=len(mine) - len(first),
-        not_earned=sum(entry.candidate == name and not entry.attempt for entry in not_earned),
-        classes=_shares(first, tried),
-    )
-
-
-def _shares(first: Sequence[Failed], tried: Mapping[str, Attempt]) -> list[Share]:
+def _shares(first: Sequence[Failed], tasks: Mapping[str, str]) -> list[Share]:
     counted = Counter(entry.name for entry in first)
-    return [
-        Share(name=name, n=n, value=n / len(first), **_interval(name, first, tried))
-        for name, n in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
-    ]
+    return [_share(name, first, tasks) for name, _ in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))]
 
 
-def _interval(name: str, first: Sequence[Failed], tried: Mapping[str, Attempt]) -> dict[str, float | None]:
-    """Interval over tasks, because attempts at one task are alike."""
+def _share(name: str, first: Sequence[Failed], tasks: Mapping[str, str]) -> Share:
+    """The share of a class. The interval is over tasks, because attempts at one task are alike."""
     by_task: dict[str, list[float]] = {}
     for entry in first:
-        pair = by_task.setdefault(tried[entry.session_id].task_key, [0.0, 0.0])
+        pair = by_task.setdefault(tasks[entry.session_id], [0.0, 0.0])
         pair[0] += entry.name == name
         pair[1] += 1
     low, high = rate_interval([(k, n) for k, n in by_task.values()]) or (None, None)
-    return {"low": low, "high": high}
+    n = sum(entry.name == name for entry in first)
+    return Share(name=name, n=n, value=n / len(first), low=low, high=high)
 
 
 def _differences(
-    groups: Mapping[str, Sequence[Attempt]], first: Sequence[Failed], tried: Mapping[str, Attempt]
+    groups: Mapping[str, Sequence[Attempt]], first: Sequence[Failed], tasks: Mapping[str, str]
 ) -> tuple[list[Difference], int]:
-    """Significant differences between two candidates at their common tasks, and how many were checked."""
-    tasks = {name: {o.task_key for o in attempts if o.index == 0} for name, attempts in groups.items()}
-    failed = {name: [entry for entry in first if entry.candidate == name] for name in groups}
-    differences, looked_at = [], 0
-    for left, right in combinations(groups, 2):
-        both = tasks[left] & tasks[right]
-        sides = [[f for f in failed[name] if tried[f.session_id].task_key in both] for name in (left, right)]
+    """Differences between two candidates at their common tasks whose interval excludes 0, and how many were checked."""
+    tried = {name: {o.task_key for o in attempts if o.index == 0} for name, attempts in groups.items()}
+    found, looked_at = [], 0
+    for names in combinations(groups, 2):
+        both = tried[names[0]] & tried[names[1]]
+        sides = [[f for f in first if f.candidate == name and tasks[f.session_id] in both] for name in names]
         if min(map(len, sides)) < ENOUGH:
             continue
-        shares = [{share.name: share for share in _shares(side, tried)} for side in sides]
         for name in CLASSES:
-            if name not in (UNKNOWN, *UNSTARTED) and any(name in side for side in shares):
-                looked_at += 1
-                a, b = (share.get(name) or Share(name=name, n=0, value=0.0, **_interval(name, of, tried))
-                        for share, of in zip(shares, sides, strict=True))  # fmt: skip
-                differences += _difference(name, (left, a), (right, b))
-    return sorted(differences, key=lambda d: (-d.low, d.more, d.less, d.name)), looked_at
-
-
-def _difference(name: str, left: tuple[str, Share], right: tuple[str, Share]) -> list[Difference]:
-    """The difference, larger share first; none if its interval holds 0 or a side has none."""
-    if left[1].value < right[1].value:
-        left, right = right, left
-    (more, a), (less, b) = left, right
-    if a.low is None or a.high is None or b.low is None or b.high is None:
-        return []
-    low, high = difference_interval(a.value, (a.low, a.high), b.value, (b.low, b.high))
-    made = Difference(name=name, more=more, less=less, value=a.value - b.value, low=low, high=high)
-    return [made] if low > 0 else []
+            if name in (UNKNOWN, *UNSTARTED) or not any(f.name == name for side in sides for f in side):
+                continue
+            looked_at += 1
+            shares = [(_share(name, side, tasks), who) for side, who in zip(sides, names, strict=True)]
+            # The larger share first, of equal ones that of the first candidate.
+            (a, more), (b, less) = sorted(shares, key=lambda share: -share[0].value)
+            if a.low is None or a.high is None or b.low is None or b.high is None:
+                continue
+            low, high = difference_interval(a.value, (a.low, a.high), b.value, (b.low, b.high))
+            if low > 0:
+                gap = a.value - b.value
+                found.append(Difference(name=name, more=more, less=less, value=gap, low=low, high=high))
+    return sorted(found, key=lambda d: (-d.low, d.more, d.less, d.name)), looked_at
 
 
 def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Difference], looked_at: int) -> list[str]:
     sentences = []
     for candidate in made[:MOST_SENTENCES]:
         machine = [share for share in candidate.classes if share.name in UNSTARTED]
+        n = sum(share.n for share in machine)
         if machine:
             listed = ", ".join(f"{class_text(share.name)} {share.n:,}" for share in machine)
-            n = sum(share.n for share in machine)
             sentences.append(f"{n:,} of {candidate.name}'s {candidate.failed:,} are no failures of its own: {listed}.")
-        if candidate.failed - sum(share.n for share in machine) < ENOUGH:
+        if candidate.failed - n < ENOUGH:
             continue
         most = next((share for share in candidate.classes if share.name not in (UNKNOWN, *UNSTARTED)), None)
         if most is None or most.value < MOSTLY:
-            sentences.append(
-                f"{candidate.name} fails by no one class mostly ({candidate.failed:,} first attempts failed)."
-            )
+            how = f"no one class mostly ({candidate.failed:,} first attempts failed)"
+            sentences.append(f"{candidate.name} fails by {how}.")
         else:
-            sentences.append(
-                f"{candidate.name} fails mostly by {class_text(most.name)}: {share_text(most, candidate.failed)}."
-            )
-    few = [candidate for candidate in made if 0 < candidate.failed < ENOUGH]
+            how = f"{class_text(most.name)}: {share_text(most, candidate.failed)}"
+            sentences.append(f"{candidate.name} fails mostly by {how}.")
+    few = [candidate.failed for candidate in made if 0 < candidate.failed < ENOUGH]
     if few:
-        n = sum(candidate.failed for candidate in few)
-        sentences.append(
-            f"Of {len(few):,} candidates with fewer than {ENOUGH} failures each ({n:,} in all) nothing is said."
-        )
+        of = f"Of {len(few):,} candidates with fewer than {ENOUGH} failures each"
+        sentences.append(f"{of} ({sum(few):,} in all) nothing is said.")
     for d in differences[:MOST_SENTENCES]:
         sentences.append(
             f"{d.more} fails more often by {class_text(d.name)} than {d.less}: by {d.value * 100:.0f} points"

@@ -98,16 +98,14 @@ def labelled(inputs: Inputs) -> Labelled | None:
     if name is None or name not in by_labeller:
         return None
     values = {key: label(row["value"]) for key, row in by_labeller[name].items()}
-    judged = {session_id for session_id, _ in by_labeller[name]}
+    judged = {session_id for session_id, _ in values}
     conversations = [
         Conversation(s, [Message(r["turn"] + 1, values.get((s, r["turn"])), r["model"]) for r in rows])
         for s, rows in messages.items()
         if s in judged
     ]
     places = {s: place for s, rows in messages.items() if (place := rows[0]["place"]) is not None}
-    return (
-        Labelled(name, conversations, places) if any(conversation.labelled for conversation in conversations) else None
-    )
+    return Labelled(name, conversations, places) if any(c.labelled for c in conversations) else None
 
 
 def no_labels(inputs: Inputs) -> Outcome:
@@ -131,17 +129,6 @@ MessageKey = tuple[str, int]
 """Session and turn of a message."""
 
 
-class _Measured(Struct):
-    random: dict[str, ClassRates] = field(default_factory=dict)
-
-
-class _Model(Struct):
-    """The fields read from a classifier's file."""
-
-    held_out: _Measured | None = None
-    annotators: list[str] = field(default_factory=list)
-
-
 @cache
 def rules_recall_text() -> str:
     """Return recall and precision of the pushback rules from `stats/validation/figures.json`, as text.
@@ -159,24 +146,35 @@ def rules_recall_text() -> str:
     return f"rules: recall {', '.join(recalls)} of what a reader calls pushback, right in {right_in} of what they name"
 
 
-def class_rates(labeller: str, task: str) -> dict[str, ClassRates]:
-    """Return a classifier's confusion counts by class on held-out projects; empty for any other labeller."""
-    model = _model(labeller, task)
-    return model.held_out.random if model and model.held_out else {}
+class _HeldOut(Struct):
+    random: dict[str, ClassRates] = field(default_factory=dict)
 
 
-def _model(labeller: str, task: str) -> _Model | None:
+class _Model(Struct):
+    """The fields read from a classifier's file."""
+
+    held_out: _HeldOut | None = None
+    annotators: list[str] = field(default_factory=list)
+
+
+def _measured(labeller: str, task: str) -> tuple[dict[str, ClassRates], list[str]]:
+    """A classifier's confusion counts by class on held-out projects, and whose labels they are against; empty for any
+    other labeller."""
     kind, _, name = labeller.partition(":")
-    if kind not in (CLASSIFIER, ENCODER):
-        return None
     # The file is data of the labels' stage, which stands above this one: read, not imported.
     file = Path(name) if name else files("agentsignals").joinpath("labels", "classifier", f"{task}.{kind}.json")
-    if not file.is_file():
-        return None
+    if kind not in (CLASSIFIER, ENCODER) or not file.is_file():
+        return {}, []
     try:
-        return msgspec.json.decode(file.read_bytes(), type=_Model)
+        model = msgspec.json.decode(file.read_bytes(), type=_Model)
     except msgspec.DecodeError:  # whatever lies there now is no classifier: nothing is known of the one that judged
-        return None
+        return {}, []
+    return (model.held_out.random if model.held_out else {}), model.annotators
+
+
+def class_rates(labeller: str, task: str) -> dict[str, ClassRates]:
+    """Return a classifier's confusion counts by class on held-out projects; empty for any other labeller."""
+    return _measured(labeller, task)[0]
 
 
 def corrected_share(estimate: ClusteredShare, labeller: str, of: ClassRates | None) -> ClusteredShare:
@@ -194,10 +192,10 @@ def corrected_share(estimate: ClusteredShare, labeller: str, of: ClassRates | No
 
 def validation_of(labeller: str, task: str) -> str:
     """Return the validation note of a share by a labeller."""
-    model = _model(labeller, task)
-    if model is None or model.held_out is None or not model.held_out.random:
+    rates, annotators = _measured(labeller, task)
+    if not rates:
         return f"{labeller}, {NEVER_VALIDATED} here"
-    readers = ", ".join(model.annotators) or "whoever made its gold"
+    readers = ", ".join(annotators) or "whoever made its gold"
     return f"{labeller}: recall and false alarms in the note are against {readers}"
 
 

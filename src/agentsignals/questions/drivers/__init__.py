@@ -17,13 +17,13 @@ from agentsignals.errors import UsageError
 from agentsignals.questions import compare
 from agentsignals.questions.compare.attempts import (
     ALL,
-    Attempt,
     OutcomeRule,
     differing,
     is_version,
     outcome_rule,
     pooled,
 )
+from agentsignals.questions.compare.attempts import queries as attempt_queries
 from agentsignals.questions.drivers import models
 from agentsignals.questions.drivers.predictors import (
     FEWEST,
@@ -49,14 +49,14 @@ from agentsignals.signals.catalog import by_path
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.stats.paired import benjamini_hochberg
 
-__all__ = ["FALSE_DISCOVERIES", "Contrast", "Drivers", "drivers", "queries", "question"]
-
 FALSE_DISCOVERIES = 0.05
 """Default false discovery rate among named signals."""
 MOVES_TOGETHER = 0.7
 """From this absolute rank correlation within strata on, data cannot distinguish two signals
 (design/statistics.md#drivers)."""
 _EMPTY_PATCH = "no_artifact"
+_STOPS = ("time", "budget")
+_LISTED = 5
 
 
 class Drivers(Struct, frozen=True, kw_only=True):
@@ -125,7 +125,7 @@ def queries(rule: OutcomeRule, where: str = ALL, keep: Collection[str] = ()) -> 
         f" USING (session_id) WHERE ({where})"
     )
     return {
-        **compare.queries(rule, where),
+        **attempt_queries(rule, where),
         "signals": signals_query(eligible(rule.signal, keep)[0], chosen),
         "prompts": "SELECT session_id, min_by(n_chars, seq) AS n_chars FROM events"
         f" WHERE kind = 'human_turn' AND session_id IN ({chosen}) GROUP BY session_id",
@@ -157,18 +157,19 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     chosen: Within = within or ("treatment" if mixed["treatment"] >= FEWEST_CLUSTERS or mixed["task"] == 0 else "task")
     asked, same = predictors(paths, rows["signals"], [a.session_id for a in attempts])
     kept = {by_path(name).path for name in keep}
-    copies = [
-        c for p in asked if p.signal not in kept and (c := near_copy_of(p.signal, attempts, p.values)) is not None
-    ]
+    near_copies = (near_copy_of(p.signal, attempts, p.values) for p in asked if p.signal not in kept)
+    copies = [copy for copy in near_copies if copy is not None]
     aside = {c.signal for c in copies}
     asked = [p for p in asked if p.signal not in aside]
     near = correlated({p.signal: centred(attempts, p.values, chosen) for p in asked}, MOVES_TOGETHER)
-    contrasts = _adjusted(
-        [
-            replace(contrast(p.signal, attempts, p.values, chosen), same_as=p.same_as, moves_with=near[p.signal])
-            for p in asked
-        ]
-    )
+    contrasts = [
+        replace(contrast(p.signal, attempts, p.values, chosen), same_as=p.same_as, moves_with=near[p.signal])
+        for p in asked
+    ]
+    tested = [c for c in contrasts if c.p is not None]
+    q = dict(zip([c.signal for c in tested], benjamini_hochberg([c.p or 0.0 for c in tested]), strict=True))
+    contrasts = [replace(c, q=q.get(c.signal)) for c in contrasts]
+    contrasts.sort(key=lambda c: (c.p if c.p is not None else 2, -abs((c.superiority or 0.5) - 0.5), c.signal))
     prompts = {row["session_id"]: row["n_chars"] for row in rows["prompts"] if row["n_chars"] is not None}
     groups = _together(near) if mixed[chosen] >= FEWEST_CLUSTERS else []
     without = "" if fit else "not asked for"
@@ -224,49 +225,29 @@ _SKLEARN = (
 
 
 def _judged(arms: compare.Arms) -> tuple[list[VerifiedAttempt], Counter[str]]:
-    """First attempts judged by a verifier, and the others counted by reason."""
+    """First attempts judged by a verifier, and the others counted by reason. Only a missing patch, which no solved
+    attempt has, depends on the outcome."""
     left_out: Counter[str] = Counter()
-    grouped = {a.session_id: name for name, attempts in arms.groups.items() for a in attempts}
     judged: list[VerifiedAttempt] = []
-    outcomes = {a.session_id: a for attempts in arms.groups.values() for a in attempts}
+    grouped = {a.session_id: (name, a) for name, attempts in arms.groups.items() for a in attempts}
     for tried in arms.everyone:
-        attempt = outcomes.get(tried.session_id, tried)
-        because = _left_out(attempt, attempt.session_id in grouped)
-        if because:
+        name, attempt = grouped.get(tried.session_id, ("", tried))
+        reasons = {
+            "nobody recorded who was tried": tried.session_id not in grouped,
+            "retries: they follow from the first verdict": bool(attempt.index),
+            "no task recorded": attempt.task is None,
+            f"no outcome: {attempt.why}": attempt.outcome is None,
+            "no verifier spoke: failed by definition": attempt.inferred,
+            "empty patch: failed by definition": attempt.reason == _EMPTY_PATCH,
+        }
+        if because := next((reason for reason, holds in reasons.items() if holds), ""):
             left_out[because] += 1
             continue
+        solved = bool(attempt.outcome)
         judged.append(
-            VerifiedAttempt(
-                session_id=attempt.session_id,
-                task=attempt.task_key,
-                treatment=grouped[attempt.session_id],
-                solved=bool(attempt.outcome),
-            )
+            VerifiedAttempt(session_id=attempt.session_id, task=attempt.task_key, treatment=name, solved=solved)
         )
     return judged, left_out
-
-
-def _left_out(attempt: Attempt, recorded: bool) -> str:
-    """Return why an attempt is left out, or an empty string. Only a missing patch, which no solved attempt has, depends
-    on the outcome."""
-    if not recorded:
-        return "nobody recorded who was tried"
-    if attempt.index:
-        return "retries: they follow from the first verdict"
-    if attempt.task is None:
-        return "no task recorded"
-    if attempt.outcome is None:
-        return f"no outcome: {attempt.why}"
-    if attempt.inferred:
-        return "no verifier spoke: failed by definition"
-    return "empty patch: failed by definition" if attempt.reason == _EMPTY_PATCH else ""
-
-
-def _adjusted(contrasts: Sequence[Contrast]) -> list[Contrast]:
-    tested = [c for c in contrasts if c.p is not None]
-    q = dict(zip([c.signal for c in tested], benjamini_hochberg([c.p or 0.0 for c in tested]), strict=True))
-    ranked = [replace(c, q=q.get(c.signal)) for c in contrasts]
-    return sorted(ranked, key=lambda c: (c.p if c.p is not None else 2, -abs((c.superiority or 0.5) - 0.5), c.signal))
 
 
 def _together(near: Mapping[str, Mapping[str, float]]) -> list[tuple[str, ...]]:
@@ -287,14 +268,14 @@ def _together(near: Mapping[str, Mapping[str, float]]) -> list[tuple[str, ...]]:
 
 def _answer(made: Drivers) -> list[str]:
     shares = "one task under one treatment" if made.within == "treatment" else "one task, treatments' means taken off"
-    if made.mixed[made.within] < FEWEST_CLUSTERS:
+    mixed, models_say = made.mixed[made.within], _of_models(made.models)
+    if mixed < FEWEST_CLUSTERS:
         return [
             f"It can't be told which signals go with success: tasks both solved and failed, of {made.tasks:,}:"
             f" {made.mixed['treatment']:,} under one treatment, {made.mixed['task']:,} at all. {FEWEST_CLUSTERS} are"
             " the least; some 30 show a link as strong as three pairs in four.",
-            *_of_models(made),
+            *models_say,
         ]
-    tested = [c for c in made.contrasts if c.p is not None]
     lines = []
     for entry in made.named:
         interval = "" if entry.low is None or entry.high is None else f" ({entry.low:.0%} to {entry.high:.0%})"
@@ -304,47 +285,41 @@ def _answer(made: Drivers) -> list[str]:
             f" had more of it in {entry.superiority:.0%} of pairs{interval}, {entry.tasks:,} tasks, q"
             f" {entry.q:.2g}{also}."
         )
-    if not lines:
+    tested = [c for c in made.contrasts if c.p is not None]
+    if not lines and not tested:
+        lines = ["It can't be told: no signal has values at six such tasks."]
+    elif not lines:
         widths = [(c.high - c.low) / 2 for c in tested if c.low is not None and c.high is not None]
         unseen = f"; shares of pairs are sure to ±{median(widths):.0%} in the middle" if widths else ""
-        lines = (
-            ["It can't be told: no signal has values at six such tasks."]
-            if not tested
-            else [
-                f"None of {len(tested):,} signals can be shown to go with success: correlations within"
-                f" {made.mixed[made.within]:,} tasks, q <= {made.false_discoveries:g}{unseen}."
-            ]
-        )
-    return [*lines, *_of_models(made)]
+        lines = [
+            f"None of {len(tested):,} signals can be shown to go with success: correlations within"
+            f" {mixed:,} tasks, q <= {made.false_discoveries:g}{unseen}."
+        ]
+    return [*lines, *models_say]
 
 
-def _of_models(made: Drivers) -> list[str]:
-    if made.models is None:
+def _of_models(made: Models | None) -> list[str]:
+    if made is None:
         return []
-    added, baseline = made.models.judged, made.models.best_baseline
+    added, baseline, inside = made.judged, made.best_baseline, made.jointly
     ends = "" if added.low is None or added.high is None else f" ({added.low:+.3f} to {added.high:+.3f})"
-    if made.models.adds:
-        first = (
-            "Signals foretell outcomes at tasks that the model had not seen better than the best baseline,"
-            f" {baseline}: the Brier score is {added.brier:.3f}, lower by {added.gain:.3f}{ends}"
-        )
-        inside = made.models.jointly
-        if inside is None or inside.low is None or inside.high is None or inside.low <= 0:
-            return [
-                f"{first}. That they do so by what differs between attempts of one task can't be shown: they may tell"
-                " but how hard the task is."
-            ]
+    if not made.adds:
         return [
-            f"{first}; where all their values are dealt out anew within tasks it rises by {inside.value:.3f}"
-            f" ({inside.low:+.3f} to {inside.high:+.3f}), so it is not the task alone. They were measured over the"
-            " whole attempt: this is a correlation too."
+            "No signal beats the baselines: with all of them the Brier score at tasks that the model had not seen is"
+            f" {added.brier:.3f}; by the best baseline, {baseline}, it is {(added.gain or 0) + added.brier:.3f}; no"
+            f" gain can be shown{ends}."
+        ]
+    first = (
+        "Signals foretell outcomes at tasks that the model had not seen better than the best baseline,"
+        f" {baseline}: the Brier score is {added.brier:.3f}, lower by {added.gain:.3f}{ends}"
+    )
+    if inside is None or inside.low is None or inside.high is None or inside.low <= 0:
+        return [
+            f"{first}. That they do so by what differs between attempts of one task can't be shown: they may tell"
+            " but how hard the task is."
         ]
     return [
-        f"No signal beats the baselines: with all of them the Brier score at tasks that the model had not seen is"
-        f" {added.brier:.3f}; by the best baseline, {baseline}, it is {(added.gain or 0) + added.brier:.3f}; no gain"
-        f" can be shown{ends}."
+        f"{first}; where all their values are dealt out anew within tasks it rises by {inside.value:.3f}"
+        f" ({inside.low:+.3f} to {inside.high:+.3f}), so it is not the task alone. They were measured over the"
+        " whole attempt: this is a correlation too."
     ]
-
-
-_STOPS = ("time", "budget")
-_LISTED = 5

@@ -7,7 +7,7 @@ Regularised logistic regression and gradient boosting (scikit-learn), cross-vali
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import log1p
@@ -71,12 +71,10 @@ def fit(
     from threadpoolctl import threadpool_limits  # noqa: PLC0415
 
     with threadpool_limits(1):  # so many small fits are slower on many cores, and far slower on shared ones
-        return _fit(_Study(attempts, signals, prompts), signals, groups, [stratum(a, within) for a in attempts])
+        return _fit(_Study(attempts, signals, prompts, within), signals, groups)
 
 
-def _fit(
-    study: _Study, signals: Sequence[Predictor], groups: Sequence[tuple[str, ...]], strata: Sequence[str]
-) -> Models:
+def _fit(study: _Study, signals: Sequence[Predictor], groups: Sequence[tuple[str, ...]]) -> Models:
     attempts = study.attempts
     sets = {name: study.columns[name] for name in BASELINES}
     sets[_ALL] = [c for name in BASELINES for c in study.columns[name]]
@@ -91,7 +89,7 @@ def _fit(
     kinds: tuple[Kind, ...] = ("logistic", "boosted")
     for kind in kinds:
         rises: dict[tuple[str, ...], list[float]] = {group: [0.0] * len(attempts) for group in groups}
-        foretold["signals added", kind] = study.foretell(every, kind, rises, strata)
+        foretold["signals added", kind] = study.foretell(every, kind, rises)
         importance += [
             Importance(signals=group, model=kind, value=_mean(rise), low=ends[0], high=ends[1])
             for group, rise in rises.items()
@@ -125,12 +123,17 @@ class _Study:
     """Attempts as a matrix, with the same splits of tasks for every model."""
 
     def __init__(
-        self, attempts: Sequence[VerifiedAttempt], signals: Sequence[Predictor], prompts: Mapping[str, int]
+        self,
+        attempts: Sequence[VerifiedAttempt],
+        signals: Sequence[Predictor],
+        prompts: Mapping[str, int],
+        within: Within,
     ) -> None:
         import numpy as np  # noqa: PLC0415
 
         self.np = np
         self.attempts = attempts
+        self.strata = [stratum(a, within) for a in attempts]
         self.tasks = [a.task for a in attempts]
         self.solved = [float(a.solved) for a in attempts]
         columns: dict[str, list[float]] = {}
@@ -139,55 +142,45 @@ class _Study:
         made = {"treatment": [[float(a.treatment == name) for a in attempts] for name in treatments]}
         lengths = [prompts.get(a.session_id) for a in attempts]
         made["prompt length"] = [[log1p(n) if n is not None else float("nan") for n in lengths]]
-        shares, self.alone = self._difficulty()
-        made["task difficulty"] = [shares]
+        # Success of other attempts at the task (Laplace-smoothed).
+        sums, n = Counter[str](), Counter(self.tasks)
+        for task, solved in zip(self.tasks, self.solved, strict=True):
+            sums[task] += int(solved)
+        others = zip(self.tasks, self.solved, strict=True)
+        made["task difficulty"] = [[(sums[task] - solved + 1) / (n[task] + 1) for task, solved in others]]
+        self.alone = sum(n[task] == 1 for task in self.tasks)
         made |= {p.signal: [[_squeezed(p.values.get(a.session_id)) for a in attempts]] for p in signals}
         for name, parts in made.items():
             self.columns[name] = list(range(len(columns), len(columns) + len(parts)))
             columns |= {f"{name} {n}": values for n, values in enumerate(parts)}
         self.matrix = np.array(list(columns.values()), dtype=float).T
-        self.splits = self._splits()
-
-    def _difficulty(self) -> tuple[list[float], int]:
-        """Success of other attempts at the task (Laplace-smoothed), and how many attempts have none."""
-        totals: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-        for task, solved in zip(self.tasks, self.solved, strict=True):
-            totals[task][0] += solved
-            totals[task][1] += 1
-        others = [(totals[t][0] - s, totals[t][1] - 1) for t, s in zip(self.tasks, self.solved, strict=True)]
-        return [(good + 1) / (n + 2) for good, n in others], sum(not n for _, n in others)
-
-    def _splits(self) -> list[tuple[list[int], list[int]]]:
-        """Training and test rows: no task is in both."""
+        # Training and test rows: no task is in both.
         chance = random.Random(SEED)  # noqa: S311  (draws, no secret)
-        names, splits = sorted(set(self.tasks)), []
+        names = sorted(set(self.tasks))
+        self.splits: list[tuple[list[int], list[int]]] = []
         for _ in range(REPEATS):
             chance.shuffle(names)
             fold = {task: n % FOLDS for n, task in enumerate(names)}
             for held in range(FOLDS):
                 asked = [n for n, task in enumerate(self.tasks) if fold[task] == held]
-                splits.append(([n for n, task in enumerate(self.tasks) if fold[task] != held], asked))
-        return splits
+                self.splits.append(([n for n, task in enumerate(self.tasks) if fold[task] != held], asked))
 
     def foretell(
         self,
         columns: list[int],
         kind: Kind,
         rises: dict[tuple[str, ...], list[float]] | None = None,
-        strata: Sequence[str] = (),
     ) -> Predictions:
         """Predict each attempt with a model of other tasks; without columns, by their base rate.
 
-        `rises` collects the permutation importance of each group of signals within `strata`.
+        `rises` collects the permutation importance of each group of signals within strata.
         """
         sums, aucs = [0.0] * len(self.attempts), []
         chance = random.Random(SEED + 1)  # noqa: S311
         for fitted, asked in self.splits:
             outcomes = [self.solved[n] for n in fitted]
-            if not columns or len(set(outcomes)) == 1:
-                ask: Callable[[Matrix], list[float]] = partial(_always, _mean(outcomes))
-            else:
-                ask = partial(_foretold, self._model(kind, fitted, columns))
+            is_constant = not columns or len(set(outcomes)) == 1
+            ask = partial(_ask, _mean(outcomes) if is_constant else self._model(kind, fitted, columns))
             plain = ask(self.matrix[asked][:, columns])
             for n, p in zip(asked, plain, strict=True):
                 sums[n] += p / REPEATS
@@ -195,7 +188,7 @@ class _Study:
             if len(set(came)) > 1:
                 aucs.append(auc(plain, came))
             for group, rise in (rises or {}).items():
-                self._deal(ask, group, columns, asked, plain, rise, strata, chance)
+                self._deal(ask, group, columns, asked, plain, rise, chance)
         return Predictions(sums, _mean(aucs) if aucs else None)
 
     def _deal(  # noqa: PLR0913
@@ -206,7 +199,6 @@ class _Study:
         asked: list[int],
         plain: list[float],
         rise: list[float],
-        strata: Sequence[str],
         chance: random.Random,
     ) -> None:
         """Add the rise of the squared error when the group's values are permuted within strata."""
@@ -214,7 +206,7 @@ class _Study:
         rows = self.matrix[asked][:, columns]
         alike: dict[str, list[int]] = defaultdict(list)
         for at, n in enumerate(asked):
-            alike[strata[n]].append(at)
+            alike[self.strata[n]].append(at)
         copies = []
         for _ in range(PERMUTATIONS):
             order = list(range(len(asked)))
@@ -296,13 +288,9 @@ class _Study:
         return ranges
 
 
-def _always(rate: float, rows: Matrix) -> list[float]:
-    return [rate] * len(rows)
-
-
-def _foretold(model: Any, rows: Matrix) -> list[float]:
-    probabilities: list[float] = model.predict_proba(rows)[:, 1].tolist()
-    return probabilities
+def _ask(model: Any, rows: Matrix) -> list[float]:
+    """Return the probabilities by a model, or by a rate."""
+    return [model] * len(rows) if isinstance(model, float) else model.predict_proba(rows)[:, 1].tolist()
 
 
 def _squeezed(value: float | None) -> float:

@@ -51,14 +51,32 @@ def eligible(outcome: str, keep: Collection[str] = ()) -> tuple[list[str], list[
     `keep`: signals let in although they read the gold patch. UsageError for one that reads the verdict, or is no signal
     of attempts.
     """
-    aside = _kin(by_path(outcome))
+    signals = catalogue()
+
+    def below(signal: Signal) -> Iterator[str]:
+        for name in signal.needs:
+            yield signals[name].path
+            yield from below(signals[name])
+
+    # Signals that the outcome is computed from, and those computed from it.
+    path = by_path(outcome).path
+    kin = {*below(by_path(outcome)), *(s.path for s in signals.values() if path in set(below(s)))}
     paths: list[str] = []
     excluded: list[Excluded] = []
     kept = {by_path(name).path for name in keep}
-    for signal in sorted(catalogue().values(), key=lambda s: s.path):
+    for signal in sorted(signals.values(), key=lambda s: s.path):
         if signal.context == "product" or signal.level not in ("attempt", "session"):
             continue
-        because = _because(signal, outcome, aside)
+        read = hindsight_of(signal)
+        reasons = {
+            "is the outcome": signal.path == outcome,
+            f"reads {read}": bool(read),
+            f"makes up {outcome}, or is made of it": signal.path in kin,
+            "is what the attempt was to work under": signal.path.startswith("treatment.")
+            or signal.path == "loop.condition",
+            "is no number and no yes or no": signal.type not in _NUMERIC,
+        }
+        because = next((reason for reason, holds in reasons.items() if holds), "")
         if signal.path in kept and not because.startswith(f"reads {GOLD}"):
             kept.discard(signal.path)
             if because:
@@ -75,18 +93,6 @@ def eligible(outcome: str, keep: Collection[str] = ()) -> tuple[list[str], list[
     return paths, excluded
 
 
-def _because(signal: Signal, outcome: str, aside: Collection[str]) -> str:
-    if signal.path == outcome:
-        return "is the outcome"
-    if read := hindsight_of(signal):
-        return f"reads {read}"
-    if signal.path in aside:
-        return f"makes up {outcome}, or is made of it"
-    if signal.path.startswith("treatment.") or signal.path == "loop.condition":
-        return "is what the attempt was to work under"
-    return "" if signal.type in _NUMERIC else "is no number and no yes or no"
-
-
 def hindsight_of(signal: Signal) -> str:
     """Return what the signal, or one it needs, reads of the verdict; empty for nothing. Such a signal cannot predict an
     outcome."""
@@ -96,18 +102,6 @@ def hindsight_of(signal: Signal) -> str:
         if read := hindsight_of(need):
             return f"{read}, through {need.path}" if ", through" not in read else read
     return ""
-
-
-def _kin(outcome: Signal) -> set[str]:
-    """Signals that the outcome is computed from, and those computed from it."""
-    signals = catalogue()
-
-    def below(signal: Signal) -> Iterator[str]:
-        for name in signal.needs:
-            yield signals[name].path
-            yield from below(signals[name])
-
-    return {*below(outcome), *(s.path for s in signals.values() if outcome.path in set(below(s)))}
 
 
 def signals_query(paths: Sequence[str], sessions: str) -> str:
@@ -342,15 +336,23 @@ def near_copy_of(signal: str, attempts: Sequence[VerifiedAttempt], values: Mappi
     """Check whether a signal is a near copy of the outcome. None if not, or with too few attempts."""
     measured = [a for a in attempts if a.session_id in values]
     ways: list[tuple[float, str, int]] = []
+
+    def size_auc(group: Sequence[VerifiedAttempt]) -> float:
+        return auc([values[a.session_id] for a in group], [a.solved for a in group])
+
     if enough_for_near_copies(measured):
-        size = auc([values[a.session_id] for a in measured], [a.solved for a in measured])
+        size = size_auc(measured)
         ways.append((max(size, 1 - size), "by its size", len(measured)))
-        if (within := _within_tasks(measured, values)) is not None:
+        by_task: dict[str, list[VerifiedAttempt]] = defaultdict(list)
+        for attempt in measured:
+            by_task[attempt.task].append(attempt)
+        mixed = [size_auc(group) for group in by_task.values() if len({a.solved for a in group}) > 1]
+        if len(mixed) >= FEWEST:
+            within = fsum(mixed) / len(mixed)
             ways.append((max(within, 1 - within), "by its size within tasks", len(measured)))
     if enough_for_near_copies(attempts):
-        ways.append(
-            (auc(_rates(attempts, values), [a.solved for a in attempts]), "by which values it has", len(attempts))
-        )
+        by_values = auc(_rates(attempts, values), [a.solved for a in attempts])
+        ways.append((by_values, "by which values it has", len(attempts)))
     top = max(ways, default=None)
     solved = sum(a.solved for a in attempts)
     least = min(solved, len(attempts) - solved)
@@ -367,24 +369,12 @@ def auc(scores: Sequence[float], solved: Sequence[bool]) -> float:
     return fsum(won) / (len(won) * len(failed))
 
 
-def _within_tasks(measured: Sequence[VerifiedAttempt], values: Mapping[str, float]) -> float | None:
-    """Mean AUC over tasks, None for fewer than ten mixed tasks."""
-    by_task: dict[str, list[VerifiedAttempt]] = defaultdict(list)
-    for attempt in measured:
-        by_task[attempt.task].append(attempt)
-    mixed = [group for group in by_task.values() if len({a.solved for a in group}) > 1]
-    if len(mixed) < FEWEST:
-        return None
-    shares = [auc([values[a.session_id] for a in group], [a.solved for a in group]) for group in mixed]
-    return fsum(shares) / len(shares)
-
-
 def _rates(attempts: Sequence[VerifiedAttempt], values: Mapping[str, float]) -> list[float]:
     """Score each attempt by the success rate of its value (or bin), computed on the other half of the tasks."""
     ascending = sorted(set(values.values()))
-    edges = ascending if len(ascending) <= _BINS else [
-        ascending[len(ascending) * n // _BINS] for n in range(_BINS)
-    ]  # fmt: skip
+    edges = ascending
+    if len(ascending) > _BINS:
+        edges = [ascending[len(ascending) * n // _BINS] for n in range(_BINS)]
     bins = {s: bisect_right(edges, v) for s, v in values.items()}
     names = sorted({a.task for a in attempts})
     random.Random(SEED).shuffle(names)  # noqa: S311  (draws, no secret; names in order may alternate as outcomes do)
