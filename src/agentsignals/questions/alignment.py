@@ -314,19 +314,15 @@ def align_steps(left: Sequence[Step], right: Sequence[Step]) -> list[AlignedRow]
 _MIRRORED: dict[How, How] = {"left": "right", "right": "left"}
 
 
-def _each(_: Step) -> bool:
-    return True
-
-
-_Level = tuple[How, Callable[[Step], Hashable], Callable[[Step], bool]]
+_Level = tuple[How, Callable[[Step], Hashable], bool]
 _LEVELS: tuple[_Level, ...] = (
-    ("same", attrgetter("same"), _each),
-    ("alike", attrgetter("named"), attrgetter("is_change")),
-    ("alike", attrgetter("named"), _each),
-    ("alike", attrgetter("alike"), _each),
+    ("same", attrgetter("same"), False),
+    ("alike", attrgetter("named"), True),
+    ("alike", attrgetter("named"), False),
+    ("alike", attrgetter("alike"), False),
 )
-"""Keys by which steps are matched, in order; earlier matches are fixed. Changes come first, because reads and attempts
-between them vary."""
+"""Keys by which steps are matched, in order, and whether of changes alone; earlier matches are fixed. Changes come
+first, because reads and attempts between them vary."""
 
 
 def _faced(left: Sequence[Step], right: Sequence[Step], levels: Sequence[_Level]) -> list[AlignedRow]:
@@ -337,8 +333,8 @@ def _faced(left: Sequence[Step], right: Sequence[Step], levels: Sequence[_Level]
             *(AlignedRow(step, None, "left") for step in left[both:]),
             *(AlignedRow(None, step, "right") for step in right[both:]),
         ]
-    (how, key, counts), rest = levels[0], levels[1:]
-    here, there = ([k for k, step in enumerate(side) if counts(step)] for side in (left, right))
+    (how, key, of_changes), rest = levels[0], levels[1:]
+    here, there = ([k for k, step in enumerate(side) if step.is_change or not of_changes] for side in (left, right))
     rows: list[AlignedRow] = []
     i = j = 0
     for n, m in _common([key(left[k]) for k in here], [key(right[k]) for k in there]):
@@ -350,31 +346,25 @@ def _faced(left: Sequence[Step], right: Sequence[Step], levels: Sequence[_Level]
 
 
 def _common(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Index pairs of a longest common subsequence that contains the common prefix and suffix."""
+    """Index pairs of a longest common subsequence that contains the common prefix and suffix; among several the one
+    with the earliest matches."""
     n, m = len(left), len(right)
     start = end = 0
     while start < min(n, m) and left[start] == right[start]:
         start += 1
     while end < min(n, m) - start and left[n - 1 - end] == right[m - 1 - end]:
         end += 1
-    inner = _by_bits(left[start : n - end], right[start : m - end])
-    met = [(k, k) for k in range(start)] + [(start + a, start + b) for a, b in inner]
-    return met + [(n - k, m - k) for k in range(end, 0, -1)]
-
-
-def _by_bits(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Among several longest subsequences, take the one with the earliest matches."""
     places: defaultdict[Hashable, int] = defaultdict(int)
-    for k, item in enumerate(right):
+    for k, item in enumerate(right[start : m - end]):
         places[item] |= 1 << k
-    whole = row = (1 << len(right)) - 1
+    whole = row = (1 << (m - end - start)) - 1
     rows = []
-    for item in left:
+    for item in left[start : n - end]:
         kept = row & places.get(item, 0)
         row = ((row + kept) | (row - kept)) & whole
         rows.append(row)
-    met: list[tuple[int, int]] = []
-    i, j = len(left), len(right)
+    inner: list[tuple[int, int]] = []
+    i, j = n - end - start, m - end - start
     while i and j:
         if rows[i - 1] >> (j - 1) & 1:
             j -= 1
@@ -382,8 +372,8 @@ def _by_bits(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[
             i -= 1
             if not i or rows[i - 1] >> (j - 1) & 1:
                 j -= 1
-                met.append((i, j))
-    return met[::-1]
+                inner.append((start + i, start + j))
+    return [(k, k) for k in range(start)] + inner[::-1] + [(n - k, m - k) for k in range(end, 0, -1)]
 
 
 # -- divergence --------------------------------------------------------------------------------------------------------
@@ -409,6 +399,9 @@ BECAUSE: dict[Basis, str] = {
     "after": "the changes are the same, and one goes on to what the other does not do",
     "course": "one does what the other never does",
 }
+
+
+_SIDES = attrgetter("left"), attrgetter("right")
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -462,7 +455,7 @@ class Divergence(Struct, frozen=True, kw_only=True):
 def divergence(rows: Sequence[AlignedRow], left_out: bool = False) -> Divergence:
     """Find where the runs of an alignment diverge. `left_out`: steps of either are missing
     (design/alignment.md#where-they-part)."""
-    sides = [[step for row in rows if (step := pick(row)) and step.kind != "prompt"] for pick in (_left, _right)]
+    sides = [[step for row in rows if (step := pick(row)) and step.kind != "prompt"] for pick in _SIDES]
     did: list[frozenset[Operation]] = []
     for side in sides:  # all operations of a run; changed lines imply an edited file
         deeds = {deed for step in side for deed in step.deeds}
@@ -519,21 +512,21 @@ def _parting(rows: Sequence[AlignedRow], private: Sequence[dict[str, float]]) ->
     for n in changing:
         if any((step := getattr(rows[n], side)) and step.is_change for side in private[n]):
             return n, "change"
+
+    def goes_on_alone(start: int) -> bool:
+        how, doing = rows[start].how, 0
+        for row in islice(rows, start, None):
+            if row.how != how or how not in ("left", "right"):
+                return False
+            step = row.left or row.right
+            doing += step is not None and bool(step.deeds)
+            if doing == ALONE:
+                return True
+        return False
+
     after = changing[-1] + 1 if changing else 0
     basis: Basis = "after" if changing else "course"
-    return next((n for n in range(after, len(rows)) if private[n] or _goes_on_alone(rows, n)), None), basis
-
-
-def _goes_on_alone(rows: Sequence[AlignedRow], start: int) -> bool:
-    how, doing = rows[start].how, 0
-    for row in islice(rows, start, None):
-        if row.how != how or how not in ("left", "right"):
-            return False
-        step = row.left or row.right
-        doing += step is not None and bool(step.deeds)
-        if doing == ALONE:
-            return True
-    return False
+    return next((n for n in range(after, len(rows)) if private[n] or goes_on_alone(n)), None), basis
 
 
 def _side(rest: Sequence[Step], elsewhere: frozenset[str]) -> Side:
@@ -547,22 +540,12 @@ def _side(rest: Sequence[Step], elsewhere: frozenset[str]) -> Side:
 
 def _place(rows: Sequence[AlignedRow], n: int) -> Place:
     before = rows[:n]
-    left, right = (sum(1 for row in before if (s := pick(row)) and s.kind != "prompt") for pick in (_left, _right))
+    left, right = (sum(1 for row in before if (s := pick(row)) and s.kind != "prompt") for pick in _SIDES)
     return Place(row=n, left=1 + left, right=1 + right)
-
-
-def _left(row: AlignedRow) -> Step | None:
-    return row.left
-
-
-def _right(row: AlignedRow) -> Step | None:
-    return row.right
 
 
 # -- runs --------------------------------------------------------------------------------------------------------------
 
-
-__all__ = ["FACTS", "OF_TASK", "OF_TRIAL", "AlignedRow", "Alignment", "Run", "Step", "align", "reference_of"]
 
 MOST_RUNS = 50
 """Attempts at one task that are aligned."""

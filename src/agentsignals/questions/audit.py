@@ -132,7 +132,7 @@ def verdict_of(row: Row | None, known: Collection[str]) -> tuple[str, str, dict[
     stated = detail if isinstance(detail, dict) else {}
     if value not in known:
         return UNKNOWN, _UNMEASURED, stated
-    return value, str(stated.get("because", "")), stated
+    return str(value), str(stated.get("because", "")), stated
 
 
 def passes_of(groups: Mapping[str, Sequence[Attempt]], audits: Sequence[Row]) -> list[Pass]:

@@ -327,9 +327,9 @@ def _by_turn(yours: Baseline, base: Baseline, command: str) -> tuple[Finding, Ta
     marks: list[Row] = []
     for pair in turns:
         mine, other = pair
-        ends = difference(mine, other) or (None, None)
+        low, high = difference(mine, other) or (None, None)
         few = "few messages" if min(mine.n, other.n) < LOW_N else ""
-        rows.append([mine.turn, mine.n, mine.value, other.n, other.value, mine.value - other.value, *ends, few])
+        rows.append([mine.turn, mine.n, mine.value, other.n, other.value, mine.value - other.value, low, high, few])
         for name, rate in zip((YOURS, BASE), pair, strict=True):
             share = f"{rate.negative:,} of {rate.n:,} NEGATIVE, {formatted(rate.value, 'share')}"
             drawn = {"name": name, "at": rate.turn, "value": rate.value, "low": rate.low, "high": rate.high}

@@ -225,40 +225,28 @@ def histogram_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     filled = [i for i, sessions in enumerate(classes) if sessions]
     if len(filled) < 2:
         return None
-    rows = [
-        bar(_short(edges, i), n, f"{_long(edges, i)} {unit}: {n:,} of {len(values):,} {of}", evidence=sessions)
-        for i, sessions in enumerate(classes)
-        for n in [len(sessions)]
-        if filled[0] <= i <= filled[-1]
-    ]
+    rows = []
+    for i in range(filled[0], filled[-1] + 1):
+        (label, words), n = _class_names(edges, i), len(classes[i])
+        rows.append(bar(label, n, f"{words} {unit}: {n:,} of {len(values):,} {of}", evidence=classes[i]))
     says = f"{title}: " + "; ".join(row["tip"] for row in rows)
     return chart(id, rows, histogram(rows, unit, of), n=len(values), title=title, of=of, note=note, says=says)
 
 
-def _short(edges: Sequence[float], i: int) -> str:
-    """Label under a column: the class's only value, or its upper bound."""
+def _class_names(edges: Sequence[float], i: int) -> tuple[str, str]:
+    """Label under a column (the class's only value, or its upper bound), and the class in words for its tip."""
+
+    def text(edge: float) -> str:
+        return f"{edge * 100:g}%" if edges is SHARES else f"{edge:g}"
+
     if i == len(edges):
-        return f">{_edge_text(edges, edges[-1])}"
-    label = _edge_text(edges, edges[i])
-    return label if i == 0 or _single(edges, i) else f"≤{label}"
-
-
-def _long(edges: Sequence[float], i: int) -> str:
-    """Description of a class for its tip."""
-    if i in (0, len(edges)) or _single(edges, i):
-        return _short(edges, i).replace(">", "more than ")
+        return f">{text(edges[-1])}", f"more than {text(edges[-1])}"
+    label = text(edges[i])
+    if i == 0 or (edges is COUNTS and edges[i] - edges[i - 1] == 1):
+        return label, label
     below = edges[i - 1]
-    if edges is COUNTS:
-        return f"{below + 1:g} to {edges[i]:g}"
-    return f"over {_edge_text(edges, below)} to {_edge_text(edges, edges[i])}"
-
-
-def _single(edges: Sequence[float], i: int) -> bool:
-    return edges is COUNTS and edges[i] - edges[i - 1] == 1
-
-
-def _edge_text(edges: Sequence[float], edge: float) -> str:
-    return f"{edge * 100:g}%" if edges is SHARES else f"{edge:g}"
+    words = f"{below + 1:g} to {edges[i]:g}" if edges is COUNTS else f"over {text(below)} to {label}"
+    return f"≤{label}", words
 
 
 # -- time buckets ------------------------------------------------------------------------------------------------------
@@ -280,10 +268,6 @@ class Buckets(Struct, frozen=True):
     @property
     def end(self) -> datetime:
         return next_start(self.last, self.step)
-
-    def of(self, moment: datetime) -> datetime:
-        """Return the start of the bucket that holds a moment."""
-        return start_of(moment, self.step)
 
 
 def buckets_of(moments: Sequence[datetime]) -> Buckets | None:
@@ -435,9 +419,29 @@ def stacked_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     days: dict[date, datetime] = {}
     for s in placed:
         at, name = s["started_at"], s["agent"] if s["agent"] in named else OTHERS
-        start = days.get(at.date()) or days.setdefault(at.date(), span.of(at))
+        start = days.get(at.date()) or days.setdefault(at.date(), start_of(at, span.step))
         parts[start][name].append((s["session_id"], 1 if column is None else s[column], 1))
-    rows = _stacked(parts, names, span, lambda v: f"{formatted(v, kind)}{'' if kind == 'usd' else f' {unit}'}")
+    short = {"short": True} if span.end - span.first < timedelta(days=200) else {}
+    rows: list[Row] = []
+    for start in sorted(parts):
+        end = next_start(start, span.step)
+        until = iso_time(end - (end - start) * _GAP)
+        low = 0.0
+        for name in names:
+            if of := parts[start].get(name):
+                amount = fsum(value for _, value, _ in of)
+                said = f"{formatted(amount, kind)}{'' if kind == 'usd' else f' {unit}'}"
+                tip = f"{name}, {span.step} of {start:%Y-%m-%d}: {said}, n = {len(of):,} sessions"
+                drawn = {
+                    "name": name,
+                    "from": iso_time(start),
+                    "to": until,
+                    "low": low,
+                    "high": low + amount,
+                    "tip": tip,
+                }
+                rows.append(mark(drawn | short, evidence=of))
+                low += amount
     missing = len(sessions) - len(placed)
     lacking = "" if column is None else f" or {title.lower()}"
     undrawn = [part for part in (f"{missing:,} without a time{lacking}" if missing else "", left_out) if part]
@@ -451,26 +455,3 @@ def stacked_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
         note=f"not drawn: {' and '.join(undrawn)}" if undrawn else "",
         says=f"{title} by {span.step} and agent, from {span.first:%Y-%m-%d} to {span.end:%Y-%m-%d}, UTC.",
     )
-
-
-def _stacked(
-    placed: dict[datetime, dict[str, list[Part]]], names: Sequence[str], span: Buckets, say: Callable[[float], str]
-) -> list[Row]:
-    rows: list[Row] = []
-    for start in sorted(placed):
-        end = next_start(start, span.step)
-        low = 0.0
-        for name in names:
-            parts = placed[start].get(name)
-            if not parts:
-                continue
-            amount = fsum(value for _, value, _ in parts)
-            high = low + amount
-            tip = f"{name}, {span.step} of {start:%Y-%m-%d}: {say(amount)}, n = {len(parts):,} sessions"
-            until = end - (end - start) * _GAP
-            drawn = {"name": name, "from": iso_time(start), "to": iso_time(until), "low": low, "high": high, "tip": tip}
-            rows.append(
-                mark(drawn | ({"short": True} if span.end - span.first < timedelta(days=200) else {}), evidence=parts)
-            )
-            low = high
-    return rows

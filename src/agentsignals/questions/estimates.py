@@ -32,6 +32,7 @@ from agentsignals.questions.question import (
     Inputs,
     Kind,
     NoSessions,
+    Part,
     Row,
     Table,
     evidence_sums,
@@ -105,20 +106,15 @@ class Estimate(Struct, frozen=True, kw_only=True):
             "caveat": self.note,
             "sessions": self.sessions,
         }
-        few = self._ruled_by()
-        fields["note"] = " ".join(
-            part for part in (few, "; ".join(part for part in (fields.get("note"), self.note) if part)) if part
-        )
+        # Few sessions may make most of the total.
+        total, kind = (self.k, "count") if self.kind == "share" else (self.value, self.kind)
+        few = ""
+        if isinstance(total, int | float) and (kind != "count" or total > 1):
+            of_few = ruled(_parts_of(total, self.counted))
+            few = of_few.sentence(partial(formatted, kind=kind)) if of_few and of_few.sessions >= _FEWEST else ""
+        notes = "; ".join(part for part in (fields.get("note"), self.note) if part)
+        fields["note"] = " ".join(part for part in (few, notes) if part)
         return Finding(id=id, value=self.value, n=int(self.n), interval=self.interval, **base | fields)
-
-    def _ruled_by(self) -> str:
-        """Say where few sessions make most of the total."""
-        total = self.k if self.kind == "share" else self.value
-        kind: Kind = "count" if self.kind == "share" else self.kind
-        if not isinstance(total, int | float) or (kind == "count" and total <= 1):
-            return ""
-        few = ruled(_parts_of(total, self.counted))
-        return few.sentence(partial(formatted, kind=kind)) if few and few.sessions >= _FEWEST else ""
 
     def mark(self, name: str, tip: str, **more: Any) -> Row:
         """Return the figure with its interval as a row of a chart."""
@@ -233,7 +229,7 @@ _MOST_NAMED, _FEWEST = 5, 3
 
 def _ruled_rows(made: Table, evidence: Sequence[Evidence | None]) -> str:
     """Name the rows whose total few sessions make most of, largest total first."""
-    found: list[tuple[float, str, Kind]] = []
+    found: list[tuple[float, str]] = []
     for row, counted in zip(made.rows, evidence, strict=True):
         for column, cell in zip(made.columns, map(without_bound, row), strict=True):
             if column.kind not in _TOTALS or not isinstance(cell, int | float) or cell <= (column.kind == "count"):
@@ -241,14 +237,13 @@ def _ruled_rows(made: Table, evidence: Sequence[Evidence | None]) -> str:
             few = ruled(_parts_of(cell, counted))
             if few is not None and few.sessions >= _FEWEST:
                 name = next((str(name) for name in row if isinstance(name, str)), "")
-                words = f"{name} ({formatted(few.share, 'share')}; median session {formatted(few.middle, column.kind)})"
-                found.append((few.share, words, column.kind))
+                words = f"{formatted(few.share, 'share')}; median session {formatted(few.middle, column.kind)}"
+                found.append((few.share, f"{name} ({words})"))
                 break
-    if not found:
-        return ""
-    named = [words for _, words, _ in sorted(found, key=lambda each: -each[0])[:_MOST_NAMED]]
-    more = f" and {len(found) - len(named):,} more" if len(found) > len(named) else ""
-    return f"One session, or the largest 1% of them, makes most of: {', '.join(named)}{more}."
+    found.sort(key=lambda each: -each[0])
+    more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
+    named = ", ".join(words for _, words in found[:_MOST_NAMED])
+    return f"One session, or the largest 1% of them, makes most of: {named}{more}." if found else ""
 
 
 def ranked(counted: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
@@ -352,8 +347,6 @@ ONE_PLACE = "one place"
 
 _SESSION = itemgetter("session_id")
 
-Part = tuple[str, float, float]
-"""Session, k, n."""
 
 
 class ClusteredShare(Estimate, frozen=True, kw_only=True):
@@ -400,23 +393,18 @@ class Sample:
         where = self._of_n.keys() & set(places.values())
         self._n_places = sum([self._of_n[place] > 0 for place in where])
 
-    def share(self, ks: Sequence[float]) -> ClusteredShare:
-        """Return the share of sum(k) in the observations, with its evidence."""
-        share = self.share_alone(ks)
-        if self._drawn != "sessions":
-            return replace(share, counted=NoSessions(f"It counts by {self._drawn}, not by sessions."))
-        return replace(share, counted=partial(zip, self._sessions, ks, self._ns), is_sum=True)
-
     def among(self, values: Sequence[Any], *wanted: Any) -> ClusteredShare:
         """Return the share of observations, one a session, with one of these values."""
         return self.share(list(map(float, map(wanted.__contains__, values))))
 
-    def share_alone(self, ks: Sequence[float]) -> ClusteredShare:
-        """Like `share`, without evidence."""
+    def share(self, ks: Sequence[float]) -> ClusteredShare:
+        """Return the share of sum(k) in the observations, with its evidence."""
         k = sum(ks)
         of_k = nonzero_sums(self._clusters, ks)
         by_place = clustered_sums(of_k, self._of_n)
         interval, note = self._interval(ks, by_place)
+        is_of_sessions = self._drawn == "sessions"
+        counted = partial(zip, self._sessions, ks, self._ns)
         share = ClusteredShare(
             value=k / self._n if self._n else None,
             n=self._n,
@@ -425,23 +413,20 @@ class Sample:
             note=note,
             places=by_place,
             known_places=self._n_places,
+            counted=counted if is_of_sessions else NoSessions(f"It counts by {self._drawn}, not by sessions."),
+            is_sum=is_of_sessions,
         )
         # The remark is on the total that the figure tells, which one place can rule where it has few observations.
         of_total = max(of_k.values(), default=0.0) / k if k and self._n_places else 0.0
         if of_total > DOMINANT:
             return replace(share, note=f"{note}; {of_total:.0%} of it lies in one place")
-        return (
-            replace(share, note=f"{note}; {by_place.largest:.0%} of all lies in one place")
-            if share.dominated
-            else share
-        )
+        more = f"; {by_place.largest:.0%} of all lies in one place" if share.dominated else ""
+        return replace(share, note=f"{note}{more}")
 
     def _interval(self, ks: Sequence[float], places: Clustered) -> tuple[Interval | None, str]:
         if places.interval is not None:
-            return (
-                places.interval,
-                f"the interval is over {places.clusters:,} places, worth {places.effective:.1f} equal ones",
-            )
+            worth = f"{places.clusters:,} places, worth {places.effective:.1f} equal ones"
+            return places.interval, f"the interval is over {worth}"
         by_session = clustered_columns(self._sessions, ks, self._ns)
         if by_session.interval is not None:
             return by_session.interval, _few_places(places.clusters, self._drawn)
@@ -451,19 +436,9 @@ class Sample:
 
 def clustered_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> ClusteredShare:
     """Return the share of sum(k) in sum(n). `drawn`: what the parts are, if not sessions."""
-    sessions, ks, ns = _columns(parts)
-    return Sample(sessions, places, ns, drawn).share(ks)
-
-
-def clustered_share_alone(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> ClusteredShare:
-    """Like `clustered_share`, without evidence."""
-    sessions, ks, ns = _columns(parts)
-    return Sample(sessions, places, ns, drawn).share_alone(ks)
-
-
-def _columns(parts: Iterable[Part]) -> tuple[list[str], list[float], list[float]]:
     counted = list(parts)
-    return [s for s, _, _ in counted], [k for _, k, _ in counted], [n for _, _, n in counted]
+    sessions, ks, ns = ([part[n] for part in counted] for n in range(3))
+    return Sample(sessions, places, ns, drawn).share(ks)
 
 
 def _few_places(n: int, of: str) -> str:
@@ -483,16 +458,7 @@ def clustered_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimat
         note = _few_places(len(by_place), "sessions")
     k, n = fsum(tops), fsum(bottoms)
     value = k / n if n else None
-    return Estimate(
-        value=value,
-        n=n,
-        k=k,
-        kind="number",
-        interval=drawn,
-        note=note,
-        counted=counted,
-        is_sum=True,
-    )
+    return Estimate(value=value, n=n, k=k, kind="number", interval=drawn, note=note, counted=counted, is_sum=True)
 
 
 def share_of(
@@ -530,7 +496,7 @@ def median_interval(values: Sequence[tuple[str, float]], places: Mapping[str, st
     sessions, numbers = zip(*values, strict=True)
     interval = clustered_median_interval(numbers, list(map(places.get, sessions, sessions)))
     interval = interval or clustered_median_interval(numbers, sessions)
-    return interval, Sample(sessions, places).share_alone([0] * len(numbers)).note
+    return interval, Sample(sessions, places).share([0] * len(numbers)).note
 
 
 # -- signals -----------------------------------------------------------------------------------------------------------

@@ -220,12 +220,31 @@ class Study(Question, frozen=True, kw_only=True):
     def run(self, inputs: Inputs) -> Outcome:
         """Return the study's result, each finding with the versions it rests on, without empty tables and charts."""
         from agentsignals.signals.catalog import caption  # noqa: PLC0415  (reading kept findings must not load the signals)
+        from agentsignals.stats.validation import misleads  # noqa: PLC0415
 
-        outcome = self.function(inputs)
+        outcome, known = self.function(inputs), inputs.versions
         named = sorted({path for sql in self.queries.values() for path in SIGNAL_PATH.findall(sql)})
+        findings = []
+        for finding in outcome.findings:
+            used = {path: known.signals[path] for path in finding.signals if path in known.signals}
+            command = finding.command or report_command(self.name)
+            for verb in ("query", "report") if inputs.context else ():
+                command = command.replace(
+                    f"agentsignals {verb} ", f"agentsignals {verb} --context {inputs.context} ", 1
+                )
+            captions = (caption(path, finding.classes) for path in finding.signals)
+            is_misleading = any(misleads(path, finding.classes) for path in finding.signals)
+            stamped = replace(
+                finding,
+                versions=Versions(known.schema, used, known.prices if finding.priced else ()),
+                command=command,
+                validation=finding.validation or "; ".join(filter(None, captions)),
+                headline=finding.headline and not is_misleading,
+            )
+            findings.append(stamped)
         return replace(
             outcome,
-            findings=[_stamped(finding, inputs, self.name) for finding in outcome.findings],
+            findings=findings,
             tables=[table for table in outcome.tables if table.rows],
             charts=[chart for chart in outcome.charts if chart is not None],
             limits=list(self.limits if outcome.limits is None else outcome.limits),
@@ -241,23 +260,6 @@ def report_command(study: str) -> str:
 def query_command(sql: str) -> str:
     """Return the command that asks the store this query. The first cell of its answer is the value."""
     return f'agentsignals query "{sql}"'
-
-
-def _stamped(finding: Finding, inputs: Inputs, study: str) -> Finding:
-    store_versions = inputs.versions
-    used = {path: store_versions.signals[path] for path in finding.signals if path in store_versions.signals}
-    versions = Versions(store_versions.schema, used, store_versions.prices if finding.priced else ())
-    command = finding.command or report_command(study)
-    if inputs.context:
-        for verb in ("query", "report"):
-            command = command.replace(f"agentsignals {verb} ", f"agentsignals {verb} --context {inputs.context} ", 1)
-    from agentsignals.signals.catalog import caption  # noqa: PLC0415  (as above)
-    from agentsignals.stats.validation import misleads  # noqa: PLC0415
-
-    captions = (caption(path, finding.classes) for path in finding.signals)
-    validation = finding.validation or "; ".join(filter(None, captions))
-    headline = finding.headline and not any(misleads(path, finding.classes) for path in finding.signals)
-    return replace(finding, versions=versions, command=command, validation=validation, headline=headline)
 
 
 # -- evidence: the sessions that a figure counts, collected only while somebody asks ----------------------------------

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from agentsignals.questions.estimates import ClusteredShare, Part, clustered_share_alone, ruled, top_sessions
+from agentsignals.questions.estimates import ClusteredShare, Part, clustered_share, ruled, top_sessions
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.sql import PLACE, place_by_session
@@ -106,7 +106,13 @@ def candidate_answers(question: Question, inputs: Inputs) -> list[Answer]:
             saves = made.size
         do = f"{made.do} It could save up to {_amount(saves, unit)}." if made.do and saves else made.do
         named = replace(made, id=own, question=question.question, again=again, do=do, saves=saves)
-        candidates.append(_with_sessions(named) if named.by_session else named)
+        if parts := made.by_session:
+            few = ruled(parts.items())
+            lead = f"{few.sentence(partial(_amount, unit=unit))} " if few else ""
+            largest = top_sessions(parts.items())
+            of_largest = {session_id: parts[session_id] for session_id in largest}
+            named = replace(named, sentence=f"{lead}{made.sentence}", sessions=largest, by_session=of_largest)
+        candidates.append(named)
     return candidates
 
 
@@ -114,19 +120,6 @@ MORE = " more than elsewhere"
 """End of the unit of an excess, whose parts are counted whole."""
 _SAVED = frozenset(("hours", "calls", "failed calls", "prompts"))
 """Units of sizes that are gone where the advice works: each advice names its amount."""
-
-
-def _with_sessions(made: Answer) -> Answer:
-    """Name the sessions with the largest parts, and say where few make most of the total."""
-    largest = top_sessions(made.by_session.items())
-    of_few = ruled(made.by_session.items())
-    written = partial(_amount, unit=made.unit.removesuffix(MORE))
-    return replace(
-        made,
-        sentence=f"{of_few.sentence(written)} {made.sentence}" if of_few else made.sentence,
-        sessions=largest,
-        by_session={session_id: made.by_session[session_id] for session_id in largest},
-    )
 
 
 def _amount(value: float, unit: str) -> str:
@@ -215,17 +208,9 @@ def too_few_sessions(contexts: Mapping[str, int], context: str) -> Findings | No
     fewest = fewest_sessions(bounds)
     if sessions >= fewest or (context == "eval" and sessions):
         return None
+    made = Findings(answers=[], sessions=sessions, context=context, bill="", looked_at={}, bounds=bounds)
     why = {"all questions": f"nothing is sure of fewer than {fewest} sessions"}
-    return Findings(
-        answers=[],
-        sessions=sessions,
-        context=context,
-        bill="",
-        looked_at={},
-        bounds=bounds,
-        left_out=why,
-        elsewhere=elsewhere(contexts, context),
-    )
+    return replace(made, left_out=why, elsewhere=elsewhere(contexts, context))
 
 
 def elsewhere(contexts: Mapping[str, int], context: str) -> list[Elsewhere]:
@@ -292,9 +277,8 @@ def finding_id(name: str, value: str) -> str:
     value = _masked(value)
     plain = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")
     if plain != value:
-        plain = f"{plain[-30:].strip('-')}-{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:6]}".strip(
-            "-"
-        )
+        digest = hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()[:6]
+        plain = f"{plain[-30:].strip('-')}-{digest}".strip("-")
     return f"{name}.{plain}"
 
 
@@ -411,43 +395,25 @@ def contrasts(parts: Iterable[Part], sessions: Sequence[Row], keys: Iterable[str
             left = len(counted) - len(group)
             if min(len(group), left) < FEWEST_CLUSTERS or sum(n for _, _, n in group) < LEAST_PART * whole:
                 continue
-            rest, in_rest, matched = _others(key, value, columns, counted)
+            # Others of the same agents if projects are contrasted, else of the same projects; where there are enough.
+            other = "agent" if key == "place" else "place"
+            pairs = list(zip(columns[key], columns[other], strict=True))
+            values = {beside for this, beside in set(pairs) if this == value}
+            rest = list(compress(counted, [this != value and beside in values for this, beside in pairs]))
+            matched = f"your other sessions of the same {other}s"
+            if len({session_id for session_id, _, _ in rest}) < FEWEST_CLUSTERS:
+                rest = list(compress(counted, [this != value for this in columns[key]]))
+                matched = f"your other sessions, of any {other}"
+            in_rest = frozenset([session_id for session_id, _, _ in rest])
             in_group = frozenset([session_id for session_id, _, _ in group])
             if len(rest) < FEWEST_CLUSTERS or sum(n for _, _, n in rest) < LEAST_PART * whole or in_group in seen:
                 continue
             seen.add(in_group)
-            here, there = clustered_share_alone(group, places), clustered_share_alone(rest, places)
+            here, there = clustered_share(group, places), clustered_share(rest, places)
             between = share_difference(here, there)
             if between is None:
                 continue
             gap = float(here.value or 0) - float(there.value or 0)
-            made.append(
-                Contrast(
-                    key=key,
-                    value=value,
-                    group=here,
-                    rest=there,
-                    excess=gap * here.n / whole,
-                    interval=between[0],
-                    p=between[1],
-                    matched=matched,
-                    in_group=in_group,
-                    in_rest=in_rest,
-                )
-            )
+            excess = gap * here.n / whole
+            made.append(Contrast(key, value, here, there, excess, *between, matched, in_group, in_rest))
     return made
-
-
-def _others(
-    key: str, value: str, columns: dict[str, list[str | None]], counted: list[Part]
-) -> tuple[list[Part], frozenset[str], str]:
-    """Other sessions: of the same agents if projects are contrasted, else of the same projects."""
-    other = "agent" if key == "place" else "place"
-    pairs = list(zip(columns[key], columns[other], strict=True))
-    values = {beside for this, beside in set(pairs) if this == value}
-    alike = list(compress(counted, [this != value and beside in values for this, beside in pairs]))
-    ids = frozenset([session_id for session_id, _, _ in alike])
-    if len(ids) >= FEWEST_CLUSTERS:
-        return alike, ids, f"your other sessions of the same {other}s"
-    rest = list(compress(counted, [this != value for this in columns[key]]))
-    return rest, frozenset([session_id for session_id, _, _ in rest]), f"your other sessions, of any {other}"

@@ -10,7 +10,7 @@ from math import floor, fsum, inf, isfinite, log10, nextafter
 from typing import Any, NamedTuple
 
 from agentsignals.questions import charts as calendar
-from agentsignals.questions.estimates import ClusteredShare, clustered_share_alone, ruled
+from agentsignals.questions.estimates import ClusteredShare, clustered_share, ruled
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Row
 from agentsignals.questions.sql import place_by_session
@@ -155,7 +155,7 @@ def _cost(rows: Sequence[Row]) -> Cost:
 
 def _failed(rows: Iterable[Row], places: Mapping[str, str]) -> ClusteredShare:
     parts = [(row["session_id"], float(row["failed"]), float(row["answered"])) for row in rows if row["answered"]]
-    return clustered_share_alone(parts, places)
+    return clustered_share(parts, places)
 
 
 def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Mapping[str, str]) -> tuple[list[Group], int]:
@@ -177,7 +177,7 @@ def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Mapping[str
                 of_all=cost.usd / total if total and cost.usd is not None else None,
                 median_usd=median([row["cost_usd"] for row in of_it if row["cost_usd"] is not None]),
                 failed=_failed(of_it, places),
-                solved=clustered_share_alone(solved, places) if is_eval else None,
+                solved=clustered_share(solved, places) if is_eval else None,
             )
         )
     return made[:MOST_GROUPS], max(0, len(made) - MOST_GROUPS)
@@ -198,7 +198,7 @@ def _pairs(snapshot: Snapshot, filter_: Filter, sessions: Mapping[str, Row], pla
                 tool=tool,
                 agent=agent,
                 sessions=len(parts),
-                failed=clustered_share_alone(parts, places),
+                failed=clustered_share(parts, places),
                 to_failed=filter_.link("/sessions", **of_agent, failed=tool),
                 to_all=filter_.link("/sessions", **of_agent, tool=tool),
             )

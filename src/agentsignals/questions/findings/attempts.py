@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentsignals.questions.compare import OF_ATTEMPTS, QUERIES, eval_comparisons, named, treatments_option
 from agentsignals.questions.compare.attempts import proposed
 from agentsignals.questions.compare.pairs import held_over
-from agentsignals.questions.estimates import ClusteredShare, clustered_share_alone
+from agentsignals.questions.estimates import ClusteredShare, clustered_share
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import Answer, finding_id, safe_excerpt, safe_name, sessions_sql, share_fields
@@ -198,7 +198,7 @@ def _share_of_ids(rows: list[Row], ids: set[str], drawn: str) -> ClusteredShare:
     """The share of these attempts, with tasks as the sampling unit."""
     tasks = {row["session_id"]: row["task_id"] for row in rows if row["task_id"] is not None}
     parts = ((row["session_id"], float(row["session_id"] in ids), 1) for row in rows)
-    share = clustered_share_alone(parts, tasks, drawn)
+    share = clustered_share(parts, tasks, drawn)
     return replace(share, note=share.note.replace("places", "tasks"))
 
 

@@ -11,7 +11,7 @@ from statistics import median
 from typing import NamedTuple
 
 from agentsignals.questions.cost_causes import CARRIED, CAUSES, QUERIES
-from agentsignals.questions.estimates import RULED, clustered_share_alone, listing
+from agentsignals.questions.estimates import RULED, clustered_share, listing
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import (
@@ -272,7 +272,7 @@ def money(inputs: Inputs) -> list[Answer]:
     for cause in _CAUSES:
         usd = inputs.paid[cause.name]
         parts = ((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill)
-        share, size = clustered_share_alone(parts, places), fsum(usd.values())
+        share, size = clustered_share(parts, places), fsum(usd.values())
         advice = cause.advise(size, lost[cause.name])
         if cause.name in ("rebuilt", "missed"):
             evidence = with_source_lines(f"{_SQL['money_rows']['losses']} WHERE cause = '{cause.name}'", "cost_usd")
@@ -402,7 +402,7 @@ def twice(inputs: Inputs) -> list[Answer]:
         usd = inputs.paid[kind]
         parts = [(row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill]
         calls = [row for row in inputs.rows["repeats"] if row["kind"] == kind and row["session_id"] in usd]
-        whole, size = clustered_share_alone(parts, place_by_session(bill)), fsum(usd.values())
+        whole, size = clustered_share(parts, place_by_session(bill)), fsum(usd.values())
         asked = f"SELECT session_id, seq, name, path, result_tokens FROM repeated_calls WHERE kind = {sql_text(kind)}"
         made.append(
             Answer(

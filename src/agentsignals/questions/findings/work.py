@@ -9,7 +9,7 @@ from math import exp, fsum, lgamma, log, log1p
 from operator import itemgetter
 from statistics import median
 
-from agentsignals.questions.estimates import Part, by, clustered_share_alone, n_sessions, ranked, tally
+from agentsignals.questions.estimates import Part, by, clustered_share, n_sessions, ranked, tally
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import (
@@ -54,7 +54,7 @@ def circles(inputs: Inputs) -> list[Answer]:
         wasted[row["session_id"]] += 1
         longest = max(longest, row["equal_calls"])
     parts = ((session_id, wasted.get(session_id, 0), n) for session_id, n in calls.items())
-    share = clustered_share_alone(parts, place_by_session(inputs.rows["sessions"]))
+    share = clustered_share(parts, place_by_session(inputs.rows["sessions"]))
     if not share.n:
         return []
     n = wasted.total()
@@ -122,7 +122,7 @@ def failures(inputs: Inputs) -> list[Answer]:
             less = {session_id: (k, n) for session_id, k, n in parts}
             left = ((s, k - less.get(s, (0, 0))[0], n - less.get(s, (0, 0))[1]) for s, k, n in measure)
             others = [part for part in left if part[2]]
-        share, rest = (clustered_share_alone(each, places) for each in (parts, others))
+        share, rest = (clustered_share(each, places) for each in (parts, others))
         between = share_difference(share, rest)
         against = f", against {formatted(rest.value, 'share')} of your calls of other tools" if between else ""
         asked = (
@@ -330,7 +330,7 @@ def waiting(inputs: Inputs) -> list[Answer]:
             (s, waited.get(s, 0.0), row["worked_s"] / 3600 + max(row["waited_s"] / 3600, waited.get(s, 0.0)))
             for s, row in times.items()
         )
-        share = clustered_share_alone(parts, places)
+        share = clustered_share(parts, places)
         tools = [tool for tool, _ in ranked(tally(waits, "tool", weight="waited_s"))[:_MOST_NAMED]]
         counts = Counter(row["tool"] for row in waits)
         *most, last = [f"{safe_name(tool)} ({counts[tool]:,})" for tool in tools]
@@ -370,7 +370,7 @@ def waiting(inputs: Inputs) -> list[Answer]:
         if size < LEAST_HOURS:
             continue
         of_time = ((s, hours.get(s, 0.0), row["worked_s"] / 3600) for s, row in times.items())
-        share = clustered_share_alone(of_time, places)
+        share = clustered_share(of_time, places)
         asked = (
             f"SELECT session_id, seq, epoch(until) - epoch(began) AS ran_s FROM ({_SQL['waiting_rows']['spans']})"
             f" WHERE tool = {sql_text(tool)}"

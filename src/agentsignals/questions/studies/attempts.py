@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from agentsignals.questions.audit import UNKNOWN
 from agentsignals.questions.charts import bars, dots
 from agentsignals.questions.estimates import DOMINANT, INTERVAL_NOTE, Estimate, Sample, bar, by, chart, count, table
 from agentsignals.questions.failure_map import (
     SIGNAL,
-    UNKNOWN,
     class_text,
     failure_map,
     passes_text,
