@@ -348,7 +348,6 @@ ONE_PLACE = "one place"
 _SESSION = itemgetter("session_id")
 
 
-
 class ClusteredShare(Estimate, frozen=True, kw_only=True):
     """A share over sessions whose interval takes projects as the sampling unit."""
 
@@ -437,7 +436,7 @@ class Sample:
 def clustered_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> ClusteredShare:
     """Return the share of sum(k) in sum(n). `drawn`: what the parts are, if not sessions."""
     counted = list(parts)
-    sessions, ks, ns = ([part[n] for part in counted] for n in range(3))
+    sessions, ks, ns = [s for s, _, _ in counted], [k for _, k, _ in counted], [n for _, _, n in counted]
     return Sample(sessions, places, ns, drawn).share(ks)
 
 

@@ -223,7 +223,7 @@ def _periods(dated: Sequence[Row], filter_: Filter, places: Mapping[str, str]) -
         return []
     by_start: dict[datetime, list[Row]] = {start: [] for start in starts(span)}
     for row in dated:
-        by_start[span.of(row["started_at"])].append(row)
+        by_start[calendar.start_of(row["started_at"], span.step)].append(row)
     made = []
     for start, rows in by_start.items():
         end = calendar.next_start(start, span.step) - timedelta(days=1)

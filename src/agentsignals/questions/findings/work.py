@@ -9,9 +9,9 @@ from math import exp, fsum, lgamma, log, log1p
 from operator import itemgetter
 from statistics import median
 
-from agentsignals.questions.estimates import Part, by, clustered_share, n_sessions, ranked, tally
+from agentsignals.questions.estimates import by, clustered_share, n_sessions, ranked, tally
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs, Question, Row
+from agentsignals.questions.question import Inputs, Part, Question, Row
 from agentsignals.questions.ranking import (
     LEAST_PART,
     SESSIONS,
