@@ -37,7 +37,7 @@ help:
 	@echo "make docs     writes the generated pages anew"
 	@echo "make notebooks runs those of docs/notebooks; what they say is in build/notebooks"
 	@echo "make site     the pages and notebooks as a site in build/site; a broken link fails"
-	@echo "make golden   reads the format samples anew; then READ the diff"
+	@echo "make golden   reads the format samples and the signals of tiny sessions anew; then READ the diff"
 	@echo "make lock     requirements/ anew from pyproject.toml; ARGS=--upgrade for the newest versions"
 	@echo "make audit    known vulnerabilities of what is locked; asks the package index"
 	@echo "make bench    where the time goes, stage by stage; FOLDER=traces; without: what it should cost beside what it costs"
@@ -101,6 +101,7 @@ site: notebooks
 
 golden: $(VENV)/.core
 	$(BIN)/python -m tests.golden
+	$(BIN)/python -m tests.signals.cases
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.stages $(FOLDER)

@@ -14,27 +14,14 @@ from agentsignals.signals.catalog import by_path as signal_of
 from agentsignals.signals.dynamics import drift_onset_turn, goals, max_cp
 from agentsignals.views.session import NO_EVIDENCE, SessionView
 from agentsignals.words.vectors import DISABLED, counting_vectors
-from tests.build import Part, call, say, think, user, view
-from tests.signals.ask import Case, absent, detail, evidence, lines, value
+from tests.build import Part, call, say, user, view
+from tests.signals.ask import Case, detail, evidence, lines, value
 
 RATIO, REPEATS = "dynamics.correction_ratio", "dynamics.repetition_rate"
 
 
 def bash(command: str, **more: Any) -> Part:
     return call("Bash", command=command, **more)
-
-
-def test_evidence_names_the_pattern_and_the_words_it_matched() -> None:
-    one = view(user("go"), say("ok"), user("wait, why are we deleting this?"))
-    assert [i.excerpt for i in evidence(one, RATIO).items if i.role == "support"] == [
-        "wait: “wait” wait, why are we deleting this?"
-    ]
-
-
-def test_english_patterns_say_nothing_about_other_languages() -> None:
-    russian = [user("исправь ошибку в парсере"), user("нет, это неправильно, исправь")]
-    assert absent(view(*russian), RATIO) == ("not_computable", "language")
-    assert value(view(*russian, user("go"), user("no, the other")), RATIO) == 0.25
 
 
 def test_equal_calls_repeat_whatever_the_order_of_their_arguments() -> None:
@@ -51,34 +38,6 @@ def test_equal_calls_repeat_whatever_the_order_of_their_arguments() -> None:
     assert value(one, REPEATS) == pytest.approx(1 / 3)
     assert lines(one, REPEATS) == [3]
     assert lines(one, REPEATS, "denominator") == [2, 3, 4]
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "repeats"),
-    [
-        (bash("go test ./...", description="run"), bash("go test ./...", description="run again"), True),
-        (bash("go test ./...", timeout=10), bash("go test ./...", timeout=900), True),
-        (bash("go  test\n./..."), bash("go test ./..."), True),
-        (bash("go test ./..."), bash("go test ./cmd"), False),
-        (call("Read", path="a", offset=1), call("Read", path="a", offset=2), False),
-        (call("Read", path="a"), call("Edit", path="a"), False),
-        (call("mcp__tracker__create", title="a", description="x"), call("mcp__tracker__create", title="a"), False),
-        (
-            call("mcp__tracker__create", title="a", description="x"),
-            call("mcp__tracker__create", title="a", description="y"),
-            False,
-        ),
-        (call("TodoWrite", todos="x"), call("TodoWrite", todos="x"), None),
-        (call("Task", prompt="x"), call("Task", prompt="x"), None),
-        (call("Read", path="a"), call("Read", path="a", thread="agent-1"), False),
-    ],
-)
-def test_what_repeats(first: Part, second: Part, repeats: bool | None) -> None:
-    one = view(user("go"), first, second)
-    if repeats is None:
-        assert absent(one, REPEATS) == ("not_computable", "zero_denominator")
-    else:
-        assert detail(one, REPEATS)["num"] == int(repeats)
 
 
 def test_arguments_that_are_no_object_repeat_as_logged() -> None:
@@ -111,60 +70,6 @@ def test_many_calls_of_one_tool_cost_no_quadratic_time() -> None:
     assert [len(same) for same in _repeated(calls)] == [2] * 5000
 
 
-@pytest.mark.parametrize(
-    ("agent", "name", "stale", "n", "of"),
-    [
-        ("codex", "write_stdin", 1, 0, 1),
-        ("copilot-cli", "read_bash", 1, 0, 1),
-        ("copilot-cli", "list_bash", 1, 0, 1),
-        ("codex", "mcp__db__query", 5, 4, 6),
-    ],
-)
-def test_looking_again_whether_something_has_ended_is_no_repetition(
-    agent: str, name: str, stale: int, n: int, of: int
-) -> None:
-    one = view(user("go"), TEST, *[call(name, session_id=7, chars="")] * 5, format=agent)
-    counted = value(one, "dynamics.repeated_calls")
-    assert (counted["stale_max"], counted["n"], counted["of"]) == (stale, n, of)
-    assert value(one, "dynamics.repetition_rate") == n / of
-
-
-@pytest.mark.parametrize(
-    ("parts", "n", "equal"),
-    [
-        ([TEST, EDIT, TEST, call("Edit", path="b.py", old_string="a", new_string="b"), TEST], 0, 2),
-        ([TEST, FAILED_EDIT, TEST], 1, 1),
-        ([TEST, EDIT, TEST, TEST], 1, 2),
-    ],
-)
-def test_a_call_made_again_after_an_edit_is_equal_and_no_repetition(parts: list[Part], n: int, equal: int) -> None:
-    counted = value(view(user("go"), *parts), "dynamics.repeated_calls")
-    assert (counted["n"], counted["equal"]) == (n, equal)
-    assert detail(view(user("go"), *parts), REPEATS)["equal"] == equal
-
-
-@pytest.mark.parametrize(
-    ("agent", "name", "arguments"),
-    [
-        ("claude-code", "Bash", {"command": "sleep 30 && gh run list"}),
-        ("codex", "exec_command", {"cmd": "kubectl get pods"}),
-        ("codex", "shell", {"command": ["bash", "-lc", "tail -n 5 server.log"]}),
-        ("gemini-cli", "run_shell_command", {"command": "ps aux | grep node"}),
-        ("opencode", "bash", {"command": "curl -s localhost:3000/health"}),
-        ("pi", "bash", {"command": "docker compose ps"}),
-        ("copilot-cli", "bash", {"command": "gh run watch 7"}),
-        ("factory-droid", "Execute", {"command": "sleep 5; cat nohup.out"}),
-        ("kiro", "execute_bash", {"command": "systemctl status web"}),
-        ("cursor-agent", "Shell", {"command": "until nc -z localhost 80; do sleep 1; done"}),
-        ("claude-code", "Read", {"file_path": "/run/tasks/b1.output"}),
-    ],
-)
-def test_every_agents_look_at_what_runs_is_a_poll(agent: str, name: str, arguments: dict[str, Any]) -> None:
-    one = view(user("go"), TEST, *[call(name, **arguments)] * 4, format=agent)
-    assert {c.purpose for c in one.calls[1:]} == {"poll"}
-    assert value(one, "dynamics.repeated_calls")["of"] == 1
-
-
 # dynamics.user_msg_length_slope.
 
 PATH = "dynamics.user_msg_length_slope"
@@ -172,13 +77,6 @@ PATH = "dynamics.user_msg_length_slope"
 
 def words(n: int) -> str:
     return " ".join(["word"] * n)
-
-
-def test_a_fourth_turn_allows_to_leave_the_first_out() -> None:
-    one = view(*[user(words(n)) for n in (100, 2, 4, 6)])
-    assert value(one, PATH) < 0
-    assert detail(one, PATH)["excl_first"] == pytest.approx(2.0)
-    assert detail(one, PATH)["excl_first_norm"] == pytest.approx(1.0)
 
 
 # dynamics.gd_inaction.
@@ -192,52 +90,6 @@ def todo(*steps: str) -> Part:
 
 def edit(path: str, **more: Any) -> Part:
     return call("Edit", path=path, **more)
-
-
-def test_what_the_plan_names_and_nothing_touches_is_counted() -> None:
-    one = view(
-        user("go"),
-        todo("Change a.py and b.py", "Rewrite parse() in a.py"),
-        edit("src/a.py", new_string="def parse(): ..."),
-        edit("src/c.py"),
-    )
-    assert value(one, INACTION) == pytest.approx(1 / 3)
-    assert detail(one, INACTION) == {"num": 1, "den": 3, "source": "todo", "untouched": ["b.py"]}
-    assert lines(one, INACTION) == [2]
-    assert lines(one, INACTION, "denominator") == [3, 4]
-    assert evidence(one, INACTION).rules == ["untouched: b.py"]
-
-
-@pytest.mark.parametrize(
-    ("step", "items"),
-    [
-        ("Add camelCase and snake_case to src/deep/a.py", 3),
-        ("Add `quoted.ts` and call()", 2),
-        ("Update GitHub and Node.js docs, e.g. the guide", 0),
-        ("Write the tests", 0),
-        ("Change a.py, then a.py again", 1),
-    ],
-)
-def test_files_calls_and_identifiers_are_items_each_once(step: str, items: int) -> None:
-    one = view(user("go"), todo(step, "Do it"))
-    if items:
-        assert detail(one, INACTION)["den"] == items
-    else:
-        assert absent(one, INACTION) == ("not_applicable", "no_plan_items")
-
-
-@pytest.mark.parametrize(
-    "later",
-    [
-        edit("deep/a.py"),
-        call("Bash", command="sed -i s/x/y/ a.py"),
-        call("Bash", command="pytest a.py"),
-        edit("b.py", new_string="import a.py"),
-    ],
-    ids=["edited", "through the shell", "tested", "named in an edit"],
-)
-def test_an_item_is_touched_by_an_edit_a_shell_write_or_a_test(later: Part) -> None:
-    assert value(view(user("go"), todo("Change a.py", "Do it"), later), INACTION) == 0.0
 
 
 @pytest.mark.parametrize("step", ["a_" * 30_000, "aB" * 30_000, "a/" * 30_000, "a." * 30_000, "a" * 60_000 + "("])
@@ -254,16 +106,6 @@ WRONG = say("I read the settings from the YAML file in the config folder.")
 NO = user("no, that's wrong: settings come from environment variables")
 AGAIN = user("that's still not right, environment variables please")
 RIGHT = say("Settings come from environment variables now.")
-
-
-@pytest.mark.parametrize(
-    ("between", "is_locked"),
-    [([user("ok")], True), ([user("great, thanks!")], False), ([user("ok"), WRONG] * 3, False)],
-    ids=["a word", "an acceptance", "three turns"],
-)
-def test_what_lies_between_two_corrections_matters(between: list[Part], is_locked: bool) -> None:
-    found = value(view(ASKED, WRONG, NO, WRONG, *between, WRONG, AGAIN, WRONG), LOCK_TURN)
-    assert (found == 1) is is_locked
 
 
 def edit_of(path: str) -> Part:
@@ -503,23 +345,6 @@ def talk(*said: str) -> list[Part]:
     return [user(text) if n % 2 == 0 else say(text) for n, text in enumerate(said)]
 
 
-def test_a_talk_that_keeps_to_its_request_stays_at_zero() -> None:
-    kept = view(*talk(CLIENT, ABOUT_CLIENT, "does the client wait between retries?", ABOUT_CLIENT))
-    assert value(kept, CURVE) == [0.0, 0.0]
-    assert detail(kept, CURVE)["shape"] == "flat"
-    assert value(kept, MOST) == 0.0
-    assert absent(kept, ONSET) == ("none_found", "never_above")
-
-
-def test_another_subject_rises_as_the_old_one_leaves_the_window_of_three_turns() -> None:
-    moved = view(*talk(CLIENT, ABOUT_CLIENT, *([INVOICE, ABOUT_INVOICE] * 4)))
-    curve = value(moved, CURVE)
-    assert curve[0] == 0.0
-    assert curve[3:] == [1.0, 1.0]
-    assert 0 <= curve[1] < curve[2] < curve[3]
-    assert detail(moved, MOST) == {"turn": 3, "band": "severe"}
-
-
 @pytest.mark.parametrize(
     ("turns_on_it", "band"),
     [(1, "started_wrong"), (2, "early"), (6, "mid_session"), (12, "late_mid"), (17, "late")],
@@ -550,35 +375,11 @@ def test_the_cuts_are_passed_only_above_them(
     assert most.detail["band"] == band
 
 
-def test_what_asks_for_nothing_is_no_anchor() -> None:
-    late = view(
-        user("/review", "slash_command"), say("Hm."), *talk("hello", "Hi!", CLIENT, ABOUT_CLIENT, "ok", "Fine.")
-    )
-    assert value(late, CURVE)[:3] == [None, None, 0.0]
-    assert detail(late, CURVE)["anchor_turn"] == 2
-    assert absent(view(*talk("hello", "Hi!", "yes", "Fine.")), CURVE) == ("not_applicable", "no_request")
-
-
 @pytest.mark.parametrize("path", [CURVE, MOST, ONSET, COHERENCE, CLOSE])
 def test_without_an_embedder_it_is_said(path: str) -> None:
     two = view(*talk(CLIENT, ABOUT_CLIENT, INVOICE, ABOUT_INVOICE))
     results = {r.signal.path: r.value for r in measure(two, {"vectors": DISABLED})}
     assert results[path] == Absent("backend_disabled", "embedder")
-
-
-def test_a_window_without_words_is_null_not_zero() -> None:
-    empty = view(*talk(CLIENT, ABOUT_CLIENT), *map(user, ("…", "?", "!", "?!")))
-    assert value(empty, CURVE)[4] is None
-    none_at_all = view(user(CLIENT), user("…"))
-    assert value(none_at_all, CURVE) == [0.0, None]
-    assert absent(none_at_all, MOST) == ("not_computable", "no_text")
-
-
-def test_code_links_and_thinking_are_no_part_of_the_talk() -> None:
-    code = f"```\n{INVOICE * 20}\n``` see https://example.org/{'invoice/portuguese/' * 9}"
-    two = [user(CLIENT), say(ABOUT_CLIENT), user("why?"), think(INVOICE * 9), say(f"{ABOUT_CLIENT} {code}")]
-    assert value(view(*two), CURVE) == [0.0, 0.0]
-    assert value(view(*two), COHERENCE)[1] == 1.0
 
 
 def test_a_long_paste_does_not_push_the_answer_out() -> None:

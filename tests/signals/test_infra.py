@@ -45,11 +45,6 @@ def test_what_comes_after_the_answer_is_no_activity() -> None:
     assert (value(one, WALL), value(one, WORK)) == (500.0, 10.0)
 
 
-def test_a_single_moment_lasts_zero_seconds_and_has_no_response() -> None:
-    one = view(user("go"))
-    assert (value(one, WALL), absent(one, WORK)) == (0.0, ("missing_field", "timestamps"))
-
-
 def test_a_session_without_a_person_is_active_from_its_first_act() -> None:
     one = view(at(event("meta", "task"), 0), at(say("a"), 5), at(say("b"), 25))
     assert (value(one, WALL), value(one, WORK)) == (25.0, 20.0)

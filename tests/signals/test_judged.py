@@ -10,7 +10,7 @@ from agentsignals.model import Absent, Label
 from agentsignals.signals.catalog import inventory, measure
 from agentsignals.signals.chat import intent_of
 from agentsignals.views.session import SessionView
-from tests.build import call, say, user, view
+from tests.build import say, user, view
 from tests.signals.ask import absent, detail, evidence, value
 
 JUDGED = {
@@ -80,16 +80,6 @@ def test_who_labelled_most_counts_then_who_did_last() -> None:
     assert value(talked(old, young, more), "chat.session_success_score") == 10
 
 
-def test_a_session_in_which_nobody_answered_is_not_judged() -> None:
-    empty = view(user("hi"))
-    empty.session.labels = [Label(task="instruction_adherence", labeller="m", turn=None, value="full")]
-    assert absent(empty, "anticipation.instruction_adherence")[0] == "not_applicable"
-
-
-def test_one_turn_makes_no_persona() -> None:
-    assert absent(view(user("hi"), say("Hello.")), "chat.user_persona") == ("not_applicable", "one_turn")
-
-
 def test_no_plan_has_no_optimality() -> None:
     label = Label(task="plan_optimality", labeller="m", turn=None, value="optimal")
     assert absent(talked(label), "anticipation.plan_optimality") == ("not_applicable", "no_plan")
@@ -130,20 +120,6 @@ def test_topics_are_numbers_of_clusters() -> None:
         talked(Label(task="topic", labeller="kmeans", turn=0, value="tests", number=4)), "chat.prompt_topic_cluster"
     )
     assert (first[0], second[0]) == (4, Absent("not_applicable", "not_clustered"))
-
-
-def test_what_a_repository_tells() -> None:
-    path = "chat.code_survival_rate"
-    assert absent(talked(), path) == ("not_applicable", "no_edit")
-    edited = view(user("fix"), call("Edit", path="a.py"))
-    assert absent(edited, path) == ("missing_artifact", "git_attribution")
-    assert absent(edited, "chat.vulnerabilities_introduced_per_kloc") == ("backend_disabled", "scanner")
-    edited.session.labels = [
-        Label(task="code_survival", labeller="attribution", turn=None, value="", number=0.5, detail='{"produced":4}')
-    ]
-    assert value(edited, path) == 0.5
-    assert detail(edited, path) == {"labeller": "attribution", "produced": 4}
-    assert [i.role for i in evidence(edited, path).items] == ["support"]
 
 
 def test_the_inventory_says_what_each_waits_for() -> None:

@@ -10,50 +10,16 @@ from typing import Any
 
 import pytest
 
-from agentsignals.model import Absent, Verification
+from agentsignals.model import Absent
 from agentsignals.signals import Measured
 from agentsignals.signals.catalog import by_path
 from agentsignals.signals.loop import error_kind
 from agentsignals.views.session import SessionView
-from tests.build import say, think, user, view
-from tests.signals.ask import Case, absent, detail, evidence, lines, value, values_over_sessions
-from tests.signals.attempts import ran, trial, unseen
+from tests.build import say, user, view
+from tests.signals.ask import absent, detail, value, values_over_sessions
+from tests.signals.attempts import trial, unseen
 
 RUNS = Path(__file__).parents[3] / "shared" / "corpus" / "emotion-runs"
-VISIBLE, HIDDEN, TASK = "loop.visible_pass", "loop.hidden_pass", "loop.task_pass"
-ERROR, USED = "loop.first_failure_error", "loop.attempts_used"
-
-
-def test_an_attempt_log_says_which_tests_pass() -> None:
-    one = unseen(rewards={"visible": 1.0, "hidden": 0.0}, kinds=["attempt_log"])
-    assert [value(one, path) for path in (VISIBLE, HIDDEN, TASK)] == [True, False, False]
-    assert value(unseen(rewards={"visible_pass": 1.0, "hidden_pass": 1.0}), TASK) is True
-    assert [i.excerpt for i in evidence(one, VISIBLE).items] == ["rewards is said here"]
-
-
-def test_without_an_attempt_log_nobody_knows_which_tests_pass() -> None:
-    one = unseen(reward=1.0, rewards={"accuracy": 1.0})
-    assert absent(one, VISIBLE) == absent(one, HIDDEN) == ("missing_artifact", "attempt_log")
-    assert absent(one, TASK) == ("dependency_null", VISIBLE)
-
-
-@pytest.mark.parametrize(
-    ("rewards", "censored"),
-    [
-        ([{"visible": 0.0}, {"visible": 1.0}], False),
-        ([{"visible": 0.0}, {"visible": 0.0}], True),
-    ],
-)
-def test_attempts_used_are_told_on_the_last_attempt(rewards: list[dict[str, float]], censored: bool) -> None:
-    first, last = trial(*({"rewards": r} for r in rewards))
-    assert absent(first, USED) == ("not_applicable", "not_the_last_attempt")
-    assert (value(last, USED), detail(last, USED)) == (2, {"censored": censored})
-
-
-def test_a_reward_tells_of_the_last_attempt_where_no_visible_tests_do() -> None:
-    assert detail(unseen(reward=1.0), USED) == {"censored": False}
-    assert detail(unseen(reward=0.0), USED) == {"censored": True}
-    assert detail(unseen(patch=[]), USED) == {"censored": None}
 
 
 @pytest.mark.parametrize(
@@ -97,19 +63,6 @@ def test_every_published_error_has_a_kind() -> None:
     for name in ("NameError", "ImportError", "AttributeError"):
         assert kinds[f"exception:{name}"] == starts[name] > 0
     assert sum(kinds.values()) == sum(not row["visible_pass"] for row in rows)
-
-
-def test_the_error_of_a_failed_attempt_and_its_condition() -> None:
-    one = unseen(
-        kinds=["attempt_log"],
-        verification=Verification(message="TypeError('x')"),
-        rewards={"visible": 0.0},
-        knobs={"condition": "calm_+0.05"},
-    )
-    assert value(one, ERROR) == "exception:TypeError"
-    assert value(one, "loop.condition") == "calm_+0.05"
-    for knobs in ({}, {"condition": ""}, {"condition": 5}):
-        assert absent(unseen(knobs=knobs), "loop.condition") == ("not_applicable", "no_steering")
 
 
 @pytest.mark.parametrize(
@@ -227,21 +180,6 @@ def test_without_solved_tasks_or_attempts_there_is_no_cost_of_one() -> None:
     assert over(COST) == Absent("not_applicable", "no_attempts")
 
 
-def test_a_row_names_its_trial_place_and_treatment() -> None:
-    _, second = named("a", LOST, {**WON, "knobs": {"agent_type": "SubQ", "temperature": 0}})
-    assert value(second, "loop.attempt_result") == {
-        "trial": "a",
-        "attempt_index": 1,
-        "reward": 1.0,
-        "visible": None,
-        "hidden": None,
-        "task": None,
-        "valid": None,
-        "cost_usd": None,
-        "treatment": "agent_type=subq",
-    }
-
-
 def test_rates_over_attempts_divide_by_attempts() -> None:
     mean = by_path("loop.mean_marker_score")
     assert values_over_sessions(mean, {"marker_score": [0, 3]}) == Measured(1.5, {"num": 3, "den": 2})
@@ -254,29 +192,6 @@ def test_rates_over_attempts_divide_by_attempts() -> None:
     assert values_over_sessions(valid, {"attempt_result": told}) == Measured(2 / 3, {"num": 2, "den": 3})
     for nothing in ([], [{"valid": None}]):
         assert values_over_sessions(valid, {"attempt_result": nothing}) == Absent("missing_artifact", "attempt_log")
-
-
-@pytest.mark.parametrize(
-    ("ratings", "hardcodes", "mistakes", "fixed"),
-    [
-        ({"hardcoded": True, "imports_missing": []}, True, False, True),
-        ({"hardcoded": False, "imports_missing": ["Counter"]}, False, True, False),
-        ({"tests_edited": 2}, None, None, True),
-        ({"hardcoded": False, "tests_edited": 0}, False, None, False),
-        ({"style": 3}, None, None, None),
-        (None, None, None, None),
-    ],
-)
-def test_what_the_lab_scored_of_the_code_is_told(
-    ratings: dict[str, Any] | None, hardcodes: bool | None, mistakes: bool | None, fixed: bool | None
-) -> None:
-    one = unseen(ratings=ratings)
-    for path, told in (("hardcoding", hardcodes), ("import_mistake", mistakes), ("test_fixation", fixed)):
-        if told is None:
-            assert absent(one, f"loop.{path}") == ("missing_artifact", "attempt_log")
-        else:
-            assert value(one, f"loop.{path}") is told
-            assert [i.excerpt for i in evidence(one, f"loop.{path}").items]
 
 
 # loop.marker_score: llm-emotions's surface markers, cell by cell as its published scorer counted them.
@@ -330,26 +245,6 @@ def test_markers_are_whole_words_counted_by_kind(text: str, expected: dict[str, 
     assert value(view(user("go"), say(text)), PATH) == sum(expected.values())
 
 
-def test_code_counts_and_is_told_apart_and_the_person_counts_by_themselves() -> None:
-    one = view(
-        user("WTF! fix it"),
-        think("DAMN!"),
-        say("Done!\n```python\nif a != b: raise ABC\n```\n`MAX`"),
-        say("HELL!", thread="agent-1"),
-    )
-    assert value(one, PATH) == 4
-    assert detail(one, PATH)["no_code"] == 1
-    assert detail(one, PATH)["user"] == 2
-    assert set(lines(one, PATH)) == {3}
-    said = " ".join(i.excerpt for i in evidence(one, PATH).items)
-    assert "all_caps: “ABC”" in said
-    assert "2 exclamation marks" in said
-
-
-def test_without_text_the_score_is_zero() -> None:
-    assert value(view(user("go")), PATH) == 0
-
-
 @pytest.mark.corpus
 @pytest.mark.skipif(not RUNS.is_dir(), reason="the corpus ../shared/corpus is not there")
 def test_every_published_cell_is_reproduced() -> None:
@@ -372,26 +267,3 @@ def _agrees(row: dict[str, str], text: str) -> int:
     assert {name: found[name] for name in COLUMNS} == {name: int(row[column]) for name, column in COLUMNS.items()}
     assert value(one, PATH) == int(row["aggregate_marker_score"])
     return 1
-
-
-def test_a_long_setting_is_cut() -> None:
-    long = ran(trial_id="t", attempt_index=0, knobs={"condition": "calm " * 50})
-    assert value(long, "loop.attempt_result")["treatment"] == f"condition={'calm ' * 40}"
-
-
-CASES = (
-    *(Case("without an error it says why", unseen(**facts), ERROR, Absent(*why))
-      for facts, why in [
-        ({"rewards": {"visible": 1.0}, "kinds": ["attempt_log"]}, ("not_applicable", "passed")),
-        ({"reward": 0.0}, ("missing_artifact", "attempt_log")),
-        ({"kinds": ["attempt_log"]}, ("missing_artifact", "attempt_log")),
-        ({"verification": Verification(message="KeyError('x')")}, ("missing_artifact", "attempt_log")),
-        ({"kinds": ["attempt_log"], "verification": Verification()}, ("missing_field", "error")),
-        ({"kinds": ["attempt_log"], "verification": Verification(message="odd")}, ("not_computable", "unknown_error")),
-      ]),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_case(case: Case) -> None:
-    case.check()

@@ -17,7 +17,7 @@ from agentsignals.signals.catalog import by_path
 from agentsignals.views.failure import CLASSES, RULES, failure_of
 from agentsignals.views.session import SessionView
 from tests.build import call, say
-from tests.signals.ask import Case, absent, detail, evidence, lines, value
+from tests.signals.ask import detail, value
 from tests.signals.attempts import graded, patched, ran, unseen
 
 PATCH: dict[str, Any] = {"patch": [patched("a.py")]}
@@ -71,125 +71,8 @@ def test_each_rung(facts: dict[str, Any], rung: str, reason: str, inferred: bool
 
 # verification.*: reward, outcome, patch. The rules of the outcome are in test_patch_outcome.
 
-REWARD = "verification.reward"
-LABEL = "verification.patch_outcome_label"
-APPLIES = "verification.patch_applies"
-PRESENT = "verification.patch_present"
-REPORTED = [patched("a.py")]
-
-
-def test_an_agent_that_ran_out_of_time_is_graded_all_the_same() -> None:
-    assert (
-        value(unseen(patch=REPORTED, timed_out=True, reward=1.0, verification=graded(fixed=1)), LABEL)
-        == "correct_patch"
-    )
-
-
-def test_the_label_shows_the_report_and_its_rule() -> None:
-    found = evidence(unseen(patch=REPORTED, reward=0.0, verification=graded(unfixed=1)), LABEL)
-    assert [i.excerpt.split()[0] for i in found.items if i.role == "support"] == ["verification", "reward", "patch"]
-    assert found.rules == ["rule 7: no target fixed, nothing broken, reward not 1"]
-
-
-def test_without_patch_or_list_of_files_the_log_of_edits_tells() -> None:
-    assert value(ran(call("Edit", path="a.py")), PRESENT) is True
-    assert value(ran(call("Read", path="a.py")), PRESENT) is False
-    assert value(ran(call("Write", path="/root/notes.md", creates=True)), PRESENT) is False
-    one = ran(call("Edit", path="a.py"))
-    assert detail(one, PRESENT) == {"method": "edit_log"}
-    assert lines(one, PRESENT) == [2]
-    told = evidence(unseen(patch=REPORTED), PRESENT).items
-    assert [i.excerpt for i in told if i.role == "support"] == ["patch is said here"]
-
-
-def test_a_patch_the_verifier_applied_is_there_though_the_log_shows_no_edit() -> None:
-    script = ran(call("Bash", command="python fix.py"), reward=1.0, verification=graded(fixed=1))
-    assert absent(script, PRESENT) == ("missing_artifact", "patch")
-    assert value(script, LABEL) == "correct_patch"
-
-
-def test_nobody_knows_of_a_patch() -> None:
-    assert absent(unseen(reward=1.0), PRESENT) == ("missing_artifact", "patch")
-
-
-@pytest.mark.parametrize(
-    ("facts", "expected"),
-    [
-        ({"verification": Verification(patch_applies=True)}, True),
-        ({"verification": Verification(patch_applies=False)}, False),
-        ({"verification": Verification()}, ("missing_field", "patch_applies")),
-        ({"kinds": ["result_json"]}, ("missing_field", "patch_applies")),
-        ({}, ("missing_artifact", "verifier_report")),
-        ({"patch": [], "verification": Verification(patch_applies=True)}, ("not_applicable", "no_patch")),
-    ],
-)
-def test_whether_the_patch_applies(facts: dict[str, Any], expected: Any) -> None:
-    one = unseen(**{"patch": REPORTED, **facts})
-    assert (value(one, APPLIES) if isinstance(expected, bool) else absent(one, APPLIES)) == expected
-
 
 # Counts of tests and their rates.
-
-F2P, P2F = "verification.fail_to_pass_count", "verification.pass_to_fail_count"
-P2P, F2F = "verification.pass_to_pass_count", "verification.fail_to_fail_count"
-FIXED, BROKEN = "verification.partial_fix_rate", "verification.regression_rate"
-GRADED = [patched("a.py")]
-
-
-def test_tests_are_counted_by_what_was_and_what_came() -> None:
-    one = unseen(patch=GRADED, reward=0.0, verification=graded(fixed=2, unfixed=1, kept=7, broken=3, left=4))
-    assert [value(one, path) for path in (F2P, P2F, P2P, F2F)] == [2, 3, 7, 5]
-    assert (detail(one, F2P), detail(one, F2F)) == ({"total": 3}, {"target_remaining": 1})
-    assert value(one, FIXED) == pytest.approx(2 / 3)
-    assert value(one, BROKEN) == pytest.approx(3 / 10)
-    for path in (P2F, FIXED, BROKEN):
-        assert [i.excerpt for i in evidence(one, path).items if i.role == "support"] == ["verification is said here"]
-
-
-def test_nothing_fixed_and_nothing_broken_are_zeros() -> None:
-    one = unseen(patch=GRADED, reward=0.0, verification=graded(unfixed=2, kept=5))
-    assert [value(one, path) for path in (F2P, P2F, FIXED, BROKEN)] == [0, 0, 0.0, 0.0]
-
-
-def test_without_targets_or_tests_there_is_no_rate() -> None:
-    one = unseen(patch=GRADED, reward=1.0, verification=graded())
-    assert (value(one, F2P), value(one, P2P)) == (0, 0)
-    assert absent(one, FIXED) == absent(one, BROKEN) == ("not_computable", "zero_denominator")
-
-
-@pytest.mark.parametrize(
-    ("facts", "why"),
-    [
-        ({}, ("missing_artifact", "verifier_report")),
-        ({"verification": Verification()}, ("missing_artifact", "verifier_report")),
-        ({"verification": Verification(), "kinds": ["verifier_report"]}, ("missing_field", "tests_status")),
-        ({"verification": graded(fixed=1, status="crashed")}, ("not_computable", "verifier_failed")),
-        ({"verification": graded(fixed=1, status="timed_out")}, ("not_computable", "verifier_failed")),
-        (
-            {"verification": graded(fixed=1, status="crashed", patch_applies=False)},
-            ("dependency_null", "verification.patch_applies"),
-        ),
-    ],
-)
-def test_without_a_report_that_means_something_there_are_no_counts(facts: dict[str, Any], why: tuple[str, str]) -> None:
-    one = unseen(patch=GRADED, **facts)
-    assert [absent(one, path) for path in (F2P, P2F, P2P, F2F)] == [why] * 4
-    assert absent(one, FIXED) == ("dependency_null", F2P)
-    assert absent(one, BROKEN) == ("dependency_null", P2F)
-
-
-def test_in_a_report_by_transition_tests_that_still_fail_count_as_targets_unless_the_task_is_solved() -> None:
-    failed = unseen(patch=GRADED, reward=0.0, verification=graded(layout="B", fixed=1, left=3))
-    solved = unseen(patch=GRADED, reward=1.0, verification=graded(layout="B", fixed=1, left=3))
-    assert (detail(failed, F2P), value(failed, FIXED)) == ({"total": 4}, 0.25)
-    assert (detail(solved, F2P), value(solved, FIXED)) == ({"total": 1}, 1.0)
-    assert detail(failed, F2F) == {"target_remaining": 3}
-
-
-def test_a_report_that_lists_no_unfixed_tests_has_no_total_and_no_rate() -> None:
-    one = unseen(patch=GRADED, reward=0.0, verification=Verification(patch_applies=True, fixed=["a"]))
-    assert (value(one, F2P), detail(one, F2P)) == (1, {"total": None})
-    assert absent(one, FIXED) == absent(one, P2P) == ("missing_field", "tests_status")
 
 
 # Why an attempt failed: each rule decides a case of its own, the earlier of two that hold wins, and none claims
@@ -274,69 +157,11 @@ def test_the_first_rule_that_holds_names_the_class(view: SessionView, expected: 
     assert (value(view, CLASS), because in detail(view, CLASS)["because"]) == (expected, True), detail(view, CLASS)
 
 
-def test_the_first_tests_are_named_the_end_of_long_names() -> None:
-    many = unseen(verification=graded(fixed=1, broken=3), reward=0.0)
-    assert detail(many, CLASS)["because"] == "1 of 1 tests fixed, 3 broken: test_broken_0, test_broken_1, …"
-    name = "tests/a.py::" + "x" * 90
-    long = unseen(verification=Verification(fixed=["a"], unfixed=[], kept=[], broken=[name]), reward=0.0)
-    assert detail(long, CLASS)["because"].endswith(f"1 broken: …{'x' * 79}")
-
-
-def test_a_class_opens_on_the_event_and_the_file_that_show_it() -> None:
-    wrong = ran(EDIT, call("Edit", path="src/b.py"), **WRONG, **GOLD, **NONE_FIXED)
-    assert detail(wrong, CLASS)["file"] == "src/a.py", "where it should have been"
-    stuck = ran(*CIRCLE, ending="budget", **FAILED)
-    assert lines(stuck, CLASS)[0] == 5 and stuck.session.events[detail(stuck, CLASS)["seq"]].line == 5
-    fix = ran(call("Edit", path="src/b.py"), EDIT, **RIGHT, **GOLD, **NONE_FIXED)
-    assert (lines(fix, CLASS)[0], detail(fix, CLASS)["file"]) == (3, "src/a.py"), "the edit in the right file first"
-    answer = ran(say("first"), say("42"), **FAILED)
-    assert lines(answer, CLASS)[0] == 3
-    assert evidence(answer, CLASS).rules == ["wrong_answer: " + detail(answer, CLASS)["because"]]
-
-
 def test_the_table_names_each_class_once_and_the_page_holds_it() -> None:
     assert tuple(rule.name for rule in RULES) == CLASSES == tuple(by_path(CLASS).unit.split("|"))
     page = (Path(__file__).parents[2] / "docs" / "design" / "failures.md").read_text("utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.*?) \|$", page, re.MULTILINE)
     assert rows == [(rule.name, rule.means, rule.needs or "–") for rule in RULES]
-
-
-@pytest.mark.parametrize(
-    ("facts", "level", "method"),
-    [(RIGHT, "file", "patch"), (WRONG, "elsewhere", "patch"),
-     ({"patch": [patched("src/a.py", changes=[(3, 3, "f")], digests=["00ff00ff"])]}, "function", "patch")],
-)  # fmt: skip
-def test_how_near_a_patch_came(facts: dict[str, Any], level: str, method: str) -> None:
-    view = unseen(**facts, **GOLD)
-    assert (value(view, PLACE), detail(view, PLACE)["method"]) == (level, method)
-
-
-def test_without_the_patch_the_transcript_shows_what_was_hit_and_never_what_was_not() -> None:
-    assert value(ran(EDIT, **GOLD), PLACE) == "file" and detail(ran(EDIT, **GOLD), PLACE)["method"] == "edit_log"
-    assert absent(ran(call("Edit", path="src/b.py"), **GOLD), PLACE) == ("missing_artifact", "patch")
-    assert absent(unseen(patch=[], **GOLD), PLACE) == ("not_applicable", "no_patch")
-    assert absent(unseen(**RIGHT), PLACE) == ("missing_artifact", "gold_patch")
-
-
-SCOPE, OUTSIDE = "anticipation.scope_drift", "dynamics.gd_actions"
-
-
-@pytest.mark.parametrize(
-    ("view", "scope", "files_by"),
-    [
-        (unseen(**RIGHT, **GOLD), 1.0, "patch"),
-        (unseen(patch=[patched("src/a.py"), patched("docs/a.md"), patched("setup.cfg")], **GOLD), 3.0, "patch"),
-        (unseen(summary=TOUCHED, **GOLD), 2.0, "harness"),
-        (ran(EDIT, call("Edit", path="src/b.py"), **GOLD), 2.0, "edit_log"),
-    ],
-)
-def test_scope_of_an_attempt_is_by_the_gold_patch(view: SessionView, scope: float, files_by: str) -> None:
-    assert (value(view, SCOPE), detail(view, SCOPE)["files_by"]) == (scope, files_by)
-
-
-def test_scope_without_a_gold_patch_is_absent() -> None:
-    assert absent(unseen(**RIGHT), SCOPE) == absent(ran(EDIT), OUTSIDE) == ("missing_artifact", "gold_patch")
-    assert value(ran(EDIT, call("Edit", path="src/b.py"), **GOLD), OUTSIDE) == 0.5
 
 
 PATCHES: tuple[dict[str, Any], ...] = ({}, {"patch": []}, RIGHT, WRONG, OTHER_FUNCTION, NEW)
@@ -573,100 +398,3 @@ def test_a_report_by_transition_has_targets_among_the_tests_that_fail_still(
 def test_half_the_counts_are_no_counts(counts: Any) -> None:
     assert told(judged(facts_of(True, True, "ok", 0.0, counts))) == "missing_artifact:verifier_report"
     assert told(judged(facts_of(True, True, "ok", 1.0, counts))) == "correct_patch"
-
-
-CASES = (
-    *(Case("a reward is copied and never computed", unseen(patch=REPORTED, **facts), REWARD, expected, more)
-      for facts, expected, more in [
-        ({"reward": 1.0}, 1.0, {}),
-        ({"reward": 0.0}, 0.0, {}),
-        ({"reward": 0.4417}, 0.4417, {"non_binary": True}),
-        ({"reward": 1.0, "rewards": {"a": 1.0}}, 1.0, {}),
-        ({"reward": 1.0, "rewards": {"a": 1.0, "b": 0.0}}, 1.0, {"rewards": {"a": 1.0, "b": 0.0}}),
-        ({"reward": 1.0, "verification": graded(fixed=1, broken=1)}, 1.0, {"inconsistent": True}),
-        ({"reward": 0.0, "verification": graded(fixed=1)}, 0.0, {"inconsistent": True}),
-        ({"reward": 1.0, "verification": graded(fixed=1)}, 1.0, {}),
-      ]),
-    *(Case("without a reward it says what is missing", unseen(**facts), REWARD, Absent(*why))
-      for facts, why in [
-        ({"patch": REPORTED}, ("missing_artifact", "result_json")),
-        ({"kinds": ["stdout"]}, ("missing_artifact", "result_json")),
-        ({"kinds": ["result_json"]}, ("missing_field", "reward")),
-        ({"kinds": ["verifier_report"], "verification": graded(fixed=1)}, ("missing_field", "reward")),
-        ({"reward": float("nan")}, ("missing_field", "reward")),
-      ]),
-    *(Case("what became of the patch", unseen(patch=REPORTED, **facts), LABEL, label, more)
-      for facts, label, more in [
-        ({"reward": 1.0, "verification": graded(fixed=2, kept=9)}, "correct_patch", {"rule": 4, "method": "counts"}),
-        ({"reward": 0.0, "verification": graded(fixed=1, unfixed=1)}, "partial_patch", {"rule": 5, "method": "counts"}),
-        ({"reward": 0.0, "verification": graded(fixed=1, broken=2)}, "partial_patch", {"rule": 5, "method": "counts"}),
-        (
-            {"reward": 0.0, "verification": graded(unfixed=1, broken=1)},
-            "regressive_patch",
-            {"rule": 6, "method": "counts"},
-        ),
-        (
-            {"reward": 0.0, "verification": graded(unfixed=1, kept=5)},
-            "no_effect_patch",
-            {"rule": 7, "method": "counts"},
-        ),
-        (
-            {"reward": 1.0, "verification": graded(unfixed=2)},
-            "unverifiable",
-            {"rule": 8, "method": "counts", "inconsistent": True},
-        ),
-        ({"reward": 1.0}, "correct_patch", {"rule": 3, "method": "reward_only"}),
-        ({"verification": graded(fixed=1)}, "correct_patch", {"rule": 4, "method": "reward_from_counts"}),
-        (
-            {"reward": 0.0, "verification": Verification(patch_applies=False)},
-            "unverifiable",
-            {"rule": 2, "method": "gate"},
-        ),
-        (
-            {"reward": 0.0, "verification": Verification(status="crashed")},
-            "unverifiable",
-            {"rule": 2, "method": "gate"},
-        ),
-        (
-            {"reward": 0.0, "verification": graded(layout="B", left=3)},
-            "no_effect_patch",
-            {"rule": 7, "method": "counts", "targets": "assumed"},
-        ),
-        (
-            {"reward": 1.0, "verification": graded(layout="B", fixed=2, left=3)},
-            "correct_patch",
-            {"rule": 4, "method": "counts", "targets": "assumed"},
-        ),
-      ]),
-    *(Case("an attempt without label says why", unseen(**facts), LABEL, Absent(*why))
-      for facts, why in [
-        ({"patch": [], "reward": 0.0, "verification": graded(unfixed=1)}, ("not_applicable", "no_patch")),
-        ({"patch": REPORTED, "reward": 0.0}, ("missing_artifact", "verifier_report")),
-        ({"patch": REPORTED}, ("missing_artifact", "verifier_report")),
-        (
-            {"patch": REPORTED, "verification": Verification(fixed=["a"])},
-            ("missing_artifact", "verifier_report"),
-        ),
-        (
-            {"patch": REPORTED, "verification": graded(fixed=1, broken=None)},
-            ("missing_artifact", "verifier_report"),
-        ),
-      ]),
-    *(Case("a patch is there when anything shows one", unseen(**facts), PRESENT, expected, {"method": method})
-      for facts, expected, method in [
-        ({"patch": REPORTED}, True, "patch"),
-        ({"patch": []}, False, "patch"),
-        ({"patch_text_bytes": 0}, False, "patch"),
-        ({"patch_text_bytes": 9}, True, "patch"),
-        ({"summary": HarnessSummary(touched_files=[("a.py", 2)])}, True, "harness"),
-        ({"summary": HarnessSummary(touched_files=[])}, False, "harness"),
-        ({"patch": [], "summary": HarnessSummary(touched_files=[("a.py", 2)])}, True, "harness"),
-      ]),
-    *(Case("what did not fail has no class", unseen(**facts), CLASS, Absent("not_applicable", "not_failed"))
-      for facts in [{"reward": 1.0}, {}, {"verification": graded(status="crashed"), "reward": 0.0}]),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_case(case: Case) -> None:
-    case.check()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from agentsignals.signals.catalog import by_path, plain
 from agentsignals.signals.corpus.metrics import COMMANDS_LOOKED_AT
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, event, say, session, think, user, view
-from tests.signals.ask import Case, absent, detail, evidence, lines, value, values_over_sessions
+from tests.signals.ask import Case, detail, value, values_over_sessions
 
 READ = call("Read", path="a.py")
 SUBAGENT = call("Read", path="b.py", thread="agent-1")
@@ -22,25 +21,6 @@ SUBAGENT = call("Read", path="b.py", thread="agent-1")
 
 def over_sessions(path: str, **values: Sequence[Any]) -> Any:
     return values_over_sessions(by_path(path), values)
-
-
-def test_autonomy_without_calls_is_zero_and_without_turns_not_computable() -> None:
-    assert value(view(user("go"), say("hello")), "corpus.autonomy_ratio") == 0.0
-    assert absent(view(READ), "corpus.autonomy_ratio") == ("not_computable", "zero_denominator")
-
-
-def test_error_rate_is_the_sessions_tool_error_rate() -> None:
-    failed, refused = call("Bash", command="make", status="error"), call("Edit", path="a.py", status="rejected")
-    one = view(user("go"), READ, failed, refused, READ, READ)
-    assert value(one, "corpus.error_rate") == value(one, "user.tool_error_rate") == 0.25
-    found = detail(one, "corpus.error_rate")
-    assert found["num"] / found["den"] == 0.25
-    assert lines(one, "corpus.error_rate") == [3]
-    assert any("user.tool_error_rate = 0.25" in i.excerpt for i in evidence(one, "corpus.error_rate").items)
-
-
-def test_error_rate_without_results_has_nothing_to_go_on() -> None:
-    assert absent(view(user("go")), "corpus.error_rate")[0] == "dependency_null"
 
 
 @pytest.mark.parametrize(("lengths", "median"), [([3], 3.0), ([1, 2, 10], 2.0), ([10, 1, 4, 2], 3.0)])
@@ -123,31 +103,6 @@ def test_an_edit_is_careful_when_the_agent_knew_the_file(parts: list[Part], num:
 
 
 FAILED = call("Edit", path="a.py", status="error", result="String to replace not found")
-
-
-@pytest.mark.parametrize(
-    ("parts", "num", "den", "episodes"),
-    [
-        ([FAILED, EDIT], 1, 1, 1),
-        ([FAILED, READ, READ, READ, READ, EDIT], 1, 1, 1),
-        ([FAILED, READ, READ, READ, READ, READ, EDIT], 0, 1, 1),
-        ([FAILED, call("Edit", path="b.py")], 0, 1, 1),
-        ([FAILED, call("Write", path="a.py")], 0, 1, 1),
-        ([FAILED, user("try again"), EDIT], 0, 1, 1),
-        ([FAILED, FAILED, EDIT], 2, 2, 1),
-        ([FAILED, bash("ls x", ok=False), FAILED, EDIT], 2, 3, 3),
-        ([bash("npm test", ok=False), bash("npm run lint")], 1, 1, 1),
-        ([bash("cd web && npm test", ok=False), bash("CI=1 npm test")], 1, 1, 1),
-        ([bash("npm test", ok=False), bash("git status")], 0, 1, 1),
-        ([call("Read", path="a.py", status="error", result="Sibling tool call errored"), FAILED, EDIT], 1, 1, 1),
-        ([call("Edit", path="a.py", status="rejected"), FAILED, EDIT], 1, 1, 1),
-    ],
-)
-def test_an_error_is_made_good_by_the_same_tool_on_the_same_target_soon(
-    parts: list[Part], num: int, den: int, episodes: int
-) -> None:
-    found = detail(view(user("go"), *parts), RECOVERY)
-    assert (found["num"], found["den"], found["episodes"]) == (num, den, episodes)
 
 
 # corpus.cross_dataset_variance[] and the figures of sessions it is made of.
@@ -243,24 +198,6 @@ def test_small_data_sets_are_left_out_and_three_are_needed() -> None:
     assert values_over_sessions(by_path(PATH), {}) == Absent("not_computable", "fewer_than_3_data_sets")
 
 
-def test_a_sessions_figures_are_its_parts_of_each_metric() -> None:
-    failed = call("Bash", command="./x", status="error", result="Exit code 1")
-    said = say("a", input_tokens=10, output_tokens=5, cache_read_tokens=90, cost_usd=0.5)
-    found = value(view(user("fix it"), said, READ, call("Edit", path="a.py"), failed, cwd="/r"), INPUTS)
-    assert found == {
-        "place": "/r", "autonomy": 3.0, "errors": [1, 3], "tools": {"Read": 1, "Edit": 1, "Bash": 1},
-        "events": found["events"], "reads": 1.0, "edits": 1, "cost": 0.5, "pattern": found["pattern"],
-        "tokens": [5, 100], "short": [1, 1], "felt": {},
-    }  # fmt: skip
-    assert (found["events"], found["pattern"]) == (8, "task_imperative")
-
-
-def test_a_session_of_no_place_belongs_to_no_data_set() -> None:
-    assert absent(view(user("go")), INPUTS) == ("not_applicable", "repo_unknown")
-    bare = value(view(cwd="/r"), INPUTS)
-    assert (bare["autonomy"], bare["pattern"], bare["short"], bare["tokens"]) == (None, None, [0, 0], [0, 0])
-
-
 # corpus.top_duplicate_messages[]: what people say again and again, with what must not be shown hidden.
 
 COUNTS, TOP = "corpus.message_counts", "corpus.top_duplicate_messages[]"
@@ -269,22 +206,6 @@ COUNTS, TOP = "corpus.message_counts", "corpus.top_duplicate_messages[]"
 def top(*views: SessionView) -> Any:
     counted = [v for one in views if not isinstance(v := value(one, COUNTS), Absent)]
     return values_over_sessions(by_path(TOP), {"message_counts": counted})
-
-
-def samples(one: SessionView) -> dict[str, int]:
-    """How often each message occurs, by its sample."""
-    return {told["sample"]: told["n"] for told in value(one, COUNTS).values()}
-
-
-def test_messages_are_the_same_but_for_case_blanks_and_a_final_mark() -> None:
-    one = view(user("Commit this."), user("  commit THIS!"), user("commit this?"), user("", "attachment"), say("yes"))
-    assert samples(one) == {"commit this": 2, "commit this?": 1}
-    assert lines(one, COUNTS) == [1, 2, 3]
-
-
-def test_plans_and_empty_messages_are_no_messages() -> None:
-    assert absent(view(user("# Plan", "plan_handoff"), user(" ")), COUNTS) == ("not_applicable", "no_messages")
-    assert samples(view(user("..."))) == {"...": 1}
 
 
 def test_the_most_frequent_messages_come_first_and_once_is_no_duplicate() -> None:
@@ -325,14 +246,6 @@ def test_secrets_addresses_and_absolute_paths_are_hidden(text: str, shown: str) 
     assert [row["text"] for row in top(view(user(text)), view(user(text))).value] == [shown]
 
 
-def test_no_key_is_a_text_and_what_is_masked_is_masked_before_it_is_folded_or_cut() -> None:
-    key = "AK" + "IAQX7PLM2ZK4RT6YWB"
-    text = f"{'x ' * 52}deploy with {key} in /Users/janedoe17/app please"
-    told = json.dumps(value(view(user(text)), COUNTS)).lower()
-    assert not [part for part in (key[:8].lower(), key[-8:].lower(), "janedoe17", "/users/ja") if part in told]
-    assert "[key" in told
-
-
 def test_an_empty_data_set_has_no_duplicates() -> None:
     assert values_over_sessions(by_path(TOP), {}) == Absent("not_applicable", "no_messages")
     assert isinstance(top(view(user("a"))), Measured)
@@ -356,27 +269,6 @@ FIRST_MESSAGE = "corpus.first_message_pattern"
 )  # fmt: skip
 def test_the_kind_of_the_turn_comes_before_its_words(kind: TurnKind, expected: str) -> None:
     assert value(view(user("the build is broken", kind)), FIRST_MESSAGE) == expected
-
-
-def test_words_far_down_a_long_message_do_not_count() -> None:
-    assert value(view(user("the header is blue. " + "and wide, " * 45 + "with an error")), FIRST_MESSAGE) == "statement"
-    assert value(view(user("the header is blue. " + "and wide, " * 20 + "after review")), FIRST_MESSAGE) == "statement"
-
-
-def test_only_the_first_message_is_looked_at() -> None:
-    one = view(user("Add a flag"), call("Read", path="a.py"), user("it crashes"))
-    assert value(one, FIRST_MESSAGE) == "task_imperative"
-    assert 1 in lines(one, FIRST_MESSAGE) and 3 not in lines(one, FIRST_MESSAGE)
-
-
-def test_the_words_that_matched_are_shown() -> None:
-    found = evidence(view(user("Could you look at the flaky test?")), FIRST_MESSAGE)
-    assert any("bug_report: “flaky”" in i.excerpt for i in found.items)
-
-
-def test_no_human_turn_has_no_pattern_and_another_alphabet_no_english_words() -> None:
-    assert absent(view(call("Read", path="a.py")), FIRST_MESSAGE) == ("not_applicable", "no_turns")
-    assert absent(view(user("исправь ошибку")), FIRST_MESSAGE) == ("not_computable", "language")
 
 
 CASES = (

@@ -11,12 +11,11 @@ from agentsignals.model import Absent, Checkpoint, Label, Session
 from agentsignals.signals.catalog import by_path, catalogue, explain, measure
 from agentsignals.views.history import History
 from agentsignals.views.session import SessionView
-from tests.build import Part, call, event, say, user, view
-from tests.signals.ask import Case, absent, detail, evidence, lines, value
+from tests.build import Part, call, say, user, view
+from tests.signals.ask import absent, detail, value
 
 APPLIED, REVERTED, CLOSING = "user.output_applied", "user.changes_reverted", "user.closing_reaction"
 EDIT = call("Edit", path="a.py")
-INTERRUPT = event("interrupt", "[Request interrupted by user]")
 MINUTE = 60_000_000
 
 
@@ -26,50 +25,6 @@ def bash(command: str, result: str = "ok", **more: Any) -> Part:
 
 REFUSED = bash("rm -r x", "no", status="rejected")
 COMMIT = bash("git add -A && git commit -m 'x'", "[main 1a2b3c4] x\n 1 file changed")
-
-
-def test_a_commit_before_the_last_edit_is_weak_evidence_against() -> None:
-    one = view(user("go"), EDIT, COMMIT, EDIT)
-    assert value(one, APPLIED) is False
-    assert detail(one, APPLIED)["confidence"] == "low"
-    assert lines(one, APPLIED, "counter") == [3]
-
-
-def test_without_an_edit_of_the_repository_nothing_can_be_applied() -> None:
-    plan = call("Write", path="/home/me/.claude/plans/p.md")
-    for one in (view(user("go"), COMMIT), view(user("go"), plan, COMMIT, cwd="/r")):
-        assert absent(one, APPLIED) == ("not_applicable", "no_edit")
-        assert absent(one, REVERTED) == ("not_applicable", "no_edit")
-
-
-@pytest.mark.parametrize(
-    ("recorded", "applied"),
-    [
-        ([Checkpoint(checkpoint_id="c", agent_lines=3, total_committed=9)], True),
-        (
-            [
-                Checkpoint(checkpoint_id="c", agent_lines=0, total_committed=9),
-                Checkpoint(checkpoint_id="d", agent_lines=1, total_committed=1),
-            ],
-            True,
-        ),
-        ([Checkpoint(checkpoint_id="c", agent_lines=0, total_committed=0, agent_percentage=100.0)], True),
-        ([Checkpoint(checkpoint_id="c", agent_lines=0, total_committed=9)], False),
-    ],
-)
-def test_recorded_attribution_comes_first(recorded: list[Checkpoint], applied: bool) -> None:
-    one = view(user("go"), EDIT, COMMIT, checkpoints=recorded)
-    assert value(one, APPLIED) is applied
-    assert detail(one, APPLIED)["method"] == "attribution"
-    assert "attribution" in evidence(one, APPLIED).rules[0]
-
-
-def test_a_commit_that_a_collector_linked_counts_where_no_lines_were_counted() -> None:
-    linked = Checkpoint(checkpoint_id="c", files_touched=["a.py", "b.py"])
-    one = view(user("go"), EDIT, checkpoints=[linked])
-    assert value(one, APPLIED) is True
-    assert detail(one, APPLIED) == {"method": "checkpoint", "files": 1, "confidence": "low"}
-    assert absent(view(user("go"), EDIT, checkpoints=[Checkpoint(checkpoint_id="c", files_touched=["z"])]), APPLIED)
 
 
 def told(verdict: str, is_sure: bool = True) -> Label:
@@ -123,109 +78,11 @@ def test_evidence_that_tells_nothing_leaves_the_value_absent() -> None:
     assert detail(low, APPLIED)["confidence"] == "low"
 
 
-@pytest.mark.parametrize(
-    ("parts", "reverted"),
-    [
-        ([EDIT, bash("git checkout .")], True),
-        ([EDIT, bash("git checkout -- .")], True),
-        ([EDIT, bash("git checkout HEAD -- .")], True),
-        ([EDIT, bash("git restore .")], True),
-        ([EDIT, bash("git restore --staged --worktree .")], True),
-        ([EDIT, bash("cd app && git reset --hard && ls")], True),
-        ([EDIT, bash("git reset --hard HEAD")], True),
-        ([EDIT, bash("git -C app clean -fd")], True),
-        ([EDIT, bash("git stash")], True),
-        ([EDIT, bash("git stash push -m later")], True),
-        ([EDIT, event("user_shell", "<bash-input>git checkout .</bash-input>")], True),
-        # Brought back, edited again, or about something else: seen, but no revert.
-        ([EDIT, bash("git stash"), bash("git stash pop")], False),
-        ([EDIT, bash("git stash && git pull && git stash pop")], False),
-        ([EDIT, bash("git checkout ."), EDIT], False),
-        ([bash("git reset --hard"), EDIT], False),
-        # What was committed before survives, unless the branch itself is moved.
-        ([EDIT, COMMIT, bash("git reset --hard")], False),
-        ([EDIT, COMMIT, bash("git reset --hard HEAD~1")], True),
-        ([EDIT, COMMIT, bash("git reset --hard origin/main")], True),
-    ],
-)
-def test_a_revert_of_the_whole_tree(parts: list[Part], reverted: bool) -> None:
-    one = view(user("go"), *parts)
-    assert value(one, REVERTED) is reverted
-    assert detail(one, REVERTED) == {"method": "transcript", "commands": 1}
-    assert bool(lines(one, REVERTED)) is reverted
-    assert bool(lines(one, REVERTED, "counter")) is not reverted
-
-
-@pytest.mark.parametrize(
-    ("parts", "expected"),
-    [
-        ([user("go"), say("x"), user("thanks!")], ("accept", 1, 0, 0, False)),
-        ([user("go"), EDIT, user("commit this"), COMMIT], ("accept", 1, 0, 1, False)),
-        ([user("go"), EDIT, user("great, now B"), EDIT, EDIT, INTERRUPT], ("accept", 1, 2, 0, True)),
-        ([user("go"), EDIT, user("revert everything")], ("revert_all", 1, 0, 0, False)),
-        ([user("go"), EDIT, user("No.")], ("rejection", 1, 0, 0, False)),
-        ([user("commit this"), COMMIT], ("none", 0, 0, 1, False)),
-        ([user("git reset --hard please")], ("revert_all", 0, 0, 0, False)),
-        ([user("go"), EDIT, user("and B")], ("none", 1, 0, 0, False)),
-        (
-            [user("go"), user("thanks"), call("Edit", path="a", status="rejected", result="no")],
-            ("accept", 1, 0, 0, True),
-        ),
-        ([user("go"), REFUSED, EDIT, say("done")], ("none", 0, 1, 0, False)),
-        ([user("go"), REFUSED, bash("make", "boom", status="error")], ("none", 0, 0, 0, False)),
-        ([user("go"), INTERRUPT, EDIT, say("done")], ("none", 0, 1, 0, False)),
-        ([user("go"), EDIT, REFUSED, say("I see.")], ("none", 0, 1, 0, True)),
-        ([user("go"), REFUSED, call("Edit", path="a.py", thread="agent-1")], ("none", 0, 0, 0, True)),
-    ],
-)
-def test_what_the_last_human_turn_says(parts: list[Part], expected: tuple[Any, ...]) -> None:
-    found = value(view(*parts), CLOSING)
-    assert tuple(found.values()) == (*expected, False)
-    assert list(found) == ["kind", "turn", "edits_after", "commits_after", "interrupted_after", "question_open"]
-
-
 def test_a_call_asked_for_together_with_a_refused_one_is_no_going_on() -> None:
     one = view(user("go"), REFUSED, EDIT)
     for made in one.calls:
         made.step = 0
     assert value(one, CLOSING)["interrupted_after"] is True
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("never mind", "gives_up"),
-        ("forget it, I'll do it by hand", "gives_up"),
-        ("ok, let's stop here", "gives_up"),
-        ("I give up.", "gives_up"),
-        ("don't forget it needs a test", "none"),
-        ("give it a name and stop the server", "none"),
-    ],
-)
-def test_words_that_leave_the_work_where_it_is(text: str, kind: str) -> None:
-    assert value(view(user("go"), EDIT, user(text)), CLOSING)["kind"] == kind
-
-
-@pytest.mark.parametrize(
-    ("parts", "is_open"),
-    [
-        ([say("Which database should it use, SQLite or Postgres?")], True),
-        ([call("AskUserQuestion", result=None, status="none", questions=[{"question": "Which one?"}])], True),
-        ([call("AskUserQuestion", questions=[{"question": "Which one?"}]), say("Done.")], False),
-        ([say("Done. Want me to commit?")], False),
-        ([say("Which database should it use?"), user("SQLite"), say("Done.")], False),
-    ],
-)
-def test_a_question_nobody_answered(parts: list[Part], is_open: bool) -> None:
-    assert value(view(user("store the results"), *parts), CLOSING)["question_open"] is is_open
-
-
-def test_the_closing_words_are_its_evidence() -> None:
-    collected = evidence(view(user("go"), say("x"), user("thanks!"), COMMIT), CLOSING)
-    assert [(i.line, i.role, i.excerpt) for i in collected.items] == [
-        (3, "support", "accept: “thanks!” thanks!"),
-        (4, "counter", "commits after it: Bash git add -A && git commit -m 'x'"),
-    ]
 
 
 ENDED = 1000 * MINUTE
@@ -407,54 +264,3 @@ def test_a_session_that_ends_with_an_approved_plan_goes_on_elsewhere(after: Any,
     }
     results = {r.signal.path: r.value for r in measure(one, known, past)}
     assert results["user.session_outcome"] == expected
-
-
-CASES = (
-    *(Case("a commit after the last edit applies the output", view(user("go"), EDIT, bash("git commit -am x", printed)),
-           APPLIED, True, {"method": "transcript", "commits": 1, "commits_after_last_edit": 1}, support=[3],
-           denominator=[2])
-      for printed in [
-        "[main 1a2b3c4] x",
-        "[main (root-commit) 1a2b3c4] x",
-        "[detached HEAD 1a2b3c4d5e] x",
-        "hook ok\n[feat/a-b 1a2b3c4] x",
-      ]),
-    *(Case("what printed no branch and sha is no commit", view(user("go"), EDIT, other), APPLIED,
-           Absent("missing_artifact", "git"))
-      for other in [
-        bash("git commit -m x", "nothing to commit, working tree clean"),
-        bash("git log --grep commit", "commit 1a2b3c4d5e6f\nAuthor: x"),
-        bash("cat notes.md", "[main 1a2b3c4] x"),
-        call("Bash", command="git commit -m x", result=None),
-        call("Bash", command="git commit -m x", result="[main 1a2b3c4] x", thread="agent-1"),
-      ]),
-    *(Case("attribution of nothing leaves it to the transcript", view(user("go"), EDIT, COMMIT, checkpoints=recorded),
-           APPLIED, some={"method": "transcript"})
-      for recorded in [
-        [Checkpoint(checkpoint_id="c")],
-        [Checkpoint(checkpoint_id="c", files_touched=["elsewhere.py"])],
-        [Checkpoint(checkpoint_id="c", agent_lines=0, total_committed=0, agent_percentage=0.0)],
-      ]),
-    *(Case("without a revert command nobody saw the tree", view(user("go"), EDIT, other), REVERTED,
-           Absent("missing_artifact", "git_or_snapshots"))
-      for other in [
-        say("done"),
-        bash("git checkout main"),
-        bash("git checkout ./a.py"),
-        bash("git checkout -b fix.it"),
-        bash("git restore --staged ."),
-        bash("git reset --soft HEAD~1"),
-        bash("git stash list"),
-        bash("git stash push -m x -- a.py"),
-        bash("git commit -m 'then git checkout . again'"),
-        bash('grep -rn "git reset --hard" docs'),
-        bash("git checkout .", status="error"),
-        bash("git checkout .", status="rejected"),
-        bash("git checkout .", thread="agent-1"),
-      ]),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_case(case: Case) -> None:
-    case.check()

@@ -15,7 +15,7 @@ from agentsignals.signals.user.regions import LOOKED_BACK_CALLS, trend
 from agentsignals.views.history import MOST_PRINTS, MOST_SHARERS, History, SessionSummary, histories, prints
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, say, user, view
-from tests.signals.ask import Case, absent, detail, evidence, value
+from tests.signals.ask import Case, absent, value
 
 HISTORY, COUNT, TREND = "user.region_edit_history[]", "user.region_re_edit_count", "user.region_edit_convergence[]"
 
@@ -27,93 +27,6 @@ def hunk(at: int, added: int, removed: int, new_at: int | None = None) -> Hunk:
 
 def edit(*hunks: Hunk, path: str = "a.py", old: str = "", new: str = "", **more: Any) -> Part:
     return call("Edit", path=path, hunks=list(hunks), old_string=old, new_string=new, **more)
-
-
-def test_a_session_without_edits_has_an_empty_history_and_nothing_to_count() -> None:
-    one = view(user("go"), call("Edit", path="a.py", status="error", result="x"))
-    assert value(one, HISTORY) == []
-    assert absent(one, COUNT) == ("not_applicable", "no_edit")
-    assert absent(one, TREND) == ("not_applicable", "no_edit")
-
-
-def test_plans_and_scratch_files_outside_the_repository_are_no_code() -> None:
-    plan = edit(hunk(1, 1, 1), path="/home/me/.claude/plans/p.md")
-    one = view(user("go"), plan, plan, edit(hunk(1, 1, 1), path="/r/a.py"), cwd="/r")
-    assert value(one, COUNT) == 0
-    assert [r["file"] for r in value(one, HISTORY)] == ["a.py"]
-
-
-def test_a_trace_without_line_numbers_cannot_tell_what_was_edited_again() -> None:
-    unplaced = edit(Hunk(added=2, removed=1))
-    assert absent(view(user("go"), unplaced, unplaced), COUNT) == ("missing_field", "line_numbers")
-    mixed = view(user("go"), unplaced, edit(hunk(3, 1, 1)), edit(hunk(3, 1, 1)))
-    assert value(mixed, COUNT) == 1
-    assert detail(mixed, COUNT) == {"regions": 2, "lines_unknown": 1}
-    assert detail(mixed, HISTORY)["lines_unknown"] == 1
-
-
-@pytest.mark.parametrize(
-    ("command", "start", "added"),
-    [("echo x > a.txt", 1, 1), ("echo $X > a.txt", None, None), ("make > a.txt", None, None)],
-)
-def test_a_file_written_by_the_shell_is_one_record(command: str, start: int | None, added: int | None) -> None:
-    """Of its lines where the words of the command tell them."""
-    one = view(user("go"), call("Bash", command=command))
-    assert [(r["file"], r["start_line"], r["added"]) for r in value(one, HISTORY)] == [("a.txt", start, added)]
-    assert value(one, COUNT) == 0
-
-
-@pytest.mark.parametrize(
-    ("sizes", "label"),
-    [
-        ([(4, 4), (2, 2)], "converging"),
-        ([(2, 2), (2, 2)], "unchanged"),
-        ([(1, 1), (2, 2), (1, 1)], "unchanged"),
-        ([(0, 0), (0, 0)], "unchanged"),
-        ([(1, 1), (3, 3)], "expanding"),
-        ([(6, 6), (3, 3), (1, 1)], "converging"),
-        ([(1, 1), (2, 2), (4, 4)], "expanding"),
-        ([(4, 4), (2, 2), (4, 4), (2, 2), (4, 4)], "oscillating"),
-        ([(1, 1), (9, 9), (2, 2), (30, 30)], "expanding"),
-    ],
-)
-def test_how_the_edits_of_a_region_trend(sizes: list[tuple[int, int]], label: str) -> None:
-    one = view(user("go"), *(edit(hunk(10, added, removed)) for added, removed in sizes))
-    assert value(one, TREND) == [label]
-    told = detail(one, TREND)["regions"]
-    assert [(r["region_id"], r["file"], r["sizes"]) for r in told] == [("r0", "a.py", [a + b for a, b in sizes])]
-    assert evidence(one, TREND).totals["support"] == len(sizes)
-
-
-def test_bringing_back_what_was_removed_is_oscillation() -> None:
-    there = edit(hunk(10, 2, 2), old="total = sum(x)\nreturn total", new="total = mean(x)\nreturn total * 2")
-    back = edit(hunk(10, 2, 2), old="total = mean(x)\nreturn total * 2", new="total = sum(x)\nreturn total")
-    onward = edit(hunk(10, 2, 2), old="total = mean(x)\nreturn total * 2", new="total = median(x)\nreturn total * 3")
-    assert value(view(user("go"), there, back), TREND) == ["oscillating"]
-    assert value(view(user("go"), there, onward), TREND) == ["unchanged"]
-
-
-def applied(*lines: str) -> Part:
-    """A command that applies a diff of line 10 of a file."""
-    diff = "\n".join(("--- a/a.py", "+++ b/a.py", "@@ -10 +10 @@", *lines))
-    return call("Bash", command=f"git apply <<'E'\n{diff}\nE")
-
-
-def test_what_commands_remove_and_bring_back_is_oscillation_too() -> None:
-    there, back = applied("-total = sum(x)", "+total = mean(x)"), applied("-total = mean(x)", "+total = sum(x)")
-    onward = applied("-total = mean(x)", "+total = median(x)")
-    assert value(view(user("go"), there, back), TREND) == ["oscillating"]
-    assert value(view(user("go"), there, onward), TREND) == ["unchanged"]
-    by_tool = edit(hunk(10, 1, 1), old="total = mean(x)", new="total = sum(x)")
-    assert value(view(user("go"), there, by_tool), TREND) == ["oscillating"]
-
-
-def test_of_a_command_that_changes_several_files_each_region_has_its_own_lines() -> None:
-    two = "--- a/a.py\n+++ b/a.py\n@@ -10 +10 @@\n-{0}\n+{1}\n--- a/b.py\n+++ b/b.py\n@@ -10 +10 @@\n-{2}\n+{3}\n"
-    first = call("Bash", command="git apply <<'E'\n" + two.format("alpha", "beta", "gamma", "delta") + "E")
-    # The line that goes from a.py comes in b.py: nothing is brought back.
-    second = call("Bash", command="git apply <<'E'\n" + two.format("beta", "other", "delta", "alpha") + "E")
-    assert value(view(user("go"), first, second), TREND) == ["unchanged", "unchanged"]
 
 
 @pytest.mark.parametrize(

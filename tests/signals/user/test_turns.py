@@ -10,7 +10,7 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.model import MAIN, Absent
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, event, say, session, think, user, view
-from tests.signals.ask import Case, absent, detail, evidence, lines, value
+from tests.signals.ask import Case, absent, detail, value
 
 
 def timeless(text: str) -> Part:
@@ -22,49 +22,13 @@ def later(seconds: int, part: Part) -> Part:
     return lambda b, at: part(b, at + seconds * 1_000_000)
 
 
-def test_a_session_nobody_spoke_in_has_no_turns() -> None:
-    silent = view(say("warm-up"))
-    assert value(silent, "user.user_turn_count") == 0
-    assert value(silent, "user.user_msg_lengths[]") == []
-    assert absent(silent, "user.turn_timestamps[]") == ("missing_field", "timestamp")
-    assert absent(silent, "dynamics.correction_ratio") == ("not_computable", "zero_denominator")
-    assert absent(silent, "chat.pushback_rate") == ("not_computable", "zero_denominator")
-    assert absent(silent, "user.closing_reaction") == ("not_applicable", "no_turn")
-
-
 def test_a_clock_that_jumps_back_is_kept_and_counted() -> None:
     one = view(user("go"), later(-10, say("ok")))
     assert value(one, "user.turn_timestamps[]")[1] == "2025-12-31T23:59:51.000Z"
     assert detail(one, "user.turn_timestamps[]")["non_monotonic"] == 1
 
 
-def test_a_refusal_is_no_error_and_an_unanswered_call_is_no_result() -> None:
-    one = view(
-        user("go"),
-        call("Read", path="a"),
-        call("Read", path="b", status="error", result="ENOENT"),
-        call("Edit", path="a", status="rejected", result="no"),
-        call("Bash", command="ls", status="cancelled", result="Sibling tool call errored"),
-        call("Bash", command="ls", result=None),
-        call("Read", path="c", status="error", result="x", thread="agent-1"),
-    )
-    assert value(one, "user.tool_error_rate") == 0.5
-    assert detail(one, "user.tool_error_rate") == {"num": 1, "den": 2, "rejected": 1, "raw": 2 / 3}
-    assert lines(one, "user.tool_error_rate") == [3]
-    assert lines(one, "user.tool_error_rate", "counter") == [4]
-
-
 USAGE = {"input_tokens": 5, "cache_read_tokens": 40_000, "cache_write_tokens": 2_000}
-
-
-def test_the_summary_behind_a_boundary_is_not_a_second_compaction() -> None:
-    boundary = event("compaction", '{"trigger":"manual","preTokens":9}')
-    summary = event("compaction", "This session is being continued from a previous conversation")
-    one = view(user("go"), say("a"), boundary, summary)
-    found = value(one, "user.compaction_events[]")
-    assert [(c["trigger"], c["tokens_after"]) for c in found] == [("manual", None)]
-    twice = view(user("go"), say("a"), boundary, summary, say("b"), summary)
-    assert [c["step_index"] for c in value(twice, "user.compaction_events[]")] == [0, 1]
 
 
 EDIT = call("Edit", path="a.py")
@@ -76,13 +40,6 @@ def test_a_pause_of_ten_minutes_within_a_response_is_told() -> None:
     assert detail(asleep, "user.per_turn_latency_s[]") == {"turns_with_gap": [0]}
     busy: list[Any] = [later(300 * n, say("x")) for n in range(4)]
     assert detail(view(user("go"), *busy), "user.per_turn_latency_s[]") == {"turns_with_gap": []}
-
-
-@pytest.mark.parametrize(
-    "path", ["user.user_turn_count", "user.user_msg_lengths[]", "user.turn_timestamps[]", "user.per_turn_latency_s[]"]
-)
-def test_every_value_names_the_turns_it_rests_on(path: str) -> None:
-    assert evidence(view(user("go"), say("a")), path).totals["support"] == 1
 
 
 def test_a_resend_within_a_minute_is_one_turn() -> None:
@@ -97,28 +54,10 @@ def test_a_resend_within_a_minute_is_one_turn() -> None:
 
 ERRORS, SIZES = "user.tool_errors_by_type[]", "user.tool_result_sizes[]"
 SIBLING = "<tool_use_error>Sibling tool call errored</tool_use_error>"
-MISSING = "<tool_use_error>File does not exist.</tool_use_error>"
 
 
 def bash(result: str, status: str = "error", **more: object) -> Part:
     return call("Bash", command="./deploy", result=result, status=status, **more)  # type: ignore[arg-type]  # a status
-
-
-def test_errors_are_counted_for_each_tool_and_class_most_first() -> None:
-    one = view(
-        user("go"),
-        call("Read", path="a.py", status="error", result=MISSING),
-        bash("Exit code 1"),
-        bash("Exit code 2"),
-        bash("fine", "ok"),
-        call("Read", path="b.py"),
-    )
-    assert value(one, ERRORS) == [
-        {"tool": "Bash", "error_class": "exit_nonzero", "n": 2, "n_results": 3},
-        {"tool": "Read", "error_class": "not_found", "n": 1, "n_results": 2},
-    ]
-    assert lines(one, ERRORS) == [2, 3, 4]
-    assert evidence(one, ERRORS).totals["denominator"] == 5
 
 
 def test_results_that_came_in_another_order_than_their_calls_are_listed_as_they_came() -> None:
@@ -171,21 +110,6 @@ def change(before: str | None, after: str, turn: int, second: int, explicit: boo
 def test_an_entry_with_a_line_of_its_own_is_explicit_and_counts_once() -> None:
     assert value(switched(True), PATH) == [change("a", "b", 1, 3, True)]
     assert value(switched(False), PATH) == [change("a", "b", 1, 3, False)]
-
-
-def test_there_and_back_without_a_message_are_two_changes() -> None:
-    one = view(
-        user("go"), say("x", model="a"), event("model_change", "a -> b"), event("model_change", "b -> a"),
-        say("y", model="a"),
-    )  # fmt: skip
-    assert [(r["from_model"], r["to_model"]) for r in value(one, PATH)] == [("a", "b"), ("b", "a")]
-
-
-def test_messages_a_program_made_up_and_subagents_are_no_change() -> None:
-    one = view(user("go"), say("x", model="a"), say("", model="<synthetic>"), say("s", model="b", thread="agent-1"))
-    assert value(one, PATH) == []
-    ended = view(user("go"), say("x", model="a"), event("model_change", "a -> <synthetic>"), say("y", model="a"))
-    assert value(ended, PATH) == []
 
 
 def test_a_trace_that_names_no_model_cannot_tell() -> None:

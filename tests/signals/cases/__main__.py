@@ -1,0 +1,5 @@
+"""Writes anew what the signals of each case say."""
+
+from tests.signals.cases import main
+
+main()

@@ -1,0 +1,17 @@
+"""What signals say of tiny sessions: value, detail, evidence and rules (`tests/signals/cases`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.signals.cases import cases, told, view_of
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=f"{name}.{case['name']}") for name, listed in cases().items() for case in listed]
+)
+def test_a_tiny_session(case: dict[str, Any]) -> None:
+    view = view_of(case)
+    assert {path: told(view, path) for path in case["expect"]} == case["expect"]
