@@ -10,7 +10,7 @@ import pytest
 from agentsignals.changes.git import Commit
 from agentsignals.changes.worktrees import Naming, Tree, is_generated
 from agentsignals.formats.profile import EDIT_ROLES
-from agentsignals.model import Edit, Session, ToolCall, encode_roles
+from agentsignals.model import Edit, Session, encode_roles
 from agentsignals.repositories.working_trees import Recorded, activity, links, operations, unlinked
 
 PATCH = """*** Begin Patch
@@ -32,29 +32,18 @@ PATCH = """*** Begin Patch
 *** End Patch"""
 
 
+def worked(*edits: Edit, **facts: Any) -> Session:
+    """A session of one call, from 10 to 20."""
+    call: dict[str, Any] = {"seq": 3, "turn": 0, "step": 0, "thread": "main", "call_id": "c", "name": "tool"}
+    call |= {"class_": "edit", "status": "ok", "started_at": 10, "ended_at": 20} | facts
+    made = {"session_id": "s", "context": "product", "format": "f", "agent": "a", "artifact_id": "x", "started_at": 1}
+    return Session(**made, tool_calls=[ToolCall(**call)], edits=list(edits))  # type: ignore[arg-type]
+
+
 def told(arguments: Any, *paths: str, command: str | None = None, via: str = "edit_tool") -> list[tuple[Any, ...]]:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    call = ToolCall(
-        seq=3,
-        turn=0,
-        step=0,
-        thread="main",
-        call_id="c",
-        name="tool",
-        class_="edit",
-        shell_kind=None,
-        path=None,
-        command=command,
-        arguments=text,
-        status="ok",
-        started_at=10,
-        ended_at=20,
-        argument_roles=encode_roles(EDIT_ROLES),
-    )
-    session = Session(
-        session_id="s", context="product", format="f", agent="a", artifact_id="x", started_at=1, tool_calls=[call]
-    )
-    session.edits = [Edit(seq=3, turn=0, thread="main", call_id="c", path=path, op="modify", via=via) for path in paths]  # type: ignore[arg-type]
+    edits = [Edit(seq=3, turn=0, thread="main", call_id="c", path=path, op="modify", via=via) for path in paths]  # type: ignore[arg-type]
+    session = worked(*edits, command=command, arguments=text, argument_roles=encode_roles(EDIT_ROLES))
     return [(o.kind, o.path, o.old, o.new, o.everywhere, o.to, o.line) for o in operations(session)]
 
 
@@ -168,43 +157,12 @@ def test_a_written_file_whose_text_is_not_told_is_only_named() -> None:
     ],
 )
 def test_commands_that_may_write_unseen_are_told_from_those_that_cannot(command: str, kind: Any, writes: bool) -> None:
-    call = ToolCall(
-        seq=1,
-        turn=0,
-        step=0,
-        thread="main",
-        call_id="c",
-        name="Bash",
-        class_="shell",
-        shell_kind=kind,
-        path=None,
-        command=command,
-        arguments="{}",
-        status="ok",
-        started_at=10,
-        ended_at=20,
-    )
-    session = Session(session_id="s", context="product", format="f", agent="a", artifact_id="x", tool_calls=[call])
-    assert bool(activity(session).writers) is writes
+    assert bool(activity(worked(class_="shell", shell_kind=kind, command=command)).writers) is writes
 
 
 @pytest.mark.parametrize(("status", "writes"), [("none", True), ("ok", False), ("rejected", False)])
 def test_an_edit_whose_outcome_is_not_logged_may_have_written(status: Any, writes: bool) -> None:
-    call = ToolCall(
-        seq=1,
-        turn=0,
-        step=0,
-        thread="main",
-        call_id="c",
-        name="fs_write",
-        class_="edit",
-        path="a.py",
-        status=status,
-        started_at=10,
-        ended_at=20,
-    )
-    session = Session(session_id="s", context="product", format="f", agent="a", artifact_id="x", tool_calls=[call])
-    assert bool(activity(session).writers) is writes
+    assert bool(activity(worked(path="a.py", status=status)).writers) is writes
 
 
 TREE = Tree(["README.md", "web/README.md", "web/src/app.ts", "src/main.py", "pkg/deep/er/x.py", "docs/a.md", "tool.py"])
@@ -275,35 +233,27 @@ def taken(checkpoint_id: str, at: int, branch: str | None = "main") -> Recorded:
     return Recorded(checkpoint_id, "s", at * 1_000_000, branch, None)
 
 
-def relations(commits: list[Commit], *rows: Recorded) -> dict[tuple[str, str], str]:
-    return {(link.checkpoint_id, link.sha): link.relation for link in links(commits, rows)}
+SAME: dict[str, Any] = {"subject": "fix", "authored": 900}
 
 
-def test_the_commit_of_that_moment_is_the_original() -> None:
-    assert relations([commit("c1", 1_000, A)], taken(A, 1_060)) == {(A, "c1"): "original"}
-
-
-def test_two_minutes_later_it_is_a_rewritten_one() -> None:
-    assert relations([commit("c1", 1_000, A)], taken(A, 1_121)) == {(A, "c1"): "rewritten"}
-
-
-def test_of_several_the_nearest_in_time_is_the_one_and_the_same_change_again_a_copy() -> None:
-    same = {"subject": "fix", "authored": 900}
-    found = relations([commit("c1", 5_000, A, **same), commit("c2", 1_001, A, **same)], taken(A, 1_000))  # type: ignore[arg-type]
-    assert found == {(A, "c2"): "original", (A, "c1"): "copy"}
-
-
-def test_another_change_under_the_same_name_is_a_further_one() -> None:
-    found = relations([commit("c1", 1_000, A), commit("c2", 1_030, A)], taken(A, 1_000))
-    assert found == {(A, "c1"): "original", (A, "c2"): "further"}
-
-
-def test_a_squash_stands_for_all_it_joins() -> None:
-    assert set(relations([commit("c1", 1_000, A, B)], taken(A, 1_000), taken(B, 1_000))) == {(A, "c1"), (B, "c1")}
-
-
-def test_merges_are_nobodys_commit() -> None:
-    assert relations([commit("m", 1_000, A, parents=2)], taken(A, 1_000)) == {}
+@pytest.mark.parametrize(
+    ("commits", "rows", "expected"),
+    [
+        pytest.param([commit("c1", 1_000, A)], [taken(A, 1_060)], {(A, "c1"): "original"}, id="of that moment"),
+        pytest.param([commit("c1", 1_000, A)], [taken(A, 1_121)], {(A, "c1"): "rewritten"}, id="two minutes later"),
+        pytest.param([commit("c1", 5_000, A, **SAME), commit("c2", 1_001, A, **SAME)], [taken(A, 1_000)],
+                     {(A, "c2"): "original", (A, "c1"): "copy"}, id="the same change again"),
+        pytest.param([commit("c1", 1_000, A), commit("c2", 1_030, A)], [taken(A, 1_000)],
+                     {(A, "c1"): "original", (A, "c2"): "further"}, id="another change under the same name"),
+        pytest.param([commit("c1", 1_000, A, B)], [taken(A, 1_000), taken(B, 1_000)],
+                     {(A, "c1"): "original", (B, "c1"): "original"}, id="a squash"),
+        pytest.param([commit("m", 1_000, A, parents=2)], [taken(A, 1_000)], {}, id="a merge"),
+    ],
+)  # fmt: skip
+def test_commits_that_name_a_checkpoint(
+    commits: list[Commit], rows: list[Recorded], expected: dict[tuple[str, str], str]
+) -> None:
+    assert {(link.checkpoint_id, link.sha): link.relation for link in links(commits, rows)} == expected
 
 
 def test_every_checkpoint_without_a_commit_has_a_reason() -> None:
@@ -316,4 +266,3 @@ def test_every_checkpoint_without_a_commit_has_a_reason() -> None:
         "c" * 12: "branch_not_in_clone",
         "d" * 12: "commit_not_in_history",
     }
-    assert len(reasons) == 4
