@@ -197,6 +197,13 @@ class Agent:
         self.story.put(path, text.replace(old, new, -1 if more.get("replace_all") else 1), self.at)
         self._then()
 
+    def adds(self, path: str, before: str, name: str, lines: int) -> None:
+        """Lines of its own in front of the line that begins so, which stays who wrote it before."""
+        old = f"{before} = "
+        line = next(x for x in self.story.text(path, self.at).splitlines() if x.startswith(old))
+        self.edit(path, old, self.story.are("agent", block(name, lines)) + old)
+        self.story.own[line] = "preexisting"
+
     def side_edit(self, path: str, old: str, new: str) -> None:
         """The same by a subagent, logged in the same transcript, while the call that started it is open."""
         self.log.base["isSidechain"] = True

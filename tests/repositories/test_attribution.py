@@ -17,8 +17,7 @@ from tests.repositories.story import Story, block
 def agent_commits_mid_turn(s: Story) -> None:
     s.begun(20)
     with s.agent("mid") as a:
-        a.edit("app.py", "old_3 = ", s.are("agent", block("first", 15)) + "old_3 = ")
-        s.own["old_3 = compute('old', 3)"] = "preexisting"
+        a.adds("app.py", "old_3", "first", 15)
         a.commit("first part")
         a.edit("app.py", "old_9 = ", s.are("agent", block("second", 15)) + "old_9 = ")
         a.write("more.py", s.are("agent", block("more", 10)))
@@ -44,8 +43,7 @@ def rebase(s: Story) -> None:
     s.git("switch", "-c", "feature")
     with s.agent("rebase") as a:
         a.write("new.py", s.are("agent", block("new", 20)))
-        a.edit("app.py", "old_2 = ", s.are("agent", block("in_app", 5)) + "old_2 = ")
-        s.own["old_2 = compute('old', 2)"] = "preexisting"
+        a.adds("app.py", "old_2", "in_app", 5)
     s.wait(30)
     s.commit("feature", a)
     s.git("switch", "main")
@@ -62,8 +60,7 @@ def moved_lines(s: Story) -> None:
     s.human("b.py", block("host", 5))
     s.commit("base")
     with s.agent("move") as a:
-        a.edit("b.py", "host_2 = ", s.are("agent", block("written", 10)) + "host_2 = ")
-        s.own["host_2 = compute('host', 2)"] = "preexisting"
+        a.adds("b.py", "host_2", "written", 10)
     s.human("a.py", block("stay", 10) + block("end", 10) + s.are("moved", block("inner", 8)))
     s.human("b.py", s.text("b.py") + s.are("moved", block("wander", 12)))
     s.commit("move", a)
@@ -133,8 +130,7 @@ def parallel_worktrees(s: Story) -> None:
     with a:
         a.edit("app.py", "old_3 = ", s.are("agent", block("by_one", 12)) + "old_3 = ")
         b.prompt()
-        b.edit("app.py", "old_3 = ", s.are("agent", block("by_two", 12)) + "old_3 = ")
-        s.own["old_3 = compute('old', 3)"] = "preexisting"
+        b.adds("app.py", "old_3", "by_two", 12)
     b.say()
     s.human("app.py", s.text("app.py", other) + s.are("human", block("typed", 6)), other)
     s.commit("second", b, at=other)
@@ -145,13 +141,11 @@ def parallel_worktrees(s: Story) -> None:
 def interleaved_human_edits(s: Story) -> None:
     s.begun(20)
     with s.agent("between") as a:
-        a.edit("app.py", "old_3 = ", s.are("agent", block("one", 10)) + "old_3 = ")
-        s.own["old_3 = compute('old', 3)"] = "preexisting"
+        a.adds("app.py", "old_3", "one", 10)
     s.human("app.py", s.text("app.py").replace("one_4 = compute('one', 4)\n", s.are("human", block("mine", 8))))
     s.human("notes.py", s.are("human", block("note", 7)))
     with a:
-        a.edit("app.py", "old_15 = ", s.are("agent", block("two", 10)) + "old_15 = ")
-        s.own["old_15 = compute('old', 15)"] = "preexisting"
+        a.adds("app.py", "old_15", "two", 10)
         a.edit(
             "app.py",
             "mine_2 = compute('mine', 2)\n",
@@ -166,8 +160,7 @@ def renames(s: Story) -> None:
     s.human("pkg/second.py", block("two", 20))
     s.commit("base")
     with s.agent("rename") as a:
-        a.edit("pkg/before.py", "old_3 = ", s.are("agent", block("early", 8)) + "old_3 = ")
-        s.own["old_3 = compute('old', 3)"] = "preexisting"
+        a.adds("pkg/before.py", "old_3", "early", 8)
         a.bash("git mv pkg/before.py pkg/after.py", {"pkg/after.py": s.text("pkg/before.py")})
         (s.root / "pkg/before.py").unlink()
         a.edit("pkg/after.py", "old_9 = ", s.are("agent", block("late", 8)) + "old_9 = ")
@@ -202,8 +195,7 @@ def another_session(s: Story) -> None:
     s.wait(30)
     s.commit("both", b)
     with a:
-        a.edit("app.py", "old_2 = ", s.are("agent", block("a_again", 3)) + "old_2 = ")
-        s.own["old_2 = compute('old', 2)"] = "preexisting"
+        a.adds("app.py", "old_2", "a_again", 3)
     s.wait(30)
     s.commit("own", a)
 
@@ -253,8 +245,7 @@ def failed_and_refused_edits(s: Story) -> None:
     with s.agent("failing") as a:
         text = block("typed", 10)
         a.fail("app.py", "old_1 = ", text + "old_1 = ")
-        a.edit("app.py", "old_4 = ", s.are("agent", block("done", 10)) + "old_4 = ")
-        s.own["old_4 = compute('old', 4)"] = "preexisting"
+        a.adds("app.py", "old_4", "done", 10)
     s.human("app.py", s.text("app.py") + s.are("human", text))
     s.commit("after a failure", a)
 

@@ -73,34 +73,6 @@ def test_no_surely_written_line_is_missing_from_the_transcripts(told: Any) -> No
     assert missing["missing"] <= 0.03 * missing["seen"]  # edits within a line leave its other half unsaid
 
 
-def test_blame_in_reverse_finds_as_many_lines_alive(told: Any) -> None:
-    _, repo, store = told
-    head = told[0].survival.alive_at_head.head
-    rows = (
-        Store(store)
-        .sql(
-            "SELECT commit_sha, path, list(line) FROM line_attribution WHERE starts_with(tag, 'agent_')"
-            " AND path = 'frontend/src/styles.css' GROUP BY ALL"
-        )
-        .fetchall()
-    )
-    ours = theirs = 0
-    blamed = subprocess.run(
-        ["git", "-C", str(repo), "blame", "--porcelain", head, "--", "frontend/src/styles.css"],
-        capture_output=True, check=True,
-    ).stdout.decode().splitlines()  # fmt: skip
-    alive = {(w[0], int(w[1])) for row in blamed if len((w := row.split())[:1][0:1]) and len(w[0]) == 40 and len(w) > 2}
-    for sha, path, lines in rows:
-        reverse = subprocess.run(
-            ["git", "-C", str(repo), "blame", "--reverse", "-l", "-s", f"{sha}..{head}", "--", path],
-            capture_output=True, check=True,
-        ).stdout.decode().splitlines()  # fmt: skip
-        theirs += sum(reverse[line - 1].lstrip("^").startswith(head) for line in lines)
-        ours += sum((sha, line) in alive for line in lines)
-    assert ours > 50
-    assert abs(ours - theirs) <= 0.03 * theirs
-
-
 def test_the_lines_that_are_said_to_be_committed_stand_there_and_in_the_calls(told: Any) -> None:
     """By another road: the text at each place as Git shows it, looked for in what the session's calls said."""
     _, repo, store = told

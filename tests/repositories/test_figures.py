@@ -14,7 +14,7 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.ingest.collection import attribute_repository
-from agentsignals.repositories.attribute import agreement
+from agentsignals.repositories.attribute import Attribution, agreement
 from agentsignals.repositories.outcomes import authored, mode_of, share_of
 from agentsignals.repositories.replay import AddedLine
 from agentsignals.store import Store
@@ -38,10 +38,15 @@ def written(story: Story) -> None:
     story.commit("after")
 
 
-def test_survival_by_every_definition(tmp_path: Path) -> None:
-    story = Story(tmp_path)
+@pytest.fixture(scope="module")
+def attributed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Story, Attribution]:
+    story = Story(tmp_path_factory.mktemp("attributed"))
     written(story)
-    told = story.attributed().survival
+    return story, story.attributed()
+
+
+def test_survival_by_every_definition(attributed: tuple[Story, Attribution]) -> None:
+    told = attributed[1].survival
     counts = told.eventual
     assert (counts.produced, counts.overwritten_by_self, counts.overwritten_by_other_session, counts.committed) == (
         10, 2, 0, 5,
@@ -69,11 +74,10 @@ def test_lines_survive_in_commits_that_name_no_checkpoint_too(tmp_path: Path) ->
     assert (told.survival.eventual.produced, told.survival.eventual.committed) == (20, 8 + 6 + 4)
 
 
-def test_the_signal_of_survival_becomes_available_with_its_counts(tmp_path: Path) -> None:
-    story = Story(tmp_path)
-    written(story)
-    story.attributed()
-    [(value, detail)] = story.rows("SELECT number, detail FROM signals WHERE signal = 'chat.code_survival_rate'")
+def test_the_signal_of_survival_becomes_available_with_its_counts(attributed: tuple[Story, Attribution]) -> None:
+    [(value, detail)] = attributed[0].rows(
+        "SELECT number, detail FROM signals WHERE signal = 'chat.code_survival_rate'"
+    )
     assert value == 0.5
     assert json.loads(detail)["labeller"] == "attribution"
     assert (json.loads(detail)["produced"], json.loads(detail)["committed"]) == (10, 5)
@@ -159,17 +163,18 @@ def test_a_commit_of_46_000_lines_takes_seconds_and_is_not_dropped(tmp_path: Pat
     assert (told.lines["agent_exact"], sum(told.lines.values())) == (23_000, 46_000)
 
 
-def test_the_document_has_what_the_contract_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    story = Story(tmp_path)
-    written(story)
-    story.publish()
-    assert main(["attribute", str(story.root), "--store", str(tmp_path / "store"), "--json", "--quiet"]) == 0
+def test_the_document_has_what_the_contract_names(
+    attributed: tuple[Story, Attribution], capsys: pytest.CaptureFixture[str]
+) -> None:
+    story = attributed[0]
+    at = ["--store", str(story.folder / "store"), "--quiet"]
+    assert main(["attribute", str(story.root), *at, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     keys = {"checkpoints", "checkpoints_linked", "unlinked", "commits", "modes", "agreement_with_record", "survival"}
     assert keys <= told.keys()
     assert {"n", "mae", "r"} <= told["agreement_with_record"].keys()
     assert (told["checkpoints"], told["checkpoints_linked"], told["commits"]) == (1, 1, 1)
-    assert main(["attribute", str(story.root), "--store", str(tmp_path / "store"), "--quiet"]) == 0
+    assert main(["attribute", str(story.root), *at]) == 0
     assert "1 of 1 linked to commits" in capsys.readouterr().out
 
 

@@ -62,9 +62,14 @@ def rows(story: Story, columns: str, where: str = "true") -> list[tuple[Any, ...
     return Store(story.folder / "store").sql(query).fetchall()
 
 
-def test_each_planted_weakness_is_found_once_and_is_its_writers(tmp_path: Path) -> None:
-    story = story_of_agent_and_human(tmp_path)
-    told = scan_of(story)
+@pytest.fixture(scope="module")
+def scanned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Story, Scan]:
+    story = story_of_agent_and_human(tmp_path_factory.mktemp("scanned"))
+    return story, scan_of(story)
+
+
+def test_each_planted_weakness_is_found_once_and_is_its_writers(scanned: tuple[Story, Scan]) -> None:
+    story, told = scanned
     assert rows(story, "subject, change, rule, path, line, owner, tag") == [
         ("by agent", "introduced", "py-shell-true", "listing.py", 5, "agent", "agent_exact"),
         ("by both", "introduced", "py-os-system", "more.py", 3, "human", "human_observed"),
@@ -76,9 +81,10 @@ def test_each_planted_weakness_is_found_once_and_is_its_writers(tmp_path: Path) 
     assert session == story.agents[0].log.session
 
 
-@pytest.mark.slow
-def test_rates_divide_by_the_lines_of_the_same_owner_or_mode_and_name_the_attribution(tmp_path: Path) -> None:
-    told = scan_of(story_of_agent_and_human(tmp_path))
+def test_rates_divide_by_the_lines_of_the_same_owner_or_mode_and_name_the_attribution(
+    scanned: tuple[Story, Scan],
+) -> None:
+    told = scanned[1]
     found = {(r.attribution, r.by, r.group): r for r in told.rates if r.files == "all"}
     agent, human = found["replayed", "owner", "agent"], found["replayed", "owner", "human"]
     assert (agent.lines, agent.introduced, human.lines, human.introduced) == (6, 2, 4, 2)
@@ -227,12 +233,9 @@ def test_other_rules_mean_another_version_and_a_new_scan(tmp_path: Path, monkeyp
     assert rows(story, "DISTINCT scanner_version") == [(told.scanner_version,)]
 
 
-@pytest.mark.slow
-def test_the_signal_of_a_session_becomes_available_with_what_it_is_made_of(tmp_path: Path) -> None:
-    story = story_of_agent_and_human(tmp_path)
-    scan_of(story)
-    path = "chat.vulnerabilities_introduced_per_kloc"
-    [(value, detail)] = story.rows(f"SELECT number, detail FROM signals WHERE signal = '{path}'")
+def test_the_signal_of_a_session_becomes_available_with_what_it_is_made_of(scanned: tuple[Story, Scan]) -> None:
+    query = "SELECT number, detail FROM signals WHERE signal = 'chat.vulnerabilities_introduced_per_kloc'"
+    [(value, detail)] = scanned[0].rows(query)
     told = json.loads(detail)
     assert value == pytest.approx(4 / 10 * 1000, rel=1e-3)
     assert (told["labeller"], told["introduced"], told["on_own_lines"], told["lines"], told["commits"]) == (
@@ -468,10 +471,9 @@ def test_scan_says_recall_beside_the_count_and_where_it_is_unknown(
     assert any("no share of real code" in line for line in lines)
 
 
-@pytest.mark.slow
-def test_the_study_gives_the_rates_of_the_scan_with_interval_and_attribution(tmp_path: Path) -> None:
-    told = scan_of(story_of_agent_and_human(tmp_path))
-    found = outcome(Store(tmp_path / "store"), "weaknesses")
+def test_the_study_gives_the_rates_of_the_scan_with_interval_and_attribution(scanned: tuple[Story, Scan]) -> None:
+    story, told = scanned
+    found = outcome(Store(story.folder / "store"), "weaknesses")
     findings = {f.id: f for f in found.findings}
     assert findings["weaknesses.introduced"].value == pytest.approx(4 / 10 * 1000)
     agent = findings["weaknesses.owner.agent"]

@@ -10,7 +10,7 @@ import pytest
 from agentsignals.changes.git import Commit
 from agentsignals.changes.worktrees import Naming, Tree, is_generated
 from agentsignals.formats.profile import EDIT_ROLES
-from agentsignals.model import Edit, Session, encode_roles
+from agentsignals.model import Edit, Session, ToolCall, encode_roles
 from agentsignals.repositories.working_trees import Recorded, activity, links, operations, unlinked
 
 PATCH = """*** Begin Patch
