@@ -74,7 +74,7 @@ def test_lines_survive_in_commits_that_name_no_checkpoint_too(tmp_path: Path) ->
     assert (told.survival.eventual.produced, told.survival.eventual.committed) == (20, 8 + 6 + 4)
 
 
-def test_the_signal_of_survival_becomes_available_with_its_counts(attributed: tuple[Story, Attribution]) -> None:
+def test_the_signal_of_survival_becomes_available_with_counts(attributed: tuple[Story, Attribution]) -> None:
     [(value, detail)] = attributed[0].rows(
         "SELECT number, detail FROM signals WHERE signal = 'chat.code_survival_rate'"
     )

@@ -357,9 +357,9 @@ def _commit_rows(
     by_commit = {p.commit.sha: p for p in commit_points}
     trees = {sha: (tree, replayed.lines[sha]) for tree, replayed in done for sha in replayed.lines}
     copies = {link.sha for link in repository.links if link.relation == "copy"}
-    recorded: dict[str, list[Recorded]] = {}
+    recorded: dict[str, list[Recorded]] = defaultdict(list)
     for record in repository.recorded:
-        recorded.setdefault(record.checkpoint_id, []).append(record)
+        recorded[record.checkpoint_id].append(record)
     rows = []
     for commit in repository.commits:
         point = by_commit.get(commit.sha)
@@ -381,7 +381,7 @@ def _commit_rows(
         tags = dict.fromkeys(_TAGS, 0) | Counter(line.tag for line in lines)
         for column, n in (tags | msgspec.structs.asdict(written[commit.sha])).items():
             setattr(row, column, n)
-        _fill_recorded(row, [r for i in point.checkpoint_ids for r in recorded.get(i, ())])
+        _fill_recorded(row, [r for i in point.checkpoint_ids for r in recorded[i]])
     return rows
 
 

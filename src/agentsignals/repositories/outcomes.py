@@ -195,17 +195,15 @@ class Outcomes:
 
     def _committed(self, record: _SessionRecord, activity: Activity) -> LinesCommitted:
         close = _close(activity)
-        by_commit: dict[str, list[_Line]] = defaultdict(list)
+        by_commit: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        n_lines = Counter(line.sha for line in record.lines)
         for line in record.lines:
-            by_commit[line.sha].append(line)
+            by_commit[line.sha][line.path].add(line.line)
         commits = []
         for sha in sorted(by_commit, key=lambda sha: (self._commits[sha].committed_at, sha)):
-            by_path: dict[str, set[int]] = defaultdict(set)
-            for line in by_commit[sha]:
-                by_path[line.path].add(line.line)
-            places = {path: spans(sorted(numbers)) for path, numbers in sorted(by_path.items())[:MOST_TOLD]}
+            places = {path: spans(sorted(numbers)) for path, numbers in sorted(by_commit[sha].items())[:MOST_TOLD]}
             is_late = sha not in record.linked and close is not None and _made(self._commits[sha]) > close
-            commits.append(Committed(sha, len(by_commit[sha]), places, is_late))
+            commits.append(Committed(sha, n_lines[sha], places, is_late))
         lines_in_time = sum(c.lines for c in commits if not c.is_late)
         verdict = "applied"
         if not lines_in_time:
@@ -214,7 +212,6 @@ class Outcomes:
             if close is not None and self._known_until < close:
                 verdict = "censored"
         late = {c.sha for c in commits if c.is_late}
-        seqs = sorted({line.seq for line in record.lines if line.sha not in late})
         return LinesCommitted(
             verdict=verdict,
             lines=lines_in_time,
@@ -222,7 +219,7 @@ class Outcomes:
             produced=record.fates.made,
             n_commits=len(commits),
             commits=commits[:MOST_TOLD],
-            calls=seqs[:MOST_TOLD],
+            calls=sorted({line.seq for line in record.lines if line.sha not in late})[:MOST_TOLD],
             is_sure=not record.has_unexplained,
         )
 
@@ -397,22 +394,18 @@ def by_commit(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Slice]:
     by_sha: dict[str, Slice] = {}
     for tree, done in worktrees:
         at = 0
-        for step in tree.steps:
-            if not step.is_linked:
-                continue
+        for step in (step for step in tree.steps if step.is_linked):
             begin = at
             while at < len(tree.operations) and tree.operations[at].at <= step.at:
                 at += 1
             files = {c.path for c in step.changes}
-            numbers = [n for n in range(begin, at) if n in done.fates]
-            within = [n for n in numbers if tree.operations[n].path in files]
-            by_sha[step.sha] = Slice(
-                sum(done.fates[n].made for n in numbers),
-                sum(done.fates[n].overwritten_by_self for n in numbers),
-                sum(done.fates[n].made for n in within),
-                sum(done.fates[n].overwritten_by_self for n in within),
-                sum(begin <= line.mark < at and line.tag in AGENT for line in done.lines.get(step.sha, ())),
-            )
+            made = by_sha[step.sha] = Slice()
+            for fates, path in ((done.fates[n], tree.operations[n].path) for n in range(begin, at) if n in done.fates):
+                made.written += fates.made
+                made.rewritten += fates.overwritten_by_self
+                made.written_in_files += fates.made if path in files else 0
+                made.rewritten_in_files += fates.overwritten_by_self if path in files else 0
+            made.kept = sum(begin <= line.mark < at and line.tag in AGENT for line in done.lines.get(step.sha, ()))
     return by_sha
 
 

@@ -179,7 +179,7 @@ class Elsewhere:
 def explain(opened_file: Opened, step: Step, elsewhere: Elsewhere, chances: Chances) -> None:
     """Marks for the added lines that the replay does not have in their place: an operation wrote them and they lost it,
     they came from elsewhere, else by the file's kind, by what commands say, by who had the chance."""
-    lines, marks, tags = opened_file.lines, opened_file.marks, opened_file.tags
+    file, lines, marks, tags = opened_file.file, opened_file.lines, opened_file.marks, opened_file.tags
     open_lines: list[int] = []
     for n, line in enumerate(lines):
         if not opened_file.added[n]:
@@ -189,7 +189,7 @@ def explain(opened_file: Opened, step: Step, elsewhere: Elsewhere, chances: Chan
                 tags[n] = "moved"
         elif not is_telling(line):
             opened_file.small.append(n)
-        elif (match := opened_file.file.find_lost(line) or elsewhere.written(line)) is not None:
+        elif (match := file.find_lost(line) or elsewhere.written(line)) is not None:
             marks[n] = match[0]
             if not match[1]:
                 opened_file.loosely.add(n)
@@ -197,17 +197,17 @@ def explain(opened_file: Opened, step: Step, elsewhere: Elsewhere, chances: Chan
             marks[n], tags[n] = mark, "moved"
         else:
             open_lines.append(n)
-    if not open_lines:
-        return
-    if is_generated(opened_file.change.path, lines):
+    if open_lines and is_generated(opened_file.change.path, lines):
         for n in open_lines:
             marks[n], tags[n] = UNKNOWN, "generated"
-        return
-    since, is_new = opened_file.file.seen_at, opened_file.change.old_path is None
-    unseen = chances.unseen(since, step.at, opened_file.file.written_at, is_new) if step.is_witnessed else UNKNOWN
-    for n in open_lines:
-        marks[n] = SHELL if chances.typed_by_command(lines[n], since, step.at) else unseen
-    opened_file.typed = [n for n in open_lines if marks[n] == HUMAN]
+    elif open_lines:
+        is_new = opened_file.change.old_path is None
+        unseen = UNKNOWN
+        if step.is_witnessed:
+            unseen = chances.unseen(file.seen_at, step.at, file.written_at, is_new)
+        for n in open_lines:
+            marks[n] = SHELL if chances.typed_by_command(lines[n], file.seen_at, step.at) else unseen
+        opened_file.typed = [n for n in open_lines if marks[n] == HUMAN]
 
 
 def settle_doubts(opened: list[Opened], step: Step, chances: Chances) -> None:
@@ -491,8 +491,8 @@ class Replay:
         file, is_deleted = opened_file.file, opened_file.change.new_oid is None
         # Counts lines of operations that the commit has not; not those that a formatter or a command may have replaced.
         if not is_deleted or not self._chances.wrote(file.seen_at, step.at):
-            marks = enumerate(opened_file.marks)
-            unexplained = sum(opened_file.added[n] and mark in (SHELL, UNKNOWN) for n, mark in marks)
+            marks = zip(opened_file.added, opened_file.marks, strict=True)
+            unexplained = sum(is_added and mark in (SHELL, UNKNOWN) for is_added, mark in marks)
             for _, mark in [gone for gone in opened_file.gone if gone[1] >= 0][unexplained:]:
                 self._done.fates[mark].taken += 1
         if is_deleted:

@@ -382,11 +382,8 @@ def _after(  # noqa: PLR0913  (one for each way that it can't be told; what a ch
 def _other_check(rule: Rule, acts: Acts, since: int, until: int) -> str:
     """Another check of the kind that a rule asks for, between two calls."""
     kinds = {check.kind for command in rule.commands for check in checks(command)}
-    for call in acts.calls[max(since + 1, 0) : until + 1]:
-        for check in checks(call.command) if call.command and kinds else ():
-            if check.kind in kinds:
-                return check.name
-    return ""
+    lines = (call.command for call in acts.calls[max(since + 1, 0) : until + 1] if call.command and kinds)
+    return next((check.name for line in lines for check in checks(line) if check.kind in kinds), "")
 
 
 Verdict = Literal["kept", "broken", "cannot_tell", "no_occasion"]
@@ -508,12 +505,10 @@ def _never_edit(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Mark]:
         where = matching(rule.paths, path)
         if where == "yes" and edit.origin in ("program", "repository"):
             because = "a command made it, or put back what the repository has"
-        elif where == "yes":
-            outcome, because = "broken", "it was changed"
         elif where == "maybe":
             because = "a folder or file of that name lies deeper"
         else:
-            outcome, because = "kept", "another file was changed"
+            outcome, because = ("broken", "it was changed") if where else ("kept", "another file was changed")
         yield mark_of(outcome, because, acts.calls[at], path)
 
 

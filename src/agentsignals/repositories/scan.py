@@ -287,85 +287,47 @@ def _contents(files: Iterable[FileChange]) -> Iterator[tuple[str, str]]:
             yield file.new_oid, file.path
 
 
-class _Run:
-    """A scan in progress: the scanner's answers, those of a former run by the same rules included."""
+class _Answers:
+    """A scanner's answers, those of a former run by the same rules included."""
 
     def __init__(self, store: Store, git_dir: str, name: str, scanner: Scanner, afresh: bool) -> None:
-        self.store, self.git_dir, self.name, self.scanner = store, git_dir, name, scanner
-        self._note = "scanned-" + "".join(c if c.isalnum() or c in "-_" else "-" for c in scanner.id)[:60]
-        kept = None
-        if not afresh and (note := sidecars.read_note(store.folder, name, self._note)):
+        self._git_dir, self._scanner = git_dir, scanner
+        note = "scanned-" + "".join(c if c.isalnum() or c in "-_" else "-" for c in scanner.id)[:60]
+        self._note = store.folder, name, note
+        self._kept = _Kept(scanner.version)
+        if not afresh and (held := sidecars.read_note(store.folder, name, note)):
             with suppress(msgspec.DecodeError):  # of an older version
-                kept = msgspec.json.decode(note, type=_Kept)
-        self._kept = kept if kept is not None and kept.version == scanner.version else _Kept(scanner.version)
+                kept = msgspec.json.decode(held, type=_Kept)
+                self._kept = kept if kept.version == scanner.version else self._kept
 
-    def takes(self, path: str) -> bool:
-        """Return whether files of this name are scanned."""
-        return place_of(path) != "vendored" and self.scanner.takes(path)
-
-    def answer(self, oid: str | None, path: str | None) -> Scanned | None:
+    def get(self, oid: str | None, path: str | None) -> Scanned | None:
         """Return what the scanner said of a file's content."""
         return self._kept.answers.get(f"{oid}:{path}")
 
-    def scan_missing(self, changes: Iterable[list[FileChange]], progress: Progress) -> int:
+    def scan_missing(self, contents: Iterable[tuple[str, str]], progress: Progress) -> int:
         """Scan the files not seen before. Answers are written down on the way, so that a stopped run goes on."""
-        wanted = dict.fromkeys(content for files in changes for content in _contents(files) if self.takes(content[1]))
-        todo = [content for content in wanted if self.answer(*content) is None]
+        todo = [content for content in dict.fromkeys(contents) if self.get(*content) is None]
+        at_once, answers = self._scanner.at_once, self._kept.answers
         kept_at = time.monotonic()
         try:
-            for at in range(0, len(todo), self.scanner.at_once):
+            for at in range(0, len(todo), at_once):
                 progress("scanning", at, len(todo))
-                part = todo[at : at + self.scanner.at_once]
-                there = []
-                for (oid, path), data in zip(
-                    part, git.contents(self.git_dir, [oid for oid, _ in part], _LARGEST_BYTES), strict=True
-                ):
+                part = todo[at : at + at_once]
+                there = {}
+                data_of = git.contents(self._git_dir, [oid for oid, _ in part], _LARGEST_BYTES)
+                for (oid, path), data in zip(part, data_of, strict=True):
                     if data is None:
-                        self._kept.answers[f"{oid}:{path}"] = Scanned([], "missing")
+                        answers[f"{oid}:{path}"] = Scanned([], "missing")
                     else:
-                        there.append((f"{oid}:{path}", SourceFile(path, data)))
-                answers = self.scanner.scan([file for _, file in there])
-                self._kept.answers |= {key: answer for (key, _), answer in zip(there, answers, strict=True)}
+                        there[f"{oid}:{path}"] = SourceFile(path, data)
+                answers.update(zip(there, self._scanner.scan(list(there.values())), strict=True))
                 if time.monotonic() - kept_at > _KEPT_EVERY_S:
-                    sidecars.write_note(self.store.folder, self.name, self._note, self._kept)
+                    sidecars.write_note(*self._note, self._kept)
                     kept_at = time.monotonic()
         finally:
             if todo:
-                sidecars.write_note(self.store.folder, self.name, self._note, self._kept)
+                sidecars.write_note(*self._note, self._kept)
         return len(todo)
-
-    def findings(self, sha: str, files: list[FileChange], lines: Lines) -> Iterator[FindingRow]:
-        """The changed findings of a commit, each with whose it is."""
-        sides = []
-        for f in files:
-            old, new = self.answer(f.old_oid, f.old_path), self.answer(f.new_oid, f.path)
-            sides.append((f, old.findings if old else [], new.findings if new else []))
-        for change in changed(sides):
-            ownership: Ownership = (None, None, None)
-            if change.change != "fixed":
-                ownership = owner_of(lines.of(sha, change.path, change.finding.line, change.finding.end_line))
-            yield change.row(self.name, sha, (self.scanner.id, self.scanner.version), ownership)
-
-    def scan_rows(self, sha: str, files: list[FileChange], lines: Lines) -> Iterator[ScanRow]:
-        """A row a kind of place: the files looked at and their added lines by whose they are."""
-        by_place: dict[str, list[FileChange]] = defaultdict(list)
-        for file in files:
-            by_place[place_of(file.path)].append(file)
-        for place, those in sorted(by_place.items()):
-            tags: Counter[str] = Counter()
-            for file in those:
-                tags += lines.counts.get((sha, file.path), Counter())
-            answers = [self.answer(*content) for content in _contents(those)]
-            yield ScanRow(
-                repo=self.name,
-                commit_sha=sha,
-                scanner=self.scanner.id,
-                scanner_version=self.scanner.version,
-                place=place,
-                files=len(those),
-                skipped=sum(a is not None and a.skipped not in (None, "unparsed") for a in answers),
-                **{column: sum(tags[t] for t in wanted) for column, wanted in _TAGS.items()},
-            )
 
 
 class Tables(Struct):
@@ -411,26 +373,52 @@ def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress
         for row in sidecars.repository_rows(store.folder, name, "commits")
         if row["relation"] not in (None, "copy") and row["added"] is not None and not row["is_merge"]
     }
-    run = _Run(store, git_dir, name, scanner, afresh)
+
+    def takes(path: str | None) -> bool:
+        return path is not None and place_of(path) != "vendored" and scanner.takes(path)
+
     changes = {
-        sha: [f for f in files if run.takes(f.path) or (f.old_path is not None and run.takes(f.old_path))]
+        sha: [f for f in files if takes(f.path) or takes(f.old_path)]
         for sha, files in git.changes(git_dir, sorted(commits))
     }
-    scanned = run.scan_missing(changes.values(), progress)
-    lines = Lines(sidecars.repository_rows(store.folder, name, "line_attribution"), run.takes)
-    findings = [row for sha, files in changes.items() for row in run.findings(sha, files, lines)]
-    scans = [row for sha, files in changes.items() for row in run.scan_rows(sha, files, lines)]
+    contents = [content for files in changes.values() for content in _contents(files)]
+    answers = _Answers(store, git_dir, name, scanner, afresh)
+    scanned = answers.scan_missing((content for content in contents if takes(content[1])), progress)
+    lines = Lines(sidecars.repository_rows(store.folder, name, "line_attribution"), takes)
+    findings: list[FindingRow] = []
+    scans: list[ScanRow] = []
+    for sha, files in changes.items():
+        sides = []
+        by_place: dict[str, list[FileChange]] = defaultdict(list)
+        for file in files:
+            old, new = answers.get(file.old_oid, file.old_path), answers.get(file.new_oid, file.path)
+            sides.append((file, old.findings if old else [], new.findings if new else []))
+            by_place[place_of(file.path)].append(file)
+        for change in changed(sides):
+            ownership: Ownership = (None, None, None)
+            if change.change != "fixed":
+                ownership = owner_of(lines.of(sha, change.path, change.finding.line, change.finding.end_line))
+            findings.append(change.row(name, sha, (scanner.id, scanner.version), ownership))
+        for place, those in sorted(by_place.items()):
+            tags = sum((lines.counts.get((sha, file.path), Counter()) for file in those), Counter[str]())
+            said = [answers.get(*content) for content in _contents(those)]
+            scans.append(
+                ScanRow(
+                    repo=name,
+                    commit_sha=sha,
+                    scanner=scanner.id,
+                    scanner_version=scanner.version,
+                    place=place,
+                    files=len(those),
+                    skipped=sum(a is not None and a.skipped not in (None, "unparsed") for a in said),
+                    **{column: sum(tags[t] for t in wanted) for column, wanted in _TAGS.items()},
+                )
+            )
     labels = _session_labels(f"scan:{scanner.id}", commits, findings, scans)
-
-    looked = {
-        content: answer
-        for files in changes.values()
-        for content in _contents(files)
-        if (answer := run.answer(*content)) is not None
-    }
-    new = [row for row in findings if row.change == "introduced"]
+    looked = {content: answer for content in contents if (answer := answers.get(*content)) is not None}
+    introduced = [row for row in findings if row.change == "introduced"]
     by_change = Counter(row.change for row in findings)
-    new_by_language = Counter(language_of(row.path) or "other" for row in new)
+    by_language = Counter(language_of(row.path) or "other" for row in introduced)
     files_by_language = Counter(language_of(path) or "other" for _, path in looked)
     measured = validation.planted_recall()
     modes = {sha: {key: commit[key] for key in ("mode", "recorded_mode")} for sha, commit in commits.items()}
@@ -447,14 +435,14 @@ def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress
         introduced=by_change["introduced"],
         fixed=by_change["fixed"],
         moved=by_change["moved"],
-        owners=dict(Counter(row.owner or "" for row in new).most_common()),
-        rules=dict(Counter(row.rule for row in new).most_common()),
-        cwes=dict(Counter(cwe for row in new for cwe in row.cwe).most_common()),
+        owners=dict(Counter(row.owner or "" for row in introduced).most_common()),
+        rules=dict(Counter(row.rule for row in introduced).most_common()),
+        cwes=dict(Counter(cwe for row in introduced for cwe in row.cwe).most_common()),
         languages=[
             OfLanguage(
                 language=language,
                 files=n,
-                introduced=new_by_language[language],
+                introduced=by_language[language],
                 planted=measured.of(scanner.id, scanner.version, language),
             )
             for language, n in sorted(files_by_language.items(), key=lambda item: (-item[1], item[0]))

@@ -359,15 +359,17 @@ class Gathered(Struct):
 
     def rows(self, name: str) -> list[CommitRow]:
         """A row a commit for the store, the repository called `name`."""
-        sessions: dict[str, set[str]] = {}
+        sessions: dict[str, set[str]] = defaultdict(set)
         for record in self.recorded:
-            sessions.setdefault(record.checkpoint_id, set()).add(record.session_id)
+            sessions[record.checkpoint_id].add(record.session_id)
         relations: dict[str, str] = {}
         for link in self.links:
             if relations.get(link.sha) != "original":
                 relations[link.sha] = link.relation
-        return [commit_row(name, c, relations.get(c.sha), {s for i in c.checkpoint_ids for s in sessions.get(i, ())})
-                for c in self.commits]  # fmt: skip
+        return [
+            commit_row(name, c, relations.get(c.sha), set[str]().union(*(sessions[i] for i in c.checkpoint_ids)))
+            for c in self.commits
+        ]
 
 
 def gather(git_dir: str, spec: str) -> Gathered:
@@ -472,22 +474,16 @@ def points(repository: Repository) -> list[Point]:
         if row.taken_at is not None:
             taken.setdefault(row.checkpoint_id, row.taken_at)
     met: dict[str, Point] = {}
-    for link in repository.links:
-        if link.relation == "copy":
-            continue
+    for link in (link for link in repository.links if link.relation != "copy"):
         commit = repository.by_sha[link.sha]
         at = commit.committed_at
         if link.relation == "rewritten":
             at = min(at, taken.get(link.checkpoint_id, at))
-        point = met.get(link.sha)
-        session_ids = frozenset(sessions[link.checkpoint_id])
-        if point is None:
-            met[link.sha] = Point(commit, session_ids, link.relation, (link.checkpoint_id,), at + _SECOND_US - 1)
-        else:
-            point.sessions |= session_ids
-            point.checkpoint_ids += (link.checkpoint_id,)
-            if point.relation != "original" and link.relation == "original":
-                point.relation, point.at = "original", commit.committed_at + _SECOND_US - 1
+        point = met.setdefault(link.sha, Point(commit, frozenset(), link.relation, (), at + _SECOND_US - 1))
+        point.sessions |= sessions[link.checkpoint_id]
+        point.checkpoint_ids += (link.checkpoint_id,)
+        if point.relation != "original" and link.relation == "original":
+            point.relation, point.at = "original", commit.committed_at + _SECOND_US - 1
     return sorted(met.values(), key=lambda p: (p.at, p.commit.committed_at, p.commit.sha))
 
 
