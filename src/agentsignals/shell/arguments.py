@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import posixpath
 import re
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct, structs
 
 from agentsignals.model import EditOp, EditOrigin
+from agentsignals.model.lazy import deferred_pattern
 
 UNRESOLVED = re.compile(r"[-&|\x02]|\Z|[^$`*?{}\n]*+[$`*?{}\n]").match
 """A word that the shell would expand, or no path at all. It is never reported."""
@@ -47,6 +50,19 @@ Writes = list[Write]
 def names(text: str) -> frozenset[str]:
     """A set of words, written as one text."""
     return frozenset(text.split())
+
+
+TABLES = tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text("utf-8"))
+
+
+def vocabulary(table: str) -> dict[str, frozenset[str]]:
+    """The sets of words of a table of `vocabulary.toml`."""
+    return {name: names(text) for name, text in TABLES[table]["words"].items()}
+
+
+def patterns(table: str) -> dict[str, re.Pattern[str]]:
+    """The patterns of a table of `vocabulary.toml`, each compiled when it is first used."""
+    return {name: deferred_pattern(text.replace("\n", "")) for name, text in TABLES[table]["patterns"].items()}
 
 
 def operands(words: Sequence[str], valued: frozenset[str] = frozenset()) -> list[str]:

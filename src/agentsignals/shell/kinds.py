@@ -11,64 +11,31 @@ from typing import Literal
 from msgspec import Struct
 
 from agentsignals.model import ShellKind
-from agentsignals.shell.arguments import in_place, names, operands, program, shell_text
+from agentsignals.shell.arguments import TABLES, in_place, names, operands, patterns, program, shell_text, vocabulary
 from agentsignals.shell.tokens import simple_commands
 
 Kind = ShellKind | Literal[""]
 """`""` is a command that does not affect the kind of its line: `echo`, `cd`, `sleep`."""
 
-_BY_KIND: dict[Kind, str] = {
-    "": """cd pushd popd set-location echo printf true false : sleep pwd export unset set shopt source . wait test [ [[
-        ]] exit return read local declare readonly shift trap alias date whoami basename dirname realpath readlink eval
-        mkdir done fi esac for select case function continue break Write-Output write-output""",
-    "vcs": "git gh hg jj svn glab",
-    "read": """cat head tail less more nl wc bat batcat jq yq xxd od hexdump strings column awk gawk mawk sort uniq cut
-        tr diff cmp md5sum sha1sum sha256sum shasum stat file base64 get-content gc""",
-    "search": """rg grep egrep fgrep zgrep ls fd fdfind tree ag ack locate which whereis du dir get-childitem gci
-        select-string""",
-    "test": """pytest py.test tox nox gotestsum vitest jest mocha rspec phpunit ctest ava bats behave nosetests
-        playwright cypress unittest ginkgo karma stestr""",
-    "build": """tsc vue-tsc eslint prettier ruff black isort flake8 pylint mypy pyright basedpyright golangci-lint gofmt
-        goimports staticcheck biome oxlint clippy shellcheck shfmt cmake ninja gcc g++ clang cc c++ javac kotlinc rustc
-        webpack vite esbuild rollup tsup swc rubocop stylelint clang-format clang-tidy rustfmt swiftlint swiftformat
-        ktlint pre-commit py_compile compileall actionlint yamllint markdownlint hadolint protoc""",
-    "write": """tee touch truncate rm unlink cp mv patch apply_patch dd set-content add-content out-file new-item
-        remove-item move-item copy-item rename-item""",
+_WORDS = vocabulary("kinds")
+_PATTERNS = patterns("kinds")
+KINDS: dict[str, Kind] = {
+    name: "" if kind == "none" else kind
+    for kind, listed in TABLES["kinds"]["commands"].items()
+    for name in listed.split()
 }
-KINDS: dict[str, Kind] = {name: kind for kind, names in _BY_KIND.items() for name in names.split()}
 """Commands that always have the same kind, whatever their arguments."""
 
 ENTERS = names("cd pushd popd set-location")
 """Commands that change the working folder."""
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=").match
-_KEYWORDS = names("do then else elif if while until ! { }")
-_WRAPPERS: dict[str, frozenset[str]] = {
-    **dict.fromkeys(
-        names("nohup time command exec builtin stdbuf caffeinate doas bunx pnpx pipx setsid rtk"), names("")
-    ),
-    "sudo": names("-u -g -h -C"),
-    "env": names("-u -C -S"),
-    "nice": names("-n"),
-    "npx": names("-p --package"),
-    "uvx": names("--from --with --python"),
-    "timeout": names("-k -s"),
-    "gtimeout": names("-k -s"),
-    "xvfb-run": names("-n -s"),
-    "xargs": names("-n -I -P -L -d -s -a -E"),
+_WRAPPERS = dict.fromkeys(_WORDS["plain_wrappers"], names("")) | {
+    name: names(valued) for name, valued in TABLES["kinds"]["wrappers"].items()
 }
 """Commands that run the command after them, with their options that take a value."""
-_RUNNERS: dict[str, frozenset[str]] = {
-    **dict.fromkeys(names("uv poetry pdm hatch rye pipenv coverage conda mamba pixi pipx"), names("run")),
-    **dict.fromkeys(names("npm pnpm yarn bun mise"), names("exec x dlx")),
-    **dict.fromkeys(names("bundle asdf"), names("exec")),
-    "rtk": names("proxy test err"),
-}
+_RUNNERS = {name: names(verbs) for verbs, listed in TABLES["kinds"]["runners"].items() for name in listed.split()}
 """Wrappers of two words: `uv run pytest` is `pytest`."""
-_RUNNER_VALUED = names(
-    "--with --extra --group --python -p --project --directory --env-file --package -C --dir -n --name -e --filter -F -w"
-    " --workspace --source --rcfile"
-)
 
 
 def leading_words(words: list[str]) -> list[str]:
@@ -78,10 +45,10 @@ def leading_words(words: list[str]) -> list[str]:
         word = words[n]
         if word in KINDS:
             break
-        if word in _KEYWORDS or ("=" in word and _ASSIGNMENT(word)):
+        if word in _WORDS["keywords"] or ("=" in word and _ASSIGNMENT(word)):
             n += 1
         elif word in _RUNNERS and n + 1 < len(words) and words[n + 1] in _RUNNERS[word]:
-            n = _past_options(words, n + 2, _RUNNER_VALUED)
+            n = _past_options(words, n + 2, _WORDS["runner_valued"])
         elif word in _WRAPPERS:
             n = _past_options(words, n + 1, _WRAPPERS[word]) + word.endswith("timeout")
         elif "python" in word and (module := _module(words, n)):
@@ -115,19 +82,11 @@ def _module(words: list[str], n: int) -> int:
 
 
 _TEST_WORD = re.compile(r"(?:t|tests?|e2e|nextest|verify|spec)(?::|$|-)|.*[:_-]tests?$").match
-_BUILD_WORD = re.compile(
-    r"(?:build|lint|fmt|format|typecheck|type-check|types|tsc|vet|clippy|check|compile|generate|analyze|bundle)(?::|$|-)"
-).match
-_TEST_SCRIPT = re.compile(
-    r"(?:^|[/\\])(?:run[-_]?)?(?:all[-_]?)?tests?\.(?:sh|py|js|mjs|ts|rb|pl|ps1)$|[/\\](?:run[-_]?)?tests?$"
-).search
-_VERB_VALUED = names("-C --dir --cwd --prefix -w --workspace --filter -F -f --file --directory -p --package -j -pl")
-_NOT_THE_VERB = names("run run-script exec x dlx workspaces -s --")
 
 
 def kind_of(words: list[str], name: str) -> Kind:
     """Return the kind of a command whose name alone does not decide it."""
-    if name != words[0] and "test" in words[0] and _TEST_SCRIPT(words[0]):  # `bin/test` is no `test`
+    if name != words[0] and "test" in words[0] and _PATTERNS["test_script"].search(words[0]):  # `bin/test` is no `test`
         return "test"
     kind = KINDS.get(name)
     if kind is not None:
@@ -135,23 +94,23 @@ def kind_of(words: list[str], name: str) -> Kind:
     special = _SPECIAL.get(name)
     if special is not None:
         return special(words)
-    return "test" if "test" in name and _TEST_SCRIPT(name) else "run"
+    return "test" if "test" in name and _PATTERNS["test_script"].search(name) else "run"
 
 
 def _task(words: list[str]) -> ShellKind:
     """`npm run test:unit`, `go vet`, `mise run lint`, `cargo nextest`: the first word that is no option decides."""
-    arguments = [w for w in operands(words, _VERB_VALUED) if w not in _NOT_THE_VERB and w[:1] != "+"]
+    arguments = [w for w in operands(words, _WORDS["verb_valued"]) if w not in _WORDS["not_the_verb"] and w[:1] != "+"]
     if arguments[:1] == ["workspace"]:
         arguments = arguments[2:]
     first = arguments[0].lstrip(":") if arguments else ""
     if _TEST_WORD(first) or KINDS.get(first) == "test":
         return "test"
-    return "build" if _BUILD_WORD(first) or KINDS.get(first) == "build" else "run"
+    return "build" if _PATTERNS["build_word"].match(first) or KINDS.get(first) == "build" else "run"
 
 
 def _target(words: list[str]) -> ShellKind:
     """`make` and similar build tools: a build, unless a target is for tests."""
-    arguments = operands(words, _VERB_VALUED)
+    arguments = operands(words, _WORDS["verb_valued"])
     tests = any(
         w == "check" or w.startswith("test") or _TEST_WORD(w) or w.endswith(("Test", ":test")) for w in arguments
     )
@@ -165,7 +124,7 @@ def _script(words: list[str]) -> ShellKind:
     if "-c" in words or "-e" in words:
         return "run"
     script, verb = (*operands(words)[:2], "", "")[:2]
-    if _TEST_SCRIPT(f"/{script}") or (verb == "test" and script.endswith((".py", "artisan"))):
+    if _PATTERNS["test_script"].search(f"/{script}") or (verb == "test" and script.endswith((".py", "artisan"))):
         return "test"
     return "build" if script.endswith("setup.py") and verb.startswith("build") else "run"
 
@@ -206,14 +165,11 @@ DIRECT = {n: f for n, f in _SPECIAL.items() if f is not _script and n not in _RU
 """Commands whose first word alone is their name: no wrapper, no shell, no `python -m`."""
 
 
-_GIT_VALUED = names("-C -c --git-dir --work-tree --namespace")
-
-
 def git_verb(words: Sequence[str]) -> list[str]:
     """Return `git` words from the verb on, without global options."""
     n = 1
     while n < len(words) and words[n][:1] == "-":
-        n += 2 if words[n] in _GIT_VALUED else 1
+        n += 2 if words[n] in _WORDS["git_valued"] else 1
     return list(words[n:])
 
 
@@ -224,10 +180,6 @@ _FILE_CHECKS = re.compile(r"\.[A-Za-z]{1,5}$")
 _QUIET = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\d?>&\d|&>|&&|\\\n")
 _HIDES = re.compile(r"[|;&\n]")
 """Operators that hide the exit code of a check: a pipe, another command, the background."""
-_PART = re.compile(
-    r"^(?:-k|-m|-run|--run|-t|--filter|--grep|--testNamePattern|--tests|--only)\b|::|[\w*]\.[A-Za-z]{1,5}$"
-)
-"""An option that selects tests, a test by its name, a file."""
 _TASKS = 3
 """Words of a check's name: `npm run test:unit`, `cargo nextest run`."""
 
@@ -262,7 +214,7 @@ def checks(command: str) -> tuple[Check, ...]:
             if len(named) == most or not _WORD.fullmatch(word) or _FILE_CHECKS.search(word):
                 break
             named.append(word)
-        made[Check(" ".join(named), kind, any(map(_PART.search, words[1:])))] = None
+        made[Check(" ".join(named), kind, any(map(_PATTERNS["part"].search, words[1:])))] = None
     return tuple(made)
 
 

@@ -18,7 +18,9 @@ from agentsignals.shell.arguments import (
     names,
     operands,
     pairs,
-)  # fmt: skip
+    patterns,
+    vocabulary,
+)
 from agentsignals.shell.kinds import git_verb
 
 _PATCH_FILE = re.compile(r"^\*\*\* (?:(Add|Update|Delete) File|(Move to)): (.+?)\s*$", re.MULTILINE)
@@ -85,7 +87,7 @@ def _installed(words: Sequence[str]) -> Writes:
 
 def _formatted(*flags: str) -> Callable[[Sequence[str]], Writes]:
     def writes(words: Sequence[str]) -> Writes:
-        if (flags and not any(flag in words for flag in flags)) or not _CHECKS.isdisjoint(words):
+        if (flags and not any(flag in words for flag in flags)) or not _WORDS["checks"].isdisjoint(words):
             return []
         files = operands(words)[_SUBCOMMAND.get(words[0], 0) :]
         return [
@@ -95,7 +97,8 @@ def _formatted(*flags: str) -> Callable[[Sequence[str]], Writes]:
     return writes
 
 
-_CHECKS = names("--check --check-only --diff --list-different")
+_WORDS = vocabulary("writes")
+_PATTERNS = patterns("writes")
 _SUBCOMMAND = {"ruff": 1, "biome": 1, "deno": 1}
 
 
@@ -111,16 +114,6 @@ def _cmdlet(op: EditOp) -> Callable[[Sequence[str]], Writes]:
 
 # -- files that `git` changes ------------------------------------------------------------------------------------------
 
-_CHANGES = names("rm mv restore checkout stash reset")
-_SOURCE = names("-s --source")
-_STAGED = names("--staged -S")
-_BRANCHES = names("-b -B -t --track --orphan --detach -d -m --merge")
-_HARD = names("--hard --keep --merge")
-_IN_TREE = re.compile(
-    r"(?!origin/)(?:\.|[^:^~@]*\.(?:py|pyi|js|mjs|ts|tsx|jsx|go|rs|c|h|cc|cpp|hpp|java|kt|rb|php|cs|swift|md|mdx|rst|txt"
-    r"|json|ya?ml|toml|cfg|ini|lock|sh|html|css|scss|sql|ipynb))"
-).fullmatch
-"""Words that `git checkout WORD` takes for a file; others are branches or tags."""
 STASHED, UNSTASHED = "HEAD", "stash"
 
 
@@ -130,29 +123,29 @@ def git_writes(words: Sequence[str]) -> Writes:
     Changing the commit of the tree (`git switch`, `git pull`, `git rebase`) is no edit: it brings the work of others,
     which their commits record.
     """
-    if _CHANGES.isdisjoint(words):
+    if _WORDS["changes"].isdisjoint(words):
         return []
     verb, *rest = git_verb(words) or [""]
-    arguments = operands([verb, *rest], _SOURCE)
+    arguments = operands([verb, *rest], _WORDS["source"])
     if verb == "rm" and "--cached" not in rest:
         return [Write(path=w, op="delete") for w in arguments]
     if verb == "mv":
         return moved([verb, *arguments])
-    if verb == "restore" and (_STAGED.isdisjoint(rest) or "--worktree" in rest):
-        named = (after for word, after in pairwise(rest) if word in _SOURCE)
+    if verb == "restore" and (_WORDS["staged"].isdisjoint(rest) or "--worktree" in rest):
+        named = (after for word, after in pairwise(rest) if word in _WORDS["source"])
         joined = (word[len("--source=") :] for word in rest if word.startswith("--source="))
         return _reset(arguments, next(named, "") or next(joined, "") or "index")
     if verb == "checkout":
         if "--" in rest:
             at = rest.index("--")
             return _reset(rest[at + 1 :], next((w for w in rest[:at] if w[:1] != "-"), "index"))
-        if not _BRANCHES.isdisjoint(rest):
+        if not _WORDS["branches"].isdisjoint(rest):
             return []
         if not {"--ours", "--theirs"}.isdisjoint(rest):
             return _reset(arguments, "ours" if "--ours" in rest else "theirs")
-        if len(arguments) > 1 and not any(map(_IN_TREE, arguments[:1])):
+        if len(arguments) > 1 and not any(map(_PATTERNS["in_tree"].fullmatch, arguments[:1])):
             return _reset(arguments[1:], arguments[0])
-        return _reset([w for w in arguments if _IN_TREE(w)], "index")
+        return _reset([w for w in arguments if _PATTERNS["in_tree"].fullmatch(w)], "index")
     if verb == "stash":
         verb = next((w for w in rest if w[:1] != "-"), "push")
         if verb in ("pop", "apply"):
@@ -160,7 +153,7 @@ def git_writes(words: Sequence[str]) -> Writes:
         if verb not in ("push", "save") and "--" not in rest:
             return []
         return _reset(rest[rest.index("--") + 1 :] if "--" in rest else [WHOLE_TREE], STASHED)
-    return _reset([WHOLE_TREE], arguments[0] if arguments else "HEAD") if not _HARD.isdisjoint(rest) else []
+    return _reset([WHOLE_TREE], arguments[0] if arguments else "HEAD") if not _WORDS["hard"].isdisjoint(rest) else []
 
 
 def _reset(paths: list[str], revision: str) -> Writes:
