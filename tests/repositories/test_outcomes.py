@@ -225,26 +225,20 @@ def test_the_catalogue_says_computed_where_the_store_has_values(
     assert statuses() == {"computed"}
 
 
-@pytest.mark.parametrize("detail", [None, "", "{", "[]", '{"kind":"lines_taken_back"}', "[" * 4_000])
-def test_labels_that_are_no_evidence_are_none(detail: str | None) -> None:
-    assert (
-        read(
-            [Label(task="lines_committed", labeller="attribution", turn=None, value="x", detail=detail)], LinesCommitted
-        )
-        is None
-    )
+EVIDENCE = '{"kind":"lines_committed","verdict":"applied","lines":1,"late_lines":0,"produced":1,"n_commits":0}'
 
 
-def test_a_label_that_came_with_a_trace_is_no_evidence() -> None:
-    good = '{"kind":"lines_committed","verdict":"applied","lines":1,"late_lines":0,"produced":1,"n_commits":0}'
-    assert (
-        read([Label(task="lines_committed", labeller="attribution", turn=None, value="x", detail=good)], LinesCommitted)
-        is not None
-    )
-    assert (
-        read([Label(task="lines_committed", labeller="somebody", turn=None, value="x", detail=good)], LinesCommitted)
-        is None
-    )
+@pytest.mark.parametrize(
+    ("labeller", "detail", "is_evidence"),
+    [
+        ("attribution", EVIDENCE, True),
+        ("somebody", EVIDENCE, False),  # came with a trace
+        *(("attribution", x, False) for x in (None, "", "{", "[]", '{"kind":"lines_taken_back"}', "[" * 4_000)),
+    ],
+)
+def test_only_evidence_that_attribution_left_counts(labeller: str, detail: str | None, is_evidence: bool) -> None:
+    label = Label(task="lines_committed", labeller=labeller, turn=None, value="x", detail=detail)
+    assert (read([label], LinesCommitted) is not None) is is_evidence
 
 
 def test_line_numbers_are_told_as_spans() -> None:

@@ -218,31 +218,13 @@ def module_of(text: str) -> Module | None:
             return None
 
 
-# Conditions that `rules.toml` names. Of a call:
+# Conditions that `rules.toml` names, of a call.
 
-
-def always(_: Module, __: Call) -> bool:
-    return True
-
-
-def first_varies(_: Module, call: Call) -> bool:
-    return call.first is not None and not is_fixed(call.first)
-
-
-def shell_varies(_: Module, call: Call) -> bool:
-    command = call.argument("args", 0)
-    return call.is_set("shell", True) and command is not None and not is_fixed(command)
-
-
-def first_is_put_in(module: Module, call: Call) -> bool:
-    return module.is_built(call.first, call.scope) or module.is_from_request(call.first, call.scope)
+Look = Callable[[Module], Iterator[ast.AST]]
+Condition = Callable[[Module, Call], bool]
 
 
 _SQL = re.compile(r"\s{0,20}(?:select|insert|update|delete|replace|create|drop|alter|with|truncate|merge)\b", re.I)
-
-
-def sql_is_built(module: Module, call: Call) -> bool:
-    return module.is_built(call.first, call.scope) and bool(_SQL.match(module.text_of(call.first, call.scope)))
 
 
 def path_is_requested(module: Module, call: Call) -> bool:
@@ -250,14 +232,6 @@ def path_is_requested(module: Module, call: Call) -> bool:
         return False
     names = (getattr(part, "attr", None) or getattr(part, "id", None) for part in ast.walk(call.node))
     return not any(name in ("secure_filename", "basename", "safe_join", "int", "uuid") for name in names)
-
-
-def url_is_requested(module: Module, call: Call) -> bool:
-    return module.is_from_request(call.argument("url", 0), call.scope)
-
-
-def is_unfiltered_tar(module: Module, call: Call) -> bool:
-    return module.imports("tarfile") and call.argument("filter") is None and "zip" not in call.name.lower()
 
 
 def any_scheme(module: Module, call: Call) -> bool:
@@ -275,28 +249,6 @@ def is_world_writable(_: Module, call: Call) -> bool:
     return any(type(value) is int and value & 0o002 and 0o100 <= value <= 0o7777 for value in values)
 
 
-def decodes_foreign_data(module: Module, call: Call) -> bool:
-    first = call.first
-    # Encoded in the same expression, nobody else chose the value.
-    is_own_copy = isinstance(first, ast.Call) and module.last_name(first.func) == "dumps"
-    return first is not None and not is_fixed(first) and not is_own_copy
-
-
-def has_unsafe_loader(module: Module, call: Call) -> bool:
-    loader = call.argument("Loader", 1)
-    name = module.last_name(loader) if loader is not None else ""
-    return call.name == "yaml.unsafe_load" or name not in ("SafeLoader", "CSafeLoader", "BaseLoader", "CBaseLoader")
-
-
-def is_weak_hash(_: Module, call: Call) -> bool:
-    kind = call.first
-    if call.name == "hashlib.new" and not (
-        isinstance(kind, ast.Constant) and str(kind.value).lower() in ("md5", "md4", "sha1", "sha")
-    ):
-        return False
-    return not call.is_set("usedforsecurity", False)
-
-
 def is_weak_cipher(module: Module, call: Call) -> bool:
     parts = call.name.split(".")
     if parts[0] in ("Crypto", "Cryptodome") and parts[-1] == "new":
@@ -307,11 +259,6 @@ def is_weak_cipher(module: Module, call: Call) -> bool:
 
 def _is_false(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is False
-
-
-def takes_any_host_key(module: Module, call: Call) -> bool:
-    policy = call.first.func if isinstance(call.first, ast.Call) else call.first
-    return policy is not None and module.last_name(policy) in ("AutoAddPolicy", "WarningPolicy")
 
 
 def is_unsigned(_: Module, call: Call) -> bool:
@@ -325,10 +272,6 @@ def is_unsigned(_: Module, call: Call) -> bool:
     )
 
 
-def is_unescaped(module: Module, call: Call) -> bool:
-    return call.is_set("autoescape", False) if call.name == "jinja2.Environment" else first_is_put_in(module, call)
-
-
 def format_is_requested(module: Module, call: Call) -> bool:
     receiver = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
     return receiver is not None and not is_text(receiver) and module.is_from_request(receiver, call.scope)
@@ -337,20 +280,10 @@ def format_is_requested(module: Module, call: Call) -> bool:
 def fields_are_requested(module: Module, call: Call) -> bool:
     """In calls that fill the fields of a stored object: methods for that, and what is named as a class."""
     last = call.name.rpartition(".")[2]
-    stores = last[:1].isupper() or last in (
-        "create",
-        "update",
-        "update_or_create",
-        "get_or_create",
-        "insert",
-        "setattr",
+    stores = ("create", "update", "update_or_create", "get_or_create", "insert", "setattr")
+    return (last[:1].isupper() or last in stores) and any(
+        k.arg is None and module.is_from_request(k.value, call.scope) for k in call.node.keywords
     )
-    return stores and any(k.arg is None and module.is_from_request(k.value, call.scope) for k in call.node.keywords)
-
-
-def pattern_piles_up(_: Module, call: Call) -> bool:
-    first = call.first
-    return isinstance(first, ast.Constant) and isinstance(first.value, str) and piles_up(first.value)
 
 
 # Of a module: the nodes that are weak.
@@ -383,16 +316,62 @@ def unverified(module: Module) -> Iterator[ast.AST]:
             yield statement
 
 
-Look = Callable[[Module], Iterator[ast.AST]]
-_CONDITIONS: dict[str, Callable[[Module, Call], bool]] = {
-    condition.__name__: condition
-    for condition in (
-        always, first_varies, shell_varies, first_is_put_in, sql_is_built, path_is_requested, url_is_requested,
-        is_unfiltered_tar, any_scheme, is_world_writable, decodes_foreign_data, has_unsafe_loader, is_weak_hash,
-        is_weak_cipher, takes_any_host_key, is_unsigned, is_unescaped, format_is_requested, fields_are_requested,
-        pattern_piles_up,
-    )
-}  # fmt: skip
+def _varies(node: ast.expr | None) -> bool:
+    return node is not None and not is_fixed(node)
+
+
+def _is_put_in(module: Module, call: Call) -> bool:
+    return module.is_built(call.first, call.scope) or module.is_from_request(call.first, call.scope)
+
+
+def _name(module: Module, node: ast.expr | None) -> str:
+    return module.last_name(node) if node is not None else ""
+
+
+def _called(call: Call) -> ast.expr | None:
+    """The first argument, of a call what it calls."""
+    return call.first.func if isinstance(call.first, ast.Call) else call.first
+
+
+_SAFE_LOADERS = ("SafeLoader", "CSafeLoader", "BaseLoader", "CBaseLoader")
+_CONDITIONS: dict[str, Condition] = {
+    "always": lambda module, call: True,
+    "first_varies": lambda module, call: _varies(call.first),
+    "shell_varies": lambda module, call: call.is_set("shell", True) and _varies(call.argument("args", 0)),
+    "first_is_put_in": _is_put_in,
+    "sql_is_built": lambda module, call: (
+        module.is_built(call.first, call.scope) and bool(_SQL.match(module.text_of(call.first, call.scope)))
+    ),
+    "path_is_requested": path_is_requested,
+    "url_is_requested": lambda module, call: module.is_from_request(call.argument("url", 0), call.scope),
+    "is_unfiltered_tar": lambda module, call: (
+        module.imports("tarfile") and call.argument("filter") is None and "zip" not in call.name.lower()
+    ),
+    "any_scheme": any_scheme,
+    "is_world_writable": is_world_writable,
+    # Encoded in the same expression, nobody else chose the value.
+    "decodes_foreign_data": lambda module, call: (
+        _varies(call.first) and not (isinstance(call.first, ast.Call) and _name(module, call.first.func) == "dumps")
+    ),
+    "has_unsafe_loader": lambda module, call: (
+        call.name == "yaml.unsafe_load" or _name(module, call.argument("Loader", 1)) not in _SAFE_LOADERS
+    ),
+    "is_weak_hash": lambda module, call: (
+        (call.name != "hashlib.new" or str(getattr(call.first, "value", "")).lower() in ("md5", "md4", "sha1", "sha"))
+        and not call.is_set("usedforsecurity", False)
+    ),
+    "is_weak_cipher": is_weak_cipher,
+    "takes_any_host_key": lambda module, call: _name(module, _called(call)) in ("AutoAddPolicy", "WarningPolicy"),
+    "is_unsigned": is_unsigned,
+    "is_unescaped": lambda module, call: (
+        call.is_set("autoescape", False) if call.name == "jinja2.Environment" else _is_put_in(module, call)
+    ),
+    "format_is_requested": format_is_requested,
+    "fields_are_requested": fields_are_requested,
+    "pattern_piles_up": lambda module, call: (
+        isinstance(call.first, ast.Constant) and isinstance(call.first.value, str) and piles_up(call.first.value)
+    ),
+}
 _LOOKS: dict[str, Look] = {look.__name__: look for look in (guessable_secrets, unverified)}
 _CONSTANTS = {"True": True, "False": False}
 
