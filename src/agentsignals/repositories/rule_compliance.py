@@ -313,7 +313,10 @@ def _run_at_occasions(rule: Rule, acts: Acts, has_hooks: bool | None) -> Iterato
         yield mark_of(outcome, because, acts.calls[at], path)
 
 
-_HOOKS = {True: "the repository has hooks, which may have run it", None: "hooks may have run it: name the repository"}
+_HOOKS = {
+    True: "the repository has hooks, which may have run it", None: "hooks may have run it: name the repository",
+    False: "",
+}  # fmt: skip
 
 
 def _before(  # noqa: PLR0913  (the window, what ran in it, and what else may have run)
@@ -324,27 +327,23 @@ def _before(  # noqa: PLR0913  (the window, what ran in it, and what else may ha
     inside = [(d, is_whole) for d, is_whole in ran if since < d.at < did.at or (d.at == did.at and d.n < did.n)]
     last_edit = max((at for at, _, _ in acts.edits if since < at < did.at), default=-1)
     whole = [d for d, is_whole in inside if is_whole]
-    if any(d.at > last_edit for d in whole):
-        return mark_of("kept", f"`{command}` ran before it", did.call)
-    if inside and not whole:
-        because = f"`{command}` ran otherwise than it stands there"
-        return mark_of("cannot_tell", because, did.call, inside[-1][0].call.command or "")
     output = acts.output(did.call)
-    if not whole and any(command in output for command in rule.commands):
-        return mark_of("kept", "its output names the command: a hook ran it", did.call)
-    if whole:
-        because = f"files were changed after `{command}` ran"
-    elif last_edit < 0:
-        because = "nothing was changed in this session before it"
-    elif other := _other_check(rule, acts, since, did.at):
-        because = f"`{other}` ran, which may stand for it"
-    elif has_hooks is not False:
-        because = _HOOKS[has_hooks]
-    elif any(event.kind == "user_shell" for event in acts.session.events):
-        because = "the person ran commands by hand"
-    else:
-        return mark_of("broken", f"`{command}` did not run before it", did.call)
-    return mark_of("cannot_tell", because, did.call)
+    other = _other_check(rule, acts, since, did.at)
+    by_hand = any(event.kind == "user_shell" for event in acts.session.events)
+    otherwise = f"`{command}` ran otherwise than it stands there"
+    reasons: tuple[tuple[object, Outcome, str], ...] = (
+        (any(d.at > last_edit for d in whole), "kept", f"`{command}` ran before it"),
+        (inside and not whole, "cannot_tell", otherwise),
+        (not whole and any(c in output for c in rule.commands), "kept", "its output names the command: a hook ran it"),
+        (whole, "cannot_tell", f"files were changed after `{command}` ran"),
+        (last_edit < 0, "cannot_tell", "nothing was changed in this session before it"),
+        (other, "cannot_tell", f"`{other}` ran, which may stand for it"),
+        (has_hooks is not False, "cannot_tell", _HOOKS[has_hooks]),
+        (by_hand, "cannot_tell", "the person ran commands by hand"),
+        (True, "broken", f"`{command}` did not run before it"),
+    )
+    outcome, because = next((outcome, because) for holds, outcome, because in reasons if holds)
+    return mark_of(outcome, because, did.call, (inside[-1][0].call.command or "") if because == otherwise else "")
 
 
 def _after(  # noqa: PLR0913  (one for each way that it can't be told; what a change is followed by)
@@ -360,23 +359,21 @@ def _after(  # noqa: PLR0913  (one for each way that it can't be told; what a ch
     at, until = window
     call, command = acts.calls[at], " or ".join(rule.commands)
     whole = [d for d, is_whole in inside if is_whole]
-    if any(d in in_time for d in whole):
-        return "kept", f"`{command}` ran after it"
-    if whole:
-        return "cannot_tell", f"`{command}` ran in a later turn only"
-    if inside:
-        return "cannot_tell", f"`{command}` ran otherwise than it stands there"
-    if rule.when == "done" and ran_whole:
-        return "cannot_tell", f"`{command}` ran before the last change: nobody says whether work was done"
-    if other := _other_check(rule, acts, at - 1, until):
-        return "cannot_tell", f"`{other}` ran, which may stand for it"
-    if has_hooks is not False and any(at <= n <= until for n in acts.tried_commits):
-        return "cannot_tell", f"a commit came after it: {_HOOKS[has_hooks]}"
-    if acts.is_interrupted(call.turn):
-        return "cannot_tell", "the person interrupted the turn"
-    if until == len(acts.calls) and acts.is_cut():
-        return "cannot_tell", "the session ends in the midst of work"
-    return "broken", f"`{command}` did not run after it"
+    other = _other_check(rule, acts, at - 1, until)
+    hooked = has_hooks is not False and any(at <= n <= until for n in acts.tried_commits)
+    before = f"`{command}` ran before the last change: nobody says whether work was done"
+    reasons: tuple[tuple[object, Outcome, str], ...] = (
+        (any(d in in_time for d in whole), "kept", f"`{command}` ran after it"),
+        (whole, "cannot_tell", f"`{command}` ran in a later turn only"),
+        (inside, "cannot_tell", f"`{command}` ran otherwise than it stands there"),
+        (rule.when == "done" and ran_whole, "cannot_tell", before),
+        (other, "cannot_tell", f"`{other}` ran, which may stand for it"),
+        (hooked, "cannot_tell", f"a commit came after it: {_HOOKS[has_hooks]}"),
+        (acts.is_interrupted(call.turn), "cannot_tell", "the person interrupted the turn"),
+        (until == len(acts.calls) and acts.is_cut(), "cannot_tell", "the session ends in the midst of work"),
+        (True, "broken", f"`{command}` did not run after it"),
+    )
+    return next((outcome, because) for holds, outcome, because in reasons if holds)
 
 
 def _other_check(rule: Rule, acts: Acts, since: int, until: int) -> str:
