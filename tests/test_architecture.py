@@ -124,7 +124,6 @@ SPEAKS_OF_AGENTS = {
     "cli.grammar": "names what can be written, and examples of questions",
     "questions.tool_kinds": "has the kinds of a published table, some of which are called after tools",
     "model.model_names opencode": "sells calls of models, too",
-    "shell.kinds apply_patch": "is a command as well",
 }
 """Modules (with all names, or one) that may have an agent's words, and why."""
 
