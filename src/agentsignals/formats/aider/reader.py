@@ -15,7 +15,7 @@ from agentsignals.formats.bounds import amount
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.records import saw, skip
 from agentsignals.formats.usage import charge, tokens_of
-from agentsignals.model import Session, Step, logged_iso
+from agentsignals.model import Session, Step, ToolCall, logged_iso
 
 _SAID, _TOLD = "#### ", "> "
 _VERSION = re.compile(r"Aider v(\d[\w.+-]*)")
@@ -75,18 +75,19 @@ def _id(part: list[str]) -> str | None:
 class Reader(Conversation):
     profile = PROFILE
 
+    model: str | None = None
+    step: Step | None = None
+    """The model call that the tokens to come are of."""
+    begun = False
+    """The program has said what it is. Before, a prompt of the command line may stand in several lines."""
+
     def __init__(self, session: Session, source: Input, line: int) -> None:
         super().__init__(session)
         self.first = line
-        self.model: str | None = None
         self.prompted: list[str] = []
         self.answered: list[str] = []
-        self.step: Step | None = None
-        """The model call that the tokens to come are of."""
         self.blocks: dict[str, list[tuple[str, str]]] = {}
         """Places that the last answer changes, by file: the text before and after."""
-        self.begun = False
-        """The program has said what it is. Before, a prompt of the command line may stand in several lines."""
         self.builder.where(source.folder if source.folder.startswith("/") else None)
 
     def read(self, part: list[str]) -> Session:
@@ -146,11 +147,9 @@ class Reader(Conversation):
         elif (applied := _APPLIED.match(text)) is not None:
             self.applied(applied[1])
         elif _FAILED.match(text):
-            call = self.call(f"#{len(self.session.tool_calls)}", "edit", b"{}", None, self.current())
-            self.result(call.call_id, text, "error")
+            self.result(self.act("edit", {}).call_id, text, "error")
         elif (ran := _RAN.match(text)) is not None:
-            given = msgspec.json.encode({"command": ran[1]})
-            self.call(f"#{len(self.session.tool_calls)}", "shell", given, None, self.current())
+            self.act("shell", {"command": ran[1]})
         elif text.startswith("^C"):
             self.event("interrupt", text)
         elif _PROBLEM.match(text):
@@ -162,26 +161,23 @@ class Reader(Conversation):
         self.step = self.step or self.builder.step(None, self.model)
         return self.step
 
+    def act(self, name: str, arguments: dict[str, str]) -> ToolCall:
+        call_id = f"#{len(self.session.tool_calls)}"
+        return self.call(call_id, name, msgspec.json.encode(arguments), None, self.current())
+
     def used(self, line: re.Match[str], text: str) -> None:
         step = self.current()
         if step.output_tokens is not None:  # a call that left no text
             step = self.step = self.builder.step(None, self.model)
         usage = {"input": _number(line["input"]), "output": _number(line["output"])}
-        usage |= {
-            f"cache_{'read' if kind == 'hit' else kind}": _number(n) for n, kind in _CACHED.findall(line["cached"])
-        }
-        names = {"cache_read": "cache_read_input_tokens", "cache_write": "cache_creation_input_tokens"}
-        tokens = tokens_of({names.get(name, name): n for name, n in usage.items()}, "within_if_fewer")
-        charge(step, tokens, zeros=False)
-        if not line["cached"]:
-            step.cache_read_tokens = step.cache_write_tokens = None
-        step.reasoning_tokens = None
+        names = {"hit": "cache_read_input_tokens", "write": "cache_creation_input_tokens"}
+        usage |= {names[kind]: _number(n) for n, kind in _CACHED.findall(line["cached"])}
+        charge(step, tokens_of(usage, "within_if_fewer"), zeros=False)
         if (cost := _COST.search(text)) is not None:
             step.cost_usd, step.cost_source = amount(float(cost[1])), "recorded"
 
     def applied(self, path: str) -> None:
-        given = msgspec.json.encode({"path": path})
-        call = self.call(f"#{len(self.session.tool_calls)}", "edit", given, None, self.current())
+        call = self.act("edit", {"path": path})
         self.builder.result(call.call_id, f"Applied edit to {path}", "ok")
         places = self.blocks.pop(path, [])
         creates = len(places) == 1 and not places[0][0].strip()

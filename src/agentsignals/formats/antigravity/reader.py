@@ -11,7 +11,7 @@ from msgspec import Struct
 from agentsignals.formats import ANSWERS, ASKS, Input, Reading
 from agentsignals.formats.antigravity import PROFILE, session_of
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import by_session, once
+from agentsignals.formats.documents import by_session, inside, once, string
 from agentsignals.formats.profile import tagged, without_tagged
 from agentsignals.formats.records import decoded, decoder, lines, saw
 from agentsignals.model import CallStatus, EventKind, Session, logged_iso
@@ -87,9 +87,10 @@ class _File:
 class Reader(Conversation):
     profile = PROFILE
 
+    model: str | None = None
+
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.model: str | None = None
         self.open: list[tuple[str, str]] = []
         """Ids and names of calls without a result, oldest first."""
 
@@ -129,9 +130,10 @@ class Reader(Conversation):
             self.event("text", record.content, at, step)
         for n, call in enumerate(record.tool_calls or ()):
             call_id, name = f"{record.step_index}.{n}", call.name.removeprefix("default_api:")
-            arguments = _arguments(call.args)
-            folder = arguments.get("Cwd") if isinstance(arguments, dict) else None
-            self.builder.where(self.session.cwd or (folder if isinstance(folder, str) else None))
+            arguments: Any = call.args if call.args is not None else {}
+            if isinstance(arguments, dict):  # some versions write each value as JSON text
+                arguments = {argument: _plain(value) for argument, value in arguments.items()}
+            self.builder.where(self.session.cwd or string(inside(arguments, "Cwd")))
             self.call(call_id, name, msgspec.json.encode(arguments), at, step)
             self.open.append((call_id, name))
         if record.status == "ERROR":
@@ -141,28 +143,21 @@ class Reader(Conversation):
 
     def answered(self, record: Record, at: int | None) -> None:
         """A result names no call. Its type is the tool's name in capitals, for most."""
-        content = record.content or ("" if record.error is None else str(record.error))
+        text = record.content or ("" if record.error is None else str(record.error))
         named = next((n for n, (_, name) in enumerate(self.open) if name.upper() == record.type), 0)
         if not self.open:
             self.event("unknown", f"result without a call: {record.type}"[:80], at)
             return
         call_id, _ = self.open.pop(named)
-        header = _TIMES.match(content)
-        completed = _COMPLETED.search(header[0]) if header is not None else None
-        text = content[header.end() :] if header is not None else content
+        completed = None
+        if (header := _TIMES.match(text)) is not None:
+            completed, text = _COMPLETED.search(header[0]), text[header.end() :]
         status = _STATUS.get(record.status, "unknown")
         code = None
         if self.is_command(call_id) and (ended := _ENDED.match(text)) is not None:
             status = "ok" if ended[1] and status == "ok" else "error"
             code = 0 if ended[1] else int(ended[2]) if ended[2] else None
         self.result(call_id, text, status, (logged_iso(completed[1]) if completed else None) or at, code=code)
-
-
-def _arguments(args: Any) -> Any:
-    """Return the arguments of a call. Some versions write each value as JSON text."""
-    if not isinstance(args, dict):
-        return args if args is not None else {}
-    return {name: _plain(value) for name, value in args.items()}
 
 
 def _plain(value: Any) -> Any:

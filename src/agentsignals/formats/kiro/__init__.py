@@ -95,15 +95,15 @@ def claims(head: Head) -> Claim | None:
     conversation_id, history = document.get("conversation_id"), document.get("history")
     if not isinstance(conversation_id, str):
         return None
-    if history is not CUT and not (isinstance(history, list) and all(_is_pair(entry) for entry in history[:1])):
+    first = history[0] if isinstance(history, list) and history else [None, None]
+    is_pair = (
+        len(first) == 2
+        if isinstance(first, list)
+        else isinstance(first, dict) and {"user", "assistant"} <= first.keys()
+    )
+    if history is not CUT and not (isinstance(history, list) and is_pair):
         return None
     return Claim(keys=[f"session:{conversation_id}"]) if conversation_id else Claim(keys=[], beside=True)
-
-
-def _is_pair(entry: object) -> bool:
-    if isinstance(entry, list):
-        return len(entry) == 2
-    return isinstance(entry, dict) and "user" in entry and "assistant" in entry
 
 
 FORMAT = Format(

@@ -26,7 +26,11 @@ def claims(head: Head) -> Claim | None:
     ours = _is_document(document, head) if "messages" in document or "info" in document else _are_messages(head.items)
     if not ours:
         return None
-    keys = [run_of(head.path), run_above(head.path), _run_of_model(document, head.path)]
+    keys = [run_of(head.path), run_above(head.path)]
+    name = string(inside(document, "info", "config", "model", "model_name"))
+    if keys[0] is not None and name is not None and not of_submission(head.path):
+        # An evaluation's folder is named for the model, even if the run has a name of its own.
+        keys.append(run_of_model(name, keys[0].rpartition("/")[2]))
     return Claim(keys=[f"run:{k}" for k in dict.fromkeys(keys) if k is not None], root=root_of(head.path))
 
 
@@ -59,13 +63,6 @@ def _are_messages(messages: list[object] | list[dict[str, object]]) -> bool:
     if not replies:
         return isinstance(opening, str) and _FENCE.search(opening) is not None
     return fenced and (not answers or any(a.startswith(_ANSWERS) for a in answers))
-
-
-def _run_of_model(document: dict[str, object], path: str) -> str | None:
-    """Return the trial's name in an evaluation. Its folder is named for the model, even if the run has a name of its
-    own."""
-    run, name = run_of(path), string(inside(document, "info", "config", "model", "model_name"))
-    return None if run is None or of_submission(path) or name is None else run_of_model(name, run.rpartition("/")[2])
 
 
 FORMAT = Format(

@@ -5,8 +5,6 @@ No real rows were found: what is read follows the published schema.
 
 from __future__ import annotations
 
-from typing import Any
-
 from agentsignals.formats import Claim, Format, pieces_by, read_by
 from agentsignals.formats.head import CUT, Head
 
@@ -18,17 +16,13 @@ def claims(head: Head) -> Claim | None:
     document = head.document
     if not all(k in document for k in _KEYS) or not isinstance(document.get("schema_version"), str):
         return None
-    if not isinstance(document["trace_id"], str) or not _is_steps(document["steps"]):
+    steps = document["steps"]
+    are_steps = isinstance(steps, list) and all(isinstance(s, dict) and "role" in s for s in steps[:1])
+    if not isinstance(document["trace_id"], str) or not (steps is CUT or are_steps):
         return None
     # Copies of a session in another file are read together with it.
     records = head.records or [head.document]
     return Claim(keys=[f"session:{r.get('session_id') or r.get('trace_id')}" for r in records])
-
-
-def _is_steps(steps: Any) -> bool:
-    if steps is CUT:
-        return True
-    return isinstance(steps, list) and all(isinstance(s, dict) and "role" in s for s in steps[:1])
 
 
 FORMAT = Format(

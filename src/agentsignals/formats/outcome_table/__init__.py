@@ -328,31 +328,30 @@ def claims(head: Head) -> Claim | None:
     A JSON table that lacks a column is not claimed. Other kinds are read by no other format, so they are claimed and
     say what they lack.
     """
-    return Claim(keys=[]) if (_of_json(head) if head.looks_like_json else _of_others(head)) else None
+    if head.looks_like_json:
+        return Claim(keys=[]) if is_of_json(head) else None
+    rows: list[dict[str, str]] = []
+    if is_parquet := head.data.startswith(PARQUET):
+        header = names(head.data) if head.complete else []
+    else:
+        header, rows = first_rows(head.text, head.complete)
+    columns = columns_of(header)
+    if columns.lacks:
+        is_table = columns.is_near and (is_parquet or bool(rows))
+    else:
+        is_table = is_parquet or (bool(rows) and are_rows(rows, columns))
+    return Claim(keys=[]) if is_table else None
 
 
 def is_of_json(head: Head) -> bool:
     """Return whether a file is such a table in JSON. Formats whose rows have the same names ask this too."""
-    return head.looks_like_json and _of_json(head)
-
-
-def _of_json(head: Head) -> bool:
-    rows = head.items or head.records
+    rows = (head.items or head.records) if head.looks_like_json else []
     if not rows or any(isinstance(row.get(name), list) for row in rows[:1] for name in CONVERSATIONS):
         return False
     columns = columns_of(list(rows[0]))
     if columns.lacks or not (columns.is_swe_bench or len(rows) > 1):
         return False  # one object with such keys may be anything
     return are_rows(rows, columns)
-
-
-def _of_others(head: Head) -> bool:
-    if head.data.startswith(PARQUET):
-        columns = columns_of(names(head.data) if head.complete else [])
-        return not columns.lacks or columns.is_near
-    header, rows = first_rows(head.text, head.complete)
-    columns = columns_of(header)
-    return bool(rows) and (columns.is_near if columns.lacks else are_rows(rows, columns))
 
 
 FORMAT = Format(

@@ -75,10 +75,10 @@ def answer_of(value: str) -> AgentMessage:
         call = call_of(payload)
         at = end if call is not None else start + len(_CALL)
         if call is not None:
-            _keep(answer.texts, value[text:start])
+            answer.texts.append(value[text:start].strip())
             answer.calls.append(call)
             text = end
-    _keep(answer.texts, value[text:])
+    answer.texts = [words for words in (*answer.texts, value[text:].strip()) if words]
     return answer
 
 
@@ -139,11 +139,6 @@ def _payload(value: str, at: int, closing: str) -> tuple[Any, int]:
 def _skip(value: str, at: int) -> int:
     match = _SPACE.match(value, at)
     return match.end() if match else at
-
-
-def _keep(texts: list[str], text: str) -> None:
-    if text.strip():
-        texts.append(text.strip())
 
 
 _PEOPLE = frozenset(("human", "user"))
@@ -216,8 +211,12 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
 
 def _rows(source: Input) -> Iterator[tuple[int, Row]]:
     """Yield rows with their line or place in the list. Lines are decoded one by one, however long the file is."""
-    start = bytes(source.data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")
-    if is_list(source.data) or (start[:1] == b"{" and _is_wrapper(source.data)):
+    head = bytes(source.data[:_HEAD])
+    rows, first = _ROWS.search(head), _CONVERSATION.search(head)
+    # A wrapper names the rows before any conversation, or is printed over several lines.
+    wraps = rows is not None and (first is None or rows.start() < first.start())
+    wraps = wraps or (head.lstrip().partition(b"\n")[0].strip() == b"{" and b"\n{" not in head)
+    if is_list(source.data) or (head[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" and wraps):
         document = read_document(source, _document, "rows")
         raws = document.rows if isinstance(document, _Document) else document or []
         if isinstance(document, _Document) and not raws:
@@ -232,15 +231,6 @@ def _rows(source: Input) -> Iterator[tuple[int, Row]]:
                 yield number, row
     else:
         yield from lines(source.data, source.artifact, decode_row)
-
-
-def _is_wrapper(data: bytes) -> bool:
-    """Return whether a document holds the rows: it names them before any conversation, or is printed over several
-    lines."""
-    head = bytes(data[:_HEAD])
-    rows, first = _ROWS.search(head), _CONVERSATION.search(head)
-    wraps = rows is not None and (first is None or rows.start() < first.start())
-    return wraps or (head.lstrip().partition(b"\n")[0].strip() == b"{" and b"\n{" not in head)
 
 
 class Reader(Conversation):

@@ -69,7 +69,10 @@ class Reader(Conversation):
             self.event("unknown", kind[:80] or "step without a type")
         else:
             self.step = self.step or self.builder.step(None, None)
-            arguments = {name: _plain(value) for name, value in body.items() if name not in _RESULT_FIELDS}
+            arguments = {name: value for name, value in body.items() if name not in _RESULT_FIELDS}
+            for name, value in arguments.items():  # the path of a `file:` URL
+                if isinstance(value, str) and value.startswith("file:///"):
+                    arguments[name] = value.removeprefix("file://")
             call = self.builder.call(
                 f"#{len(self.session.tool_calls)}", kind, msgspec.json.encode(arguments), PROFILE.tool(kind), None,
                 self.step, folder=string(body.get("cwd")),
@@ -101,8 +104,3 @@ def _kind(record: _Record) -> str:
 def _body(record: _Record) -> _Record:
     body = record.get(_kind(record))
     return body if isinstance(body, dict) else {}
-
-
-def _plain(value: Any) -> Any:
-    """Return the path of a `file:` URL."""
-    return value.removeprefix("file://") if isinstance(value, str) and value.startswith("file:///") else value
