@@ -11,7 +11,7 @@ import pytest
 from agentsignals.formats.atif import FORMAT
 from agentsignals.formats.head import Head
 from agentsignals.model import Attempt, Session
-from tests.atif_steps import agent, call, document, reading, run, seen, user
+from tests.atif_steps import agent, call, document, reading, run, seen
 
 # -- what is recognised ---------------------------------------------------------------------------------------------
 
@@ -43,25 +43,6 @@ def test_only_a_version_of_atif_is_atif(found: dict[str, Any], keys: list[str] |
 # -- calls and results ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "op", "lines"),
-    [
-        ("str_replace_editor", {"command": "create", "path": "/app/a.py", "file_text": "1\n2\n"}, "create", (2, 0)),
-        ("str_replace_editor", {"command": "str_replace", "path": "/app/a.py", "old_str": "a", "new_str": "b\nc"},
-         "modify", (2, 1)),
-        ("write_file", {"file_path": "/app/a.py", "content": "1\n"}, "create", (1, 0)),
-        ("Edit", {"file_path": "/app/a.py", "old_string": "a", "new_string": "b"}, "modify", (1, 1)),
-    ],
-)  # fmt: skip
-def test_edit_tools_say_in_their_arguments_what_they_changed(
-    name: str, arguments: dict[str, Any], op: str, lines: tuple[int, int]
-) -> None:
-    session = run(agent(tool_calls=[call("a", name, **arguments)], observation=seen(("a", "done"))))
-    assert [(e.path, e.op, (e.added, e.removed)) for e in session.edits] == [("/app/a.py", op, lines)]
-    failed = run(agent(tool_calls=[call("a", name, **arguments)], observation=seen(("a", "ERROR: no"))))
-    assert failed.edits == []
-
-
 # -- actions inside the message -------------------------------------------------------------------------------------
 
 
@@ -71,14 +52,6 @@ def test_hostile_messages_take_linear_time() -> None:
 
 
 # -- what surrounds it ----------------------------------------------------------------------------------------------
-
-
-def test_what_a_compaction_hands_on_is_no_prompt() -> None:
-    step = {"source": "system", "message": "cut", "extra": {"context_management": {"type": "compaction"}}}
-    steps = (user("mend it"), step, user("You go on with: …"), agent("on it"), user("and test it"))
-    session = run(*steps, agent={"name": "terminus-2", "version": "2.0.0"})
-    assert [turn.text for turn in session.turns] == ["mend it", "and test it"]
-    assert len(run(*steps).turns) == 3, "of others nobody knows that they do"
 
 
 ODD: list[Any] = [None, 7, -1.5, True, "x", [], {}, [None], {"a": 1}, 10**30, [[{}]]]

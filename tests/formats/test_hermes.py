@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from agentsignals.formats.head import Head
 from agentsignals.formats.hermes import FORMAT
-from agentsignals.model import Session
-from tests.formats.reading import given, read_one
 
 FACTS = {"session_id": "20260901_1", "platform": "cli", "session_start": "2026-09-01T10:00:00", "model": "m-1"}
-
-
-def talk(*messages: dict[str, Any], **facts: Any) -> Session:
-    return read_one(FORMAT, given({**FACTS, **facts, "messages": list(messages)}, "hermes", "session_1.json"))
 
 
 @pytest.mark.parametrize("lacks", ["session_id", "platform", "session_start"])
@@ -25,8 +18,3 @@ def test_a_session_names_its_platform_and_start(lacks: str) -> None:
     assert FORMAT.claims(Head(json.dumps(whole).encode(), "x", True)) is not None
     less = {name: value for name, value in whole.items() if name != lacks}
     assert FORMAT.claims(Head(json.dumps(less).encode(), "x", True)) is None
-
-
-def test_prompts_of_a_session_that_another_one_began_are_no_person_s() -> None:
-    said = {"role": "user", "content": "look"}
-    assert (len(talk(said).turns), len(talk(said, parent_session_id="p").turns)) == (1, 0)

@@ -14,7 +14,7 @@ from agentsignals.formats import Input, Reading, identify, zip_members
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.inspect import FORMAT
 from agentsignals.model import Artifact, Session
-from tests.inspect_logs import archive, header, model, sample, say, tool, user
+from tests.inspect_logs import archive, model, sample, say, tool, user
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "inspect"
 
@@ -67,18 +67,6 @@ def test_an_attachment_named_too_often_stays_a_name(monkeypatch: pytest.MonkeyPa
     name = f"attachment://{'0a' * 16}"
     session = session_of(model(1, [user(name * 3, "1")], say("x")), attachments={"0a" * 16: "12345678"})
     assert session.turns[0].text == "12345678" + 2 * name
-
-
-def test_a_log_of_one_document_is_read_too() -> None:
-    document = json.dumps({**header(), "samples": [sample("a"), 7, sample("b")]}).encode()
-    found = identify(Head(document, "x", True))
-    assert found is not None
-    assert (found[0].name, found[1].keys) == ("inspect-json", ["inspect:T1"])
-    one = given(document)
-    assert [s.session_id for s in found[0].read([one]).sessions] == ["T1/a_epoch_1", "T1/b_epoch_1"]
-    assert one.artifact.skipped_reasons == {"bad_shape": 1}
-    cut = given(document[: document.index(b'"id": "b"')])
-    assert len(found[0].read([cut]).sessions) == 1
 
 
 def test_a_bomb_is_not_inflated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,18 +108,6 @@ def test_anything_else_is_no_table_of_outcomes(data: bytes) -> None:
     assert claimed(data) is None
 
 
-@pytest.mark.parametrize(
-    ("scores", "rewards"), [([0, 0.5, 1], [0.0, 0.5, 1.0]), ([0, 1, 7], [None] * 3), ([-1, 0, 1], [None] * 3)]
-)
-def test_a_score_is_a_reward_where_all_of_its_column_lie_from_0_to_1(scores: Any, rewards: Any) -> None:
-    rows = [{"task_id": "a", "model": "m", "score": score} for score in scores]
-    for data in (as_csv(rows), as_lines(rows), as_parquet(rows)):
-        parts, artifact = read(data)
-        assert [p.reward for p in parts] == rewards
-        assert [p.rewards for p in parts] == [{"score": float(score)} for score in scores]
-        assert artifact.records == 3
-
-
 def test_a_table_of_any_number_of_rows_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentsignals.formats.outcome_table.reader.ROWS_MAX", 2)
     for data in (as_csv(ROWS), as_lines(ROWS), as_parquet(ROWS)):

@@ -96,8 +96,6 @@ def told(text: str) -> list[tuple[int | None, Any]]:
 
 # -- what is printed ------------------------------------------------------------------------------------------------
 
-BLOCK = "[subq-eval] Turns: {}\n[subq-eval] Tool calls: 9\n"
-
 
 @pytest.mark.parametrize(
     ("value", "files"),
@@ -118,16 +116,6 @@ def test_touched_files_are_a_list_on_one_line_or_on_many(value: str, files: Any)
     (found,) = printed(f"[subq-eval] Touched files: {value}")
     assert found.summary is not None
     assert found.summary.touched_files == files
-
-
-def test_phases_belong_to_the_attempt_whose_summary_follows_them() -> None:
-    phase = '{"event":"plannotator-phase","phase":"%s"}\n'
-    text = phase % "a" + BLOCK.format(1) + phase % "b" + BLOCK.format(2) + phase % "c"
-    named = [[json.loads(s.text)["phase"] for s in a.statements if s.kind == "phase"] for a in printed(text)]
-    assert named == [["a"], ["b", "c"]]
-    text = "[subq-eval] Attempt 1\n" + BLOCK.format(1) + phase % "a" + "[subq-eval] Attempt 2\n" + phase % "b"
-    named = [[json.loads(s.text)["phase"] for s in a.statements if s.kind == "phase"] for a in printed(text)]
-    assert named == [["a"], ["b"]]
 
 
 def test_a_line_is_cited_by_its_number_in_a_long_log() -> None:
