@@ -51,12 +51,6 @@ class Trajectory(Struct, gc=False, kw_only=True):
     extra: Raw = Raw()
 
 
-class Carrying(Struct, gc=False):
-    """Facts that our own export adds where the format leaves room for producers (`model.round_trip`)."""
-
-    agentsignals: Raw = Raw()
-
-
 class Call(Struct, gc=False):
     tool_call_id: object = None
     function_name: object = None
@@ -99,9 +93,8 @@ class Step(Struct, gc=False, kw_only=True):
 
 
 def carried_in(extra: Raw) -> Raw:
-    """Return the facts of our own export in a producer's field, or nothing."""
-    carrying = decoded(extra, Carrying)
-    return carrying.agentsignals if carrying is not None else Raw()
+    """Return the facts that our own export adds where the format leaves room for producers (`model.round_trip`)."""
+    return (decoded(extra, dict[str, Raw]) or {}).get("agentsignals", Raw())
 
 
 def content(value: object) -> str:
@@ -134,13 +127,6 @@ KEYSTROKES = "keystrokes"
 """Name for the keystrokes of Terminus, which has none for them."""
 
 
-class Actions(Struct, gc=False):
-    """Text and calls of a message. A call is a name and its arguments as JSON."""
-
-    text: str
-    calls: list[tuple[str, str]]
-
-
 class _Batch(Struct, gc=False):
     """An answer of Terminus."""
 
@@ -150,12 +136,8 @@ class _Batch(Struct, gc=False):
     explanation: str | None = None
 
 
-class _Command(Struct, gc=False):
-    keystrokes: str
-
-
-def read_actions(message: str) -> Actions:
-    """Split a message into text and calls. Without an action all of it is text."""
+def read_actions(message: str) -> tuple[str, list[tuple[str, str]]]:
+    """Split a message into text and calls, each a name and its arguments as JSON."""
     if _FUNCTION in message:
         prose, calls = [], []
         at = 0
@@ -170,18 +152,18 @@ def read_actions(message: str) -> Actions:
             calls.append((message[start + len(_FUNCTION) : name_end].strip(), _parameters(body)))
             at = end + len(_END_FUNCTION) if end >= 0 else len(message)
         prose.append(message[at:])
-        return Actions("\n".join(t.strip() for t in prose if t.strip()), calls)
+        return "\n".join(t.strip() for t in prose if t.strip()), calls
     if '"commands"' in message:
         # Text before or behind the JSON is tolerated by Terminus, and here.
         start, end = message.find("{"), message.rfind("}")
         batch = decoded(message[start : end + 1], _Batch)
         if batch is None:
-            return Actions(message, [])
-        commands = [raw for raw in batch.commands if decoded(raw, _Command) is not None]
+            return message, []
+        commands = [raw for raw in batch.commands if isinstance(inside(decoded(raw, Any), "keystrokes"), str)]
         calls = [(KEYSTROKES, bytes(raw).decode("utf-8", "replace")) for raw in commands]
         thoughts = [t for t in (batch.analysis, batch.plan, batch.explanation) if t]
-        return Actions("\n\n".join(thoughts), calls)
-    return Actions(message, [])
+        return "\n\n".join(thoughts), calls
+    return message, []
 
 
 def _parameters(body: str) -> str:
@@ -443,8 +425,8 @@ class RunReader(Conversation):
             said = content(step.results[0].get("content"))
             unread = said if said.startswith(_NOT_PARSED) else ""
         if not requests and text and self.facts is None and not unread:
-            parsed = read_actions(text)
-            text, requests = parsed.text, [_Request(None, name, arguments) for name, arguments in parsed.calls]
+            text, written = read_actions(text)
+            requests = [_Request(None, name, arguments) for name, arguments in written]
         fresh = [request for request in requests if not self.is_repeated(request)]
         is_call_of_model = step.llm_call_count != 0 and (not requests or fresh or step.metrics is not None)
         if self.facts is not None:

@@ -18,7 +18,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.any_agent import ANYBODY
 from agentsignals.formats.bounds import amount, count
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.documents import each, inside, string
+from agentsignals.formats.documents import as_list, each, inside, string
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.harbor.reader import SECRET
@@ -77,7 +77,7 @@ def _attempt(header: Header, sample: Sample, session_id: str, artifact_id: str, 
         started_at=logged_iso(sample.started_at),
         ended_at=logged_iso(sample.completed_at),
         wall_time_s=sample.total_time,
-        ratings={name: score.value for name, score in scores.items()} or None,
+        ratings={name: score.get("value") for name, score in scores.items()} or None,
         kinds=["harness_config"],
     )
 
@@ -89,10 +89,12 @@ def _attempt(header: Header, sample: Sample, session_id: str, artifact_id: str, 
     # A score of several values gives one reward a value; words that are no grade give none.
     rewards: dict[str, float] = {}
     for name, score in scores.items():
-        for key, value in score.value.items() if isinstance(score.value, dict) else [("", score.value)]:
+        given = score.get("value")
+        for key, value in given.items() if isinstance(given, dict) else [("", given)]:
             if (number := _number(value)) is not None:
                 rewards[f"{name}.{key}" if key else name] = number
-        text = f"{name} scored {score.value!r}: {(score.explanation or '')[:_EXPLANATION_CHARS]}".rstrip(": ")
+        explained = string(score.get("explanation")) or ""
+        text = f"{name} scored {given!r}: {explained[:_EXPLANATION_CHARS]}".rstrip(": ")
         state(text, "reward", "rewards", "ratings")
     part.rewards, part.reward = rewards or None, next(iter(rewards.values())) if len(rewards) == 1 else None
     if len(rewards) > 1 and header.headline is not None:
@@ -101,9 +103,10 @@ def _attempt(header: Header, sample: Sample, session_id: str, artifact_id: str, 
         part.reward_counts = False
         why = string(inside(sample.invalidation, "reason")) or "no reason given"
         state(f"invalidated: {why[:_EXPLANATION_CHARS]}", "reward_counts")
+    reached = string(inside(limit, "type"))
     if limit is not None:
-        part.exit_status, part.timed_out = f"limit:{limit.type}", limit.type in _TIME_LIMITS
-        part.ending = "time" if part.timed_out else "infrastructure" if limit.type == "operator" else "budget"
+        part.exit_status, part.timed_out = f"limit:{reached}", reached in _TIME_LIMITS
+        part.ending = "time" if part.timed_out else "infrastructure" if reached == "operator" else "budget"
     elif error is not None:
         part.exit_status, part.ending = "error", "infrastructure"  # Inspect leaves it out of its metrics
         # The type of the error stands at the beginning of its message, or in the last line of its traceback.
@@ -116,7 +119,7 @@ def _attempt(header: Header, sample: Sample, session_id: str, artifact_id: str, 
     if error is not None:
         state(error.message or "error", "exit_status", "exception")
     elif limit is not None:
-        state(f"{limit.type} limit of {limit.limit} reached", "exit_status", "timed_out")
+        state(f"{reached} limit of {limit.get('limit')} reached", "exit_status", "timed_out")
     for retried in sample.error_retries or ():
         state(f"an earlier run of this sample failed: {retried.message}")
     if part.wall_time_s is not None:
@@ -136,12 +139,11 @@ def _attempt(header: Header, sample: Sample, session_id: str, artifact_id: str, 
 def _knobs(header: Header) -> dict[str, Any]:
     """Return the treatment under the common names, and other settings that the log records."""
     spec = header.eval
-    handed = [inside(step, "params", "tools") for step in header.steps]
-    tools = [tool for several in handed if isinstance(several, list) for tool in several]
+    tools = [tool for step in header.steps for tool in as_list(inside(step, "params", "tools"))]
     names = (tool.get("name") if isinstance(tool, dict) else tool for tool in tools)
     settings = {
         "model_id": spec.model,
-        "agent_type": _agent(header),
+        "agent_type": header.agent,
         "dataset": string(inside(spec.dataset, "name")) or string(inside(spec.dataset, "location")),
         "tools": sorted({name for name in names if isinstance(name, str)}),
     }
@@ -160,11 +162,6 @@ def _knobs(header: Header) -> dict[str, Any]:
                 knobs.setdefault(name if name in _NAMED else f"{place}.{name}", value)
     named = {"inspect_ai": inside(spec.packages, "inspect_ai"), "sandbox": inside(spec.sandbox, "type")}
     return knobs | {name: value for name, value in named.items() if isinstance(value, str)}
-
-
-def _agent(header: Header) -> str | None:
-    """Return the solver that was asked for, else the last solver of the plan."""
-    return header.eval.solver or next((name for s in reversed(header.steps) if (name := string(s.get("solver")))), None)
 
 
 def _number(value: object) -> float | None:
@@ -467,9 +464,29 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
             header, decode = whole, decoder(Sample).decode
             samples = [(f"sample {n}", partial(document, bytes(raw), source.artifact, decode)) for n, raw in raws]
         for place, sample_of in samples:
-            reading = _session(source.artifact, header, place, sample_of(), session_ids)
-            if reading is not None:
-                yield reading
+            sample, artifact_id = sample_of(), source.artifact.artifact_id
+            if sample is None:
+                continue
+            saw(source.artifact, "member.sample")
+            run = header.eval.task_id or header.eval.run_id or artifact_id
+            session_id = sample.uuid or f"{run}/{sample.id}_epoch_{sample.epoch}"
+            # An id alone may be of two people's runs.
+            same = (session_id, sample.started_at, *map(bytes, sample.messages[:1]))
+            if same in session_ids:
+                saw(source.artifact, "repeated", 1)
+                continue
+            session_ids.add(same)
+            session = Session(
+                session_id=session_id, context="eval", format="inspect", agent=header.agent or "inspect",
+                artifact_id=artifact_id, title=f"{header.eval.task} {sample.id}",
+            )  # fmt: skip
+            builder = SessionBuilder(session, ANYBODY)
+            Reader(builder, sample, source.artifact).read()
+            builder.finish()
+            session.model = header.eval.model or session.model
+            session.started_at = logged_iso(sample.started_at) or session.started_at
+            session.ended_at = logged_iso(sample.completed_at) or session.ended_at
+            yield Reading([session], attempts=[_attempt(header, sample, session_id, artifact_id, place)])
         status = f"status {header.status}" if header.status else "no header, the run did not end"
         source.artifact.note = f"{status}, {len(samples)} samples"
 
@@ -480,8 +497,7 @@ def _archive(source: Input) -> tuple[Header, _Samples]:
     entries, whole = members(source.data)
     contents = Contents(source.data)
     if not whole and all(m.start + m.size <= len(source.data) for m in entries):  # else the cut member tells
-        artifact.records += 1
-        skip(artifact, "cut_archive")
+        records.lost(artifact, "cut_archive")
     header = Header(Spec())
     chunked = records.by_sample(entries)
     in_chunks = {member.name for of_one in chunked.values() for member in of_one}
@@ -515,37 +531,6 @@ def _sample(contents: Contents, member: Member, artifact: Artifact) -> Sample | 
     try:
         data = contents.of(member)
     except MemberError as problem:
-        artifact.records += 1
-        skip(artifact, str(problem))
+        records.lost(artifact, str(problem))
         return None
     return document(data, artifact, decoder(Sample).decode)
-
-
-def _session(
-    artifact: Artifact, header: Header, place: str, sample: Sample | None, session_ids: set[tuple[object, ...]]
-) -> Reading | None:
-    if sample is None:
-        return None
-    saw(artifact, "member.sample")
-    run = header.eval.task_id or header.eval.run_id or artifact.artifact_id
-    session_id = sample.uuid or f"{run}/{sample.id}_epoch_{sample.epoch}"
-    same = (session_id, sample.started_at, *map(bytes, sample.messages[:1]))  # an id alone may be of two people's runs
-    if same in session_ids:
-        saw(artifact, "repeated", 1)
-        return None
-    session_ids.add(same)
-    session = Session(
-        session_id=session_id,
-        context="eval",
-        format="inspect",
-        agent=_agent(header) or "inspect",
-        artifact_id=artifact.artifact_id,
-        title=f"{header.eval.task} {sample.id}",
-    )
-    builder = SessionBuilder(session, ANYBODY)
-    Reader(builder, sample, artifact).read()
-    builder.finish()
-    session.model = header.eval.model or session.model
-    session.started_at = logged_iso(sample.started_at) or session.started_at
-    session.ended_at = logged_iso(sample.completed_at) or session.ended_at
-    return Reading([session], attempts=[_attempt(header, sample, session_id, artifact.artifact_id, place)])

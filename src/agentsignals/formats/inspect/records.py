@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats.bounds import count
-from agentsignals.formats.documents import inside, string
+from agentsignals.formats.documents import as_list, inside, string
 from agentsignals.formats.records import MAX_DOCUMENT_BYTES, UNREADABLE, decoded, decoder, document, skip
 from agentsignals.formats.zip_members import Contents, Member, MemberError
 from agentsignals.model import Artifact
@@ -88,11 +88,6 @@ class Output(Struct, gc=False):
     usage: Usage | None = None
 
 
-class Score(Struct, gc=False):
-    value: Any = None
-    explanation: str | None = None
-
-
 class Event(Struct, gc=False, kw_only=True):
     """Any event; each kind fills some of these."""
 
@@ -120,18 +115,14 @@ class Event(Struct, gc=False, kw_only=True):
     data: Raw = Raw()
 
 
-class Limit(Struct, gc=False):
-    type: str | None = None
-    limit: float | None = None
-
-
 class Sample(Struct, kw_only=True):
     """One sample in one epoch."""
 
     id: Any = None
     epoch: int = 1
     messages: list[Raw] = []
-    scores: dict[str, Score] | None = None
+    scores: dict[str, dict[str, Any]] | None = None
+    """`value` and `explanation` of each."""
     events: list[Raw] = []
     model_usage: dict[str, Usage] | None = None
     started_at: str | None = None
@@ -141,7 +132,7 @@ class Sample(Struct, kw_only=True):
     uuid: str | None = None
     error: Failure | None = None
     error_retries: list[Failure] | None = None
-    limit: Limit | None = None
+    limit: dict[str, str | float | None] | None = None
     invalidation: Any = None
     """Set by a person: the sample is no result any more."""
     attachments: dict[str, str] = {}
@@ -197,8 +188,12 @@ class Header(Struct):
     @property
     def steps(self) -> list[dict[str, Any]]:
         """The solvers of the plan."""
-        steps = (self.plan or {}).get("steps")
-        return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+        return [step for step in as_list(inside(self.plan, "steps")) if isinstance(step, dict)]
+
+    @property
+    def agent(self) -> str | None:
+        """The solver that was asked for, else the last solver of the plan."""
+        return self.eval.solver or next(filter(None, (string(s.get("solver")) for s in reversed(self.steps))), None)
 
 
 class Document(Header):
@@ -210,7 +205,7 @@ class Document(Header):
 def spanned(spans: object, pool: list[Raw]) -> list[Raw]:
     """Return the messages of a pool that spans `[start, end]` name, without the end."""
     messages: list[Raw] = []
-    for span in spans if isinstance(spans, list) else ():
+    for span in as_list(spans):
         if isinstance(span, list) and len(span) == 2 and all(type(n) is int and n >= 0 for n in span):
             messages += [m for m in pool[span[0] : span[1]] if m != MISSING]
             if len(messages) > len(pool) + 1:
@@ -296,11 +291,11 @@ def sample_of(contents: Contents, members: list[Member], artifact: Artifact) -> 
         try:
             data = contents.of(member)
         except MemberError as problem:
-            _lost(artifact, str(problem))
+            lost(artifact, str(problem))
             continue
         left -= len(data)
         if left < 0:
-            _lost(artifact, "document_too_large")
+            lost(artifact, "document_too_large")
             break
         placed.append((name, start, data))
     placed.sort(key=lambda chunk: chunk[:2])
@@ -322,11 +317,12 @@ def sample_of(contents: Contents, members: list[Member], artifact: Artifact) -> 
                     raise msgspec.ValidationError(f"A chunk of messages begins at {start}.")
                 sample.message_pool += [MISSING] * missing + items
         except UNREADABLE:
-            _lost(artifact, "bad_shape")
+            lost(artifact, "bad_shape")
     sample.messages = spanned(sample.message_refs, sample.message_pool)
     return sample
 
 
-def _lost(artifact: Artifact, reason: str) -> None:
+def lost(artifact: Artifact, reason: str) -> None:
+    """Count a member or chunk that can't be used."""
     artifact.records += 1
     skip(artifact, reason)

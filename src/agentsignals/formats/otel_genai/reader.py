@@ -17,6 +17,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.bounds import count
 from agentsignals.formats.conversation import Conversation
+from agentsignals.formats.documents import inside, string
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.records import UNREADABLE, decoded, decoder, document, lines, read_before, repaired, saw, skip
 from agentsignals.formats.usage import Tokens, charge, special
@@ -35,10 +36,6 @@ class Pair(Struct, gc=False):
     value: Raw = Raw()
 
 
-class Listed(Struct, gc=False):
-    values: list[Raw] = []
-
-
 class Value(Struct, gc=False, kw_only=True):
     """One of these, by type."""
 
@@ -46,13 +43,8 @@ class Value(Struct, gc=False, kw_only=True):
     intValue: str | int | None = None
     doubleValue: float | None = None
     boolValue: bool | None = None
-    arrayValue: Listed | None = None
-    kvlistValue: Listed | None = None
-
-
-class Status(Struct, gc=False):
-    code: Any = None
-    message: str | None = None
+    arrayValue: dict[str, list[Raw]] | None = None
+    kvlistValue: dict[str, list[Raw]] | None = None
 
 
 class Event(Struct, gc=False, kw_only=True):
@@ -76,7 +68,7 @@ class Span(Struct, gc=False, kw_only=True):
     endTimeUnixNano: Any = None
     attributes: list[Pair] = []
     events: list[Event] | None = None
-    status: Status | None = None
+    status: dict[str, Any] | None = None
 
 
 class Scope(Struct, gc=False):
@@ -113,10 +105,10 @@ def plain(raw: Raw, depth: int = 0) -> Any:
     if value is None:
         return None
     if value.arrayValue is not None:
-        return [plain(v, depth + 1) for v in value.arrayValue.values]
+        return [plain(v, depth + 1) for v in value.arrayValue.get("values", ())]
     if value.kvlistValue is not None:
         attributes: dict[str, Any] = {}
-        for inner in value.kvlistValue.values:
+        for inner in value.kvlistValue.get("values", ()):
             if (pair := decoded(inner, Pair)) is not None:
                 attributes[pair.key] = plain(pair.value, depth + 1)
         return attributes
@@ -349,10 +341,9 @@ class Moment(Struct, kw_only=True):
     @property
     def failure(self) -> str | None:
         """Return the error of a failed span."""
-        status = self.span.status
-        if self.facts.get("error.type") is None and (status is None or status.code not in _FAILED):
+        if self.facts.get("error.type") is None and inside(self.span.status, "code") not in _FAILED:
             return None
-        return (status.message if status is not None else None) or as_text(self.facts.get("error.type"))
+        return string(inside(self.span.status, "message")) or as_text(self.facts.get("error.type"))
 
 
 class Reader(Conversation):
@@ -493,7 +484,7 @@ class _Seen(Struct):
         for resource, raw, is_span in _raws(export):
             artifact.records += 1
             ordinal += is_span
-            record: Any = decoded(raw, Span if is_span else Event) or _mended(raw, is_span, artifact)
+            record: Any = _record(raw, is_span, artifact)
             if record is None:
                 skip(artifact, "bad_shape")
             elif not is_span:
@@ -568,8 +559,7 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
     for n, source in enumerate(inputs):
         for at, (_, export) in enumerate(_exports(source, read_before(source.artifact))):
             for _, raw, is_span in _raws(export):
-                aside = read_before(source.artifact)
-                record: Any = decoded(raw, Span if is_span else Event) or _mended(raw, is_span, aside)
+                record: Any = _record(raw, is_span, read_before(source.artifact))
                 if record is not None:
                     named = [p.value for p in record.attributes if p.key == _CONVERSATION] if is_span else []
                     last[record.traceId or ""] = (n, at)
@@ -586,9 +576,11 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
                 yield Reading(seen.take(name, groups[name]))
 
 
-def _mended(raw: Raw, is_span: bool, artifact: Artifact) -> Span | Event | None:
-    """Decode a span or log without its odd values, which are counted."""
-    return repaired(bytes(raw), artifact, decoder(Span if is_span else Event).decode)
+def _record(raw: Raw, is_span: bool, artifact: Artifact) -> Span | Event | None:
+    """Decode a span or log, if need be without its odd values, which are counted."""
+    kind: Any = Span if is_span else Event
+    record: Span | Event | None = decoded(raw, kind) or repaired(bytes(raw), artifact, decoder(kind).decode)
+    return record
 
 
 def _conversations(spans: Iterable[tuple[str, Any]]) -> dict[str, list[str]]:

@@ -368,18 +368,12 @@ def submission_parts(source: Input, handed_in: Mapping[str, Collection[str]] = M
 # -- what people say of the attempts of a task
 
 
-class Overall(Struct):
-    """The grade of an attempt, 1 (worst) to 5, and why."""
-
-    rating: object = None
-    rationale: object = None
-
-
 class Ratings(Struct):
     """Grades by attempt. An attempt goes by the beginning of its folder's name (`trace_01` for `trace_01_<model>`)."""
 
     rubrics_rating: dict[str, dict[str, object]] = field(default_factory=dict)
-    overall_rating: dict[str, Overall] = field(default_factory=dict)
+    overall_rating: dict[str, dict[str, object]] = field(default_factory=dict)
+    """`rating`, 1 (worst) to 5, and `rationale`."""
 
 
 def rating_parts(source: Input, ratings: Ratings) -> list[Attempt]:
@@ -389,7 +383,7 @@ def rating_parts(source: Input, ratings: Ratings) -> list[Attempt]:
         overall, rubrics = ratings.overall_rating.get(name), ratings.rubrics_rating.get(name)
         judged: dict[str, Any] = {}
         if overall is not None:
-            judged |= {"rating": overall.rating, "rationale": overall.rationale}
+            judged |= {name: overall.get(name) for name in ("rating", "rationale")}
         if rubrics is not None:
             passed = sum(value == "PASS" for value in rubrics.values())
             judged |= {"rubrics": rubrics, "rubrics_passed": passed, "rubrics_total": len(rubrics)}
