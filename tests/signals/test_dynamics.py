@@ -102,10 +102,8 @@ def test_a_step_of_any_shape_is_read_in_reasonable_time(step: str) -> None:
 
 LOCK_TURN = "dynamics.assumption_lock_turn"
 ASKED = user("Read the settings from the environment")
-WRONG = say("I read the settings from the YAML file in the config folder.")
 NO = user("no, that's wrong: settings come from environment variables")
 AGAIN = user("that's still not right, environment variables please")
-RIGHT = say("Settings come from environment variables now.")
 
 
 def edit_of(path: str) -> Part:
@@ -410,69 +408,8 @@ def test_explaining_shows_what_was_compared() -> None:
 
 
 CASES = (
-    Case("corrections count from the second turn on",
-         view(user("no, use tabs"), say("ok"), user("no, use tabs"), say("ok"), user("thanks"),
-         user("you missed one")), RATIO, 0.5, {"num": 2, "den": 4, "turns": [2 - 1, 3], "raw_seed": 0.5},
-         support=[3, 6], denominator=[1, 3, 5, 6]),
-    Case("one turn is a ratio of nothing to one", view(user("stop")), RATIO, 0.0, some={"raw_seed": 1.0}),
-    Case("a plan stays below the line but corrects nothing",
-         view(user("go"), user("Implement the following plan: no, wrong", "plan_handoff")), RATIO,
-         detail={"num": 0, "den": 2, "turns": [], "raw_seed": 0.0}),
-    Case("weak words correct only when a tool is refused", view(user("go"), user("why did you use a list here?")),
-         RATIO, 0.0),
-    Case("weak words correct only when a tool is refused",
-         view(user("go"), user("why did you use a list here?", "rejection_feedback")), RATIO, 0.5),
-    Case("without calls nothing can repeat", view(user("go"), say("hm")), REPEATS,
-         Absent("not_computable", "zero_denominator")),
     Case("a long paste counts four hundred tokens", view(user(words(1)), user(words(60_000)), user(words(799))), PATH,
          pytest.approx((400 - 1) / 2)),
-    Case("code and quoted lines are not counted",
-         view(user("one two"), user("look at\n```\n" + "x = 1\n" * 50 + "```"), user("one two")), PATH,
-         pytest.approx(0.0)),
-    Case("plan handoffs and bare attachments are no messages",
-         view(user(words(200), "plan_handoff"), *[user(words(3)), say("ok"), user(words(3)), say("ok")], user("",
-         "attachment"), say("ok")), PATH, Absent("not_applicable", "fewer_than_3_turns")),
-    Case("plan handoffs and bare attachments are no messages",
-         view(user(words(200), "plan_handoff"), *[user(words(3)), say("ok"), user(words(3)), say("ok")], user("",
-         "attachment"), user(words(3))), PATH, pytest.approx(0.0)),
-    Case("only what follows the first plan counts",
-         view(user("go"), edit("a.py"), todo("Change a.py", "Do it"), todo("Change b.py", "Do it"), edit("b.py")),
-         INACTION, some={"untouched": ["a.py"]}),
-    Case("a plan handed over with the first turn is the first plan",
-         view(user("Implement the following plan:\n1. Change a.py\n2. Change b.py", "plan_handoff"), edit("a.py"),
-         todo("Change c.py", "Do it")), INACTION,
-         detail={"num": 1, "den": 2, "source": "handoff", "untouched": ["b.py"]}, support=[1]),
-    Case("without a plan there is nothing to leave undone", view(user("1. Change a.py\n2. Change b.py")), INACTION,
-         Absent("not_applicable", "no_plan_items")),
-    Case("without a plan there is nothing to leave undone", view(user("go"), call("TodoWrite", todos="broken")),
-         INACTION, Absent("not_applicable", "no_plan_items")),
-    Case("an answer that stays where it was is locked", view(ASKED, WRONG, NO, WRONG, AGAIN, WRONG), LOCK_TURN, 1,
-         support=[3, 5], some={"second_turn": 2, "moved": 0}),
-    Case("an answer that came nearer is not", view(ASKED, WRONG, NO, RIGHT, AGAIN, RIGHT), LOCK_TURN,
-         Absent("none_found", "2 corrections")),
-    Case("a report of failure counts as a correction",
-         view(ASKED, WRONG, user("the settings test is still failing"), WRONG,
-         user("the settings test is still failing"), WRONG), LOCK_TURN, 1),
-    Case("a correction in the first message corrects nothing", view(NO, WRONG, AGAIN, WRONG, user("ok"), WRONG),
-         LOCK_TURN, Absent("none_found", "1 corrections")),
-    Case("two turns are too few", view(ASKED, WRONG, NO, WRONG), LOCK_TURN, Absent("not_applicable", "few_turns")),
-    Case("the request itself is not among what it is compared with",
-         view(*talk(CLIENT, "Ok.", INVOICE, ABOUT_INVOICE)), CURVE, [0.0, 1.0], some={"shape": "sharp"}),
-    Case("the request itself is not among what it is compared with",
-         view(*talk(CLIENT, "Ok.", INVOICE, ABOUT_INVOICE)), ONSET, 1, {"band": "started_wrong", "sustained": None}),
-    Case("an aside is no sustained drift",
-         view(*talk(CLIENT, "Ok.", INVOICE, ABOUT_INVOICE, *([CLIENT, ABOUT_CLIENT * 3] * 3))), ONSET, 1,
-         some={"sustained": None}),
-    Case("coherence is one for an answer to the question and null for none",
-         view(user(CLIENT), say(ABOUT_CLIENT), user(INVOICE), say(ABOUT_INVOICE), user("and?")), COHERENCE,
-         [1.0, 0.0, None]),
-    Case("the close is compared with the request", view(*talk(CLIENT, ABOUT_CLIENT)), CLOSE, 1.0),
-    Case("the close is compared with the request",
-         view(user(CLIENT), say(ABOUT_CLIENT), user(INVOICE), say(ABOUT_INVOICE), user("thanks")), CLOSE, 0.0,
-         some={"answer_turn": 1, "confidence": "low"}),
-    Case("the close is compared with the request", view(user(CLIENT)), CLOSE, Absent("not_applicable", "no_answer")),
-    Case("the close is compared with the request", view(user(CLIENT), say("…")), CLOSE,
-         Absent("not_computable", "no_words")),
     *(Case("a repeat is stale until something is edited", view(user("go"), *parts), REPEATS, some={"stale_max": stale})
       for parts, stale in [
         ([TEST], 1),

@@ -306,24 +306,6 @@ def test_what_is_assumed_is_told_from_the_first_message_alone() -> None:
 
 
 CASES = (
-    Case("without questions nothing is requested", view(user("go"), say("Done.")), CONFIRM, 0),
-    Case("without questions nothing is requested", view(user("go")), CONFIRM, 0),
-    Case("without a response nobody could ask", view(user("go")), SOUGHT, Absent("not_applicable", "no_response")),
-    Case("without a response nobody could ask", view(user("go"), user("now"), say("Done.")), SOUGHT,
-         Absent("not_applicable", "no_response")),
-    Case("the curve has the rate of each response and null where nothing was said",
-         view(user("go"), say("Probably so."), call("Read", path="a.py"), user("more"), user("and?"),
-         say("word " * 30)), CURVE, [pytest.approx(100 / 3), None, 0.0], {"low_n": [0]}),
-    Case("hedges do not reach from one message into the next", view(user("go"), say("Then I"), say("think not")), RATE,
-         0.0),
-    Case("self corrections are told apart by thinking and text and count once a sentence",
-         view(user("go"), think("Wait, no, actually, that's wrong. Actually, it is fine."), say("I was wrong."),
-         say("Done.")), CORRECTIONS, 3, {"thinking": 2, "text": 1, "seed_literal": 2}, support=[2, 2, 3]),
-    Case("no agent text has no self corrections", view(user("go")), CORRECTIONS, 0),
-    Case("assumptions are looked for in the first thinking block only",
-         view(user("go"), say("Presumably."), think("I'll assume yes."), think("I'll assume no."), user("x"),
-         think("Assuming.")), ASSUMED, 1, {"block": "thinking", "seed_literal": 1}, support=[3]),
-    Case("an agent that said nothing assumed nothing", view(user("go")), ASSUMED, 0, {"empty": True}),
     *(Case("a request for leave counts", view(user("go"), say(text)), CONFIRM, 1)
       for text in [
         "Should I proceed with the refactor?",

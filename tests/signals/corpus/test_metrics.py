@@ -12,7 +12,7 @@ from agentsignals.signals import Measured
 from agentsignals.signals.catalog import by_path, plain
 from agentsignals.signals.corpus.metrics import COMMANDS_LOOKED_AT
 from agentsignals.views.session import SessionView
-from tests.build import Part, call, event, say, session, think, user, view
+from tests.build import Part, call, say, session, user, view
 from tests.signals.ask import Case, detail, value, values_over_sessions
 
 READ = call("Read", path="a.py")
@@ -50,9 +50,6 @@ def test_cost_per_session_without_any_cost_is_not_computable() -> None:
     assert over_sessions("corpus.cost_per_session", session_length_events=[9]) == Absent("not_computable", "no_costs")
 
 
-RATIO = "corpus.output_input_token_ratio"
-
-
 def test_the_share_of_short_messages_pools_the_sessions() -> None:
     counts = [{"le_20": 1, "lt_20": 0, "n": 1}, {"le_20": 1, "lt_20": 1, "n": 7}]
     found = over_sessions("corpus.share_messages_le_20_chars", short_messages=counts)
@@ -64,7 +61,6 @@ def test_the_share_of_short_messages_pools_the_sessions() -> None:
 # corpus.read_before_edit_rate and corpus.error_recovery_rate.
 
 CARE = "corpus.read_before_edit_rate"
-RECOVERY = "corpus.error_recovery_rate"
 
 EDIT = call("Edit", path="a.py")
 CREATE = call("Write", path="new.py", creates=True)
@@ -100,9 +96,6 @@ def bash(command: str, ok: bool = True) -> Part:
 def test_an_edit_is_careful_when_the_agent_knew_the_file(parts: list[Part], num: int, den: int) -> None:
     found = detail(view(user("go"), *parts), CARE)
     assert (found["num"], found["den"]) == (num, den)
-
-
-FAILED = call("Edit", path="a.py", status="error", result="String to replace not found")
 
 
 # corpus.cross_dataset_variance[] and the figures of sessions it is made of.
@@ -272,53 +265,6 @@ def test_the_kind_of_the_turn_comes_before_its_words(kind: TurnKind, expected: s
 
 
 CASES = (
-    Case("autonomy is calls for each human turn", view(user("go"), READ, READ, READ, user("more"), READ, SUBAGENT),
-         "corpus.autonomy_ratio", 2.0, {"num": 4, "den": 2, "with_subagents": 2.5}, support=[2, 3, 4, 6],
-         denominator=[1, 5]),
-    Case("tools of one class add nothing to the entropy of classes",
-         view(user("go"), call("mcp__a__x"), call("mcp__b__y")), "corpus.tool_mix_entropy", 1.0,
-         some={"class_entropy": 0.0}),
-    Case("the class mix has shares that sum to one",
-         view(user("go"), READ, READ, call("Bash", command="pytest"), call("Bash", command="git log"), SUBAGENT),
-         "corpus.tool_class_mix", {"read": 0.5, "test": 0.25, "vcs": 0.25}, {"n": 4}, support=[2, 3, 4, 5]),
-    Case("session length counts what says something and leaves subagents out",
-         view(user("go"), think("hm"), say("a"), READ, event("meta"), event("interrupt"), event("compaction"),
-         event("unknown"), event("notification"), SUBAGENT), "corpus.session_length_events", 7, {"subagent_events": 2},
-         support=[1, 2, 3, 4, 4, 6, 7]),
-    Case("a sessions cost includes its subagents",
-         view(user("go"), priced(1.5), priced(0.5, "agent-1"), priced(None, "agent-1", 0)), "corpus.session_cost_usd",
-         2.0, support=[2, 3], some={"subagent": 0.5}),
-    Case("a sessions cost is unknown when the main threads is", view(user("go"), priced(None)),
-         "corpus.session_cost_usd", Absent("dependency_null", "tokens.cost_usd")),
-    Case("output is compared with all input cached or not",
-         view(user("go"), say("a", **{"input_tokens": 10, "output_tokens": 30, "cache_read_tokens": 80,
-         "cache_write_tokens": 10, "stop_reason": "x"}), say("b", **{"input_tokens": 10, "output_tokens": 30,
-         "cache_read_tokens": 80, "cache_write_tokens": 10, "stop_reason": "x"})), RATIO, 0.3,
-         {"num": 60, "den": 200, "literal": 3.0}, support=[2, 3]),
-    Case("output counted in mid stream brings an estimate",
-         view(user("go"), say("x" * 40, input_tokens=0, output_tokens=1, cache_read_tokens=100)), RATIO,
-         detail={"num": 1, "den": 100, "literal": None, **{"confidence": "low", "at_least": True, "estimated": 0.1}}),
-    Case("the token ratio needs usage and something to divide by", view(user("go"), say("a")), RATIO,
-         Absent("missing_field", "usage")),
-    Case("the token ratio needs usage and something to divide by", view(user("go"), say("a", output_tokens=3)), RATIO,
-         Absent("missing_field", "usage")),
-    Case("the token ratio needs usage and something to divide by",
-         view(user("go"), say("a", input_tokens=0, output_tokens=0)), RATIO,
-         Absent("not_computable", "zero_denominator")),
-    Case("short messages are counted by characters of the stripped text",
-         view(*(user(text) for text in ["x" * 19, f"  {'x' * 20}\n", "x" * 21, "é" * 20, "   "]), user("yes",
-         "plan_handoff"), user("", "attachment")), "corpus.short_messages", {"le_20": 3, "lt_20": 1, "n": 4},
-         support=[1, 2, 4], denominator=[1, 2, 3, 4]),
-    Case("a session in which nothing was typed has no short messages", view(user("plan", "plan_handoff")),
-         "corpus.short_messages", Absent("not_applicable", "no_messages")),
-    Case("careful and blind edits are both shown", view(user("go"), READ, EDIT, call("Edit", path="b.py"), BLOCKED),
-         CARE, pytest.approx(2 / 3), support=[3, 5], counter=[4], some={"blocked": 1}),
-    Case("what was read before a compaction still counts and is told",
-         view(user("go"), READ, event("compaction", "{}"), EDIT, EDIT), CARE, 1.0, some={"lost_by_compaction": 1}),
-    Case("recovered errors are the evidence out of all errors", view(user("go"), FAILED, EDIT, bash("make", ok=False)),
-         RECOVERY, 0.5, support=[2], denominator=[2, 4]),
-    Case("without errors recovery does not apply", view(user("go"), READ), RECOVERY,
-         Absent("not_applicable", "no_errors")),
     *(Case("tool mix entropy is in bits and normed by the number of tools",
            view(user("go"), *(call(name) for name in names), SUBAGENT), "corpus.tool_mix_entropy", pytest.approx(bits),
            some={"norm": pytest.approx(norm)})

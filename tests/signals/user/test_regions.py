@@ -14,7 +14,7 @@ from agentsignals.signals.catalog import by_path, explain, measure, values
 from agentsignals.signals.user.regions import LOOKED_BACK_CALLS, trend
 from agentsignals.views.history import MOST_PRINTS, MOST_SHARERS, History, SessionSummary, histories, prints
 from agentsignals.views.session import SessionView
-from tests.build import Part, call, say, user, view
+from tests.build import Part, call, user, view
 from tests.signals.ask import Case, absent, value
 
 HISTORY, COUNT, TREND = "user.region_edit_history[]", "user.region_re_edit_count", "user.region_edit_convergence[]"
@@ -258,22 +258,6 @@ def test_the_value_names_the_sessions_and_their_files() -> None:
 
 
 CASES = (
-    Case("each changed place is a record in order of time",
-         view(user("go"), edit(hunk(5, 2, 1), hunk(40, 0, 3, 41)), user("more"), edit(hunk(6, 1, 1))), HISTORY,
-         [{"file": "a.py", "start_line": start, "end_line": end, "turn_index": turn,
-         "timestamp": f"2026-01-01T00:00:0{second}.000Z", "added": added, "removed": removed, "event_id": event,
-         "region_id": region} for start, end, turn, second, added, removed, event, region in [(5, 6, 0, 1, 2, 1, 1,
-         "r0"), (41, 41, 0, 1, 0, 3, 1, "r1"), (6, 6, 1, 3, 1, 1, 4, "r0")]], {"regions": 2}, support=[2, 2, 4]),
-    Case("an edit near an earlier one edits that region again",
-         view(user("go"), edit(hunk(10, 2, 2)), edit(hunk(14, 1, 1))), COUNT, 1, support=[2, 3]),
-    Case("an edit near an earlier one edits that region again",
-         view(user("go"), edit(hunk(10, 2, 2)), edit(hunk(15, 1, 1))), COUNT, 0, {"regions": 2, "lines_unknown": 0}),
-    Case("an edit near an earlier one edits that region again",
-         view(user("go"), edit(hunk(10, 2, 2)), edit(hunk(15, 1, 1))), TREND, []),
-    Case("readding without taking away what came since is no oscillation",
-         view(user("go"), edit(hunk(10, 1, 1), old="check(user)", new="pass  # later"), edit(hunk(11, 1, 1),
-         old="unrelated = 1", new="check(user)")), TREND, ["unchanged"]),
-    Case("editing nothing but text of the answer leaves no region", view(user("go"), say("done")), HISTORY, []),
     *(Case("what was removed hundreds of edits ago is not brought back",
            view(user("go"), edit(hunk(10, 1, 1), old="total = sum(x)", new="total = 0000"), *[edit(hunk(10, 1, 1),
            old=f"total = {n:04}", new=f"total = {n + 1:04}") for n in range(between)], edit(hunk(10, 3, 1),

@@ -9,7 +9,7 @@ import pytest
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.model import MAIN, Absent
 from agentsignals.views.session import SessionView
-from tests.build import Part, call, event, say, session, think, user, view
+from tests.build import Part, call, event, say, session, user, view
 from tests.signals.ask import Case, absent, detail, value
 
 
@@ -53,7 +53,6 @@ def test_a_resend_within_a_minute_is_one_turn() -> None:
 # user.tool_errors_by_type[] and user.tool_result_sizes[].
 
 ERRORS, SIZES = "user.tool_errors_by_type[]", "user.tool_result_sizes[]"
-SIBLING = "<tool_use_error>Sibling tool call errored</tool_use_error>"
 
 
 def bash(result: str, status: str = "error", **more: object) -> Part:
@@ -119,68 +118,15 @@ def test_a_trace_that_names_no_model_cannot_tell() -> None:
 
 
 CASES = (
-    Case("every kind of human turn counts and nothing else does",
-         view(user("go"), say("hm"), event("interrupt", "[Request interrupted by user]"), event("compaction", "{}"),
-         event("user_shell", "ls"), user("stop", "queued_prompt"), user("no", "rejection_feedback"), user("/review",
-         "slash_command"), user("Implement the following plan: x", "plan_handoff"), user("", "attachment")),
-         "user.user_turn_count", 6, support=[1, 6, 7, 8, 9, 10]),
-    Case("lengths are words and marks of the raw text",
-         view(user("fix it, now"), say("ok"), user("", "attachment"), say("ok"), user("see ```\nx = 1\n``` there")),
-         "user.user_msg_lengths[]", [4, 0, 11],
-         {"cleaned": [4, 0, 2], "chars": [11, 0, 23], "kinds": {1: "attachment"}}),
-    Case("stamps tell when each turn came and its response began and ended",
-         view(user("go"), think("hm"), say("ok"), user("and?"), user("hello?")), "user.turn_timestamps[]",
-         [f"2026-01-01T00:00:0{s}.000Z" for s in (0, 1, 2, 3, 4)], {"marks": "hflhh", "non_monotonic": 0}),
     Case("a turn without a time leaves no stamp but its response does", view(timeless("go"), say("ok")),
          "user.turn_timestamps[]", some={"marks": "fl"}),
     Case("a turn without a time leaves no stamp but its response does", view(timeless("go"), say("ok")),
          "user.per_turn_latency_s[]", Absent("missing_field", "timestamp")),
-    Case("turn ratio divides by model messages",
-         view(user("go"), say("a", "m1"), say("b", "m1"), think("c"), say("", "m2"), user("thanks")),
-         "user.turn_ratio", pytest.approx(2 / 3), {"num": 2, "den": 3, "by_response": 2.0, "by_text": 2.0},
-         denominator=[2, 4, 5]),
-    Case("turn ratio is absent without a message", view(user("go")), "user.turn_ratio",
-         Absent("not_computable", "zero_denominator")),
-    Case("the error rate is absent without a result", view(user("go"), call("Bash", command="ls", result=None)),
-         "user.tool_error_rate", Absent("not_computable", "zero_denominator")),
-    Case("a session that was never compacted has an empty list", view(user("go"), say("a")),
-         "user.compaction_events[]", []),
-    Case("the first edit is the first that succeeded",
-         view(user("go"), call("Edit", path="a.py", status="error", result="x"), say("hm"), EDIT, EDIT),
-         "user.time_to_first_edit_s", 3.5, {"work_s": 3.5}, support=[1, 4]),
-    Case("a file written by the shell is an edit", view(user("go"), call("Bash", command="echo x > a.txt")),
-         "user.time_to_first_edit_s", 1.5),
     Case("active time leaves out how long the person took to answer",
          view(user("go"), say("which one?"), later(100, user("the left")), later(100, EDIT)),
          "user.time_to_first_edit_s", 103.5, {"work_s": 2.5}),
-    Case("latency ends with the last thing the agent did",
-         view(user("go"), say("a"), call("Read", path="a"), event("interrupt", "x"), user("again"), user("hello?")),
-         "user.per_turn_latency_s[]", [2.5, None, None], {"turns_with_gap": []}),
-    Case("no error is an empty list and a subagents error is not listed",
-         view(user("go"), bash("Exit code 1", thread="agent-1"), bash("ok", "ok")), ERRORS, []),
-    Case("no error is an empty list and a subagents error is not listed", view(user("go")), ERRORS, []),
-    Case("what a person refused or stopped is no error",
-         view(user("go"), call("Edit", path="a.py", status="rejected", result="The user doesn't want to proceed"),
-         bash("Command aborted", "cancelled")), ERRORS, []),
-    Case("a call cancelled because its sibling failed has a class of its own",
-         view(user("go"), bash("Exit code 1"), bash(SIBLING, "cancelled")), ERRORS,
-         [{"tool": "Bash", "error_class": "exit_nonzero", "n": 1, "n_results": 2}, {"tool": "Bash",
-         "error_class": "sibling_cancelled", "n": 1, "n_results": 2}], counter=[3]),
-    Case("sizes are a quarter of the characters rounded up in order of the results",
-         view(user("go"), bash("x" * 9, "ok"), bash("", "ok"), call("Read", path="a.py", result=None), bash("x" * 4)),
-         SIZES, [3, 0, 1], {}, support=[2, 3, 5]),
     Case("a result too long to keep has the size it was found with", view(user("go"), bash("x" * 1_000_000, "ok")),
          SIZES, [250_000]),
-    Case("one model all along is no change", view(user("go"), say("x"), say("y")), PATH, []),
-    Case("one model all along is no change", view(user("go")), PATH, []),
-    Case("another models message is a change that nobody logged",
-         view(user("go"), say("x", model="a"), user("more"), say("y", model="b"), say("z", model="b")), PATH,
-         [change("a", "b", 1, 3, False)], support=[4]),
-    Case("a choice before the first message changes from nothing",
-         view(user("go"), event("model_change", "a -> b"), say("x", model="b")), PATH,
-         [change(None, "b", 0, 1, True)]),
-    Case("the same model chosen again is no change",
-         view(user("go"), say("x", model="a"), event("model_change", "b -> a"), say("y", model="a")), PATH, []),
     *(Case("a compaction tells the context before and after",
            view(user("go"), say("a"), event("compaction", logged), say("b", **USAGE)), "user.compaction_events[]",
            [{"turn_index": 0, "step_index": 0, "tokens_before": before, "tokens_after": 42_005, "trigger": trigger,
