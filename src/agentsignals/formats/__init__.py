@@ -197,13 +197,18 @@ class Reading(Struct):
     that begin with `ASKS` and `ANSWERS` one of each must be there: two that ask share nothing."""
 
 
+def of_own_reader(inputs: list[Input]) -> Reading:
+    """Stand for the `read` of a format's own `reader.py`, which is loaded with the first file of the format."""
+    raise NotImplementedError
+
+
 class Format(Struct, frozen=True, kw_only=True):
     """A trace format. `version` is the reader's. Raise it when its output changes: then stored rows are stale."""
 
     name: str
     version: int
     claims: Callable[[Head], Claim | None]
-    read: Callable[[list[Input]], Reading]
+    read: Callable[[list[Input]], Reading] = of_own_reader
     """Reads files that belong together, and counts each record in its artifact."""
     pieces: Callable[[list[Input]], Iterator[Reading]] | None = None
     """Reads the same files session by session, if they stand one after the other. Files of many sessions may be larger
@@ -233,6 +238,8 @@ class Format(Struct, frozen=True, kw_only=True):
         """Wrap the readers, so that values are validated. The rules of that are part of the version."""
         conventions = self.profile.conventions if self.profile is not None else ()
         read, pieces = self.read, self.pieces
+        if read is of_own_reader:
+            read = read_by(f"{self.name.replace('-', '_')}.reader")
         structs.force_setattr(self, "read", lambda inputs: validate(read(inputs), inputs, conventions))
         if pieces is not None:
             structs.force_setattr(

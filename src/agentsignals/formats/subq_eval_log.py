@@ -26,10 +26,5 @@ def claims(head: Head) -> Claim | None:
 
 
 FORMAT = Format(
-    name="subq-eval-log",
-    version=1,
-    claims=claims,
-    read=read_by("subq_eval.stdout"),
-    of_json=False,
-    snapshots=False,
+    name="subq-eval-log", version=1, claims=claims, read=read_by("subq_eval.stdout"), of_json=False, snapshots=False
 )

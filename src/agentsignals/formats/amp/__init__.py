@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -43,4 +43,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{thread_id}"]) if is_thread and isinstance(edits, int) else None
 
 
-FORMAT = Format(name="amp", marks=(b'"T-',), version=1, claims=claims, read=read_by("amp.reader"), profile=PROFILE)
+FORMAT = Format(name="amp", marks=(b'"T-',), version=1, claims=claims, profile=PROFILE)

@@ -7,7 +7,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -74,11 +74,4 @@ def session_of(path: str) -> str | None:
     return place[1] if place else None
 
 
-FORMAT = Format(
-    name="antigravity",
-    marks=(b'"step_index"',),
-    version=1,
-    claims=claims,
-    read=read_by("antigravity.reader"),
-    profile=PROFILE,
-)
+FORMAT = Format(name="antigravity", marks=(b'"step_index"',), version=1, claims=claims, profile=PROFILE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from typing import Any
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import ASIDE, NO_SHELL, PLAN, SHELL, WEB, Profile, Tool, named
 
@@ -51,4 +51,4 @@ def is_exported(document: dict[str, Any]) -> bool:
     return isinstance(extra, dict) and "agentsignals" in extra
 
 
-FORMAT = Format(name="atif", marks=(b'"ATIF-',), version=6, claims=claims, read=read_by("atif.reader"), profile=PROFILE)
+FORMAT = Format(name="atif", marks=(b'"ATIF-',), version=6, claims=claims, profile=PROFILE)

@@ -5,7 +5,7 @@ The prompt is not among it, nor are times in most versions. With `--output-forma
 
 from __future__ import annotations
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats.claude_code import PROFILE
 from agentsignals.formats.head import Head
 
@@ -34,11 +34,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{session_id}" for session_id in dict.fromkeys(ids)])
 
 
-FORMAT = Format(
-    name="claude-stream",
-    marks=(b'"session_id"',),
-    version=10,
-    claims=claims,
-    read=read_by("claude_stream.reader"),
-    profile=PROFILE,
-)
+FORMAT = Format(name="claude-stream", marks=(b'"session_id"',), version=10, claims=claims, profile=PROFILE)

@@ -11,7 +11,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Claim, Format, read_by, session_folder
+from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, Tool, named
@@ -168,7 +168,6 @@ FORMAT = Format(
     marks=(b'"ts"', b"<task>", b"<user_message>", b'"messages"', b'"enable_tools"', b'"files_in_context"'),
     version=1,
     claims=claims,
-    read=read_by("cline.reader"),
     unit=session_folder(),
     profile=PROFILE,
     forks=(ROO, KILO),

@@ -6,7 +6,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -94,11 +94,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=list(dict.fromkeys(keys)), beside=not keys)
 
 
-FORMAT = Format(
-    name="codex",
-    marks=(b'"payload"',),
-    version=8,
-    claims=claims,
-    read=read_by("codex.reader"),
-    profile=PROFILE,
-)
+FORMAT = Format(name="codex", marks=(b'"payload"',), version=8, claims=claims, profile=PROFILE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.formats import Claim, Format, pieces_by, read_by
+from agentsignals.formats import Claim, Format, pieces_by
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import EDIT, MCP, PLAN, SHELL, TASK, WEB, Profile, named
 
@@ -38,7 +38,6 @@ FORMAT = Format(
     marks=(b'"thread.started"', b'"item"'),
     version=4,
     claims=claims,
-    read=read_by("codex_exec.reader"),
     profile=PROFILE,
     pieces=pieces_by("codex_exec.reader"),
 )

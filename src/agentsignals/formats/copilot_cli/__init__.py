@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -63,11 +63,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=list(dict.fromkeys(keys)), beside=not keys)
 
 
-FORMAT = Format(
-    name="copilot-cli",
-    marks=(b'"parentId"',),
-    version=4,
-    claims=claims,
-    read=read_by("copilot_cli.reader"),
-    profile=PROFILE,
-)
+FORMAT = Format(name="copilot-cli", marks=(b'"parentId"',), version=4, claims=claims, profile=PROFILE)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import structs
 
-from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, read_by, rows_of
+from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, rows_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -99,12 +99,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{session_id}"]) if is_session and isinstance(session_id, str) else None
 
 
-FORMAT = Format(
-    name="crush",
-    marks=(b'"children_cost"',),
-    version=1,
-    claims=claims,
-    read=read_by("crush.reader"),
-    database=DATABASE,
-    profile=PROFILE,
-)
+FORMAT = Format(name="crush", marks=(b'"children_cost"',), version=1, claims=claims, database=DATABASE, profile=PROFILE)

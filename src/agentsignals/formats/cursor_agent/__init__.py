@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import structs
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.cursor_agent.database import CHATS, COMPOSERS
 from agentsignals.formats.head import Head
@@ -102,7 +102,6 @@ FORMAT = Format(
     marks=(b'"cursorComposer"', b'"cursorChat"', b'"role"'),
     version=5,
     claims=claims,
-    read=read_by("cursor_agent.reader"),
     database=(COMPOSERS, CHATS),
     profile=PROFILE,
 )

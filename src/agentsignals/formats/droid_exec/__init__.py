@@ -3,7 +3,7 @@ calls, each a record, and a completion with the run's tokens."""
 
 from __future__ import annotations
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats.factory_droid import PROFILE
 from agentsignals.formats.head import Head
 
@@ -28,6 +28,5 @@ FORMAT = Format(
     marks=(b'"tool_call"', b'"completion"', b'"session_id"'),
     version=1,
     claims=claims,
-    read=read_by("droid_exec.reader"),
     profile=PROFILE,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -70,6 +70,5 @@ FORMAT = Format(
     marks=(b'"session_start"', b'"assistantActiveTimeMs"'),
     version=5,
     claims=claims,
-    read=read_by("factory_droid.reader"),
     profile=PROFILE,
 )

@@ -6,7 +6,7 @@ A session that a newer version resumed exists in both forms.
 
 from __future__ import annotations
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -85,11 +85,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{session_id}"])
 
 
-FORMAT = Format(
-    name="gemini-cli",
-    marks=(b'"projectHash"',),
-    version=5,
-    claims=claims,
-    read=read_by("gemini_cli.reader"),
-    profile=PROFILE,
-)
+FORMAT = Format(name="gemini-cli", marks=(b'"projectHash"',), version=5, claims=claims, profile=PROFILE)

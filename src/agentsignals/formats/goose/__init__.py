@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import structs
 
-from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, plain, read_by, rows_of
+from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, plain, rows_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -129,12 +129,4 @@ def session_id_of(path: str) -> str:
     return posixpath.basename(path).partition(".")[0]
 
 
-FORMAT = Format(
-    name="goose",
-    marks=(b'"working_dir"',),
-    version=1,
-    claims=claims,
-    read=read_by("goose.reader"),
-    database=DATABASE,
-    profile=PROFILE,
-)
+FORMAT = Format(name="goose", marks=(b'"working_dir"',), version=1, claims=claims, database=DATABASE, profile=PROFILE)

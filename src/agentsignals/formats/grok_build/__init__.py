@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from agentsignals.formats import Claim, Format, read_by, session_folder
+from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -67,7 +67,6 @@ FORMAT = Format(
     marks=(b'"chat_format_version"', b'session/update"'),
     version=1,
     claims=claims,
-    read=read_by("grok_build.reader"),
     unit=session_folder(),
     profile=PROFILE,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats.documents import inside
 from agentsignals.formats.head import CUT, Head
 
@@ -50,4 +50,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[], companion=True) if is_report or is_reward else None
 
 
-FORMAT = Format(name="harbor", version=5, claims=claims, read=read_by("harbor.reader"), snapshots=False)
+FORMAT = Format(name="harbor", version=5, claims=claims, snapshots=False)

@@ -3,7 +3,7 @@ grows. Its tools also occur in data sets of other formats."""
 
 from __future__ import annotations
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, named
@@ -43,11 +43,4 @@ def claims(head: Head) -> Claim | None:
     )
 
 
-FORMAT = Format(
-    name="hermes",
-    marks=(b'"session_start"',),
-    version=1,
-    claims=claims,
-    read=read_by("hermes.reader"),
-    profile=PROFILE,
-)
+FORMAT = Format(name="hermes", marks=(b'"session_start"',), version=1, claims=claims, profile=PROFILE)

@@ -7,7 +7,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Claim, Format, read_by, session_folder
+from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -77,7 +77,6 @@ FORMAT = Format(
     marks=(b'"payload"',),
     version=1,
     claims=claims,
-    read=read_by("kimi_cli.reader"),
     unit=session_folder("subagents"),
     profile=PROFILE,
     snapshots=False,

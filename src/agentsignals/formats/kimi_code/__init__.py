@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from agentsignals.formats import Claim, Format, read_by, session_folder
+from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -84,7 +84,6 @@ FORMAT = Format(
     marks=(b'"protocol_version"', b'"agents"'),
     version=1,
     claims=claims,
-    read=read_by("kimi_code.reader"),
     unit=session_folder("agents"),
     profile=PROFILE,
     snapshots=False,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agentsignals.formats import Ask, Claim, Database, Format, Held, read_by
+from agentsignals.formats import Ask, Claim, Database, Format, Held
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, named
@@ -107,11 +107,5 @@ def claims(head: Head) -> Claim | None:
 
 
 FORMAT = Format(
-    name="kiro",
-    marks=(b'"conversation_id"',),
-    version=4,
-    claims=claims,
-    read=read_by("kiro.reader"),
-    database=DATABASES,
-    profile=PROFILE,
+    name="kiro", marks=(b'"conversation_id"',), version=4, claims=claims, database=DATABASES, profile=PROFILE
 )

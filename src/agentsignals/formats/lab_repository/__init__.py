@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import EDIT, OTHER, READ, SEARCH, Profile, Tool, named
 
@@ -37,10 +37,5 @@ def claims_by(mark: str) -> Callable[[Head], Claim | None]:
 
 
 FORMAT = Format(
-    name="lab-repository",
-    marks=(b'"agentsignals_lab_repository"',),
-    version=3,
-    claims=claims_by(MARK),
-    read=read_by("lab_repository.reader"),
-    profile=PROFILE,
+    name="lab-repository", marks=(b'"agentsignals_lab_repository"',), version=3, claims=claims_by(MARK), profile=PROFILE
 )

@@ -5,15 +5,9 @@ What came back after a failed attempt begins the next one, and a retry is never 
 
 from __future__ import annotations
 
-from agentsignals.formats import Format, read_by
+from agentsignals.formats import Format
 from agentsignals.formats.lab_repository import claims_by
 
 MARK = "agentsignals_lab"
 
-FORMAT = Format(
-    name="lab-retry",
-    marks=(b'"agentsignals_lab"',),
-    version=1,
-    claims=claims_by(MARK),
-    read=read_by("lab_retry.reader"),
-)
+FORMAT = Format(name="lab-retry", marks=(b'"agentsignals_lab"',), version=1, claims=claims_by(MARK))

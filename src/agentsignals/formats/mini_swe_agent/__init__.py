@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats.documents import inside, string
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import of_submission, root_of, run_above, run_of, run_of_model
@@ -65,11 +65,4 @@ def _are_messages(messages: list[object] | list[dict[str, object]]) -> bool:
     return fenced and (not answers or any(a.startswith(_ANSWERS) for a in answers))
 
 
-FORMAT = Format(
-    name="mini-swe-agent",
-    marks=(b'"info"', b'"system"'),
-    version=4,
-    claims=claims,
-    read=read_by("mini_swe_agent.reader"),
-    profile=PROFILE,
-)
+FORMAT = Format(name="mini-swe-agent", marks=(b'"info"', b'"system"'), version=4, claims=claims, profile=PROFILE)

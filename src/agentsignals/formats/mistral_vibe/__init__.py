@@ -7,7 +7,7 @@ import posixpath
 import re
 from typing import Any
 
-from agentsignals.formats import Claim, Format, read_by, session_folder
+from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -73,7 +73,6 @@ FORMAT = Format(
     marks=(b'"generationStatus"', b'"recovery_journal_record_version"', b'{"payload":', b'"session_id"', b'"role"'),
     version=1,
     claims=claims,
-    read=read_by("mistral_vibe.reader"),
     unit=session_folder("chunks", "journal", "generations"),
     profile=PROFILE,
     snapshots=False,

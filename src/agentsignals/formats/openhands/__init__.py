@@ -6,7 +6,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from agentsignals.formats import Claim, Format, read_by, session_folder
+from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, named
@@ -89,7 +89,6 @@ FORMAT = Format(
     marks=(b'"execution_status"', b'"agent"', b'"source"'),
     version=1,
     claims=claims,
-    read=read_by("openhands.reader"),
     unit=session_folder("events", "subagents"),
     profile=PROFILE,
     snapshots=False,

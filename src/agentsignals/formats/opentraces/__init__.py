@@ -5,7 +5,7 @@ No real rows were found: what is read follows the published schema.
 
 from __future__ import annotations
 
-from agentsignals.formats import Claim, Format, pieces_by, read_by
+from agentsignals.formats import Claim, Format, pieces_by
 from agentsignals.formats.head import CUT, Head
 
 _KEYS = ("trace_id", "agent", "steps")
@@ -26,10 +26,5 @@ def claims(head: Head) -> Claim | None:
 
 
 FORMAT = Format(
-    name="opentraces",
-    marks=(b'"trace_id"',),
-    version=5,
-    claims=claims,
-    read=read_by("opentraces.reader"),
-    pieces=pieces_by("opentraces.reader"),
+    name="opentraces", marks=(b'"trace_id"',), version=5, claims=claims, pieces=pieces_by("opentraces.reader")
 )

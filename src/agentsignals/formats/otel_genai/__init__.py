@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from agentsignals.formats import Claim, Format, pieces_by, read_by
+from agentsignals.formats import Claim, Format, pieces_by
 from agentsignals.formats.head import CUT, Head
 
 _BATCHES = ("resourceSpans", "resourceLogs")
@@ -27,10 +27,5 @@ def claims(head: Head) -> Claim | None:
 
 
 FORMAT = Format(
-    name="otel-genai",
-    marks=(b'"gen_ai.',),
-    version=3,
-    claims=claims,
-    read=read_by("otel_genai.reader"),
-    pieces=pieces_by("otel_genai.reader"),
+    name="otel-genai", marks=(b'"gen_ai.',), version=3, claims=claims, pieces=pieces_by("otel_genai.reader")
 )

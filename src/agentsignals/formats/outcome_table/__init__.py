@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.formats import Claim, Format, pieces_by, read_by
+from agentsignals.formats import Claim, Format, pieces_by
 from agentsignals.formats.head import Head
 
 _NAMED_TASK = ("instance_id", "task_id", "problem_id", "task_name")
@@ -358,7 +358,6 @@ FORMAT = Format(
     name="outcome-table",
     version=1,
     claims=claims,
-    read=read_by("outcome_table.reader"),
     pieces=pieces_by("outcome_table.reader"),
     of_json=None,
     weight=500,

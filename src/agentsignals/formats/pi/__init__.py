@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import structs
 
-from agentsignals.formats import Ask, Claim, Database, Format, Held, read_by
+from agentsignals.formats import Ask, Claim, Database, Format, Held
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -146,12 +146,5 @@ def session_of(file: object) -> str | None:
 
 
 FORMAT = Format(
-    name="pi",
-    marks=(b'"session"',),
-    version=6,
-    claims=claims,
-    read=read_by("pi.reader"),
-    profile=PROFILE,
-    forks=(OPENCLAW,),
-    database=DATABASE,
+    name="pi", marks=(b'"session"',), version=6, claims=claims, profile=PROFILE, forks=(OPENCLAW,), database=DATABASE
 )

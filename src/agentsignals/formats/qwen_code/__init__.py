@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import structs
 
-from agentsignals.formats import Claim, Format, gemini_cli, read_by
+from agentsignals.formats import Claim, Format, gemini_cli
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import named
@@ -64,11 +64,4 @@ def _has_parts(record: dict[str, Any]) -> bool:
     return isinstance(message, dict) and isinstance(message.get("parts"), list) and "content" not in message
 
 
-FORMAT = Format(
-    name="qwen-code",
-    marks=(b'"parts"', b'"systemPayload"'),
-    version=1,
-    claims=claims,
-    read=read_by("qwen_code.reader"),
-    profile=PROFILE,
-)
+FORMAT = Format(name="qwen-code", marks=(b'"parts"', b'"systemPayload"'), version=1, claims=claims, profile=PROFILE)

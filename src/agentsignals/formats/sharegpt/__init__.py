@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from agentsignals.formats import Claim, Format, pieces_by, read_by
+from agentsignals.formats import Claim, Format, pieces_by
 from agentsignals.formats.head import CUT, Head
 
 _ROW = re.compile(rb'"conversations"\s*:\s*\[\s*\{\s*"(?:from|value)"\s*:\s*"')
@@ -69,7 +69,6 @@ FORMAT = Format(
     marks=(b'"conversations"',),
     version=3,
     claims=claims,
-    read=read_by("sharegpt.reader"),
     pieces=pieces_by("sharegpt.reader"),
     snapshots=False,
 )

@@ -3,7 +3,7 @@ message."""
 
 from __future__ import annotations
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats.head import Head
 
 
@@ -19,4 +19,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{session_id}"] if isinstance(session_id, str) and session_id else [])
 
 
-FORMAT = Format(name="sts", marks=(b'"harness"',), version=5, claims=claims, read=read_by("sts.reader"))
+FORMAT = Format(name="sts", marks=(b'"harness"',), version=5, claims=claims)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats.head import Head
 from agentsignals.formats.instances import is_bare_report
 
@@ -62,4 +62,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[], lends=folder) if keys & CAPS or is_history else None
 
 
-FORMAT = Format(name="subq-eval", version=2, claims=claims, read=read_by("subq_eval.reader"), snapshots=False)
+FORMAT = Format(name="subq-eval", version=2, claims=claims, snapshots=False)

@@ -12,7 +12,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import root_of, run_of
 from agentsignals.formats.profile import ASIDE, EDIT, EDIT_ROLES, FIND, READ, SEARCH, SHELL, Profile, named
@@ -81,10 +81,5 @@ def _has_history(document: dict[str, object], head: Head) -> bool:
 
 
 FORMAT = Format(
-    name="swe-agent",
-    marks=(b'"trajectory"', b'"attempts"', b'"history"'),
-    version=5,
-    claims=claims,
-    read=read_by("swe_agent.reader"),
-    profile=PROFILE,
+    name="swe-agent", marks=(b'"trajectory"', b'"attempts"', b'"history"'), version=5, claims=claims, profile=PROFILE
 )

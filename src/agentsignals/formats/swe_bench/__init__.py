@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections.abc import Mapping
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import (
     canonical,
@@ -119,11 +119,4 @@ def is_beside(path: str, instance: object) -> bool:
     return isinstance(instance, str) and instance.lower() in named
 
 
-FORMAT = Format(
-    name="swe-bench",
-    version=8,
-    claims=claims,
-    read=read_by("swe_bench.reader"),
-    of_json=None,
-    snapshots=False,
-)
+FORMAT = Format(name="swe-bench", version=8, claims=claims, of_json=None, snapshots=False)

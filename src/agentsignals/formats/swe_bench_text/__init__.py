@@ -6,7 +6,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats.head import Head
 from agentsignals.formats.instances import evaluation_of, names_of
 
@@ -42,11 +42,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[], companion=True) if is_log or _TESTS_RAN.search(begin) else None
 
 
-FORMAT = Format(
-    name="swe-bench-text",
-    version=5,
-    claims=claims,
-    read=read_by("swe_bench_text.reader"),
-    of_json=False,
-    snapshots=False,
-)
+FORMAT = Format(name="swe-bench-text", version=5, claims=claims, of_json=False, snapshots=False)

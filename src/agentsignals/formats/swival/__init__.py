@@ -6,7 +6,7 @@ No real file was found: the reader follows the program that writes them.
 
 from __future__ import annotations
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -42,11 +42,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=list(dict.fromkeys(f"session:{r['sessionId']}" for r in named)))
 
 
-FORMAT = Format(
-    name="swival",
-    marks=(b'"harness"',),
-    version=3,
-    claims=claims,
-    read=read_by("swival.reader"),
-    profile=PROFILE,
-)
+FORMAT = Format(name="swival", marks=(b'"harness"',), version=3, claims=claims, profile=PROFILE)

@@ -7,7 +7,7 @@ import posixpath
 
 from msgspec import structs
 
-from agentsignals.formats import Claim, Format, read_by, tau_bench
+from agentsignals.formats import Claim, Format, tau_bench
 from agentsignals.formats.head import CUT, Head
 
 PROFILE = structs.replace(tau_bench.PROFILE, agent="tau2-bench")
@@ -31,10 +31,5 @@ def claims(head: Head) -> Claim | None:
 
 
 FORMAT = Format(
-    name="tau2-bench",
-    marks=(b'"termination_reason"', b'"agent_info"'),
-    version=1,
-    claims=claims,
-    read=read_by("tau2_bench.reader"),
-    profile=PROFILE,
+    name="tau2-bench", marks=(b'"termination_reason"', b'"agent_info"'), version=1, claims=claims, profile=PROFILE
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.formats import Claim, Format, profile, read_by
+from agentsignals.formats import Claim, Format, profile
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
 
@@ -16,11 +16,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[]) if items and 2 * sum(item.keys() >= _RESULT for item in items) >= len(items) else None
 
 
-FORMAT = Format(
-    name="tau-bench",
-    marks=(b'"traj"',),
-    version=1,
-    claims=claims,
-    read=read_by("tau_bench.reader"),
-    profile=PROFILE,
-)
+FORMAT = Format(name="tau-bench", marks=(b'"traj"',), version=1, claims=claims, profile=PROFILE)

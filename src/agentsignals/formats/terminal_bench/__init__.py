@@ -6,7 +6,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats.head import CUT, Head
 
 _TRIAL = frozenset(("is_resolved", "failure_mode", "parser_results"))
@@ -42,6 +42,5 @@ FORMAT = Format(
     marks=(b'"failure_mode"', b'"run_id"', b'"run_config"'),
     version=4,
     claims=claims,
-    read=read_by("terminal_bench.reader"),
     snapshots=False,
 )

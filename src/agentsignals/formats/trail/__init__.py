@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import ASIDE, NO_SHELL, READ, SEARCH, SHELL, WEB, Profile, named
 
@@ -49,11 +49,4 @@ def trace_id_of(stated_id: object, path: str) -> str:
     return stated_id if isinstance(stated_id, str) and stated_id else posixpath.basename(path).partition(".")[0]
 
 
-FORMAT = Format(
-    name="trail",
-    marks=(b'"trace_id"', b'"errors"'),
-    version=3,
-    claims=claims,
-    read=read_by("trail.reader"),
-    profile=PROFILE,
-)
+FORMAT = Format(name="trail", marks=(b'"trace_id"', b'"errors"'), version=3, claims=claims, profile=PROFILE)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import structs
 
-from agentsignals.formats import Ask, Claim, Database, Format, Held, plain, read_by
+from agentsignals.formats import Ask, Claim, Database, Format, Held, plain
 from agentsignals.formats import profile as tools
 from agentsignals.formats.copilot_cli import IN_VS_CODE
 from agentsignals.formats.head import CUT, Head
@@ -243,11 +243,4 @@ def id_of_place(path: str) -> str | None:
     return name.rpartition(".")[0] or None if posixpath.basename(folder) in _FOLDERS else None
 
 
-FORMAT = Format(
-    name="vscode-copilot",
-    version=1,
-    claims=claims,
-    read=read_by("vscode_copilot.reader"),
-    profile=PROFILE,
-    database=DATABASE,
-)
+FORMAT = Format(name="vscode-copilot", version=1, claims=claims, profile=PROFILE, database=DATABASE)

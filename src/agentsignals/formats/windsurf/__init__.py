@@ -7,7 +7,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -57,10 +57,5 @@ def session_of(path: str) -> str | None:
 
 
 FORMAT = Format(
-    name="windsurf",
-    marks=(b'"planner_response"', b'"user_input"'),
-    version=1,
-    claims=claims,
-    read=read_by("windsurf.reader"),
-    profile=PROFILE,
+    name="windsurf", marks=(b'"planner_response"', b'"user_input"'), version=1, claims=claims, profile=PROFILE
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import structs
 
-from agentsignals.formats import Ask, Claim, Database, Format, Held, read_by
+from agentsignals.formats import Ask, Claim, Database, Format, Held
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -113,12 +113,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{row.get('id') or ''}"]) if isinstance(row, dict) else None
 
 
-FORMAT = Format(
-    name="zed",
-    marks=(b'"zedThread"',),
-    version=1,
-    claims=claims,
-    read=read_by("zed.reader"),
-    profile=PROFILE,
-    database=DATABASE,
-)
+FORMAT = Format(name="zed", marks=(b'"zedThread"',), version=1, claims=claims, profile=PROFILE, database=DATABASE)
