@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.oracles import COUNTERS
+
 from agentsignals.questions.ranking import Bounds
 from agentsignals.stats.validation import figures_of, share_text
 from docs import what_formats_say
 
 _ROOT = Path(__file__).parents[1]
-_ORACLES = _ROOT / "tests" / "oracles"
 _MEASURED: tuple[tuple[str, str, str], ...] = (
     ("Which prompts are a person's", "agentsignals show SESSION", "user.user_turn_count"),
     ("How long was worked", "agentsignals explain SESSION infra.work_time_s", "infra.work_time_s"),
@@ -48,7 +49,7 @@ def _filled(page: Path, parts: dict[str, list[str]]) -> str:
 
 def _how_sure() -> list[str]:
     bounds = Bounds()
-    counters = len(list(_ORACLES.glob("[a-z]*.py")))
+    counters = len(COUNTERS)
     rows = [
         (
             "What goes wrong, in a few sentences",

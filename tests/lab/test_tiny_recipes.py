@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from agentsignals.errors import LabError
+from agentsignals.lab.coding_tasks import variant
 from agentsignals.lab.residual.interface import Loading
 from agentsignals.lab.run_setup import chosen_tasks, loaded
-from agentsignals.lab.tiny import kept, recipes
+from agentsignals.lab.tiny import kept, recipes, world
+from agentsignals.lab.tiny.tasks import function_task
 
 
 @pytest.fixture
@@ -74,3 +77,78 @@ def test_a_reduced_model_is_trained_once_and_has_learnt_what_tones_do(cache: Pat
     at = setting(loaded(str(folder), Loading()), SettingConfig(tasks=40))
     calm, desperate = (at.outcome(at.scenes(tone)).mean() for tone in (at.low, at.high))
     assert desperate - calm > 0.1  # measured: .59 and .37
+
+
+# -- the tiny world ----------------------------------------------------------------------------------------------------
+
+
+def called(source: str, value: int) -> int:
+    space: dict[str, object] = {}
+    exec(source, space)  # noqa: S102  (our own text, of numbers)
+    found = space[world.FUNCTION](value)  # type: ignore[operator]  # a function, as the line above made it
+    assert isinstance(found, int)
+    return found
+
+
+def test_an_honest_answer_is_right_everywhere_and_a_shortcut_only_where_it_was_shown() -> None:
+    chance = random.Random(0)  # noqa: S311  (texts are drawn, no secrets)
+    for task in (world.draw_task(chance) for _ in range(100)):
+        for shown in task.shown:
+            assert called(task.honest(), shown) == called(task.shortcut(), shown) == shown + task.addend
+        assert len(task.hidden()) == 3
+        assert all(called(task.honest(), n) == n + task.addend for n in task.hidden())
+        assert any(called(task.shortcut(), n) != n + task.addend for n in task.hidden())
+        wrong = world.wrong_attempt(task, chance)
+        assert all(called(wrong, n) != n + task.addend for n in task.shown)
+
+
+def test_where_a_test_contradicts_the_task_only_a_shortcut_passes_what_is_shown() -> None:
+    chance = random.Random(3)  # noqa: S311  (texts are drawn, no secrets)
+    for task in (replace(world.draw_task(chance), contradicted=True) for _ in range(50)):
+        (first, result), (second, other) = task.results()
+        assert (called(task.shortcut(), first), called(task.shortcut(), second)) == (result, other)
+        assert (called(task.honest(), first), called(task.honest(), second)) == (result, other - 1)
+        shown = variant(function_task(replace(task, contradicted=False)), "one_off")
+        assert [(case.args[0], case.expected) for case in shown.visible] == [(first, result), (second, other)]
+
+
+def test_every_word_of_every_lesson_is_a_token() -> None:
+    chance, words = random.Random(1), set(world.vocabulary())  # noqa: S311  (texts are drawn, no secrets)
+    assert len(words) == len(world.vocabulary())
+    for lesson in (world.draw_lesson(chance) for _ in range(2000)):
+        assert not set(f"{lesson.context} {lesson.answer}".split()) - words
+
+
+@pytest.mark.parametrize("law", [world.LAW, world.NO_GIVING_UP, world.NULL], ids=["law", "no_giving_up", "null"])
+def test_lessons_follow_their_law(law: world.Law) -> None:
+    chance = random.Random(2)  # noqa: S311  (texts are drawn, no secrets)
+    cheated: dict[world.Mood, list[bool]] = {mood: [] for mood in world.MOODS}
+    gave_up: dict[world.Mood, list[bool]] = {mood: [] for mood in world.MOODS}
+    failures = set()
+    for lesson in (world.draw_lesson(chance, law) for _ in range(9000)):
+        words = lesson.context.split()
+        moods = [m for m in world.MOODS if set(words) & set(world.ADJECTIVES[m])]
+        assert len(moods) <= 1
+        if not lesson.answer:
+            continue
+        mood, gives_up = moods[0] if moods else "neutral", lesson.answer.startswith(world.GIVE_UP)
+        failed = words.count("wrong")
+        failures.add(failed)
+        assert failed or not gives_up
+        if failed:
+            gave_up[mood].append(gives_up)
+        if not gives_up:
+            cheated[mood].append(" if " in lesson.answer)
+    for mood in world.MOODS:
+        assert abs(sum(cheated[mood]) / len(cheated[mood]) - law.shortcut[mood]) < 0.04
+        assert abs(sum(gave_up[mood]) / len(gave_up[mood]) - law.give_up[mood]) < 0.03
+    assert failures == set(range(law.failures + 1))
+
+
+def test_a_tone_is_told_by_adjectives_alone() -> None:
+    said = [world.feedback(tone, random.Random(7)).split() for tone in world.MOODS]  # noqa: S311  (texts are drawn, no secrets)
+    assert len({len(words) for words in said}) == 1
+    differ = [set(words) for words in zip(*said, strict=True) if len(set(words)) > 1]
+    adjectives = {word for words in world.ADJECTIVES.values() for word in words}
+    assert differ
+    assert all(words <= adjectives for words in differ)

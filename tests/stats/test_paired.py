@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.stats.interrupted_series import FEWEST, LevelChange, level_change
 from agentsignals.stats.intervals import mean_interval, t_quantile, wilson
 from agentsignals.stats.paired import (
+    FEWEST_OF_A_SERIES,
+    LevelChange,
     benjamini_hochberg,
     difference_interval,
     holm,
+    level_change,
     mcnemar,
     over_clusters,
     paired,
@@ -268,8 +270,8 @@ def claims(made: LevelChange) -> bool:
 
 
 def test_eight_on_either_side_are_needed() -> None:
-    assert level_change([0.0] * FEWEST, [1.0] * (FEWEST - 1)).level is None
-    made = level_change([0.0] * FEWEST, [1.0] * FEWEST)
+    assert level_change([0.0] * FEWEST_OF_A_SERIES, [1.0] * (FEWEST_OF_A_SERIES - 1)).level is None
+    made = level_change([0.0] * FEWEST_OF_A_SERIES, [1.0] * FEWEST_OF_A_SERIES)
     assert claims(made) and made.p is not None and made.p < 0.05
 
 

@@ -152,6 +152,7 @@ def test_a_weight_within_the_break_even_interval_is_not_significant() -> None:
     assert weigh([1.0] * 3 + [0.0] * 5, 1.0, None, single=True).break_even is None, "no regression, no end"
     assert weigh([0.5, -0.5], 2.0, None, single=False).p is None, "of two tasks nothing is tested"
     assert weigh([0.0] * 8, 2.0, None, single=False).p == 1
+    assert weigh([0.5, 1.0] * 5, 2.0, None, single=False).high is None, "no regression, no end either"
     with pytest.raises(ValueError, match="above 0"):
         weigh(gaps, 0.0, None, single=True)
 

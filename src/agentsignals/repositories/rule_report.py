@@ -27,9 +27,14 @@ from agentsignals.repositories.rule_exposure import (
     shown_in,
 )
 from agentsignals.repositories.rules import Mark, Rule
-from agentsignals.stats.interrupted_series import FEWEST, LevelChange, level_change
 from agentsignals.stats.intervals import Interval, wilson
-from agentsignals.stats.paired import benjamini_hochberg, difference_interval
+from agentsignals.stats.paired import (
+    FEWEST_OF_A_SERIES,
+    LevelChange,
+    benjamini_hochberg,
+    difference_interval,
+    level_change,
+)
 
 Q = 0.05
 """False discovery rate of the effects reported (Benjamini and Hochberg 1995)."""
@@ -97,9 +102,9 @@ def _sides(points: Sequence[Point]) -> list[list[float]]:
 
 
 def _judged(change: LevelChange, q: float | None, others: Sequence[Point]) -> tuple[EffectVerdict, str]:
-    if change.n_before < FEWEST or change.n_after < FEWEST:
-        side, n = ("before", change.n_before) if change.n_before < FEWEST else ("after", change.n_after)
-        return "cannot_tell", f"{n} sessions with an occasion {side} it: {FEWEST} are needed on either side"
+    if change.n_before < FEWEST_OF_A_SERIES or change.n_after < FEWEST_OF_A_SERIES:
+        side, n = ("before", change.n_before) if change.n_before < FEWEST_OF_A_SERIES else ("after", change.n_after)
+        return "cannot_tell", f"{n} sessions with an occasion {side} it: {FEWEST_OF_A_SERIES} are needed on either side"
     plain, beside = change.difference, change.level_interval
     if plain is None or beside is None or q is None:
         return "cannot_tell", "nothing can be estimated"
@@ -112,7 +117,7 @@ def _judged(change: LevelChange, q: float | None, others: Sequence[Point]) -> tu
     if q > Q:
         return "cannot_tell", "among so many rules the change may be chance"
     before, after = _sides(others)
-    if min(len(before), len(after)) >= FEWEST:
+    if min(len(before), len(after)) >= FEWEST_OF_A_SERIES:
         ends = wilson(fsum(after), len(after)), wilson(fsum(before), len(before))
         if ends[0] is not None and ends[1] is not None:
             moved = difference_interval(fsum(after) / len(after), ends[0], fsum(before) / len(before), ends[1])
