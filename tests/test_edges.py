@@ -29,7 +29,7 @@ from agentsignals.questions.charts import dots, rolling_windows
 from agentsignals.questions.question import Kind
 from agentsignals.redaction import redacted
 from agentsignals.shell.tokens import simples
-from agentsignals.stats.agent_traces import spread
+from agentsignals.stats.agent_traces import by_metric, spread
 from agentsignals.stats.paired import paired, sign_flip
 from agentsignals.store import Store, parquet, query, sidecars, tables
 from agentsignals.store.query import connect
@@ -342,3 +342,11 @@ def test_an_axis_is_written_as_its_kind_is(kind: Kind, written: str) -> None:
 def test_how_much_values_differ_as_a_share_of_their_median() -> None:
     """Deviations from the median 4 are 2, 1, 0, 2, 6: their median is 2."""
     assert spread([2, 3, 4, 6, 10]) == (pytest.approx(math.sqrt(8) / 5), pytest.approx(1.4826 * 2 / 4, rel=1e-4))
+
+
+def test_reads_before_edits_are_weighted_by_edits() -> None:
+    nothing: dict[str, Any] = {"felt": {}, "tools": {}, "pattern": None, "autonomy": None, "events": None, "cost": None}
+    nothing |= dict.fromkeys(("errors", "tokens", "short"), (0, 0))
+    sessions = [nothing | {"reads": 1.0, "edits": 3}, nothing | {"reads": 0.0, "edits": 1}]
+    found = by_metric([sessions], sessions)
+    assert found["read_before_edit_rate"] == [0.75] and found["tool_mix_entropy"] == found["error_rate"] == [None]

@@ -8,7 +8,7 @@ import random
 import string
 import time
 import tomllib
-from base64 import b64encode
+from base64 import b32encode, b64encode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -163,6 +163,20 @@ def test_ordinary_words_and_public_identifiers_stay(value: str) -> None:
 def test_a_value_that_words_or_hashes_may_hold_is_masked_as_a_whole_word_only(value: str, text: str) -> None:
     known = KnownSecrets([value])
     assert redacted(text, known) == text and "[secret]" in redacted(f"says '{value}'", known)
+
+
+def base64(data: bytes) -> str:
+    return b64encode(data).decode()
+
+
+def base32(data: bytes) -> str:
+    return b32encode(data).decode()
+
+
+@pytest.mark.parametrize("encode", [bytes.decode, bytes.hex, base64, base32])
+@pytest.mark.parametrize("key", ["ghp_" + "a1B2" * 9, "AKIAABCDEFGHIJKLMNOP"])
+def test_a_guard_finds_keys_in_every_encoding(key: str, encode: Callable[[bytes], str]) -> None:
+    assert Guard().kind(f"it says {encode(f'item {key} here'.encode())} there") == "key"
 
 
 def test_what_one_text_gives_away_is_masked_in_another() -> None:

@@ -130,8 +130,48 @@ def read_plan(path: Path) -> Plan:
 
 def check(plan: Plan) -> None:
     """Raise UsageError if the plan cannot be searched."""
-    _check_knobs(plan)
-    _check_words(plan)
+    for name, values in plan.knobs.items():
+        if not _NAME.fullmatch(name) or name in _OURS:
+            raise UsageError(f"{name!r} can't be the name of a knob.", "Letters, digits and _; not task, not run.")
+        texts = [value_text(value) for value in values]
+        if not values or len(set(texts)) < len(texts) or len(set(values)) < len(values):
+            raise UsageError(
+                f"The knob {name} has no values, or one twice.", "List each once; 1, 1.0 and true are one."
+            )
+        if any("\0" in word for word in texts):
+            raise UsageError(f"A value of the knob {name} has a NUL character.", "No command takes one.")
+        if name not in plan.default or value_text(plan.default[name]) not in texts:
+            raise UsageError(f"The default of the knob {name} is not among its values.", f"One of {', '.join(texts)}.")
+    if odd := sorted(plan.default.keys() - plan.knobs.keys()) + sorted(plan.recorded_as.keys() - plan.knobs.keys()):
+        raise UsageError(f"{odd[0]!r} is no knob.", f"There is {', '.join(plan.knobs)}.")
+    if not 2 <= (n := prod(len(values) for values in plan.knobs.values())) <= MOST_CANDIDATES:
+        raise UsageError(f"The knobs make {n:,} candidates.", f"2 to {MOST_CANDIDATES:,}: leave values out.")
+    # Each placeholder must exist, each knob must be used, and no value may look like an option.
+    if not plan.command or _PLACE.search(plan.command[0]):
+        raise UsageError("The command's first word is a program's name, without placeholders.", "")
+    templates = [*plan.command, *plan.environment.values()]
+    used = {name for template in templates for name in _PLACE.findall(template)}
+    known_names = {*plan.knobs, *_OURS}
+    if odd := sorted(used - known_names):
+        raise UsageError(
+            f"The command has {{{odd[0]}}}, which is no knob.", f"There is {', '.join(sorted(known_names))}."
+        )
+    if missing := sorted(known_names - used):
+        raise UsageError(
+            f"{{{missing[0]}}} stands nowhere in the command or its environment.",
+            "{run} is the folder that a run writes to, {task} what it is of; a knob without a place has no effect.",
+        )
+    if bad := [t for t in templates if "\0" in t] or [n for n in plan.environment if not _NAME.fullmatch(n)]:
+        raise UsageError(f"{bad[0]!r} can't be given to a command.", "No NUL; variables are letters, digits and _.")
+    options: dict[str, list[Any]] = {"task": [*plan.tasks, *plan.held_out], **plan.knobs}
+    for word in plan.command:
+        opening = _PLACE.match(word)
+        for value in options.get(opening[1], []) if opening else ():
+            if isinstance(value, str) and value.startswith("-"):
+                raise UsageError(
+                    f"The value {value!r} would be read as an option of the command.",
+                    f"Write --option={word} as one word, so that it is not.",
+                )
     tasks, held_out = plan.parted()
     if not tasks or len({*tasks, *held_out}) < len(tasks) + len(held_out):
         raise UsageError(
@@ -154,55 +194,6 @@ def check(plan: Plan) -> None:
         raise UsageError(
             f"The outcome {plan.outcome!r} is a number; a search is over yes or no.", f"{plan.outcome}>=NUMBER"
         )
-
-
-def _check_knobs(plan: Plan) -> None:
-    for name, values in plan.knobs.items():
-        if not _NAME.fullmatch(name) or name in _OURS:
-            raise UsageError(f"{name!r} can't be the name of a knob.", "Letters, digits and _; not task, not run.")
-        texts = [value_text(value) for value in values]
-        if not values or len(set(texts)) < len(texts) or len(set(values)) < len(values):
-            raise UsageError(
-                f"The knob {name} has no values, or one twice.", "List each once; 1, 1.0 and true are one."
-            )
-        if any("\0" in word for word in texts):
-            raise UsageError(f"A value of the knob {name} has a NUL character.", "No command takes one.")
-        if name not in plan.default or value_text(plan.default[name]) not in texts:
-            raise UsageError(f"The default of the knob {name} is not among its values.", f"One of {', '.join(texts)}.")
-    if odd := sorted(plan.default.keys() - plan.knobs.keys()) + sorted(plan.recorded_as.keys() - plan.knobs.keys()):
-        raise UsageError(f"{odd[0]!r} is no knob.", f"There is {', '.join(plan.knobs)}.")
-    if not 2 <= (n := prod(len(values) for values in plan.knobs.values())) <= MOST_CANDIDATES:
-        raise UsageError(f"The knobs make {n:,} candidates.", f"2 to {MOST_CANDIDATES:,}: leave values out.")
-
-
-def _check_words(plan: Plan) -> None:
-    """Each placeholder must exist, each knob must be used, and no value may look like an option."""
-    if not plan.command or _PLACE.search(plan.command[0]):
-        raise UsageError("The command's first word is a program's name, without placeholders.", "")
-    templates = [*plan.command, *plan.environment.values()]
-    used = {name for template in templates for name in _PLACE.findall(template)}
-    known_names = {*plan.knobs, *_OURS}
-    if odd := sorted(used - known_names):
-        raise UsageError(
-            f"The command has {{{odd[0]}}}, which is no knob.", f"There is {', '.join(sorted(known_names))}."
-        )
-    if missing := sorted(known_names - used):
-        raise UsageError(
-            f"{{{missing[0]}}} stands nowhere in the command or its environment.",
-            "{run} is the folder that a run writes to, {task} what it is of; a knob without a place has no effect.",
-        )
-    if bad := [t for t in templates if "\0" in t] or [n for n in plan.environment if not _NAME.fullmatch(n)]:
-        raise UsageError(f"{bad[0]!r} can't be given to a command.", "No NUL; variables are letters, digits and _.")
-    options: dict[str, list[Any]] = {"task": [*plan.tasks, *plan.held_out], **plan.knobs}
-    for word in plan.command:
-        opening = _PLACE.match(word)
-        values: list[Any] = options.get(opening[1], []) if opening else []
-        for value in values:
-            if isinstance(value, str) and value.startswith("-"):
-                raise UsageError(
-                    f"The value {value!r} would be read as an option of the command.",
-                    f"Write --option={word} as one word, so that it is not.",
-                )
 
 
 def value_text(value: Value) -> str:
