@@ -39,9 +39,10 @@ from agentsignals.words import agent_lexicon
 from agentsignals.words.lexicon import is_english
 from agentsignals.words.prose import Phrases
 from tests.build import START, call, say, session, user, view
+from tests.formats.reading import read_one
 from tests.formats.test_codex_exec import read as read_exec
+from tests.formats.test_factory_droid import START as DROID
 from tests.formats.test_factory_droid import message
-from tests.formats.test_factory_droid import talk as droid
 from tests.formats.test_inspect import read as read_log
 from tests.formats.test_swe_agent import document, step
 from tests.formats.test_swe_agent import read as read_swe
@@ -307,7 +308,8 @@ def test_a_turn_that_failed_says_why() -> None:
 
 @pytest.mark.parametrize("kind", ["thinking", "redacted_thinking"])
 def test_what_a_droid_thinks_is_thinking(kind: str) -> None:
-    made = droid(message("m1", "assistant", {"type": kind, "thinking": "hm"}, "so"))
+    rows = [DROID, message("m1", "assistant", {"type": kind, "thinking": "hm"}, "so")]
+    made = read_one(by_format("factory-droid"), "".join(json.dumps(row) + "\n" for row in rows).encode())
     assert [(e.kind, e.text) for e in made.events] == [("thinking", "hm"), ("text", "so")]
 
 

@@ -19,6 +19,7 @@ import pytest
 from agentsignals.redaction import Guard, Redactor, redacted
 from agentsignals.redaction.known import KnownSecrets, is_searched
 from agentsignals.redaction.spans import without_pseudonyms
+from agentsignals.redaction.values import RandomValues
 
 TEXTS = tomllib.loads(Path(__file__).with_name("texts.toml").read_text("utf-8"))
 
@@ -185,7 +186,22 @@ def test_what_one_text_gives_away_is_masked_in_another() -> None:
     guard = Guard(redactor)
     assert guard.kind("with Jd6pF4gM0uZx") == "secret that was masked elsewhere"
     assert guard.without_known("with Jd6pF4gM0uZx in it") == "with [secret] in it"
-    assert guard.kind("with nothing") is None
+    assert guard.kind("with nothing") is guard.kind("with Jd6pF4gM0uZy, which is another") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("it is a8Kd03mQx92LpVt7Rw4Zc1", True),
+        ("sha512-a8Kd03mQx92LpVt7Rw4Zc1==", False),
+        ("h1:a8Kd03mQx92LpVt7Rw4Zc1", False),
+        ("0b9f3c52-41aa-4c1e-9d2e-7a1f00c0ffee", False),
+        ("3f2c1aa9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3", False),
+        ("toolu_a8Kd03mQx92LpVt7Rw4Zc1", False),
+    ],
+)
+def test_random_values_that_nobody_named_are_found_and_public_ones_are_not(text: str, found: bool) -> None:
+    assert bool(RandomValues(["toolu_a8Kd03mQx92LpVt7Rw4Zc1"]).spans(text)) is found
 
 
 def test_the_search_costs_the_same_for_one_and_two_thousand_secrets() -> None:
