@@ -288,22 +288,6 @@ def test_labels_are_taken_by_their_words_never_bent(name: str, said: str, label:
     assert fitting(task(name), said) == label
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["sentiment", "rules"],
-        ["sentiment", "rules", "ann", "--gold", "x.jsonl"],
-        ["sentiment", "rules", "ann", "--column", "x"],
-        ["sentiment", "rules", "--gold", "x.parquet"],
-        ["moods", "rules", "ann"],
-        ["sentiment", "ann", "ann"],
-        ["sentiment", "a", "b", "c", "--settle", "x.jsonl"],
-    ],
-)
-def test_what_makes_no_sense_is_refused(arguments: list[str]) -> None:
-    assert main(["agree", *arguments]) == 2
-
-
 @pytest.mark.corpus
 @pytest.mark.skipif(not GOLD.exists(), reason="the corpus is not on this machine")
 @pytest.mark.parametrize(

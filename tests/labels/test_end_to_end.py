@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -37,6 +38,11 @@ def thousand(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("thousand")
     each = MESSAGES // 20
     return store_of(folder, *[[f"message {n * each + m}" for m in range(each)] for n in range(20)]).folder
+
+
+@pytest.fixture(scope="module")
+def one_message(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return store_of(tmp_path_factory.mktemp("one"), ["one"]).folder
 
 
 @pytest.fixture
@@ -201,10 +207,6 @@ def test_without_model_or_network_rules_judge_and_say_so(tmp_path: Path, capsys:
     assert "labelled    2 of 1 sessions" in out
     assert "NEGATIVE precision 100% [51%, 100%], recall 19% [8%, 40%]" in out and "a language model" in out
     assert labelled(store) == 2
-
-
-def test_the_document_has_the_rules_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store = store_of(tmp_path, ["this is ridiculous", "do it"]).folder
     assert main(["label", "sentiment", "--store", str(store), "--json", "--quiet"]) == 0
     out, err = capsys.readouterr()
     found = json.loads(out)
@@ -249,27 +251,42 @@ def test_the_tasks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    "line",
     [
-        ("mood",),
-        ("sentiment", "--by", "oracle"),
-        ("sentiment", "--by", "openai:"),
-        ("sentiment", "--by", "rules:x"),
-        ("persona", "--by", "rules"),
-        ("sentiment", "--limit", "0"),
-        ("sentiment", "--from", "x"),
-        ("sentiment", "--labeller", "x"),
-        ("sentiment", "--from", "x", "--labeller", "y", "--by", "rules"),
+        "label mood",
+        "label sentiment --by oracle",
+        "label sentiment --by openai:",
+        "label sentiment --by rules:x",
+        "label persona --by rules",
+        "label sentiment --limit 0",
+        "label sentiment --from x",
+        "label sentiment --labeller x",
+        "label sentiment --from x --labeller y --by rules",
+        "label sentiment --sample 5",
+        "label sentiment --export-gold f.jsonl --sample -1",
+        "label sentiment --export-gold f.jsonl --from g.jsonl --labeller x",
+        "annotate sentiment",
+        "annotate sentiment --as ''",
+        "annotate sentiment --as x --sample 0",
+        "annotate sentiment --as x --gold f.jsonl --seed 1",
+        "agree sentiment rules",
+        "agree sentiment rules ann --gold x.jsonl",
+        "agree sentiment rules ann --column x",
+        "agree sentiment rules --gold x.parquet",
+        "agree moods rules ann",
+        "agree sentiment ann ann",
+        "agree sentiment a b c --settle x.jsonl",
+        "agree sentiment rules --gold f.jsonl --settle g.jsonl",
     ],
 )
-def test_wrong_usage_exits_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    store = store_of(tmp_path, ["one"]).folder
-    assert main(["label", *arguments, "--store", str(store)]) == 2
+def test_wrong_usage_exits_2(one_message: Path, line: str) -> None:
+    assert main([*shlex.split(line), "--store", str(one_message)]) == 2
 
 
-def test_a_condition_that_is_no_sql_is_an_error_not_a_crash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store = store_of(tmp_path, ["one"]).folder
-    assert main(["label", "sentiment", "--where", "nonsense(", "--store", str(store), "--json"]) == 1
+def test_a_condition_that_is_no_sql_is_an_error_not_a_crash(
+    one_message: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["label", "sentiment", "--where", "nonsense(", "--store", str(one_message), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["error"]["kind"] == "query"
 
 

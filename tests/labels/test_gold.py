@@ -317,23 +317,6 @@ def test_near_scores_are_settled_by_their_mean() -> None:
     assert to_settle(task("goal_alignment_at_close"), "a", "b", steps)[0].label is None
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["annotate", "sentiment"],
-        ["annotate", "sentiment", "--as", ""],
-        ["annotate", "sentiment", "--as", "x", "--sample", "0"],
-        ["annotate", "sentiment", "--as", "x", "--gold", "f.jsonl", "--seed", "1"],
-        ["label", "sentiment", "--sample", "5"],
-        ["label", "sentiment", "--export-gold", "f.jsonl", "--sample", "-1"],
-        ["label", "sentiment", "--export-gold", "f.jsonl", "--from", "g.jsonl", "--labeller", "x"],
-        ["agree", "sentiment", "rules", "--gold", "f.jsonl", "--settle", "g.jsonl"],
-    ],
-)
-def test_what_makes_no_sense_is_refused(arguments: list[str]) -> None:
-    assert main(arguments) == 2
-
-
 def test_weights_give_back_what_strata_took() -> None:
     things = [("a", "a", 8.0), ("b", "b", 1.0), ("a", "b", 1.0)]
     found = weighted_back([("s", *thing) for thing in things])
