@@ -208,14 +208,9 @@ def signal_values(files: list[Path], names: Iterable[str], only: set[str] | None
     values: dict[str, dict[str, Any]] = {}
     for session_id, path, value, absent, why in shards.read_values(files, set(called), only):
         values.setdefault(session_id, {})[called[path]] = (
-            _absent(absent, why or "") if absent else decode_value(value or "")
+            _absent(absent, why or "") if absent else msgspec.json.decode(value or "")
         )
     return values
-
-
-def decode_value(value: str) -> Any:
-    """Decode a value of the table `signals`."""
-    return msgspec.json.decode(value)
 
 
 _absent = lru_cache(maxsize=4096)(Absent)
@@ -380,17 +375,6 @@ def read_neighbours(store: Store, versions: dict[str, int]) -> dict[str, Neighbo
     return None
 
 
-def write_neighbours(store: Store, number: int, standings: NeighbourTable, versions: dict[str, int]) -> StoredFile:
-    """Write the neighbours under an unused name."""
-    path = store.folder / f"standings.{number}.msgpack"
-    data = msgspec.msgpack.encode(_Kept(versions, standings.now))
-    try:
-        disk.write_atomically(path, data)
-        return StoredFile(len(data), len(standings.now), disk.digest(data), path.stat().st_mtime_ns, path.name)
-    except OSError as problem:
-        raise disk.cannot_write(store.folder, problem) from problem
-
-
 def find_neighbours(store: Store, summaries: dict[str, ShardSummary], former: dict[str, Neighbours]) -> NeighbourTable:
     """Relate the sessions of these shards to each other. Eval runs are nobody's earlier sessions."""
     made = NeighbourTable(places=places_of(read_sites(store)))
@@ -542,7 +526,14 @@ def _measure(store: Store, before: dict[str, Neighbours] | None, now: dict[str, 
 
     file = f"signals.{manifest.run}.parquet"
     manifest.across = shards.write_corpus_values(store.folder, file, tables())
-    manifest.neighbours = write_neighbours(store, manifest.run, made, now)
+    path, data = store.folder / f"standings.{manifest.run}.msgpack", msgspec.msgpack.encode(_Kept(now, made.now))
+    try:
+        disk.write_atomically(path, data)
+        manifest.neighbours = StoredFile(
+            len(data), len(made.now), disk.digest(data), path.stat().st_mtime_ns, path.name
+        )
+    except OSError as problem:
+        raise disk.cannot_write(store.folder, problem) from problem
 
 
 def _empty_histories(contexts: Iterable[Context]) -> dict[str, dict[str, Any]]:
@@ -556,7 +547,7 @@ def _collecting(tables: Iterator[Any], history_values: dict[str, dict[str, Any]]
     for table in tables:
         for session_id, path, value, absent, _ in shards.filter_values(table, set(paths), None) if paths else ():
             if not absent:
-                history_values[paths[path]][session_id] = decode_value(value or "")
+                history_values[paths[path]][session_id] = msgspec.json.decode(value or "")
         yield table
 
 

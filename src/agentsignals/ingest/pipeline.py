@@ -38,7 +38,6 @@ from agentsignals.sources.local import deleted_files, existing_paths, found_home
 from agentsignals.store import PLACE, Store, disk, resolve_folder, sidecars
 from agentsignals.store.index import (
     ArtifactEntry,
-    FileKind,
     Manifest,
     Totals,
     among_files,
@@ -70,28 +69,6 @@ class UnreadFiles(Struct, kw_only=True):
     """Path of one of them."""
     agent: str = ""
     """Agent in whose folder they are, where an agent was named."""
-
-
-def unread_files(kinds: list[FileKind]) -> list[UnreadFiles]:
-    """Group the files that no format reads: known kinds first, then by number of files."""
-    groups: dict[tuple[str, str, str], UnreadFiles] = {}
-    for kind in kinds:
-        if kind.format is not None or not kind.is_trace:
-            continue
-        spec = kind.spec
-        whose = spec if os.sep not in spec and spec in homes() else ""  # which loads what a path needs not
-        for reason in kind.skipped:
-            one = groups.setdefault(
-                (reason, kind.note, whose),
-                UnreadFiles(reason=reason, what=kind.note, files=0, bytes=0, example=kind.example, agent=whose),
-            )
-            one.files += kind.files
-            one.bytes += kind.bytes
-            one.example = min(one.example, kind.example)
-    return sorted(
-        groups.values(),
-        key=lambda u: (u.reason == "unrecognised" and not u.agent, -u.files, u.reason, u.what, u.example),
-    )[:MOST]
 
 
 class Summary(Struct, kw_only=True):
@@ -173,7 +150,24 @@ def summarize(store: Store, uris: set[str]) -> Summary:
     summary.repeated += skipped.pop(REPEATED_FILE, 0)
     summary.repeated_records = skipped.pop(REPEATED_RECORD, 0)
     summary.formats, summary.skipped = dict(formats), dict(skipped)
-    summary.unread = unread_files(kinds)
+    groups: dict[tuple[str, str, str], UnreadFiles] = {}
+    for kind in read:
+        whose = ""
+        if (
+            kind.format is None and os.sep not in kind.spec and kind.spec in homes()
+        ):  # which loads what a path needs not
+            whose = kind.spec
+        for reason in kind.skipped if kind.format is None else ():
+            unread = UnreadFiles(reason=reason, what=kind.note, files=0, bytes=0, example=kind.example, agent=whose)
+            one = groups.setdefault((reason, kind.note, whose), unread)
+            one.files += kind.files
+            one.bytes += kind.bytes
+            one.example = min(one.example, kind.example)
+    # Known kinds come first, then those of many files.
+    summary.unread = sorted(
+        groups.values(),
+        key=lambda u: (u.reason == "unrecognised" and not u.agent, -u.files, u.reason, u.what, u.example),
+    )[:MOST]
     summary.versions, summary.unknown_fields = versions_by_format(read), unknown_fields_by_version(read)
     summary.internal_errors = {f"{uri}: {error}": 1 for uri, error in manifest.file_errors(among)}
     totals = manifest.totals(among)

@@ -320,16 +320,6 @@ def _named_by_place(trials: Iterable[Iterable[str]], predicted: set[str]) -> dic
     return {f: frozenset().union(*(names.get(a, ()) for a in (*folders, ""))) for f, folders in above.items()}
 
 
-def lenders_to_new_trials(members: Iterable[RecognisedArtifact], manifest: Manifest) -> list[RecognisedArtifact]:
-    """Return the lenders in the store when trials with a name are new: files of their own may now tell what only a
-    summary told."""
-    new = {k for m in members for k in m.keys if k.startswith(_RUN)}
-    if not new - manifest.files_with_keys(new).keys():
-        return []
-    lending = manifest.keys_with_prefix(_LENDS).keys() - {m.file.uri for m in members}
-    return [artifact_of(uri, entry) for uri, entry in sorted(manifest.files.known(lending).items())]
-
-
 def _marked(keys: Iterable[str], mark: str) -> Iterator[str]:
     for key in keys:
         if key.startswith(mark):
@@ -599,7 +589,16 @@ def make_plan(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
     members = [places.placed(m) for m in members] + places.drawn_in()
     for other in [m for m in members if not m.keys]:
         plan.other_files[other.file.uri] = index_entry(other, "", "")
-    groups = _grouped(_new([m for m in members if m.keys], manifest, broken), manifest)
+    # Files that are as unreadable as last time are left out where their rows still say so.
+    known = manifest.files.known(m.file.uri for m in members if not m.format)
+
+    def is_same(member: RecognisedArtifact, entry: ArtifactEntry | None) -> bool:
+        if member.format or entry is None or entry.shard in broken or entry.skipped != {member.reason: 1}:
+            return False
+        return bool(entry.error) or entry.note == member.detail
+
+    due = [m for m in members if m.keys and not is_same(m, known.get(m.file.uri))]
+    groups = _grouped(due, manifest)
     plan.shards = list(_packed(groups, shard_bytes, jobs))
     return plan
 
@@ -652,17 +651,6 @@ def worker_count(planned: list[list[FileGroup]], jobs: int) -> int:
     return 0 if is_small and min(jobs, len(planned)) <= 1 else jobs
 
 
-def _new(members: list[RecognisedArtifact], manifest: Manifest, broken: frozenset[str]) -> list[RecognisedArtifact]:
-    """Leave out files that are as unreadable as last time, and whose rows still say so."""
-    known = manifest.files.known(m.file.uri for m in members if not m.format)
-    before = {uri: e for uri, e in known.items() if e.shard not in broken}
-
-    def is_same(m: RecognisedArtifact, e: ArtifactEntry) -> bool:
-        return e.skipped == {m.reason: 1} and (bool(e.error) or e.note == m.detail)
-
-    return [m for m in members if m.format or m.file.uri not in before or not is_same(m, before[m.file.uri])]
-
-
 def _unchanged(file: RawFile, entry: FileStamp | None, force: str | None, same_code: bool, again: set[str]) -> bool:
     """True where a file is as it was read. The size of an item in a container is a guess; its key or stamp counts."""
     if (
@@ -695,7 +683,11 @@ def _grouped(members: list[RecognisedArtifact], manifest: Manifest) -> list[File
     if not members:
         return []
     fresh = {m.file.uri: m for m in members}
-    members = [*members, *lenders_to_new_trials(members, manifest)]
+    # When trials with a name are new, files of their own may tell what only a summary told: its lenders are read again.
+    new = {key for m in members for key in m.keys if key.startswith(_RUN)}
+    if new - manifest.files_with_keys(new).keys():
+        lending = manifest.keys_with_prefix(_LENDS).keys() - fresh.keys()
+        members = [*members, *(artifact_of(uri, e) for uri, e in sorted(manifest.files.known(lending).items()))]
     pool = {m.file.uri: m for m in members}
     asked: set[str] = set()
     keys = {key for m in members for key in m.keys}
@@ -786,10 +778,6 @@ def unknown_fields_by_version(kinds: Iterable[FileKind]) -> list[UnknownFields]:
     ]
 
 
-def _numbers(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"[0-9]{1,9}", version)[:6]]
-
-
 def versions_by_format(kinds: Iterable[FileKind]) -> dict[str, dict[str, int]]:
     """Count files by format and version, in order of both."""
     met: Counter[tuple[str, str]] = Counter()
@@ -797,6 +785,7 @@ def versions_by_format(kinds: Iterable[FileKind]) -> dict[str, dict[str, int]]:
         if kind.version and kind.format is not None:
             met[kind.format, kind.version] += kind.files
     by_format: dict[str, dict[str, int]] = {}
-    for name, version in sorted(met, key=lambda pair: (pair[0], _numbers(pair[1]), pair[1])):  # 0.9 before 0.10
+    numbers = {version: [*map(int, re.findall(r"[0-9]{1,9}", version)[:6])] for _, version in met}
+    for name, version in sorted(met, key=lambda pair: (pair[0], numbers[pair[1]], pair[1])):  # 0.9 before 0.10
         by_format.setdefault(name, {})[version] = met[name, version]
     return by_format

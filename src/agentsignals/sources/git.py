@@ -316,7 +316,11 @@ def _opened(spec: str) -> Repository:
             ref=ref,
             trouble=trouble,
         )
-    path, ref = _path_and_ref(asked)
+    path, ref = Path(asked).expanduser(), ""
+    if "#" in asked and not path.exists():  # a folder's own name may hold a `#`
+        name, _, ref = asked.rpartition("#")
+        path = Path(name).expanduser()
+    path = path.absolute()
     located = objects.locate(path)
     if located is None:
         raise SourceError(
@@ -331,15 +335,6 @@ def _opened(spec: str) -> Repository:
         repo_hint=owner_and_name(address) or Path(folder).name.removesuffix(".git"),
         ref=ref,
     )
-
-
-def _path_and_ref(asked: str) -> tuple[Path, str]:
-    """Split PATH#REF. A folder's own name may hold a `#`."""
-    path = Path(asked).expanduser()
-    if path.exists() or "#" not in asked:
-        return path.absolute(), ""
-    name, _, ref = asked.rpartition("#")
-    return Path(name).expanduser().absolute(), ref
 
 
 def _chosen(repository: Repository) -> list[tuple[str, str]]:

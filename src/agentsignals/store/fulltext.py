@@ -61,6 +61,7 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 _MOST_WORDS = 500_000
 """Identifiers whose endings are cached."""
 _KIND_BITS, _SEQ_BITS = 3, 32
+_PASSAGE_BITS = _KIND_BITS + _SEQ_BITS
 
 
 class Passage(NamedTuple):
@@ -77,10 +78,6 @@ class Passage(NamedTuple):
 def passage_number(session: int, kind: str, seq: int) -> int:
     """Return the number of a passage in the index: a session's are contiguous, the most telling kinds first."""
     return (session << _KIND_BITS | KINDS.index(kind)) << _SEQ_BITS | seq
-
-
-KIND_SHIFT = _SEQ_BITS
-SESSION_SHIFT = _SEQ_BITS + _KIND_BITS
 
 
 def passages(shard: Path, gone: Collection[str] = ()) -> Iterator[list[Passage]]:
@@ -243,14 +240,6 @@ def open_index(store: Store, shard: str) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def drop(store: Store, shard: str) -> None:
-    """Remove the index of a shard that showed to be damaged."""
-    path = index_file(store.folder, store.manifest, shard)
-    _in_memory.pop(path, None)
-    with suppress(OSError):
-        path.unlink(missing_ok=True)
-
-
 def index_file(folder: Path, index: Manifest, shard: str) -> Path:
     """Return the path of a shard's index. A copy of a shard with other values has the same."""
     entry = index.shards[shard]
@@ -349,13 +338,13 @@ _AT_ONCE = 4
 _COUNTED = f"""
 SELECT session_id, at & 7, n FROM (
   SELECT at, count(*) AS n FROM (
-    SELECT rowid >> {KIND_SHIFT} AS at FROM passages WHERE passages MATCH ? ORDER BY rowid
+    SELECT rowid >> {_SEQ_BITS} AS at FROM passages WHERE passages MATCH ? ORDER BY rowid
   ) GROUP BY at
 ) JOIN sessions ON number = at >> 3
 """  # noqa: S608  (numbers of ours)
 _FIRST = f"""
-SELECT rowid >> {KIND_SHIFT} & 7, rowid & {(1 << KIND_SHIFT) - 1} FROM passages
-WHERE passages MATCH ? AND rowid >= ? << {SESSION_SHIFT} AND rowid < (? + 1) << {SESSION_SHIFT} ORDER BY rowid
+SELECT rowid >> {_SEQ_BITS} & 7, rowid & {(1 << _SEQ_BITS) - 1} FROM passages
+WHERE passages MATCH ? AND rowid >= ? << {_PASSAGE_BITS} AND rowid < (? + 1) << {_PASSAGE_BITS} ORDER BY rowid
 """  # noqa: S608  (numbers of ours)
 
 
@@ -403,7 +392,10 @@ def _asked(store: Store, shard: str, ask: Callable[[sqlite3.Connection], _Answer
         with open_index(store, shard) as database:
             return ask(database)
     except sqlite3.DatabaseError:
-        drop(store, shard)
+        path = index_file(store.folder, store.manifest, shard)
+        _in_memory.pop(path, None)
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
     build(store)
     try:
         with open_index(store, shard) as database:

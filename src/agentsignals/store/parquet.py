@@ -194,13 +194,15 @@ def unreadable(path: Path, problem: Exception) -> AgentSignalsError:
 
 
 def examine(path: Path, file: str = "") -> StoredFile:
-    """Read a file whole and return its entry for a rebuilt index. StoreError when it can't be read."""
-    rows = read(path).num_rows
+    """Read a file whole and return its entry for a rebuilt index. The entry of one that can't be read matches nothing:
+    it is damaged, and said to be so."""
     try:
-        data = path.read_bytes()
+        rows, data = read(path).num_rows, path.read_bytes()
         return StoredFile(len(data), rows, digest(data), path.stat().st_mtime_ns, file)
-    except OSError as problem:
-        raise unreadable(path, problem) from problem
+    except (OSError, StoreError) as problem:
+        if short := out_of_memory(problem):
+            raise short from problem
+        return StoredFile(0, 0, "", 0, file)
 
 
 # Tables

@@ -411,7 +411,10 @@ def rebuild_index(root: Path) -> Manifest:
         if (folder / RETIRED).exists():
             continue
         later = sorted(path.stem for path in folder.glob("signals.*.parquet"))
-        name, parts = folder.name, {table: _mark(folder / f"{table}.parquet") for table in (*tables.NAMES, *later)}
+        name, parts = (
+            folder.name,
+            {table: parquet.examine(folder / f"{table}.parquet") for table in (*tables.NAMES, *later)},
+        )
         rows = _rows(root, name, "sessions", ["session_id", *_FIGURES], parts)
         versions = {
             row["signal"]: row["version"]
@@ -449,7 +452,7 @@ def rebuild_index(root: Path) -> Manifest:
         values = [(p, int(p.suffixes[0][1:])) for p in root.glob(f"{kind}.*.parquet") if p.suffixes[0][1:].isdigit()]
         if values:
             path, number = max(values, key=lambda pair: pair[1])
-            file, made.run = _mark(path, path.name), max(made.run, number)
+            file, made.run = parquet.examine(path, path.name), max(made.run, number)
             if kind == "places":
                 made.places = file
             else:
@@ -461,13 +464,6 @@ def run_number(name: str) -> int:
     """Return the run that wrote a shard, by its name."""
     number = name.partition("-")[0]
     return int(number) if number.isdigit() and len(number) < 10 else 0
-
-
-def _mark(path: Path, file: str = "") -> StoredFile:
-    try:
-        return parquet.examine(path, file)
-    except StoreError:
-        return StoredFile(0, 0, "", 0, file)  # matches nothing: damaged, and told so
 
 
 def _rows(root: Path, name: str, table: str, columns: list[str], parts: dict[str, StoredFile]) -> list[dict[str, Any]]:

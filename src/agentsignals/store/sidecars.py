@@ -82,10 +82,7 @@ class SidecarList:
                 from agentsignals.store import parquet  # noqa: PLC0415  (rare)
 
                 name = path.relative_to(root).as_posix()
-                try:
-                    self._list.parts[key] = parquet.examine(path, name)
-                except StoreError:  # matches nothing: damaged until it is written anew
-                    self._list.parts[key] = StoredFile(0, 0, "", 0, name)
+                self._list.parts[key] = parquet.examine(path, name)
         self.lost = why if self._list.parts or why != "is gone" else ""
 
     def path(self, key: str) -> Path | None:
