@@ -269,13 +269,10 @@ def _explanation(  # noqa: PLR0913  (what an explanation is made of)
     bill: list[CostLine],
 ) -> Explanation:
     return Explanation(
-        session=session.session_id,
         signal=signal.path,
         value=None if isinstance(value, Absent) else catalog.plain(value),
         absent={"reason": value.reason, "detail": value.detail} if isinstance(value, Absent) else None,
         rule="; ".join(why.rules) or signal.description,
-        evidence=why.items,
-        totals=why.totals,
         detail=detail,
         description=signal.description,
         version=signal.version,
@@ -283,9 +280,14 @@ def _explanation(  # noqa: PLR0913  (what an explanation is made of)
         validation=catalog.validation(signal),
         unit=signal.unit,
         pitfalls=signal.pitfalls,
-        artifacts=store.artifact_paths({i.artifact for i in why.items if i.artifact}, session.session_id),
         bill=bill,
+        **_evidence(store, session, why),
     )
+
+
+def _evidence(store: Store, session: Session, why: CollectedEvidence) -> dict[str, Any]:
+    artifacts = store.artifact_paths({i.artifact for i in why.items if i.artifact}, session.session_id)
+    return {"session": session.session_id, "evidence": why.items, "totals": why.totals, "artifacts": artifacts}
 
 
 def _bill(session: Session, why: CollectedEvidence, value: Any, is_usd: bool) -> list[CostLine]:
@@ -329,13 +331,10 @@ def _of_total(store: Store, session: Session, path: str) -> Explanation:
     is_bound = is_lower_bound(session) and column.endswith(("output_tokens", "cost_usd"))
     meaning = f"The column {column} of the table `sessions`: the sum over the session's model calls."
     return Explanation(
-        session=session.session_id,
         signal=path,
         value=value,
         absent={"reason": "missing_field", "detail": "usage"} if value is None else None,
         rule="at least: output was logged in mid-stream" if is_bound else meaning,
-        evidence=why.items,
-        totals=why.totals,
         detail={"at_least": True} if is_bound else {},
         description=meaning,
         version=0,
@@ -343,8 +342,8 @@ def _of_total(store: Store, session: Session, path: str) -> Explanation:
         validation="",
         unit=unit,
         pitfalls="",
-        artifacts=store.artifact_paths({i.artifact for i in why.items if i.artifact}, session.session_id),
         bill=_bill(session, why, value, unit == "USD"),
+        **_evidence(store, session, why),
     )
 
 
