@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from statistics import StatisticsError, correlation, mean
 
 import msgspec
@@ -266,11 +266,8 @@ def attribute(store: Store, git_dir: str, name: str, spec: str, afresh: bool = F
     repository = opened(git_dir, spec)
     ids = _sessions(store, repository, name)
     trees, commit_points = worktrees(repository, points(repository), store.read(ids))
-    objects = git.Objects(git_dir)
-    try:
+    with closing(git.Objects(git_dir)) as objects:
         done = [(w, Replay(w.operations, w.steps, Chances(w.activities), objects.get).run()) for w in trees]
-    finally:
-        objects.close()
     lines = {sha: added_lines for _, replayed in done for sha, added_lines in replayed.lines.items()}
     today = outcomes.living(repository, lines)
     written = outcomes.by_commit(done)

@@ -9,7 +9,7 @@ import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -577,25 +577,26 @@ def take_in(store: Store, git_dir: str, name: str, path: Path) -> Imported:
         else:
             by_file[sha, own_path].append(result)
     rows: list[FindingRow] = []
-    objects = git.Objects(git_dir)
-    for (sha, own_path), results in sorted(by_file.items()):
-        text = (objects.get(f"{sha}:{own_path}") or b"").decode("utf-8", "replace").splitlines()
-        origins: dict[int, git.BlamedLine] = {}
-        with suppress(git.GitError):  # the file's history can't be read
-            origins = {line.now: line for line in git.blame(git_dir, sha, own_path)}
-        for result in results:
-            finding = marked(result.finding, text)
-            numbers = range(finding.line, min(finding.end_line, finding.line + _SPAN) + 1)
-            span = [origins[n] for n in numbers if n in origins]
-            if not span:
-                skipped["no_such_line"] += 1
-                continue
-            linked = [origin for origin in span if origin.sha in attributed]
-            added = [line for origin in linked for line in lines.of(origin.sha, origin.path, origin.line, origin.line)]
-            ownership: Ownership = owner_of(added) if added else ("unlinked", None, None)
-            change = Changed("present", own_path, finding)
-            rows.append(change.row(name, (linked or span)[0].sha, (result.scanner, result.version), ownership))
-    objects.close()
+    with closing(git.Objects(git_dir)) as objects:
+        for (sha, own_path), results in sorted(by_file.items()):
+            text = (objects.get(f"{sha}:{own_path}") or b"").decode("utf-8", "replace").splitlines()
+            origins: dict[int, git.BlamedLine] = {}
+            with suppress(git.GitError):  # the file's history can't be read
+                origins = {line.now: line for line in git.blame(git_dir, sha, own_path)}
+            for result in results:
+                finding = marked(result.finding, text)
+                numbers = range(finding.line, min(finding.end_line, finding.line + _SPAN) + 1)
+                span = [origins[n] for n in numbers if n in origins]
+                if not span:
+                    skipped["no_such_line"] += 1
+                    continue
+                linked = [origin for origin in span if origin.sha in attributed]
+                added = [
+                    line for origin in linked for line in lines.of(origin.sha, origin.path, origin.line, origin.line)
+                ]
+                ownership: Ownership = owner_of(added) if added else ("unlinked", None, None)
+                change = Changed("present", own_path, finding)
+                rows.append(change.row(name, (linked or span)[0].sha, (result.scanner, result.version), ownership))
     replace_rows(store, name, "weaknesses", {result.scanner for result in reported}, rows)
     owners, scanners = Counter(row.owner or "" for row in rows), Counter(row.scanner for row in rows)
     return Imported(name, dict(scanners), len(rows), dict(owners.most_common()), dict(sorted(skipped.items())))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 
 from agentsignals.changes import git
-from agentsignals.changes.git import FileChange, Objects
+from agentsignals.changes.git import FileChange
 from agentsignals.repositories.line_states import is_telling, lines_of
 from agentsignals.repositories.outcomes import AGENT
 from agentsignals.repositories.witnesses import (
@@ -67,8 +68,7 @@ def recovered(accounts: Mapping[str, Account], ground: Ground) -> tuple[list[Rec
     """By path and text of a line."""
     missing = 0
     lines: list[Recovered] = []
-    objects = Objects(ground.git_dir)
-    try:
+    with closing(git.Objects(ground.git_dir)) as objects:
         for sha, by_path in speaking.items():
             header = objects.get(sha)
             authored = _AUTHORED.search(header) if header is not None else None
@@ -111,8 +111,6 @@ def recovered(accounts: Mapping[str, Account], ground: Ground) -> tuple[list[Rec
                             from_commit=source.sha,
                         )
                     )
-    finally:
-        objects.close()
     return lines, missing
 
 

@@ -65,14 +65,6 @@ def computed(value: Any) -> Any:
     return structs.replace(value, computed=True) if isinstance(value, Text) else None
 
 
-def stays_short(text: str, old: str, new: str) -> bool:
-    return len(text) + (text.count(old) + 1) * len(new) < LONGEST_TEXT
-
-
-def concatenated(value: Any) -> Any:
-    return "".join(value) if are_texts(value) else computed(value)
-
-
 def are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(part, str) for part in value)
 
@@ -89,10 +81,6 @@ def path_of(value: Any) -> str | None:
 
 def short(value: Any) -> str | None:
     return value[:500] if isinstance(value, str) else None
-
-
-def quoted(word: str) -> str:
-    return "'" + word.replace("'", "'\"'\"'") + "'" if not word.isalnum() else word
 
 
 _LONGEST = 200_000
@@ -353,7 +341,8 @@ class _Reader:
             case NamedPath() | OpenFile(), "readlines" | "readline":
                 return Text(path=holder.path, computed=True)
             case OpenFile(), "write" | "writelines":
-                text = concatenated(first) if name == "writelines" else first
+                joined_lines = "".join(first) if are_texts(first) else computed(first)
+                text = joined_lines if name == "writelines" else first
                 self.write(holder.path, text, holder)
             case NamedPath(), "write_text" | "write_bytes":
                 self.write(holder.path, first if values else named.get("data"), None)
@@ -374,7 +363,8 @@ class _Reader:
             case Text(), _:
                 return computed(holder)
             case str(), "replace" if isinstance(first, str) and isinstance(second, str):
-                return holder.replace(first, second) if stays_short(holder, first, second) else None
+                is_short = len(holder) + (holder.count(first) + 1) * len(second) < LONGEST_TEXT
+                return holder.replace(first, second) if is_short else None
             case str(), "encode":
                 return holder
             case str(), "strip" | "lstrip" | "rstrip":
@@ -442,7 +432,8 @@ class _Reader:
     def _run_command(self, value: Any) -> Any:
         words = value if are_texts(value) else None
         if words is not None or isinstance(value, str):
-            command = " ".join(quoted(word) for word in words) if words is not None else value
+            plain = (w if w.isalnum() else "'" + w.replace("'", "'\"'\"'") + "'" for w in words or ())
+            command = " ".join(plain) if words is not None else value
             self.commands.append(command)
             if command.startswith("git show "):
                 return Text(origin="repository", source=command.removeprefix("git show ")[:200])

@@ -6,14 +6,13 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 from msgspec import Struct, field
 
 from agentsignals.changes import git
-from agentsignals.changes.git import Objects
 from agentsignals.model import from_iso
 from agentsignals.repositories.witnesses import Account, Ground, Owner, Range, Statement, Testimony, Witness
 
@@ -131,16 +130,13 @@ def _files(ground: Ground, problems: Counter[str]) -> Iterator[bytes]:
     if head is None:
         return
     names = sorted(n for n in git.files_at(ground.git_dir, head) if n.startswith(f"{FOLDER}/") and n.endswith(_ENDS))
-    objects = Objects(ground.git_dir)
-    try:
+    with closing(git.Objects(ground.git_dir)) as objects:
         for name in names:
             data = objects.get(f"{head}:{name}")
             if data is not None:
                 yield data
             else:
                 problems["unreadable_file"] += 1
-    finally:
-        objects.close()
 
 
 def _records(data: bytes, problems: Counter[str]) -> Iterator[_Record]:
