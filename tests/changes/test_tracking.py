@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.changes.hunks import NOTHING, changed_lines
+from agentsignals.changes.hunks import NOTHING, between, changed_lines, replaced
 from agentsignals.changes.patches import Overlap, is_source, localized, patched_files
 from agentsignals.changes.regions import BLOCK, GAP_LINES, Range, Ranges, records, track
 from agentsignals.formats.profile import EDIT_ROLES
@@ -239,6 +239,17 @@ def test_which_lines_a_call_changes(arguments: Any, removed: set[str], added: se
 def test_arguments_that_are_no_json_are_read_as_a_patch() -> None:
     assert changed_lines(PATCH, ROLES) == ({"old(line)"}, {"new(line)"})
     assert changed_lines("", ROLES) is NOTHING
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sizes"),
+    [("a\na", "a", (0, 1)), ("a", "a\na", (1, 0)), ("a\nb\nc", "a\nx\ny\nc", (2, 1)), ("a", "b", (1, 1)),
+     ("a", "a", (0, 0))],
+)  # fmt: skip
+def test_lines_that_two_texts_begin_and_end_with_are_no_change(old: str, new: str, sizes: tuple[int, int]) -> None:
+    made = replaced(old, new)
+    assert (made.added, made.removed) == sizes
+    assert [(hunk.added, hunk.removed) for hunk in between(old, new)] == ([sizes] if sizes != (0, 0) else [])
 
 
 HEAD = "diff --git a/m.py b/m.py\n--- a/m.py\n+++ b/m.py\n"
