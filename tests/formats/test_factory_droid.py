@@ -11,7 +11,8 @@ import pytest
 
 from agentsignals.formats.factory_droid import FORMAT
 from agentsignals.formats.head import Head
-from tests.formats.reading import format_of, given, read_one
+from agentsignals.model import Session
+from tests.formats.reading import format_of, given, lines, read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 ROW = dict[str, Any]
@@ -27,6 +28,10 @@ def message(id_: str | None, role: str, *blocks: ROW | str, **more: object) -> R
         "message": {"role": role, "content": content, **more},
     }
     return {key: value for key, value in row.items() if value is not None}
+
+
+def talk(*rows: ROW) -> Session:
+    return read_one(FORMAT, given(lines(START, *rows), "factory-droid"))
 
 
 @pytest.mark.parametrize(
