@@ -9,33 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Container, Iterable
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import Meta, Raw, Struct, field
 
-from agentsignals.model import (
-    CallOutcome,
-    CallStatus,
-    Checkpoint,
-    Context,
-    Convention,
-    Edit,
-    EditOp,
-    EditOrigin,
-    Event,
-    EventKind,
-    Label,
-    Roles,
-    Session,
-    ShellKind,
-    Step,
-    ToolCall,
-    ToolClass,
-    ToolPurpose,
-    Turn,
-    TurnKind,
-)
+from agentsignals import model
+from agentsignals.model import Context, Convention, Edit, Event, Roles, Session, Step, ToolCall, Turn, TurnKind
 
 Count = Annotated[int, Meta(ge=0, le=2**40)]
 """A number that no other format counts, so nobody else checks it."""
@@ -62,43 +42,34 @@ class OfTurn(Struct, kw_only=True, omit_defaults=True):
     timestamp: int | None = None
 
 
-class OfStep(Struct, kw_only=True, omit_defaults=True):
-    timestamp: int | None
-    message_id: str | None = None
-    model: str | None = None
-    stop_reason: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    cache_write_1h_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    cost_usd: float | None = None
-    cost_source: str | None = None
-    replaced_cost_usd: float | None = None
-    speed: str | None = None
-    service_tier: str | None = None
-    inference_geo: str | None = None
-    web_searches: int | None = None
-    unpriced: str | None = None
-    summed_calls: int | None = None
-    summed_tokens: int | None = None
+_OPTIONAL = (
+    "message_id model stop_reason input_tokens output_tokens cache_read_tokens cache_write_tokens cache_write_1h_tokens"
+    " reasoning_tokens cost_usd cost_source replaced_cost_usd speed service_tier inference_geo web_searches unpriced"
+    " summed_calls summed_tokens"
+)
+_TYPES = get_type_hints(Step)
+OfStep: type[Struct] = msgspec.defstruct(
+    "OfStep",
+    [("timestamp", _TYPES["timestamp"]), *((name, _TYPES[name], None) for name in _OPTIONAL.split())],
+    kw_only=True,
+    omit_defaults=True,
+)
 
 
 class OfCall(Struct, kw_only=True, omit_defaults=True):
-    status: CallStatus
-    class_: ToolClass = field(name="class", default="other")
+    status: model.CallStatus
+    class_: model.ToolClass = field(name="class", default="other")
     call_id: str | None = None
     """Id by the agent, where several calls share one and the format's has a number."""
-    outcome: CallOutcome | None = None
+    outcome: model.CallOutcome | None = None
     error_class: str | None = None
     exit_code: int | None = None
     started_at: int | None = None
     ended_at: int | None = None
-    shell_kind: ShellKind | None = None
+    shell_kind: model.ShellKind | None = None
     path: str | None = None
     command: str | None = None
-    purpose: ToolPurpose | None = None
+    purpose: model.ToolPurpose | None = None
     argument_roles: str | None = None
     ran_s: float | None = None
     limit_s: float | None = None
@@ -116,7 +87,7 @@ class OfCall(Struct, kw_only=True, omit_defaults=True):
 class OfEvent(Struct, kw_only=True, omit_defaults=True):
     """Facts of an event that is neither words nor a call with its result: formats have it as words of the system."""
 
-    kind: EventKind
+    kind: model.EventKind
     wordless: bool = False
 
 
@@ -184,7 +155,7 @@ def _unwrapped(arguments: str, was: Literal["json", "text", "empty"]) -> str:
 class EventPlace(Struct, array_like=True, kw_only=True):
     """Place of an event."""
 
-    kind: EventKind
+    kind: model.EventKind
     seq: Count
     turn: Count | None
     step: Count | None
@@ -210,7 +181,7 @@ class EditPlace(Struct, array_like=True, kw_only=True):
 
     seq: Count
     path: str
-    op: EditOp
+    op: model.EditOp
     via: Literal["edit_tool", "shell"]
     hunk: Count
     start_line: Count | None
@@ -219,7 +190,7 @@ class EditPlace(Struct, array_like=True, kw_only=True):
     removed: Count | None
     old_start: Count | None
     whole_file: bool
-    origin: EditOrigin | None = None
+    origin: model.EditOrigin | None = None
     source: str | None = None
 
 
@@ -231,8 +202,8 @@ class Places(Struct, kw_only=True, omit_defaults=True):
     steps: list[StepPlace]
     blanks: list[BlankPlace] = field(default_factory=list)
     edits: list[EditPlace] = field(default_factory=list)
-    labels: list[Label] = field(default_factory=list)
-    checkpoints: list[Checkpoint] = field(default_factory=list)
+    labels: list[model.Label] = field(default_factory=list)
+    checkpoints: list[model.Checkpoint] = field(default_factory=list)
 
 
 WORDS = ("text", "thinking")

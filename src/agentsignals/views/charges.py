@@ -142,9 +142,17 @@ def session_bill(session: Session, *, is_priced: bool, is_subagents: bool) -> Bi
     charges = cost_by_cause(session_id, steps, results, compactions, is_subagents=is_subagents, losses=losses)
     if losses:
         _name_what_came_before(session, losses)
-        longer = _longer_usd(steps, losses)
+        # What a life of an hour would have cost more for what was written to caches that live for minutes, and would
+        # still have been written.
+        held = {loss.step: loss.tokens for loss in losses if LIFETIME_S < loss.pause_s <= LONG_LIFETIME_S}
+        longer = 0.0
+        for step in steps:
+            for_minutes = (step.cache_write_tokens or 0) - (step.cache_write_1h_tokens or 0) - held.get(step.step, 0)
+            if for_minutes > 0 and step.thread in NO_SUBAGENT:
+                terms, factor, _ = prices.step_charge(step)
+                longer += for_minutes * (terms.cache_write_1h - terms.cache_write) * factor
         for loss in losses:
-            loss.longer_usd = longer if loss.lives_s == LIFETIME_S else None
+            loss.longer_usd = longer if loss.lives_s == LIFETIME_S and not isnan(longer) else None
     return Bill(charges, repeats, losses)
 
 
@@ -168,19 +176,6 @@ def _name_what_came_before(session: Session, losses: Sequence[CacheLoss]) -> Non
         if loss.after != "model" and between:
             found = {act for _, act in between}
             loss.after = next(act for act in get_args(Act) if act in found)
-
-
-def _longer_usd(steps: Sequence[Step], losses: Sequence[CacheLoss]) -> float | None:
-    """Return what a life of an hour would have cost more for what was written to caches that live for minutes, and
-    would still have been written."""
-    held = {loss.step: loss.tokens for loss in losses if LIFETIME_S < loss.pause_s <= LONG_LIFETIME_S}
-    sums = 0.0
-    for step in steps:
-        for_minutes = (step.cache_write_tokens or 0) - (step.cache_write_1h_tokens or 0) - held.get(step.step, 0)
-        if for_minutes > 0 and step.thread in NO_SUBAGENT:
-            terms, factor, _ = prices.step_charge(step)
-            sums += for_minutes * (terms.cache_write_1h - terms.cache_write) * factor
-    return None if isnan(sums) else sums
 
 
 def cost_by_cause(  # noqa: PLR0913  (the parts of a session that are charged)
@@ -367,32 +362,29 @@ class _Context:
         elif is_anew:
             shares.add("compaction", usd, size - read)
         else:
-            sent = _Sent(size, read, old, before)
-            self._charge_rest(shares, parts, sent, is_late=pause_s > self._lifetime_s)
+            self._charge_rest(shares, parts, (size, read, old, before), is_late=pause_s > self._lifetime_s)
             if self._losses is not None and self._caches and old - read > LEAST_LOST:
-                self._losses.append(self._loss(step, usd / (size - read) * (old - read), old - read, pause_s))
+                terms, factor, _ = prices.step_charge(step)
+                read_usd = (old - read) * terms.cache_read * factor
+                loss = CacheLoss(
+                    session_id=self._session_id,
+                    thread=step.thread,
+                    seq=step.seq,
+                    step=step.step,
+                    model=step.model,
+                    cause="rebuilt" if pause_s > self._lifetime_s else "missed",
+                    after="model" if step.model != self._model else "work",
+                    tokens=round(old - read),
+                    cost_usd=usd / (size - read) * (old - read),
+                    read_usd=None if isnan(read_usd) else read_usd,
+                    pause_s=pause_s,
+                    lives_s=self._lifetime_s,
+                )
+                self._losses.append(loss)
         self._model = step.model
         self._caches = self._caches or bool(read or written)
         if step.cache_write_1h_tokens:
             self._lifetime_s = LONG_LIFETIME_S
-
-    def _loss(self, step: Step, usd: float, tokens: float, pause_s: float) -> CacheLoss:
-        terms, factor, _ = prices.step_charge(step)
-        read_usd = tokens * terms.cache_read * factor
-        return CacheLoss(
-            session_id=self._session_id,
-            thread=step.thread,
-            seq=step.seq,
-            step=step.step,
-            model=step.model,
-            cause="rebuilt" if pause_s > self._lifetime_s else "missed",
-            after="model" if step.model != self._model else "work",
-            tokens=round(tokens),
-            cost_usd=usd,
-            read_usd=None if isnan(read_usd) else read_usd,
-            pause_s=pause_s,
-            lives_s=self._lifetime_s,
-        )
 
     def _grow(self, seq: int, size: int) -> tuple[float, _Amounts, bool]:
         """Add what is new in this call. Returns tokens sent before, their kinds, and whether the context was reset."""
@@ -457,8 +449,11 @@ class _Context:
         sums[self._kinds[at]] += tokens - self._ends[at - 1]
         return sums
 
-    def _charge_rest(self, shares: _Shares, parts: prices.CostParts, sent: _Sent, *, is_late: bool) -> None:
-        """Charge input not read from the cache. `is_late`: after the cache expired."""
+    def _charge_rest(
+        self, shares: _Shares, parts: prices.CostParts, sent: tuple[int, int, float, _Amounts], *, is_late: bool
+    ) -> None:
+        """Charge input not read from the cache. `sent`: tokens in all, read from the cache, sent before, and these by
+        kind. `is_late`: after the cache expired."""
         size, read, old, before = sent
         usd = parts.input + parts.cache_write
         a_token = usd / (size - read)
@@ -485,12 +480,3 @@ def _charge(shares: _Shares, usd_a_token: float, amounts: _Amounts) -> None:
     for cause, tokens in zip(_CAUSES_OF_KINDS, amounts, strict=True):
         if tokens:
             shares.add(cause, usd_a_token * tokens, tokens)
-
-
-class _Sent(NamedTuple):
-    """Tokens sent by a call: all, read from cache, sent before, and these by kind."""
-
-    size: int
-    read: int
-    old: float
-    before: _Amounts

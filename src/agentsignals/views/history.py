@@ -114,11 +114,11 @@ def histories(outlines: Iterable[SessionSummary], span: tuple[int, int] | None =
     by_session: dict[str, History] = {}
     rows: list[_Row] = []
     for o in known_outlines:
-        end = _end(o.started_at, o.ended_at)
         history = History(place=o.place, known_until=known_until(until, o.started_at, o.ended_at), known_since=since)
         by_session[o.session_id] = history
         if o.place is not None and o.started_at is not None:
-            rows.append(_Row(o.started_at, o.session_id, max(end, o.started_at), o, history))
+            end = o.started_at if o.ended_at is None else max(o.ended_at, o.started_at)
+            rows.append(_Row(o.started_at, o.session_id, end, o, history))
     rows.sort()
     for group in _grouped(rows, lambda o: o.place):
         _share_lines([r for r in group if r.outline.lines])
@@ -147,11 +147,7 @@ def _starts_before(group: list[_Row]) -> list[int]:
 
 def known_until(until: int, started_at: int | None, ended_at: int | None) -> int:
     """Return how far the store knows what followed a session, if its last known moment is `until`."""
-    return min(until, _end(started_at, ended_at) + _AHEAD)
-
-
-def _end(started_at: int | None, ended_at: int | None) -> int:
-    return ended_at if ended_at is not None else started_at or 0
+    return min(until, (ended_at if ended_at is not None else started_at or 0) + _AHEAD)
 
 
 def _grouped(rows: list[_Row], by: Callable[[SessionSummary], object]) -> Iterable[list[_Row]]:
@@ -251,7 +247,8 @@ class _PlaceGroups:
 
     def __init__(self) -> None:
         self._above: dict[str, str] = {}
-        self._named: dict[str, str] = {}
+        self.named: dict[str, str] = {}
+        """The repository that a group is named after, keyed by the group's root."""
 
     def root(self, key: str) -> str:
         while (above := self._above.get(key, key)) != key:
@@ -259,20 +256,13 @@ class _PlaceGroups:
             key = above
         return key
 
-    def name(self, root: str) -> str | None:
-        """Return the repository that a group is named after."""
-        return self._named.get(root)
-
-    def add_repository(self, key: str) -> None:
-        self._named.setdefault(self.root(key), key)
-
     def unite(self, this: str, other: str) -> None:
         first, second = sorted((self.root(this), self.root(other)))
-        names = {name for root in (first, second) if (name := self._named.get(root)) is not None}
+        names = {self.named[root] for root in (first, second) if root in self.named}
         if first != second and len(names) < 2:
             self._above[second] = first
             if names:
-                self._named[first] = names.pop()
+                self.named[first] = names.pop()
 
 
 def places(sites: Iterable[Site]) -> dict[str, str]:
@@ -288,14 +278,14 @@ def places(sites: Iterable[Site]) -> dict[str, str]:
     of_folder: dict[str, list[Site]] = defaultdict(list)
     for site in listed:
         if site.repo:
-            groups.add_repository(keys[site.session_id])
+            groups.named.setdefault(groups.root(keys[site.session_id]), keys[site.session_id])
         if site.cwd and (folder := place_of(None, site.cwd)) is not None:
             of_folder[folder].append(site)
     for folder, there in sorted(of_folder.items()):
         names = {site.repo.lower() for site in there if site.repo} or {n.lower() for s in there for n in s.remotes}
         if len(names) == 1:  # a folder that held several (`/workspace`) tells nothing of those that name none
             name = f"r:{names.pop()}"
-            groups.add_repository(name)
+            groups.named.setdefault(groups.root(name), name)
             groups.unite(name, f"f:{folder}")
     # Places of other names that share commits or deep files are united.
     commits: dict[str, set[str]] = defaultdict(set)
@@ -309,19 +299,18 @@ def places(sites: Iterable[Site]) -> dict[str, str]:
             groups.unite(first, second)
     for (first, second), n in sorted(_in_common(files).items()):
         fewer = min(len(files[first]), len(files[second]))
-        if (n >= SHARED_FILES_OF_A_NAME and _last(first) == _last(second)) or (
-            n >= SHARED_FILES and n >= SHARED_SHARE * fewer
-        ):
+        called, other = (key.rstrip("/").rsplit("/", 1)[-1].lower() for key in (first, second))
+        if n >= (SHARED_FILES_OF_A_NAME if called == other else max(SHARED_FILES, SHARED_SHARE * fewer)):
             groups.unite(first, second)
     members: dict[str, Counter[str]] = defaultdict(Counter)
     for site in listed:
         if (key := keys.get(site.session_id)) is not None:
             members[groups.root(key)][key] += site.sessions
-    called = {
-        root: (groups.name(root) or max(sorted(counted), key=counted.__getitem__))[2:]
+    called_by = {
+        root: (groups.named.get(root) or max(sorted(counted), key=counted.__getitem__))[2:]
         for root, counted in members.items()
     }
-    return {session_id: called[groups.root(key)] for session_id, key in keys.items()}
+    return {session_id: called_by[groups.root(key)] for session_id, key in keys.items()}
 
 
 def _in_common(held: dict[str, set[str]]) -> Counter[tuple[str, str]]:
@@ -339,7 +328,3 @@ def tells(path: str) -> bool:
     """Return whether a path distinguishes one repository from another."""
     parts = path.split("/")
     return len(parts) >= DEEP and parts[0] not in ("", "~", "..") and not any(part.startswith(".") for part in parts)
-
-
-def _last(key: str) -> str:
-    return key.rstrip("/").rsplit("/", 1)[-1].lower()
