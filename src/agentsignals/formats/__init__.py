@@ -117,6 +117,19 @@ def rows_of(ask: Ask, table: str, columns: Sequence[str], rest: str, *values: ob
     yield from (dict(zip(there, map(plain, row), strict=True)) for row in rows)
 
 
+def whole_of(value: object) -> int:
+    """Return a value of a row that is a whole number. 0 for anything else."""
+    return value if isinstance(value, int) else 0
+
+
+def listed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the items of a JSON list with commas between them."""
+    comma = b""
+    for piece in pieces:
+        yield comma + piece
+        comma = b","
+
+
 def json_of(value: object) -> Raw | None:
     """Return a value of a row that is JSON. None for anything else, which a reader counts."""
     return Raw(value.encode()) if isinstance(value, str) and decoded(value, Any) is not None else None

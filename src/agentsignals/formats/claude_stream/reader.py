@@ -86,6 +86,8 @@ class _Listed(Struct, gc=False):
     records: list[Raw] = []
 
 
+_NAMES = {"parent_tool_use_id": "agent_id", "claude_code_version": "version", "isSynthetic": "is_meta"}
+"""Fields that a transcript's line has under another name."""
 _wire = msgspec.json.Decoder(_Wire).decode
 _message = msgspec.json.Decoder(Message).decode
 _listed = msgspec.json.Decoder(list[Raw] | _Listed).decode
@@ -100,26 +102,10 @@ def decode(data: memoryview | bytes) -> StreamLine:
     compact = wire.compact_metadata
     if isinstance(compact, dict):  # under the names that a transcript gives them (`preTokens`)
         compact = {f + "".join(w.title() for w in rest): v for k, v in compact.items() for f, *rest in [k.split("_")]}
-    return StreamLine(
-        type=wire.type,
-        subtype=wire.subtype,
-        session_id=wire.session_id,
-        uuid=wire.uuid,
-        timestamp=wire.timestamp,
-        is_sidechain=wire.parent_tool_use_id is not None,
-        agent_id=wire.parent_tool_use_id,
-        message=within("message", wire.message, _message) if wire.type in ("assistant", "user") else None,
-        tool_use_result=wire.tool_use_result,
-        cwd=wire.cwd,
-        version=wire.claude_code_version,
-        model=wire.model,
-        is_meta=wire.isSynthetic,
-        origin=wire.origin,
-        content=wire.content,
-        error=wire.error,
-        compact_metadata=compact,
-        raw=bytes(data) if wire.type == "result" else b"",
-    )
+    facts = {_NAMES.get(name, name): getattr(wire, name) for name in _Wire.__struct_fields__}
+    facts["message"] = within("message", wire.message, _message) if wire.type in ("assistant", "user") else None
+    facts |= {"compact_metadata": compact, "is_sidechain": wire.parent_tool_use_id is not None}
+    return StreamLine(**facts, raw=bytes(data) if wire.type == "result" else b"")
 
 
 def read_lines(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]:

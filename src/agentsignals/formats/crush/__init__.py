@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import structs
 
-from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, rows_of
+from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, listed, rows_of, whole_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -22,7 +22,7 @@ def sessions(ask: Ask) -> Iterator[Held]:
     rows = {session_id: (count, changed) for session_id, count, changed in ask(query)}
     for session_id, updated in ask("SELECT id, updated_at FROM sessions ORDER BY id"):
         count, changed = rows.get(session_id, (0, 0))
-        yield Held(session_id, max(_seconds(updated), _seconds(changed)) * 1000, count)
+        yield Held(session_id, max(whole_of(updated), whole_of(changed)) * 1000, count)
 
 
 def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
@@ -33,17 +33,10 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
         return
     (facts["children_cost"],) = next(ask("SELECT sum(cost) FROM sessions WHERE parent_session_id = ?", own_id))
     yield msgspec.json.encode(facts)[:-1] + b',"messages":['
-    comma = b""
-    columns = (*_MESSAGE, "is_summary_message")
-    for message in rows_of(ask, "messages", columns, "WHERE session_id = ? ORDER BY created_at, rowid", own_id):
-        message["parts"] = json_of(message["parts"])
-        yield comma + msgspec.json.encode(message)
-        comma = b","
+    columns, in_order = (*_MESSAGE, "is_summary_message"), "WHERE session_id = ? ORDER BY created_at, rowid"
+    rows = rows_of(ask, "messages", columns, in_order, own_id)
+    yield from listed(msgspec.json.encode({**row, "parts": json_of(row["parts"])}) for row in rows)
     yield b"]}"
-
-
-def _seconds(value: object) -> int:
-    return value if isinstance(value, int) else 0
 
 
 DATABASE = Database(

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import structs
 
-from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, plain, rows_of
+from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, listed, plain, rows_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -48,13 +48,14 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
     if facts is None:
         return
     yield msgspec.json.encode(facts)[:-1] + b',"conversation":['
-    comma = b""
     in_order = "WHERE session_id = ? ORDER BY created_timestamp, id"
-    for row in rows_of(ask, "messages", (*_MESSAGE, "message_id"), in_order, own_id):
-        message = {"id": row.get("message_id"), "role": row["role"], "created": _seconds(row["created_timestamp"])}
-        message |= {"metadata": json_of(row["metadata_json"]), "content": json_of(row["content_json"])}
-        yield comma + msgspec.json.encode(message)
-        comma = b","
+    rows = rows_of(ask, "messages", (*_MESSAGE, "message_id"), in_order, own_id)
+    yield from listed(
+        msgspec.json.encode({
+            "id": row.get("message_id"), "role": row["role"], "created": _seconds(row["created_timestamp"]),
+            "metadata": json_of(row["metadata_json"]), "content": json_of(row["content_json"]),
+        }) for row in rows
+    )  # fmt: skip
     calls = rows_of(ask, "usage_ledger", _CALL, "WHERE session_id = ? ORDER BY id", own_id)
     ledger = [{**call, "created_timestamp": _seconds(call["created_timestamp"])} for call in calls]
     yield b'],"usage_ledger":' + msgspec.json.encode(ledger) + b"}"

@@ -16,7 +16,7 @@ from itertools import chain
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, plain, read_by, rows_of
+from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, listed, plain, read_by, rows_of, whole_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, named
@@ -51,7 +51,7 @@ def sessions(ask: Ask) -> Iterator[Held]:
         try:
             for session_id, count, changed in ask(_CHANGES.format(table)):
                 before = rows.get(session_id, (0, 0))
-                rows[session_id] = before[0] + count, max(before[1], _ms(changed))
+                rows[session_id] = before[0] + count, max(before[1], whole_of(changed))
         except sqlite3.DatabaseError as problem:
             if type(problem) is not sqlite3.DatabaseError:  # others are of the question; this is of a page
                 raise
@@ -59,7 +59,7 @@ def sessions(ask: Ask) -> Iterator[Held]:
     for table in _SESSIONS:
         query = f"SELECT id, time_updated FROM {table} ORDER BY id"  # noqa: S608
         for session_id, changed in ask(query) if table in ask.tables else ():
-            listed[session_id] = max(listed.get(session_id, 0), _ms(changed))
+            listed[session_id] = max(listed.get(session_id, 0), whole_of(changed))
     for session_id, changed in listed.items():
         count, last = rows.get(session_id, (0, 0))
         yield Held(session_id, max(last, changed), count)
@@ -105,11 +105,12 @@ def _of_first(ask: Ask, own_id: object) -> Iterator[bytes]:
     for message_id, data in messages:
         ids = {"id": plain(message_id), "sessionID": own_id}
         yield b',{"info":' + _with_ids(data, ids) + b',"parts":['
-        comma = b""
-        for part_id, row in sorted(places.get(message_id, ()), key=lambda place: (str(place[0]), place[1])):
-            for (part,) in ask("SELECT data FROM part WHERE rowid = ?", row):
-                yield comma + _with_ids(part, {"id": plain(part_id), "messageID": ids["id"], "sessionID": own_id})
-                comma = b","
+        in_order = sorted(places.get(message_id, ()), key=lambda place: (str(place[0]), place[1]))
+        yield from listed(
+            _with_ids(part, {"id": plain(part_id), "messageID": ids["id"], "sessionID": own_id})
+            for part_id, row in in_order
+            for (part,) in ask("SELECT data FROM part WHERE rowid = ?", row)
+        )
         yield b"]}"
 
 
@@ -124,10 +125,6 @@ def _with_ids(data: object, ids: dict[str, object]) -> bytes:
     text = data if isinstance(data, bytes) else b""
     fields = decoded(text, dict[str, Raw])
     return b"null" if fields is None else text.rstrip()[:-1] + (b"," if fields else b"") + msgspec.json.encode(ids)[1:]
-
-
-def _ms(value: object) -> int:
-    return value if isinstance(value, int) else 0
 
 
 DATABASES = (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import structs
 
-from agentsignals.formats import Ask, Claim, Database, Format, Held
+from agentsignals.formats import Ask, Claim, Database, Format, Held, whole_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -24,13 +24,13 @@ _ASKED_BY = (
 
 def sessions(ask: Ask) -> Iterator[Held]:
     """Yield every session with events. A rewrite changes only the time of the transcript."""
-    rows = {i: (n, _ms(at)) for i, n, at in ask(
+    rows = {i: (n, whole_of(at)) for i, n, at in ask(
         "SELECT session_id, count(*), max(created_at) FROM transcript_events GROUP BY session_id"
     )}  # fmt: skip
     for session_id, updated in ask("SELECT session_id, transcript_updated_at FROM session_windows ORDER BY session_id"):
         if session_id in rows:
             count, last = rows[session_id]
-            yield Held(session_id, max(last, _ms(updated)), count)
+            yield Held(session_id, max(last, whole_of(updated)), count)
 
 
 def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
@@ -42,10 +42,6 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
         if seq == 0 and isinstance(asked_by, bytes) and line.endswith(b"}") and len(line) > len("{}"):
             line = line[:-1] + b',"spawnedBy":' + msgspec.json.encode(asked_by.decode("utf-8", "replace")) + b"}"
         yield line + b"\n"
-
-
-def _ms(value: object) -> int:
-    return value if isinstance(value, int) else 0
 
 
 DATABASE = Database(
