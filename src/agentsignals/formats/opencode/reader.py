@@ -106,13 +106,20 @@ class State(Struct, gc=False, kw_only=True):
     status: str = ""
     input: Raw = Raw()
     output: object = None
-    error: object = None
+    content: list[Any] | None = None
+    """The output in version 2."""
+    error: Raw = Raw()
     metadata: Raw = Raw()
+    structured: Raw = Raw()
+    """The metadata, in the first betas of version 2."""
     time: Times | None = None
 
 
 class Part(Struct, gc=False, kw_only=True):
+    """A part of a message. In version 2 the call's id and the tool's name are `id` and `name`."""
+
     id: str | None = None
+    name: str | None = None
     type: str = ""
     text: str | None = None
     synthetic: bool | None = None
@@ -151,26 +158,6 @@ class Record(Struct, gc=False, kw_only=True):
     summary: str | None = None
     outcome: str | None = None
     location: Where | None = None
-
-
-class ContentState(Struct, gc=False, kw_only=True):
-    status: str = ""
-    input: Raw = Raw()
-    output: object = None
-    content: list[Any] | None = None
-    error: Raw = Raw()
-    metadata: Raw = Raw()
-    structured: Raw = Raw()
-    """The metadata, in the first betas."""
-
-
-class Content(Struct, gc=False, kw_only=True):
-    type: str = ""
-    text: str | None = None
-    id: str | None = None
-    name: str | None = None
-    state: ContentState | None = None
-    time: Times | None = None
 
 
 class Retry(Struct, gc=False):
@@ -677,7 +664,7 @@ class Reader(DocumentReader[Export, Message]):
         metadata = Metadata()
         if call.shell_kind is not None or call.class_ == "edit" or state.status == "error":
             metadata = decoded(state.metadata, Metadata) or metadata
-        text = as_text(state.output if state.status == "completed" else state.error)
+        text = as_text(state.output if state.status == "completed" else decoded(state.error, Any))
         # `completed` tells no exit code, `error` mixes failures and refusals.
         head = text[:_ERROR_HEAD]
         status: CallStatus = "ok" if state.status == "completed" and not is_invalid else "error"
@@ -783,28 +770,27 @@ def _second(record: Record, artifact: Artifact) -> Message:
         info.finish, info.error = record.finish, record.error
         parts = [
             None if part is None else _second_part(part)
-            for part in each(record.content or [], decoder(Content).decode, artifact)
+            for part in each(record.content or [], decoder(Part).decode, artifact)
         ]
         if (retry := decoded(record.retry, Retry) if record.retry else None) is not None:
             parts.append(Part(type="retry", time=Times(created=retry.at), error=retry.error))
     return Message(info, parts, record)
 
 
-def _second_part(part: Content) -> Part:
+def _second_part(part: Part) -> Part:
     times = part.time or Times()
     time = Times(start=times.ran if times.ran is not None else times.created, end=times.completed)
-    if part.state is None:
+    if (held := part.state) is None:
         return Part(type=part.type, text=part.text, time=time)
-    held = part.state
-    texts = []
-    for block in held.content or ():  # of images, files, and what is not known only the type is kept
-        fields = block if isinstance(block, dict) else {}
-        texts.append(as_text(fields["text"]) if "text" in fields else f"[{as_text(fields.get('type', 'part'))}]")
-    output = "\n".join(texts) if held.content is not None else held.output
-    error = _failure(held.error)[1] if held.error else None
-    said = held.metadata or held.structured
-    state = State(status=held.status, input=held.input, output=output, error=error, metadata=said, time=time)
-    return Part(type=part.type, callID=part.id, tool=part.name, state=state, time=time)
+    if held.content is not None:
+        texts = []
+        for block in held.content:  # of images, files, and what is not known only the type is kept
+            fields = block if isinstance(block, dict) else {}
+            texts.append(as_text(fields["text"]) if "text" in fields else f"[{as_text(fields.get('type', 'part'))}]")
+        held.output = "\n".join(texts)
+    held.error = Raw(msgspec.json.encode(_failure(held.error)[1])) if held.error else held.error
+    held.metadata, held.time = held.metadata or held.structured, time
+    return Part(type=part.type, callID=part.id, tool=part.name, state=held, time=time)
 
 
 def _once(messages: list[Message | None]) -> list[Message | None]:
