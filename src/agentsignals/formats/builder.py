@@ -497,6 +497,14 @@ class SessionBuilder:
             if kind not in read:
                 self.event("unknown", f"block {kind[:80] or 'without a type'}", at, None, thread)
 
+    def model_changed(
+        self, before: str | None, model: str | None, at: int | None, step: Step | None = None, thread: str = MAIN
+    ) -> str | None:
+        """Note a call's model. Another than before is an event. Return the model that is in use."""
+        if model and before is not None and model != before:
+            self.event("model_change", f"{before} -> {model}", at, step, thread)
+        return model or before
+
     def where(self, cwd: str | None, branch: str | None = None) -> None:
         """Set the working folder of the records that follow. The session's own is the first one named."""
         session = self.session

@@ -100,12 +100,17 @@ def charge(step: Step, tokens: Tokens, zeros: bool = True) -> None:
     step.cache_read_tokens, step.cache_write_tokens, step.reasoning_tokens = read, written, reasoning
 
 
+def summed(parts: Iterable[Iterable[int | None]]) -> Tokens:
+    """Sum tokens. A figure that is not logged counts as 0."""
+    columns = list(zip(*parts, strict=True))
+    return Tokens(*(sum(n or 0 for n in column) for column in columns)) if columns else Tokens()
+
+
 def tokens_of_steps(steps: Iterable[Step]) -> Tokens:
     """Sum the tokens of model calls."""
-    rows = [
+    return summed(
         (s.input_tokens, s.output_tokens, s.cache_read_tokens, s.cache_write_tokens, s.reasoning_tokens) for s in steps
-    ]
-    return Tokens(*(sum(n or 0 for n in column) for column in zip(*rows, strict=True))) if rows else Tokens()
+    )
 
 
 def close(builder: SessionBuilder, model: str | None, tokens: Tokens, at: int | None = None) -> Step:

@@ -24,7 +24,7 @@ from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import tagged, without_tagged
 from agentsignals.formats.records import decoded, decoder, document, saw
-from agentsignals.formats.usage import Tokens, charge, close, tokens_of, tokens_of_steps
+from agentsignals.formats.usage import charge, close, summed, tokens_of, tokens_of_steps
 from agentsignals.model import (
     ITERATION,
     MAIN,
@@ -419,11 +419,6 @@ def close_with(builder: SessionBuilder, state: Raw) -> None:
             step.summed_tokens = step.unpriced = None
 
 
-def _summed(calls: Sequence[records.Iteration | records.Usage]) -> Tokens:
-    rows = [tokens_of(call, "apart") for call in calls]
-    return Tokens(*(sum(n or 0 for n in column) for column in zip(*rows, strict=True))) if rows else Tokens()
-
-
 _USED = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens")
 
 
@@ -581,14 +576,14 @@ class SessionReader:
                 step.unpriced = "model calls behind a message, in an unknown shape"
             calls = listed or []
             own = [call for call in calls if call.type == "message"]
-            counted = _summed([usage])
-            if counted == _summed(calls) != _summed(own):
+            counted = summed([tokens_of(usage, "apart")])
+            if counted == summed(tokens_of(c, "apart") for c in calls) != summed(tokens_of(c, "apart") for c in own):
                 own = calls
             unknown = sorted({call.type for call in calls if call.type not in records.ITERATIONS})
             if unknown:
                 step.unpriced = ", ".join(f"{kind[:40] or 'unnamed'} calls" for kind in unknown)
             last = next((call for call in reversed(own) if call.type == "message"), None)
-            is_split = counted == _summed(own) and (len(own) > 1 or last is None)
+            is_split = counted == summed(tokens_of(c, "apart") for c in own) and (len(own) > 1 or last is None)
             for call in calls:
                 if call is last or call.type not in records.ITERATIONS or (call.type == "message" and not is_split):
                     continue
@@ -679,10 +674,7 @@ class SessionReader:
             step.cost_source = "recorded"
         if thread == MAIN and message.model is not None:
             turns = self.session.turns
-            if message.model != self.model:
-                if self.model is not None:
-                    builder.event("model_change", f"{self.model} -> {message.model}", at)
-                self.model = message.model
+            self.model = builder.model_changed(self.model, message.model, at)
             if turns and turns[-1].model is None:
                 turns[-1].model = intern(message.model)
         for block in records.blocks(message):

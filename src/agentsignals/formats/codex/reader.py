@@ -331,8 +331,7 @@ class Reader:
     def _context(self, context: records.TurnContext, at: int | None) -> None:
         self.builder.where(context.cwd)
         if context.model and context.model != self.models.model:
-            if self.models.model is not None:
-                self._event("model_change", f"{self.models.model} -> {context.model}", at)
+            self.builder.model_changed(self.models.model, context.model, at)
             self.models.named(context.model)
         settings = ", ".join(f"{n} {v}" for n in ("effort", "summary") if isinstance(v := getattr(context, n), str))
         if self._settings and settings and settings != self._settings:

@@ -418,10 +418,7 @@ class Reader(DocumentReader[Chat, Message]):
                 step.input_tokens = None if fresh is None else max(fresh - (cached or 0), 0) + (tool or 0)
                 step.output_tokens = None if output is None else output + (thoughts or 0)
                 step.cache_read_tokens, step.reasoning_tokens = cached, thoughts
-            if message.model and message.model != self.model:
-                if self.model is not None:
-                    self.event("model_change", f"{self.model} -> {message.model}", at, step)
-                self.model = message.model
+            self.model = self.builder.model_changed(self.model, message.model, at, step, self.thread)
         for thought in message.thoughts or ():
             thinking = ": ".join(filter(None, (thought.subject, thought.description)))
             self.event("thinking", thinking, logged_iso(thought.timestamp), step)

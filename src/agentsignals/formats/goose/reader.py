@@ -16,7 +16,7 @@ from agentsignals.formats.goose import PROFILE, is_of_lines, session_id_of
 from agentsignals.formats.head import head_of
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoded, decoder, lines, saw
-from agentsignals.formats.usage import Tokens, close, tokens_of
+from agentsignals.formats.usage import Tokens, close, summed, tokens_of
 from agentsignals.model import CallStatus, ToolCall, TurnKind, logged_iso, logged_seconds
 
 
@@ -249,7 +249,7 @@ class Reader(DocumentReader[Session, Message]):
             calls.setdefault(call.model or self.model, []).append(call)
         for model, group in calls.items():
             tokens = [_tokens(call) for call in group]
-            step = close(self.builder, model, Tokens(*(sum(column) for column in zip(*tokens, strict=True))))
+            step = close(self.builder, model, summed(tokens))
             if any(call.input_tokens is None for call in group):
                 step.input_tokens = None
             if any(call.output_tokens is None for call in group):

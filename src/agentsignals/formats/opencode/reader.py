@@ -583,10 +583,8 @@ class Reader(DocumentReader[Export, Message]):
         is_run = bool(message.parts) and all(p is not None and p.type == "tool" for p in message.parts)
         used = info.tokens is not None and any((info.tokens.input, info.tokens.output, info.tokens.reasoning))
         step = self.model_call(info, at) if info.error or not is_run or used else None
-        if step is not None and not self.just_compacted and step.model and step.model != self.model:
-            if self.model is not None:
-                self.event("model_change", f"{self.model} -> {step.model}", step.timestamp, step)
-            self.model = step.model
+        if step is not None and not self.just_compacted:
+            self.model = self.builder.model_changed(self.model, step.model, step.timestamp, step, self.thread)
         if self.just_compacted:
             self.event("compaction", json.dumps({"trigger": self.trigger} if self.trigger else {}), at, step)
             self.trigger = None

@@ -380,11 +380,9 @@ class Reader(Conversation):
                 total = usage.cost.total if usage.cost is not None else None
                 if total:
                     step.cost_usd, step.cost_source = amount(total), "recorded"
-        current = self.models.get(self.thread)
-        if message.model and message.model != current:
-            self.models[self.thread] = message.model
-            if current is not None:
-                self.event("model_change", f"{current} -> {message.model}", at, step)
+        current = self.builder.model_changed(self.models.get(self.thread), message.model, at, step, self.thread)
+        if current is not None:
+            self.models[self.thread] = current
         for block in _blocks(message.content):
             if block.type == "text":
                 self.event("text", block.text or "", at, step)
