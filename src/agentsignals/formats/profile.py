@@ -118,31 +118,14 @@ _VIEW = "view"
 """The operation of an all-purpose editor that changes nothing."""
 
 
-class _Arguments(Struct, frozen=True, gc=False, kw_only=True):
-    """A decoder of the arguments of a tool that say what a call is about, and their places in the decoded struct."""
-
-    decode: Callable[[bytes | str], Any]
-    path: tuple[int, ...]
-    command: tuple[int, ...]
-    folder: tuple[int, ...]
-    deed: int | None
-    limits: tuple[tuple[int, float], ...]
-
-
 @cache
-def _arguments(tool: Tool) -> _Arguments:
+def _decoder(tool: Tool) -> tuple[Callable[[bytes | str], Any], tuple[str, ...]]:
+    """Return a decoder of the arguments of a tool that say what a call is about, and their names in order."""
     deed = tool.roles.deed if tool.roles is not None else ""
-    names = dict.fromkeys((*tool.path, *tool.command, *tool.folder, deed, *(name for name, _ in tool.limits)))
-    place = {name: n for n, name in enumerate(name for name in names if name)}
-    fields = [(f"argument_{n}", object, field(default=None, name=name)) for name, n in place.items()]
-    return _Arguments(
-        decode=msgspec.json.Decoder(defstruct("Arguments", fields, gc=False)).decode,
-        path=tuple(place[name] for name in tool.path),
-        command=tuple(place[name] for name in tool.command),
-        folder=tuple(place[name] for name in tool.folder),
-        deed=place.get(deed),
-        limits=tuple((place[name], seconds) for name, seconds in tool.limits),
-    )
+    wanted = (*tool.path, *tool.command, *tool.folder, deed, *(name for name, _ in tool.limits))
+    names = tuple(name for name in dict.fromkeys(wanted) if name)
+    fields = [(f"argument_{n}", object, field(default=None, name=name)) for n, name in enumerate(names)]
+    return msgspec.json.Decoder(defstruct("Arguments", fields, gc=False)).decode, names
 
 
 @cache  # an import costs 1 µs a call, also when all is loaded
@@ -160,18 +143,18 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
         tool = MCP
     if not tool.path and not tool.command and not tool.limits:
         return Described(tool=tool, class_=tool.class_)
-    where = _arguments(tool)
+    decode, names = _decoder(tool)
     try:
-        values = astuple(where.decode(arguments))
+        values = dict(zip(names, astuple(decode(arguments)), strict=True))
     except UNREADABLE:
         return Described(tool=tool, class_=tool.class_)
-    if where.deed is not None and tool.class_ == "edit" and values[where.deed] == _VIEW:
+    if tool.class_ == "edit" and tool.roles is not None and values.get(tool.roles.deed) == _VIEW:
         tool = structs.replace(READ, path=tool.path)
-    path = _first_text(values, where.path)
-    command = _first_text(values, where.command) if tool.command else None
+    path = _first_text(values, tool.path)
+    command = _first_text(values, tool.command) if tool.command else None
     limit = None
-    for n, seconds in where.limits:
-        value = values[n]
+    for name, seconds in tool.limits:
+        value = values[name]
         if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
             limit = value * seconds
             break
@@ -188,7 +171,7 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
         path=does.path,
         command=command,
         does=does,
-        folder=next((folder for n in where.folder if isinstance(folder := values[n], str)), None),
+        folder=next((folder for name in tool.folder if isinstance(folder := values[name], str)), None),
         limit_s=limit,
     )
 
@@ -197,9 +180,9 @@ SHELL_CLASS: dict[ShellKind, ToolClass] = {"test": "test", "read": "read", "sear
 """Shell commands that only run tests, read or search have the class of what they do. The rest stay `shell`."""
 
 
-def _first_text(values: tuple[object, ...], places: tuple[int, ...]) -> str | None:
-    for n in places:
-        value = values[n]
+def _first_text(values: dict[str, object], names: tuple[str, ...]) -> str | None:
+    for name in names:
+        value = values[name]
         if value is None:
             continue
         if isinstance(value, str) and value:
