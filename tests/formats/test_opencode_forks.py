@@ -97,22 +97,22 @@ def figures(store: Store) -> tuple[int, int]:
     return int(paid), int(prompts)
 
 
-@pytest.mark.parametrize("place", ["exports", "opencode.db", "kilo.db"])
-@pytest.mark.parametrize(
-    ("sessions", "paid"),
-    [
-        ([ROOT, FORK], 4),
-        ([FORK, ROOT], 4),
-        ([ROOT, FORK, FORK_OF_FORK, SHORT], 6),
-        ([FORK, FORK_OF_FORK], 5),  # the first was deleted: a fork keeps what it copied
-        ([FORK_OF_FORK, SHORT], 6),
-        ([ROOT, ONLY_COPIES], 3),
-        ([ROOT, export(turns(0, 1, 3), oc.START + 1)], 4),
-        ([ROOT, export([(at + 1, text) for at, text in turns(0, 1, 2)], oc.START)], 6),  # equal work a little later
-        ([ROOT, export(turns(0, 1, 2), oc.START, parent=ROOT["info"]["id"])], 6),  # a subagent copies nothing
-    ],
-)
-def test_what_a_fork_copied_counts_once(sessions: list[dict[str, Any]], paid: int, place: str, tmp_path: Path) -> None:
+FORKS = [
+    ([ROOT, FORK], 4),
+    ([FORK, ROOT], 4),
+    ([ROOT, FORK, FORK_OF_FORK, SHORT], 6),
+    ([FORK, FORK_OF_FORK], 5),  # the first was deleted: a fork keeps what it copied
+    ([FORK_OF_FORK, SHORT], 6),
+    ([ROOT, ONLY_COPIES], 3),
+    ([ROOT, export(turns(0, 1, 3), oc.START + 1)], 4),
+    ([ROOT, export([(at + 1, text) for at, text in turns(0, 1, 2)], oc.START)], 6),  # equal work a little later
+    ([ROOT, export(turns(0, 1, 2), oc.START, parent=ROOT["info"]["id"])], 6),  # a subagent copies nothing
+]
+PLACES = [*(("exports", *fork) for fork in FORKS), *((name, *FORKS[2]) for name in ("opencode.db", "kilo.db"))]
+
+
+@pytest.mark.parametrize(("place", "sessions", "paid"), PLACES)
+def test_what_a_fork_copied_counts_once(place: str, sessions: list[dict[str, Any]], paid: int, tmp_path: Path) -> None:
     made = folder(tmp_path / "exports", sessions) if place == "exports" else database(tmp_path / place, sessions)
     _, store = pipeline.ingest_into([str(made)], tmp_path / "store", jobs=1)
     subagents = sum("parentID" in session["info"] for session in sessions)

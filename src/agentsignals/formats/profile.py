@@ -153,8 +153,8 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
     path = _first_text(values, tool.path)
     command = _first_text(values, tool.command) if tool.command else None
     limit = None
-    for name, seconds in tool.limits:
-        value = values[name]
+    for limit_name, seconds in tool.limits:
+        value = values[limit_name]
         if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
             limit = value * seconds
             break
@@ -171,7 +171,7 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
         path=does.path,
         command=command,
         does=does,
-        folder=next((folder for name in tool.folder if isinstance(folder := values[name], str)), None),
+        folder=next((folder for of in tool.folder if isinstance(folder := values[of], str)), None),
         limit_s=limit,
     )
 
