@@ -256,8 +256,7 @@ def against(baseline: Baseline, path: str) -> Study:
     context: Context = "eval" if baseline.context == "eval" else "product"
     command = f"agentsignals report --baseline {shlex.quote(path)} --study sessions -o baseline.json"
     return Study(
-        **declared("study", "baseline"),
-        queries=QUERY,
+        **declared("study", "baseline", **QUERY),
         function=partial(_compare, baseline, command),
         context=context,
     )

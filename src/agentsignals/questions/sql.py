@@ -117,8 +117,9 @@ def read_queries(module: str, **fragments: str) -> dict[str, dict[str, str]]:
     """The queries of the `.sql` file beside a module, by study (or finding) and name, each on one line. A section is
     named `study.name`; `fragments` replace their names in braces, and so does a section (`{study.name}`).
 
-    The file also says what a reader is shown: sections `-- study: …`, `-- finding: …`, `-- table: …` and `-- chart: …`
-    hold fields, a line each (`-- title: …`), and a finding the SQL that recomputes its value. `declared` gives them.
+    The file also says what is asked and what a reader is shown: sections `-- study: …`, `-- asked: …`,
+    `-- finding: …`, `-- table: …` and `-- chart: …` hold fields, a line each (`-- title: …`), and a finding the SQL
+    that recomputes its value. `declared` gives them.
     """
     found: dict[str, dict[str, str]] = {}
     read = list(_sections(Path(module).with_suffix(".sql")))
@@ -133,29 +134,38 @@ def read_queries(module: str, **fragments: str) -> dict[str, dict[str, str]]:
         whole = filled(text)
         query = _BLANKS.sub("", " ".join(_COMMENT.sub("", whole).split()))
         if kind == "name":
-            study, _, name = section.partition(".")
-            found.setdefault(study, {})[name] = query
+            asker, _, name = section.partition(".")
+            found.setdefault(asker, {})[name] = query
             continue
-        fields: dict[str, Any] = {"name": section} if kind == "study" else {}
+        fields: dict[str, Any] = {"name": section} if kind in ("study", "asked") else {}
         for key, value in _FIELD.findall(whole.replace("\n--   ", " ")):
             match key:
                 case "limit":
                     fields["limits"] = (*fields.get("limits", ()), value)
                 case "signals":
                     fields[key] = tuple(value.split())
+                case "sliced":
+                    fields[key] = frozenset(value.split())
                 case "order":
                     fields[key] = int(value)
-                case "headline" | "priced":
+                case "headline" | "priced" | "needs_charges" | "reads_every_signal":
                     fields[key] = True
                 case _:
                     fields[key] = value
         _declared[kind, section] = fields | ({"sql": query} if query else {})
+    for kind, section, _ in read:
+        if kind in ("study", "asked"):
+            _declared[kind, section]["queries"] = found.get(section, {})
     return found
 
 
-def declared(kind: str, name: str) -> dict[str, Any]:
-    """Return the fields that a `.sql` file declares for a study, finding, table or chart; empty if it declares none."""
-    return dict(_declared.get((kind, name), {}))
+def declared(kind: str, name: str, **queries: str) -> dict[str, Any]:
+    """Return the fields that a `.sql` file declares for a study, question, finding, table or chart; empty if it
+    declares none. A study or question has the file's queries of its name, and these."""
+    fields = dict(_declared.get((kind, name), {}))
+    if "queries" in fields:
+        fields["queries"] = fields["queries"] | queries
+    return fields
 
 
 def _sections(file: Path) -> Iterator[tuple[str, str, str]]:
@@ -165,7 +175,7 @@ def _sections(file: Path) -> Iterator[tuple[str, str, str]]:
 
 
 _declared: dict[tuple[str, str], dict[str, Any]] = {}
-_SECTION = re.compile(r"^-- (name|study|finding|table|chart): ([\w.]+)\n", re.MULTILINE)
+_SECTION = re.compile(r"^-- (name|study|asked|finding|table|chart): ([\w.]+)\n", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*", re.MULTILINE)
 _SECTION_NAME = re.compile(r"\{(\w+\.\w+)\}")
 _FIELD = re.compile(r"^-- (\w+): (.*)$", re.MULTILINE)

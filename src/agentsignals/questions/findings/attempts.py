@@ -14,7 +14,7 @@ from agentsignals.questions.estimates import ClusteredShare, clustered_share
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import Answer, finding_id, safe_excerpt, safe_name, sessions_sql, share_fields
-from agentsignals.questions.sql import read_queries
+from agentsignals.questions.sql import declared, read_queries
 from agentsignals.stats.validation import CAVEAT
 from agentsignals.views.reward_hacking import NOT_EARNED
 
@@ -71,13 +71,7 @@ def solved_more(inputs: Inputs) -> list[Answer]:
     return answers
 
 
-SOLVED_MORE_FINDING = Question(
-    name="solved_more",
-    question="Who solved more, on the same tasks?",
-    queries=QUERIES,
-    function=solved_more,
-    context="eval",
-)
+SOLVED_MORE_FINDING = Question(**declared("asked", "solved_more", **QUERIES), function=solved_more)
 
 
 # -- Models that only the folders' names tell
@@ -105,13 +99,7 @@ def no_model(inputs: Inputs) -> list[Answer]:
     ]
 
 
-NO_MODEL_FINDING = Question(
-    name="no_model",
-    question="Which attempts record no model?",
-    queries={"attempts": QUERIES["attempts"]},
-    function=no_model,
-    context="eval",
-)
+NO_MODEL_FINDING = Question(**declared("asked", "no_model", attempts=QUERIES["attempts"]), function=no_model)
 
 
 # -- Cost of a solved task
@@ -152,9 +140,7 @@ def solved_cost(inputs: Inputs) -> list[Answer]:
     return answers
 
 
-SOLVED_COST_FINDING = Question(
-    name="solved_cost", question="What did a solved task take?", queries=QUERIES, function=solved_cost, context="eval"
-)
+SOLVED_COST_FINDING = Question(**declared("asked", "solved_cost", **QUERIES), function=solved_cost)
 
 
 # -- Reasons for failure
@@ -237,9 +223,7 @@ def why_failed(inputs: Inputs) -> list[Answer]:
     return answers
 
 
-WHY_FAILED_FINDING = Question(
-    name="why_failed", question="Why did it fail?", queries=_SQL["why_failed"], function=why_failed, context="eval"
-)
+WHY_FAILED_FINDING = Question(**declared("asked", "why_failed"), function=why_failed)
 
 
 # -- Passes that were not earned
@@ -269,10 +253,4 @@ def not_earned(inputs: Inputs) -> list[Answer]:
     ]
 
 
-NOT_EARNED_FINDING = Question(
-    name="not_earned",
-    question="Were the passes earned?",
-    queries=_SQL["not_earned"],
-    function=not_earned,
-    context="eval",
-)
+NOT_EARNED_FINDING = Question(**declared("asked", "not_earned"), function=not_earned)

@@ -16,3 +16,23 @@ SELECT session_id, json_extract_string(value, '') AS verdict, task_id
 FROM signals
 JOIN (SELECT session_id, task_id FROM attempts) USING (session_id)
 WHERE signal = 'verification.pass_audit' AND absent IS NULL ORDER BY session_id
+
+-- asked: solved_more
+-- question: Who solved more, on the same tasks?
+-- context: eval
+
+-- asked: no_model
+-- question: Which attempts record no model?
+-- context: eval
+
+-- asked: solved_cost
+-- question: What did a solved task take?
+-- context: eval
+
+-- asked: why_failed
+-- question: Why did it fail?
+-- context: eval
+
+-- asked: not_earned
+-- question: Were the passes earned?
+-- context: eval

@@ -26,7 +26,7 @@ from agentsignals.questions.ranking import (
     sql_text,
     with_source_lines,
 )
-from agentsignals.questions.sql import BOUND, place_by_session, read_queries
+from agentsignals.questions.sql import BOUND, declared, place_by_session, read_queries
 from agentsignals.views.charges import LONG_LIFETIME_S
 
 LEAST_PART = 0.05
@@ -73,12 +73,7 @@ def few_sessions(inputs: Inputs) -> list[Answer]:
     ]
 
 
-FEW_SESSIONS_FINDING = Question(
-    name="few_sessions",
-    question="Which few sessions matter?",
-    queries={"sessions": QUERIES["bill"]},
-    function=few_sessions,
-)
+FEW_SESSIONS_FINDING = Question(**declared("asked", "few_sessions", sessions=QUERIES["bill"]), function=few_sessions)
 
 
 # -- Expensive places
@@ -135,11 +130,7 @@ def dear_places(inputs: Inputs) -> list[Answer]:
 
 
 DEAR_PLACES_FINDING = Question(
-    name="dear_places",
-    question="Where does a session cost more?",
-    queries={"bill": QUERIES["bill"], "sessions": SESSIONS},
-    function=dear_places,
-    needs_charges=True,
+    **declared("asked", "dear_places", bill=QUERIES["bill"], sessions=SESSIONS), function=dear_places
 )
 
 
@@ -299,13 +290,7 @@ def money(inputs: Inputs) -> list[Answer]:
     return made
 
 
-MONEY_FINDING = Question(
-    name="money",
-    question="Where did the money go?",
-    queries={**_SQL["money"], "bill": QUERIES["bill"]},
-    function=money,
-    needs_charges=True,
-)
+MONEY_FINDING = Question(**declared("asked", "money", bill=QUERIES["bill"]), function=money)
 
 
 # -- Large tool results
@@ -361,14 +346,7 @@ def large_results(inputs: Inputs) -> list[Answer]:
     ]
 
 
-LARGE_RESULTS_FINDING = Question(
-    name="large_results",
-    question="Where did the money go?",
-    queries={**_SQL["large_results"], "bill": QUERIES["bill"]},
-    function=large_results,
-    sliced=frozenset({"results"}),
-    needs_charges=True,
-)
+LARGE_RESULTS_FINDING = Question(**declared("asked", "large_results", bill=QUERIES["bill"]), function=large_results)
 
 
 # -- Repeated work
@@ -445,11 +423,7 @@ def twice(inputs: Inputs) -> list[Answer]:
 
 
 TWICE_FINDING = Question(
-    name="twice",
-    question="What do I pay for twice?",
-    queries={"sessions": SESSIONS, "bill": QUERIES["bill"], "repeats": QUERIES["repeats"]},
-    function=twice,
-    needs_charges=True,
+    **declared("asked", "twice", sessions=SESSIONS, bill=QUERIES["bill"], repeats=QUERIES["repeats"]), function=twice
 )
 
 
@@ -521,4 +495,4 @@ def untold(inputs: Inputs) -> list[Answer]:
     return answers
 
 
-UNTOLD_FINDING = Question(name="untold", question="What can't be told?", queries=_SQL["untold"], function=untold)
+UNTOLD_FINDING = Question(**declared("asked", "untold"), function=untold)

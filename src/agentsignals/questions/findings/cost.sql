@@ -59,3 +59,26 @@ GROUP BY ALL
 
 -- name: evidence.records
 SELECT path, skipped, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY skipped DESC
+
+-- asked: few_sessions
+-- question: Which few sessions matter?
+
+-- asked: dear_places
+-- question: Where does a session cost more?
+-- needs_charges: yes
+
+-- asked: money
+-- question: Where did the money go?
+-- needs_charges: yes
+
+-- asked: large_results
+-- question: Where did the money go?
+-- sliced: results
+-- needs_charges: yes
+
+-- asked: twice
+-- question: What do I pay for twice?
+-- needs_charges: yes
+
+-- asked: untold
+-- question: What can't be told?

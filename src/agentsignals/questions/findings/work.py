@@ -26,7 +26,7 @@ from agentsignals.questions.ranking import (
     sql_text,
     with_source_lines,
 )
-from agentsignals.questions.sql import LABEL, PROGRAM, place_by_session, read_queries
+from agentsignals.questions.sql import LABEL, PROGRAM, declared, place_by_session, read_queries
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, wilson
 from agentsignals.stats.validation import HALF, figures_of, share_text
 from agentsignals.views.working_time import longest_sql
@@ -78,13 +78,7 @@ def circles(inputs: Inputs) -> list[Answer]:
     ]
 
 
-CIRCLES_FINDING = Question(
-    name="circles",
-    question="Where does it go in circles?",
-    queries={**_SQL["circles"], "sessions": SESSIONS},
-    function=circles,
-    sliced=frozenset({"calls", "runs"}),
-)
+CIRCLES_FINDING = Question(**declared("asked", "circles", sessions=SESSIONS), function=circles)
 
 
 # -- Failing tools
@@ -194,13 +188,7 @@ def _told(rows: list[Row]) -> tuple[str, str]:
     return error, told
 
 
-FAILURES_FINDING = Question(
-    name="failures",
-    question="What fails most, and is it mended?",
-    queries={**_SQL["failures"], "sessions": SESSIONS},
-    function=failures,
-    sliced=frozenset({"calls"}),
-)
+FAILURES_FINDING = Question(**declared("asked", "failures", sessions=SESSIONS), function=failures)
 
 
 # -- Changes that were not tested
@@ -233,13 +221,7 @@ def unchecked_edits(inputs: Inputs) -> list[Answer]:
     return made
 
 
-UNCHECKED_FINDING = Question(
-    name="unchecked",
-    question="Is it checked before it is called done?",
-    queries={**_SQL["unchecked"], "sessions": SESSIONS},
-    function=unchecked_edits,
-    sliced=frozenset({"changed"}),
-)
+UNCHECKED_FINDING = Question(**declared("asked", "unchecked", sessions=SESSIONS), function=unchecked_edits)
 
 
 # -- Hotspots
@@ -300,13 +282,7 @@ def unfinished(inputs: Inputs) -> list[Answer]:
     return made
 
 
-UNFINISHED_FINDING = Question(
-    name="unfinished",
-    question="Which places are never finished?",
-    queries={**_SQL["unfinished"], "sessions": SESSIONS},
-    function=unfinished,
-    sliced=frozenset({"edits"}),
-)
+UNFINISHED_FINDING = Question(**declared("asked", "unfinished", sessions=SESSIONS), function=unfinished)
 
 
 # -- Waiting
@@ -394,13 +370,7 @@ def waiting(inputs: Inputs) -> list[Answer]:
     return made
 
 
-WAITING_FINDING = Question(
-    name="waiting",
-    question="Where do I wait, where does it wait for me?",
-    queries={**_SQL["waiting"], "sessions": SESSIONS},
-    function=waiting,
-    sliced=frozenset({"ran", "ended"}),
-)
+WAITING_FINDING = Question(**declared("asked", "waiting", sessions=SESSIONS), function=waiting)
 
 
 # -- Pushback
@@ -452,9 +422,4 @@ def pushback(inputs: Inputs) -> list[Answer]:
     return made
 
 
-PUSHBACK_FINDING = Question(
-    name="pushback",
-    question="Where do I push back?",
-    queries={**_SQL["pushback"], "sessions": SESSIONS},
-    function=pushback,
-)
+PUSHBACK_FINDING = Question(**declared("asked", "pushback", sessions=SESSIONS), function=pushback)

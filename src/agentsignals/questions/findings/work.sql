@@ -137,3 +137,26 @@ GROUP BY session_id
 SELECT session_id, turns.seq, turns.turn, {label} AS label
 FROM signals JOIN turns USING (session_id, turn)
 WHERE signal = 'chat.pushback_type' AND {label} IN ('correction', 'failure_report', 'rejection')
+
+-- asked: circles
+-- question: Where does it go in circles?
+-- sliced: calls runs
+
+-- asked: failures
+-- question: What fails most, and is it mended?
+-- sliced: calls
+
+-- asked: unchecked
+-- question: Is it checked before it is called done?
+-- sliced: changed
+
+-- asked: unfinished
+-- question: Which places are never finished?
+-- sliced: edits
+
+-- asked: waiting
+-- question: Where do I wait, where does it wait for me?
+-- sliced: ended ran
+
+-- asked: pushback
+-- question: Where do I push back?

@@ -68,12 +68,12 @@ def agents_study(inputs: Inputs) -> Outcome:
 
 
 AGENTS_STUDY = Study(
-    **declared("study", "agents"),
-    queries={
-        **_SQL["agents"],
-        "values": sql.values("corpus.output_input_token_ratio", detail=(*sql.RATIO, "estimated")),
-        "absent": sql.ABSENT,
-    },
+    **declared(
+        "study",
+        "agents",
+        values=sql.values("corpus.output_input_token_ratio", detail=(*sql.RATIO, "estimated")),
+        absent=sql.ABSENT,
+    ),
     function=agents_study,
 )
 
@@ -150,9 +150,7 @@ def models_study(inputs: Inputs) -> Outcome:
     return Outcome(findings, [by_model], [errors], limits)
 
 
-MODELS_STUDY = Study(
-    **declared("study", "models"), queries={**_SQL["models"], "sessions": sql.PLACED}, function=models_study
-)
+MODELS_STUDY = Study(**declared("study", "models", sessions=sql.PLACED), function=models_study)
 
 
 # -- Data sets
@@ -260,4 +258,4 @@ def _data_sets_table(key: str, label: str, everything: list[_Cell]) -> Table:
     )
 
 
-DATA_SETS_STUDY = Study(**declared("study", "data_sets"), queries=_SQL["data_sets"], function=data_sets)
+DATA_SETS_STUDY = Study(**declared("study", "data_sets"), function=data_sets)

@@ -253,7 +253,7 @@ def _rung(row: Row) -> str | None:
     return (f"{outcome}: {reason}" if reason and outcome != "solved" else outcome) or None
 
 
-ATTEMPTS_STUDY = Study(**declared("study", "attempts"), queries=_SQL["attempts"], function=attempts_study)
+ATTEMPTS_STUDY = Study(**declared("study", "attempts"), function=attempts_study)
 
 
 # -- Failures of eval runs
@@ -346,9 +346,7 @@ def failures_study(inputs: Inputs) -> Outcome:
     return Outcome(findings, tables, [drawn], limits)
 
 
-FAILURES_STUDY = Study(
-    **declared("study", "failures"), queries={**_SQL["failures"], **question().queries}, function=failures_study
-)
+FAILURES_STUDY = Study(**declared("study", "failures", **question().queries), function=failures_study)
 
 
 # -- Outcomes of sessions
@@ -404,4 +402,4 @@ def outcomes_study(inputs: Inputs) -> Outcome:
     return Outcome(findings, [by_evidence], [chart("outcomes.kinds", marks, bars(marks, "sessions"), n=total)])
 
 
-OUTCOMES_STUDY = Study(**declared("study", "outcomes"), queries=_SQL["outcomes"], function=outcomes_study)
+OUTCOMES_STUDY = Study(**declared("study", "outcomes"), function=outcomes_study)

@@ -110,18 +110,18 @@ def edits(inputs: Inputs) -> Outcome:
 
 
 EDITS_STUDY = Study(
-    **declared("study", "edits"),
-    queries={
-        **_SQL["edits"],
-        "values": sql.values(
+    **declared(
+        "study",
+        "edits",
+        values=sql.values(
             _READ_FIRST,
             "behavior.edit_to_read_ratio",
             "behavior.diff_lines",
             _AGAIN,
             detail=(*sql.RATIO, "regions"),
         ),
-        "absent": sql.ABSENT,
-    },
+        absent=sql.ABSENT,
+    ),
     function=edits,
 )
 
@@ -277,9 +277,7 @@ def _source_charts(source: ModeSource, rows: list[Row], inputs: Inputs) -> list[
     ]
 
 
-CODING_MODES_STUDY = Study(
-    **declared("study", "coding_modes"), queries={**_SQL["coding_modes"], "modes": MODES}, function=coding_modes
-)
+CODING_MODES_STUDY = Study(**declared("study", "coding_modes", modes=MODES), function=coding_modes)
 
 
 # -- Survival of code (SWE-chat, Table 3; Equations 2 and 3)
@@ -470,7 +468,7 @@ def _by_age(lines: list[Row], repos: dict[str, str]) -> tuple[Table, Chart | Non
     return by_age, chart("survival.age", marks, dots(marks, "share of lines"), n=n_agents, fewest=2)
 
 
-SURVIVAL_STUDY = Study(**declared("study", "survival"), queries={**_SQL["survival"], "modes": MODES}, function=survival)
+SURVIVAL_STUDY = Study(**declared("study", "survival", modes=MODES), function=survival)
 
 
 # -- Efficiency (SWE-chat, Figures 7 and 29; Equations 4 to 8)
@@ -652,9 +650,7 @@ def _by_mode_and_measure(
     )
 
 
-EFFICIENCY_STUDY = Study(
-    **declared("study", "efficiency"), queries={**_SQL["efficiency"], "modes": MODES}, function=efficiency
-)
+EFFICIENCY_STUDY = Study(**declared("study", "efficiency", modes=MODES), function=efficiency)
 
 
 # -- Weaknesses (SWE-chat, Table 4, Figures 26 and 27)
@@ -717,4 +713,4 @@ def weaknesses(inputs: Inputs) -> Outcome:
     return Outcome(findings, [by_group], charts, _LIMITS)
 
 
-WEAKNESSES_STUDY = Study(**declared("study", "weaknesses"), queries=_SQL["weaknesses"], function=weaknesses)
+WEAKNESSES_STUDY = Study(**declared("study", "weaknesses"), function=weaknesses)

@@ -167,13 +167,7 @@ def _costs(inputs: Inputs, priced: list[Row], bound: str) -> list[Finding]:
 
 
 COST_STUDY = Study(
-    **declared("study", "cost"),
-    queries={
-        **_SQL["cost"],
-        "sessions": sql.SESSIONS,
-        "values": sql.values("tokens.cache_read_ratio"),
-        "absent": sql.ABSENT,
-    },
+    **declared("study", "cost", sessions=sql.SESSIONS, values=sql.values("tokens.cache_read_ratio"), absent=sql.ABSENT),
     function=cost_study,
 )
 
@@ -293,13 +287,13 @@ def _by_column(query: str) -> dict[str, str]:
 
 
 COST_CAUSES_STUDY = Study(
-    **declared("study", "cost_causes"),
-    queries={
-        "bill": QUERIES["bill"],
+    **declared(
+        "study",
+        "cost_causes",
+        bill=QUERIES["bill"],
         **_by_column("charges"),
         **{f"{name}_sessions": query for name, query in _by_column("sessions").items()},
-        **_SQL["cost_causes"],
-    },
+    ),
     function=cost_causes_study,
     needs_charges=True,
 )

@@ -111,7 +111,7 @@ def messages_study(inputs: Inputs) -> Outcome:
     return Outcome(findings, [by_agent, most_common], [lengths])
 
 
-MESSAGES_STUDY = Study(**declared("study", "messages"), queries=_SQL["messages"], function=messages_study)
+MESSAGES_STUDY = Study(**declared("study", "messages"), function=messages_study)
 
 
 # -- People: openings, short messages, objections, interruptions
@@ -172,12 +172,12 @@ def people(inputs: Inputs) -> Outcome:
 
 
 PEOPLE_STUDY = Study(
-    **declared("study", "people"),
-    queries={
-        **_SQL["people"],
-        "values": sql.values("corpus.first_message_pattern", more=f"{sql.LABEL} AS label, "),
-        "labels": PUSHBACK_LABELS,
-    },
+    **declared(
+        "study",
+        "people",
+        values=sql.values("corpus.first_message_pattern", more=f"{sql.LABEL} AS label, "),
+        labels=PUSHBACK_LABELS,
+    ),
     function=people,
 )
 
@@ -294,7 +294,7 @@ def _by_activity(rows: list[Row]) -> Table:
     return table("intents.activities", shown, n=len(rows), evidence=behind, note=note)
 
 
-INTENTS_STUDY = Study(**declared("study", "intents"), queries=_SQL["intents"], function=intents_study)
+INTENTS_STUDY = Study(**declared("study", "intents"), function=intents_study)
 
 
 # -- Topics of prompts (SWE-chat)
@@ -381,4 +381,4 @@ def topics(inputs: Inputs) -> Outcome:
     return Outcome(findings, tables, [chart("topics.sizes", marks, bars(marks, "prompts"), n=n, note=note)], limits)
 
 
-TOPICS_STUDY = Study(**declared("study", "topics"), queries=_SQL["topics"], function=topics)
+TOPICS_STUDY = Study(**declared("study", "topics"), function=topics)

@@ -45,7 +45,7 @@ def _study(name: str, of_labels: Callable[[Inputs, Labelled], Outcome]) -> Study
         labels = labelled(inputs)
         return no_labels(inputs) if labels is None else of_labels(inputs, labels)
 
-    return Study(**declared("study", name), queries=QUERIES, function=function)
+    return Study(**declared("study", name, **QUERIES), function=function)
 
 
 def sentiment(inputs: Inputs, labels: Labelled) -> Outcome:

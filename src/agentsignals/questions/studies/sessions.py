@@ -141,8 +141,13 @@ def _each_once(values: _Values) -> list[Part]:
 
 
 SESSIONS_STUDY = Study(
-    **declared("study", "sessions"),
-    queries={"sessions": sql.SESSIONS, "values": sql.values(_WORK, _WAITING, _EVENTS, detail=()), "absent": sql.ABSENT},
+    **declared(
+        "study",
+        "sessions",
+        sessions=sql.SESSIONS,
+        values=sql.values(_WORK, _WAITING, _EVENTS, detail=()),
+        absent=sql.ABSENT,
+    ),
     function=sessions_study,
 )
 
@@ -218,12 +223,12 @@ def _first(of_session: dict[str, float]) -> list[Part]:
 
 
 WORTH_OPENING_STUDY = Study(
-    **declared("study", "worth_opening"),
-    queries={
-        **_SQL["worth_opening"],
-        "sessions": sql.SESSIONS,
-        "values": sql.values(_REPETITION, _ERRORS, _COST, detail=(*sql.RATIO, "stale_max")),
-    },
+    **declared(
+        "study",
+        "worth_opening",
+        sessions=sql.SESSIONS,
+        values=sql.values(_REPETITION, _ERRORS, _COST, detail=(*sql.RATIO, "stale_max")),
+    ),
     function=worth_opening,
 )
 
@@ -287,7 +292,7 @@ def usage(inputs: Inputs) -> Outcome:
     return Outcome([f for f in findings if f.n], [sizes], charts)
 
 
-USAGE_STUDY = Study(**declared("study", "usage"), queries=_SQL["usage"], function=usage)
+USAGE_STUDY = Study(**declared("study", "usage"), function=usage)
 
 
 # -- Concentration (SWE-chat, Figure 22)
@@ -376,7 +381,7 @@ def _short(place: str) -> str:
     return place.replace("\\", "/").rstrip("/").rpartition("/")[2][:30] or place[:30]
 
 
-CONCENTRATION_STUDY = Study(**declared("study", "concentration"), queries=_SQL["concentration"], function=concentration)
+CONCENTRATION_STUDY = Study(**declared("study", "concentration"), function=concentration)
 
 
 # -- What was read and what was skipped
@@ -439,6 +444,4 @@ def reading(inputs: Inputs) -> Outcome:
     return Outcome(findings, tables, [drawn], [limit] if total["skipped"] else [])
 
 
-READING_STUDY = Study(
-    reads_every_signal=True, **declared("study", "reading"), queries=_SQL["reading"], function=reading
-)
+READING_STUDY = Study(**declared("study", "reading"), function=reading, reads_every_signal=True)

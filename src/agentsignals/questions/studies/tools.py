@@ -102,8 +102,7 @@ def tools(inputs: Inputs) -> Outcome:
 
 
 TOOLS_STUDY = Study(
-    **declared("study", "tools"),
-    queries={**_SQL["tools"], "values": sql.values("corpus.tool_mix_entropy", detail=()), "absent": sql.ABSENT},
+    **declared("study", "tools", values=sql.values("corpus.tool_mix_entropy", detail=()), absent=sql.ABSENT),
     function=tools,
 )
 
@@ -143,9 +142,7 @@ def tool_categories(inputs: Inputs) -> Outcome:
     return Outcome([f for f in findings if f.n], [by_kind], [by_share])
 
 
-TOOL_CATEGORIES_STUDY = Study(
-    **declared("study", "tool_categories"), queries=_SQL["tool_categories"], function=tool_categories
-)
+TOOL_CATEGORIES_STUDY = Study(**declared("study", "tool_categories"), function=tool_categories)
 
 
 # -- Positions in a turn (SWE-chat, Figure 21)
@@ -240,9 +237,7 @@ def _tool_positions_chart(name: str, title: str, cut: bool | None, calls: list[R
     )
 
 
-TOOL_POSITIONS_STUDY = Study(
-    **declared("study", "tool_positions"), queries=_SQL["tool_positions"], function=tool_positions
-)
+TOOL_POSITIONS_STUDY = Study(**declared("study", "tool_positions"), function=tool_positions)
 
 
 # -- Transitions
@@ -306,7 +301,7 @@ def transitions(inputs: Inputs) -> Outcome:
     return Outcome([f for f in findings if f.n], [by_pair, by_third], [matrix])
 
 
-TRANSITIONS_STUDY = Study(**declared("study", "transitions"), queries=_SQL["transitions"], function=transitions)
+TRANSITIONS_STUDY = Study(**declared("study", "transitions"), function=transitions)
 
 
 # -- Working styles (agent-traces)
@@ -362,7 +357,7 @@ def tool_profiles(inputs: Inputs) -> Outcome:
     return Outcome(findings, [table("tool_profiles.styles", shown, n=n, evidence=behind)], [mix])
 
 
-TOOL_PROFILES_STUDY = Study(**declared("study", "tool_profiles"), queries=_SQL["tool_profiles"], function=tool_profiles)
+TOOL_PROFILES_STUDY = Study(**declared("study", "tool_profiles"), function=tool_profiles)
 
 
 # -- Errors
@@ -422,12 +417,9 @@ def _of_status(calls: list[Row], status: str) -> list[Part]:
 
 
 ERRORS_STUDY = Study(
-    **declared("study", "errors"),
-    queries={
-        **_SQL["errors"],
-        "values": sql.values("user.tool_error_rate", "corpus.error_recovery_rate"),
-        "absent": sql.ABSENT,
-    },
+    **declared(
+        "study", "errors", values=sql.values("user.tool_error_rate", "corpus.error_recovery_rate"), absent=sql.ABSENT
+    ),
     function=errors,
 )
 
@@ -490,7 +482,7 @@ def recovery(inputs: Inputs) -> Outcome:
     return Outcome([f for f in findings if f.n], tables, [next_, in_a_row])
 
 
-RECOVERY_STUDY = Study(**declared("study", "recovery"), queries=_SQL["recovery"], function=recovery)
+RECOVERY_STUDY = Study(**declared("study", "recovery"), function=recovery)
 
 
 # -- Repetition
@@ -515,7 +507,8 @@ def repetition(inputs: Inputs) -> Outcome:
 
 
 REPETITION_STUDY = Study(
-    **declared("study", "repetition"),
-    queries={"values": sql.values(_REPETITION, detail=(*sql.RATIO, "stale_max")), "absent": sql.ABSENT},
+    **declared(
+        "study", "repetition", values=sql.values(_REPETITION, detail=(*sql.RATIO, "stale_max")), absent=sql.ABSENT
+    ),
     function=repetition,
 )

@@ -81,9 +81,7 @@ def autonomy(inputs: Inputs) -> Outcome:
 
 
 AUTONOMY_STUDY = Study(
-    **declared("study", "autonomy"),
-    queries={"values": sql.values(_AUTONOMY), "absent": sql.ABSENT},
-    function=autonomy,
+    **declared("study", "autonomy", values=sql.values(_AUTONOMY), absent=sql.ABSENT), function=autonomy
 )
 
 
@@ -153,7 +151,7 @@ def _by(key: str, rows: list[Row], places: dict[str, str]) -> Table:
     )
 
 
-TURN_TIME_STUDY = Study(**declared("study", "turn_time"), queries=_SQL["turn_time"], function=turn_time)
+TURN_TIME_STUDY = Study(**declared("study", "turn_time"), function=turn_time)
 
 
 # -- Friction: how turns end (SWE-chat, Figures 8 and 31)
@@ -244,11 +242,7 @@ def friction(inputs: Inputs) -> Outcome:
     return Outcome(findings, [by_mode], charts, [limit])
 
 
-FRICTION_STUDY = Study(
-    **declared("study", "friction"),
-    queries={**_SQL["friction"], "labels": PUSHBACK_LABELS, "modes": MODES},
-    function=friction,
-)
+FRICTION_STUDY = Study(**declared("study", "friction", labels=PUSHBACK_LABELS, modes=MODES), function=friction)
 
 
 # -- Oversight (SWE-chat, Figures 8, 30 and 31)
@@ -406,6 +400,4 @@ def _oversight_table(key: str, shown: list[list[Any]], n: int, behind: Sequence[
     return table(f"oversight.by_{key}", shown, title=title, header=header, n=n, of="turns", evidence=behind)
 
 
-OVERSIGHT_STUDY = Study(
-    **declared("study", "oversight"), queries={**_SQL["oversight"], "modes": MODES}, function=oversight
-)
+OVERSIGHT_STUDY = Study(**declared("study", "oversight", modes=MODES), function=oversight)
