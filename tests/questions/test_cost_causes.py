@@ -63,20 +63,16 @@ def assert_sums_to_the_bill(store: Store, most_other: float = 0.05) -> None:
 
 
 @pytest.mark.slow
-def test_the_causes_of_the_demo_sum_to_its_bill(demo_folder: Path) -> None:
-    assert_sums_to_the_bill(Store(demo_folder / "store"))
-
-
-@pytest.mark.slow
-def test_the_causes_of_every_sample_sum_to_its_bill(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["demo", "corpus", "samples"])
+def test_the_causes_of_real_sessions_sum_to_their_bill(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    if name != "samples":
+        assert_sums_to_the_bill(Store(request.getfixturevalue(f"{name}_folder") / "store"))
+        return
     pipeline.analyze([str(Path(__file__).parents[1] / "formats")], tmp_path / "s", jobs=1)
     # Four samples state round dollars for a few tokens, whose price is a small part of that.
     assert_sums_to_the_bill(Store(tmp_path / "s"), most_other=0.5)
-
-
-@pytest.mark.slow
-def test_the_causes_of_the_corpus_sum_to_its_bill(corpus_folder: Path) -> None:
-    assert_sums_to_the_bill(Store(corpus_folder / "store"))
 
 
 def step(n: int, read: int = 0, written: int = 0, new: int = 0, *, at: float, **more: Any) -> Step:

@@ -1,20 +1,28 @@
-"""Every SQL text of a study or a finding runs: its queries, the command of each figure, and the rows behind each."""
+"""Every SQL text of a study or a finding runs: its queries, the command of each figure, and the rows behind each.
+
+Questions about one session each are asked over some shards at a time.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentsignals.cli import demo_corpus
 from agentsignals.errors import QueryError
+from agentsignals.ingest import pipeline
+from agentsignals.questions import findings as reading
 from agentsignals.questions.findings import Reader, questions
 from agentsignals.questions.question import EvidenceQuery, collecting_evidence
 from agentsignals.questions.ranking import candidate_answers
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store
+from agentsignals.store.query import connect, execute_ours, split_by_rows
 from tests.build import START, call, say, session, user
 from tests.planted_stores import evaluated
 from tests.questions.stores import store_of
@@ -58,9 +66,10 @@ def texts(stores: dict[str, Store]) -> Texts:
     found: Texts = {}
     for store in (stores["demo"], stores["attempts"], stores["unnamed"]):
         for context in CONTEXTS:
+            reader = Reader(store, [*studies().values(), *questions().values()], context)
             for study in studies().values():
                 with collecting_evidence() as behind:
-                    outcome = study.run(Reader(store, [study], context).inputs(study))
+                    outcome = study.run(reader.inputs(study))
                 found |= {
                     f"behind {name}": (a.sql, a.values) for name, a in behind.items() if isinstance(a, EvidenceQuery)
                 }
@@ -68,7 +77,7 @@ def texts(stores: dict[str, Store]) -> Texts:
                     if command := _SQL_OF_COMMAND.match(finding.command):
                         found[f"command of {finding.id}"] = command[1], {}
             for question in questions().values():
-                candidates = candidate_answers(question, Reader(store, [question], context).inputs(question))
+                candidates = candidate_answers(question, reader.inputs(question))
                 found |= {f"cause of {made.id}": (made.cause, {}) for made in candidates}
     return found
 
@@ -95,3 +104,76 @@ def test_every_query_runs(name: str, stores: dict[str, Store], texts: Texts) -> 
             except QueryError as problem:
                 refused[where] = str(problem)
     assert refused == {}
+
+
+# -- slices ------------------------------------------------------------------------------------------------------------
+
+SMALL_SHARDS = 40_000
+
+
+@pytest.fixture(scope="module")
+def sharded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    corpus = demo_corpus.make_corpus(tmp_path_factory.mktemp("corpus"))
+    folder = tmp_path_factory.mktemp("stores") / "s"
+    pipeline.ingest([str(corpus)], folder, jobs=1, shard_bytes=SMALL_SHARDS)
+    return folder
+
+
+@pytest.fixture
+def store(sharded: Path) -> Store:
+    store = Store(sharded)
+    assert len(store.manifest.shards) > 3
+    return store
+
+
+@pytest.mark.parametrize("context", ["product", "eval"])
+def test_what_is_asked_in_slices_is_what_is_asked_at_once(
+    context: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list(questions().values())
+
+    def made() -> list[object]:
+        reader = Reader(store, asked, context)
+        of_each = [reader.inputs(question) for question in asked]
+        return [(each.rows, {name: list(rows) for name, rows in each.many.items()}) for each in of_each]
+
+    at_once = made()
+    monkeypatch.setattr(reading, "_MOST_IN_A_SLICE", 1)
+    assert made() == at_once
+    given = Reader(store, asked, context).inputs(questions()["failures"]).many["calls"]
+    assert list(given) == list(given), "they may be read several times"
+
+
+def test_no_slice_holds_more_calls_than_it_may_but_of_one_shard(store: Store) -> None:
+    whole = connect(store)
+    every = execute_ours(whole, "SELECT session_id FROM tool_calls").fetchall()
+    [at_once] = split_by_rows(whole, "tool_calls", len(every))
+    assert at_once is whole
+    of_shard = [_calls(shard) for shard in split_by_rows(whole, "tool_calls", 1)]
+    assert len(of_shard) == len(store.manifest.shards)
+    assert sorted(chain.from_iterable(of_shard)) == sorted(every)
+    most = max(map(len, of_shard)) + min(map(len, of_shard))
+    pairs = [len(_calls(part)) for part in split_by_rows(whole, "tool_calls", most)]
+    assert 1 < len(pairs) < len(of_shard) and max(pairs) <= most and sum(pairs) == len(every)
+
+
+def test_a_slice_reads_the_other_tables_of_its_shards_alone(store: Store) -> None:
+    for part in split_by_rows(connect(store), "tool_calls", 1):
+        sessions = {session for (session,) in execute_ours(part, "SELECT session_id FROM sessions").fetchall()}
+        asked = questions()["large_results"].queries["results"]
+        assert {row[0] for row in execute_ours(part, asked).fetchall()} <= sessions
+
+
+def test_a_shard_without_its_calls_is_in_a_slice(store: Store) -> None:
+    whole = connect(store)
+    whole.files = {**whole.files, "tool_calls": whole.files["tool_calls"][1:]}
+    sessions = [
+        execute_ours(part, "SELECT session_id FROM sessions").fetchall()
+        for part in split_by_rows(whole, "tool_calls", 1)
+    ]
+    assert sorted(chain.from_iterable(sessions)) == sorted((id_,) for id_ in store.manifest.sessions)
+
+
+def _calls(part: reading.Connection) -> list[tuple[str]]:
+    rows: list[tuple[str]] = execute_ours(part, "SELECT session_id FROM tool_calls").fetchall()
+    return rows

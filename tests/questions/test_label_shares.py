@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from agentsignals.questions.findings import Reader
 from agentsignals.questions.label_shares import rules_recall_text
 from agentsignals.questions.question import Finding
 from agentsignals.stats.intervals import corrected_prevalence
+from agentsignals.store import Store
 from tests.build import call, say, session, user
 from tests.questions.stores import findings, outcome, store_of
 
@@ -39,22 +41,37 @@ def sessions(objecting: int, labeller: str = "", named: int = 0, of: int = N, ta
     return made
 
 
-def pushback(folder: Path, study: str, *made: Any, **more: Any) -> Finding:
-    return findings(store_of(folder, *sessions(*made, **more)), study)["pushback"]
+STORES: dict[Any, Store] = {}
+
+
+@pytest.fixture
+def pushback(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Finding]:
+    """What a study finds of these sessions; a store of the same ones is made once."""
+
+    def found(study: str, *made: Any) -> Finding:
+        if made not in STORES:
+            STORES[made] = store_of(tmp_path_factory.mktemp("labelled") / "s", *sessions(*made))
+        return findings(STORES[made], study)["pushback"]
+
+    return found
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_what_word_rules_find_is_a_count_at_least_with_how_much_they_find(tmp_path: Path, study: str) -> None:
-    found = pushback(tmp_path / "s", study, 10)
+def test_what_word_rules_find_is_a_count_at_least_with_how_much_they_find(
+    pushback: Callable[..., Finding], study: str
+) -> None:
+    found = pushback(study, 10)
     assert (found.value, found.kind, found.at_least, found.n, found.interval) == (10, "count", True, N, None)
     assert rules_recall_text() in found.note
     assert rules_recall_text().startswith("rules: recall 9% [5%, 17%] (n 89), 16% [12%, 20%] (n 324)")
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_what_a_classifier_labels_is_a_share_corrected_and_by_name(tmp_path: Path, study: str) -> None:
+def test_what_a_classifier_labels_is_a_share_corrected_and_by_name(
+    pushback: Callable[..., Finding], study: str
+) -> None:
     """Of the shipped model: 10 of 17 that object and 13 of 59 others, on random rows of projects left out."""
-    found = pushback(tmp_path / "s", study, 10, "classifier", 50)
+    found = pushback(study, 10, "classifier", 50)
     right = corrected_prevalence(50, N, hits=10, true=17, false_alarms=13, others=59)
     assert right.share is not None and found.value == pytest.approx(right.share)
     assert found.interval == (pytest.approx(right.low), pytest.approx(right.high)) and not found.at_least
@@ -72,9 +89,9 @@ def test_what_a_classifier_labels_is_a_share_corrected_and_by_name(tmp_path: Pat
     [("classifier", N // 2, True), ("classifier", N // 2 - 1, False), ("rules", N, False), ("human:ann", N, True)],
 )
 def test_labels_count_once_they_are_of_half_the_prompts_and_are_no_rules(
-    tmp_path: Path, labeller: str, of: int, is_share: bool
+    pushback: Callable[..., Finding], labeller: str, of: int, is_share: bool
 ) -> None:
-    found = pushback(tmp_path / "s", "people", 10, labeller, 40, of)
+    found = pushback("people", 10, labeller, 40, of)
     assert (found.kind == "share") is is_share and found.n == (of if is_share else N)
 
 
@@ -88,17 +105,19 @@ def test_a_share_by_somebody_whose_recall_nobody_measured_says_so(tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("there", [None, b"no JSON", b'{"held_out": null}'])
-def test_a_classifier_whose_file_says_nothing_corrects_nothing(tmp_path: Path, there: bytes | None) -> None:
+def test_a_classifier_whose_file_says_nothing_corrects_nothing(
+    tmp_path: Path, pushback: Callable[..., Finding], there: bytes | None
+) -> None:
     file = tmp_path / "mine.json"
     if there is not None:
         file.write_bytes(there)
-    found = pushback(tmp_path / "s", "people", 10, f"classifier:{file}", 40)
+    found = pushback("people", 10, f"classifier:{file}", 40)
     assert found.value == 0.2 and "nobody measured" in found.note and "never validated" in found.validation
 
 
 @pytest.mark.slow
-def test_what_cannot_be_told_has_no_share(tmp_path: Path) -> None:
-    found = pushback(tmp_path / "s", "people", 10, "classifier", 0)
+def test_what_cannot_be_told_has_no_share(pushback: Callable[..., Finding]) -> None:
+    found = pushback("people", 10, "classifier", 0)
     assert found.value is None and "cannot be told" in found.note
 
 

@@ -80,15 +80,10 @@ def assert_commands_make_values_again(store: Store, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_command_makes_its_value_again(demo_store: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["demo_store", pytest.param("corpus_store", marks=pytest.mark.corpus)])
+def test_every_command_makes_its_value_again(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """A second road: the studies count in Python, the commands in SQL."""
-    assert_commands_make_values_again(demo_store, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.corpus
-def test_every_command_makes_its_value_again_on_real_traces(corpus_store: Store, tmp_path: Path) -> None:
-    assert_commands_make_values_again(corpus_store, tmp_path)
+    assert_commands_make_values_again(request.getfixturevalue(name), tmp_path)
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from agentsignals.stats.intervals import rate_interval
 from agentsignals.views.attempt_outcome import OUTCOMES
 from agentsignals.views.failure import RULES
 
-_SQL = read_queries(__file__)
+read_queries(__file__)
 
 _LABELS = {
     "correct_patch": "correct",
