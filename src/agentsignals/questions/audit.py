@@ -23,6 +23,7 @@ from agentsignals.questions.compare.attempts import (
     outcome_rule,
     queries,
 )
+from agentsignals.questions.compare.candidate import task_sums
 from agentsignals.questions.question import Question, Row
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.stats.validation import CAVEAT
@@ -161,13 +162,9 @@ def _candidate(name: str, attempts: Sequence[Attempt], first: Sequence[Pass]) ->
     judged = [attempt for attempt in attempts if not attempt.index and attempt.outcome is not None]
 
     def rate(counted: set[str]) -> Rate:
-        by_task: dict[str, list[float]] = {}
-        for attempt in judged:
-            pair = by_task.setdefault(attempt.task_key, [0.0, 0.0])
-            pair[0] += attempt.session_id in counted
-            pair[1] += 1
-        n = sum(attempt.session_id in counted for attempt in judged)
-        low, high = rate_interval([(k, m) for k, m in by_task.values()]) or (None, None)
+        values = [(attempt.task_key, float(attempt.session_id in counted)) for attempt in judged]
+        n = int(sum(value for _, value in values))
+        low, high = rate_interval(list(task_sums(values).values())) or (None, None)
         return Rate(n=n, of=len(judged), value=n / len(judged) if judged else 0.0, low=low, high=high)
 
     return CandidateAudit(

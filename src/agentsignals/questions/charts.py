@@ -17,9 +17,9 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
-from agentsignals.questions.estimates import MOST_AGENTS, agents_by_sessions, bar, chart, mark
+from agentsignals.questions.estimates import MOST_AGENTS, agents_by_sessions, bar, chart
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart, EvidenceRows, Kind, Part, Row
+from agentsignals.questions.question import Chart, EvidenceRows, Kind, Part, Row, mark
 from agentsignals.stats.intervals import quantile
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"

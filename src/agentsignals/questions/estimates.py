@@ -36,9 +36,9 @@ from agentsignals.questions.question import (
     Row,
     Table,
     evidence_sums,
+    mark,
     note_chart_evidence,
     note_evidence,
-    note_mark_evidence,
     note_row_evidence,
     query_command,
 )
@@ -119,9 +119,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
     def mark(self, name: str, tip: str, **more: Any) -> Row:
         """Return the figure with its interval as a row of a chart."""
         low, high = self.ends
-        made = {"name": name, "value": self.value, "low": low, "high": high, "tip": tip, **more}
-        note_mark_evidence(made, self.counted)
-        return made
+        return mark({"name": name, "value": self.value, "low": low, "high": high, "tip": tip, **more}, self.counted)
 
     def words(self, of: str = "") -> str:
         """Return a share as text: `3 of 10 calls, 30.0%`."""
@@ -319,12 +317,6 @@ def _given(**words: str) -> dict[str, Any]:
 def bar(name: str, value: float, tip: str, at_least: bool = False, *, evidence: Evidence) -> Row:
     """Return a mark without an interval. `at_least`: it is a lower bound."""
     return mark({"name": name, "value": value, "tip": tip} | ({"at_least": True} if at_least else {}), evidence)
-
-
-def mark(made: Row, evidence: Evidence) -> Row:
-    """Note the sessions that a mark counts, and return it."""
-    note_mark_evidence(made, evidence)
-    return made
 
 
 def count_bars(

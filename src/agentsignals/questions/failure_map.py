@@ -26,6 +26,7 @@ from agentsignals.questions.compare.attempts import (
     queries,
 )
 from agentsignals.questions.compare.attempts import NOT_RECORDED as NOBODY
+from agentsignals.questions.compare.candidate import task_sums
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Question, Row
 from agentsignals.stats.intervals import rate_interval
@@ -252,13 +253,9 @@ def _shares(first: Sequence[Failed], tasks: Mapping[str, str]) -> list[Share]:
 
 def _share(name: str, first: Sequence[Failed], tasks: Mapping[str, str]) -> Share:
     """The share of a class. The interval is over tasks, because attempts at one task are alike."""
-    by_task: dict[str, list[float]] = {}
-    for entry in first:
-        pair = by_task.setdefault(tasks[entry.session_id], [0.0, 0.0])
-        pair[0] += entry.name == name
-        pair[1] += 1
-    low, high = rate_interval([(k, n) for k, n in by_task.values()]) or (None, None)
-    n = sum(entry.name == name for entry in first)
+    values = [(tasks[entry.session_id], float(entry.name == name)) for entry in first]
+    low, high = rate_interval(list(task_sums(values).values())) or (None, None)
+    n = int(sum(value for _, value in values))
     return Share(name=name, n=n, value=n / len(first), low=low, high=high)
 
 

@@ -324,10 +324,11 @@ def note_row_evidence(table: Table, evidence: Sequence[Evidence | None] | NoSess
         note_evidence(f"{table.id}:{name}", counted)
 
 
-def note_mark_evidence(mark: Row, evidence: Evidence | None) -> None:
-    """Note the sessions of a chart's mark; `note_chart_evidence` later says which chart it belongs to."""
+def mark(made: Row, evidence: Evidence | None) -> Row:
+    """Note the sessions that a chart's mark counts, and return it; `note_chart_evidence` says which chart it is of."""
     if _notes.get() is not None and evidence is not None:
-        _marks.get()[id(mark)] = mark, evidence
+        _marks.get()[id(made)] = made, evidence
+    return made
 
 
 def note_chart_evidence(chart: str, marks: Sequence[Row]) -> None:

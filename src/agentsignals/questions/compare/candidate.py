@@ -324,16 +324,20 @@ def _absent_reasons(tried: Iterable[Attempt]) -> dict[str, int]:
     return dict(Counter(o.why or "no reason" for o in tried if o.outcome is None).most_common())
 
 
+def task_sums(values: Iterable[Value]) -> dict[str, tuple[float, float]]:
+    """Return the sum and the number of the values of each task."""
+    sums: dict[str, tuple[float, float]] = {}
+    for task, value in values:
+        k, n = sums.get(task, (0.0, 0.0))
+        sums[task] = k + value, n + 1
+    return sums
+
+
 def estimate(values: Sequence[Value], yes_or_no: bool) -> Estimate:
     """Return the mean over attempts. The interval is over tasks if they were tried several times."""
     if not values:
         return Estimate(value=None, n=0, tasks=0)
-    sums: dict[str, list[float]] = {}
-    for task, value in values:
-        pair = sums.setdefault(task, [0.0, 0.0])
-        pair[0] += value
-        pair[1] += 1
-    parts = [(k, of) for _, (k, of) in sorted(sums.items())]
+    parts = [part for _, part in sorted(task_sums(values).items())]
     if not yes_or_no:
         interval = ratio_interval(parts)
         method = "Student's over tasks" if len(parts) >= FEWEST_CLUSTERS else "too few tasks"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from agentsignals.questions.audit import UNKNOWN
 from agentsignals.questions.charts import bars, dots
+from agentsignals.questions.compare.candidate import task_sums
 from agentsignals.questions.estimates import DOMINANT, INTERVAL_NOTE, Estimate, Sample, bar, by, chart, count, table
 from agentsignals.questions.failure_map import (
     SIGNAL,
@@ -189,16 +190,10 @@ def _evaluated(attempts: list[Row]) -> list[Row]:
 
 def _by_task(rows: list[Row], holds: Callable[[Row], bool | None]) -> tuple[Estimate, int]:
     """The share over tasks, and how many there are: attempts at one task are alike."""
-    counted: dict[tuple[str | None, str], list[int]] = {}
-    parts: list[Part] = []
-    for row in rows:
-        held = holds(row)
-        if held is not None:
-            parts.append((row["session_id"], held, 1))
-            pair = counted.setdefault((row["dataset"], row["task_id"] or row["session_id"]), [0, 0])
-            pair[0] += held
-            pair[1] += 1
-    pairs = [(float(k), float(n)) for k, n in counted.values()]
+    known = [(row, held) for row in rows if (held := holds(row)) is not None]
+    parts: list[Part] = [(row["session_id"], held, 1) for row, held in known]
+    tasks = (f"{row['dataset']}\n{row['task_id'] or row['session_id']}" for row, _ in known)
+    pairs = list(task_sums(zip(tasks, (float(held) for _, held in known), strict=True)).values())
     k, n = sum(k for k, _ in pairs), sum(n for _, n in pairs)
     note = "the interval is over tasks" if len(pairs) > 1 else ""
     share = Estimate(value=k / n if n else None, n=n, k=k, interval=rate_interval(pairs), note=note, counted=parts)

@@ -1,5 +1,5 @@
-"""Sessions and their turns: number, size, time, calls for each prompt, how turns end, oversight, usage, concentration in
-one place, and what was read."""
+"""Sessions and their turns: number, size, time, calls for each prompt, how turns end, oversight, usage, where sessions
+lie, and what was read."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ from agentsignals.questions.estimates import (
     clustered_share,
     count,
     listing,
-    mark,
     median_finding,
     n_sessions,
     pooled_finding,
@@ -77,6 +76,7 @@ from agentsignals.questions.question import (
     Row,
     Study,
     Table,
+    mark,
 )
 from agentsignals.questions.sql import PLACE, declared, read_queries
 from agentsignals.questions.written_lines import MODE_SOURCES, MODES, MODES_OF_SOURCE, NAMES, mode_by_session

@@ -26,7 +26,6 @@ from agentsignals.questions.estimates import (
     count,
     count_bars,
     listing,
-    mark,
     median_finding,
     n_sessions,
     pooled_finding,
@@ -37,7 +36,7 @@ from agentsignals.questions.estimates import (
     tally,
 )
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart, EvidenceQuery, Inputs, Outcome, Part, Row, Study
+from agentsignals.questions.question import Chart, EvidenceQuery, Inputs, Outcome, Part, Row, Study, mark
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.questions.tool_kinds import HANDS_IN_PLAN, KIND, PUBLISHED
 from agentsignals.stats.grouping import INSTALL, MISSING, MOST, grouped
