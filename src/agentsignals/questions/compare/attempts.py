@@ -643,7 +643,6 @@ def _pattern_of(models: Mapping[str, str]) -> str:
 
 
 def _alike(texts: Sequence[str]) -> str:
-    """Return what these texts begin with."""
     first, last = min(texts), max(texts)
     return first[: next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
 

@@ -320,7 +320,6 @@ def with_outcome(tried: Iterable[Attempt]) -> list[Value]:
 
 
 def _absent_reasons(tried: Iterable[Attempt]) -> dict[str, int]:
-    """Count attempts without an outcome by reason, most frequent first."""
     return dict(Counter(o.why or "no reason" for o in tried if o.outcome is None).most_common())
 
 

@@ -289,7 +289,6 @@ class _Study:
 
 
 def _ask(model: Any, rows: Matrix) -> list[float]:
-    """Return the probabilities by a model, or by a rate."""
     return [model] * len(rows) if isinstance(model, float) else model.predict_proba(rows)[:, 1].tolist()
 
 

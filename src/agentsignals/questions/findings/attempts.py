@@ -189,7 +189,6 @@ def _share_of_ids(rows: list[Row], ids: set[str], drawn: str) -> ClusteredShare:
 
 
 def _these(ids: set[str]) -> dict[str, Any]:
-    """Size, SQL and first sessions of an answer about these attempts."""
     cause = f"{OF_ATTEMPTS} WHERE {sessions_sql(ids) if ids else 'false'}"
     return {"size": len(ids), "unit": "attempts", "cause": cause, "sessions": tuple(sorted(ids)[:5])}
 

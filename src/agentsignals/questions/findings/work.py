@@ -162,7 +162,6 @@ def failures(inputs: Inputs) -> list[Answer]:
 
 
 def _summed(parts: Iterable[Part]) -> list[Part]:
-    """The parts of each session as one."""
     ks: dict[str, float] = {}
     ns: dict[str, float] = {}
     for session_id, k, n in parts:

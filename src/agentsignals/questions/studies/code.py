@@ -235,7 +235,6 @@ def coding_modes(inputs: Inputs) -> Outcome:
 
 
 def _unknown(rows: list[Row]) -> str:
-    """Describe the share of the sessions' lines whose author is unknown."""
     lines = sum(row["lines"] for row in rows)
     unknown = sum(row["lines"] * (row["replayed_high"] - row["replayed_low"]) / 100 for row in rows)
     return f"{formatted(unknown / lines, 'share')} of lines unknown" if lines else "no line known"
@@ -398,7 +397,6 @@ def _by_mode(sessions: list[Row], modes: list[Row], places: dict[str, str]) -> T
 
 
 def _told_apart(repos: list[str]) -> list[str]:
-    """Shortest unique suffixes of repository addresses."""
     parts = [repo.rstrip("/").split("/") for repo in repos]
     most = max(map(len, parts), default=0)
     shown = [["/".join(segments[-n:]) for segments in parts] for n in range(1, most + 1)]

@@ -239,7 +239,6 @@ def cost_causes_study(inputs: Inputs) -> Outcome:
 
 
 def _of_bill(bill: list[Row], paid: Mapping[str, float]) -> list[Part]:
-    """Return each billed session's cost of a cause."""
     return [(row["session_id"], paid.get(row["session_id"], 0), 1) for row in bill]
 
 

@@ -416,8 +416,6 @@ _OF = "labelled messages"
 
 
 def _study(name: str, of_labels: Callable[[Inputs, Labelled], Outcome]) -> Study:
-    """Return a study of the labels of one labeller."""
-
     def function(inputs: Inputs) -> Outcome:
         labels = labelled(inputs)
         return no_labels(inputs) if labels is None else of_labels(inputs, labels)

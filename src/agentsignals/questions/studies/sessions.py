@@ -400,7 +400,6 @@ def _so_far(timed: list[tuple[datetime, str, str]], n: int, place: str) -> Evide
 
 
 def _short(place: str) -> str:
-    """The last name of a path."""
     return place.replace("\\", "/").rstrip("/").rpartition("/")[2][:30] or place[:30]
 
 
