@@ -19,7 +19,6 @@ import pytest
 from agentsignals.ingest.pipeline import ingest
 from agentsignals.store import Store
 from agentsignals.ui import live
-from agentsignals.ui import live as looking
 from agentsignals.ui import server as ui
 from agentsignals.ui.live import Looking, sessions_changed, sources_of
 from agentsignals.ui.server import Server
@@ -63,6 +62,27 @@ def traces(tmp_path: Path) -> Path:
     folder = tmp_path / "projects" / "shop"
     folder.mkdir(parents=True)
     return folder
+
+
+@pytest.fixture
+def agent(traces: Path) -> Agent:
+    return Agent(traces)
+
+
+@pytest.fixture
+def server(agent: Agent, traces: Path, tmp_path: Path) -> Iterator[Server]:
+    """A store of what the agent wrote, served."""
+    ingest([str(traces)], tmp_path / "s", jobs=1)
+    with serving(Store(tmp_path / "s")) as running:
+        yield running
+
+
+def program(folder: Path, script: str) -> str:
+    """A program in Python's place."""
+    made = folder / "python"
+    made.write_text(f"#!/bin/sh\n{script}\n")
+    made.chmod(0o755)
+    return str(made)
 
 
 @contextmanager
@@ -109,10 +129,10 @@ def test_what_an_agent_appends_is_on_the_page_and_the_page_hears_of_it(tmp_path:
         assert "make parser" in text and f'data-live-state="{news["state"]}"' in text
 
 
-def test_what_another_program_reads_into_the_store_is_heard_of_too(tmp_path: Path, traces: Path) -> None:
-    agent = Agent(traces)
-    ingest([str(traces)], tmp_path / "s", jobs=1)
-    with serving(Store(tmp_path / "s")) as server, listening(server) as following:
+def test_what_another_program_reads_into_the_store_is_heard_of_too(
+    server: Server, agent: Agent, tmp_path: Path, traces: Path
+) -> None:
+    with listening(server) as following:
         assert following()[1]["watching"] is False
         agent.works("parser")
         Agent(traces, OTHER)
@@ -121,11 +141,11 @@ def test_what_another_program_reads_into_the_store_is_heard_of_too(tmp_path: Pat
         assert (kind, sorted(news["sessions"]), news["new"]) == ("changed", [SESSION, OTHER], 1)
 
 
-def test_an_id_in_an_event_is_data(tmp_path: Path, traces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_id_in_an_event_is_data(
+    server: Server, tmp_path: Path, traces: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(live, "sessions_changed", lambda *_: ["x\n\nevent: hello\ndata: {}\n\n"])
-    Agent(traces)
-    ingest([str(traces)], tmp_path / "s", jobs=1)
-    with serving(Store(tmp_path / "s")) as server, listening(server) as following:
+    with listening(server) as following:
         following()
         Agent(traces, OTHER)
         ingest([str(traces)], tmp_path / "s", jobs=1)
@@ -134,18 +154,19 @@ def test_an_id_in_an_event_is_data(tmp_path: Path, traces: Path, monkeypatch: py
 
 @pytest.mark.slow
 def test_a_run_that_fails_is_said_and_the_next_one_that_works_too(
-    tmp_path: Path, traces: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    server: Server,
+    agent: Agent,
+    tmp_path: Path,
+    traces: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(live, "RETRY_S", 0.05)
-    agent = Agent(traces)
-    ingest([str(traces)], tmp_path / "s", jobs=1)
-    python = tmp_path / "python"
-    python.write_text("#!/bin/sh\nprintf 'no \\033[31mroom\\n' >&2\nexit 1\n")
-    python.chmod(0o755)
-    with serving(Store(tmp_path / "s")) as server, listening(server) as following:
+    python = program(tmp_path, "printf 'no \\033[31mroom\\n' >&2; exit 1")
+    with listening(server) as following:
         following()
         with monkeypatch.context() as broken:
-            broken.setattr(live.sys, "executable", str(python))
+            broken.setattr(live.sys, "executable", python)
             server.live.watch([str(traces)])
             agent.works("parser")
             assert following() == ("problem", {"problem": "no [U+001B][31mroom"})
@@ -155,10 +176,8 @@ def test_a_run_that_fails_is_said_and_the_next_one_that_works_too(
     assert "could not be read: no [U+001B][31mroom" in capfd.readouterr().err
 
 
-def test_a_store_that_goes_and_comes_back_is_said(tmp_path: Path, traces: Path) -> None:
-    Agent(traces)
-    ingest([str(traces)], tmp_path / "s", jobs=1)
-    with serving(Store(tmp_path / "s")) as server, listening(server) as following:
+def test_a_store_that_goes_and_comes_back_is_said(server: Server, tmp_path: Path) -> None:
+    with listening(server) as following:
         following()
         (tmp_path / "s").rename(tmp_path / "away")
         kind, news = following()
@@ -169,13 +188,11 @@ def test_a_store_that_goes_and_comes_back_is_said(tmp_path: Path, traces: Path) 
         assert following() == ("problem", {"problem": ""})
 
 
-def test_while_nobody_looks_it_is_read_seldom(tmp_path: Path, traces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = Agent(traces)
-    ingest([str(traces)], tmp_path / "s", jobs=1)
-    python, runs = tmp_path / "python", tmp_path / "runs"
-    python.write_text(f"#!/bin/sh\necho run >> {runs}\n")
-    python.chmod(0o755)
-    monkeypatch.setattr(live.sys, "executable", str(python))
+def test_while_nobody_looks_it_is_read_seldom(
+    server: Server, agent: Agent, tmp_path: Path, traces: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = tmp_path / "runs"
+    monkeypatch.setattr(live.sys, "executable", program(tmp_path, f"echo run >> {runs}"))
 
     def runs_within(seconds: float, enough: int) -> int:
         until, n = time.monotonic() + seconds, 0
@@ -184,41 +201,37 @@ def test_while_nobody_looks_it_is_read_seldom(tmp_path: Path, traces: Path, monk
             n = runs.read_text().count("run") if runs.exists() else 0
         return n
 
-    with serving(Store(tmp_path / "s")) as server:
-        server.live.watch([str(traces)])
-        agent.works("parser")
-        assert runs_within(10, 1) == 1
-        agent.works("printer")
-        assert runs_within(0.5, 2) == 1
-        with listening(server):
-            assert runs_within(10, 2) == 2
+    server.live.watch([str(traces)])
+    agent.works("parser")
+    assert runs_within(10, 1) == 1
+    agent.works("printer")
+    assert runs_within(0.5, 2) == 1
+    with listening(server):
+        assert runs_within(10, 2) == 2
 
 
 # -- the streams -------------------------------------------------------------------------------------------------------
 
 
 def test_streams_have_their_own_places_and_are_not_cut(
-    tmp_path: Path, traces: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server, agent: Agent, tmp_path: Path, traces: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("MOST_CONNECTIONS", 3), ("MOST_STREAMS", 4), ("ANSWER_S", 0.3), ("WAIT_S", 0.3)):
         monkeypatch.setattr(ui, name, value)
     monkeypatch.setattr(live, "ALIVE_EVERY_S", 0.1)
-    agent = Agent(traces)
-    ingest([str(traces)], tmp_path / "s", jobs=1)
-    with serving(Store(tmp_path / "s")) as server:
-        with ExitStack() as held:
-            streams = [held.enter_context(listening(server)) for _ in range(4)]
-            assert ask(server, live.PATH).status == 503
-            assert ask(server, "/static/ui.css").status == 200, "pages have their own places"
-            assert all(following()[0] == "hello" for following in streams)
-            time.sleep(1.0)
-            agent.works("parser")
-            ingest([str(traces)], tmp_path / "s", jobs=1)
-            assert all(following()[0] == "changed" for following in streams), "none was cut"
-        until = time.monotonic() + 10
-        while time.monotonic() < until and server._streams:
-            time.sleep(0.05)
-        assert not server._streams, "whoever goes away leaves his place"
+    with ExitStack() as held:
+        streams = [held.enter_context(listening(server)) for _ in range(4)]
+        assert ask(server, live.PATH).status == 503
+        assert ask(server, "/static/ui.css").status == 200, "pages have their own places"
+        assert all(following()[0] == "hello" for following in streams)
+        time.sleep(1.0)
+        agent.works("parser")
+        ingest([str(traces)], tmp_path / "s", jobs=1)
+        assert all(following()[0] == "changed" for following in streams), "none was cut"
+    until = time.monotonic() + 10
+    while time.monotonic() < until and server._streams:
+        time.sleep(0.05)
+    assert not server._streams, "whoever goes away leaves his place"
 
 
 def test_the_end_of_the_server_ends_its_streams(tmp_path: Path, traces: Path) -> None:
@@ -243,10 +256,8 @@ def test_a_run_in_the_middle_is_ended_with_the_server(
 ) -> None:
     agent = Agent(traces)
     ingest([str(traces)], tmp_path / "s", jobs=1)
-    python, began = tmp_path / "python", tmp_path / "began"
-    python.write_text(f"#!/bin/sh\necho $$ > {began}\nexec sleep 60\n")
-    python.chmod(0o755)
-    monkeypatch.setattr(live.sys, "executable", str(python))
+    began = tmp_path / "began"
+    monkeypatch.setattr(live.sys, "executable", program(tmp_path, f"echo $$ > {began}; exec sleep 60"))
     with serving(Store(tmp_path / "s")) as server:
         server.live.watch([str(traces)])
         agent.works("parser")
@@ -258,14 +269,11 @@ def test_a_run_in_the_middle_is_ended_with_the_server(
 
 
 @pytest.mark.parametrize(("site", "status"), [("cross-site", 403), ("same-site", 403)])
-def test_pages_of_elsewhere_take_no_place(tmp_path: Path, traces: Path, site: str, status: int) -> None:
-    Agent(traces)
-    ingest([str(traces)], tmp_path / "s", jobs=1)
-    with serving(Store(tmp_path / "s")) as server:
-        assert ask(server, live.PATH, headers={"Sec-Fetch-Site": site}).status == status
-        assert ask(server, live.PATH, headers={"Host": "evil.example"}).status == 421
-        assert ask(server, live.PATH, "POST").status == 405
-        assert ask(server, live.PATH, "HEAD").status == 503
+def test_pages_of_elsewhere_take_no_place(server: Server, site: str, status: int) -> None:
+    assert ask(server, live.PATH, headers={"Sec-Fetch-Site": site}).status == status
+    assert ask(server, live.PATH, headers={"Host": "evil.example"}).status == 421
+    assert ask(server, live.PATH, "POST").status == 405
+    assert ask(server, live.PATH, "HEAD").status == 503
 
 
 # -- looking -----------------------------------------------------------------------------------------------------------
@@ -279,7 +287,7 @@ def _looking(traces: Path, store: Path) -> Looking:
 
 
 def test_a_change_is_seen_once_whatever_it_is(tmp_path: Path, traces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking, "SHARE", 1e-9)  # so that all is looked at but once: those at work alone are
+    monkeypatch.setattr(live, "SHARE", 1e-9)  # so that all is looked at but once: those at work alone are
     agent = Agent(traces)
     looks = _looking(traces, tmp_path / "s")
     agent.works("parser")
@@ -293,7 +301,7 @@ def test_a_change_is_seen_once_whatever_it_is(tmp_path: Path, traces: Path, monk
 def test_what_is_not_at_work_is_looked_at_too_but_seldom(
     tmp_path: Path, traces: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looking, "AT_WORK", 1)
+    monkeypatch.setattr(live, "AT_WORK", 1)
     agent = Agent(traces)
     os.utime(agent.path, (1, 1))
     Agent(traces, OTHER)
