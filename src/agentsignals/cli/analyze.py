@@ -85,7 +85,6 @@ def _without_secrets(summary: Summary) -> Summary:
 
 
 def _say(summary: Summary, options: argparse.Namespace, store: Store, folder: Path | str | None) -> None:
-    """Print what was read, and below it what stands out."""
     if not options.json:
         print(_summary_text(summary), flush=True)
     if getattr(options, "no_report", False):
@@ -163,7 +162,6 @@ def _summary_text(summary: Summary) -> str:
 
 
 def _unread(summary: Summary) -> list[str]:
-    """Describe the files that no format reads, a line a kind; and where there is no session, say why."""
     lines = []
     for group in summary.unread[:_UNREAD_LINES]:
         what = f"{group.files:,} {group.what or group.reason.replace('_', ' ')}"

@@ -26,7 +26,6 @@ _LISTED = 25
 
 
 def _answer(options: argparse.Namespace, question: Callable[..., Any], as_text: Callable[..., str]) -> int:
-    """Print an answer over the attempts of a store, without keys in it."""
     by, where = options.by, options.where
     made = redacted_in(answer_over_attempts(Store(options.store), question(by, where), where=where))
     return print_result(options, made, lambda of: as_text(of, as_markdown=options.markdown))
@@ -158,7 +157,6 @@ def run_align(options: argparse.Namespace) -> int:
 
 
 def _alignments_text(made: Sequence[Alignment], *, markdown: bool) -> str:
-    """Return the runs, where each parts from the first, and what came then in both."""
     answer = Printed(markdown=markdown, widest=90, cut=True)
     runs: list[tuple[Any, ...]] = []
     for run in [made[0].left, *(each.right for each in made)]:

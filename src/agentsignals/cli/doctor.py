@@ -93,7 +93,6 @@ def _others(requirements: Iterable[str]) -> Check:
 
 
 def _added() -> list[Check]:
-    """Check the units that other packages add."""
     from agentsignals.export import WRITERS
     from agentsignals.formats import FORMATS
     from agentsignals.ingest.engine import ENGINES
@@ -223,7 +222,6 @@ def _repaired(folder: str | None) -> list[Check]:
 
 
 def _attempts(store: Store) -> list[Check]:
-    """Check that the conversations of eval runs were collected (Agent Signals, telemetry gap)."""
     if "eval" not in store.manifest.contexts():
         return []
     query = "SELECT count(*), count(*) FILTER (WHERE NOT has_transcript) FROM attempts"

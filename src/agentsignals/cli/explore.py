@@ -262,7 +262,6 @@ def run_findings(options: argparse.Namespace) -> int:
 
 
 def _findings_text(made: Findings) -> str:
-    """Return the list as lines: what was looked at, the sentences, how sure."""
     from agentsignals.cli.first_findings import OF, elsewhere_lines, resolved_lines
 
     n = sum(made.looked_at.values())
@@ -285,7 +284,6 @@ def _findings_text(made: Findings) -> str:
 
 
 def _below(answer: Answer) -> list[str]:
-    """Return advice, confidence and the command below a finding."""
     from agentsignals.ui.document import sure_of
 
     return [*([answer.do] if answer.do else []), sure_of(answer).lower(), answer.again]

@@ -179,7 +179,6 @@ def audited(folder: Path, progress: Callable[[str, int, int | None], None]) -> D
 
 
 def _document(chapters: list[tuple[str, str, str, Outcome]], about: str) -> Document:
-    """Return the document of chapters, each a name, title, question and answer."""
     from agentsignals.ui.document import FORM, Document, Section
 
     sections = [

@@ -79,7 +79,6 @@ def run_label(options: argparse.Namespace) -> int:
 
 
 def _check_label(options: argparse.Namespace) -> None:
-    """Raise UsageError where options exclude each other."""
     if options.by == _CLUSTERS or options.names or options.embedder or options.method:
         flags = f"--by {_CLUSTERS}, --names, --method and --embedder"
         raise UsageError(f"{flags} belong to the task {_TOPIC}.", f"label {_TOPIC} --by {_CLUSTERS}")
@@ -159,7 +158,6 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
 
 
 def _goes(by: Labeller, masks: bool) -> str:
-    """Say where texts go, and whether they are masked."""
     unmasked = "as they are" if by.leaves else f"{LOCAL_NOTICE}; --redact masks them"
     return f"{by.run_figures().get('url')}, {MASKED_NOTICE if masks else unmasked}"
 

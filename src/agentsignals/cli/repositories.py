@@ -222,7 +222,6 @@ def _scan(summary: Scan) -> str:
 
 
 def _first(counts: dict[str, int]) -> str:
-    """Return the first counts, and how many more there are."""
     listed = [f"{n:,} {name}" for name, n in counts.items()]
     more = f", {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
     return (", ".join(listed[:_SHOWN]) or "none") + more

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import webbrowser
 from contextlib import ExitStack
@@ -11,19 +10,18 @@ from html import escape
 from pathlib import Path
 
 from agentsignals import private_files
-from agentsignals.cli.output import json_text, printable
+from agentsignals.cli.output import json_text, tell
 from agentsignals.errors import UsageError
 from agentsignals.labels.gold import GoldFile
 from agentsignals.sources import local
 from agentsignals.store import disk, resolve_folder
 from agentsignals.ui.live import sources_of
 from agentsignals.ui.pages.labels import Annotations
-from agentsignals.ui.server import Server, started
+from agentsignals.ui.server import started
 
 
 def run_serve(options: argparse.Namespace) -> int:
     """Serves until Ctrl-C, which is how it ends."""
-
     if options.sources:
         resolve_folder(options.store, create=True)
     annotations = None
@@ -33,7 +31,17 @@ def run_serve(options: argparse.Namespace) -> int:
         started(options.store, options.port, annotations, with_token=not options.no_token) as server,
         ExitStack() as held,
     ):
-        specs = [] if options.no_watch else _watched(server, options)
+        # What is watched: the sources named, else the folders of this machine that the store was read from.
+        specs, gone = [] if options.no_watch else list(options.sources), list[str]()
+        if elsewhere := [spec for spec in specs if not local.accepts(spec)]:
+            raise UsageError(f"{elsewhere[0]!r} is no file, folder or agent: nothing else is watched.", "`--no-watch`?")
+        is_remote = server.snapshots.folder in disk.remote_stores  # each change would be sent to where it lies
+        if not (options.no_watch or specs or is_remote):
+            specs, gone = sources_of(server.snapshots.current().store.manifest)
+        if gone and not options.quiet:
+            tell(f"not watched, for nothing is there from here: {', '.join(gone)}. Name them anew.")
+        if specs:
+            server.live.watch(specs, options.store)
         if options.json:
             about = {"url": server.address, "store": str(server.snapshots.folder), "watches": specs}
             print(json_text(about), flush=True)
@@ -54,22 +62,3 @@ def run_serve(options: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             return 0
     return 0
-
-
-def _watched(server: Server, options: argparse.Namespace) -> list[str]:
-    """Has the server read what changes in the sources named, else in the folders of this machine that the store was
-    read from. UsageError for what is no file or folder."""
-
-    if elsewhere := [spec for spec in options.sources if not local.accepts(spec)]:
-        raise UsageError(f"{elsewhere[0]!r} is no file, folder or agent: nothing else is watched.", "`--no-watch`?")
-    if (
-        not options.sources and server.snapshots.folder in disk.remote_stores
-    ):  # each change would be sent to where it lies
-        return []
-    specs, gone = (options.sources, []) if options.sources else sources_of(server.snapshots.current().store.manifest)
-    if gone and not options.quiet:
-        names = printable(", ".join(gone))
-        print(f"agentsignals: not watched, for nothing is there from here: {names}. Name them anew.", file=sys.stderr)
-    if specs:
-        server.live.watch(specs, options.store)
-    return list(specs)

@@ -174,7 +174,6 @@ def _at_work(specs: list[str]) -> tuple[RawFile, Session]:
 
 
 def _state(session: Session) -> dict[str, Any]:
-    """Return a session's state in a line."""
     from agentsignals.formats import maker_of
     from agentsignals.model import prices
     from agentsignals.stats.validation import loops

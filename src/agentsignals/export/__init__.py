@@ -108,7 +108,6 @@ _FIXED = ("its metadata", "its columns")
 
 
 def _texts(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield every text of a file with its place."""
     yield "its name", path.name
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq  # noqa: PLC0415  (loaded when something is written)

@@ -41,7 +41,17 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
     from agentsignals.store.shards import read_header  # noqa: PLC0415
 
     redactor, chosen = choice.redactor, set(ids)
-    originals = _files_of(store, chosen) if choice.transcripts == "found" else {}
+    originals: dict[str, ArtifactEntry] = {}
+    if choice.transcripts == "found":  # the files that the sessions were read from
+        groups = {e.group for i, e in store.manifest.sessions.items() if i in chosen}
+        others = {e.group for i, e in store.manifest.sessions.items() if i not in chosen}
+        files = sorted(store.manifest.files.items())
+        originals = {u: e for u, e in files if e.format and e.group in groups}
+        if shared := [u for u, e in originals.items() if e.group in others]:
+            raise ExportError(
+                f"{len(shared):,} files hold sessions that were not chosen too.",
+                "Choose whole files with --where, or write conversations with --transcripts sts.",
+            )
     empty_folder(folder)
     private_files.make_folder(folder / "data")
     choice.tick("writing tables", 0, None)
@@ -53,10 +63,18 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
     if choice.transcripts != "none":
         transcripts = folder / "transcripts"
         private_files.make_folder(transcripts)
-        conversations: Iterator[tuple[str, str | bytes]] = (
-            _as_sts(store, chosen, choice, done) if choice.transcripts == "sts" else _as_found(originals, choice, done)
-        )
-        for name, content in conversations:
+
+        def as_sts() -> Iterator[tuple[str, str | bytes]]:
+            done.loses = list(STS.loses)
+            taken: set[str] = set()
+            for n, session in enumerate(store.read(chosen)):
+                choice.tick("writing transcripts", n, len(chosen))
+                if session.attempt is not None and not session.attempt.has_transcript:
+                    done.without_transcript += 1
+                else:
+                    yield unique_file_name(session.session_id, STS.suffix, taken, redactor), STS.text(session)
+
+        for name, content in as_sts() if choice.transcripts == "sts" else _as_found(originals, choice, done):
             masked = redactor.lines(content) if redactor and isinstance(content, str) else content
             private_files.write(transcripts / name, masked, "replace")
             n_transcripts += 1
@@ -77,32 +95,6 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
     if redactor is None:
         done.notes.append("nothing was masked: look through it before it leaves this machine")
     done.notes.append(f"to publish it: hf upload OWNER/NAME {folder} --repo-type dataset")
-
-
-def _as_sts(store: Store, ids: set[str], choice: Choice, done: Exported) -> Iterator[tuple[str, str | bytes]]:
-    """Yield each conversation's file name and text."""
-    done.loses = list(STS.loses)
-    taken: set[str] = set()
-    for n, session in enumerate(store.read(ids)):
-        choice.tick("writing transcripts", n, len(ids))
-        if session.attempt is not None and not session.attempt.has_transcript:
-            done.without_transcript += 1
-        else:
-            yield unique_file_name(session.session_id, STS.suffix, taken, choice.redactor), STS.text(session)
-
-
-def _files_of(store: Store, ids: set[str]) -> dict[str, ArtifactEntry]:
-    """Files that the sessions were read from. ExportError when they hold other sessions too."""
-    groups = {e.group for i, e in store.manifest.sessions.items() if i in ids}
-    others = {e.group for i, e in store.manifest.sessions.items() if i not in ids}
-    wanted = {u: e for u, e in sorted(store.manifest.files.items()) if e.format and e.group in groups}
-    shared = [u for u, e in wanted.items() if e.group in others]
-    if shared:
-        raise ExportError(
-            f"{len(shared):,} files hold sessions that were not chosen too.",
-            "Choose whole files with --where, or write conversations with --transcripts sts.",
-        )
-    return wanted
 
 
 def _as_found(wanted: dict[str, ArtifactEntry], choice: Choice, done: Exported) -> Iterator[tuple[str, str | bytes]]:

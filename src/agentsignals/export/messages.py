@@ -171,8 +171,13 @@ def arguments(call: ToolCall) -> dict[str, Any]:
 
 def _parsed(call: ToolCall) -> Any:
     """Arguments as data; as text where they are no JSON, or nested too deep."""
+    level = deepest = 0
+    if call.arguments.count("[") + call.arguments.count("{") > DEEPEST:
+        for c in call.arguments:  # brackets in texts count as well: an upper bound
+            level += (c in "[{") - (c in "]}")
+            deepest = max(deepest, level)
     try:
-        if _depth(call.arguments) > DEEPEST:
+        if deepest > DEEPEST:
             return call.arguments
         return json.loads(call.arguments or "{}", parse_constant=_finite, parse_float=_finite)
     except ValueError:
@@ -185,18 +190,6 @@ def _finite(text: str) -> float:
     if not isfinite(value):
         raise ValueError(text)
     return value
-
-
-def _depth(text: str) -> int:
-    """Upper bound of the nesting of JSON."""
-    brackets = text.count("[") + text.count("{")
-    if brackets <= DEEPEST:
-        return brackets
-    level = deepest = 0
-    for c in text:
-        level += (c in "[{") - (c in "]}")
-        deepest = max(deepest, level)
-    return deepest
 
 
 def iso_time(at: int | None) -> str | None:

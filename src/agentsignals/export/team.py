@@ -121,7 +121,15 @@ def vocabulary_hash() -> str:
 
 def team(ask: Ask) -> Team:
     """Return a store's export. ExportError where no cell has enough sessions."""
-    rows = [_named(row) for row in ask(queries()["team.sessions"])]
+    by_price = {id(price): name for name, price in prices.table().models.items()}
+    rows = []
+    for row in ask(queries()["team.sessions"]):  # with agent, model and outcome in words of the vocabulary
+        listed = prices.price(row["model"]) if row["model"] else None
+        model = NO_MODEL if not row["model"] else OTHER_MODEL if listed is None else by_price[id(listed)]
+        agent = row["agent"] if row["agent"] in _agents() else OTHER_AGENT
+        outcome = row["outcome"] if row["outcome"] in get_args(Outcome) else "no_verdict"
+        context = row["context"] if row["context"] == "eval" else "product"
+        rows.append(row | {"agent": agent, "model": model, "outcome": outcome, "context": context})
     by_cell, left_out = _cells(rows)
     if not by_cell:
         raise ExportError(
@@ -170,7 +178,6 @@ def _refused(why: str) -> ExportError:
 
 
 def _why_not(place: str, value: Any) -> str | None:
-    """Reason why a name or value is not allowed at its place."""
     if isinstance(value, str):
         if place == "$.proof.vocabulary":
             return None if value == vocabulary_hash() else "is the hash of other words"
@@ -196,7 +203,6 @@ def _tokens(value: Any, place: str) -> Iterator[tuple[str, Any]]:
 
 
 def _counted(made: Team) -> tuple[int, int]:
-    """Number of strings and of numbers in the file."""
     tokens = [value for _, value in _tokens(msgspec.to_builtins(made), "$")]
     strings = sum(isinstance(value, str) for value in tokens)
     return strings, len(tokens) - strings
@@ -211,21 +217,6 @@ def _agents() -> frozenset[str]:
 @cache
 def _signals() -> dict[str, Signal]:
     return {signal.path: signal for signal in catalogue().values()}
-
-
-@cache
-def _by_price() -> dict[int, str]:
-    return {id(price): name for name, price in prices.table().models.items()}
-
-
-def _named(row: dict[str, Any]) -> dict[str, Any]:
-    """A session with agent, model and outcome in words of the vocabulary."""
-    listed = prices.price(row["model"]) if row["model"] else None
-    model = NO_MODEL if not row["model"] else OTHER_MODEL if listed is None else _by_price()[id(listed)]
-    agent = row["agent"] if row["agent"] in _agents() else OTHER_AGENT
-    outcome = row["outcome"] if row["outcome"] in get_args(Outcome) else "no_verdict"
-    context = row["context"] if row["context"] == "eval" else "product"
-    return row | {"agent": agent, "model": model, "outcome": outcome, "context": context}
 
 
 Key = tuple[str, str, str, str]
@@ -305,7 +296,6 @@ def _spreads(rows: Iterable[dict[str, Any]], agents: dict[str, tuple[str, str]])
 
 
 def _rounded(number: float) -> float:
-    """Round anything but a count to a few digits."""
     if float(number).is_integer() and abs(number) < MOST_COUNT:
         return number
     return float(f"{number:.{DIGITS}g}")

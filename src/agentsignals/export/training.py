@@ -203,7 +203,6 @@ _INSTANCE = re.compile(r"(?:^|__|/)([A-Za-z0-9_.-]+?)__([A-Za-z0-9_.-]+)-\d+$")
 
 @cache
 def _benchmarks() -> tuple[dict[str, re.Pattern[str]], list[str]]:
-    """Patterns of the names of benchmarks, and the repositories of SWE-bench."""
     known = tomllib.loads(Path(__file__).with_name("benchmarks.toml").read_text("utf-8"))
     patterns = {n: re.compile(rf"(?<![a-z0-9])(?:{p})", re.IGNORECASE) for n, p in known["names"].items()}
     return patterns, known["swe_bench_repositories"]
@@ -540,7 +539,6 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
 
 
 def _examples(store: Store, rows: list[TrainingSession], choice: Choice, made: TrainingSet) -> Iterator[Example]:
-    """Yield and count examples without duplicates."""
     wanted = []
     for row in rows:
         if why := _why_unwanted(row, choice, made):

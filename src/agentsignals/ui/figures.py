@@ -184,7 +184,6 @@ def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Mapping[str
 
 
 def _pairs(snapshot: Snapshot, filter_: Filter, sessions: Mapping[str, Row], places: Mapping[str, str]) -> list[Pair]:
-    """Tools by agent, those with most failed calls first."""
     by_pair: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
     for row in snapshot.rows(sql("figures.tools", sessions=filter_.sessions), filter_.where.values):
         key = row["tool"], sessions[row["session_id"]]["agent"]
@@ -217,7 +216,6 @@ def _between(filter_: Filter, first: datetime, last: datetime) -> str:
 
 
 def _periods(dated: Sequence[Row], filter_: Filter, places: Mapping[str, str]) -> list[dict[str, Any]]:
-    """A row a day, week or month, as the span asks."""
     span = calendar.buckets_of([row["started_at"] for row in dated])
     if span is None:
         return []
@@ -244,7 +242,6 @@ def _periods(dated: Sequence[Row], filter_: Filter, places: Mapping[str, str]) -
 
 
 def _strips(periods: Sequence[dict[str, Any]], filter_: Filter) -> list[BarChart]:
-    """Cost, sessions, failures and outcomes over time."""
     if not periods:
         return []
     noun, per = "attempt" if filter_.words["context"] == "eval" else "session", f"a {periods[0]['step']}"

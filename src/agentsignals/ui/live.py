@@ -343,6 +343,5 @@ class Watch:
 
 
 def _cpu_s() -> float:
-    """Return the CPU time of the processes that were started here and have ended."""
     used = os.times()
     return used.children_user + used.children_system

@@ -94,7 +94,6 @@ class _Record(Struct):
 
 
 def _record(snapshot: Snapshot, artifact: dict[str, Any], event: dict[str, Any]) -> _Record | str:
-    """Return the record at the event's line, or a word for why it can't be had."""
     entry = snapshot.store.manifest.files.get(artifact["path"])
     if entry is None or entry.source != "local":
         return "remote"

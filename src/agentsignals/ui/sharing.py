@@ -195,7 +195,6 @@ def _within(session: Session, room: int) -> tuple[list[Block], int, int]:
 
 
 def _bounded(event: Event, render: Callable[[str], Markup]) -> Entry:
-    """Return an event with the beginning of its text."""
     text = event.text or ""
     cut_chars = max(event.n_chars, len(text)) - min(len(text), MOST_CHARS)
     shown = render(text[:MOST_CHARS])

@@ -94,7 +94,6 @@ def page(snapshot: Snapshot, query: Query) -> Page:
 
 
 def _by_number(rows: Sequence[dict[str, Any]], column: str) -> dict[str, int]:
-    """Count labels by task or labeller, most first."""
     n: dict[str, int] = {}
     for row in rows:
         n[row[column]] = n.get(row[column], 0) + row["n"]
