@@ -149,18 +149,9 @@ def test_an_empty_store_answers_with_no_rows(tmp_path: Path, capsys: pytest.Capt
 def test_inventory_filters(capsys: pytest.CaptureFixture[str]) -> None:
     rows = ask(capsys, "inventory")
     keys = {
-        "path",
-        "name",
-        "context",
-        "level",
-        "type",
-        "unit",
-        "status",
-        "description",
-        "pitfalls",
-        "origin",
+        "path", "name", "context", "level", "type", "unit", "status", "description", "pitfalls", "origin",
         "high_value",
-    }
+    }  # fmt: skip
     assert len(rows) == len(catalogue()) and all(keys <= set(r) for r in rows)
     assert {r["path"] for r in ask(capsys, "inventory", "repetition")} >= {"dynamics.repetition_rate"}
     assert all(r["context"] in ("eval", "both") for r in ask(capsys, "inventory", "--context", "eval"))

@@ -68,20 +68,9 @@ def test_findings_are_computed_once_for_each_state_of_the_store(store: Store, co
 def read_at(stamp: int) -> ArtifactEntry:
     """A file as it was at a time."""
     return ArtifactEntry(
-        source="local",
-        spec="",
-        bytes=1,
-        stamp=stamp,
-        container="",
-        key="",
-        session_hint=None,
-        repo_hint=None,
-        format="claude-code",
-        parser=1,
-        group="",
-        keys=[],
-        shard="a",
-    )
+        source="local", spec="", bytes=1, stamp=stamp, container="", key="", session_hint=None, repo_hint=None,
+        format="claude-code", parser=1, group="", keys=[], shard="a",
+    )  # fmt: skip
 
 
 @pytest.mark.slow

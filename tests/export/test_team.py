@@ -38,14 +38,9 @@ from tests.questions.stores import store_of
 WEEK = 7 * 86_400 * 1_000_000
 AGENT, MODEL = "claude-code", "claude-opus-4-5"
 CLOSED = {
-    ("sessions", "context"),
-    ("signals", "signal"),
-    ("signals", "level"),
-    ("signals", "absent"),
-    ("tool_calls", "status"),
-    ("charges", "cause"),
-    ("repeated_calls", "kind"),
-}
+    ("sessions", "context"), ("signals", "signal"), ("signals", "level"), ("signals", "absent"),
+    ("tool_calls", "status"), ("charges", "cause"), ("repeated_calls", "kind"),
+}  # fmt: skip
 """Columns whose words are ours: with others in them there would be nothing to export. All other columns of text are
 planted, each row with words of its own."""
 KEYS = frozenset(("session_id", "thread", "call_id", "artifact_id", "trial_id"))

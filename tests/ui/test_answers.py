@@ -130,15 +130,8 @@ def test_pages_of_real_sessions_keep_nobody_out_and_fit_the_window(server: Serve
     )
     sessions = _rows(server, most)  # of more calls, axe-core takes ten seconds a page and sees the same
     paths = [
-        "",
-        "sessions",
-        "attempts",
-        "code",
-        "labels",
-        "signal/tokens.cost_usd",
-        "studies/tools",
-        "artifacts",
-    ]
+        "", "sessions", "attempts", "code", "labels", "signal/tokens.cost_usd", "studies/tools", "artifacts",
+    ]  # fmt: skip
     paths += ["search?q=merge+conflict", "compare", f"sides?a={sessions[0]['id']}&b={sessions[1]['id']}"]
     paths += [f"session/{row['id']}" for row in sessions[::2]]
     problems = []

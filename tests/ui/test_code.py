@@ -34,18 +34,9 @@ def _edited(lines: list[int]) -> Session:
 
 def _commit(repo: str, sha: str, subject: str, **figures: object) -> CommitRow:
     made = CommitRow(
-        repo=repo,
-        commit_sha=sha,
-        parent_sha=None,
-        authored_at=START,
-        committed_at=START,
-        author=subject,
-        subject=subject,
-        is_merge=False,
-        checkpoint_ids=[],
-        relation="original",
-        session_ids=["s0"],
-    )
+        repo=repo, commit_sha=sha, parent_sha=None, authored_at=START, committed_at=START, author=subject,
+        subject=subject, is_merge=False, checkpoint_ids=[], relation="original", session_ids=["s0"],
+    )  # fmt: skip
     for name, value in figures.items():
         setattr(made, name, value)
     return made

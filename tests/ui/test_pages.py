@@ -32,47 +32,24 @@ from agentsignals.words.text import visible
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
 from tests.quick import some
-from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, text_of
+from tests.ui.served import EVIL, EVIL_ID, Answer, Elements, ask, page, serving, text_of
 
 SQLISH = (
-    "' OR 1=1 --",
-    "'; DROP TABLE sessions; --",
-    "%",
-    "_",
-    "$text",
-    "\\",
+    "' OR 1=1 --", "'; DROP TABLE sessions; --", "%", "_", "$text", "\\",
     "x' UNION SELECT path FROM artifacts --",
-)
+)  # fmt: skip
 ROUTES = (
-    "/",
-    "/finding/circles.failing",
-    "/finding/untold.records",
-    "/code",
-    "/compare",
-    "/failures",
-    "/sessions",
-    "/search",
-    "/search?q=window+onerror",
-    "/attempts",
-    "/labels",
-    "/signals",
-    "/studies",
-    "/artifacts",
-)
+    "/", "/finding/circles.failing", "/finding/untold.records", "/code", "/compare", "/failures", "/sessions",
+    "/search", "/search?q=window+onerror", "/attempts", "/labels", "/signals", "/studies", "/artifacts",
+)  # fmt: skip
 
 
 def everywhere() -> list[str]:
     """Addresses of every kind of page, the hostile session's among them."""
     evil = quote(EVIL_ID, safe="")
     of_session = (
-        "",
-        "?only=edits,failures",
-        "/part",
-        "/turns",
-        "/raw/1",
-        "/image/1",
-        "/explain/user.tool_error_rate",
-    )
+        "", "?only=edits,failures", "/part", "/turns", "/raw/1", "/image/1", "/explain/user.tool_error_rate",
+    )  # fmt: skip
     about = [f"/session/{name}{more}" for name in ("fine-1", evil) for more in of_session]
     some = ["user.tool_error_rate", "behavior.touched_files%5B%5D", "user.session_outcome", "corpus.cost_per_session"]
     return [
@@ -93,10 +70,14 @@ def everywhere() -> list[str]:
 # -- what it shows -----------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def pages(server: Server) -> dict[str, Answer]:
+    return {path: ask(server, path) for path in everywhere()}
+
+
 @pytest.mark.slow
-def test_every_route_answers_and_carries_the_policy(server: Server) -> None:
-    for path in everywhere():
-        got = ask(server, path)
+def test_every_route_answers_and_carries_the_policy(pages: dict[str, Answer]) -> None:
+    for path, got in pages.items():
         assert got.status == 200, f"{path}: {got.text[-300:]}"
         policy = got.headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy and "script-src 'self';" in policy and "unsafe" not in policy
@@ -119,11 +100,11 @@ def test_every_study_has_its_page(server: Server, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_links_of_the_pages_lead_to_pages(server: Server) -> None:
+def test_the_links_of_the_pages_lead_to_pages(server: Server, pages: dict[str, Answer]) -> None:
     """What a click reaches is there, from every page, and nothing leads away from this machine."""
     seen: set[str] = set()
-    for path in everywhere():
-        told = Elements(page(server, path))
+    for path, got in pages.items():
+        told = Elements(got.text)
         for link in [*told.all_of("href"), *told.all_of("src"), *told.all_of("action")]:
             assert not re.match(r"(?i)[a-z]+:|//", link) or link == "data:,", link
             seen.add(link if link.startswith("/") else path.partition("?")[0] + link)
@@ -400,11 +381,10 @@ def test_of_too_few_sessions_the_first_screen_says_why_nothing_stands_out(server
 
 
 @pytest.mark.slow
-def test_hostile_text_is_text_on_every_page(server: Server) -> None:
+def test_hostile_text_is_text_on_every_page(server: Server, pages: dict[str, Answer]) -> None:
     quoted = 0
-    for path in everywhere():
-        text = page(server, path)
-        told = Elements(text)
+    for path, got in pages.items():
+        text, told = got.text, Elements(got.text)
         assert not [tag for tag, attrs in told.elements if tag == "img" or "onerror" in attrs], path
         scripts = [attrs for tag, attrs in told.elements if tag == "script"]
         assert all(

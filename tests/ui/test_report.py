@@ -202,17 +202,8 @@ def test_the_page_is_whole_and_asks_nothing_of_the_network(page: str) -> None:
     read = Page(page)
     assert read.unclosed == []
     assert not read.tags() & {
-        "link",
-        "img",
-        "iframe",
-        "object",
-        "embed",
-        "base",
-        "form",
-        "image",
-        "use",
-        "foreignobject",
-    }
+        "link", "img", "iframe", "object", "embed", "base", "form", "image", "use", "foreignobject",
+    }  # fmt: skip
     for tag, attributes in read.elements:
         assert "style" not in attributes, f"the policy forbids inline styles: {tag}"
         assert not any(name.startswith("on") for name in attributes), tag
