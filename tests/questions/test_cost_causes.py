@@ -17,7 +17,7 @@ from agentsignals.questions.cost_causes import BOUNDED, CAUSES
 from agentsignals.questions.formatting import AtLeast, without_bound
 from agentsignals.store import Store
 from agentsignals.store.query import rows
-from agentsignals.ui.drill_down import behind
+from agentsignals.ui.filter import behind
 from agentsignals.views.charges import (
     LIFETIME_S,
     LONG_LIFETIME_S,

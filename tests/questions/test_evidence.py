@@ -29,7 +29,7 @@ from agentsignals.questions.question import (
 )
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store
-from agentsignals.ui.drill_down import behind, key_of, sizes
+from agentsignals.ui.filter import behind, key_of, sizes
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
 from tests.ui.served import EVIL, EVIL_ID, whole_store

@@ -18,7 +18,7 @@ from agentsignals.questions.compare.attempts import answer_over_attempts
 from agentsignals.questions.failure_map import ENOUGH, FailureMap, failure_map, question
 from agentsignals.store import Store
 from agentsignals.store.query import rows as ask
-from agentsignals.ui.drill_down import behind, key_of
+from agentsignals.ui.filter import behind, key_of
 from agentsignals.ui.server import Server
 from tests.build import call, session
 from tests.questions.stores import outcome, store_of

@@ -12,7 +12,7 @@ import pytest
 
 from agentsignals.store import Store
 from agentsignals.ui.charts import can_draw
-from agentsignals.ui.drill_down import behind, behind_key, sessions_behind
+from agentsignals.ui.filter import behind, behind_key, sessions_behind
 from agentsignals.ui.server import Server
 from agentsignals.ui.snapshot import Snapshots
 from tests.ui.browser import browsing, needs_browser

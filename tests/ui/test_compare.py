@@ -12,7 +12,7 @@ import pytest
 import agentsignals
 from agentsignals.errors import AgentSignalsError
 from agentsignals.store import Store
-from agentsignals.ui.drill_down import arms_of, behind, compare_key
+from agentsignals.ui.filter import arms_of, behind, compare_key
 from agentsignals.ui.server import Server
 from tests.build import call, session, user
 from tests.questions.stores import store_of

@@ -29,8 +29,7 @@ from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.ui import check_report, report
 from agentsignals.ui.charts import data, interactive, legible, library
-from agentsignals.ui.document import document, limits_of
-from agentsignals.ui.markdown import code, escaped
+from agentsignals.ui.document import code, document, escaped, limits_of
 from agentsignals.ui.page import short_ids
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of

@@ -23,7 +23,7 @@ from agentsignals.questions.formatting import formatted, signed
 from agentsignals.redaction import redacted_in
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.store import Store, disk
-from agentsignals.ui.markdown import escaped, plain_lines, plain_table
+from agentsignals.ui.document import escaped, plain_lines, plain_table
 from agentsignals.words.text import visible
 
 _RESULTS = {"met": "failure", "cannot tell": "error"}

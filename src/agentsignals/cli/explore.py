@@ -125,7 +125,7 @@ def run_sessions(options: argparse.Namespace) -> int:
     store = Store(options.store)
     condition, order, behind = f"({options.where})", "started_at DESC NULLS LAST", None
     if options.behind:
-        from agentsignals.ui.drill_down import behind as sessions_behind
+        from agentsignals.ui.filter import behind as sessions_behind
 
         behind = sessions_behind(store, options.behind)
         condition, order = f"list_contains($1, session_id) AND {condition}", "list_position($1, session_id)"

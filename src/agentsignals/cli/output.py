@@ -257,7 +257,7 @@ class Printed:
 
     def lines(self, sentences: Iterable[str], mark: str = "- ") -> None:
         """Add sentences, one a line; in Markdown behind a mark. None of no sentence."""
-        from agentsignals.ui.markdown import plain_lines
+        from agentsignals.ui.document import plain_lines
 
         if listed := list(sentences):
             self.parts.append(plain_lines(listed, mark) if self._markdown else "\n".join(map(printable, listed)))
@@ -271,7 +271,7 @@ class Printed:
         widest: int | None = None,
     ) -> None:
         """Add a table below its title. None of no row."""
-        from agentsignals.ui.markdown import plain_table
+        from agentsignals.ui.document import plain_table
 
         if not rows:
             return

@@ -21,9 +21,8 @@ from agentsignals.store.secrets import known_secrets
 from agentsignals.ui import check_report
 from agentsignals.ui import document as phrases
 from agentsignals.ui.charts import UNDRAWN, can_draw, data, library, packing
-from agentsignals.ui.document import Document, Section, document
-from agentsignals.ui.drill_down import key_of
-from agentsignals.ui.markdown import code, escaped, table_of
+from agentsignals.ui.document import Document, Section, code, document, escaped, table_of
+from agentsignals.ui.filter import key_of
 from agentsignals.ui.page import short_ids
 from agentsignals.words.text import visible, visible_in_json
 

@@ -18,8 +18,7 @@ from agentsignals.questions.failure_map import FailureMap, class_text, passes_te
 from agentsignals.questions.failure_map import question as failure_question
 from agentsignals.questions.formatting import formatted, signed
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, rate_interval
-from agentsignals.ui.drill_down import arms_of, compare_key
-from agentsignals.ui.filter import filtered
+from agentsignals.ui.filter import arms_of, compare_key, filtered
 from agentsignals.ui.page import Page, Query, Route, Where, address, part_of, sql
 from agentsignals.ui.snapshot import Snapshot
 from agentsignals.views.failure import RULES

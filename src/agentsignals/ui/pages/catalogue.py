@@ -12,9 +12,8 @@ from agentsignals.signals import Signal, Status, catalog
 from agentsignals.signals.catalog import inventory
 from agentsignals.ui.charts import UNDRAWN, can_draw, data
 from agentsignals.ui.document import WHOSE, document
-from agentsignals.ui.drill_down import key_of, opening, sizes
 from agentsignals.ui.figures import Spread, chosen, histogram, spreads
-from agentsignals.ui.filter import Filter, carried, filtered
+from agentsignals.ui.filter import Filter, carried, filtered, key_of, opening, sizes
 from agentsignals.ui.page import NotFound, Page, Query, Route, address, short_ids, sql
 from agentsignals.ui.snapshot import Snapshot
 

@@ -14,9 +14,8 @@ from agentsignals.questions import findings
 from agentsignals.questions.ranking import Findings, too_few_sessions
 from agentsignals.redaction import redacted_in
 from agentsignals.signals.catalog import catalogue
-from agentsignals.ui.drill_down import WITH, behind_key
 from agentsignals.ui.figures import overall
-from agentsignals.ui.filter import filtered
+from agentsignals.ui.filter import WITH, behind_key, filtered
 from agentsignals.ui.page import Page, Query, Route, Where, part_of, short_ids, sql
 from agentsignals.ui.snapshot import Snapshot
 

@@ -19,7 +19,6 @@ from agentsignals.ui.markup import coloured
 from agentsignals.ui.page import NotFound, Page, Query, Reply, Route, sql
 from agentsignals.ui.raw_record import RawLine, raw_line
 from agentsignals.ui.snapshot import Snapshot
-from agentsignals.ui.trajectory import by_turn, choices, place, unusual
 from agentsignals.ui.transcript import (
     KINDS,
     MOST_OPENED,
@@ -28,10 +27,14 @@ from agentsignals.ui.transcript import (
     Conversation,
     EntryBuilder,
     View,
+    by_turn,
+    choices,
     conversation,
     holding,
     home,
     name_of,
+    place,
+    unusual,
 )
 from agentsignals.views.session import Item
 
