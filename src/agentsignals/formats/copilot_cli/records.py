@@ -231,7 +231,6 @@ def decode(data: memoryview | bytes) -> Event | Unknown:
 
 
 def tally(events: Sequence[Event | Unknown]) -> dict[str, int]:
-    """Count the events of each type."""
     shapes = Counter(map(type, events))
     counted = {_TYPES[shape]: times for shape, times in shapes.items() if shape is not Unknown}
     if Unknown in shapes:

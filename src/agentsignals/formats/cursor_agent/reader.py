@@ -24,7 +24,7 @@ from agentsignals.formats.cursor_agent.database import CHAT_BEGINS, COMPACTED, C
 from agentsignals.formats.documents import as_text, inside, saw_again, string, texts_of
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
-from agentsignals.formats.records import decoded, decoder, lines, read_before, saw
+from agentsignals.formats.records import decoded, decoder, lines, saw
 from agentsignals.formats.usage import tokens_of
 from agentsignals.model import EPOCH, CallStatus, Session, Step, logged_iso, logged_ms
 
@@ -39,7 +39,12 @@ def read(inputs: list[Input]) -> Reading:
             session_id = string(composer.about.get("composerId")) or source.artifact.artifact_id
             composers.setdefault(session_id, []).append(composer)
         else:
-            named.setdefault(_session_of(source), []).append(source)
+            first = bytes(source.data[: source.data.find(b"\n") + 1]) if _is_chat(source) else b""
+            session_id = (
+                string(inside(decoded(first, Any), "cursorChat", "agentId")) or source.session_hint
+                or session_of(source.artifact.path) or source.artifact.artifact_id
+            )  # fmt: skip
+            named.setdefault(session_id, []).append(source)
     sessions: list[Session] = []
     for session_id in sorted(composers.keys() | named.keys()):
         session = _longest(session_id, composers[session_id]) if session_id in composers else None
@@ -336,15 +341,6 @@ def _is_chat(source: Input) -> bool:
     return bytes(source.data[: len(CHAT_BEGINS)]) == CHAT_BEGINS
 
 
-def _session_of(source: Input) -> str:
-    named = None
-    if _is_chat(source):
-        first = bytes(source.data[: source.data.find(b"\n") + 1])
-        for _, line in lines(first, read_before(source.artifact), decoder(Line).decode):
-            named = named or string(inside(line.cursorChat, "agentId"))
-    return named or source.session_hint or session_of(source.artifact.path) or source.artifact.artifact_id
-
-
 def _read_transcript(session_id: str, copies: list[Input]) -> Session | None:
     def worth(source: Input) -> tuple[int, int, str]:
         """A chat counts before a transcript, unless a compaction removed its earlier messages."""
@@ -477,8 +473,7 @@ class TranscriptReader(Conversation):
 
 def _time(text: str) -> int | None:
     """Read the time that newer versions put before the words, to the minute. None if there is none."""
-    match = _TIME.search(text)
-    if match is None:
+    if (match := _TIME.search(text)) is None:
         return None
     hours, minutes = int(match[2] or 0), int(match[3] or 0)
     zone = timezone(timedelta(hours=hours, minutes=minutes if hours >= 0 else -minutes)) if abs(hours) < 24 else UTC

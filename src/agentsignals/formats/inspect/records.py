@@ -187,7 +187,6 @@ class Header(Struct):
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """The solvers of the plan."""
         return [step for step in as_list(inside(self.plan, "steps")) if isinstance(step, dict)]
 
     @property

@@ -212,7 +212,6 @@ def spoken(facts: dict[str, Any], events: list[Event]) -> Spoken:
 
 
 def as_text(value: object) -> str:
-    """Return a text, or any other value as JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -340,7 +339,6 @@ class Moment(Struct, kw_only=True):
 
     @property
     def failure(self) -> str | None:
-        """Return the error of a failed span."""
         if self.facts.get("error.type") is None and inside(self.span.status, "code") not in _FAILED:
             return None
         return string(inside(self.span.status, "message")) or as_text(self.facts.get("error.type"))

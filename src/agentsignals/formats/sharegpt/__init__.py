@@ -31,17 +31,12 @@ def claims(head: Head) -> Claim | None:
     first = (head.records or head.items or [head.document])[0]
     if "conversations" in first:
         conversation = first["conversations"]
+        shown = conversation[:2] if isinstance(conversation, list) else []
+        is_one = bool(shown) and all(
+            isinstance(message, dict) and {"from", "value"} <= message.keys() for message in shown
+        )
         if conversation is CUT:
             is_one = _ROW.search(head.data) is not None
-        else:
-            is_one = (
-                isinstance(conversation, list)
-                and bool(conversation)
-                and all(
-                    isinstance(message, dict) and "from" in message and "value" in message
-                    for message in conversation[:2]
-                )
-            )
         if not is_one or any(name in first for name in _OTHERS):
             return None
         return Claim(keys=[] if conversation is CUT else [f"session:{name_of(first.get('id'), conversation)}"])

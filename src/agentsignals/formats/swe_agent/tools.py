@@ -67,7 +67,6 @@ class Message(Struct, kw_only=True):
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of its blocks."""
         blocks = self.content if isinstance(self.content, list) else []
         return [as_text(b.get("type")) if isinstance(b, dict) else "" for b in blocks]
 
@@ -161,11 +160,8 @@ class Action(Struct):
     @property
     def path(self) -> str | None:
         """The file or folder among the arguments."""
-        for key in ("path", "filename", "file", "file_path", "dir", "image_file"):
-            value = self.options.get(key)
-            if isinstance(value, str) and value:
-                return value
-        return None
+        named = (self.text(name) for name in ("path", "filename", "file", "file_path", "dir", "image_file"))
+        return next(filter(None, named), None)
 
     def text(self, name: str) -> str:
         return as_text(self.options.get(name))

@@ -170,8 +170,12 @@ def _rows(ask: Ask, name: str) -> list[int]:
         " WHERE s.parent_span_id IS NULL AND s.chat_session_id IS NULL AND a.value = ?"
     )
     mine += [[plain(value) for value in row] for row in ask(of_titles, PARENT, name) if plain(row[1]) not in spans]
-    mine.sort(key=lambda span: (_number(span[4]), -_number(span[5])))
-    return [span[0] for span in mine if isinstance(span[0], int)]
+
+    def times(span: list[object]) -> tuple[float, float]:
+        began, ended = (at if isinstance(at, int | float) else 0 for at in span[4:6])
+        return began, -ended
+
+    return [span[0] for span in sorted(mine, key=times) if isinstance(span[0], int)]
 
 
 def _chat_of(span: list[object], spans: dict[object, list[object]]) -> object:
@@ -184,10 +188,6 @@ def _chat_of(span: list[object], spans: dict[object, list[object]]) -> object:
         seen.add(at[1])
         at = spans.get(at[2])
     return None
-
-
-def _number(value: object) -> float:
-    return value if isinstance(value, int | float) else 0
 
 
 DATABASE = Database(

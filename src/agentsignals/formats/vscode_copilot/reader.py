@@ -154,7 +154,6 @@ class Span(Struct, gc=False, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """The kind under which it is counted."""
         kinds = {_AGENT: "agent", _TOOL: "tool", "execute_hook": "hook"}
         return "model" if self.operation_name in _MODELS_TOO else kinds.get(self.operation_name or "", "other")
 
@@ -168,13 +167,11 @@ class Span(Struct, gc=False, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The prompt of an agent's span."""
         prompt = self.prompt if isinstance(self.prompt, str) else self.facts.get("copilot_chat.user_request")
         return (prompt or "").strip()
 
     @property
     def failure(self) -> str | None:
-        """The error of a failed span."""
         failed = self.status_code == _ERROR
         return (self.status_message or self.facts.get("error.type") or "failed") if failed else None
 

@@ -180,7 +180,6 @@ class Request(Struct, gc=False, kw_only=True):
 
     @property
     def ended_at(self) -> int | None:
-        """When the answer was done."""
         if (completed := inside(self.modelState, "completedAt")) is not None:
             return logged_ms(completed)
         began, lasted = logged_ms(self.timestamp), number(inside(self.done.timings, "totalElapsed"))
