@@ -199,7 +199,7 @@ def _read_commands(command: str, found: dict[str, None], depth: int) -> None:
             continue
         texts = fed if n and parsed.ends[n - 1] in ("|", "|&", ")") else []
         if n in parsed.heredocs:
-            texts = [*texts, parsed.heredocs[n].text]
+            texts = [*texts, parsed.heredocs[n]]
         _judge(words, all_words, texts, found)
         if words[0] in _PRINTS:
             fed += [word.replace("\\n", "\n") for word in words[1:] if word not in ("-n", "-e", "-ne")]

@@ -155,8 +155,7 @@ class Directive(Struct, frozen=True, kw_only=True):
     """In words; `⟦n⟧` stands for the n-th of `code`."""
     code: tuple[str, ...]
     under: str
-    """The heading and the opening that it stands under, in the same form, with marks of `under_code`."""
-    under_code: tuple[str, ...] = ()
+    """The heading and the opening that it stands under, in the same form, with marks for code of their own."""
     block: tuple[str, ...] = ()
     """The commands of the code block that the sentence ends in a colon for."""
 
@@ -243,7 +242,7 @@ def _directives(lines: list[str], start: int) -> Iterator[Directive]:
             opening = _Block(0)
         if not _EXAMPLE.search(opening.text):
             plain, code = _plain(block.text)
-            under, under_code = _plain(heading if not opening.text else f"{heading}. {opening.text}")
+            under, _ = _plain(heading if not opening.text else f"{heading}. {opening.text}")
             parts = [part.strip() for part in _SENTENCE.split(plain) if part.strip()]
             for n, part in enumerate(parts):
                 numbers = count()
@@ -252,7 +251,6 @@ def _directives(lines: list[str], start: int) -> Iterator[Directive]:
                     text=_MARK.sub(lambda _, numbers=numbers: f"⟦{next(numbers)}⟧", part),
                     code=tuple(code[int(mark)] for mark in _MARK.findall(part)),
                     under=under,
-                    under_code=tuple(under_code),
                     block=tuple(block.commands) if n == len(parts) - 1 else (),
                 )
         if block.opens and not block.commands:

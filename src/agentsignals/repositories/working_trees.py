@@ -223,9 +223,6 @@ class Attributed(Struct, gc=False, kw_only=True):
 
     calculated_at: str | None = None
     agent_lines: int | None = None
-    human_added: int | None = None
-    human_modified: int | None = None
-    human_removed: int | None = None
     total_committed: int | None = None
     agent_percentage: float | None = None
     metric_version: int | None = None
@@ -263,8 +260,6 @@ class Link(Struct):
     relation: str
     """`original`, `rewritten` (made later than the checkpoint: a rebase, an amend), `further` (another commit with
     the same trailer and changes of its own), `copy` (the same change again: a cherry-pick, a rebase)."""
-    off_s: float | None = None
-    """Seconds from when the checkpoint was taken to the commit."""
 
 
 _decode = msgspec.json.Decoder(_Metadata).decode
@@ -316,8 +311,7 @@ def links(commits: Iterable[Commit], rows: Iterable[Recorded]) -> list[Link]:
             else:
                 relation = "original" if taken is None or off[commit.sha] < ORIGINAL_WITHIN_US else "rewritten"
             changes.add(change)
-            seconds = (commit.committed_at - taken) / 1e6 if taken is not None else None
-            linked.append(Link(checkpoint_id, commit.sha, relation, seconds))
+            linked.append(Link(checkpoint_id, commit.sha, relation))
     return linked
 
 

@@ -27,7 +27,7 @@ from agentsignals.shell.arguments import (
 from agentsignals.shell.kinds import DIRECT, ENTERS, KINDS, Kind, kind_of, leading_words
 from agentsignals.shell.outputs import Output, printed
 from agentsignals.shell.python import script
-from agentsignals.shell.tokens import PATCH, Heredoc, Simple, Target, split
+from agentsignals.shell.tokens import PATCH, Simple, Target, split
 from agentsignals.shell.writes import WRITERS, diff_writes, patched_files, strip_of, written_by
 
 _PATTERN_FIRST = names("rg grep egrep fgrep zgrep ag ack select-string")
@@ -106,12 +106,12 @@ class _Reading:
         self.runs: list[tuple[Reader, str]] = []
         self.folders: list[str | None] = [""]
         self.depth = self.n_taken = self.blocks = 0
-        self.pipe: tuple[list[str], str, Heredoc | None, Any] | None = None
+        self.pipe: tuple[list[str], str, str | None, Any] | None = None
         """The command that writes to the next one's pipe."""
         self.is_safe, self.stops = True, False
         """`is_safe`: no earlier command could have ended the line. `stops`: a failure ends it (`set -e`)."""
 
-    def take(self, simple: Simple, heredoc: Heredoc | None, end: str, read: str | None) -> None:
+    def take(self, simple: Simple, heredoc: str | None, end: str, read: str | None) -> None:
         words, targets, depth, substituted = simple
         input_, self.pipe = self.pipe, None
         self.n_taken += 1
@@ -158,12 +158,10 @@ class _Reading:
         elif end[:1] != "|":
             self.is_safe = True
 
-    def output(self, words: list[str], name: str, heredoc: Heredoc | None, input_: Any) -> Output:
+    def output(self, words: list[str], name: str, heredoc: str | None, input_: Any) -> Output:
         return printed(words, name, heredoc, self.output(*input_) if input_ is not None else None)
 
-    def redirect(
-        self, targets: list[Target], words: list[str], name: str, heredoc: Heredoc | None, input_: Any
-    ) -> None:
+    def redirect(self, targets: list[Target], words: list[str], name: str, heredoc: str | None, input_: Any) -> None:
         """Record the files that a command's output goes into."""
         for target in targets:
             if UNRESOLVED(target):
@@ -180,9 +178,7 @@ class _Reading:
             surely=True,
         )
 
-    def run_script(
-        self, reader: Reader, words: list[str], heredoc: Heredoc | None, input_: Any, read: str | None
-    ) -> None:
+    def run_script(self, reader: Reader, words: list[str], heredoc: str | None, input_: Any, read: str | None) -> None:
         """Read the script or patch that a command runs, from its arguments, a here-document, a pipe or a file."""
         text: str | None = None
         option = next((n for n, w in enumerate(words[:-1]) if w == "-c"), None)
@@ -191,7 +187,7 @@ class _Reading:
         if reader == "python" and option is not None:
             text = words[option + 1]
         elif heredoc is not None:
-            text = heredoc.text
+            text = heredoc
         elif input_ is not None and (not files or reader == "patch"):
             output = self.output(*input_)
             text = output.text

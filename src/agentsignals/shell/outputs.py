@@ -13,7 +13,7 @@ from agentsignals.model import EditOrigin
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.shell.arguments import UNRESOLVED, operands, patterns, program, vocabulary
 from agentsignals.shell.kinds import git_verb, leading_words
-from agentsignals.shell.tokens import Heredoc, Simple, simple_commands, simples, split
+from agentsignals.shell.tokens import Simple, simple_commands, simples, split
 
 _WORDS = vocabulary("outputs")
 _PATTERNS = patterns("outputs")
@@ -28,10 +28,10 @@ class Output(Struct, frozen=True, gc=False):
     source: str | None = None
 
 
-def printed(words: Sequence[str], name: str, heredoc: Heredoc | None, input_: Output | None) -> Output:
+def printed(words: Sequence[str], name: str, heredoc: str | None, input_: Output | None) -> Output:
     """Return what a command prints. `input_` is its standard input from a pipe."""
     if heredoc is not None and name in ("cat", "tee"):
-        return Output(heredoc.text, "written")
+        return Output(heredoc, "written")
     if name in ("echo", "printf", "write-output"):
         text = _echoed(words) if name != "printf" else _formatted(words)
         return Output(text, "written") if text is not None else Output(None, "program", name)
@@ -261,7 +261,7 @@ def outside_sources(command: str) -> tuple[Outside, ...]:
             shown.append(Outside("copied", words[-1]))
         elif name in _STREAMS and any(map(_STREAMS[name].fullmatch, words[1:])):
             shown += [Outside("package", word) for word in words[1:] if _PATTERNS["archive"].search(word)]
-    for text in (command, *(heredoc.text for heredoc in split(command).heredocs.values())):
+    for text in (command, *split(command).heredocs.values()):
         if _holds(text, _WORDS["package_words"]) and (named := _PATTERNS["packages"].search(text)) is not None:
             shown.append(Outside("package", named[0][:200]))
         shown += sources_in_code(text)

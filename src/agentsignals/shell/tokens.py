@@ -61,19 +61,12 @@ class Target(str):
         return target
 
 
-class Heredoc(NamedTuple):
-    """The text of a here-document. It is not `is_literal` if the shell expands variables in it."""
-
-    text: str
-    is_literal: bool
-
-
 class Split(NamedTuple):
     """The simple commands of a line; what ended each (`&&`, `|`, a line break …); their here-documents."""
 
     commands: Sequence[Simple]
     ends: Sequence[str]
-    heredocs: dict[int, Heredoc]
+    heredocs: dict[int, str]
     inputs: dict[int, str]
     """Files that commands read through `<`."""
 
@@ -93,7 +86,7 @@ def simples(command: str) -> Sequence[Simple]:
 def _split(command: str) -> Split:
     commands: list[Simple] = []
     ends: list[str] = []
-    bodies: list[Heredoc] = []
+    bodies: list[str] = []
     opened: list[_Open] = []
     words: list[str] = []
     targets: list[Target] = []
@@ -151,12 +144,12 @@ def simple_commands(command: str) -> Sequence[Simple]:
     return split(command).commands
 
 
-def _fed(commands: list[Simple], ends: list[str], bodies: list[Heredoc]) -> Split:
+def _fed(commands: list[Simple], ends: list[str], bodies: list[str]) -> Split:
     """Give each here-document and input file to the command whose words hold its mark. Of several here-documents the
     last is read."""
     fed: list[Simple] = []
     fed_ends: list[str] = []
-    heredocs: dict[int, Heredoc] = {}
+    heredocs: dict[int, str] = {}
     inputs: dict[int, str] = {}
     for (words, targets, depth, substituted), end in zip(commands, ends, strict=True):
         plain = [word for word in words if word[:1] != _MARK]
@@ -196,7 +189,7 @@ def without_patches(command: str) -> str:
     return _PATCH.sub("", command[:_LONGEST])
 
 
-def _without_heredocs(text: str, bodies: list[Heredoc]) -> str:
+def _without_heredocs(text: str, bodies: list[str]) -> str:
     """Replace each here-document by a mark, and add its text to `bodies`."""
     at = 0
     for _ in range(_MAX_HEREDOCS):
@@ -217,7 +210,7 @@ def _without_heredocs(text: str, bodies: list[Heredoc]) -> str:
             if match.group(0)[2] == "-":
                 body = re.sub(r"(?m)^\t+", "", body)
             mark = f" {_MARK}{len(bodies)} "
-            bodies.append(Heredoc(body if is_literal else _IN_HEREDOC.sub(r"\1", body), is_literal))
+            bodies.append(body if is_literal else _IN_HEREDOC.sub(r"\1", body))
             text = text[: match.start()] + mark + text[at:line_end] + text[end.end() :]
             at = match.start() + len(mark)
     return text

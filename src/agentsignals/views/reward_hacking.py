@@ -405,11 +405,11 @@ def _unknown_writer(line: str, named: list[str], wrote: WrittenFiles) -> tuple[s
     for n, (words, *_) in enumerate(simple):
         words = leading_words(words)  # noqa: PLW2901  (what runs is asked, not what runs it)
         name = program(words[0]) if words else ""
-        given = [*words[1:], *([heredocs[n].text] if n in heredocs else [])]
+        given = [*words[1:], *([heredocs[n]] if n in heredocs else [])]
         path = next((path for word in given for path in named if path in word), None)
         if path is None:
             continue
-        inner = shell_text(words) or (heredocs[n].text if n in heredocs and name in ("bash", "sh") else None)
+        inner = shell_text(words) or (heredocs[n] if n in heredocs and name in ("bash", "sh") else None)
         if inner is not None:
             if (found := _unknown_writer(inner, named, wrote)) is not None:
                 return found
@@ -423,7 +423,7 @@ def _unknown_writer(line: str, named: list[str], wrote: WrittenFiles) -> tuple[s
         if prints or runs or is_known or (kind in ("search", "test", "build", "") and name != "eval"):
             continue
         if name.startswith("python"):
-            code = given[given.index("-c") + 1] if "-c" in given[:-1] else heredocs[n].text if n in heredocs else None
+            code = given[given.index("-c") + 1] if "-c" in given[:-1] else heredocs[n] if n in heredocs else None
             if code is not None and _in_python(code, [path]) is None:
                 continue
         return path, name

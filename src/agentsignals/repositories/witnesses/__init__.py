@@ -23,11 +23,8 @@ class Statement(Struct, frozen=True, kw_only=True):
     """Whose a line is said to be. Empty: not said."""
 
     owner: Owner
-    tool: str = ""
-    """The agent's program, as the witness calls it."""
     session_id: str = ""
     """The agent's own id of its session."""
-    model: str = ""
 
 
 class Range(NamedTuple):

@@ -26,7 +26,6 @@ _OWNERS: dict[str, Owner] = {"ai": "agent", "human": "person", "mixed": "mixed",
 
 class _Contributor(Struct, gc=False):
     type: str | None = None
-    model_id: str | None = None
 
 
 class _Range(Struct, gc=False):
@@ -52,7 +51,6 @@ class _Revision(Struct, gc=False):
 
 
 class _Tool(Struct, gc=False):
-    name: str | None = None
     version: str | None = None
 
 
@@ -97,7 +95,7 @@ def testimony(ground: Ground) -> Testimony:
             continue
         for stated in record.files:
             later = next((sha for sha in touching.get(stated.path, ()) if after[sha] > after[revision]), None)
-            for part in _ranges(stated, record, problems):
+            for part in _ranges(stated, problems):
                 for sha in filter(None, (revision, later)):
                     places = added.get((sha, stated.path), ())
                     if any(begin <= part.last and part.first < begin + n for begin, n in places):
@@ -152,7 +150,7 @@ def _records(data: bytes, problems: Counter[str]) -> Iterator[_Record]:
                     problems["bad_record"] += 1
 
 
-def _ranges(file: _File, record: _Record, problems: Counter[str]) -> Iterator[Range]:
+def _ranges(file: _File, problems: Counter[str]) -> Iterator[Range]:
     for conversation in file.conversations:
         # The last word of the address: agents name transcripts and pages by their session's id.
         session_id = ""
@@ -165,12 +163,7 @@ def _ranges(file: _File, record: _Record, problems: Counter[str]) -> Iterator[Ra
             if owner is None or not 1 <= part.start_line <= part.end_line:
                 problems["bad_range"] += 1
                 continue
-            statement = Statement(
-                owner=owner,
-                tool=(record.tool.name if record.tool is not None else None) or "",
-                session_id=session_id,
-                model=(by.model_id if by is not None else None) or "",
-            )
+            statement = Statement(owner=owner, session_id=session_id)
             yield Range(part.start_line, part.end_line, statement)
 
 

@@ -23,9 +23,7 @@ _PERSON = re.compile(r"h_|human\Z")
 
 
 class _Agent(Struct, gc=False):
-    tool: str | None = None
     id: str | None = None
-    model: str | None = None
 
 
 class _Record(Struct, gc=False):
@@ -111,8 +109,7 @@ def _statement(key: str, records: dict[str, _Record | None], problems: Counter[s
     if record is None or record.agent_id is None:
         problems["unresolved_key"] += 1  # an agent's by the standard; which one nobody says
         return Statement(owner="agent")
-    agent = record.agent_id
-    return Statement(owner="agent", tool=agent.tool or "", session_id=agent.id or "", model=agent.model or "")
+    return Statement(owner="agent", session_id=record.agent_id.id or "")
 
 
 WITNESS = Witness(name="git-ai", describes="notes of git-ai (`refs/notes/ai`, standard 3.0.0)", testimony=testimony)
