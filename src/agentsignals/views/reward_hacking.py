@@ -423,7 +423,7 @@ def _unknown_writer(line: str, named: list[str], wrote: WrittenFiles) -> tuple[s
         if prints or runs or is_known or (kind in ("search", "test", "build", "") and name != "eval"):
             continue
         if name.startswith("python"):
-            code = given[given.index("-c") + 1] if "-c" in given[:-1] else heredocs[n] if n in heredocs else None
+            code = given[given.index("-c") + 1] if "-c" in given[:-1] else heredocs.get(n)
             if code is not None and _in_python(code, [path]) is None:
                 continue
         return path, name
