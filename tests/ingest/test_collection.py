@@ -210,14 +210,8 @@ def test_discovery_says_which_clones_hold_checkpoints_and_reads_none(
     plain.human("app.py", block("old", 3))
     plain.commit("base")
     (tmp_path / "found.json").write_text(json.dumps([{"full_name": "a/b", "fork": True}]))
-    words = [
-        "discover",
-        "repos",
-        str(tmp_path / "src"),
-        str(tmp_path / "found.json"),
-        "--store",
-        str(tmp_path / "none"),
-    ]
+    store = ["--store", str(tmp_path / "none")]
+    words = ["discover", "repos", str(tmp_path / "src"), str(tmp_path / "found.json"), *store]
     assert main([*words, "--json"]) == 0
     found = [
         (d["is_here"], d["is_fork"], d["layouts"], d["commits"], d["naming"])
@@ -235,25 +229,14 @@ def test_discovery_says_which_clones_hold_checkpoints_and_reads_none(
     assert main(["discover", "hub", "name", "--json"]) == 2
 
 
+TO_A_BOT = "Fix issue {n} of the list, and write a test for it, and then say what you did, in a few plain words."
+OF_A_PERSON = "A long prompt that a person has written, with much in it that nobody else would ever say. {n}"
+
+
 @pytest.mark.parametrize(
     ("prompts", "expected"),
-    [
-        (
-            ["Fix issue {n} of the list, and write a test for it, and then say what you did, in a few plain words."]
-            * 3,
-            3,
-        ),
-        (
-            ["Fix issue {n} of the list, and write a test for it, and then say what you did, in a few plain words."]
-            * 2,
-            0,
-        ),
-        (["continue"] * 9, 0),
-        (
-            ["A long prompt that a person has written, with much in it that nobody else would ever say. {n}", "b", "c"],
-            0,
-        ),
-    ],
+    [([TO_A_BOT] * 3, 3), ([TO_A_BOT] * 2, 0), (["continue"] * 9, 0), ([OF_A_PERSON, "b", "c"], 0)],
+    ids=["three alike", "two alike", "short", "a person's"],
 )
 def test_long_prompts_that_come_again_and_again_are_a_programs(
     prompts: list[str], expected: int, tmp_path: Path
@@ -284,9 +267,7 @@ def test_sessions_that_a_program_began_are_left_out_where_that_is_asked_for(tmp_
     story.commit("base")
     for n in range(3):
         a = story.agent(f"bot{n}")
-        a.prompt(
-            f"Look at issue {n} of the list, mend it, write a test for it, and then say in a few words what you did."
-        )
+        a.prompt(TO_A_BOT.format(n=n))
         a.write(f"bot{n}.py", block(f"bot{n}", 4))
         story.commit(f"bot{n}", a)
     more(story, "person")

@@ -298,20 +298,8 @@ def test_one_session_of_several_in_a_file_is_left_out_alone(tmp_path: Path) -> N
 
 
 def test_a_list_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(
-            [
-                "analyze",
-                str(tmp_path),
-                "--no-report",
-                "--exclude",
-                str(tmp_path / "none"),
-                "--store",
-                str(tmp_path / "s"),
-            ]
-        )
-        == 1
-    )
+    words = ["--no-report", "--exclude", str(tmp_path / "none"), "--store", str(tmp_path / "s")]
+    assert main(["analyze", str(tmp_path), *words]) == 1
     assert "can't be read" in capsys.readouterr().err
 
 

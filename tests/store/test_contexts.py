@@ -22,21 +22,10 @@ TRIAL = SAMPLES / "swe-bench" / "trial"
 RUNS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "swe-agent-swebench"
 
 NEEDS_AN_ARTIFACT = {
-    "loop.visible_pass",
-    "loop.hidden_pass",
-    "loop.task_pass",
-    "loop.hidden_pass_rate",
-    "loop.visible_hidden_gap",
-    "loop.valid_python_rate",
-    "loop.import_mistake",
-    "loop.import_mistake_rate",
-    "loop.hardcoding",
-    "loop.hardcoding_rate",
-    "loop.test_fixation",
-    "loop.off_task_continuation",
-    "loop.first_failure_error",
-    "loop.condition",
-    "loop.negative_projection",
+    *(f"loop.{n}" for n in ("visible_pass", "hidden_pass", "task_pass", "hidden_pass_rate")),
+    *(f"loop.{n}" for n in ("visible_hidden_gap", "valid_python_rate", "import_mistake", "import_mistake_rate")),
+    *(f"loop.{n}" for n in ("hardcoding", "hardcoding_rate", "test_fixation", "off_task_continuation")),
+    *(f"loop.{n}" for n in ("first_failure_error", "condition", "negative_projection")),
 }
 COMPUTED = {
     *(f"treatment.{n}" for n in ("attempt1_tool_cap", "retry_tool_cap", "agent_type", "model_id", "dataset")),

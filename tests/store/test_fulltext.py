@@ -171,7 +171,7 @@ def test_nothing_that_is_typed_is_an_error(store: Store, typed: str) -> None:
     assert search(store, f"merge {typed}").n_sessions <= 2
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.text(max_size=30) | st.text(alphabet='ab"*-:(){}^ \x00é修', max_size=20))
 def test_no_text_is_an_error(store: Store, typed: str) -> None:
     for text in (typed, f'merge -{typed}"', f"tool:{typed} a"):

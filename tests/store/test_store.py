@@ -85,20 +85,9 @@ def test_values_measured_from_the_store_are_those_measured_at_ingest(tmp_path: P
 
 
 def _entry(shard: str) -> SessionEntry:
-    return SessionEntry(
-        shard=shard,
-        group="f",
-        context="product",
-        n_turns=0,
-        n_prompts=0,
-        n_tool_calls=0,
-        n_edits=0,
-        input_tokens=None,
-        output_tokens=None,
-        cache_read_tokens=None,
-        cache_write_tokens=None,
-        cost_usd=None,
-    )
+    figures: dict[str, Any] = dict.fromkeys(index.FIGURES)
+    figures |= dict.fromkeys(("n_turns", "n_prompts", "n_tool_calls", "n_edits"), 0)
+    return SessionEntry(shard=shard, group="f", context="product", **figures)
 
 
 def test_a_unique_beginning_of_an_id_will_do(tmp_path: Path) -> None:
