@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.cli.lab import write_report
+from agentsignals.cli.lab import document, write_pages
 from agentsignals.errors import LabError
 from agentsignals.lab.coding_tasks.chosen import chosen_tasks
 from agentsignals.lab.comparing import OUTCOMES, compared, paired, paired_rows, paired_table, rate
@@ -236,7 +236,7 @@ def test_a_run_of_any_experiment_is_shown_as_its_summaries_and_rows(tmp_path: Pa
     assert (made["lab.rows.effects"].n, len(made["lab.rows.effects"].rows)) == (600, 500)
     assert made["lab.rows.effects"].rows[1] == ["e1", "0.3333", "[1,1]"]
     assert ["layers", "[1,2]"] in made["lab.settings"].rows
-    (path,) = write_report(run, [tmp_path / "r.json"])
+    (path,) = write_pages(document(run), [tmp_path / "r.json"])
     assert json.loads(path.read_text("utf-8"))["about"] == "Patching of a model"
 
 
