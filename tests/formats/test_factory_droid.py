@@ -1,5 +1,4 @@
-"""Factory Droid (design/formats.md#small-formats): reminders around the words, notices in the person's name,
-snapshots."""
+"""Factory Droid (design/formats.md#small-formats): its logs, and what `droid exec` prints."""
 
 from __future__ import annotations
 
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agentsignals.formats import droid_exec
 from agentsignals.formats.factory_droid import FORMAT
 from agentsignals.formats.head import Head
 from agentsignals.model import Session
@@ -75,3 +75,18 @@ def test_real_sessions_end_in_a_notice_that_is_no_turn() -> None:
         "992853e5": (3, [11], "notification", "Claude Opus 4.6"),
         "a31fbbb0": (3, [70], "notification", "Claude Opus 4.6"),
     }
+
+
+@pytest.mark.parametrize(
+    ("record", "claimed"),
+    [
+        ({"type": "tool_call", "toolName": "Read", "parameters": {}}, True),
+        ({"type": "message", "role": "user", "text": "hi"}, True),
+        ({"type": "tool_call", "subtype": "started", "tool_call": {}}, False),  # Cursor's
+        ({"type": "message", "role": "user", "content": "hi"}, False),  # Gemini CLI's
+        ({"type": "assistant", "message": {}}, False),  # Claude's
+    ],
+)
+def test_streams_of_other_agents_are_theirs(record: dict[str, Any], claimed: bool) -> None:
+    head = Head(json.dumps({**record, "session_id": "s"}).encode(), "run.jsonl", True)
+    assert (droid_exec.claims(head) is not None) == claimed

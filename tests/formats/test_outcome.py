@@ -77,12 +77,12 @@ CANNOT_SAY = {
 ELSEWHERE = {
     "entire": "holds the logs of other agents, and is read as they are",
     "aider": "how a command ended is not logged",
-    "antigravity": "tests/formats/test_antigravity.py asks how a command ended",
+    "antigravity": "its small cases show how a command ended",
     "droid-exec": "a result is an error or none; the sample holds both",
-    "hermes": "tests/formats/test_hermes.py asks how a call ended",
+    "hermes": "its small cases show how a call ended",
     "inspect": "the same as inspect-json, packed",
     "openhands": "a file an event: its small cases show every end",
-    "mistral-vibe": "a chunk of history is a list: tests/formats/test_mistral_vibe.py asks the same",
+    "mistral-vibe": "a chunk of history is a list: its small cases show the same",
     "lab-repository": "calls of our own experiments, which are asked in tests/lab",
     "trail": "a span's error is the call's; the samples hold both",
     **dict.fromkeys(

@@ -1,0 +1,107 @@
+"""Traps of small formats that no sample shows (design/formats.md#small-formats)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals.formats import Format, Reading, aider, antigravity, hermes, windsurf
+from agentsignals.formats.head import Head
+from agentsignals.ingest import pipeline
+from tests.formats.reading import given, lines, read_one
+
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "windsurf"
+BRAIN = "/home/me/.gemini/antigravity/brain/1b2c3d4e-aaaa/.system_generated/logs/transcript_full.jsonl"
+CASCADE = "/home/me/.windsurf/transcripts/1b2c3d4e-aaaa.jsonl"
+ASKS = {"step_index": 0, "source": "USER_EXPLICIT", "type": "USER_INPUT", "status": "DONE", "content": "hi"}
+HERMES = {"session_id": "20260901_1", "platform": "cli", "session_start": "2026-09-01T10:00:00", "messages": []}
+START = "# aider chat started at 2026-09-01 09:00:00\n\n> Aider v0.86.1  \n"
+
+
+def step(kind: str, status: str = "done", **body: object) -> dict[str, Any]:
+    """A step of Windsurf's Cascade."""
+    return {kind: body, "status": status, "type": kind}
+
+
+SAID, ANSWER = step("user_input", user_response="hi"), step("planner_response", response="hello")
+FIND = step("find", pattern="*")
+
+
+@pytest.mark.parametrize(
+    ("format_", "path", "rows", "keys"),
+    [
+        (antigravity.FORMAT, BRAIN, [ASKS], ["session:1b2c3d4e-aaaa"]),
+        (antigravity.FORMAT, BRAIN, [{**ASKS, "step_index": "0"}], None),
+        (antigravity.FORMAT, BRAIN, [{**ASKS, "type": "user_input"}], None),
+        (antigravity.FORMAT, BRAIN, [{"step_index": 0, "type": "USER_INPUT"}], None),
+        (hermes.FORMAT, "x", [HERMES], ["session:20260901_1"]),
+        *((hermes.FORMAT, "x", [{k: v for k, v in HERMES.items() if k != lacks}], None)
+          for lacks in ("session_id", "platform", "session_start")),
+        (windsurf.FORMAT, CASCADE, [SAID], ["session:1b2c3d4e-aaaa"]),
+        (windsurf.FORMAT, CASCADE, [FIND, ANSWER], ["session:1b2c3d4e-aaaa"]),
+        (windsurf.FORMAT, CASCADE, [FIND], None),
+        (windsurf.FORMAT, CASCADE, [{**SAID, "user_input": "hi"}], None),
+        (windsurf.FORMAT, CASCADE, [SAID, {"role": "user", "message": {}}], None),
+    ],
+)  # fmt: skip
+def test_files_are_told_by_what_only_they_say(
+    format_: Format, path: str, rows: list[Any], keys: list[str] | None
+) -> None:
+    claim = format_.claims(Head("\n".join(map(json.dumps, rows)).encode(), path, True))
+    assert (claim.keys if claim else None) == keys
+
+
+def test_aider_s_sessions_keep_their_ids_while_they_grow_and_count_once_in_copies() -> None:
+    def read(*texts: str) -> Reading:
+        named = ((text.encode(), "aider", f"/w/{n}/.aider.chat.history.md") for n, text in enumerate(texts))
+        return aider.FORMAT.read([given(*file) for file in named])
+
+    short, long = START + "#### hi  \n", START + "#### hi  \n\nhello\n"
+    (before,), (after,) = read(short).sessions, read(short, long).sessions
+    assert before.session_id == after.session_id and [event.kind for event in after.events][-1] == "text"
+    assert len(read(long + START.replace("09:00", "10:00") + "#### hi  \n").sessions) == 2
+
+
+def test_windsurf_s_edits_have_both_texts_and_a_change_that_was_refused_is_none() -> None:
+    accepted = {"acknowledgement_type": "ACKNOWLEDGEMENT_TYPE_ACCEPT", "path": "file:///home/me/p/a.py"}
+    refused = {**accepted, "acknowledgement_type": "ACKNOWLEDGEMENT_TYPE_REJECT", "path": "file:///home/me/p/b.py"}
+    steps = (
+        step("code_action", original_content="a\nb\n", new_content="a\nc\n", **accepted),
+        step("code_action", new_content="1\n2\n", **accepted),
+        step("code_action", new_content="1\n", **refused),
+        step("run_command", command="ls", cwd="/home/me/p"),
+        step("teleport", to="b"),
+    )
+    session = read_one(windsurf.FORMAT, given(lines(*steps), "windsurf", CASCADE))
+    assert [(e.path, e.op, e.start_line, e.added, e.removed) for e in session.edits] == [
+        ("a.py", "modify", 2, 1, 1),
+        ("a.py", "create", 1, 2, 0),
+    ]
+    assert [c.status for c in session.tool_calls] == ["ok", "ok", "rejected", "ok"]
+    assert [e.text for e in session.events if e.kind == "unknown"] == ["teleport"]
+    assert (session.session_id, session.cwd, len(session.steps)) == ("1b2c3d4e-aaaa", "/home/me/p", 1)
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not here")
+def test_a_recorded_transcript_of_windsurf_has_as_many_of_each_as_its_lines_say(tmp_path: Path) -> None:
+    (path,) = CORPUS.glob("*.jsonl")
+    types = Counter(json.loads(line)["type"] for line in path.read_text("utf-8").splitlines())
+    _, store = pipeline.ingest_into([str(path)], tmp_path / "s", jobs=1)
+    (session,) = map(store.session, store.manifest.sessions)
+    assert (len(session.turns), Counter(c.name for c in session.tool_calls)) == (
+        types.pop("user_input"),
+        types - Counter(planner_response=types["planner_response"]),
+    )
+    assert Counter(c.status for c in session.tool_calls)["error"] == 1
+    added, removed = Counter[str](), Counter[str]()
+    for edit in session.edits:
+        added[edit.call_id] += edit.added or 0
+        removed[edit.call_id] += edit.removed or 0
+    first, second = added
+    assert (added[first], removed[first]) == (74, 0), "as git said in the session"
+    assert added[second] == removed[second] >= 53, "git said 53, by the shortest difference"
