@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.corpora import SESSIONS_A_FOLDER, SESSIONS_A_FORK, make
+from benchmarks import corpora
+from benchmarks.corpora import make
 from benchmarks.formats import table
 from benchmarks.mutations import ROOT, SOURCE, Mutation, mutations
 from benchmarks.stages import STAGES, holder_of
@@ -45,15 +46,20 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_made_corpus_lies_as_people_keep_theirs(traces: Path, tmp_path: Path) -> None:
+def test_a_made_corpus_lies_as_people_keep_theirs(
+    traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With smaller folders and more forks than a benchmark has."""
     n = len(list(traces.iterdir()))
-    copies = 3 * SESSIONS_A_FOLDER // n
+    monkeypatch.setattr(corpora, "SESSIONS_A_FOLDER", n)
+    monkeypatch.setattr(corpora, "SESSIONS_A_FORK", n // 2)
+    copies = 2
     files_n, _ = make(traces, tmp_path / "corpus", copies, None)
     folders = Counter(path.parent for path in (tmp_path / "corpus").rglob("*.jsonl"))
     assert sum(folders.values()) == files_n > copies * n
-    whole = [size for size in folders.values() if size >= SESSIONS_A_FOLDER]
-    assert len(whole) == copies * n // SESSIONS_A_FOLDER and len(folders) <= len(whole) + 1
-    assert max(folders.values()) <= SESSIONS_A_FOLDER + -(-SESSIONS_A_FOLDER // SESSIONS_A_FORK)
+    whole = [size for size in folders.values() if size >= corpora.SESSIONS_A_FOLDER]
+    assert len(whole) == copies * n // corpora.SESSIONS_A_FOLDER and len(folders) <= len(whole) + 1
+    assert max(folders.values()) <= corpora.SESSIONS_A_FOLDER + -(-corpora.SESSIONS_A_FOLDER // corpora.SESSIONS_A_FORK)
     summary, store = pipeline.ingest_into([str(tmp_path / "corpus")], tmp_path / "store", jobs=1, shard_bytes=200_000)
     together = Counter(entry.group for entry in store.manifest.sessions.values())
     assert summary.sessions == files_n and not summary.skipped

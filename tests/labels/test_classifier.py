@@ -15,7 +15,16 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import SourceError, UsageError
 from agentsignals.labels import annotation as order
-from agentsignals.labels.classifier import Model, features, read, session_mark, shipped, shipped_tasks, training
+from agentsignals.labels.classifier import (
+    SHIPPED,
+    Model,
+    features,
+    read,
+    session_mark,
+    shipped,
+    shipped_tasks,
+    training,
+)
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import answer_end_in
 from agentsignals.model import Label, Turn
@@ -189,9 +198,9 @@ def test_another_tasks_model_is_refused(store: Store, own: Path, capsys: pytest.
     ],
 )
 def test_a_file_that_is_no_model_is_named(
-    own: Path, tmp_path: Path, change: Callable[[dict[str, Any]], dict[str, Any]], words: str
+    tmp_path: Path, change: Callable[[dict[str, Any]], dict[str, Any]], words: str
 ) -> None:
-    model = json.loads(own.read_bytes())
+    model = json.loads((SHIPPED / "pushback.classifier.json").read_bytes())
     broken = tmp_path / "broken.json"
     broken.write_text(json.dumps(model | change(model)))
     with pytest.raises(SourceError, match=words):

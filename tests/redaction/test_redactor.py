@@ -194,6 +194,7 @@ def test_what_one_text_gives_away_is_masked_in_another() -> None:
     [
         ("it is a8Kd03mQx92LpVt7Rw4Zc1", True),
         ("sha512-a8Kd03mQx92LpVt7Rw4Zc1==", False),
+        ("sha256:a8Kd03mQx92LpVt7Rw4Zc1", False),
         ("h1:a8Kd03mQx92LpVt7Rw4Zc1", False),
         ("0b9f3c52-41aa-4c1e-9d2e-7a1f00c0ffee", False),
         ("3f2c1aa9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3", False),

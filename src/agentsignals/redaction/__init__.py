@@ -267,8 +267,18 @@ class Redactor:
         for place in ("data", "stringData") if value.get("kind") == "Secret" else ():  # Kubernetes
             if isinstance(held := value.get(place), dict):
                 cleaned[place] = {name: self._named("secret", text, times) for name, text in held.items()}
-        for place, beside in _told_beside(value):
-            if cleaned.get(place) == value[place]:
+        # Another field tells that a name holds a secret: `{"name": "API_KEY", "value": "…"}`, as deployments write it,
+        # cookies of browsers, private web keys.
+        by_name = {name.lower(): name for name in value}
+        told = next((value[by_name[n]] for n in ("name", "key", "id", "label", "field") if n in by_name), None)
+        for low, place in by_name.items():
+            beside = ""
+            if low in _VALUE_NAMES and isinstance(told, str):
+                is_cookie = "domain" in by_name or "httponly" in by_name
+                beside = "session_key" if is_cookie and names_a_secret(told) is None else told
+            elif low in _WEB_KEY and "kty" in by_name:
+                beside = "private_key"
+            if beside and cleaned.get(place) == value[place]:
                 cleaned[place] = self._named(beside, value[place], times)
         return cleaned
 
@@ -301,20 +311,6 @@ class Redactor:
 
 _VALUE_NAMES = frozenset(("value", "val", "default", "text", "string", "content", "data"))
 _WEB_KEY = frozenset(("d", "p", "q", "dp", "dq", "qi", "k"))
-
-
-def _told_beside(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield names of an object that another of its fields tells to hold a secret, with a name that states it:
-    `{"name": "API_KEY", "value": "…"}`, as deployments write it, cookies of browsers, private web keys, Kubernetes'
-    secrets."""
-    by_name = {name.lower(): name for name in value}
-    told = next((value[by_name[n]] for n in ("name", "key", "id", "label", "field") if n in by_name), None)
-    for low, name in by_name.items():
-        if low in _VALUE_NAMES and isinstance(told, str):
-            is_cookie = "domain" in by_name or "httponly" in by_name
-            yield name, "session_key" if is_cookie and names_a_secret(told) is None else told
-        elif low in _WEB_KEY and "kty" in by_name:
-            yield name, "private_key"
 
 
 def redacted_in(value: _T, known: KnownSecrets | None = None) -> _T:

@@ -113,25 +113,21 @@ def validation_text(  # noqa: PLR0913  (what is asked about, and how much is to 
         for figure in measured:
             by_truth.setdefault(figure.truth, []).append(figure)
         truths = sorted(by_truth.values(), key=lambda of_truth: -of_truth[0].n)[: 1 if brief else None]
-        shown = [_shown(of_truth, classes) if brief else of_truth for of_truth in truths]
-        return "; ".join(_against(of_truth, version, basis) for of_truth in shown)
+        said = []
+        for of_truth in truths:
+            first, shown = of_truth[0], of_truth
+            if brief:  # the classes asked for, else the one with the lowest precision
+                weakest = min(of_truth, key=lambda figure: (figure.precision is None, figure.precision, figure.recall))
+                shown = [figure for figure in of_truth if figure.value in classes] or [weakest]
+            both = "by rules: " * (basis == "judge")
+            both += f"agreement {share_text(first.agreement, first.agreement_interval)}"
+            both += "" if first.kappa is None else f", kappa {first.kappa:.2f}"
+            older = "" if version == first.version else f", measured with version {first.version}"
+            figures_text = ", ".join(figure.text() for figure in shown)
+            said.append(f"{both} (n {first.n}, {first.truth}{older}): {figures_text}")
+        return "; ".join(said)
     through = [need for need in needs if figures_of(need)]
     return NEVER_VALIDATED + (f"; rests on {', '.join(through)}" if through else "")
-
-
-def _shown(of_truth: list[Figure], classes: Sequence[str]) -> list[Figure]:
-    """The classes asked for, else the one with the lowest precision."""
-    weakest = min(of_truth, key=lambda figure: (figure.precision is None, figure.precision, figure.recall))
-    return [figure for figure in of_truth if figure.value in classes] or [weakest]
-
-
-def _against(shown: Sequence[Figure], version: int, basis: str) -> str:
-    first = shown[0]
-    both = "by rules: " * (basis == "judge")
-    both += f"agreement {share_text(first.agreement, first.agreement_interval)}"
-    both += "" if first.kappa is None else f", kappa {first.kappa:.2f}"
-    older = "" if version == first.version else f", measured with version {first.version}"
-    return f"{both} (n {first.n}, {first.truth}{older}): {', '.join(figure.text() for figure in shown)}"
 
 
 def misleads(signal: str, classes: Sequence[str] = ()) -> bool:
