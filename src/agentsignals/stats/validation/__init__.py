@@ -115,11 +115,11 @@ def validation_text(  # noqa: PLR0913  (what is asked about, and how much is to 
         truths = sorted(by_truth.values(), key=lambda of_truth: -of_truth[0].n)[: 1 if brief else None]
         said = []
         for of_truth in truths:
-            first, shown = of_truth[0], of_truth
+            shown = of_truth
             if brief:  # the classes asked for, else the one with the lowest precision
                 weakest = min(of_truth, key=lambda figure: (figure.precision is None, figure.precision, figure.recall))
                 shown = [figure for figure in of_truth if figure.value in classes] or [weakest]
-            both = "by rules: " * (basis == "judge")
+            first, both = shown[0], "by rules: " * (basis == "judge")
             both += f"agreement {share_text(first.agreement, first.agreement_interval)}"
             both += "" if first.kappa is None else f", kappa {first.kappa:.2f}"
             older = "" if version == first.version else f", measured with version {first.version}"
