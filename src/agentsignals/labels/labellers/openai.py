@@ -9,13 +9,12 @@ from __future__ import annotations
 import logging
 import math
 import os
-import queue
 import random
 import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -72,41 +71,27 @@ _T = TypeVar("_T")
 
 
 def in_threads(work: Callable[[_T], None], things: Iterable[_T], n: int, stopped: threading.Event) -> None:
-    """Call `work` with each thing, by at most `n` threads at once. Raises the first error of `work`, or of the stream,
-    and stops at it. The threads hold up no exit."""
-    waiting: queue.Queue[_T | None] = queue.Queue(maxsize=n)
+    """Call `work` with each thing, by at most `n` threads at once, which take them in turn. Raises the first error of
+    `work`, or of the stream, and stops at it. The threads hold up no exit."""
+    waiting, turn = iter(things), threading.Lock()
     failed: list[BaseException] = []
 
-    def put(thing: _T | None) -> None:
-        while not stopped.is_set():
-            with suppress(queue.Full):
-                waiting.put(thing, timeout=0.2)
-                return
-
     def run() -> None:
-        while not stopped.is_set():
-            try:
-                thing = waiting.get(timeout=0.2)
-            except queue.Empty:
-                continue
-            if thing is None:
-                return
-            try:
+        try:
+            while True:
+                with turn:
+                    thing = next(waiting, None) if not stopped.is_set() else None
+                if thing is None:
+                    return
                 work(thing)
-            except BaseException as problem:  # noqa: BLE001  (raised again in the caller's thread)
-                failed.append(problem)
-                stopped.set()
+        except BaseException as problem:  # noqa: BLE001  (raised again in the caller's thread)
+            failed.append(problem)
+            stopped.set()
 
     threads = [threading.Thread(target=run, daemon=True) for _ in range(n)]
     for thread in threads:
         thread.start()
     try:
-        for thing in things:
-            put(thing)
-            if stopped.is_set():
-                break
-        for _ in threads:
-            put(None)
         for thread in threads:
             thread.join()
     except BaseException:
