@@ -40,7 +40,6 @@ from agentsignals.words.lexicon import is_english
 from agentsignals.words.prose import Phrases
 from tests.build import START, call, say, session, user, view
 from tests.formats.reading import read_one
-from tests.formats.test_codex_exec import read as read_exec
 from tests.formats.test_factory_droid import START as DROID
 from tests.formats.test_factory_droid import message
 from tests.formats.test_inspect import read as read_log
@@ -299,11 +298,6 @@ def test_every_call_that_opens_a_path_is_looked_at(opened: str) -> None:
     module = opened.split(".", maxsplit=1)[0]
     text = f"import {module}\nfrom flask import request\n\n\ndef f():\n    {opened}(request.args['p'])\n"
     assert "py-path-from-request" in found_by_rules("a.py", text)
-
-
-def test_a_turn_that_failed_says_why() -> None:
-    made = read_exec({"type": "turn.failed", "error": {"message": "quota"}})
-    assert [(e.kind, e.text) for e in made.events] == [("api_error", "quota")]
 
 
 @pytest.mark.parametrize("kind", ["thinking", "redacted_thinking"])
