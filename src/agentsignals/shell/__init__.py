@@ -121,7 +121,8 @@ class _Reading:
         if targets:
             self.add_kind("write", substituted)
         if not words:
-            self.redirect(targets, [""], "", heredoc, input_)
+            if targets:
+                self.redirect(targets, [""], "", heredoc, input_)
             return
         name = words[0]
         if name in _BLOCKS:
@@ -129,7 +130,8 @@ class _Reading:
         kind = KINDS.get(name)
         if kind is None:
             kind, name, words = self.classify(words, substituted)
-        self.redirect(targets, words, name, heredoc, input_)
+        if targets:
+            self.redirect(targets, words, name, heredoc, input_)
         if end[:1] == "|" and end != "||":
             self.pipe = (words, name, heredoc, input_)
         if name in _READERS or (name == "git" and "apply" in words):

@@ -19,6 +19,7 @@ Kind = ShellKind | Literal[""]
 
 _WORDS = vocabulary("kinds")
 _PATTERNS = patterns("kinds")
+_KEYWORDS = _WORDS["keywords"]
 KINDS: dict[str, Kind] = {
     name: "" if kind == "none" else kind
     for kind, listed in TABLES["kinds"]["commands"].items()
@@ -45,7 +46,7 @@ def leading_words(words: list[str]) -> list[str]:
         word = words[n]
         if word in KINDS:
             break
-        if word in _WORDS["keywords"] or ("=" in word and _ASSIGNMENT(word)):
+        if word in _KEYWORDS or ("=" in word and _ASSIGNMENT(word)):
             n += 1
         elif word in _RUNNERS and n + 1 < len(words) and words[n + 1] in _RUNNERS[word]:
             n = _past_options(words, n + 2, _WORDS["runner_valued"])
