@@ -312,52 +312,51 @@ def comparable(  # noqa: PLR0913  (the options of the verb)
     if not order:
         return whole
     changing = differing([o for name in names for o in whole.groups[name]])
+
+    def reasons_against(seed: str, name: str) -> list[str]:
+        return _mismatches({n: whole.first[n] for n in (seed, name)}, seed, by, changing)
+
+    def share_enough(seed: str, name: str) -> bool:
+        """True if they share tasks enough for a test, or half of the fewer; or neither records any."""
+        tasks, others = whole.tasks[seed], whole.tasks[name]
+        shared = len(tasks & others)
+        return shared >= FEWEST_CLUSTERS or 2 * shared >= max(1, min(len(tasks), len(others))) or not (tasks or others)
+
     groups = [order] if anyway else []
     left = [] if anyway else order
     while left:  # the first of each group is comparable with all others of its group
         seed, *rest = left
-        alike = [name for name in rest if _are_alike(whole, seed, name, by, changing)]
+        alike = [name for name in rest if share_enough(seed, name) and not reasons_against(seed, name)]
         groups.append([seed, *alike])
         left = [name for name in rest if name not in alike]
     main = groups[0] if named_first else max(groups, key=lambda each: (len(each) > 1, sum(known[n] for n in each)))
-    others = [_other(whole, group, main[0], by, changing, options) for group in groups if group is not main]
-    kept = [name for name in names if name in main]
+    base, kept, others = main[0], [name for name in names if name in main], []
+    for group in groups:
+        if group is main:
+            continue
+        seed, tasks = group[0], {name: whole.tasks[name] for name in group}
+        reasons = reasons_against(base, seed)
+        if not reasons or not whole.tasks[base] & tasks[seed]:
+            reasons += _other_tasks({name: whole.tasks[name] for name in (base, seed)}, base)
+        words = ["--baseline", seed] if len(group) > 1 else ["--baseline", base, "--only", seed, "--anyway"]
+        other = OtherGroup(
+            candidates=[name for name in whole.groups if name in group],
+            attempts=sum(len(whole.groups[name]) for name in group),
+            tasks=len(frozenset[str]().union(*tasks.values())),
+            shares_tasks=any(each & whole.tasks[base] for each in tasks.values()),
+            reasons=reasons,
+            command=f"agentsignals compare {shlex.join([*options, *words])}",
+        )
+        others.append(other)
     return replace(
         whole,
         groups={name: whole.groups[name] for name in kept},
         first={name: whole.first[name] for name in kept},
         tasks={name: whole.tasks[name] for name in kept},
-        baseline=main[0],
-        common=_common_tasks({n: whole.tasks[n] for n in (main[0], *kept)}, of_all=anyway),
+        baseline=base,
+        common=_common_tasks({n: whole.tasks[n] for n in (base, *kept)}, of_all=anyway),
         other_groups=sorted(others, key=lambda each: -each.attempts),
     )
-
-
-def _other(  # noqa: PLR0913  (a group beside the baseline's)
-    whole: Arms, group: Sequence[str], base: str, by: Sequence[str], changing: Sequence[str], options: Sequence[str]
-) -> OtherGroup:
-    seed = group[0]
-    first = {base: whole.first[base], seed: whole.first[seed]}
-    tasks = {base: whole.tasks[base], seed: whole.tasks[seed]}
-    reasons = _mismatches(first, base, by, changing)
-    words = ["--baseline", seed] if len(group) > 1 else ["--baseline", base, "--only", seed, "--anyway"]
-    return OtherGroup(
-        candidates=[name for name in whole.groups if name in group],
-        attempts=sum(len(whole.groups[name]) for name in group),
-        tasks=len(frozenset[str]().union(*(whole.tasks[name] for name in group))),
-        shares_tasks=any(whole.tasks[name] & whole.tasks[base] for name in group),
-        reasons=reasons if reasons and tasks[base] & tasks[seed] else [*reasons, *_other_tasks(tasks, base)],
-        command=f"agentsignals compare {shlex.join([*options, *words])}",
-    )
-
-
-def _are_alike(whole: Arms, seed: str, name: str, by: Sequence[str], changing: Sequence[str]) -> bool:
-    """True if two candidates share limits and data sets, and tasks enough for a test, or half of the fewer; or neither
-    records any."""
-    tasks, others = whole.tasks[seed], whole.tasks[name]
-    shared = len(tasks & others)
-    enough = shared >= FEWEST_CLUSTERS or 2 * shared >= max(1, min(len(tasks), len(others))) or not (tasks or others)
-    return enough and not _mismatches({n: whole.first[n] for n in (seed, name)}, seed, by, changing)
 
 
 def _common_tasks(tasks: Mapping[str, frozenset[str]], *, of_all: bool) -> frozenset[str] | None:
@@ -409,17 +408,34 @@ def _mismatches(
     if _TIME in wanted or all(_TIME in a.treatment for attempts in first.values() for a in attempts):
         columns = [c for c in columns if _FACTOR not in c]  # the limit contains it
 
+    def differ(name: str, column: str) -> bool:
+        """True if the two had other values at a common task, or at all if they share none; unrecorded ones never."""
+        mine, its = (_values_by_task(first[side], column) for side in (name, base))
+        both = mine.keys() & its.keys()
+        if both and column != "dataset":
+            return any(mine[task] != its[task] for task in both)
+        values, others = (set().union(*side.values()) for side in (mine, its))
+        return bool(values and others) and values != others
+
     def shown(name: str, column: str) -> str:
         values = sorted({a.treatment[column][:80] for a in first[name] if column in a.treatment})
         return f"{name} {' / '.join(values[:_NAMED])}{' / …' if len(values) > _NAMED else ''}"
 
     reasons = []
     for column in columns:
-        others = [name for name, attempts in first.items() if name != base and _differ(attempts, first[base], column)]
+        others = [name for name in first if name != base and differ(name, column)]
         if others:
             compared = [shown(name, column) for name in (base, *others[:_NAMED])]
             reasons.append(f"{column} differs: {'; '.join(compared)}{_more(others)}")
     return reasons
+
+
+def _values_by_task(attempts: Sequence[Attempt], column: str) -> dict[str, set[str]]:
+    by_task: dict[str, set[str]] = {}
+    for attempt in attempts:
+        if (value := attempt.treatment.get(column)) is not None:
+            by_task.setdefault(attempt.task or attempt.session_id, set()).add(value)
+    return by_task
 
 
 def _other_tasks(tasks: Mapping[str, frozenset[str]], base: str | None) -> list[str]:
@@ -437,23 +453,6 @@ def _other_tasks(tasks: Mapping[str, frozenset[str]], base: str | None) -> list[
 
 def _more(others: Sequence[str]) -> str:
     return f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-
-
-def _differ(attempts: Sequence[Attempt], other: Sequence[Attempt], column: str) -> bool:
-    """True if the two had other values at a common task, or at all if they share none. Unrecorded ones never differ."""
-    sides: list[dict[str, set[str]]] = []
-    for side in (attempts, other):
-        by_task: dict[str, set[str]] = {}
-        for attempt in side:
-            if (value := attempt.treatment.get(column)) is not None:
-                by_task.setdefault(attempt.task or attempt.session_id, set()).add(value)
-        sides.append(by_task)
-    left, right = sides
-    both = left.keys() & right.keys()
-    if both and column != "dataset":
-        return any(left[task] != right[task] for task in both)
-    mine, theirs = (set().union(*side.values()) for side in sides)
-    return bool(mine and theirs) and mine != theirs
 
 
 # -- warnings ----------------------------------------------------------------------------------------------------------
