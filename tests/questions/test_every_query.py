@@ -98,7 +98,7 @@ def test_every_query_runs(name: str, stores: dict[str, Store], texts: Texts) -> 
                 reader.inputs(one)
             except QueryError as problem:
                 refused[f"queries of {one.name}"] = str(problem)
-        for where, (sql, values) in texts.items():
+        for sql, (where, values) in {sql: (where, values) for where, (sql, values) in texts.items()}.items():
             try:
                 reader.ask(sql, values, context)
             except QueryError as problem:

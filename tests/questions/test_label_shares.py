@@ -18,7 +18,7 @@ from agentsignals.store import Store
 from tests.build import call, say, session, user
 from tests.questions.stores import findings, outcome, store_of
 
-N = 200
+N = 100
 OBJECTS, GOES_ON = "no, that is wrong, undo it", "now write the next part of the parser please"
 STUDIES = ("people", "friction")
 
@@ -71,14 +71,14 @@ def test_what_a_classifier_labels_is_a_share_corrected_and_by_name(
     pushback: Callable[..., Finding], study: str
 ) -> None:
     """Of the shipped model: 10 of 17 that object and 13 of 59 others, on random rows of projects left out."""
-    found = pushback(study, 10, "classifier", 50)
-    right = corrected_prevalence(50, N, hits=10, true=17, false_alarms=13, others=59)
+    found = pushback(study, 10, "classifier", 25)
+    right = corrected_prevalence(25, N, hits=10, true=17, false_alarms=13, others=59)
     assert right.share is not None and found.value == pytest.approx(right.share)
     assert found.interval == (pytest.approx(right.low), pytest.approx(right.high)) and not found.at_least
     assert (
         "by classifier" in found.note
         and "59% of 17 such and 22% of 59 others" in found.note
-        and "the rules flag 10 of 200" in found.note
+        and "the rules flag 10 of 100" in found.note
     )
     assert found.validation.endswith("against a language model, single reader; not a human expert")
 
@@ -96,8 +96,8 @@ def test_labels_count_once_they_are_of_half_the_prompts_and_are_no_rules(
 
 
 def test_a_share_by_somebody_whose_recall_nobody_measured_says_so(tmp_path: Path) -> None:
-    made = sessions(10, "openai:m", 40)
-    for one, more in zip(made, sessions(10, "classifier", 50), strict=True):
+    made = sessions(10, "openai:m", 20)
+    for one, more in zip(made, sessions(10, "classifier", 25), strict=True):
         one.labels += more.labels
     found = findings(store_of(tmp_path / "s", *made), "people")["pushback"]
     assert found.value == 0.2 and "by openai:m" in found.note and "nobody measured" in found.note
@@ -111,7 +111,7 @@ def test_a_classifier_whose_file_says_nothing_corrects_nothing(
     file = tmp_path / "mine.json"
     if there is not None:
         file.write_bytes(there)
-    found = pushback("people", 10, f"classifier:{file}", 40)
+    found = pushback("people", 10, f"classifier:{file}", 20)
     assert found.value == 0.2 and "nobody measured" in found.note and "never validated" in found.validation
 
 
@@ -137,8 +137,8 @@ def test_tables_of_what_rules_find_are_lower_bounds(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_intents_by_the_classifier_are_corrected_by_class(tmp_path: Path) -> None:
     """`git` is found in 14 of 16 such, and in 4 of 81 others."""
-    found = findings(store_of(tmp_path / "s", *sessions(0, "classifier", 100, task="prompt_intent")), "intents")
-    right = corrected_prevalence(100, 2 * N, hits=14, true=16, false_alarms=4, others=81)
+    found = findings(store_of(tmp_path / "s", *sessions(0, "classifier", 50, task="prompt_intent")), "intents")
+    right = corrected_prevalence(50, 2 * N, hits=14, true=16, false_alarms=4, others=81)
     assert found["intent.git"].value == pytest.approx(right.share)
     assert "88% of 16 such and 5% of 81 others" in found["intent.git"].note
     assert not any(name.startswith("activity") for name in found), "of a sum of classes nothing was measured"
@@ -146,8 +146,8 @@ def test_intents_by_the_classifier_are_corrected_by_class(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_the_labeller_asked_for_is_the_one_taken(tmp_path: Path) -> None:
-    made = sessions(10, "openai:m", 40)
-    for one, more in zip(made, sessions(10, "hf:n", 60), strict=True):
+    made = sessions(10, "openai:m", 20)
+    for one, more in zip(made, sessions(10, "hf:n", 30), strict=True):
         one.labels += more.labels
     store, people = store_of(tmp_path / "s", *made), analysis.study("people")
     for name, share in (("openai:m", 0.2), ("hf:n", 0.3)):
