@@ -101,9 +101,6 @@ def test_a_value_of_any_other_kind_anywhere_is_survived(line: str, value: Any, r
     assert kinds_counted + one.artifact.skipped == one.artifact.records == 1
 
 
-# -- recognising -----------------------------------------------------------------------------------------------------
-
-
 # -- real files ------------------------------------------------------------------------------------------------------
 
 

@@ -54,9 +54,6 @@ def test_the_repository_is_named_by_its_remote(url: str | None, name: str | None
     assert (session.repo, session.branch) == (name, "harvest")
 
 
-# -- recognition ---------------------------------------------------------------------------------------------------
-
-
 # -- real files ----------------------------------------------------------------------------------------------------
 
 
@@ -191,6 +188,3 @@ def patched(*between: ROW, said: str = "Exit code: 0\nWall time: 0 seconds\nOutp
 def test_a_patch_that_failed_changed_nothing(session: Session) -> None:
     assert session.edits == []
     assert session.tool_calls[0].status in ("error", "rejected")
-
-
-# -- counts that were written again, and counts before the first context
