@@ -14,4 +14,4 @@ from tests.signals.cases import cases, told, view_of
 )
 def test_a_tiny_session(case: dict[str, Any]) -> None:
     view = view_of(case)
-    assert {path: told(view, path) for path in case["expect"]} == case["expect"]
+    assert {path: told(view, path, case) for path in case["expect"]} == case["expect"]

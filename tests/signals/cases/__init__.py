@@ -2,13 +2,15 @@
 
 A file has the cases of one subject. A case has a name, the `parts` of a session (functions of `tests.build` with their
 arguments), its `facts`, and for an eval run the facts of its `attempt` (of all in its `trial`, and which it is `of`).
-`expect` has for each signal asked the value, its detail, the evidence and the rules. Regenerate, then READ the diff.
+With `inputs` (other signals' values) or a `history` these are given, not computed. `expect` has for each signal asked
+the value, its detail, the evidence and the rules. Regenerate, then READ the diff.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 import msgspec
@@ -17,6 +19,7 @@ from agentsignals.changes.hunks import Hunk
 from agentsignals.model import Absent, Attempt, Session
 from agentsignals.signals import Measured, Row
 from agentsignals.signals.catalog import by_path, explain, values, with_needs
+from agentsignals.views.history import History
 from agentsignals.views.session import SessionView
 from tests import build
 from tests.signals import attempts
@@ -57,11 +60,15 @@ def _typed(facts: dict[str, Any], kind: type) -> dict[str, Any]:
     return {name: msgspec.convert(fact, hints[name], strict=False) for name, fact in facts.items()}
 
 
-def told(view: SessionView, path: str) -> dict[str, Any]:
+def told(view: SessionView, path: str, case: dict[str, Any]) -> dict[str, Any]:
     """Return what a signal says of a session, as plain data."""
     signal = by_path(path)
-    inputs = values(view, among=with_needs(frozenset((signal.name,))))
-    value, detail, evidence = explain(signal, view, inputs)
+    given = case.get("inputs")
+    inputs = values(view, among=with_needs(frozenset((signal.name,)))) if given is None else _given(given)
+    if isinstance(inputs.get("vectors"), dict):
+        inputs["vectors"] = SimpleNamespace(**inputs["vectors"])
+    history = msgspec.convert(case["history"], History) if "history" in case else None
+    value, detail, evidence = explain(signal, view, inputs, history)
     rows: dict[str, list[str]] = {}
     for item in evidence.items:
         if item.role != "input" and len(shown := rows.setdefault(item.role, [])) < MOST_ROWS:
@@ -70,6 +77,16 @@ def told(view: SessionView, path: str) -> dict[str, Any]:
     said = {name: fact for name, fact in found.items() if fact or name == "value"}
     plain: dict[str, Any] = json.loads(json.dumps(msgspec.to_builtins(said)))
     return plain
+
+
+def _given(value: Any) -> Any:
+    """Return an input as signals get it: what is absent, and what has a detail, are objects."""
+    if isinstance(value, dict):
+        if value.keys() == {"absent", "why"}:
+            return Absent(value["absent"], value["why"])
+        plain = {name: _given(each) for name, each in value.items()}
+        return Measured(plain["measured"], plain["detail"]) if value.keys() == {"measured", "detail"} else plain
+    return [_given(each) for each in value] if isinstance(value, list) else value
 
 
 def _plain(value: Any) -> Any:
@@ -100,5 +117,5 @@ def main() -> None:
     for name, listed in cases().items():
         for case in listed:
             view = view_of(case)
-            case["expect"] = {path: told(view, path) for path in case["expect"]}
+            case["expect"] = {path: told(view, path, case) for path in case["expect"]}
         (FOLDER / f"{name}.json").write_text(written(listed), "utf-8")
