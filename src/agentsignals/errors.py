@@ -1,30 +1,4 @@
-"""Errors of the machine or the request. A bad *record* is never an exception: it is skipped and counted.
-
-AgentSignalsError
- ├── UsageError            a wrong argument                                    (exit 2)
- ├── SourceError           a source is not there, or can't be opened
- ├── FormatError           a forced format is unknown
- │    └── AmbiguousFormat  two formats claim one file
- ├── UnlikeCandidates      candidates of eval runs that had other tasks, data sets or limits
- ├── StoreError            the store can't be read or written
- │    └── UnknownSession   no session of that id in the store
- ├── CatalogError          a signal is declared wrongly, or is not known
- ├── NameCollision         two units of one kind have one name
- ├── QueryError            DuckDB refuses the SQL
- │    └── NotComputed      it asks for signals that nobody computed
- ├── ExportError           what was asked for can't be written
- ├── PriceError            a file of own prices is invalid
- ├── ClaimsError           a file of claims is invalid
- ├── LabelError            a labeller is missing something, or its server refuses
- ├── LabelledMeanwhile     a label that was to be replaced was changed meanwhile
- ├── LabError              an experiment, model or text set that isn't there or doesn't fit
- ├── TuningError           a search's command can't be started, or leaves nothing to read
- ├── SandboxError          untrusted code can't be sandboxed as asked, so it is not run
- ├── ScanError             a scanner is missing, or fails
- ├── EmbedderError         a package, model or server for embedding is missing or fails
- ├── OutOfMemory           the system gives this process no more memory
- └── WorkerError           a shard failed on every try
-"""
+"""Errors of the machine or the request. A bad *record* is never an exception: it is skipped and counted."""
 
 from __future__ import annotations
 
@@ -35,7 +9,13 @@ class AgentSignalsError(Exception):
     """Base of all errors. `message` says what happened and what is allowed, `hint` what to do."""
 
     kind = "error"
+    """Its name in JSON: that of the class in small letters, without `Error`."""
     exit_code = 1
+
+    def __init_subclass__(cls) -> None:
+        if "kind" not in vars(cls):
+            name = cls.__name__.removesuffix("Error")
+            cls.kind = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -47,50 +27,51 @@ class AgentSignalsError(Exception):
 
 
 class UsageError(AgentSignalsError):
-    kind = "usage"
+    """A wrong argument."""
+
     exit_code = 2
 
 
 class SourceError(AgentSignalsError):
-    kind = "source"
+    """A source is not there, or can't be opened."""
 
 
 class FormatError(AgentSignalsError):
-    kind = "format"
+    """A forced format is unknown."""
 
 
 class AmbiguousFormat(FormatError):
-    kind = "ambiguous_format"
+    """Two formats claim one file."""
 
 
 class UnlikeCandidates(AgentSignalsError):
+    """Candidates of eval runs that had other tasks, data sets or limits."""
+
     kind = "unlike"
 
 
 class StoreError(AgentSignalsError):
-    kind = "store"
+    """The store can't be read or written."""
 
 
 class UnknownSession(StoreError):
-    kind = "unknown_session"
+    """No session of that id in the store."""
 
 
 class CatalogError(AgentSignalsError):
-    kind = "catalog"
+    """A signal is declared wrongly, or is not known."""
 
 
 class NameCollision(AgentSignalsError):
-    kind = "name_collision"
+    """Two units of one kind have one name."""
 
 
 class QueryError(AgentSignalsError):
-    kind = "query"
+    """DuckDB refuses the SQL."""
 
 
 class NotComputed(QueryError):
     """Signals whose values a query needs, and of which shard (None: all)."""
-
-    kind = "not_computed"
 
     def __init__(self, signals: frozenset[str], shard: str | None = None) -> None:
         first = ", ".join(sorted(signals)[:3])
@@ -106,55 +87,55 @@ class NotComputed(QueryError):
 
 
 class BaselineError(AgentSignalsError):
-    kind = "baseline"
+    """A file is no baseline, or can't be read."""
 
 
 class ExportError(AgentSignalsError):
-    kind = "export"
+    """What was asked for can't be written."""
 
 
 class PriceError(AgentSignalsError):
-    kind = "price"
+    """A file of own prices is invalid."""
 
 
 class ClaimsError(AgentSignalsError):
-    kind = "claims"
+    """A file of claims is invalid."""
 
 
 class LabelError(AgentSignalsError):
-    kind = "label"
+    """A labeller is missing something, or its server refuses."""
 
 
 class LabelledMeanwhile(AgentSignalsError):
-    kind = "labelled_meanwhile"
+    """A label that was to be replaced was changed meanwhile."""
 
 
 class LabError(AgentSignalsError):
-    kind = "lab"
+    """An experiment, model or text set that isn't there or doesn't fit."""
 
 
 class TuningError(AgentSignalsError):
-    kind = "tuning"
+    """A search's command can't be started, or leaves nothing to read."""
 
 
 class SandboxError(AgentSignalsError):
-    kind = "sandbox"
+    """Untrusted code can't be sandboxed as asked, so it is not run."""
 
 
 class EmbedderError(AgentSignalsError):
-    kind = "embedder"
+    """A package, model or server for embedding is missing or fails."""
 
 
 class ScanError(AgentSignalsError):
-    kind = "scan"
+    """A scanner is missing, or fails."""
 
 
 class WorkerError(AgentSignalsError):
-    kind = "worker"
+    """A shard failed on every try."""
 
 
 class OutOfMemory(AgentSignalsError):
-    kind = "out_of_memory"
+    """The system gives this process no more memory."""
 
 
 _NEAR_BYTES = 128 * 1024**2
