@@ -25,7 +25,7 @@ _ROUTES = frozenset((
 price of the model's maker, whatever the route charged. A host with weights of its own and a server on this machine are
 no routes."""
 _PARTED = re.compile(r",|--")
-"""What some routers write for the `/` behind a route or a maker."""
+"""Separators that some routers write for the `/` behind a route or a maker."""
 _PLACE = re.compile(
     r"global|us|eu|apac|au|ca|jp|us-gov|converse|invoke|[a-z]{2}(?:-[a-z]+)+-?\d|(?:global|data-zone)-standard"
 )
@@ -54,7 +54,7 @@ _ENDINGS = (
     re.compile(rf"-(?:{_EFFORT})$"),
     re.compile(r"^claude-.*?(?P<end>-(?:max|thinking(?:[-:]\d+k?)?|1m|200k|v\d(?::\d)?)|:beta)$"),
 )  # fmt: skip
-"""What follows a name and changes no list price. `:free` does, and so does `-fast`. `-max` is a model in other families
+"""Endings of a name that change no list price. `:free` does, and so does `-fast`. `-max` is a model in other families
 than Claude's, and `-latest` behind no version is whatever came last."""
 _MAKERS = (
     ("anthropic", re.compile(r"claude|(?:sonnet|opus|haiku|fable|mythos|opusplan)\b")),

@@ -74,7 +74,7 @@ class RepeatedCall(Struct, gc=False):
 
 Act = Literal["settings", "resume", "interruption", "skill", "prompt"]
 After = Literal["model", Act, "work"]
-"""What came between two model calls, in order of precedence: another model, changed settings, a resumed session, an
+"""Event between two model calls, in order of precedence: another model, changed settings, a resumed session, an
 interruption, a skill or slash command, a prompt; or only the agent's own work."""
 _ACT_OF: dict[EventKind, Act] = {"settings_change": "settings", "resume": "resume", "interrupt": "interruption"}
 LEAST_LOST = 1_000
@@ -92,19 +92,19 @@ class CacheLoss(Struct, gc=False):
     cause: Literal["rebuilt", "missed"]
     """`rebuilt`: after a pause longer than the cache lives; `missed`: within its life."""
     after: After
-    """What came between this call and the one before: `model` (another one), `settings` (of thinking or effort),
+    """Event between this call and the one before: `model` (another one), `settings` (of thinking or effort),
     `resume`, `interruption`, `skill` (or a slash command), `prompt`; `work`: nothing of these."""
     tokens: int
     """Tokens that were sent again."""
     cost_usd: float
     read_usd: float | None
-    """What reading them from the cache would have cost; NULL where its price is not known."""
+    """Cost of reading them from the cache; NULL where its price is not known."""
     pause_s: float
     """Time since the call before."""
     lives_s: int
     """Seconds that the cache lives unused: 3600 once something was written for an hour, else 300."""
     longer_usd: float | None = None
-    """What the session's cache writes would have cost more with a life of an hour, without those that it would have
+    """Extra cost of the session's cache writes with a life of an hour, without those that it would have
     spared; NULL where they had one, or a price is not known."""
 
 

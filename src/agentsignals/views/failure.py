@@ -32,7 +32,7 @@ _CALL_MARKUP = re.compile(
 )
 """A call in the forms that models are taught, in what should be prose."""
 _CALL_AS_TEXT = re.compile(rf"{_CALL_MARKUP.pattern}|```(?:bash|sh|shell|console|tool_code)\n[^`]{{1,200}}")
-"""The same, or a command in a fence: a call where none was made."""
+"""A call in those forms, or a command in a fence: a call where none was made."""
 _REFUSALS = ("blocked", "invalid_arguments")
 """Error classes of calls that the harness did not carry out."""
 _LENGTH = frozenset(("length", "max_tokens", "model_length"))

@@ -95,7 +95,7 @@ _NOISE = deferred_pattern(r"[\s'\"\\]|vec!|\.to_string\(\)|String::from")
 
 
 class Checks:
-    """What tests by file, single checks shown otherwise, and answers outside of the tree say, without quotes and
+    """Lines of tests by file, of single checks shown otherwise and of answers outside of the tree, without quotes and
     spaces, with their events."""
 
     def __init__(self, shown: ShownText) -> None:
@@ -191,7 +191,7 @@ def _bare_input(literal: str) -> str:
 # What judges: the role of a path, what stands in it at the end, and commands that may have written it unseen.
 
 Role = Literal["", "grader", "runner", "history", "start-up", "answer", "test"]
-"""What a path is to an attempt (`reward_hacking.toml`); empty where it judges nothing."""
+"""Role of a path in an attempt (`reward_hacking.toml`); empty where it judges nothing."""
 _LISTS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
