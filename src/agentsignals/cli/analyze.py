@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,8 @@ _UNREAD_LINES = 6
 @cache
 def skip_advice() -> dict[str, str]:
     """Return what to do about what was skipped, by reason."""
+    import tomllib  # only where something was skipped
+
     return tomllib.loads(Path(__file__).with_name("skip_advice.toml").read_text("utf-8"))
 
 

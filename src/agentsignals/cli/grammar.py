@@ -1,16 +1,19 @@
-"""The command line: the parser of `verbs.toml`, what leaves by each verb, and the script that completes it in a shell.
+"""The command line: the parser of `verbs.json`, what leaves by each verb, and the script that completes it in a shell.
 
+`verbs.json` has for every verb the module that runs it, its help, an example, its arguments, and what leaves by it
+(`leaves`, masked as `masking` says). An argument has the names and placeholder of its option, and what `argparse`
+takes. A name alone stands for arguments that verbs share; a list in the list, for options that exclude each other.
 Where the first word names a verb, its parser alone is built and its module alone is loaded.
 """
-
 from __future__ import annotations
 
 import argparse
 import re
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec.json import decode
 
 from agentsignals import __version__
 from agentsignals.errors import UsageError
@@ -41,12 +44,11 @@ class Parser(argparse.ArgumentParser):
 
 @cache
 def declarations(verb: str = "") -> dict[str, Any]:
-    """Return `verbs.toml` by section. `verb`: its section alone, with those that all share, where there is one."""
-    text = Path(__file__).with_name("verbs.toml").read_text("utf-8")
-    if f"\n[{verb}]\n" in text:  # the whole file takes 25 ms
-        wanted = ("[masking]", "[shared]", f"[{verb}]", f'["{verb} ')
-        text = "\n".join(part for part in re.split(r"\n(?=\[)", text) if part.startswith(wanted))
-    return tomllib.loads(text)
+    """Return `verbs.json` by section. `verb`: its section alone, with those that all share, where there is one."""
+    held: dict[str, Any] = decode(Path(__file__).with_name("verbs.json").read_bytes())
+    if verb not in held:
+        return held
+    return {name: held[name] for name in held if name in ("masking", "shared", verb) or name.startswith(f"{verb} ")}
 
 
 def verbs() -> list[str]:
@@ -89,7 +91,7 @@ def build_parser(verb: str = "") -> argparse.ArgumentParser:
 
 
 def _add(parser: argparse._ActionsContainer, declared: Any, shared: dict[str, Any]) -> None:
-    """Add an argument as `verbs.toml` declares it: itself, the name of shared ones, or options that exclude each other.
+    """Add an argument as `verbs.json` declares it: itself, the name of shared ones, or options that exclude each other.
     An option without a placeholder and without anything else is a flag."""
     if isinstance(declared, str):
         for one in shared[declared]:
@@ -127,7 +129,7 @@ class Door(NamedTuple):
     way: str
     """An option, a format or a kind of output; empty for all that the verb prints."""
     masks: str
-    """What is masked, as `[masking]` names it."""
+    """What is masked, as `masking` names it."""
 
 
 def doors(verb: str) -> list[Door]:
