@@ -5,6 +5,7 @@
 takes. A name alone stands for arguments that verbs share; a list in the list, for options that exclude each other.
 Where the first word names a verb, its parser alone is built and its module alone is loaded.
 """
+
 from __future__ import annotations
 
 import argparse
