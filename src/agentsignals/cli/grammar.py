@@ -9,12 +9,11 @@ Where the first word names a verb, its parser alone is built and its module alon
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from msgspec.json import decode
 
 from agentsignals import __version__
 from agentsignals.errors import UsageError
@@ -46,7 +45,7 @@ class Parser(argparse.ArgumentParser):
 @cache
 def declarations(verb: str = "") -> dict[str, Any]:
     """Return `verbs.json` by section. `verb`: its section alone, with those that all share, where there is one."""
-    held: dict[str, Any] = decode(Path(__file__).with_name("verbs.json").read_bytes())
+    held: dict[str, Any] = json.loads(Path(__file__).with_name("verbs.json").read_bytes())
     if verb not in held:
         return held
     return {name: held[name] for name in held if name in ("masking", "shared", verb) or name.startswith(f"{verb} ")}
