@@ -10,8 +10,7 @@ from typing import Any
 
 from agentsignals.changes.regions import WHOLE_TREE
 from agentsignals.model import UNSPOKEN, Absent, Edit, Turn
-from agentsignals.signals import Measured, ratio, signals_with
-from agentsignals.signals.judged import label_of, labelled
+from agentsignals.signals import Measured, label_of, labelled, ratio, signals_with
 from agentsignals.views.passages import DIGITS, Passages, cosine_distance, request_vectors
 from agentsignals.views.session import Evidence, SessionView, closing_question, target_file
 from agentsignals.words import word_lists

@@ -11,8 +11,7 @@ from msgspec import field
 from agentsignals.changes.regions import WHOLE_TREE, Range, Ranges, extents
 from agentsignals.model import RULES, Absent, Edit, ToolCall, Turn
 from agentsignals.model.prices import PAID
-from agentsignals.signals import Measured, Row, ratio, signals_with
-from agentsignals.signals.judged import NO_JUDGE, label_detail, label_of, labelled
+from agentsignals.signals import NO_JUDGE, Measured, Row, label_detail, label_of, labelled, ratio, signals_with
 from agentsignals.views.session import FILE_CLASSES, Evidence, SessionView, closing_question, target_file
 from agentsignals.views.working_time import Clock
 from agentsignals.words import word_lists
