@@ -124,7 +124,7 @@ def _entry(one: Signal) -> Iterator[str]:
     if one.needs:
         yield "* Needs: " + ", ".join(f"`{catalogue()[need].path}`" for need in one.needs)
     if read := hindsight_of(one):
-        yield f"* Hindsight: reads {read}, so it foretells no outcome"
+        yield f"* Hindsight: reads {read}, so it is not used to predict outcomes"
 
 
 _DEEDS = {

@@ -183,7 +183,7 @@ def test_a_near_copy_can_be_kept_what_reads_the_verdict_can_not(rows: Rows) -> N
     }
 
 
-def test_what_an_outcome_is_made_of_does_not_foretell_it(rows: Rows) -> None:
+def test_what_an_outcome_is_made_of_does_not_predict_it(rows: Rows) -> None:
     with pytest.raises(UsageError, match="is a number"):
         analysed(rows, outcome="behavior.turn_count")
     because = {e.signal: e.because for e in analysed(rows, outcome="anticipation.first_tool_precision").excluded}
@@ -289,7 +289,7 @@ def test_models_want_twenty_tasks_and_twenty_of_each_outcome(
 
 
 @pytest.mark.slow
-def test_models_foretell_unseen_tasks_by_the_cause_and_not_by_decoys() -> None:
+def test_models_predict_unseen_tasks_by_the_cause_and_not_by_decoys() -> None:
     pytest.importorskip("sklearn", reason="scikit-learn, of the extra `drivers`, is not installed")
     made = analysed(planted.rows(4, World(tasks=50, treatments=1, effect=1.5)), fit=True).models
     assert made is not None and made.adds and made.jointly is not None and (made.jointly.low or 0) > 0

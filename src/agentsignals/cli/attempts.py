@@ -305,7 +305,7 @@ def _add_models(add: Callable[..., None], models: Models) -> None:
         for s in models.scores
     ]  # fmt: skip
     title = (
-        f"foretold of tasks that the model had not seen: {models.attempts:,} attempts, {models.tasks:,} tasks,"
+        f"cross-validated predictions: {models.attempts:,} attempts, {models.tasks:,} tasks,"
         f" {models.folds} folds of tasks, {models.repeats} times; gain over {models.best_baseline}"
     )
     add(title, ("by", "model", "Brier", "AUC", "gain", "95%"), scores)
@@ -313,11 +313,11 @@ def _add_models(add: Callable[..., None], models: Models) -> None:
     worth += [(", ".join(i.signals), i) for i in models.importance]
     rows = [(name, i.model, f"{i.value:+.4f}", _ends(i.low, i.high, "+.4f")) for name, i in worth[:_WORTH]]
     names = ("signals", "model", "rise of Brier", "95%")
-    add("what foretelling loses where values are dealt out anew", names, rows)
+    add("permutation importance (values shuffled within tasks)", names, rows)
     reliability = [
-        (f"{r.foretold:.0%}", f"{r.solved:.0%}", _ends(r.low, r.high, ".0%"), r.n) for r in models.reliability
+        (f"{r.predicted:.0%}", f"{r.solved:.0%}", _ends(r.low, r.high, ".0%"), r.n) for r in models.reliability
     ]
-    add("calibration of baselines and signals, logistic", ("foretold", "solved", "95%", "n"), reliability)
+    add("calibration of baselines and signals, logistic", ("predicted", "solved", "95%", "n"), reliability)
 
 
 def _ends(low: float | None, high: float | None, form: str) -> str:

@@ -219,7 +219,7 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
 
 
 _SKLEARN = (
-    f"scikit-learn is not installed ({models.INSTALL}): it adds whether signals foretell outcomes at unseen tasks"
+    f"scikit-learn is not installed ({models.INSTALL}): it adds whether signals predict outcomes at unseen tasks"
     " better than treatment, prompt length and task difficulty do, what each is worth there, and calibration"
 )
 
@@ -310,7 +310,7 @@ def _of_models(made: Models | None) -> list[str]:
             f" gain can be shown{ends}."
         ]
     first = (
-        "Signals foretell outcomes at tasks that the model had not seen better than the best baseline,"
+        "Signals predict outcomes at tasks that the model had not seen better than the best baseline,"
         f" {baseline}: the Brier score is {added.brier:.3f}, lower by {added.gain:.3f}{ends}"
     )
     if inside is None or inside.low is None or inside.high is None or inside.low <= 0:
@@ -319,7 +319,7 @@ def _of_models(made: Models | None) -> list[str]:
             " but how hard the task is."
         ]
     return [
-        f"{first}; where all their values are dealt out anew within tasks it rises by {inside.value:.3f}"
+        f"{first}; where all their values are shuffled within tasks it rises by {inside.value:.3f}"
         f" ({inside.low:+.3f} to {inside.high:+.3f}), so it is not the task alone. They were measured over the"
         " whole attempt: this is a correlation too."
     ]

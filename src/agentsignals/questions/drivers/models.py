@@ -44,7 +44,7 @@ Matrix = Any
 class Predictions(NamedTuple):
     """Cross-validated prediction of each attempt, averaged over repeats."""
 
-    of: list[float]
+    values: list[float]
     auc: float | None
 
 
@@ -78,10 +78,10 @@ def _fit(study: _Study, signals: Sequence[Predictor], groups: Sequence[tuple[str
     attempts = study.attempts
     sets = {name: study.columns[name] for name in BASELINES}
     sets[_ALL] = [c for name in BASELINES for c in study.columns[name]]
-    foretold: dict[tuple[str, str], Predictions] = {
-        (name, "logistic"): study.foretell(columns, "logistic") for name, columns in sets.items()
+    predictions: dict[tuple[str, str], Predictions] = {
+        (name, "logistic"): study.cross_validate(columns, "logistic") for name, columns in sets.items()
     }
-    foretold[_ALL, "boosted"] = study.foretell(sets[_ALL], "boosted")
+    predictions[_ALL, "boosted"] = study.cross_validate(sets[_ALL], "boosted")
     importance: list[Importance] = []
     jointly = tuple(p.signal for p in signals)
     groups = [*(g for g in groups if g != jointly), jointly] if groups else []
@@ -89,29 +89,29 @@ def _fit(study: _Study, signals: Sequence[Predictor], groups: Sequence[tuple[str
     kinds: tuple[Kind, ...] = ("logistic", "boosted")
     for kind in kinds:
         rises: dict[tuple[str, ...], list[float]] = {group: [0.0] * len(attempts) for group in groups}
-        foretold["signals added", kind] = study.foretell(every, kind, rises)
+        predictions["signals added", kind] = study.cross_validate(every, kind, rises)
         importance += [
             Importance(signals=group, model=kind, value=_mean(rise), low=ends[0], high=ends[1])
             for group, rise in rises.items()
             for ends in [study.over_tasks(rise) or (None, None)]
         ]
     baselines = {
-        ("base rate", "none"): study.foretell([], "logistic"),
-        **{k: p for k, p in foretold.items() if k[0] in sets},
+        ("base rate", "none"): study.cross_validate([], "logistic"),
+        **{k: p for k, p in predictions.items() if k[0] in sets},
     }
-    scores = [study.scored(name, kind, p) for (name, kind), p in baselines.items()]
+    scores = [study.score(name, kind, p) for (name, kind), p in baselines.items()]
     best = min(scores, key=lambda score: score.brier)
-    against = baselines[best.features, best.model]
-    scores += [study.scored(name, kind, p, against) for (name, kind), p in foretold.items() if name not in sets]
+    baseline = baselines[best.features, best.model]
+    scores += [study.score(name, kind, p, baseline) for (name, kind), p in predictions.items() if name not in sets]
     return Models(
         attempts=len(attempts),
         tasks=len(set(study.tasks)),
         best_baseline=f"{best.features} ({best.model})",
-        without_others=study.alone,
+        without_others=study.single_attempts,
         scores=scores,
         jointly=next((i for i in importance if i.signals == jointly and i.model == "logistic"), None),
         importance=sorted((i for i in importance if i.signals != jointly), key=lambda entry: -entry.value),
-        reliability=study.reliability(foretold["signals added", "logistic"].of),
+        reliability=study.reliability(predictions["signals added", "logistic"].values),
     )
 
 
@@ -148,8 +148,8 @@ class _Study:
             sums[task] += int(solved)
         others = zip(self.tasks, self.solved, strict=True)
         made["task difficulty"] = [[(sums[task] - solved + 1) / (n[task] + 1) for task, solved in others]]
-        self.alone = sum(n[task] == 1 for task in self.tasks)
-        made |= {p.signal: [[_squeezed(p.values.get(a.session_id)) for a in attempts]] for p in signals}
+        self.single_attempts = sum(n[task] == 1 for task in self.tasks)
+        made |= {p.signal: [[_signed_log(p.values.get(a.session_id)) for a in attempts]] for p in signals}
         for name, parts in made.items():
             self.columns[name] = list(range(len(columns), len(columns) + len(parts)))
             columns |= {f"{name} {n}": values for n, values in enumerate(parts)}
@@ -162,66 +162,66 @@ class _Study:
             chance.shuffle(names)
             fold = {task: n % FOLDS for n, task in enumerate(names)}
             for held in range(FOLDS):
-                asked = [n for n, task in enumerate(self.tasks) if fold[task] == held]
-                self.splits.append(([n for n, task in enumerate(self.tasks) if fold[task] != held], asked))
+                tested = [n for n, task in enumerate(self.tasks) if fold[task] == held]
+                self.splits.append(([n for n, task in enumerate(self.tasks) if fold[task] != held], tested))
 
-    def foretell(
+    def cross_validate(
         self,
         columns: list[int],
         kind: Kind,
         rises: dict[tuple[str, ...], list[float]] | None = None,
     ) -> Predictions:
-        """Predict each attempt with a model of other tasks; without columns, by their base rate.
+        """Predict each attempt with a model fitted to other tasks; without columns, with their base rate.
 
         `rises` collects the permutation importance of each group of signals within strata.
         """
         sums, aucs = [0.0] * len(self.attempts), []
         chance = random.Random(SEED + 1)  # noqa: S311
-        for fitted, asked in self.splits:
+        for fitted, tested in self.splits:
             outcomes = [self.solved[n] for n in fitted]
             is_constant = not columns or len(set(outcomes)) == 1
-            ask = partial(_ask, _mean(outcomes) if is_constant else self._model(kind, fitted, columns))
-            plain = ask(self.matrix[asked][:, columns])
-            for n, p in zip(asked, plain, strict=True):
+            predict = partial(_predict, _mean(outcomes) if is_constant else self._model(kind, fitted, columns))
+            plain = predict(self.matrix[tested][:, columns])
+            for n, p in zip(tested, plain, strict=True):
                 sums[n] += p / REPEATS
-            came = [self.attempts[n].solved for n in asked]
-            if len(set(came)) > 1:
-                aucs.append(auc(plain, came))
+            solved = [self.attempts[n].solved for n in tested]
+            if len(set(solved)) > 1:
+                aucs.append(auc(plain, solved))
             for group, rise in (rises or {}).items():
-                self._deal(ask, group, columns, asked, plain, rise, chance)
+                self._add_importance(predict, group, columns, tested, plain, rise, chance)
         return Predictions(sums, _mean(aucs) if aucs else None)
 
-    def _deal(  # noqa: PLR0913
+    def _add_importance(  # noqa: PLR0913
         self,
-        ask: Callable[[Matrix], list[float]],
+        predict: Callable[[Matrix], list[float]],
         group: tuple[str, ...],
         columns: list[int],
-        asked: list[int],
+        tested: list[int],
         plain: list[float],
         rise: list[float],
         chance: random.Random,
     ) -> None:
         """Add the rise of the squared error when the group's values are permuted within strata."""
-        dealt = [columns.index(c) for name in group for c in self.columns[name]]
-        rows = self.matrix[asked][:, columns]
-        alike: dict[str, list[int]] = defaultdict(list)
-        for at, n in enumerate(asked):
-            alike[self.strata[n]].append(at)
+        permuted = [columns.index(c) for name in group for c in self.columns[name]]
+        rows = self.matrix[tested][:, columns]
+        by_stratum: dict[str, list[int]] = defaultdict(list)
+        for at, n in enumerate(tested):
+            by_stratum[self.strata[n]].append(at)
         copies = []
         for _ in range(PERMUTATIONS):
-            order = list(range(len(asked)))
-            for places in alike.values():
+            order = list(range(len(tested)))
+            for places in by_stratum.values():
                 drawn = places[:]
                 chance.shuffle(drawn)
                 for at, other in zip(places, drawn, strict=True):
                     order[at] = other
             copy = rows.copy()
-            copy[:, dealt] = rows[order][:, dealt]
+            copy[:, permuted] = rows[order][:, permuted]
             copies.append(copy)
-        shuffled = ask(self.np.concatenate(copies))
-        for at, n in enumerate(asked):
+        shuffled = predict(self.np.concatenate(copies))
+        for at, n in enumerate(tested):
             y = self.solved[n]
-            worse = _mean([(shuffled[at + k * len(asked)] - y) ** 2 for k in range(PERMUTATIONS)])
+            worse = _mean([(shuffled[at + k * len(tested)] - y) ** 2 for k in range(PERMUTATIONS)])
             rise[n] += (worse - (plain[at] - y) ** 2) / REPEATS
 
     def _model(self, kind: Kind, rows: list[int], columns: list[int]) -> Any:
@@ -250,22 +250,26 @@ class _Study:
             losses[strength] = loss
         return _Logistic(min(_STRENGTHS, key=losses.__getitem__)).fit(x, y)
 
-    def scored(self, features: str, kind: str, foretold: Predictions, without: Predictions | None = None) -> Score:
-        losses = self._losses(foretold.of)
-        gains = [b - a for a, b in zip(losses, self._losses(without.of), strict=True)] if without else None
+    def score(self, features: str, kind: str, predictions: Predictions, baseline: Predictions | None = None) -> Score:
+        """Score a model's cross-validated predictions: Brier score and AUC.
+
+        With `baseline`, also the drop in Brier score against it, with a 95 % interval clustered by task.
+        """
+        losses = self._losses(predictions.values)
+        gains = [b - a for a, b in zip(losses, self._losses(baseline.values), strict=True)] if baseline else None
         low, high = (self.over_tasks(gains) if gains else None) or (None, None)
         return Score(
             features=features,
             model=kind,
             brier=_mean(losses),
-            auc=foretold.auc,
+            auc=predictions.auc,
             gain=_mean(gains) if gains else None,
             low=low,
             high=high,
         )
 
-    def _losses(self, foretold: list[float]) -> list[float]:
-        return [(p - y) ** 2 for p, y in zip(foretold, self.solved, strict=True)]
+    def _losses(self, predictions: list[float]) -> list[float]:
+        return [(p - y) ** 2 for p, y in zip(predictions, self.solved, strict=True)]
 
     def over_tasks(self, values: Sequence[float]) -> Interval | None:
         """Interval of a mean over attempts, with tasks as clusters."""
@@ -275,24 +279,24 @@ class _Study:
             sums[task][1] += 1
         return sums_interval([(total, n) for total, n in sums.values()])
 
-    def reliability(self, foretold: list[float]) -> list[Range]:
+    def reliability(self, predictions: list[float]) -> list[Range]:
         """Ten equal groups of attempts, by predicted probability."""
-        order = sorted(range(len(foretold)), key=foretold.__getitem__)
+        order = sorted(range(len(predictions)), key=predictions.__getitem__)
         ranges = []
         for k in range(_RANGES):
             part = order[len(order) * k // _RANGES : len(order) * (k + 1) // _RANGES]
             if part:
                 low, high = clustered((self.tasks[n], self.solved[n], 1) for n in part).interval or (None, None)
-                mean = _mean([foretold[n] for n in part])
+                mean = _mean([predictions[n] for n in part])
                 ranges.append(Range(mean, _mean([self.solved[n] for n in part]), low, high, len(part)))
         return ranges
 
 
-def _ask(model: Any, rows: Matrix) -> list[float]:
+def _predict(model: Any, rows: Matrix) -> list[float]:
     return [model] * len(rows) if isinstance(model, float) else model.predict_proba(rows)[:, 1].tolist()
 
 
-def _squeezed(value: float | None) -> float:
+def _signed_log(value: float | None) -> float:
     """Signed logarithm, because counts are skewed; NaN if missing."""
     if value is None:
         return float("nan")

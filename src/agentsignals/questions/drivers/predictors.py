@@ -434,7 +434,7 @@ class Importance(Struct, frozen=True, kw_only=True):
 class Range(Struct, frozen=True):
     """A row of the reliability table: attempts with a similar predicted probability."""
 
-    foretold: float
+    predicted: float
     solved: float
     low: float | None
     high: float | None
