@@ -13,7 +13,7 @@ import sys
 from functools import lru_cache
 from statistics import NormalDist, fmean, median
 
-from agentsignals.stats.paired import LEVEL, POWER, mcnemar_power, paired, power_of, smallest_shown
+from agentsignals.stats.paired import LEVEL, POWER, mcnemar_power, paired, power_of, smallest_detectable
 from benchmarks.coverage import solves
 
 SIZES = (6, 12, 20, 100)
@@ -36,7 +36,7 @@ def cell(tasks: int, attempts: int, gain: float, experiments: int) -> tuple[str,
     chance = random.Random(f"{tasks} {attempts} {gain}")  # noqa: S311  (draws, no secret)
     seen = held = 0
     smallest = []
-    should = smallest_shown(tasks, discordance)
+    should = smallest_detectable(tasks, discordance)
     for _ in range(experiments):
         hard = [chance.gauss(0, _SPREAD) for _ in range(tasks)]
         better, plain = (

@@ -486,9 +486,9 @@ def test_own_prices_replace_recorded_dollars_and_name_themselves(own: Path) -> N
     apply(session(call, listed))
     assert (call.cost_usd, call.replaced_cost_usd) == (0.001, 9.0)
     assert call.cost_source is not None and call.cost_source.startswith("own-") and listed.cost_source == "2026-11"
-    assert "$1" in prices.in_words(call)
+    assert "$1" in prices.cost_formula(call)
     prices.use_own_prices(OWN.replace("input = 1\n", "input = 7\n").encode())
-    assert "$7" not in prices.in_words(call)  # by other prices than it was paid
+    assert "$7" not in prices.cost_formula(call)  # by other prices than it was paid
 
 
 @pytest.mark.parametrize(

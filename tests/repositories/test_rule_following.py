@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.repositories.rule_compliance import MOST_MARKS, Acts, Followed, follow
+from agentsignals.repositories.rule_compliance import MOST_OCCASIONS, Acts, Followed, follow
 from agentsignals.repositories.rules import Rule, extract, matching, read
 from tests.build import Part, call, event, say, session, user
 
@@ -257,8 +257,8 @@ def test_a_breach_names_its_event_and_line() -> None:
 
 
 def test_marks_are_bounded_and_counts_are_not() -> None:
-    made = followed("Never edit `vendor/`.", *[edit(f"src/{n}.py") for n in range(MOST_MARKS + 5)])
-    assert (made.kept, len(made.marks)) == (MOST_MARKS + 5, MOST_MARKS)
+    made = followed("Never edit `vendor/`.", *[edit(f"src/{n}.py") for n in range(MOST_OCCASIONS + 5)])
+    assert (made.kept, len(made.marks)) == (MOST_OCCASIONS + 5, MOST_OCCASIONS)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from agentsignals.stats.paired import (
     mcnemar_power,
     paired,
     power_of,
-    smallest_shown,
+    smallest_detectable,
     tasks_needed,
     weigh,
     weighed_mcnemar,
@@ -65,7 +65,7 @@ def test_power_is_that_of_the_exact_test_over_all_numbers_of_changes(
 def test_the_smallest_difference_shown_is_shown_4_times_in_5_by_simulation(tasks: int) -> None:
     """benchmarks/power.py makes the whole table."""
     discordance = 0.3
-    gap = smallest_shown(tasks, discordance)
+    gap = smallest_detectable(tasks, discordance)
     assert gap is not None
     chance, discordance = random.Random(tasks), max(gap, discordance)  # noqa: S311  (draws, no secret)
     seen = 0
@@ -83,15 +83,15 @@ def test_tasks_needed_are_the_fewest_that_show_it(gap: float, discordance: float
     assert (
         mcnemar_power(n, gap, discordance) >= POWER - 0.002 > mcnemar_power(round(n * 0.97), gap, discordance) - 0.002
     )
-    assert smallest_shown(n, discordance) == pytest.approx(gap, rel=0.03)
+    assert smallest_detectable(n, discordance) == pytest.approx(gap, rel=0.03)
 
 
 def test_few_changes_make_no_large_difference_and_few_tasks_show_none() -> None:
     for impossible in (lambda: mcnemar_power(9, 0.5, 0.2), lambda: tasks_needed(0.5, 0.2)):
         with pytest.raises(ValueError, match="larger than the changes"):
             impossible()
-    assert smallest_shown(5, 0.5) is None and smallest_shown(6, 0.5) == pytest.approx(0.963, abs=1e-3)
-    assert smallest_shown(6, 0.5, 0.025) is None, "of two candidates it takes seven tasks"
+    assert smallest_detectable(5, 0.5) is None and smallest_detectable(6, 0.5) == pytest.approx(0.963, abs=1e-3)
+    assert smallest_detectable(6, 0.5, 0.025) is None, "of two candidates it takes seven tasks"
 
 
 def test_power_is_of_the_changes_seen_and_of_what_they_may_be() -> None:
@@ -153,6 +153,7 @@ def test_a_weight_within_the_break_even_interval_is_not_significant() -> None:
     assert weigh([0.5, -0.5], 2.0, None, single=False).p is None, "of two tasks nothing is tested"
     assert weigh([0.0] * 8, 2.0, None, single=False).p == 1
     assert weigh([0.5, 1.0] * 5, 2.0, None, single=False).high is None, "no regression, no end either"
+    assert weigh([0.5, 1.0] * 5, 2.0, None, single=False).low is None, "no regression, no lower bound"
     with pytest.raises(ValueError, match="above 0"):
         weigh(gaps, 0.0, None, single=True)
 

@@ -32,7 +32,7 @@ from agentsignals.ingest.plan import (
 )
 from agentsignals.model import Artifact, Session
 from agentsignals.model.prices import own_prices
-from agentsignals.model.registry import has_foreign_units
+from agentsignals.model.registry import may_have_plugins
 from agentsignals.sources import RawFile, Unreadable, nonblocking, read, storable_text
 from agentsignals.sources.local import deleted_files, existing_paths, found_homes
 from agentsignals.store import PLACE, Store, disk, resolve_folder, sidecars
@@ -616,7 +616,8 @@ def _finish(store: Store, other_files: dict[str, ArtifactEntry], is_much: bool) 
 
 def _is_of_this_code(store: Store) -> bool:
     current = all(parser == parser_version(name) for name, parser in store.manifest.parsers())
-    return current and not has_foreign_units(tuple(sys.path))
+    # A plug-in may change without our code: with one installed, no stored value is known to be current.
+    return current and not may_have_plugins(tuple(sys.path))
 
 
 # Homes of agents

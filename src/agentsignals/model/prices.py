@@ -1,4 +1,4 @@
-"""Prices of model calls, for traces without costs, and bills in decimals that can be checked by hand.
+"""Prices of model calls, for traces without costs, and itemized costs in decimals that can be checked by hand.
 
 The list is `prices-<VERSION>.json` beside this file: USD per million tokens, each model with its source. A new list is
 a new file with a new version; steps keep the version they were priced with in `cost_source`. A model that is not listed
@@ -339,9 +339,9 @@ def step_charge(step: Step) -> Charge:
     return Charge(_of_prompt(terms, step, prompt), round(_factor(step, terms, []), 6), search)
 
 
-def in_words(step: Step, is_bound: bool = False) -> str:
+def cost_formula(step: Step, is_lower_bound: bool = False) -> str:
     """Return tokens times prices of a call as one line that can be checked by hand: uncached input, read from a cache,
-    written to one, output. `is_bound`: the output was logged in mid-stream."""
+    written to one, output. `is_lower_bound`: the output was logged in mid-stream."""
     rate, factor, search = step_charge(step)
     for_an_hour = step.cache_write_1h_tokens or 0
     kinds = (
@@ -352,7 +352,7 @@ def in_words(step: Step, is_bound: bool = False) -> str:
         (step.output_tokens, "out", rate.output),
     )
     is_listed = _is_computed(step)
-    least = ">= " if is_bound and step.stop_reason is None else ""
+    least = ">= " if is_lower_bound and step.stop_reason is None else ""
     used = [
         f"{least if name == 'out' else ''}{n:,} {name}" + (f" x ${1e6 * price:g}" if is_listed else "")
         for n, name, price in kinds
@@ -501,7 +501,7 @@ def _a_token(prices: Rate | Tier, above: Sequence[Tier] = (), extras: Rate | Non
     )
 
 
-# Bills
+# Itemized costs
 
 Kind = Literal[
     "input", "cache read", "cache write 5m", "cache write 1h", "output", "reasoning", "web searches", "not split",
@@ -538,46 +538,49 @@ class CostLine(Struct, frozen=True, kw_only=True):
 
 
 def cost_lines(
-    steps: Collection[Step], counted: Mapping[int, Collection[Kind]], is_bound: bool = False
+    steps: Collection[Step], included: Mapping[int, Collection[Kind]], is_lower_bound: bool = False
 ) -> list[CostLine]:
-    """Return the bill of these calls, first the part of a value: the kinds that `counted` names by the `id` of a call.
-    `is_bound`: their output was logged in mid-stream."""
+    """Return tokens and cost of these model calls, one line for each thread, model, kind and price.
+
+    Lines that are part of the explained value come first. `included`: by `id()` of a call, the kinds that are part of
+    it. `is_lower_bound`: output was logged in mid-stream, so its tokens are a lower bound.
+    """
     sums: dict[tuple[bool, str, str, Kind, Decimal | None], tuple[int, int, Decimal | None]] = {}
     for step in steps:
         whose, model = _WHOSE.get(step.thread, "subagents"), step.model or "unknown model"
         for kind, amount, price in _parts(step):
-            counts = kind in counted.get(id(step), ())
+            counts = kind in included.get(id(step), ())
             paid = Decimal(repr(step.cost_usd)) if kind == "recorded" else price and amount * price / _A_MILLION
             calls, before, usd = sums.get((counts, whose, model, kind, price), (0, 0, None))
             total = paid if usd is None or paid is None else usd + paid
             sums[counts, whose, model, kind, price] = (calls + 1, before + amount, total)
     return [
         CostLine(whose=whose, model=model, kind=kind, calls=calls, amount=amount, usd_each_million=price, usd=usd,
-             counts=counts, at_least=is_bound and kind in ("output", "reasoning"))
+             counts=counts, at_least=is_lower_bound and kind in ("output", "reasoning"))
         for (counts, whose, model, kind, price), (calls, amount, usd) in sorted(
             sums.items(), key=lambda s: (not s[0][0], s[0][1] != _WHOSE[MAIN], *s[0][1:3], _ORDER[s[0][3]])
         )
     ]  # fmt: skip
 
 
-def rounding_line(value: float, bill: Collection[CostLine]) -> CostLine | None:
+def rounding_line(value: float, lines: Collection[CostLine]) -> CostLine | None:
     """Return the difference between a value in USD and its lines; None where they sum to its last digit."""
-    rest = Decimal(repr(value)) - total_usd(bill)
+    rest = Decimal(repr(value)) - total_usd(lines)
     return CostLine(whose="", model="", kind="rounding", calls=0, amount=0, usd=rest, counts=True) if rest else None
 
 
-def total_usd(bill: Collection[CostLine]) -> Decimal:
+def total_usd(lines: Collection[CostLine]) -> Decimal:
     """Sum the dollars of the lines that are part of the value."""
-    return sum((line.usd for line in bill if line.counts and line.usd is not None), Decimal())
+    return sum((line.usd for line in lines if line.counts and line.usd is not None), Decimal())
 
 
-def total_line(bill: Collection[CostLine]) -> CostLine:
-    """Sum the lines that are part of the value; reasoning is not counted again beside the output."""
-    counted = [line for line in bill if line.counts]
-    all_kinds = {line.kind for line in counted}
-    beside = ("web searches", "recorded", "rounding", *(("reasoning",) if "output" in all_kinds else ()))
-    amount, at_least = sum(n.amount for n in counted if n.kind not in beside), any(n.at_least for n in counted)
-    usd = total_usd(counted)
+def total_line(lines: Collection[CostLine]) -> CostLine:
+    """Sum the lines that are part of the value; reasoning tokens are already in the output."""
+    included = [line for line in lines if line.counts]
+    all_kinds = {line.kind for line in included}
+    no_tokens = ("web searches", "recorded", "rounding", *(("reasoning",) if "output" in all_kinds else ()))
+    amount, at_least = sum(n.amount for n in included if n.kind not in no_tokens), any(n.at_least for n in included)
+    usd = total_usd(included)
     return CostLine(whose="", model="", kind="", calls=0, amount=amount, usd=usd, counts=True, at_least=at_least)
 
 

@@ -111,7 +111,7 @@ class Registry(Generic[Unit]):
 
     def _place(self, key: str) -> UnitPlace | None:
         """Find a unit without listing the others, where its module bears its name and no package adds any."""
-        if "places" not in vars(self) and key.isidentifier() and not has_foreign_units(tuple(sys.path)):
+        if "places" not in vars(self) and key.isidentifier() and not may_have_plugins(tuple(sys.path)):
             for path in (f"{key}.py", f"{key}/__init__.py"):
                 if (self._folder / path).is_file():
                     for unit in self._declared(path):
@@ -123,7 +123,7 @@ class Registry(Generic[Unit]):
     def places(self) -> dict[str, UnitPlace]:
         """Every unit. NameCollision when two have one name."""
         places = dict(self.inside)
-        if not has_foreign_units(tuple(sys.path)):
+        if not may_have_plugins(tuple(sys.path)):
             return places
         from importlib.metadata import entry_points  # noqa: PLC0415  (50 ms, which most runs do without)
 
@@ -186,9 +186,11 @@ class Registry(Generic[Unit]):
 
 
 @cache
-def has_foreign_units(folders: tuple[str, ...]) -> bool:
-    """Return True when a package installed in one of these folders may add a unit of any kind. Only lists of entry
-    points are read: `importlib.metadata` takes 50 ms to load."""
+def may_have_plugins(folders: tuple[str, ...]) -> bool:
+    """Return whether any installed package may register a plug-in with us (an entry point).
+
+    Reads only `entry_points.txt`: `importlib.metadata` takes 50 ms to load.
+    """
     for folder in folders:
         try:
             with os.scandir(folder or ".") as entries:

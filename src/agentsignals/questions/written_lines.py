@@ -17,12 +17,12 @@ from agentsignals.questions.question import Row
 from agentsignals.questions.sql import NAMED, read_queries
 from agentsignals.stats.intervals import poisson
 
-ModeSource = Literal["replayed", "recorded"]
-MODE_SOURCES: tuple[ModeSource, ...] = ("replayed", "recorded")
+CodingModeSource = Literal["replayed", "recorded"]
+CODING_MODE_SOURCES: tuple[CodingModeSource, ...] = ("replayed", "recorded")
 HUMAN, TOGETHER, VIBE, UNKNOWN = "human_only", "collaborative", "vibe_coding", "unknown"
 NAMES = {HUMAN: "human only", TOGETHER: "collaborative", VIBE: "vibe coding", UNKNOWN: "unknown"}
 """The paper's three modes (M2), and `unknown`, where the replay's interval covers two."""
-MODES_OF_SOURCE: dict[ModeSource, tuple[str, ...]] = {
+MODES_OF_SOURCE: dict[CodingModeSource, tuple[str, ...]] = {
     "replayed": (HUMAN, TOGETHER, VIBE, UNKNOWN),
     "recorded": (HUMAN, TOGETHER, VIBE),
 }
@@ -34,12 +34,12 @@ MODES = read_queries(__file__, signal=SIGNAL, percent=PERCENT, named=NAMED, labe
 ]
 
 
-def mode_by_session(rows: Iterable[Row], source: ModeSource) -> dict[str, str]:
+def mode_by_session(rows: Iterable[Row], source: CodingModeSource) -> dict[str, str]:
     """Return the mode of each session that has one from this source."""
     return {row["session_id"]: row[source] for row in rows if row[source] is not None}
 
 
-def mode_source(rows: Iterable[Row]) -> ModeSource:
+def mode_source(rows: Iterable[Row]) -> CodingModeSource:
     """Return the source that figures use: the replay, unless nothing was replayed."""
     sessions = list(rows)
     return "replayed" if any(row["replayed"] is not None for row in sessions) or not sessions else "recorded"

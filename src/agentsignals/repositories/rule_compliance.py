@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec import Struct, field, structs
 
 from agentsignals.model import ABANDONED, MAIN, NO_SUBAGENT, RAN, REPLAYED, Edit, Session, ToolCall
-from agentsignals.repositories.rules import MANAGERS, Mark, Outcome, Rule, mark_of, matching
+from agentsignals.repositories.rules import MANAGERS, Occasion, Outcome, Rule, matching, occasion_at
 from agentsignals.shell.arguments import names, operands, program
 from agentsignals.shell.kinds import ENTERS, KINDS, checks, git_verb, leading_words
 from agentsignals.shell.tokens import simple_commands, split
@@ -286,7 +286,7 @@ def words_of(command: str) -> list[str]:
 # Occasions of a rule, and what came of each.
 
 
-def _run_at_occasions(rule: Rule, acts: Acts, has_hooks: bool | None) -> Iterator[Mark]:
+def _run_at_occasions(rule: Rule, acts: Acts, has_hooks: bool | None) -> Iterator[Occasion]:
     """Commands to run: before each commit or push, after code was changed, before work is called done."""
     asked = [words for command in rule.commands if (words := words_of(command))]
     ran: list[tuple[Did, bool]] = []  # the runs of the rule's command, and whether all of it
@@ -310,7 +310,7 @@ def _run_at_occasions(rule: Rule, acts: Acts, has_hooks: bool | None) -> Iterato
         inside = [(d, is_whole) for d, is_whole in ran if at <= d.at < until]
         in_time = [d for d, _ in inside if rule.when != "change" or stretches.get(d.call.turn, 0) == stretch]
         outcome, because = _after(rule, acts, (at, until), inside, in_time, has_hooks, any(whole for _, whole in ran))
-        yield mark_of(outcome, because, acts.calls[at], path)
+        yield occasion_at(outcome, because, acts.calls[at], path)
 
 
 _HOOKS = {
@@ -321,8 +321,8 @@ _HOOKS = {
 
 def _before(  # noqa: PLR0913  (the window, what ran in it, and what else may have run)
     rule: Rule, acts: Acts, ran: list[tuple[Did, bool]], since: int, did: Did, has_hooks: bool | None
-) -> Mark:
-    """Mark a commit or push by whether the command ran before it and after the previous one."""
+) -> Occasion:
+    """Judge a commit or push by whether the command ran before it and after the previous one."""
     command = " or ".join(rule.commands)
     inside = [(d, is_whole) for d, is_whole in ran if since < d.at < did.at or (d.at == did.at and d.n < did.n)]
     last_edit = max((at for at, _, _ in acts.edits if since < at < did.at), default=-1)
@@ -343,7 +343,7 @@ def _before(  # noqa: PLR0913  (the window, what ran in it, and what else may ha
         (True, "broken", f"`{command}` did not run before it"),
     )
     outcome, because = next((outcome, because) for holds, outcome, because in reasons if holds)
-    return mark_of(outcome, because, did.call, (inside[-1][0].call.command or "") if because == otherwise else "")
+    return occasion_at(outcome, because, did.call, (inside[-1][0].call.command or "") if because == otherwise else "")
 
 
 def _after(  # noqa: PLR0913  (one for each way that it can't be told; what a change is followed by)
@@ -384,7 +384,7 @@ def _other_check(rule: Rule, acts: Acts, since: int, until: int) -> str:
 
 
 Verdict = Literal["kept", "broken", "cannot_tell", "no_occasion"]
-MOST_MARKS = 20
+MOST_OCCASIONS = 20
 """Occasions of a rule in a session that are named; the counts tell of all."""
 _CONVENTIONAL = re.compile(r"^[a-z]+(?:\([^)]+\))?!?: \S")
 """conventionalcommits.org 1.0.0: a noun, a scope in parentheses, `!`, a colon and a space, a description."""
@@ -406,8 +406,8 @@ class Followed(Struct, kw_only=True):
     kept: int = 0
     broken: int = 0
     untold: int = 0
-    marks: list[Mark] = field(default_factory=list)
-    """Broken first, at most MOST_MARKS."""
+    marks: list[Occasion] = field(default_factory=list)
+    """Broken first, at most MOST_OCCASIONS."""
 
 
 def follow(rule: Rule, acts: Acts, *, has_hooks: bool | None = None) -> Followed:
@@ -417,14 +417,14 @@ def follow(rule: Rule, acts: Acts, *, has_hooks: bool | None = None) -> Followed
     order: tuple[Outcome, ...] = (
         ("broken", "cannot_tell", "kept") if rule.forbids else ("broken", "kept", "cannot_tell")
     )
-    by: dict[Outcome, list[Mark]] = {outcome: [] for outcome in order}
+    by: dict[Outcome, list[Occasion]] = {outcome: [] for outcome in order}
     calls = {call.seq: call for call in acts.calls}
     for found in _OF[rule.kind](rule, acts, has_hooks):
-        mark = found
-        if mark.outcome == "broken" and (excuse := _excuse(mark, rule, acts, calls[mark.seq])):
-            mark = structs.replace(mark, outcome="cannot_tell", because=excuse)
-        by[mark.outcome].append(mark)
-    marks = [mark for group in by.values() for mark in group[:MOST_MARKS]][:MOST_MARKS]
+        occasion = found
+        if occasion.outcome == "broken" and (why := _why_undecidable(occasion, rule, acts, calls[occasion.seq])):
+            occasion = structs.replace(occasion, outcome="cannot_tell", because=why)
+        by[occasion.outcome].append(occasion)
+    marks = [each for group in by.values() for each in group[:MOST_OCCASIONS]][:MOST_OCCASIONS]
     verdict: Verdict = next((outcome for outcome, group in by.items() if group), "no_occasion")
     event_of = acts.session.events
     return Followed(
@@ -437,20 +437,26 @@ def follow(rule: Rule, acts: Acts, *, has_hooks: bool | None = None) -> Followed
     )
 
 
-def _excuse(mark: Mark, rule: Rule, acts: Acts, call: ToolCall) -> str:
-    """Why a breach may be none: the rule has a condition, the person asked for it, or a subagent did it."""
+def _why_undecidable(occasion: Occasion, rule: Rule, acts: Acts, call: ToolCall) -> str:
+    """Return why an apparent breach may be none, or an empty string.
+
+    The rule has a condition, the person asked for it, or a subagent did it.
+    """
     if rule.condition:
         return f"the rule has a condition: {rule.condition[:80]}"
     if rule.forbids or rule.kind == "use":
         prompts = acts.prompts_until(call)
-        words = [*(rule.instead_of or rule.commands), posixpath.basename(mark.text.rstrip("/")) if rule.paths else ""]
+        words = [
+            *(rule.instead_of or rule.commands),
+            posixpath.basename(occasion.text.rstrip("/")) if rule.paths else "",
+        ]
         for word in words:
             if word and re.search(rf"(?<![\w-]){re.escape(word.lower())}(?![\w-])", prompts):
                 return f"the person's words have {word!r}, and may have asked for it"
     return "" if call.thread in NO_SUBAGENT else "a subagent did it: whether it was given the rule is not in the trace"
 
 
-def _never_run(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Mark]:
+def _never_run(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Occasion]:
     """An occasion is a command of the same program, of a rule about a whole program any command."""
     forbidden = [words for command in rule.commands if (words := words_of(command))]
     programs = {words[0] for words in forbidden if len(words) > 1}
@@ -458,44 +464,44 @@ def _never_run(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Mark]:
         if any(matches(words, did, exactly=True) for words in forbidden):
             yield _breach(did)
         elif (did.words[0] in programs if programs else did.n == 0) and did.is_sure:
-            yield mark_of("kept", "it ran another command", did.call)
+            yield occasion_at("kept", "it ran another command", did.call)
 
 
-def _breach(did: Did) -> Mark:
+def _breach(did: Did) -> Occasion:
     if not did.is_sure:
-        return mark_of("cannot_tell", "the line failed, or has no result: it may not have come to it", did.call)
+        return occasion_at("cannot_tell", "the line failed, or has no result: it may not have come to it", did.call)
     words = " ".join(" ".join(did.words).replace("\x02", "").split())
-    return mark_of("broken", f"`{words[:60]}` ran", did.call)
+    return occasion_at("broken", f"`{words[:60]}` ran", did.call)
 
 
-def _use(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Mark]:
+def _use(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Occasion]:
     wanted, unwanted = ([words for c in group if (words := words_of(c))] for group in (rule.commands, rule.instead_of))
     of_managers = any(rule.commands[0] in family for family in MANAGERS)
     for did in acts.commands:
         if any(matches(words, did, exactly=True) for words in unwanted):
             if of_managers and next((w for w in did.words[1:] if w[:1] != "-"), "install") not in _MANAGES:
                 because = "it looks up or publishes: no word of the rule says whether that is meant"
-                yield mark_of("cannot_tell", because, did.call)
+                yield occasion_at("cannot_tell", because, did.call)
             else:
                 yield _breach(did)
         elif did.is_sure and any(did.head == words[0] or matches(words, did, exactly=False) for words in wanted):
-            yield mark_of("kept", f"`{did.head}` ran", did.call)
+            yield occasion_at("kept", f"`{did.head}` ran", did.call)
 
 
-def _prefix(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Mark]:
+def _prefix(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Occasion]:
     failed: set[tuple[str, ...]] = set()
     for did in acts.commands:
         if did.head == rule.commands[0]:
             if did.call.status == "error":
                 failed.add(did.words)
-            yield mark_of("kept", f"`{did.head}` ran it", did.call)
+            yield occasion_at("kept", f"`{did.head}` ran it", did.call)
         elif KINDS.get(did.head, "run") and not did.is_piped and did.is_sure:
             had_failed = did.words in failed
             because = "with it the same command had failed" if had_failed else f"`{did.head}` ran without it"
-            yield mark_of("cannot_tell" if had_failed else "broken", because, did.call)
+            yield occasion_at("cannot_tell" if had_failed else "broken", because, did.call)
 
 
-def _never_edit(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Mark]:
+def _never_edit(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Occasion]:
     """An occasion is any change of the repository's files."""
     for at, edit, path in acts.edits:
         outcome: Outcome = "cannot_tell"
@@ -506,17 +512,17 @@ def _never_edit(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Mark]:
             because = "a folder or file of that name lies deeper"
         else:
             outcome, because = ("broken", "it was changed") if where else ("kept", "another file was changed")
-        yield mark_of(outcome, because, acts.calls[at], path)
+        yield occasion_at(outcome, because, acts.calls[at], path)
 
 
-def _never_branch(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Mark]:
+def _never_branch(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Occasion]:
     """Commits by the branch that Git prints; pushes by what Git prints, or by the branch the command names."""
     for commit in acts.commits if "commit" in rule.commands else ():
         if commit.branch is None:
-            yield mark_of("cannot_tell", "the output does not name the branch", commit.did.call)
+            yield occasion_at("cannot_tell", "the output does not name the branch", commit.did.call)
         else:
             outcome: Outcome = "broken" if commit.branch in rule.branches else "kept"
-            yield mark_of(outcome, f"committed on {commit.branch}", commit.did.call)
+            yield occasion_at(outcome, f"committed on {commit.branch}", commit.did.call)
     for did in acts.pushes() if "push" in rule.commands else ():
         if did.words[0] != "git":
             continue
@@ -524,25 +530,25 @@ def _never_branch(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Mark]:
         targets = _PUSHED_TO.findall(acts.output(did.call)) or [w.rpartition(":")[2] for w in arguments[1:]]
         targets = [t.removeprefix("refs/heads/").removeprefix("+") for t in targets if t != "HEAD"]
         if not targets:
-            yield mark_of("cannot_tell", "neither command nor output names the branch", did.call)
+            yield occasion_at("cannot_tell", "neither command nor output names the branch", did.call)
         else:
             outcome = "broken" if any(target in rule.branches for target in targets) else "kept"
-            yield mark_of(outcome, f"pushed to {targets[0]}", did.call)
+            yield occasion_at(outcome, f"pushed to {targets[0]}", did.call)
 
 
-def _message(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Mark]:
+def _message(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Occasion]:
     forbids_author = rule.commands == ("no co-author",)
     for commit in acts.commits:
         message = commit.message
         if message is None:
-            yield mark_of("cannot_tell", "the message is not in the command", commit.did.call)
+            yield occasion_at("cannot_tell", "the message is not in the command", commit.did.call)
             continue
         fits = not _CO_AUTHOR.search(message) if forbids_author else bool(_CONVENTIONAL.match(message))
         because = f"message: {message.splitlines()[0][:80] if message else ''}"
-        yield mark_of("kept" if fits else "broken", because, commit.did.call)
+        yield occasion_at("kept" if fits else "broken", because, commit.did.call)
 
 
-_OF: dict[str, Callable[[Rule, Acts, bool | None], Iterator[Mark]]] = {
+_OF: dict[str, Callable[[Rule, Acts, bool | None], Iterator[Occasion]]] = {
     "run": _run_at_occasions,
     "never_run": _never_run,
     "use": _use,

@@ -26,7 +26,7 @@ from agentsignals.repositories.rule_exposure import (
     patterns,
     shown_in,
 )
-from agentsignals.repositories.rules import Mark, Rule
+from agentsignals.repositories.rules import Occasion, Rule
 from agentsignals.stats.intervals import Interval, wilson
 from agentsignals.stats.paired import (
     FEWEST_OF_A_SERIES,
@@ -150,7 +150,7 @@ class SessionRule(Struct, kw_only=True):
     kept: int
     broken: int
     untold: int
-    marks: list[Mark]
+    marks: list[Occasion]
     """Occasions, broken ones first."""
 
 

@@ -61,8 +61,8 @@ Outcome = Literal["kept", "broken", "cannot_tell"]
 _EXCERPT = 160
 
 
-class Mark(Struct, frozen=True, kw_only=True):
-    """An occasion of a rule, and what came of it."""
+class Occasion(Struct, frozen=True, kw_only=True):
+    """An occasion on which a rule applied, and whether it was kept."""
 
     outcome: Outcome
     because: str
@@ -75,10 +75,10 @@ class Mark(Struct, frozen=True, kw_only=True):
     """Where the event stands: an artifact's line."""
 
 
-def mark_of(outcome: Outcome, because: str, call: ToolCall, text: str = "") -> Mark:
-    """An occasion at a call."""
+def occasion_at(outcome: Outcome, because: str, call: ToolCall, text: str = "") -> Occasion:
+    """Return the occasion of a call."""
     shown = " ".join((text or call.command or call.path or call.name).split())[:_EXCERPT]
-    return Mark(outcome=outcome, because=because, seq=call.seq, turn=call.turn, text=shown)
+    return Occasion(outcome=outcome, because=because, seq=call.seq, turn=call.turn, text=shown)
 
 
 def matching(patterns: tuple[str, ...], path: str) -> str:

@@ -327,7 +327,7 @@ def power_of(candidate: Arm, baseline: Arm, compared: Paired, *, yes_or_no: bool
     if compared.single:
         share, ends = changed / compared.tasks, wilson(changed, compared.tasks) or (0.0, 1.0)
         # Where nothing changed, as much may as Wilson's bound allows.
-        seen, low, high = (smallest_shown(compared.tasks, each, level) for each in (share or ends[1], *ends))
+        seen, low, high = (smallest_detectable(compared.tasks, each, level) for each in (share or ends[1], *ends))
         return Power(
             level=level,
             detectable=seen,
@@ -350,14 +350,14 @@ def power_of(candidate: Arm, baseline: Arm, compared: Paired, *, yes_or_no: bool
     each = max(len(arm[task]) for arm in (candidate, baseline) for task in candidate.keys() & baseline.keys())
     step = 1 / each if yes_or_no else 0.0
     able = len(gaps) >= FEWEST_OF_SEVERAL and spread > _ROUNDING
-    shown = _shown(len(gaps), spread, level, step)
+    detectable = _detectable(len(gaps), spread, level, step)
     return Power(
         level=level,
-        detectable=shown if able and not (yes_or_no and shown > 1) else None,
+        detectable=detectable if able and not (yes_or_no and detectable > 1) else None,
         changed=changed,
-        tasks_for_telling=_tasks_of(RELEVANT_GAP, spread, level, step) if yes_or_no and able else None,
-        tasks_needed=_tasks_of(gap, spread, level, step) if able and seen_gap else None,
-        attempts_needed=_attempts_of(candidate, baseline, gap - step / len(gaps), spread, level)
+        tasks_for_telling=_tasks_to_detect(RELEVANT_GAP, spread, level, step) if yes_or_no and able else None,
+        tasks_needed=_tasks_to_detect(gap, spread, level, step) if able and seen_gap else None,
+        attempts_needed=_attempts_to_detect(candidate, baseline, gap - step / len(gaps), spread, level)
         if able and gap > step / len(gaps)
         else None,
         method="variance of tasks' differences",
@@ -400,7 +400,7 @@ def mcnemar_power(tasks: int, gap: float, discordance: float, level: float = LEV
 
 
 @lru_cache(maxsize=1024)
-def smallest_shown(tasks: int, discordance: float, level: float = LEVEL) -> float | None:
+def smallest_detectable(tasks: int, discordance: float, level: float = LEVEL) -> float | None:
     """Return the smallest difference detected with 80 % power, or None if no result can be significant.
 
     A share `discordance` of tasks changes, or as many as the difference needs, all one way.
@@ -410,8 +410,8 @@ def smallest_shown(tasks: int, discordance: float, level: float = LEVEL) -> floa
     low, high = 0.0, 1.0
     for _ in range(20):  # bisection
         middle = (low + high) / 2
-        shown = mcnemar_power(tasks, middle, max(middle, discordance), level) >= POWER
-        low, high = (low, middle) if shown else (middle, high)
+        is_detected = mcnemar_power(tasks, middle, max(middle, discordance), level) >= POWER
+        low, high = (low, middle) if is_detected else (middle, high)
     return high
 
 
@@ -447,35 +447,39 @@ def at_least(k: int, n: int, share: float) -> float:
     return min(1.0, total)
 
 
-def _errors(tasks: int, level: float) -> float:
-    """Standard errors that a detectable difference spans: the normal's, widened like Student's for few tasks."""
+def _detectable_in_standard_errors(tasks: int, level: float) -> float:
+    """Return the smallest difference detected with 80 % power, in standard errors.
+
+    It is the sum of the normal quantiles of level and power, widened like Student's t for few tasks.
+    """
     from statistics import NormalDist  # noqa: PLC0415  (as in `power`)
 
     normal = NormalDist()
     return (normal.inv_cdf(1 - level / 2) + normal.inv_cdf(POWER)) * t_quantile(max(1, tasks - 1)) / Z
 
 
-def _shown(tasks: int, spread: float, level: float, step: float) -> float:
-    """Difference that the sign-flip test detects. `spread`: variance of task differences; `step`: their least step."""
-    return _errors(tasks, level) * sqrt(spread / tasks) + step / tasks
+def _detectable(tasks: int, spread: float, level: float, step: float) -> float:
+    """Smallest difference that the sign-flip test detects. `spread`: variance of task differences; `step`: their least
+    step."""
+    return _detectable_in_standard_errors(tasks, level) * sqrt(spread / tasks) + step / tasks
 
 
-def _tasks_of(gap: float, spread: float, level: float, step: float) -> int:
-    return max(FEWEST_OF_SEVERAL, _fewest(lambda tasks: _shown(tasks, spread, level, step) <= gap))
+def _tasks_to_detect(gap: float, spread: float, level: float, step: float) -> int:
+    return max(FEWEST_OF_SEVERAL, _fewest(lambda tasks: _detectable(tasks, spread, level, step) <= gap))
 
 
-def _fewest(shown: Callable[[int], bool]) -> int:
+def _fewest(is_detected_by: Callable[[int], bool]) -> int:
     """Smallest number of tasks that satisfies it, to 0.1 %, capped at `_MOST`."""
     few, many = 0, 1
-    while many < _MOST and not shown(many):
+    while many < _MOST and not is_detected_by(many):
         few, many = many, 2 * many
     while many - few > max(1, many // 1000):
         middle = (few + many) // 2
-        few, many = (few, middle) if shown(middle) else (middle, many)
+        few, many = (few, middle) if is_detected_by(middle) else (middle, many)
     return min(many, _MOST)
 
 
-def _attempts_of(candidate: Arm, baseline: Arm, gap: float, spread: float, level: float) -> int | None:
+def _attempts_to_detect(candidate: Arm, baseline: Arm, gap: float, spread: float, level: float) -> int | None:
     from statistics import fmean, variance  # noqa: PLC0415  (as in `power`)
 
     tasks = sorted(candidate.keys() & baseline.keys())
@@ -486,7 +490,7 @@ def _attempts_of(candidate: Arm, baseline: Arm, gap: float, spread: float, level
             return None
         within = sum(variance(v) * (len(v) - 1) for v in again) / sum(len(v) - 1 for v in again)
         noise += within * fmean(1 / len(arm[t]) for t in tasks)
-    allowed = len(tasks) * (gap / _errors(len(tasks), level)) ** 2 - max(0.0, spread - noise)
+    allowed = len(tasks) * (gap / _detectable_in_standard_errors(len(tasks), level)) ** 2 - max(0.0, spread - noise)
     if allowed <= 0:
         return None
     each = fmean([len(arm[t]) for arm in (candidate, baseline) for t in tasks])
@@ -537,11 +541,10 @@ def weigh(gaps: Sequence[float], weight: float, p: float | None, *, single: bool
         if len(gaps) >= FEWEST_CLUSTERS:
             # The interval of the break-even weight is Fieller's (1954).
             far, errors = t_quantile(len(gaps) - 1), _errors_by_weight(gaps)
+            least = bisected(lambda weight: errors(weight) >= far, 0.0, _MOST_WEIGHT)
             most = bisected(lambda weight: errors(weight) > -far, 0.0, _MOST_WEIGHT)
-            ends = (
-                bisected(lambda weight: errors(weight) >= far, 0.0, _MOST_WEIGHT),
-                most if most < _MOST_WEIGHT * (1 - 1e-6) else None,
-            )
+            unbounded = _MOST_WEIGHT * (1 - 1e-6)
+            ends = least if least < unbounded else None, most if most < unbounded else None
             tested = two_sided(errors(weight), len(gaps) - 1)
     return WeightedGain(
         weight=weight,

@@ -29,7 +29,7 @@ from agentsignals.model import (
     labeller_rank,
 )
 from agentsignals.model.lazy import once
-from agentsignals.model.prices import Kind, in_words
+from agentsignals.model.prices import Kind, cost_formula
 from agentsignals.views.usage import final_share, is_lower_bound, last_closing, total_of
 from agentsignals.words.agent_lexicon import asked
 from agentsignals.words.lexicon import limits_work
@@ -466,7 +466,7 @@ class CollectedEvidence(Evidence):
             if n > MOST_ROWS:
                 continue
             event = self._events[row.seq] if 0 <= row.seq < len(self._events) else None
-            excerpt = in_words(row, self._is_bound) if isinstance(row, Step) else self._excerpt(row.seq)
+            excerpt = cost_formula(row, self._is_bound) if isinstance(row, Step) else self._excerpt(row.seq)
             self.items.append(
                 Item(
                     row.seq,

@@ -40,8 +40,8 @@ _ORDER = re.compile(r"(?:commit|push|merge|ship|done)\b")
 """Orders that accept without praise."""
 
 
-def feeling(text: str, kind: str = "prompt") -> tuple[str, str, str]:
-    """NEGATIVE, POSITIVE or NEUTRAL, the rule that said so, and the words it rests on.
+def sentiment_of(text: str, kind: str = "prompt") -> tuple[str, str, str]:
+    """Return NEGATIVE, POSITIVE or NEUTRAL, the rule that decided, and the words it matched.
 
     Frustration with the agent is NEGATIVE, and so is an objection made with heat; praise without either is POSITIVE.
     Plain orders, reports, corrections and questions are NEUTRAL, whatever the language they are in.
@@ -68,11 +68,12 @@ def feeling(text: str, kind: str = "prompt") -> tuple[str, str, str]:
 
 VERSION = 1
 """Version of the rules; raise it when a label would change."""
-_SOMEBODY = Session(session_id="", context="product", format="", agent="", artifact_id="")
+_EMPTY_SESSION = Session(session_id="", context="product", format="", agent="", artifact_id="")
 
 
 class Rules(LocalLabeller):
-    """Sentiment by words (`feelings`), pushback and intent by the rules of the signals of the same names."""
+    """Sentiment by words (`sentiment_of`); pushback and intent by the signals `chat.pushback_type` and
+    `chat.prompt_intent`."""
 
     name = RULES
 
@@ -89,7 +90,7 @@ class Rules(LocalLabeller):
 
 
 def _sentiment(turn: Turn) -> Verdict:
-    value, rule, words = feeling(turn.text, turn.kind)
+    value, rule, words = sentiment_of(turn.text, turn.kind)
     return Verdict(value, f"{rule}: “{words}”" if rule else "no word of praise or frustration")
 
 
@@ -97,7 +98,7 @@ def _by_signal(path: str) -> Callable[[Turn], Verdict | Absent]:
     """The value that a turn-level signal gives this message, in a session without labels that it could repeat."""
 
     def judge(turn: Turn) -> Verdict | Absent:
-        view = SessionView(msgspec.structs.replace(_SOMEBODY, turns=[turn]))
+        view = SessionView(msgspec.structs.replace(_EMPTY_SESSION, turns=[turn]))
         why = CollectedEvidence(view)
         result = catalog.by_path(path).function(view, why)[0]
         if isinstance(result, Absent):

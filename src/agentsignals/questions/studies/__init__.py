@@ -1,6 +1,6 @@
 """Studies: questions answered over many sessions, with n, interval and versions.
 
-One study is one file in `studies/`; where it stands in the report it says itself.
+A file in this folder declares one or several studies (`…_STUDY`). `Study.order` is the position in the report.
 """
 
 from __future__ import annotations
@@ -21,5 +21,5 @@ def studies() -> dict[str, Study]:
 
 
 def study(name: str) -> Study:
-    """The study of that name; UsageError names what there is."""
+    """Return the study of that name. UsageError lists the names."""
     return STUDIES.get(name)

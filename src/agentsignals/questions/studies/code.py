@@ -1,4 +1,8 @@
-"""Code: how agents edit, who wrote what was committed, how long it survives, what it took, which weaknesses it has."""
+"""Five studies of code: `edits`, `coding_modes`, `survival`, `efficiency` and `weaknesses`.
+
+Four of them group sessions or commits by coding mode, the share of committed lines that the agent wrote: human only,
+collaborative, or vibe coding (nearly all). The names are SWE-chat's; `written_lines` reads the modes.
+"""
 
 from __future__ import annotations
 
@@ -47,15 +51,15 @@ from agentsignals.questions.question import (
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.questions.written_lines import (
     ALL,
+    CODING_MODE_SOURCES,
     LABEL,
     LABELLER,
-    MODE_SOURCES,
     MODES,
     MODES_OF_SOURCE,
     NAMES,
     PERCENT,
     SIGNAL,
-    ModeSource,
+    CodingModeSource,
     mode_by_session,
     mode_source,
     rates,
@@ -134,7 +138,7 @@ _PERCENTS: tuple[float, ...] = (0, 20, 40, 60, 80, 99, 100)
 WINDOW_DAYS = 14
 _FEWEST = 10
 """Sessions behind a point of a line (this project's choice)."""
-_CODING_MODES_OF: dict[ModeSource, str] = {
+_CODING_MODES_OF: dict[CodingModeSource, str] = {
     "replayed": "sessions with attributed commits",
     "recorded": "sessions with a record",
 }
@@ -161,7 +165,7 @@ def coding_modes(inputs: Inputs) -> Outcome:
         return Outcome(limits=[_NO_MODES])
     findings = []
     marks: list[Row] = []
-    sources = [source for source in MODE_SOURCES if any(row[source] is not None for row in rows)]
+    sources = [source for source in CODING_MODE_SOURCES if any(row[source] is not None for row in rows)]
     for source in sources:
         classified = [row for row in rows if row[source] is not None]
         sample, modes = Sample([row["session_id"] for row in classified], places), [row[source] for row in classified]
@@ -240,7 +244,7 @@ def _unknown(rows: list[Row]) -> str:
     return f"{formatted(unknown / lines, 'share')} of lines unknown" if lines else "no line known"
 
 
-def _source_charts(source: ModeSource, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
+def _source_charts(source: CodingModeSource, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
     """Charts of one source: distribution of agent-written lines, and modes over time."""
     started = {row["session_id"]: row["started_at"] for row in inputs.rows["sessions"]}
     timed = [(started.get(row["session_id"]), row["session_id"], row) for row in rows]
@@ -373,7 +377,7 @@ def _fates(rows: Iterable[Row]) -> dict[str, float]:
 def _by_mode(sessions: list[Row], modes: list[Row], places: dict[str, str]) -> Table:
     """The paper's Table 3, by mode from both sources."""
     groups = {"all": sessions} if sessions else {}
-    for source in MODE_SOURCES:
+    for source in CODING_MODE_SOURCES:
         mode_of = mode_by_session(modes, source)
         for mode in MODES_OF_SOURCE[source]:
             if group := [row for row in sessions if mode_of.get(row["session_id"]) == mode]:
@@ -501,7 +505,7 @@ MEASURES = (
 )
 _BOUND = ("usd", "tokens")
 """Lower bounds where output is logged in mid-stream."""
-_EFFICIENCY_OF: dict[ModeSource, str] = {
+_EFFICIENCY_OF: dict[CodingModeSource, str] = {
     "replayed": "sessions alone in their commits",
     "recorded": "sessions alone in their recorded commits",
 }
@@ -515,10 +519,12 @@ def efficiency(inputs: Inputs) -> Outcome:
     effort = {row["session_id"]: row for row in inputs.rows["effort"]}
     by_source = {
         source: _effort_per_lines(inputs.rows[source], effort, mode_by_session(inputs.rows["modes"], source))
-        for source in MODE_SOURCES
+        for source in CODING_MODE_SOURCES
     }
-    with_lines = {source: [row for row in inputs.rows[source] if (row["lines"] or 0) > 0] for source in MODE_SOURCES}
-    sources = [source for source in MODE_SOURCES if with_lines[source]]
+    with_lines = {
+        source: [row for row in inputs.rows[source] if (row["lines"] or 0) > 0] for source in CODING_MODE_SOURCES
+    }
+    sources = [source for source in CODING_MODE_SOURCES if with_lines[source]]
     if not sources:
         return Outcome(limits=[_NO_COMMITS])
     source = next((name for name in sources if by_source[name]), sources[0])
@@ -533,7 +539,7 @@ def efficiency(inputs: Inputs) -> Outcome:
         for name in sources
     ]
     asked = [(measure, source, "") for measure in MEASURES]
-    recorded: ModeSource = "recorded"
+    recorded: CodingModeSource = "recorded"
     asked += [(measure, recorded, mode) for measure in MEASURES for mode in measure.medians]
     for measure, name, mode in asked:
         typical, _, low = _of_mode(measure, by_source[name], mode, places)
@@ -600,7 +606,7 @@ def _of_mode(
 
 
 def _by_mode_and_measure(
-    source: ModeSource, rows: list[Row], places: dict[str, str], charts: list[Chart | None] | None
+    source: CodingModeSource, rows: list[Row], places: dict[str, str], charts: list[Chart | None] | None
 ) -> Table:
     """Median with interval, quartiles and mean of each measure in each mode, beside what the paper prints. `charts`
     gets a chart of each measure."""

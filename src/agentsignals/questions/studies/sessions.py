@@ -79,7 +79,7 @@ from agentsignals.questions.question import (
     mark,
 )
 from agentsignals.questions.sql import PLACE, declared, read_queries
-from agentsignals.questions.written_lines import MODE_SOURCES, MODES, MODES_OF_SOURCE, NAMES, mode_by_session
+from agentsignals.questions.written_lines import CODING_MODE_SOURCES, MODES, MODES_OF_SOURCE, NAMES, mode_by_session
 from agentsignals.redaction import redacted, redacted_part
 from agentsignals.stats.intervals import median, nonzero_sums, quantile
 
@@ -651,7 +651,7 @@ def friction(inputs: Inputs) -> Outcome:
     # Endings of turns by the coding mode of their session, for both sources.
     shown: list[list[Any]] = []
     behind = []
-    for source in MODE_SOURCES:
+    for source in CODING_MODE_SOURCES:
         mode_of = mode_by_session(inputs.rows["modes"], source)
         for mode in (*MODES_OF_SOURCE[source], None) if mode_of else ():
             group = [row for row in rows if mode_of.get(row["session_id"]) == mode]
@@ -798,7 +798,7 @@ def oversight(inputs: Inputs) -> Outcome:
     shown: list[list[Any]] = []
     behind: list[Evidence] = []
     n_replayed = 0
-    for source in MODE_SOURCES:
+    for source in CODING_MODE_SOURCES:
         if mode_of := mode_by_session(inputs.rows["modes"], source):
             groups = [mode_of.get(session_id) for session_id in turns.sessions]
             figures = turns.figures(groups)

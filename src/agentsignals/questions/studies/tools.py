@@ -46,14 +46,14 @@ FEWEST_IN_THIRDS = 10
 """A shorter session has no beginning, middle and end to speak of (as chat.tool_calls_by_position)."""
 FEWEST_STYLED, FEWEST, MOST_PROFILES = 10, 30, 8
 """Calls of a session that has a style; sessions that are grouped; groups tried."""
-STALE = 3
-"""Equal calls with no edit between that count as a loop worth a look."""
+MIN_REPEAT_RUN = 3
+"""Equal calls without an edit between that count as a loop."""
 _SQL = read_queries(
     __file__,
     kind=KIND,
     fewest_in_thirds=str(FEWEST_IN_THIRDS),
     fewest_styled=str(FEWEST_STYLED),
-    stale=str(STALE),
+    min_repeat_run=str(MIN_REPEAT_RUN),
 )
 
 _MOST_NAMES = 15
@@ -490,19 +490,23 @@ _REPETITION = "dynamics.repetition_rate"
 
 
 def repetition(inputs: Inputs) -> Outcome:
+    """Study of repeated tool calls: their share, and the longest run of equal calls without an edit between.
+
+    The signal stores the length of that run as `stale_max`.
+    """
     runs = [row for row in inputs.rows["values"] if row["stale_max"] is not None]
-    stale = share_of(runs, inputs.places, lambda row: row["stale_max"] >= STALE)
+    repeating = share_of(runs, inputs.places, lambda row: row["stale_max"] >= MIN_REPEAT_RUN)
     findings = [
         pooled_finding(inputs, "repetition.pooled"),
         median_finding(inputs, "repetition.median"),
-        stale.finding("repetition.stale"),
+        repeating.finding("repetition.stale"),
     ]
     title, unit = "Share of calls that repeat an earlier one", "of calls are repeats"
     rates = histogram_chart(signal_values(inputs, _REPETITION), SHARES, id="repetition.spread", title=title, unit=unit)
     lengths = [(row["session_id"], int(row["stale_max"])) for row in runs]
     title, unit = "Longest run of one call with no edit between", "equal calls"
-    longest = histogram_chart(lengths, COUNTS, id="repetition.stale.spread", title=title, unit=unit)
-    return Outcome(findings, [], [rates, longest], [])
+    longest_repeat_run = histogram_chart(lengths, COUNTS, id="repetition.stale.spread", title=title, unit=unit)
+    return Outcome(findings, [], [rates, longest_repeat_run], [])
 
 
 REPETITION_STUDY = Study(

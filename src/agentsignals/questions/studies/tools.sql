@@ -419,11 +419,11 @@ GROUP BY ALL ORDER BY ALL
 -- kind: share
 
 -- finding: repetition.stale
--- title: Sessions that made the same call {stale} times or more with no edit between
+-- title: Sessions that made the same call {min_repeat_run} times or more with no edit between
 -- of: sessions with a call
 -- unit: share of sessions
 -- signals: dynamics.repetition_rate
-SELECT avg(CAST(CAST(detail->>'stale_max' AS INT) >= {stale} AS INT))
+SELECT avg(CAST(CAST(detail->>'stale_max' AS INT) >= {min_repeat_run} AS INT))
 FROM signals
 WHERE signal = 'dynamics.repetition_rate' AND absent IS NULL
 

@@ -142,11 +142,11 @@ def no_user(text: Text) -> Iterator[Span]:
         yield runs.start(), text.code.find("\n", runs.end()) % (len(text.code) + 1)
 
 
-_STRANGERS = re.compile(
+_UNTRUSTED = re.compile(
     r"\$\{\{[^}\n]{0,120}github\.(?:event\.(?:issue|pull_request|comment|review|review_comment|discussion|head_commit"
     r"|commits|pages|workflow_run|inputs)\b[\w.*\[\]-]{0,80}|head_ref)[^}\n]{0,120}\}\}"
 )
-"""Parts of a workflow's context that a stranger can choose: titles, texts, branch names (GitHub's guide to
+"""Parts of a workflow's context that an attacker can choose: titles, texts, branch names (GitHub's guide to
 hardening)."""
 _HARMLESS = re.compile(
     r"\.(?:number|id|sha|merged|draft|html_url|node_id|created_at|state|additions|merge_commit_sha)\s{0,4}(?:\}\}|\|)"
@@ -154,8 +154,8 @@ _HARMLESS = re.compile(
 _RUN = re.compile(r"^([ \t]{0,80})(?:-[ \t]{1,10})?run:[ \t]{0,10}([^\n]*)$", re.MULTILINE)
 
 
-def interpolated(text: Text) -> Iterator[Span]:
-    """`${{ … }}` of what strangers choose in a `run:` block: it is pasted into the script before the shell reads it."""
+def script_injection(text: Text) -> Iterator[Span]:
+    """Find untrusted `${{ … }}` expressions in `run:` blocks of GitHub workflows (script injection)."""
     code = text.code
     for run in _RUN.finditer(code) if re.search(_PARTS["github_files"], text.path) else ():
         stop = run.end()
@@ -167,14 +167,14 @@ def interpolated(text: Text) -> Iterator[Span]:
                 if line.strip() and len(line) - len(line.lstrip()) <= len(run[1]):
                     break
                 stop = end
-        for match in _STRANGERS.finditer(code, run.start(2), stop):
+        for match in _UNTRUSTED.finditer(code, run.start(2), stop):
             if not _HARMLESS.search(match[0]):
                 yield match.span()
 
 
 _DECLARED = tomllib.loads(Path(__file__).with_name("rules.toml").read_text("utf-8"))
 _PARTS = {name: part.replace("\n", "") for name, part in _DECLARED.pop("parts").items()}
-_FUNCTIONS = {function.__name__: function for function in (slow_pattern, no_user, interpolated)}
+_FUNCTIONS = {function.__name__: function for function in (slow_pattern, no_user, script_injection)}
 
 
 @cache
