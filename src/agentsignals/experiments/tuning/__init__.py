@@ -39,7 +39,7 @@ from agentsignals.experiments.tuning.plan import (
 )
 from agentsignals.experiments.tuning.samplers import Drop, Effects, Race, dropped_candidates, next_candidate
 from agentsignals.questions.compare.candidate import Estimate, estimate
-from agentsignals.stats.paired import Paired, paired, smallest_shown
+from agentsignals.stats.paired import Paired, paired, smallest_detectable
 from agentsignals.store import Store
 from agentsignals.store.disk import locked
 
@@ -310,7 +310,7 @@ def search_status(search: Search) -> SearchStatus:
     if winner is not None and winner != plan.start and held_out:
         pair = held_out.get(winner, {}), held_out.get(plan.start, {})
         difference = paired(*pair, yes_or_no=True)
-        power = smallest_shown(difference.tasks, difference.discordance) if difference.discordance else None
+        power = smallest_detectable(difference.tasks, difference.discordance) if difference.discordance else None
         best, default = (estimate([(t, o) for t, outcomes in arm.items() for o in outcomes], True) for arm in pair)
         confirmed = Confirmed(winner=best, default=default, difference=difference, smallest_seen=power)
     verdict, answer = _answer(search, next_run is None, winner, confirmed)
