@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Format, Reading, aider, antigravity, hermes, windsurf
+from agentsignals.formats import Format, Reading, aider, antigravity, droid_exec, hermes, tau_bench, windsurf
 from agentsignals.formats.head import Head
 from agentsignals.ingest import pipeline
 from tests.formats.reading import given, lines, read_one
@@ -40,7 +40,7 @@ FIND = step("find", pattern="*")
         (antigravity.FORMAT, BRAIN, [{"step_index": 0, "type": "USER_INPUT"}], None),
         (hermes.FORMAT, "x", [HERMES], ["session:20260901_1"]),
         *((hermes.FORMAT, "x", [{k: v for k, v in HERMES.items() if k != lacks}], None)
-          for lacks in ("session_id", "platform", "session_start")),
+          for lacks in HERMES),
         (windsurf.FORMAT, CASCADE, [SAID], ["session:1b2c3d4e-aaaa"]),
         (windsurf.FORMAT, CASCADE, [FIND, ANSWER], ["session:1b2c3d4e-aaaa"]),
         (windsurf.FORMAT, CASCADE, [FIND], None),
@@ -64,6 +64,36 @@ def test_aider_s_sessions_keep_their_ids_while_they_grow_and_count_once_in_copie
     (before,), (after,) = read(short).sessions, read(short, long).sessions
     assert before.session_id == after.session_id and [event.kind for event in after.events][-1] == "text"
     assert len(read(long + START.replace("09:00", "10:00") + "#### hi  \n").sessions) == 2
+
+
+def test_a_record_without_a_session_id_stays_with_its_file() -> None:
+    def said(text: str, **more: str) -> dict[str, str]:
+        return {"type": "message", "role": "user", "id": text, "text": text, **more}
+
+    first = lines(said("a", session_id="s-1"), said("b"))
+    second = lines(said("c"), said("d", session_id="s-2"))
+    files = (given(data, "droid-exec", f"/w/{n}.jsonl") for n, data in enumerate((first, second)))
+    sessions = droid_exec.FORMAT.read([*files]).sessions
+    assert [(s.session_id, [t.text for t in s.turns]) for s in sessions] == [("s-1", ["a", "b"]), ("s-2", ["c", "d"])]
+
+
+def test_a_result_answers_only_a_call_of_its_own_tool() -> None:
+    calls = {**ASKS, "source": "MODEL", "type": "PLANNER_RESPONSE", "tool_calls": [{"name": "view_file", "args": {}}]}
+    lost = {**ASKS, "step_index": 1, "source": "MODEL", "type": "RUN_COMMAND", "status": "ERROR", "content": "no"}
+    own = {**lost, "step_index": 2, "type": "VIEW_FILE", "status": "DONE", "content": "the file"}
+    session = read_one(antigravity.FORMAT, given(lines(calls, lost, own), "antigravity", BRAIN))
+    assert [(c.name, c.status) for c in session.tool_calls] == [("view_file", "ok")]
+    assert [e.text for e in session.events if e.kind == "unknown"] == ["result without a call: RUN_COMMAND"]
+
+
+def test_a_trial_without_a_number_has_none_in_its_id() -> None:
+    row = {"task_id": 3, "reward": 1.0, "info": {}, "traj": [{"role": "user", "content": "hi"}]}
+    data = json.dumps([row, {**row, "trial": 2}]).encode()
+    attempts = tau_bench.FORMAT.read([given(data, "tau-bench", "/r/run.json")]).attempts
+    assert [(a.trial_id, a.statements[0].text) for a in attempts] == [
+        ("run/3", "task 3: reward 1"),
+        ("run/3/2", "task 3, trial 2: reward 1"),
+    ]
 
 
 def test_windsurf_s_edits_have_both_texts_and_a_change_that_was_refused_is_none() -> None:

@@ -74,4 +74,4 @@ def session_of(path: str) -> str | None:
     return place[1] if place else None
 
 
-FORMAT = Format(name="antigravity", marks=(b'"step_index"',), version=1, claims=claims, profile=PROFILE)
+FORMAT = Format(name="antigravity", marks=(b'"step_index"',), version=2, claims=claims, profile=PROFILE)

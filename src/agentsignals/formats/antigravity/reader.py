@@ -44,6 +44,11 @@ _STATUS: dict[str, CallStatus] = {
 }  # fmt: skip
 _ENDED = re.compile(r"The command (?:(completed successfully)|failed(?: with exit code:? (-?\d+))?)")
 _OF_SYSTEM: dict[str, EventKind] = {"CHECKPOINT": "compaction", "ERROR_MESSAGE": "api_error"}
+_TOOLS_OF = {
+    "LIST_DIRECTORY": {"list_dir"},
+    "CODE_ACTION": {"write_to_file", "replace_file_content", "multi_replace_file_content"},
+}
+"""Tools by the type of their results, where this is not the tool's name in capitals."""
 _ANSWERS = ("PLANNER_RESPONSE", "GENERATE_RESPONSE")
 
 
@@ -142,10 +147,13 @@ class Reader(Conversation):
             self.event("interrupt", "", at, step)
 
     def answered(self, record: Record, at: int | None) -> None:
-        """A result names no call. Its type is the tool's name in capitals, for most."""
+        """Take a result. It names no call, only its tool: the oldest call of that tool without a result is answered. A
+        type that is no known tool's answers the oldest call."""
         text = record.content or ("" if record.error is None else str(record.error))
-        named = next((n for n, (_, name) in enumerate(self.open) if name.upper() == record.type), 0)
-        if not self.open:
+        own = _TOOLS_OF.get(record.type, {record.type.lower()})
+        is_known = not own.isdisjoint(PROFILE.tools)
+        named = next((n for n, (_, name) in enumerate(self.open) if name in own or not is_known), None)
+        if named is None:
             self.event("unknown", f"result without a call: {record.type}"[:80], at)
             return
         call_id, _ = self.open.pop(named)

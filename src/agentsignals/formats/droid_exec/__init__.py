@@ -26,7 +26,7 @@ def claims(head: Head) -> Claim | None:
 FORMAT = Format(
     name="droid-exec",
     marks=(b'"tool_call"', b'"completion"', b'"session_id"'),
-    version=1,
+    version=2,
     claims=claims,
     profile=PROFILE,
 )

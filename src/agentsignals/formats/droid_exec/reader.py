@@ -37,12 +37,15 @@ class Record(Struct, gc=False, kw_only=True):
 
 
 def read(inputs: list[Input]) -> Reading:
-    """Read a group of files. Of one record id and type, the first counts."""
+    """Read a group of files. Of one record id and type, the first counts. A record without a session id belongs to the
+    session of the record before it in its file, or to the first session that the file names."""
     readers: dict[str, Reader] = {}
     for source in sorted(inputs, key=lambda source: (source.artifact.path, source.artifact.sha256)):
-        for number, record in lines(source.data, source.artifact, decoder(Record).decode):
+        records = list(lines(source.data, source.artifact, decoder(Record).decode))
+        session_id = next((r.session_id for _, r in records if r.session_id), source.artifact.artifact_id)
+        for number, record in records:
             saw(source.artifact, record.type[:80] or "untyped")
-            session_id = record.session_id or next(reversed(readers), None) or source.artifact.artifact_id
+            session_id = record.session_id or session_id
             if session_id not in readers:
                 readers[session_id] = Reader(source.session(session_id, "droid-exec", PROFILE.agent))
             reader = readers[session_id]

@@ -32,9 +32,9 @@ PROFILE = Profile(
 
 
 def claims(head: Head) -> Claim | None:
-    """Recognize a session with the platform it was held on, and messages."""
+    """Recognize a session by its platform, its start and its messages. The head may end before the messages."""
     document = head.document
-    session_id, messages = document.get("session_id"), document.get("messages", CUT)
+    session_id, messages = document.get("session_id"), document.get("messages", None if head.complete else CUT)
     is_session = isinstance(session_id, str) and {"platform", "session_start"} <= document.keys()
     return (
         Claim(keys=[f"session:{session_id}"])
@@ -43,4 +43,4 @@ def claims(head: Head) -> Claim | None:
     )
 
 
-FORMAT = Format(name="hermes", marks=(b'"session_start"',), version=1, claims=claims, profile=PROFILE)
+FORMAT = Format(name="hermes", marks=(b'"session_start"',), version=2, claims=claims, profile=PROFILE)

@@ -195,7 +195,8 @@ def _attempt(source: Input, result: Result, run: str, user: str | None, n: int) 
     task = f"{user}/{result.task_id}" if user is not None else str(result.task_id)
     part = Attempt(
         root=f"{source.artifact.path}/{n}", scope="attempt" if result.traj else "trial",
-        trial_id=f"{run}/{task}/{trial}", task_id=task, run_id=run, reward=reward, knobs={"dataset": "tau-bench"},
+        trial_id="/".join([run, task, *([] if trial is None else [str(trial)])]), task_id=task, run_id=run,
+        reward=reward, knobs={"dataset": "tau-bench"},
     )  # fmt: skip
     if (named := _NAMED.fullmatch(run)) is not None:
         part.knobs |= named.groupdict() | {"temperature": float(named["temperature"])}
@@ -217,5 +218,6 @@ def _attempt(source: Input, result: Result, run: str, user: str | None, n: int) 
         # The environment judges once the conversation is over. Without that the steps ran out.
         part.ending, part.exit_status = "budget", "steps"
         became, fields = f"{became}, the conversation was not over", [*fields, "ending", "exit_status"]
-    part.statements = source.states(f"task {task}, trial {trial}: {became}", fields, n)
+    named_trial = f", trial {trial}" if trial is not None else ""
+    part.statements = source.states(f"task {task}{named_trial}: {became}", fields, n)
     return part
