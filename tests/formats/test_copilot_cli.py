@@ -46,7 +46,7 @@ def test_snapshots_of_a_session_are_united_by_event_id() -> None:
 )
 def test_events_are_recognised_by_their_envelope(record: ROW, keys: list[str] | None, beside: bool) -> None:
     claim = FORMAT.claims(Head(json.dumps(record).encode() + b"\n", "x", True))
-    assert (claim.keys if claim else None, claim.beside if claim else False) == (keys, beside)
+    assert (claim.keys if claim else None, claim.by_folder if claim else False) == (keys, beside)
 
 
 @pytest.mark.corpus

@@ -63,7 +63,7 @@ BARE = said("user", "hi")
 def test_only_records_of_role_and_message_and_nothing_else_are_cursors(rows: list[ROW], claimed: bool) -> None:
     claim = FORMAT.claims(Head("\n".join(json.dumps(r) for r in rows).encode(), "x.jsonl", True))
     assert (claim is not None) is claimed
-    assert claim is None or (claim.keys, claim.beside) == ([], True)
+    assert claim is None or (claim.keys, claim.by_folder) == ([], True)
 
 
 def test_the_place_of_the_file_names_the_session_else_the_file_does() -> None:

@@ -44,14 +44,14 @@ def session(**fields: object) -> str:
 )
 def test_the_day_before_a_session_id_is_no_part_of_it(session_id: str, key: str) -> None:
     text = session(session_id=session_id)
-    assert entire.claims(head(text)) == Claim(keys=[key], beside=True)
+    assert entire.claims(head(text)) == Claim(keys=[key], by_folder=True)
     assert list(reading(text)[0].checkpoints) == [key.removeprefix("session:")]
 
 
 def test_metadata_is_recognised_although_its_window_is_cut() -> None:
     text = session(prompt_attributions=[{"user_added_per_file": {f"src/{n}.py": n for n in range(9000)}}])
     assert len(text) > HEAD_BYTES
-    assert entire.claims(head(text)) == Claim(keys=["session:s-1"], beside=True)
+    assert entire.claims(head(text)) == Claim(keys=["session:s-1"], by_folder=True)
     assert reading(text)[1][0].record_kinds == {"entire.session": 1}
 
 
@@ -119,7 +119,7 @@ def test_an_odd_value_of_a_checkpoint_is_absent_and_counted(text: str, reason: s
 
 def test_a_compact_copy_of_an_agent_that_keeps_no_times_is_recognised() -> None:
     line = '{"v":1,"agent":"Cursor","cli_version":"0.8.0","type":"user","content":[{"text":"fix it"}]}\n'
-    assert entire.claims(head(line)) == Claim(keys=[], beside=True)
+    assert entire.claims(head(line)) == Claim(keys=[], by_folder=True)
     assert entire.claims(head(line.replace('"v":1,', ""))) is None
 
 

@@ -64,7 +64,7 @@ def test_the_session_is_named_by_the_file_its_place_or_the_artifact(own: str, hi
 def test_a_file_without_an_id_belongs_with_its_folder_s_files(document: Any, keys: list[str] | None) -> None:
     claim = FORMAT.claims(Head(json.dumps(document).encode(), "full.jsonl", True))
     assert (claim.keys if claim is not None else None) == keys
-    assert claim is None or claim.beside == (keys == [])
+    assert claim is None or claim.by_folder == (keys == [])
 
 
 @pytest.mark.corpus

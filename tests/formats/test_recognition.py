@@ -114,7 +114,7 @@ def test_a_first_record_longer_than_the_window_is_recognised() -> None:
 def test_codex_files_are_keyed_by_their_session_and_those_it_copies() -> None:
     files = ([meta(OTHER)], [meta(forked_from_id=OTHER), meta(OTHER)], [prompt("a")])
     claims = [codex.FORMAT.claims(Head(lines(*rows), "x", True)) for rows in files]
-    assert [(c.keys, c.beside) for c in claims if c is not None] == [
+    assert [(c.keys, c.by_folder) for c in claims if c is not None] == [
         ([f"session:{OTHER}"], False),
         ([f"session:{ID}", f"session:{OTHER}"], False),
         ([], True),
@@ -160,7 +160,7 @@ def test_exports_of_opencode_are_recognised_by_their_session_id(document: Any, k
     data = json.dumps(document, indent=2).encode()
     claim = opencode.FORMAT.claims(Head(data[:HEAD_BYTES], "full.jsonl", len(data) <= HEAD_BYTES))
     assert (claim.keys if claim is not None else None) == keys
-    assert claim is None or claim.beside == (keys == [])
+    assert claim is None or claim.by_folder == (keys == [])
 
 
 def test_the_place_of_an_openhands_file_says_which_conversation_it_is_of() -> None:

@@ -146,8 +146,8 @@ class Claim(Struct, kw_only=True):
     """
 
     keys: list[str]
-    beside: bool = False
-    """It belongs with the files of its folder: it carries no session id, or names the session of a file without one."""
+    by_folder: bool = False
+    """It is read with the files of its folder: it has no session id, or names the session of a file without one."""
     root: str | None = None
     """The folder (a uri) of the eval trial that the file belongs to. Eval files of one root are read together."""
     gathers: bool = False

@@ -1,5 +1,5 @@
-"""Files of Entire next to a transcript (design/formats.md#entire): metadata of sessions and checkpoints, compact
-copies.
+"""Entire is a tool that saves agents' sessions with Git commits (design/formats.md#entire). Read are its metadata of
+sessions and checkpoints, and its shortened transcripts.
 
 They give checkpoints and no sessions. The transcript itself is the agent's own file, in the agent's own format.
 """
@@ -80,7 +80,7 @@ def claims(head: Head) -> Claim | None:
         return None
     session_id = None if is_compact or of_checkpoint else head.document.get("session_id")
     named = session_id if isinstance(session_id, str) else ""
-    return Claim(keys=[f"session:{_without_date(named)}"] if named else [], beside=True)
+    return Claim(keys=[f"session:{_without_date(named)}"] if named else [], by_folder=True)
 
 
 def read(inputs: list[Input]) -> Reading:

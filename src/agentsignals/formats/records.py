@@ -1,4 +1,4 @@
-"""The records of a file, each accounted for: decoded, recovered, or counted as skipped with a reason."""
+"""The records of a file, each accounted for: decoded, repaired, or counted as skipped with a reason."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def decoded(raw: Any, type_: Any) -> Any:
 
 
 def lines(
-    data: bytes, artifact: Artifact, decode: Decode[T], places: array[int] | None = None
+    data: bytes, artifact: Artifact, decode: Decode[T], offsets: array[int] | None = None
 ) -> Iterator[tuple[int, T]]:
     """Yield the records of JSON Lines, each with its line number from 1.
 
     A line may hold several objects. A line that is not JSON is skipped as `bad_json` (`cut_line`: a last line without
-    its newline). JSON of another shape than `decode` wants is skipped as `bad_shape`. `places` gets the first and the
-    last byte of each record; twice 0 for one that had to be recovered.
+    its newline). JSON of another shape than `decode` wants is skipped as `bad_shape`. `offsets` gets the first and the
+    last byte of each record; twice 0 for one that had to be repaired.
     """
     view = memoryview(data)
     end = len(data)
@@ -102,14 +102,14 @@ def lines(
         except UNREADABLE:
             raw = bytes(view[start:stop]).strip()
             if raw:
-                for recovered in _recovered(raw, artifact, decode, "bad_json" if whole else "cut_line"):
-                    if places is not None:
-                        places.extend((0, 0))
-                    yield number, recovered
+                for repaired_record in _repaired_records(raw, artifact, decode, "bad_json" if whole else "cut_line"):
+                    if offsets is not None:
+                        offsets.extend((0, 0))
+                    yield number, repaired_record
             continue
         artifact.records += 1
-        if places is not None:
-            places.extend((start, stop))
+        if offsets is not None:
+            offsets.extend((start, stop))
         yield number, record
 
 
@@ -119,21 +119,21 @@ _BLOCK_BYTES = 256 * 1024
 
 
 class Records(Sequence[T]):
-    """The records of a large file, decoded a block at a time when they are asked for. Held are their places, and those
-    that had to be recovered."""
+    """The records of a large file, decoded a block at a time when they are asked for. Kept are their offsets, and those
+    that had to be repaired."""
 
     def __init__(self, data: bytes, artifact: Artifact, decode: Decode[T], look: Callable[[Sequence[T]], None]) -> None:
         self._data, self._decode, self._artifact = data, decode, read_before(artifact)
-        self._places, self.numbers = array("Q"), array("Q")
-        self._recovered: dict[int, T] = {}
+        self._offsets, self.numbers = array("Q"), array("Q")
+        self._repaired: dict[int, T] = {}
         block: list[T] = []
         size = 0
-        for number, record in lines(data, artifact, decode, self._places):
-            if not self._places[-1]:
-                self._recovered[len(self.numbers)] = record
+        for number, record in lines(data, artifact, decode, self._offsets):
+            if not self._offsets[-1]:
+                self._repaired[len(self.numbers)] = record
             self.numbers.append(number)
             block.append(record)
-            size += self._places[-1] - self._places[-2]
+            size += self._offsets[-1] - self._offsets[-2]
             if size > _BLOCK_BYTES:
                 look(block)
                 block, size = [], 0
@@ -141,40 +141,44 @@ class Records(Sequence[T]):
         self._divide()
 
     def _divide(self) -> None:
-        self._firsts, self._blocks, self._released = array("Q", (0,)), dict[int, list[T]](), 0
+        self._block_starts, self._blocks, self._bytes_since_release = array("Q", (0,)), dict[int, list[T]](), 0
         size = 0
         for n in range(len(self.numbers)):
-            size += self._places[2 * n + 1] - self._places[2 * n]
+            size += self._offsets[2 * n + 1] - self._offsets[2 * n]
             if size > _BLOCK_BYTES:
-                self._firsts.append(n + 1)
+                self._block_starts.append(n + 1)
                 size = 0
 
     def part(self, chosen: Sequence[int]) -> Records[T]:
         """Return some of the records."""
         part = copy(self)
         part.numbers = array("Q", [self.numbers[n] for n in chosen])
-        part._places = array("Q", [at for n in chosen for at in self._places[2 * n : 2 * n + 2]])
-        part._recovered = {at: self._recovered[n] for at, n in enumerate(chosen) if n in self._recovered}
+        part._offsets = array("Q", [at for n in chosen for at in self._offsets[2 * n : 2 * n + 2]])
+        part._repaired = {at: self._repaired[n] for at, n in enumerate(chosen) if n in self._repaired}
         part._divide()
         return part
 
-    def _block(self, which: int) -> list[T]:
+    def _decoded_block(self, which: int) -> list[T]:
+        """Return the records of a block. Blocks next to the last one stay decoded; mapped pages are released at
+        intervals."""
         block = self._blocks.get(which)
         if block is None:
-            first = self._firsts[which]
-            end = self._firsts[which + 1] if which + 1 < len(self._firsts) else len(self.numbers)
+            first = self._block_starts[which]
+            end = self._block_starts[which + 1] if which + 1 < len(self._block_starts) else len(self.numbers)
             view = memoryview(self._data)
             block = [
-                _decoded_record(view[start:stop], self._artifact, self._decode) if stop else self._recovered[n]
+                _decoded_record(view[start:stop], self._artifact, self._decode) if stop else self._repaired[n]
                 for n, start, stop in zip(
-                    range(first, end), self._places[2 * first : 2 * end : 2], self._places[2 * first + 1 : 2 * end : 2],
+                    range(first, end),
+                    self._offsets[2 * first : 2 * end : 2],
+                    self._offsets[2 * first + 1 : 2 * end : 2],
                     strict=True,
                 )
             ]  # fmt: skip
-            self._released += _BLOCK_BYTES
-            if self._released >= mapped.EVERY_BYTES:
+            self._bytes_since_release += _BLOCK_BYTES
+            if self._bytes_since_release >= mapped.EVERY_BYTES:
                 mapped.release_pages(self._data)
-                self._released = 0
+                self._bytes_since_release = 0
             self._blocks = {k: held for k, held in self._blocks.items() if abs(k - which) <= 1} | {which: block}
         return block
 
@@ -182,7 +186,7 @@ class Records(Sequence[T]):
         return len(self.numbers)
 
     def __iter__(self) -> Iterator[T]:
-        return chain.from_iterable(map(self._block, range(len(self._firsts))))
+        return chain.from_iterable(map(self._decoded_block, range(len(self._block_starts))))
 
     @overload
     def __getitem__(self, at: int) -> T: ...
@@ -191,8 +195,8 @@ class Records(Sequence[T]):
     def __getitem__(self, at: int | slice) -> T | list[T]:
         if isinstance(at, slice):
             return [self[n] for n in range(*at.indices(len(self)))]
-        which = bisect_right(self._firsts, at) - 1
-        return self._block(which)[at - self._firsts[which]]
+        which = bisect_right(self._block_starts, at) - 1
+        return self._decoded_block(which)[at - self._block_starts[which]]
 
 
 def all_lines(
@@ -252,10 +256,10 @@ def document(data: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
     try:
         record = _decoded_record(data, artifact, decode)
     except UNREADABLE:
-        recovered = list(_recovered(bytes(data).strip(), artifact, decode, "cut_document"))
-        for _ in recovered[1:]:
+        records = list(_repaired_records(bytes(data).strip(), artifact, decode, "cut_document"))
+        for _ in records[1:]:
             skip(artifact, "beside_document")
-        return recovered[0] if recovered else None
+        return records[0] if records else None
     artifact.records += 1
     return record
 
@@ -370,7 +374,7 @@ def _has_long_number(view: memoryview) -> bool:
     return any(bytes(view[at : at + 7 * _STRIDE_BYTES]).isdigit() for at in starts)
 
 
-def _recovered(raw: bytes, artifact: Artifact, decode: Decode[T], broken: str) -> Iterator[T]:
+def _repaired_records(raw: bytes, artifact: Artifact, decode: Decode[T], broken: str) -> Iterator[T]:
     """Yield what a lenient reader makes of a record: several objects on one line, lone surrogates, NaN."""
     lenient = Lenient()
     text = lenient.text(raw)
@@ -429,8 +433,8 @@ def fitted(value: Any, decode: Decode[T], odd: list[str]) -> T:
     raise msgspec.ValidationError("Too many odd values")
 
 
-def converted(value: Any, type_: type[S], artifact: Artifact) -> S:
-    """Convert plain data to a type. Odd values are taken out and counted."""
+def convert_leniently(value: Any, type_: type[S], artifact: Artifact) -> S:
+    """Convert decoded JSON to a type. Values of another type are taken out and counted."""
     odd: list[str] = []
     decode: Decode[S] = decoder(type_).decode
     record = fitted(value, decode, odd)

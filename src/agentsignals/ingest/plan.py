@@ -476,7 +476,7 @@ def _keys(trace_format: Format, claim: Claim, file: RawFile) -> tuple[str, ...]:
     keys = [f"{kind}:{printable_id(name)}" for kind, _, name in named if name]  # an id that is empty is nobody's
     if file.source == "hub" and trace_format.snapshots:
         keys.append(f"{_TWIN}{file.key}")
-    if claim.beside:
+    if claim.by_folder:
         keys.append(f"beside:{posixpath.dirname(file.uri)}")
     keys += trial_keys(claim, file)
     if file.session_hint:

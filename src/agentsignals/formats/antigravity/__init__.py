@@ -65,7 +65,7 @@ def claims(head: Head) -> Claim | None:
     if type(first.get("step_index")) is not int or not all(isinstance(name, str) and name.isupper() for name in named):
         return None
     session_id = session_of(head.path)
-    return Claim(keys=[f"session:{session_id}"] if session_id else [], beside=not session_id)
+    return Claim(keys=[f"session:{session_id}"] if session_id else [], by_folder=not session_id)
 
 
 def session_of(path: str) -> str | None:

@@ -18,7 +18,7 @@ from agentsignals.formats import ANSWERS, ASKS, Input, Reading
 from agentsignals.formats.bounds import amount, count, number, refuse
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.claude_code import DRIVEN_BY, PROFILE, records
-from agentsignals.formats.claude_code.records import as_text, is_true, key_without_id, text_of, thread_of
+from agentsignals.formats.claude_code.records import as_text, content_key, is_true, text_of, thread_of
 from agentsignals.formats.documents import REDACTED, inside, string
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
@@ -49,7 +49,7 @@ _OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", 
 _AGENT: tuple[EventKind, ...] = ("text", "thinking", "tool_call", "human_turn")
 _WITHDRAWN = re.compile(r"cancel|clear|drop|withdr|reject|discard|expire|delete|block|supersede|abort|fail")
 """Beginnings of reasons for which a queued message was removed unsaid: `cancelled_by_sender`, `dropped_by_hook`."""
-_MOST_WAITING = 500
+_MOST_QUEUED = 500
 """Queued messages. Nobody types so many ahead, and each one is searched for among all."""
 BUILTIN_COMMANDS = frozenset(
     ("add-dir", "advisor", "agents", "allowed-tools", "approved-tools", "background", "bashes", "bg", "bug",
@@ -141,52 +141,56 @@ def interrupt(builder: SessionBuilder, text: str, at: int | None, thread: str = 
 
 
 class Queue:
-    """Messages typed while the agent works: enqueued, then removed (said mid-turn), dequeued, or pulled back.
+    """Prompts typed while the agent works, until they are delivered, pulled back or withdrawn.
 
-    A dequeued message comes again as a record of its own. A removed one reached the running turn: older versions log
-    it nowhere else, newer ones (2.1.91 on) also as an attachment.
+    A prompt delivered in mid-turn is logged by `remove`, and from 2.1.91 on also by an attachment.
     """
 
     def __init__(self, builder: SessionBuilder) -> None:
         self._builder = builder
-        self._waiting: list[tuple[str, int]] = []
+        self._queued: list[tuple[str, int]] = []
         self._dequeued: tuple[str, int] | None = None
-        self._removed: Counter[str] = Counter()
-        self._attached: Counter[str] = Counter()
+        self._delivered_by_remove: Counter[str] = Counter()
+        self._delivered_by_attachment: Counter[str] = Counter()
 
-    def operation(self, operation: str, content: object, at: int | None, reason: object = None) -> None:
+    def apply_record(self, kind: str, content: object, at: int | None, reason: object = None) -> None:
+        """Apply a `queue-operation` record: a prompt typed while the agent works is queued, delivered in mid-turn
+        (`remove` without a reason), followed by a user record of its own (`dequeue`), pulled back into the editor
+        (`popAll`), or withdrawn and never sent (`remove` with a reason)."""
         text = as_text(content)
-        if operation == "enqueue":
-            self._waiting.append((text, self._builder.line))
-            if len(self._waiting) > _MOST_WAITING:
-                self._unsent(*self._waiting.pop(0))
-        elif operation == "popAll":  # pulled back into the editor: not said
-            is_named = any(entry[0] == text for entry in self._waiting)
-            self._waiting = [e for e in self._waiting if (e[0] != text if is_named else PROFILE.machine_kind(e[0]))]
-        elif operation == "dequeue":
+        if kind == "enqueue":
+            self._queued.append((text, self._builder.line))
+            if len(self._queued) > _MOST_QUEUED:
+                self._unsent(*self._queued.pop(0))
+        elif kind == "popAll":
+            is_named = any(entry[0] == text for entry in self._queued)
+            self._queued = [e for e in self._queued if (e[0] != text if is_named else PROFILE.machine_kind(e[0]))]
+        elif kind == "dequeue":
             self._dequeued = self._next(text)
-        elif operation == "remove" and isinstance(reason, str) and _WITHDRAWN.match(reason):
+        elif kind == "remove" and isinstance(reason, str) and _WITHDRAWN.match(reason):
             self._unsent(*(self._next(text) or (text, self._builder.line)))
-        elif operation == "remove":
-            self._deliver((self._next(text) or (text, 0))[0], self._removed, self._attached, at)
+        elif kind == "remove":
+            self._deliver(
+                (self._next(text) or (text, 0))[0], self._delivered_by_remove, self._delivered_by_attachment, at
+            )
 
     def attachment(self, attached: records.Attachment, line: records.Line, at: int | None) -> None:
         """Take a `queued_command`: a message that reached the running turn, as newer versions log it."""
         text = as_text(attached.prompt)
         if (attached.command_mode or "prompt") != "prompt" or inside(line.origin, "kind") not in (None, "human"):
             text = text if PROFILE.machine_kind(text) else f"<task-notification>{text}"
-        self._deliver(text, self._attached, self._removed, at)
+        self._deliver(text, self._delivered_by_attachment, self._delivered_by_remove, at)
 
     def user_record(self, text: str) -> None:
         """Take a `user` record. It tells which message a `dequeue` without content took."""
         if self._dequeued is not None and self._dequeued[0] != text:
-            other = next((entry for entry in self._waiting if entry[0] == text), None)
+            other = next((entry for entry in self._queued if entry[0] == text), None)
             if other is not None:
-                self._waiting[self._waiting.index(other)] = self._dequeued
+                self._queued[self._queued.index(other)] = self._dequeued
         self._dequeued = None
 
     def finish(self) -> None:
-        for text, line in self._waiting:
+        for text, line in self._queued:
             self._unsent(text, line)
 
     def _unsent(self, text: str, line: int) -> None:
@@ -196,20 +200,21 @@ class Queue:
             self._builder.line = here
 
     def _next(self, text: str) -> tuple[str, int] | None:
-        """Take the entry of an operation from the queue: the one of that text, else the person's oldest, else any."""
+        """Take an entry from the queue: the one of that text, else the person's oldest, else any."""
         by_text = (lambda e: e[0] == text,) if text else ()
         for fits in (*by_text, lambda e: not PROFILE.machine_kind(e[0]), lambda e: True):
-            for entry in self._waiting:
+            for entry in self._queued:
                 if fits(entry):
-                    self._waiting.remove(entry)
+                    self._queued.remove(entry)
                     return entry
         return None
 
-    def _deliver(self, text: str, here: Counter[str], elsewhere: Counter[str], at: int | None) -> None:
-        if elsewhere[text]:
-            elsewhere[text] -= 1
+    def _deliver(self, text: str, own: Counter[str], other: Counter[str], at: int | None) -> None:
+        """Add a prompt, unless a record of the other kind (`remove` or attachment) has added it."""
+        if other[text]:
+            other[text] -= 1
             return
-        here[text] += 1
+        own[text] += 1
         prompt = without_tagged(text, _CONTEXT).strip()
         if _machine(self._builder, prompt, at) or not prompt:
             return
@@ -505,14 +510,14 @@ class SessionReader:
         if self.session.agent_version is None:
             self.session.agent_version = file.version
         repeated = 0
-        nth: Counter[str] = Counter()
+        occurrences: Counter[str] = Counter()
         seen, session_id, before = self.seen, self.session.session_id, ""
         left, rewinds = self.branches.left, self.branches.rewinds
         left_from: int | None = None  # the first event of the branch that is read
         for n, (line_number, line) in enumerate(zip(file.numbers, lines, strict=True)):
             key = line.uuid
             if key is None or key == REDACTED:
-                key = key_without_id(line, before, nth)
+                key = content_key(line, before, occurrences)
             else:
                 before = key
             if key is not None:
@@ -643,7 +648,7 @@ class SessionReader:
         elif kind == "system":
             self._system(line)
         elif kind == "queue-operation":
-            self.queue.operation(line.operation or "", line.content, logged_iso(line.timestamp), line.reason)
+            self.queue.apply_record(line.operation or "", line.content, logged_iso(line.timestamp), line.reason)
         elif kind in records.QUIET:
             pass
         elif kind == "custom-title":

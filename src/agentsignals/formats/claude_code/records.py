@@ -494,8 +494,8 @@ def _is_straight(lines: Sequence[Line], leaf: str | None) -> bool:
     return leaf is None or leaf in since
 
 
-def key_without_id(line: Line, before: str, nth: Counter[str]) -> str | None:
-    """Return a key of a record without an id, by which another copy of the file has it. None if it may be read twice.
+def content_key(line: Line, before: str, occurrences: Counter[str]) -> str | None:
+    """Return a key of a record without an id, the same in every copy of its file. None if it may be read twice.
 
     The key is its content, its time or else the record before it, and its number among equal ones.
     """
@@ -503,5 +503,5 @@ def key_without_id(line: Line, before: str, nth: Counter[str]) -> str | None:
     if kind in QUIET or kind in ABOUT_SESSION:
         return None
     key = f"{kind}|{line.session_id}|{line.timestamp or before}|{line.operation}|{line.content}"
-    nth[key] += 1
-    return f"{key}|{nth[key]}"
+    occurrences[key] += 1
+    return f"{key}|{occurrences[key]}"

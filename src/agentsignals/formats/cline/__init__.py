@@ -1,7 +1,7 @@
 """Cline, Roo Code and Kilo Code (design/formats.md#cline).
 
-A task is a folder with its page (`ui_messages.json`) and the model's history (`api_conversation_history.json`). A
-session of Cline's CLI (from 3.0) is a document of messages and one that describes it.
+A task is a folder with what the user interface shows (`ui_messages.json`) and the model's history
+(`api_conversation_history.json`). A session of Cline's CLI (from 3.0) is a document of messages and one that describes it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _at_path(tool: Tool) -> Tool:
     return structs.replace(tool, path=(*tool.path, "absolutePath"))
 
 
-_PAIRS = structs.replace(
+_EDIT = structs.replace(
     _at_path(tools.EDIT),
     roles=structs.replace(
         tools.EDIT_ROLES,
@@ -42,8 +42,8 @@ _PAIRS = structs.replace(
         line=("insert_line",),
     ),
 )
-_SHOWN_PROFILE = structs.replace(tools.EDIT, roles=Roles(patch=("diff", "content")))
-"""An edit as the page shows it: pairs of texts, or a unified diff."""
+_UI_EDIT = structs.replace(tools.EDIT, roles=Roles(patch=("diff", "content")))
+"""An edit in `ui_messages.json`, the log of what the user interface shows: search and replace blocks, or a diff."""
 
 PROFILE = Profile(
     agent="cline",
@@ -63,10 +63,10 @@ PROFILE = Profile(
         (tools.SEARCH, "search_files search_codebase codebase_search list_code_definition_names"),
         (tools.SEARCH, "searchFiles codebaseSearch listCodeDefinitionNames"),
         (tools.FIND, "list_files listFilesTopLevel listFilesRecursive"),
-        (_PAIRS, "editor replace_in_file apply_diff apply_patch insert_content search_and_replace search_replace"),
-        (_PAIRS, "edit edit_file"),
+        (_EDIT, "editor replace_in_file apply_diff apply_patch insert_content search_and_replace search_replace"),
+        (_EDIT, "edit edit_file"),
         (_at_path(tools.WRITE), "write_to_file newFileCreated"),
-        (_SHOWN_PROFILE, "editedExistingFile appliedDiff insertContent searchAndReplace"),
+        (_UI_EDIT, "editedExistingFile appliedDiff insertContent searchAndReplace"),
         (tools.SHELL.within("timeout"), "execute_command run_commands"),
         (tools.PLAN, "update_todo_list updateTodoList"),
         (tools.TASK, "new_task newTask use_subagents spawn_agent team_run_task team_spawn_teammate"),
@@ -111,8 +111,8 @@ KILO = structs.replace(
 
 _TASK = re.compile(r"\d{10,16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Names of tasks: the millisecond they began, or (Roo, from 3.17) a UUID."""
-_SHOWN = re.compile(r'\[\s*\{\s*"ts":\s*\d+,\s*"type":\s*"(?:say",\s*"say|ask",\s*"ask)":\s*"[a-z_]{3,40}"')
-_ASKED = re.compile(
+_UI_MESSAGES = re.compile(r'\[\s*\{\s*"ts":\s*\d+,\s*"type":\s*"(?:say",\s*"say|ask",\s*"ask)":\s*"[a-z_]{3,40}"')
+_MODEL_HISTORY = re.compile(
     r'\[\s*\{\s*"role":\s*"user",\s*"content":\s*\[\s*\{\s*"type":\s*"text",\s*"text":\s*"(?:<task>|<user_message>)\\n'
 )
 _METADATA = frozenset(("files_in_context", "model_usage", "environment_history"))
@@ -124,7 +124,13 @@ _OF_RUN = frozenset(("session_id", "source", "started_at", "status", "workspace_
 def kind_of(head: Head) -> str | None:
     """Return which of the files it is, or None."""
     if head.data[:512].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[":
-        return "shown" if _SHOWN.match(head.text.strip()) else "history" if _ASKED.match(head.text.strip()) else None
+        return (
+            "shown"
+            if _UI_MESSAGES.match(head.text.strip())
+            else "history"
+            if _MODEL_HISTORY.match(head.text.strip())
+            else None
+        )
     keys = head.document.keys()
     if _is_chat(head):
         return "chat"
@@ -146,7 +152,7 @@ def _is_chat(head: Head) -> bool:
 
 
 def claims(head: Head) -> Claim | None:
-    """Recognize rows of a page, each with `ts` and what it says or asks, a model's history that begins with a task,
+    """Recognize `ui_messages.json` by rows with `ts` and `say` or `ask`, the model's history by a task at its start,
     and the three documents by their keys."""
     kind = kind_of(head)
     if kind is None:
@@ -154,7 +160,7 @@ def claims(head: Head) -> Claim | None:
     if kind in ("chat", "run"):
         return Claim(keys=[f"session:{head.document['sessionId' if kind == 'chat' else 'session_id']}"])
     task = task_of(head.path)
-    return Claim(keys=[f"session:{task}"] if task else [], beside=True)
+    return Claim(keys=[f"session:{task}"] if task else [], by_folder=True)
 
 
 def task_of(path: str) -> str | None:

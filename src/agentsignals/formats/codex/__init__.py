@@ -91,7 +91,7 @@ def claims(head: Head) -> Claim | None:
             return None
         named = _ID.search(head.text, head.text.find('"payload"'), 4_000)
         return Claim(keys=[f"session:{named[1]}"]) if named else None
-    return Claim(keys=list(dict.fromkeys(keys)), beside=not keys)
+    return Claim(keys=list(dict.fromkeys(keys)), by_folder=not keys)
 
 
 FORMAT = Format(name="codex", marks=(b'"payload"',), version=8, claims=claims, profile=PROFILE)

@@ -50,10 +50,10 @@ def claims(head: Head) -> Claim | None:
             isinstance(history, list)
             and (not history or any(isinstance(item, dict) and "message" in item for item in history))
         )
-        return Claim(keys=[f"session:{session_id}"], beside=True) if is_session else None
+        return Claim(keys=[f"session:{session_id}"], by_folder=True) if is_session else None
     listed = {"sessionId", "dateCreated", "workspaceDirectory"}
     is_list = any(listed <= entry.keys() and "history" not in entry for entry in head.items)
-    return Claim(keys=[], beside=True) if is_list else None
+    return Claim(keys=[], by_folder=True) if is_list else None
 
 
 FORMAT = Format(

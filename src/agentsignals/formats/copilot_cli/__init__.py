@@ -60,7 +60,7 @@ def claims(head: Head) -> Claim | None:
         return None
     ids = (r["data"].get("sessionId") for r in events if r["type"] == "session.start")
     keys = [f"session:{i}" for i in ids if isinstance(i, str)]
-    return Claim(keys=list(dict.fromkeys(keys)), beside=not keys)
+    return Claim(keys=list(dict.fromkeys(keys)), by_folder=not keys)
 
 
 FORMAT = Format(name="copilot-cli", marks=(b'"parentId"',), version=4, claims=claims, profile=PROFILE)

@@ -77,7 +77,7 @@ def claims(head: Head) -> Claim | None:
     if not records or not all(_is_bare(r) for r in records):
         return None
     named = session_of(head.path)
-    return Claim(keys=[f"session:{named}"] if named else [], beside=not named)
+    return Claim(keys=[f"session:{named}"] if named else [], by_folder=not named)
 
 
 def session_of(path: str) -> str | None:

@@ -40,7 +40,7 @@ def claims(head: Head) -> Claim | None:
     session's settings, whose place names the session."""
     if is_settings(head):
         session_id = session_of(head.path)
-        return Claim(keys=[f"session:{session_id}"] if session_id else [], beside=not session_id)
+        return Claim(keys=[f"session:{session_id}"] if session_id else [], by_folder=not session_id)
     records = head.records
     start = next((r for r in records if r.get("type") == "session_start"), None)
     if start is None or not isinstance(start.get("id"), str):

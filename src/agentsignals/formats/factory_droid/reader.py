@@ -105,13 +105,14 @@ def read(inputs: list[Input]) -> Reading:
             reader.take(record)
         if left_from is not None:
             reader.builder.abandon(left_from)
-        beside = settings.get(session_id, Settings())
+        own_settings = settings.get(session_id, Settings())
         models = {step.model for step in reader.session.steps if step.model is not None}
-        if beside.tokenUsage is not None and any(tokens := tokens_of(beside.tokenUsage, "apart")):
-            model = beside.model if models <= {beside.model} else next(iter(models)) if len(models) == 1 else None
+        if own_settings.tokenUsage is not None and any(tokens := tokens_of(own_settings.tokenUsage, "apart")):
+            only = next(iter(models)) if len(models) == 1 else None
+            model = own_settings.model if models <= {own_settings.model} else only
             close(reader.builder, model, tokens, reader.last)
         session = reader.builder.finish()
-        session.model = session.model or beside.model or reader.named_model
+        session.model = session.model or own_settings.model or reader.named_model
         sessions.append(session)
     return Reading(sessions)
 
@@ -157,7 +158,7 @@ class _File:
 class Reader(Conversation):
     profile = PROFILE
     named_model: str | None = None
-    """The model that Droid names to the agent in its first reminder. Counts if no call names one."""
+    """The model that Droid names to the agent in its first system reminder. Counts if no call names one."""
 
     last: int | None = None
 
@@ -201,7 +202,7 @@ class Reader(Conversation):
         elif message.visibility == "user_only":
             self.event("notification", text, at)
         elif message.visibility == "llm_only":
-            self.reminder(text, at)
+            self.model_only_text(text, at)
         else:
             self.user(blocks, at)
 
@@ -237,7 +238,7 @@ class Reader(Conversation):
                 if rest:
                     texts.append(rest)
                 if len(rest) < len(block.text.strip()):
-                    self.reminder(block.text, at)
+                    self.model_only_text(block.text, at)
         text = "\n".join(texts)
         if text.startswith(_INTERRUPTED):
             self.event("interrupt", text, at)
@@ -248,7 +249,9 @@ class Reader(Conversation):
         record_arguments(self.builder, call, existed=call.path in self.touched)
         return True
 
-    def reminder(self, text: str, at: int | None) -> None:
+    def model_only_text(self, text: str, at: int | None) -> None:
+        """Record text that only the model sees: a system reminder or an `llm_only` message. The first may name the
+        model."""
         if self.named_model is None:
             match = _MODEL.search(text, 0, _MODEL_WITHIN)
             self.named_model = match.group(1).strip() if match else None

@@ -210,7 +210,7 @@ class Place(NamedTuple):
     in_tool: bool = False
 
 
-_Words = tuple[str, str, str | None]
+_Identity = tuple[str, str, str | None]
 
 
 class Reader:
@@ -228,7 +228,7 @@ class Reader:
         """The tool each span runs, until its event comes; then `_ran` has its call."""
         self._ran: dict[str, ToolCall] = {}
         self._seen: set[tuple[object, ...]] = set()
-        self._asked: dict[str, tuple[list[Raw], dict[_Words, int]]] = {}
+        self._requests: dict[str, tuple[list[Raw], dict[_Identity, int]]] = {}
         """Last messages sent to the model on each thread, and how often each message without an id occurs in them."""
         self._prompted = False
         self._models = 0
@@ -236,8 +236,8 @@ class Reader:
     def read(self) -> None:
         """Read all events, then the messages that no event had."""
         self._events(self._sample.events, Place(), 0)
-        for message in self._new(self._sample.messages, MAIN):
-            self._say(message, None, MAIN)
+        for message in self._new_messages(self._sample.messages, MAIN):
+            self._add_message(message, None, MAIN)
 
     def _events(self, raws: list[Raw], outer: Place, depth: int) -> None:
         events = each(raws, decoder(Event).decode, self._artifact)
@@ -296,8 +296,8 @@ class Reader:
         self._models += 1
         spans = decoded(event.input_refs, Any)
         sent = records.spanned(spans, self._sample.pool) if isinstance(spans, list) else None
-        for message in self._new(decoded(event.input, list[Raw]) or [] if sent is None else sent, thread):
-            self._say(message, at, thread)
+        for message in self._new_messages(decoded(event.input, list[Raw]) or [] if sent is None else sent, thread):
+            self._add_message(message, at, thread)
         failure = records.failure_of(event.error)
         if failure is not None:
             self._builder.event("api_error", failure.message, at, thread=thread)
@@ -324,38 +324,39 @@ class Reader:
             step.reasoning_tokens = usage.reasoning_tokens
             if usage.total_cost is not None:
                 step.cost_usd, step.cost_source = usage.total_cost, "recorded"
-        self._is_new(choice.message, dict(self._asked[thread][1]))
-        self._say(choice.message, step.timestamp, thread, step)
+        self._mark_seen(choice.message, dict(self._requests[thread][1]))
+        self._add_message(choice.message, step.timestamp, thread, step)
 
-    def _new(self, raws: list[Raw], thread: str) -> list[Message]:
+    def _new_messages(self, raws: list[Raw], thread: str) -> list[Message]:
         """Return those of the messages sent on a thread that are new."""
-        before, times = self._asked.get(thread, ([], {}))
+        before, occurrences = self._requests.get(thread, ([], {}))
         n_before = len(before) if raws[: len(before)] == before else 0
-        times = dict(times) if n_before else {}
+        occurrences = dict(occurrences) if n_before else {}
         new: list[Message] = []
         for raw in raws[n_before:]:
             (message,) = each([raw], decoder(Message).decode, self._artifact)
             if message is None:
                 self._builder.event("unknown", bytes(raw).decode("utf-8", "replace"), thread=thread)
-            elif self._is_new(message, times):
+            elif self._mark_seen(message, occurrences):
                 new.append(message)
-        self._asked[thread] = (raws, times)
+        self._requests[thread] = (raws, occurrences)
         return new
 
-    def _is_new(self, message: Message, times: dict[_Words, int]) -> bool:
-        """Return whether a message is the first of its id; without an id, the first n-th repeat of its words."""
+    def _mark_seen(self, message: Message, occurrences: dict[_Identity, int]) -> bool:
+        """Return whether a message was not seen before, and remember it. A message without an id is identified by role,
+        text, tool call and how often it has occurred in this request."""
         key: tuple[object, ...] = (message.id,)
         if message.id is None:
-            same = (message.role, self._words(message.content), message.tool_call_id)
-            times[same] = times.get(same, 0) + 1
-            key = (*same, times[same])
+            same = (message.role, self._text(message.content), message.tool_call_id)
+            occurrences[same] = occurrences.get(same, 0) + 1
+            key = (*same, occurrences[same])
         if key in self._seen:
             return False
         self._seen.add(key)
         return True
 
-    def _say(self, message: Message, at: int | None, thread: str, step: Step | None = None) -> None:
-        builder, text = self._builder, self._words(message.content)
+    def _add_message(self, message: Message, at: int | None, thread: str, step: Step | None = None) -> None:
+        builder, text = self._builder, self._text(message.content)
         parts = message.content if isinstance(message.content, list) else []
         if message.role == "assistant":
             if step is None and not self._models:
@@ -389,7 +390,7 @@ class Reader:
         name = call.function or ""
         return self._builder.call(call.id or "", name, arguments, tool(name), at, step, thread)
 
-    def _words(self, content: str | list[Part] | None) -> str:
+    def _text(self, content: str | list[Part] | None) -> str:
         if isinstance(content, str):
             return self._attached.text(content)
         return "\n".join(self._attached.text(p.text) for p in content or () if p.type == "text" and p.text)

@@ -103,7 +103,7 @@ def claims(head: Head) -> Claim | None:
     )
     if history is not CUT and not (isinstance(history, list) and is_pair):
         return None
-    return Claim(keys=[f"session:{conversation_id}"]) if conversation_id else Claim(keys=[], beside=True)
+    return Claim(keys=[f"session:{conversation_id}"]) if conversation_id else Claim(keys=[], by_folder=True)
 
 
 FORMAT = Format(

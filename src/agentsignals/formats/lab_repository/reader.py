@@ -14,7 +14,7 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.documents import string
 from agentsignals.formats.lab_repository import MARK, PROFILE
 from agentsignals.formats.profile import Profile
-from agentsignals.formats.records import converted, decoder, lines, saw, skip
+from agentsignals.formats.records import convert_leniently, decoder, lines, saw, skip
 from agentsignals.model import Attempt, CallStatus, Session, Statement, Step, Verification, logged_iso
 
 _RENAMED = {"name": "condition", "where": "steered_at", "layers": "steered_layers"}
@@ -100,7 +100,7 @@ class Episode:
 
     def header(self, record: dict[str, Any]) -> None:
         """Read the treatment: the condition, and how the model was loaded and asked."""
-        header = self.described = converted(record, Header, self.artifact)
+        header = self.described = convert_leniently(record, Header, self.artifact)
         self.trial = header.trial_id or self.trial
         settings = {"agent_type": self.agent, "model_id": header.model.get("name")}
         settings |= {_RENAMED.get(name, name): value for name, value in header.condition.items()}
@@ -226,10 +226,10 @@ class RepositoryEpisode(Episode):
         self.configure(self.attempt, self.line)
 
     def message(self, record: dict[str, Any]) -> None:
-        message, builder = converted(record["message"], Message, self.artifact), self.builder
+        message, builder = convert_leniently(record["message"], Message, self.artifact), self.builder
         builder.line = self.line
         if message.speaker == "assistant":
-            usage = converted(record.get("step") or {}, Usage, self.artifact)
+            usage = convert_leniently(record.get("step") or {}, Usage, self.artifact)
             self.step = step = builder.step(None, self.model, None)
             step.input_tokens, step.output_tokens, step.stop_reason = usage.prompt_tokens, usage.tokens, usage.finish
             builder.event("text", message.text, None, step)
@@ -241,7 +241,7 @@ class RepositoryEpisode(Episode):
             builder.event("harness", message.text)
 
     def tool(self, record: dict[str, Any]) -> None:
-        logged, builder = converted(record["tool"], Call, self.artifact), self.builder
+        logged, builder = convert_leniently(record["tool"], Call, self.artifact), self.builder
         builder.line = self.line
         parts = [f"diff --git {part}" for part in f"\n{logged.patch}".split("\ndiff --git ")[1:]]
         changed = [(files[0], part) for part in parts if (files := patched_files(part))]
@@ -258,7 +258,7 @@ class RepositoryEpisode(Episode):
             builder.edit(call, file.path, file.op, of_whole_file(hunks) if file.op == "create" else hunks)
 
     def final(self, record: dict[str, Any]) -> None:
-        final, attempt = converted(record["final"], Final, self.artifact), self.attempt
+        final, attempt = convert_leniently(record["final"], Final, self.artifact), self.attempt
         passes = {"visible": final.visible_pass, "hidden": final.hidden_pass, "task": final.full_pass}
         self.judge(attempt, passes, record["final"])
         attempt.verification = verification(passes, "tests", final.error)

@@ -10,7 +10,7 @@ from agentsignals.formats import Input
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.lab_repository.reader import Episode, Message, verification
 from agentsignals.formats.lab_retry import MARK
-from agentsignals.formats.records import converted
+from agentsignals.formats.records import convert_leniently
 from agentsignals.model import Attempt, Session, Step, Verification
 
 
@@ -56,7 +56,7 @@ class RetryEpisode(Episode):
 
     def message(self, record: dict[str, Any]) -> None:
         """Read a message. What follows an answer begins the next attempt."""
-        message = converted(record["message"], Message, self.artifact)
+        message = convert_leniently(record["message"], Message, self.artifact)
         if self.tries[-1].answer is not None:
             self.tries.append(Try(self.begin()))
         builder = self.tries[-1].builder
@@ -71,7 +71,7 @@ class RetryEpisode(Episode):
 
     def attempt(self, record: dict[str, Any]) -> None:
         last, scores = self.tries[-1], record["attempt"]
-        last.scores, last.logged, last.line = converted(scores, Scores, self.artifact), scores, self.line
+        last.scores, last.logged, last.line = convert_leniently(scores, Scores, self.artifact), scores, self.line
 
     def final(self, record: dict[str, Any]) -> None:
         """Skip the verdict: the attempts have it."""

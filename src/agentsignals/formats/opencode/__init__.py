@@ -150,7 +150,7 @@ DATABASES = (
 
 
 class Ids(Struct, gc=False, kw_only=True):
-    """The ids of a file in the older folder."""
+    """The ids of a file in the older storage folder."""
 
     id: str = ""
     sessionID: str = ""
@@ -168,8 +168,8 @@ class Ids(Struct, gc=False, kw_only=True):
         return self.id if self.id.startswith("ses_") and self.projectID and not self.role else None
 
 
-def claimed(head: Head) -> str | None:
-    """Return the session of a file with such a head. None if it is not of the folder."""
+def session_of_storage_file(head: Head) -> str | None:
+    """Return the session that a file of the older storage folder names. None for any other file."""
     values = {name: value for name in Ids.__struct_fields__ if isinstance(value := head.document.get(name), str)}
     if "role" not in values and "type" not in values and "info" in head.document:
         return None
@@ -180,7 +180,7 @@ def claimed(head: Head) -> str | None:
 
 
 def ids_of(data: bytes) -> Ids | None:
-    """Return the ids of a file of the folder. None for an export."""
+    """Return the ids of a file of the older storage folder. None for an export."""
     ids = decoded(data, Ids)
     return ids if ids is not None and ids.session_id is not None else None
 
@@ -238,16 +238,16 @@ KILO = structs.replace(
 """A fork with the same tables. Only the name of the database names it."""
 
 
-UNNAMED = (None, "", "REDACTED")
-"""Session ids without meaning: a collector takes ids for secrets."""
+PLACEHOLDER_IDS = (None, "", "REDACTED")
+"""Values in place of an id that a collector left out or redacted."""
 
 _BEGINS = re.compile(r'\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:\s*"(ses_\w+)"')
 
 
 def claims(head: Head) -> Claim | None:
-    """Recognize `info.id` = `ses_…` and `messages`; the head may end inside `info`. In the folder, ids tell what each
-    file is."""
-    if (session_id := claimed(head)) is not None:
+    """Recognize an export (`info.id` = `ses_…`, and `messages`) or a file of the older storage folder by its
+    `sessionID`/`messageID`. An export whose id was redacted is grouped with the files of its folder."""
+    if (session_id := session_of_storage_file(head)) is not None:
         return Claim(keys=[f"session:{session_id}"])
     info = head.document.get("info")
     if info is CUT:
@@ -257,9 +257,13 @@ def claims(head: Head) -> Claim | None:
         return None
     session_id = info.get("id")
     is_described = "projectID" in info and "directory" in info
-    if isinstance(session_id, str) and session_id not in UNNAMED and (is_described or session_id.startswith("ses_")):
+    if (
+        isinstance(session_id, str)
+        and session_id not in PLACEHOLDER_IDS
+        and (is_described or session_id.startswith("ses_"))
+    ):
         return Claim(keys=[f"session:{session_id}"])
-    return Claim(keys=[], beside=True) if session_id in UNNAMED and is_described else None
+    return Claim(keys=[], by_folder=True) if session_id in PLACEHOLDER_IDS and is_described else None
 
 
 FORMAT = Format(

@@ -20,7 +20,7 @@ from agentsignals.formats.bounds import amount, count, refuse, whole
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.documents import Snapshot, as_text, each, largest, saw_again, tally
 from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.opencode import KILO, PROFILE, UNNAMED, Ids, ids_of
+from agentsignals.formats.opencode import KILO, PLACEHOLDER_IDS, PROFILE, Ids, ids_of
 from agentsignals.formats.records import decoded, decoder, document, saw
 from agentsignals.model import Artifact, CallStatus, EditOp, EventKind, Session, Step, ToolCall, logged_ms
 
@@ -399,7 +399,7 @@ class Reader(DocumentReader[Export, Message]):
             tally(source.artifact, "message", [None if m is None else m.info.role for m in messages])
             parts = [part for m in messages if m is not None for part in m.parts]
             tally(source.artifact, "part", [None if p is None else p.type for p in parts])
-            own_id = "" if export.info.id in UNNAMED else export.info.id
+            own_id = "" if export.info.id in PLACEHOLDER_IDS else export.info.id
             session_id = own_id or source.session_hint or source.artifact.artifact_id
             yield Snapshot(source, read, session_id, _size(messages))
 
@@ -608,7 +608,7 @@ class Reader(DocumentReader[Export, Message]):
     def model_call(self, info: MessageInfo, at: int | None) -> Step:
         """Return a step of its own, since ids may be REDACTED, and many messages then share one."""
         step = self.builder.step(None, info.modelID, at)
-        step.message_id = None if info.id in UNNAMED else info.id
+        step.message_id = None if info.id in PLACEHOLDER_IDS else info.id
         step.stop_reason = info.finish
         if info.tokens is not None:
             _charge(step, info.tokens, self.reasoning_apart)
@@ -647,7 +647,7 @@ class Reader(DocumentReader[Export, Message]):
         paths = set(_PATCHED.findall(args.patchText)) if args.patchText else set()
         began = _ms(state.time, "start")
         call_id = part.callID
-        if call_id is None or call_id in UNNAMED or call_id in self.call_ids:  # REDACTED stands for many
+        if call_id is None or call_id in PLACEHOLDER_IDS or call_id in self.call_ids:  # REDACTED stands for many
             call_id = f"{call_id or 'call'}#{len(self.session.tool_calls)}"
         else:
             self.call_ids.add(call_id)

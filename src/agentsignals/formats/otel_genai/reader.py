@@ -479,7 +479,7 @@ class _Seen(Struct):
         """Count and keep the spans and logs of a batch. `number`: its line."""
         saw(artifact, "batch")
         ordinal = 0  # of the span in its document
-        for resource, raw, is_span in _raws(export):
+        for resource, raw, is_span in _undecoded_records(export):
             artifact.records += 1
             ordinal += is_span
             record: Any = _record(raw, is_span, artifact)
@@ -556,7 +556,7 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
     spans: list[tuple[str, Any]] = []
     for n, source in enumerate(inputs):
         for at, (_, export) in enumerate(_exports(source, read_before(source.artifact))):
-            for _, raw, is_span in _raws(export):
+            for _, raw, is_span in _undecoded_records(export):
                 record: Any = _record(raw, is_span, read_before(source.artifact))
                 if record is not None:
                     named = [p.value for p in record.attributes if p.key == _CONVERSATION] if is_span else []
@@ -603,7 +603,7 @@ def _exports(source: Input, artifact: Artifact) -> Iterator[tuple[int | None, Ex
     yield from lines(source.data, artifact, decoder(Export).decode)
 
 
-def _raws(export: Export) -> Iterator[tuple[Resource | None, Raw, bool]]:
+def _undecoded_records(export: Export) -> Iterator[tuple[Resource | None, Raw, bool]]:
     """Yield the spans and logs of a batch, each with its resource, and whether it is a span."""
     for batch in (*(export.resourceSpans or ()), *(export.resourceLogs or ())):
         for scopes in (batch.scopeSpans, batch.scopeLogs, batch.instrumentationLibrarySpans):

@@ -47,7 +47,7 @@ def claims(head: Head) -> Claim | None:
     if not any(isinstance(body.get(name), str) for body, name in words):
         return None
     session_id = session_of(head.path)
-    return Claim(keys=[f"session:{session_id}"] if session_id else [], beside=not session_id)
+    return Claim(keys=[f"session:{session_id}"] if session_id else [], by_folder=not session_id)
 
 
 def session_of(path: str) -> str | None:
