@@ -1,7 +1,8 @@
 """Cline, Roo Code and Kilo Code (design/formats.md#cline).
 
 A task is a folder with what the user interface shows (`ui_messages.json`) and the model's history
-(`api_conversation_history.json`). A session of Cline's CLI (from 3.0) is a document of messages and one that describes it.
+(`api_conversation_history.json`). A session of Cline's CLI (from 3.0) is a document of messages and one that describes
+it.
 """
 
 from __future__ import annotations
