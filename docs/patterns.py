@@ -9,8 +9,9 @@ from typing import Any
 from agentsignals.signals import anticipation, chat, dynamics, reasoning
 from agentsignals.signals.corpus import metrics
 from agentsignals.signals.user import history, outcome
-from agentsignals.words import agent_lexicon, lexicon, word_lists
+from agentsignals.words import agent_lexicon, lexicon
 from agentsignals.words.prose import Phrases
+from agentsignals.words.text import word_lists
 
 _PEOPLE = (
     "They are looked for in the *head* of a turn: its first 320 characters in lower case, cleaned as below, up to "

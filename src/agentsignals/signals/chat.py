@@ -14,10 +14,9 @@ from agentsignals.model.prices import PAID
 from agentsignals.signals import NO_JUDGE, Measured, Row, label_detail, label_of, labelled, ratio, signals_with
 from agentsignals.views.session import FILE_CLASSES, Evidence, SessionView, closing_question, target_file
 from agentsignals.views.working_time import Clock
-from agentsignals.words import word_lists
 from agentsignals.words.agent_lexicon import other_language
 from agentsignals.words.lexicon import clean, corrections, failure_report, head, is_english, rejection
-from agentsignals.words.text import language_of
+from agentsignals.words.text import language_of, word_lists
 
 signal = signals_with(origin="swe-chat")
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from agentsignals.model import Absent, Event
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.words import word_lists
 from agentsignals.words.prose import Phrase, Phrases, Prose, Span, questions
+from agentsignals.words.text import word_lists
 
 _CLAUSE_BEGINS = re.compile(
     r"(?:^|[.!?\n:;(\u2014\u2013]|\s-)[\s*_#>)-]*"

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from agentsignals.model import UNSPOKEN
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.words import word_lists
-from agentsignals.words.text import is_of_word, lowered
+from agentsignals.words.text import is_of_word, lowered, word_lists
 
 
 class Pattern:

@@ -1,13 +1,13 @@
 """Lengths of text as the catalogue counts them, letters without their case, what is unseen made visible, what would run
-made inert."""
+made inert; lists of words."""
 
 from __future__ import annotations
 
 import re
 import struct
 from functools import cache, lru_cache
-
-from agentsignals.words import word_lists
+from pathlib import Path
+from typing import Any
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _ASCII = bytes(range(128))
@@ -94,6 +94,14 @@ def inert(cell: str) -> str:
 def of_inert(cell: str) -> str:
     """Undo `inert`."""
     return cell[1:] if cell.startswith("'") and _LIVE.match(cell[1:]) else cell
+
+
+@cache
+def word_lists(name: str) -> dict[str, Any]:
+    """Return the lists of a TOML file of this folder."""
+    import tomllib  # noqa: PLC0415  (`--help` loads this module, and needs no list)
+
+    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf-8"))
 
 
 # Language detection by script, else by the small words of languages in Latin letters. Made for prompts about code:

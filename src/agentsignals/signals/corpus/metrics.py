@@ -35,9 +35,8 @@ from agentsignals.stats.intervals import median
 from agentsignals.views.history import place_of
 from agentsignals.views.session import FAILURES_UNKNOWN, Evidence, SessionView
 from agentsignals.views.usage import usd_of
-from agentsignals.words import word_lists
 from agentsignals.words.lexicon import ACTIONS, clean, head
-from agentsignals.words.text import estimate_tokens, lowered
+from agentsignals.words.text import estimate_tokens, lowered, word_lists
 
 signal = signals_with(origin="agent-traces")
 
