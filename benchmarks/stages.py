@@ -44,7 +44,7 @@ STAGES = {
     "Parquet": ["store.shards:Draft.add", "store.shards:Draft.__exit__"],
     "index": ["store:Store.add_shard"],
     "places of sessions": ["ingest.corpus_signals:measure_places"],
-    "findings": ["cli.first_findings:findings_of"],
+    "findings": ["cli.analyze:findings_of"],
 }
 """Functions by stage, as the module that calls them names them: `module:attribute`."""
 READING = "records to sessions"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.cli.first_findings import LINES, findings_of, last_lines
+from agentsignals.cli.analyze import LINES, findings_of, last_lines
 from agentsignals.errors import QueryError
 from agentsignals.ingest.maintenance import forget
 from agentsignals.questions import findings as computing

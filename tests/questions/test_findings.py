@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 import agentsignals
 from agentsignals.cli import main
-from agentsignals.cli.first_findings import findings_of, last_lines
+from agentsignals.cli.analyze import findings_of, last_lines
 from agentsignals.errors import UsageError
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session

@@ -262,7 +262,7 @@ def run_findings(options: argparse.Namespace) -> int:
 
 
 def _findings_text(made: Findings) -> str:
-    from agentsignals.cli.first_findings import OF, elsewhere_lines, resolved_lines
+    from agentsignals.cli.analyze import OF, elsewhere_lines, resolved_lines
 
     n = sum(made.looked_at.values())
     resolved = resolved_lines(made.resolved)
