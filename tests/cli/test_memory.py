@@ -69,6 +69,7 @@ def test_reading_ends_in_words_and_the_store_stays_sound(megabytes: int, corpus:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", VERBS, ids=[words[0] for words in VERBS])
+@pytest.mark.nightly
 def test_each_answer_is_whole_or_an_error_in_words(words: list[str], corpus: Path, tmp_path: Path) -> None:
     store = ["--store", str(tmp_path / "store")]
     assert main(["analyze", str(corpus), *store, "--quiet"]) == 0

@@ -439,6 +439,7 @@ def test_datasets_loads_it_and_trainers_train_on_it(tmp_path: Path, capsys: pyte
 @pytest.mark.corpus
 @pytest.mark.slow
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="../shared/corpus/eval is not there")
+@pytest.mark.nightly
 def test_of_the_corpus_every_session_is_an_example_or_has_a_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -549,7 +549,7 @@ def test_everything_is_labelled_or_failed_and_nothing_is_asked_twice(tmp_path: P
     messages = {f"{kind} {n}" for kind in kinds for n in (1, 2)} | {
         f"plain {9 * n + at}" for at in range(len(kinds)) for n in (1, 2)
     }
-    first = judge(store, server, concurrency=4, timeout_s=0.5)
+    first = judge(store, server, concurrency=4, timeout_s=2.0)
     assert first.failed == dict(Counter(reason for reason in REASONS.values() for _ in range(2)))
     labelled = {text for text in messages if text.rpartition(" ")[0] not in REASONS}
     assert all(server.answered[text] == 1 for text in labelled), "what was answered is not asked again"
@@ -561,10 +561,10 @@ def test_everything_is_labelled_or_failed_and_nothing_is_asked_twice(tmp_path: P
     assert first.labelled + sum(first.failed.values()) == 2 * 2 * len(kinds)
 
     before = dict(server.answered)
-    second = judge(store, server, concurrency=4, timeout_s=0.5)
+    second = judge(store, server, concurrency=4, timeout_s=2.0)
     assert second.failed == first.failed, "the next run asks what failed, and only that"
     assert {text for text in messages if server.answered[text] > before.get(text, 0)} <= messages - labelled
     server.fault, server.answers, server.refuses = lambda _: None, lambda _: GOOD, lambda _: None
-    third = judge(store, server, concurrency=4, timeout_s=0.5)
+    third = judge(store, server, concurrency=4, timeout_s=2.0)
     assert third.failed == {} and third.labelled == 2 * 2 * len(kinds)
     assert all(server.answered[text] == 1 for text in labelled)

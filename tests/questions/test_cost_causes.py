@@ -64,6 +64,7 @@ def assert_sums_to_the_bill(store: Store, most_other: float = 0.05) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["demo", "corpus", "samples"])
+@pytest.mark.nightly
 def test_the_causes_of_real_sessions_sum_to_their_bill(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -381,6 +381,7 @@ def calls_of(store: Store) -> Iterator[tuple[str, list[Any]]]:
 
 @pytest.mark.slow
 @pytest.mark.corpus
+@pytest.mark.nightly
 def test_neighbours_failures_and_positions_of_real_sessions_by_a_second_road(real: Store) -> None:
     """The studies count in SQL; here the sessions themselves are walked."""
     same = pairs = failed = given_up = 0

@@ -368,6 +368,7 @@ def reverse(repo: Path, sha: str, head: str, path: str) -> list[bool]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ALIVE)
+@pytest.mark.nightly
 def test_blame_in_reverse_agrees_line_by_line(name: str, tmp_path: Path) -> None:
     """The program asks blame of the head's files; here every file of every commit is walked forward instead."""
     repo = real(name, tmp_path)
