@@ -178,9 +178,8 @@ MEANINGS: dict[str, str] = {
     "attempts.agent_time_s": "the agent's part of it",
     "attempts.timed_out": "whether its time was up",
     "attempts.exit_status": "how it ended, as the harness says",
-    "attempts.harness_output_tokens": "as the harness recorded it",
-    "attempts.harness_cache_read_tokens": "as the harness recorded it",
-    "attempts.harness_cost_usd": "as the harness recorded it",
+    "attempts.harness_output_tokens": "output of the agent as its harness counted it, reasoning included",
+    "attempts.harness_other_output_tokens": "output of graders and simulated users; in no other column",
     "attempts.has_transcript": "whether its conversation was collected",
     # findings
     "findings.context": "of people's sessions (`product`) or of eval runs",

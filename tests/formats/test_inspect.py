@@ -14,7 +14,7 @@ from agentsignals.formats import Input, Reading, identify, zip_members
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.inspect import FORMAT
 from agentsignals.model import Artifact, Session
-from tests.inspect_logs import archive, model, sample, say, tool, user
+from tests.inspect_logs import archive, header, model, sample, say, span, tool, usage, user
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "inspect"
 
@@ -95,6 +95,67 @@ def test_nests_are_no_trouble(depth: int) -> None:
     text = json.dumps(sample(1, events=[tool(1, "c", "bash", "XX"), tool(2, "d", "bash", "fine")]))
     data = archive(sample(2), members={"samples/1_epoch_1.json": text.encode().replace(b'"XX"', deep)})
     assert {s.session_id for s in read(data).sessions} >= {"T1/2_epoch_1"}
+
+
+ROLES = {"target": {"model": "acme/under-test"}, "judge": {"model": "other/judge"}}
+
+
+def called(second: int, by: str, **more: Any) -> dict[str, Any]:
+    return model(second, [user("Do it", "1")], say("Done", f"a{second}"), **more) | {"model": by}
+
+
+@pytest.mark.parametrize(
+    ("named", "roles", "calls", "tried"),
+    [
+        ("none/none", ROLES, ["acme/under-test"], "acme/under-test"),
+        ("none/none", ROLES, ["other/auditor", "other/auditor", "acme/under-test"], "acme/under-test"),
+        ("none/none", {"writer": {"model": "acme/w"}}, ["acme/w"], "acme/w"),
+        ("openai/gpt-x", ROLES, ["openai/gpt-x", "acme/under-test"], "openai/gpt-x"),
+        ("openai/gpt-x", None, ["acme/served"], "acme/served"),
+        ("openai/gpt-x", ROLES, [], "openai/gpt-x"),
+    ],
+    ids=["roles alone", "an auditor and its target", "one role", "named and used", "another one served", "no calls"],
+)
+def test_an_attempt_is_of_the_model_that_served_it(
+    named: str, roles: dict[str, Any] | None, calls: list[str], tried: str
+) -> None:
+    events = [called(n, by) for n, by in enumerate(calls)]
+    found = read(archive(sample(events=events), head=header(model=named, model_roles=roles)))
+    (session,), (part,) = found.sessions, found.attempts
+    assert (session.model, part.knobs["model_id"]) == (tried, tried)
+    assert [k for k in part.knobs if k.startswith("model_roles.")] == [f"model_roles.{r}" for r in roles or ()]
+
+
+@pytest.mark.parametrize(
+    ("used", "whole", "uncached", "read_back", "out"),
+    [
+        (usage(20, 5, 105, input_tokens_cache_read=80), 100, 20, 80, 5),
+        (usage(100, 5, 105, input_tokens_cache_read=80), 100, 20, 80, 5),
+        (usage(10, 5, 105, input_tokens_cache_read=80, input_tokens_cache_write=10), 100, 10, 80, 5),
+        (usage(100, 5, 135, input_tokens_cache_read=80, reasoning_tokens=30), 100, 20, 80, 35),
+        (usage(20, 35, 135, input_tokens_cache_read=80, reasoning_tokens=30), 100, 20, 80, 35),
+    ],
+    ids=["apart", "older: within", "written", "older: reasoning in the total alone", "reasoning within"],
+)
+def test_input_of_a_harness_includes_what_was_cached_and_a_session_s_does_not(
+    used: dict[str, Any], whole: int, uncached: int, read_back: int, out: int
+) -> None:
+    one = sample(events=[called(1, "openai/gpt-x", used=used)], model_usage={"openai/gpt-x": used})
+    found = read(archive(one))
+    (step,), (part,) = found.sessions[0].steps, found.attempts
+    assert (part.input_tokens, part.cache_read_tokens, part.output_tokens) == (whole, read_back, out)
+    assert (step.input_tokens, step.cache_read_tokens, step.output_tokens) == (uncached, read_back, out)
+
+
+def test_graders_are_in_the_bill_by_themselves() -> None:
+    graded = called(2, "other/judge", used=usage(900, 90, total_cost=0.5), span_id="g")
+    one = sample(
+        events=[called(1, "openai/gpt-x", used=usage(20, 5, total_cost=0.25)), span("g", "scorer", "judge"), graded],
+        model_usage={"openai/gpt-x": usage(20, 5, total_cost=0.25), "other/judge": usage(900, 90, total_cost=0.5)},
+    )
+    (part,) = read(archive(one)).attempts
+    assert (part.input_tokens, part.output_tokens, part.cost_usd) == (20, 5, 0.25)
+    assert (part.other_input_tokens, part.other_output_tokens, part.other_cost_usd) == (900, 90, 0.5)
 
 
 @pytest.mark.corpus

@@ -114,3 +114,63 @@ def test_the_corpus_gives_the_figures_that_a_plain_count_gives() -> None:
     assert [(f.path, f.added, f.removed) for f in part.patch or []] == [("tests/missing_colon.py", 3, 2)]
     assert [(e.path, e.via) for e in github.edits] == [("tests/missing_colon.py", "shell")] * 2
     assert (len(local.steps), [c.exit_code for c in local.tool_calls], len(local.turns)) == (2, [0, None], 1)
+
+
+def _served(answered: str, cost: float | None, used: tuple[int, int], **more: Any) -> dict[str, Any]:
+    response = {"id": "r", "model": answered, "usage": {"prompt_tokens": used[0], "completion_tokens": used[1]}}
+    return {"response": response, **({} if cost is None else {"cost": cost}), **more}
+
+
+MODEL = {"config": {"model": {"model_name": "acme/coder-1"}}}
+
+
+def test_a_call_that_could_not_be_parsed_is_billed() -> None:
+    unread = answer(
+        "No tool call was found.", extra=_served("coder-1", 0.5, (20, 7), model_response="I am done.")
+    )  # fmt: skip
+    info = {"model_stats": {"instance_cost": 1.5, "api_calls": 2}, **MODEL}
+    session, _ = read(document([noted("ls", **_served("coder-1", 1.0, (10, 3))), told(0, "a"), unread], **info))
+    assert [(s.input_tokens, s.output_tokens, s.cost_usd) for s in session.steps] == [(10, 3, 1.0), (20, 7, 0.5)]
+    assert [(e.kind, e.text) for e in session.events][-2:] == [
+        ("text", "I am done."),
+        ("meta", "No tool call was found."),
+    ]
+    assert [s.unpriced for s in session.steps] == [None, None]
+
+
+def test_an_exit_that_keeps_a_call_is_billed() -> None:
+    ended = {
+        "role": "exit",
+        "content": "",
+        "extra": _served("coder-1", None, (20, 7), exit_status="RepeatedFormatError"),
+    }
+    session, part = read(document([noted("ls", **_served("coder-1", 1.0, (10, 3))), told(0, "a"), ended], **MODEL))
+    assert [(s.input_tokens, s.cost_usd) for s in session.steps] == [(10, 1.0), (20, None)]
+    assert part.exit_status == "RepeatedFormatError"
+
+
+@pytest.mark.parametrize(
+    ("stats", "costs", "unpriced"),
+    [
+        ({"instance_cost": 1.0, "api_calls": 1}, [1.0], None),
+        ({"instance_cost": 1.75, "api_calls": 3}, [1.0, 0.75], None),
+        ({"instance_cost": 1.0, "api_calls": 3}, [1.0], "2 model calls of which only the number is logged"),
+        ({}, [1.0], None),
+    ],
+    ids=["all", "tries thrown away", "calls that were counted and not charged", "no totals"],
+)
+def test_what_the_totals_hold_beyond_the_log_is_in_the_bill(
+    stats: dict[str, Any], costs: list[float], unpriced: str | None
+) -> None:
+    info = {"model_stats": stats, **MODEL}
+    session, _ = read(document([noted("ls", **_served("coder-1", 1.0, (10, 3))), told(0, "a")], **info))
+    assert [s.cost_usd for s in session.steps] == costs
+    assert session.steps[0].unpriced == unpriced
+
+
+@pytest.mark.parametrize(
+    ("answered", "model"), [("coder-1", "acme/coder-1"), ("coder-1-mini", "coder-1-mini"), ("", "acme/coder-1")]
+)
+def test_a_call_is_of_the_model_that_served_it(answered: str, model: str) -> None:
+    session, _ = read(document([noted("ls", **_served(answered, 1.0, (10, 3)))], **MODEL))
+    assert session.steps[0].model == model

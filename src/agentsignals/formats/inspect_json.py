@@ -22,4 +22,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=keys_of(spec.get("task_id")))
 
 
-FORMAT = Format(name="inspect-json", marks=(b'"eval"',), version=3, claims=claims, read=read_by("inspect.reader"))
+FORMAT = Format(name="inspect-json", marks=(b'"eval"',), version=4, claims=claims, read=read_by("inspect.reader"))

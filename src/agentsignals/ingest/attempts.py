@@ -12,7 +12,10 @@ from agentsignals.ingest.identity import copies_of, is_own
 from agentsignals.model import MAIN, Artifact, Attempt, Event, Session, copy_attempt, merge_attempts
 
 _UNSTARTED = 2**62
-_OF_ALL = ("wall_time_s", "agent_time_s", "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd", "summary")
+_OF_ALL = (
+    "wall_time_s", "agent_time_s", "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd",
+    "other_input_tokens", "other_output_tokens", "other_cost_usd", "summary",
+)  # fmt: skip
 _OF_FIRST = ("started_at",)
 _OF_JUDGED = (
     "ended_at", "reward", "rewards", "verification", "patch", "patch_text_bytes", "exit_status", "ending",

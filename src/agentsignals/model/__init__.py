@@ -170,10 +170,16 @@ class Attempt(Struct, kw_only=True):
     agent_time_s: float | None = None
     """Time of the agent itself, without environment, set-up and verification."""
     input_tokens: int | None = None
+    """All input of the agent, with what was read from a cache. Usage as the harness recorded it is kept beside the
+    session's own, never summed with it."""
     output_tokens: int | None = None
     cache_read_tokens: int | None = None
+    """Part of `input_tokens`."""
     cost_usd: float | None = None
-    """Usage as the harness recorded it: kept beside the session's own, never summed with it."""
+    other_input_tokens: int | None = None
+    """Usage of graders and simulated users, which is no part of the agent's."""
+    other_output_tokens: int | None = None
+    other_cost_usd: float | None = None
     replaced_cost_usd: float | None = None
     """Dollars that the harness took from an agent that prices models of other makers as its own: not believed."""
     ratings: dict[str, Any] | None = None

@@ -186,7 +186,8 @@ def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
 
 def _total(view: SessionView, why: Evidence, field: str, kinds: Collection[Kind]) -> Measured | Absent:
     """Return the sum of one usage field over the main thread; `subagent` is the sum over the others. An eval attempt
-    whose trace has none gets the harness's figure, which includes subagents, and in most harnesses cached input."""
+    whose trace has none gets the harness's figure, which includes subagents. Cached input is taken off; where the
+    harness does not tell it, `with_cached` marks the figure."""
     total = getattr(view.usage, field)
     if total is None:
         attempt = view.session.attempt
@@ -195,7 +196,11 @@ def _total(view: SessionView, why: Evidence, field: str, kinds: Collection[Kind]
             collected = attempt is None or attempt.has_transcript
             return Absent("missing_field", "usage") if collected else Absent("missing_artifact", "session_jsonl")
         why.support(attempt.saying(field))
-        return Measured(recorded, {"method": "harness"})
+        if field != "input_tokens":
+            return Measured(recorded, {"method": "harness"})
+        if attempt.cache_read_tokens is None:
+            return Measured(recorded, {"method": "harness", "with_cached": True})
+        return Measured(max(recorded - attempt.cache_read_tokens, 0), {"method": "harness", "all_input": recorded})
     why.support(view.billed_steps)
     why.bill(view.billed_steps, kinds)
     detail: dict[str, Any] = {}

@@ -290,6 +290,9 @@ def attempt_rows(session: Session, results: list[Result]) -> list[AttemptRow]:
         "harness_output_tokens": attempt.output_tokens,
         "harness_cache_read_tokens": attempt.cache_read_tokens,
         "harness_cost_usd": attempt.cost_usd,
+        "harness_other_input_tokens": attempt.other_input_tokens,
+        "harness_other_output_tokens": attempt.other_output_tokens,
+        "harness_other_cost_usd": attempt.other_cost_usd,
     }
     row: dict[str, Any] = {
         n: columns[n] if n in columns else getattr(attempt, n, None) for n in AttemptRow.__struct_fields__

@@ -111,10 +111,18 @@ class AttemptRow(Struct, gc=False, kw_only=True):
     timed_out: bool | None
     exit_status: str | None
     harness_input_tokens: int | None
-    """Recorded by the harness; the session's own figures are in `sessions`."""
+    """All input of the agent as its harness counted it, cached input included; `sessions.input_tokens` has none of
+    it."""
     harness_output_tokens: int | None
     harness_cache_read_tokens: int | None
+    """Part of `harness_input_tokens` that was read from a cache."""
     harness_cost_usd: float | None
+    """Dollars of the agent's calls as its harness recorded them."""
+    harness_other_input_tokens: int | None
+    """Input of graders and simulated users, cached input included; in no other column."""
+    harness_other_output_tokens: int | None
+    harness_other_cost_usd: float | None
+    """Dollars of graders and simulated users; in no other column."""
     has_transcript: bool
     facts: str
     """Everything that is known of the attempt, as JSON."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ from agentsignals.formats.inspect.records import (
     Part,
     Sample,
     Spec,
+    Usage,
 )
 from agentsignals.formats.records import UNREADABLE, decoded, decoder, document, saw, skip
 from agentsignals.formats.zip_members import MAGIC, Contents, Member, MemberError, members
@@ -58,12 +60,16 @@ _CONFIG = ("epochs", "message_limit", "token_limit", "turn_limit", "working_limi
 _NAMED = frozenset(("split", "condition"))
 """Arguments of a task, and metadata of a run, that are called as such a knob is here."""
 _TIME_LIMITS = ("time", "working")
+_NO_MODEL = ("none/none", "none", "")
+"""Names of the model of an evaluation that only has roles."""
+_UNDER_TEST = "target"
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,6}([A-Z]\w{0,60})(?=[(:]|$)")
 _EXPLANATION_CHARS = 600
 
 
-def _attempt(header: Header, sample: Sample, session_id: str, artifact_id: str, place: str) -> Attempt:
-    """Return the attempt of a sample. `place` names the sample in its log."""
+def _attempt(header: Header, sample: Sample, session: Session, graded: Sequence[Usage], place: str) -> Attempt:
+    """Return the attempt of a sample. `place` names the sample in its log, `graded` is the usage of its graders."""
+    session_id, artifact_id = session.session_id, session.artifact_id
     scores, limit, error = sample.scores or {}, sample.limit, sample.error
     trial = f"{header.eval.task_id or header.eval.run_id or artifact_id}/{sample.id}_epoch_{sample.epoch}"
     part = Attempt(
@@ -73,7 +79,7 @@ def _attempt(header: Header, sample: Sample, session_id: str, artifact_id: str, 
         run_id=header.eval.run_id,
         session_artifact=artifact_id,
         session_id=session_id,
-        knobs={**_knobs(header), "epoch": sample.epoch},
+        knobs={**_knobs(header, session.model), "epoch": sample.epoch},
         started_at=logged_iso(sample.started_at),
         ended_at=logged_iso(sample.completed_at),
         wall_time_s=sample.total_time,
@@ -125,24 +131,67 @@ def _attempt(header: Header, sample: Sample, session_id: str, artifact_id: str, 
     if part.wall_time_s is not None:
         working = f", {sample.working_time} s without waiting" if sample.working_time is not None else ""
         state(f"took {part.wall_time_s} s{working}", "wall_time_s")
-    # Usage as Inspect summed it over all models: a model that graded the sample is among them.
+    # Inspect sums usage over all models, those that graded the sample included.
     if usages := list((sample.model_usage or {}).values()):
-        part.input_tokens = sum(u.uncached or 0 for u in usages)
-        part.output_tokens = sum(count(u.output_tokens) or 0 for u in usages)
+        whole, others = _summed(usages), _summed(graded)
+        part.input_tokens = max(whole.input_tokens - others.input_tokens, 0)
+        part.output_tokens = max(whole.output_tokens - others.output_tokens, 0)
         if any(u.input_tokens_cache_read is not None for u in usages):
-            part.cache_read_tokens = sum(count(u.input_tokens_cache_read) or 0 for u in usages)
-        costs = [amount(u.total_cost) for u in usages]
-        part.cost_usd = None if None in costs else math.fsum(c for c in costs if c is not None)
+            part.cache_read_tokens = max(whole.cache_read_tokens - others.cache_read_tokens, 0)
+        if whole.cost_usd is not None and others.cost_usd is not None:
+            part.cost_usd = max(whole.cost_usd - others.cost_usd, 0.0)
+        fields = ["input_tokens", "output_tokens", "cache_read_tokens", "cost_usd"]
+        text = f"Inspect counted {part.input_tokens} tokens in ({part.cache_read_tokens} of them read from a cache)"
+        if graded:
+            part.other_input_tokens, part.other_output_tokens = others.input_tokens, others.output_tokens
+            part.other_cost_usd = others.cost_usd
+            fields += ["other_input_tokens", "other_output_tokens", "other_cost_usd"]
+            text += f", besides {others.input_tokens} of graders"
+        state(text, *fields)
     return part
 
 
-def _knobs(header: Header) -> dict[str, Any]:
+class _Sum(NamedTuple):
+    """Usage of several model calls. Input includes cached tokens; the cost is None where a call has none."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cost_usd: float | None
+
+
+def _summed(usages: Sequence[Usage]) -> _Sum:
+    costs = [amount(u.total_cost) for u in usages]
+    return _Sum(
+        input_tokens=sum((u.uncached or 0) + u.cached for u in usages),
+        output_tokens=sum(u.output or 0 for u in usages),
+        cache_read_tokens=sum(count(u.input_tokens_cache_read) or 0 for u in usages),
+        cost_usd=None if None in costs else math.fsum(c for c in costs if c is not None),
+    )
+
+
+def _served(spec: Spec, work: Counter[str]) -> str | None:
+    """Return the model that was tried. `work` counts the calls of each model outside of scoring.
+
+    An evaluation of roles alone names no model of its own, and another one may have had all the calls. Where several
+    models worked, the role `target` is the one under test.
+    """
+    named = spec.model if spec.model not in _NO_MODEL else None
+    if named is not None and (not work or named in work):
+        return named
+    target = string(inside(spec.model_roles, _UNDER_TEST, "model"))
+    if target in work:
+        return target
+    return next(iter(work)) if len(work) == 1 else named
+
+
+def _knobs(header: Header, model: str | None) -> dict[str, Any]:
     """Return the treatment under the common names, and other settings that the log records."""
     spec = header.eval
     tools = [tool for step in header.steps for tool in as_list(inside(step, "params", "tools"))]
     names = (tool.get("name") if isinstance(tool, dict) else tool for tool in tools)
     settings = {
-        "model_id": spec.model,
+        "model_id": model,
         "agent_type": header.agent,
         "dataset": string(inside(spec.dataset, "name")) or string(inside(spec.dataset, "location")),
         "tools": sorted({name for name in names if isinstance(name, str)}),
@@ -160,6 +209,9 @@ def _knobs(header: Header) -> dict[str, Any]:
         for name, value in arguments.items() if isinstance(arguments, dict) else ():
             if _is_plain(value) and not SECRET.search(name):
                 knobs.setdefault(name if name in _NAMED else f"{place}.{name}", value)
+    for role, served in (spec.model_roles or {}).items():
+        if (name := string(inside(served, "model")) or string(served)) is not None:
+            knobs[f"model_roles.{role}"] = name
     named = {"inspect_ai": inside(spec.packages, "inspect_ai"), "sandbox": inside(spec.sandbox, "type")}
     return knobs | {name: value for name, value in named.items() if isinstance(value, str)}
 
@@ -232,6 +284,9 @@ class Reader:
         """Last messages sent to the model on each thread, and how often each message without an id occurs in them."""
         self._prompted = False
         self._models = 0
+        self.work: Counter[str] = Counter()
+        """Calls of each model on the main thread, outside of scoring."""
+        self.graded: list[Usage] = []
 
     def read(self) -> None:
         """Read all events, then the messages that no event had."""
@@ -261,6 +316,8 @@ class Reader:
             elif kind == "model":
                 if not place.scoring:
                     self._model(event, at, place.thread)
+                elif (usage := self._usage(event)) is not None:
+                    self.graded.append(usage)
             elif kind == "tool":
                 if not place.scoring:
                     self._tool(event, at, place.thread)
@@ -313,11 +370,13 @@ class Reader:
         done = event.completed if isinstance(event.completed, str) else None
         step = self._builder.step(None, event.model, logged_iso(done) or at, thread)
         step.message_id, step.stop_reason = choice.message.id, choice.stop_reason
+        if event.model is not None and thread == MAIN:
+            self.work[event.model] += 1
         usage = output.usage
         if event.cache == "read":  # an answer from Inspect's own cache used nothing
             step.input_tokens = step.output_tokens = step.cache_read_tokens = step.cache_write_tokens = 0
         elif usage is not None:
-            step.input_tokens, step.output_tokens = usage.uncached, usage.output_tokens
+            step.input_tokens, step.output_tokens = usage.uncached, usage.output
             step.cache_read_tokens, step.cache_write_tokens = (
                 usage.input_tokens_cache_read, usage.input_tokens_cache_write
             )  # fmt: skip
@@ -326,6 +385,13 @@ class Reader:
                 step.cost_usd, step.cost_source = usage.total_cost, "recorded"
         self._mark_seen(choice.message, dict(self._requests[thread][1]))
         self._add_message(choice.message, step.timestamp, thread, step)
+
+    def _usage(self, event: Event) -> Usage | None:
+        """Return what a grader's call used. An answer from Inspect's own cache used nothing."""
+        if event.cache == "read" or not event.output:
+            return None
+        (output,) = each([event.output], decoder(records.Output).decode, self._artifact)
+        return output.usage if output is not None else None
 
     def _new_messages(self, raws: list[Raw], thread: str) -> list[Message]:
         """Return those of the messages sent on a thread that are new."""
@@ -482,12 +548,13 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
                 artifact_id=artifact_id, title=f"{header.eval.task} {sample.id}",
             )  # fmt: skip
             builder = SessionBuilder(session, ANYBODY)
-            Reader(builder, sample, source.artifact).read()
+            reader = Reader(builder, sample, source.artifact)
+            reader.read()
             builder.finish()
-            session.model = header.eval.model or session.model
+            session.model = _served(header.eval, reader.work) or session.model
             session.started_at = logged_iso(sample.started_at) or session.started_at
             session.ended_at = logged_iso(sample.completed_at) or session.ended_at
-            yield Reading([session], attempts=[_attempt(header, sample, session_id, artifact_id, place)])
+            yield Reading([session], attempts=[_attempt(header, sample, session, reader.graded, place)])
         status = f"status {header.status}" if header.status else "no header, the run did not end"
         source.artifact.note = f"{status}, {len(samples)} samples"
 

@@ -69,13 +69,31 @@ class Usage(Struct, gc=False, kw_only=True):
     total_cost: float | None = None
 
     @property
+    def cached(self) -> int:
+        """Input read from a cache or written to one."""
+        return (count(self.input_tokens_cache_read) or 0) + (count(self.input_tokens_cache_write) or 0)
+
+    @property
     def uncached(self) -> int | None:
         """Input that was not cached. Older logs of some providers count cached tokens as input: the total tells."""
-        input_tokens, cached = count(self.input_tokens), count(self.input_tokens_cache_read) or 0
-        if input_tokens is None or self.total_tokens is None or not cached:
-            return input_tokens
-        counted_in = self.total_tokens == input_tokens + (self.output_tokens or 0)
-        return max(input_tokens - cached, 0) if counted_in else input_tokens
+        given = count(self.input_tokens)
+        return max(given - self.cached, 0) if given is not None and self._parts[0] else given
+
+    @property
+    def output(self) -> int | None:
+        """Output with reasoning. Older logs of some providers count reasoning in the total only."""
+        out = count(self.output_tokens)
+        return out + (count(self.reasoning_tokens) or 0) if out is not None and self._parts[1] else out
+
+    @property
+    def _parts(self) -> tuple[bool, bool]:
+        """Whether the input contains cached tokens, and whether the total has reasoning that the output lacks."""
+        given, out = count(self.input_tokens) or 0, count(self.output_tokens) or 0
+        reasoned = count(self.reasoning_tokens) or 0
+        for within, apart in ((False, False), (True, False), (False, True), (True, True)):
+            if self.total_tokens == given + out + (0 if within else self.cached) + (reasoned if apart else 0):
+                return within, apart
+        return False, False
 
 
 class Choice(Struct, gc=False):
@@ -155,6 +173,7 @@ class Spec(Struct, kw_only=True):
     task_id: str | None = None
     run_id: str | None = None
     model: str | None = None
+    model_roles: dict[str, Any] | None = None
     task_version: Any = None
     solver: str | None = None
     solver_args: Any = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -19,8 +20,9 @@ from agentsignals.formats.instances import canonical, of_submission, repo_of, ro
 from agentsignals.formats.mini_swe_agent import PROFILE
 from agentsignals.formats.profile import SHELL
 from agentsignals.formats.records import decoded, decoder
-from agentsignals.formats.usage import charge, tokens_of
-from agentsignals.model import Attempt, CallStatus, Ending, Session, ToolCall, logged_ms
+from agentsignals.formats.usage import Tokens, charge, close, tokens_of
+from agentsignals.model import Attempt, CallStatus, Ending, Session, Step, ToolCall, logged_ms
+from agentsignals.model.model_names import same_models
 
 
 class Extra(Struct, gc=False, kw_only=True):
@@ -35,6 +37,13 @@ class Extra(Struct, gc=False, kw_only=True):
     response: Raw = Raw()
     exit_status: object = None
     submission: object = None
+    model_response: object = None
+    """Answer that could not be parsed."""
+
+    @property
+    def is_billed(self) -> bool:
+        """True where the note holds a model call: its response, or what it cost."""
+        return bool(amount(self.cost)) or decoded(self.response, dict[str, Any]) is not None
 
 
 class Message(Struct, kw_only=True):
@@ -73,6 +82,8 @@ class Document(Struct):
 
 
 _DEEPEST = 4
+_ROUNDED_USD = 1e-6
+"""Difference of two sums of the same dollars."""
 _FINISHED = ("COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT")
 """First output of a command that submits the rest of its output."""
 _FENCE_OPENS = re.compile(r"```(?:mswea_bash_command|bash)[ \t]{0,20}\r?\n")
@@ -121,6 +132,7 @@ def read(inputs: list[Input]) -> Reading:
             reader.builder.line = n
             if message is not None:
                 reader.take(message)
+        reader.settle()
         reading.sessions.append(reader.builder.finish())
         reading.attempts.append(reader.attempt(max(len(messages), 1)))
     return reading
@@ -163,6 +175,12 @@ class Reader(Conversation):
         speaker, extra = message.speaker, message.extra
         seconds = number(extra.timestamp) if extra is not None else None
         at = None if seconds is None else logged_ms(seconds * 1000)
+        if extra is not None and extra.is_billed and speaker != "assistant":
+            # The harness took no command from the answer, and keeps the call with its own message.
+            step = self.bill(extra, at)
+            self.open = []
+            if unread := "\n".join(_texts(extra.model_response)).strip():
+                self.builder.event("text", unread, at, step)
         if speaker == "assistant":
             self.answer(message, at)
         elif speaker == "system":
@@ -181,10 +199,7 @@ class Reader(Conversation):
 
     def answer(self, message: Message, at: int | None) -> None:
         builder, extra, text = self.builder, message.extra or Extra(), message.text
-        step = builder.step(None, self.model, at)
-        if cost := amount(extra.cost):  # 0 is the cost of a model without a price
-            step.cost_usd, step.cost_source = cost, "recorded"
-        charge(step, tokens_of((decoded(extra.response, dict[str, Any]) or {}).get("usage") or None))
+        step = self.bill(extra, at)
         self.open = []
         if thought := string(message.reasoning_content):
             builder.event("thinking", thought, at, step)
@@ -213,6 +228,31 @@ class Reader(Conversation):
             arguments = msgspec.json.encode({"command": command})
             named = call_id or f"message-{builder.line}.{n}"
             self.open.append(builder.call(named, "bash", arguments, SHELL, at, step))
+
+    def bill(self, extra: Extra, at: int | None) -> Step:
+        """Add a model call with the usage that the harness noted. The model is the one that served the call."""
+        response = decoded(extra.response, dict[str, Any]) or {}
+        served = string(response.get("model"))
+        is_named = served is None or self.model is None or len(set(same_models({served, self.model}).values())) == 1
+        step = self.builder.step(None, self.model if is_named and self.model else served, at)
+        if cost := amount(extra.cost):  # 0 is the cost of a model without a price
+            step.cost_usd, step.cost_source = cost, "recorded"
+        charge(step, tokens_of(response.get("usage") or None))
+        return step
+
+    def settle(self) -> None:
+        """Add what the harness paid for beyond the calls of its log, or mark that the log has fewer calls."""
+        steps, stats = self.session.steps, inside(self.info, "model_stats")
+        told = [step.cost_usd for step in steps if step.cost_usd is not None]
+        calls, paid = whole(inside(stats, "api_calls")) or 0, amount(inside(stats, "instance_cost")) or 0.0
+        if not told:
+            return
+        missing = calls - len(steps)
+        if len(told) == len(steps) and (rest := paid - math.fsum(told)) > _ROUNDED_USD:
+            step = close(self.builder, self.model, Tokens(None, None, None, None, None))
+            step.cost_usd, step.cost_source = rest, "recorded"
+        elif missing > 0:
+            steps[-1].unpriced = f"{missing} model calls of which only the number is logged"
 
     def observe(self, message: Message, at: int | None) -> None:
         """Record the answer to a command. After a reply without a command it says what the reply should have been."""

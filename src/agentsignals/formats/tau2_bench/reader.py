@@ -28,6 +28,7 @@ class Simulation(Struct, kw_only=True):
     end_time: str | None = None
     duration: object = None
     agent_cost: object = None
+    user_cost: object = None
     reward_info: object = None
     info: object = None
     messages: list[Raw] | None = None
@@ -169,6 +170,7 @@ def _attempt(source: Input, told: Told) -> Attempt:
         ended_at=logged_iso(one.end_time),
         wall_time_s=number(one.duration),
         cost_usd=amount(one.agent_cost) or None,
+        other_cost_usd=amount(one.user_cost) or None,
     )
     if reward is None and ending in ("time", "budget"):
         part.reward_counts = False  # the harness judges those, too: without its word nobody did
@@ -178,7 +180,7 @@ def _attempt(source: Input, told: Told) -> Attempt:
     why = string(inside(one.info, "error"))
     fields = (
         "reward", "reward_counts", "exit_status", "ending", "exception", "timed_out", "started_at", "ended_at",
-        "wall_time_s", "cost_usd",
+        "wall_time_s", "cost_usd", "other_cost_usd",
     )  # fmt: skip
     text = f"simulation of task {part.task_id}: {one.termination_reason or 'no end'}, {became}"
     stated = [name for name in fields if getattr(part, name) is not None]

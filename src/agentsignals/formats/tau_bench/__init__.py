@@ -16,4 +16,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[]) if items and 2 * sum(item.keys() >= _RESULT for item in items) >= len(items) else None
 
 
-FORMAT = Format(name="tau-bench", marks=(b'"traj"',), version=2, claims=claims, profile=PROFILE)
+FORMAT = Format(name="tau-bench", marks=(b'"traj"',), version=3, claims=claims, profile=PROFILE)

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.bounds import number, whole
+from agentsignals.formats.bounds import amount, number, whole
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import as_list, as_text, each, inside, string, tally
 from agentsignals.formats.documents import read as read_document
@@ -202,9 +202,12 @@ def _attempt(source: Input, result: Result, run: str, user: str | None, n: int) 
         part.knobs |= named.groupdict() | {"temperature": float(named["temperature"])}
     if trial is not None:
         part.knobs["epoch"] = trial
+    part.other_cost_usd = amount(inside(info, "user_cost")) or None
     error = string(inside(info, "error"))
     became = "not judged" if reward is None else f"reward {reward:g}"
     fields = ["reward", *(f"knobs.{knob}" for knob in part.knobs)]
+    if part.other_cost_usd is not None:
+        became, fields = f"{became}, the simulated user cost ${part.other_cost_usd:g}", [*fields, "other_cost_usd"]
     if error is not None:
         # The harness writes a reward of 0 where a program of its own or a model's server raised.
         part.ending, part.exit_status = "infrastructure", "error"

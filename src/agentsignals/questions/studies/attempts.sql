@@ -9,7 +9,7 @@ SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.dataset, a.has_tr
   coalesce(a.agent_type, s.agent) AS agent, coalesce(a.model_id, s.model) AS model, a.effective_tool_cap AS cap,
   a.patch_outcome_label AS label, w.reason, coalesce(w.inferred, false) AS inferred, w.localized, w.precise,
   s.n_tool_calls, s.visible_output_tokens IS NOT NULL AS low, coalesce(s.cost_usd, a.harness_cost_usd) AS cost,
-  coalesce(s.input_tokens + s.output_tokens, a.harness_input_tokens + a.harness_output_tokens) AS tokens,
+  coalesce(s.input_tokens + s.output_tokens, a.harness_input_tokens - coalesce(a.harness_cache_read_tokens, 0) + a.harness_output_tokens) AS tokens,
   a.wall_time_s AS time, a.fail_to_pass_count, a.pass_to_fail_count, a.pass_to_pass_count, a.fail_to_fail_count
 FROM attempts a JOIN sessions s USING (session_id)
 LEFT JOIN (
@@ -91,9 +91,9 @@ FROM attempts a JOIN sessions s USING (session_id)
 WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND coalesce(s.cost_usd, a.harness_cost_usd) IS NOT NULL
 
 -- finding: attempts.tokens_per_solved
-SELECT sum(coalesce(s.input_tokens + s.output_tokens, a.harness_input_tokens + a.harness_output_tokens)) / nullif(count(*) FILTER (outcome = 'solved'), 0)
+SELECT sum(coalesce(s.input_tokens + s.output_tokens, a.harness_input_tokens - coalesce(a.harness_cache_read_tokens, 0) + a.harness_output_tokens)) / nullif(count(*) FILTER (outcome = 'solved'), 0)
 FROM attempts a JOIN sessions s USING (session_id)
-WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND coalesce(s.input_tokens + s.output_tokens, a.harness_input_tokens + a.harness_output_tokens) IS NOT NULL
+WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND coalesce(s.input_tokens + s.output_tokens, a.harness_input_tokens - coalesce(a.harness_cache_read_tokens, 0) + a.harness_output_tokens) IS NOT NULL
 
 -- finding: attempts.time_per_solved
 SELECT sum(a.wall_time_s) / nullif(count(*) FILTER (outcome = 'solved'), 0)
