@@ -91,7 +91,7 @@ class BaselineError(AgentSignalsError):
 
 
 class ExportError(AgentSignalsError):
-    """What was asked for can't be written."""
+    """An export cannot be written."""
 
 
 class PriceError(AgentSignalsError):

@@ -112,7 +112,7 @@ def replaced(old: str, new: str) -> Hunk:
 
 
 def _same_ends(old: list[str], new: list[str]) -> tuple[int, int]:
-    """How many lines two texts begin with alike, and how many of the others they end with."""
+    """Return the number of equal lines at the start of two texts, and at the end of what is left."""
     shorter = min(len(old), len(new))
     head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
     return head, next((n for n in range(shorter - head) if old[-1 - n] != new[-1 - n]), shorter - head)

@@ -1,4 +1,4 @@
-"""Which working tree a session worked in, and what its paths are called in the repository
+"""The working tree of a session, and its paths relative to the repository
 (design/attribution.md#working-trees)."""
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Committed(Struct):
 
 
 class LinesCommitted(Struct, tag_field="kind", tag="lines_committed", kw_only=True):
-    """Which lines that a session's calls wrote reached a commit, whoever made it."""
+    """Lines written by a session's calls that reached a commit, whoever made the commit."""
 
     verdict: str
     """`applied`, `not_applied`, `censored` (the repository tells of nothing so late as the session's close), `unknown`.

@@ -602,7 +602,7 @@ _MOST_SILENT = 600_000_000
 
 
 class _Run(Struct, gc=False):
-    """What records say of the time in which a call ran, in microseconds."""
+    """Recorded times of a call's run, in microseconds where no unit is in the name."""
 
     began: int | None = None
     last: int = 0

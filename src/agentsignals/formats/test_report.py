@@ -32,7 +32,7 @@ script's own words, which judge or not."""
 
 
 class TestLog(Struct):
-    """What the output of a verifier shows."""
+    """Test results read from a verifier's output."""
 
     state: State = ""
     passed: list[str] = field(default_factory=list)

@@ -310,7 +310,7 @@ def _is_user(option: str) -> bool:
 
 
 class _Role(NamedTuple):
-    """What the other arguments of a command tell about it."""
+    """Facts about a whole command that decide whether one of its arguments is a secret."""
 
     logs_in: bool
     has_user: bool

@@ -120,7 +120,7 @@ def agreement(rows: list[CommitRow]) -> Agreement:
 
 
 def _errors(pairs: Iterable[tuple[float, float]]) -> tuple[int, float | None, float | None]:
-    """How many pairs there are, their mean absolute difference and their correlation."""
+    """Return the number of pairs, their mean absolute difference and their correlation."""
     known = list(pairs)
     r: float | None = None
     with suppress(StatisticsError, TypeError):  # fewer than two, or no spread

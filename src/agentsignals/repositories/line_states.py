@@ -1,4 +1,4 @@
-"""Which line of an older text each line of a newer one is: exactly, or but for its white space.
+"""Match each line of a newer text to a line of an older one: exactly, or ignoring white space.
 
 Patience first (lines that are unique on both sides anchor the rest), so that a text of 50 000 lines takes no longer
 than its size; difflib only in the small places between anchors.

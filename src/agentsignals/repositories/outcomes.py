@@ -444,7 +444,7 @@ class Living(Struct):
 
 
 def living(repository: Repository, lines: Mapping[str, list[AddedLine]]) -> Living:
-    """Which lines of the files that these commits changed live today, under whatever name the files have."""
+    """Return the lines of the commits' changed files that exist today, also in renamed files."""
     head = repository.head
     if head is None:
         return Living(None)

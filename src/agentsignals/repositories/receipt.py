@@ -24,7 +24,7 @@ Result = Literal["passed", "failed", "hidden", "unknown"]
 
 
 class Place(Struct, frozen=True):
-    """Where in the store it stands: a session's event."""
+    """An event of a session in the store."""
 
     session_id: str
     seq: int

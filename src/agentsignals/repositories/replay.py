@@ -91,7 +91,7 @@ class Chances:
         return any(after < at <= until for at in times)
 
     def unseen(self, after: int, until: int, written_at: int | None, is_new: bool) -> int:
-        """Who a change is from that no operation explains, made between two moments: the mark for its lines.
+        """Return the author mark for lines changed between two moments that no recorded operation explains.
 
         A person only where no command can have done it, a command only where no person can; else nobody knows.
         """

@@ -233,7 +233,7 @@ class Files:
 
 
 class Where(Struct, frozen=True):
-    """Where a session worked, in the repository's own paths."""
+    """Folders a session worked in, relative to the repository."""
 
     folder: str
     """Its working folder, with a slash behind; empty for the root."""

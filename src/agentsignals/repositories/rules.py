@@ -214,7 +214,7 @@ def read(text: str) -> Document:
 
 
 def _head(lines: list[str]) -> tuple[int, dict[str, str]]:
-    """Where the text begins, and the fields of the head between two rulers before it."""
+    """Return the first line of the text, and the fields of the front matter before it."""
     if not lines or lines[0].strip() != "---":
         return 0, {}
     end = next((n for n, line in enumerate(lines[1:60], 1) if line.strip() == "---"), 0)

@@ -1,5 +1,6 @@
-"""What the replay is given: the changes that sessions made to files, read off the arguments of calls, which hold the
-full texts; the commits of a repository with the checkpoints that link them to sessions; and both as working trees."""
+"""Input of the replay: changes to files, commits with their checkpoints, and both as working trees.
+
+Changes are read from the arguments of calls, which hold the full texts. Checkpoints link commits to sessions."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class ShardEntry(Struct, kw_only=True):
 
 
 class FileStamp(NamedTuple):
-    """What tells whether a file must be read again."""
+    """State of a file at its last reading. A difference in any field means that the file is read again."""
 
     bytes: int
     stamp: int | None

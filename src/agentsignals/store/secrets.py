@@ -1,6 +1,6 @@
-"""What masking needs: the secrets that a store's texts give away, and the key of this machine's pseudonyms.
+"""Input of masking: secrets found in a store's texts, and the key of this machine's pseudonyms.
 
-Secrets are collected so that each is masked wherever it stands bare.
+Secrets are collected so that each is masked wherever it occurs without its context.
 
 A pass over all texts is slow, so the store keeps which rows give a secret away, never the secret: a later run reads
 only these rows again. The file can be thrown away.

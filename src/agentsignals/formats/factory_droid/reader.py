@@ -23,7 +23,7 @@ from agentsignals.model import CallStatus, Session, ToolCall, logged_iso
 
 
 class Settings(Struct, gc=False):
-    """What stands next to a session's log."""
+    """The settings file next to a session's log."""
 
     model: str | None = None
     tokenUsage: dict[str, Any] | None = None

@@ -40,7 +40,7 @@ def _ms(times: Times | None, name: str = "created") -> int | None:
 
 
 class Revert(Struct, gc=False):
-    """What `/undo` took back last: the first message, or part of one. The next prompt deletes it for good."""
+    """The first message, or part, that the last `/undo` took back. The next prompt deletes it for good."""
 
     messageID: str | None = None
     partID: str | None = None

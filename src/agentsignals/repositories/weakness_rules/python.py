@@ -377,8 +377,10 @@ _CONSTANTS = {"True": True, "False": False}
 
 
 def look_of(row: dict[str, Any]) -> Look:
-    """What finds the weak nodes of a module: a function of ours (`find`), or the calls of the rule's names (all calls
-    for none) for which its condition (`if`) holds, or which give one of its arguments (`given`: `debug=True`)."""
+    """Return the function that finds the weak nodes of a module.
+
+    It is a function of this package (`find`), or it matches the calls of the rule's names (all calls where it names
+    none) whose condition (`if`) holds, or that pass one of its arguments (`given`: `debug=True`)."""
     return _LOOKS[row["find"]] if "find" in row else partial(_weak_calls, row)
 
 
