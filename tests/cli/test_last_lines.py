@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.cli.analyze import LINES, findings_of, last_lines
+from agentsignals.cli.analyze import findings_of, last_lines, summary_of
 from agentsignals.errors import QueryError
 from agentsignals.ingest.maintenance import forget
 from agentsignals.questions import findings as computing
@@ -97,9 +97,9 @@ def test_after_a_few_changes_what_was_said_before_is_shown_and_says_so(
         del entries[str(20 + n)]
     store.save()
     next(iter(store.manifest.shards.values())).tables["events"].digest = "x"  # what the kept file's name follows from
-    shown = " ".join(last_lines(store, findings_of(store), None).split())
+    shown = " ".join(last_lines(store, summary_of(store)[1], None).split())
     assert len(computed) == (1 if is_shown else 2)
-    note = f"(This was before {changed} of {sessions} files changed: `agentsignals findings` looks at all.)"
+    note = f"Computed before {changed} of {sessions} files changed; `agentsignals findings` recomputes it."
     assert (note in shown) is is_shown
     assert findings_of(store).changed_files == (changed if is_shown else 0)
 
@@ -192,7 +192,7 @@ def test_the_verb_computes_what_a_query_names_and_keeps_contexts_apart(
     assert {"context": "product"} in json.loads(capsys.readouterr().out)
     assert main(["query", sql, "--store", str(tmp_path), "--json", "--context", "eval"]) == 0
     assert {"context": "product"} not in json.loads(capsys.readouterr().out)
-    assert any("--context eval" in line for line in last_lines(store, findings_of(store), None).splitlines())
+    assert any("--context eval" in line for line in last_lines(store, summary_of(store)[1], None).splitlines())
 
 
 def test_of_too_few_sessions_nothing_is_computed(tmp_path: Path, computed: list[str]) -> None:
@@ -201,15 +201,15 @@ def test_of_too_few_sessions_nothing_is_computed(tmp_path: Path, computed: list[
     said = [bool(ranked_answers([Answer(id="x", n=n, **base)], Bounds())) for n in (fewest - 1, fewest)]
     assert said == [False, True]
     few = store_of(tmp_path, *circling(fewest - 1))
-    assert f"fewer than {fewest} sessions" in last_lines(few, findings_of(few), None) and not computed
+    assert f"at least {fewest} sessions" in last_lines(few, summary_of(few)[1], None) and not computed
     assert fewest_sessions(Bounds(sureness=1.0)) > 10**9
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_the_last_lines_fit_a_screens_end(width: int, made: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    lines = last_lines(made, findings_of(made), "my store").splitlines()
-    assert lines[0].startswith("1. ") and (len(lines) <= LINES or "2. " not in "\n".join(lines))
+    lines = last_lines(made, summary_of(made)[1], "my store").splitlines()
+    assert lines[0].startswith("12 sessions") and any(line.startswith("1. ") for line in lines)
     assert max(len(line) for line in lines if "agentsignals" not in line) <= width
     assert any("agentsignals findings --store 'my store'" in line for line in lines), "a command stays on its line"
     assert "\x1b" not in "".join(lines)
@@ -217,8 +217,8 @@ def test_the_last_lines_fit_a_screens_end(width: int, made: Store, monkeypatch: 
 
 def test_without_a_terminal_sentences_are_whole(made: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    said = findings_of(made)
-    assert f"1. {said.answers[0].sentence}".split("\x1b")[0] in last_lines(made, said, None)
+    said, summed = summary_of(made)
+    assert f"1. {said.answers[0].sentence}".split("\x1b")[0] in last_lines(made, summed, None)
 
 
 # -- `agentsignals` alone ----------------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ def test_analyze_ends_with_them(
     empty.mkdir()
     assert main(["analyze", str(empty), "--store", str(made.folder), "--quiet"]) == 0
     out = capsys.readouterr().out
-    assert "\n\n1. " in out and out.splitlines()[-1].startswith("next: ")
+    assert "\n\n12 sessions" in out and "\n1. " in out and out.splitlines()[-1].startswith("next: ")
     assert main(["analyze", str(empty), "--store", str(made.folder), "--quiet", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["findings"]["answers"] and document["artifacts"] == 0

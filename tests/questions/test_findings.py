@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 import agentsignals
 from agentsignals.cli import main
-from agentsignals.cli.analyze import findings_of, last_lines
+from agentsignals.cli.analyze import last_lines, summary_of
 from agentsignals.errors import UsageError
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
@@ -409,24 +409,25 @@ def test_a_wait_is_said_from_an_hour_and_a_quarter_of_the_time(hours: float, of:
     assert [a.share for a in made.values()] == expected
     for each in made.values():
         assert "4 waits of 1 min to 1 h" in each.sentence and "with make (4)" in each.sentence
-        assert "You refused 2 of 50 calls" in each.sentence and "8.3 h" in each.caveat
+        assert "You refused 2 of 50 calls" in each.details and "8.3 h" in each.caveat
 
 
 @pytest.mark.parametrize(
-    ("big", "sentence"),
+    ("big", "sentence", "caveat"),
     [
-        (30.0, "$61.00 of $640.00 (9.5%) was spent"),
+        (30.0, "$61.00 of $640.00 (9.5%) was spent", "By the tokens"),
         (
             40.0,
-            "The median session accounts for $1.00, one session alone for $40.00 (56.3% of the total). $71.00 of",
+            "$71.00 of",
+            "The median session accounts for $1.00, one session alone for $40.00 (56.3% of the total).",
         ),
     ],
 )
-def test_a_total_that_one_session_rules_leads_with_the_median(big: float, sentence: str) -> None:
+def test_the_caveat_of_a_total_that_one_session_rules_is_the_median(big: float, sentence: str, caveat: str) -> None:
     bill = [{"session_id": f"s{n}", "cost_usd": 20.0, "place": f"p{n}", BOUND: None} for n in range(32)]
     charges = [{"session_id": f"s{n}", "cause": "rebuilt", "cost_usd": big if n == 9 else 1.0} for n in range(32)]
     made = made_of("money", bill=bill, charges=charges, losses=[])["money.rebuilt"]
-    assert made.sentence.startswith(sentence)
+    assert made.sentence.startswith(sentence) and made.caveat.startswith(caveat)
     assert made.sessions == ("s9", "s0", "s1", "s10", "s11")
     assert made.by_session == {"s9": big, "s0": 1.0, "s1": 1.0, "s10": 1.0, "s11": 1.0}
 
@@ -595,7 +596,7 @@ def test_advice_on_missed_caches_names_what_came_before_them(
     charges = [{"session_id": "s", "cause": "missed", "cost_usd": 5.0}]
     rows = [loss("missed", usd, after=after) for after, usd in losses]
     made = made_of("money", bill=bill, charges=charges, losses=rows)["money.missed"]
-    assert says in made.sentence and advises in made.do and "within the cache's life" in made.sentence
+    assert says in made.details and advises in made.do and "within the cache's life" in made.sentence
     assert made.saves == (saves or 0.0) and ("It could save up to" in made.do) is (saves is not None)
     assert not {"tools", "instructions"} & set(made.do.split())
 
@@ -835,8 +836,8 @@ def test_findings_of_eval_runs_begin_with_resolved_by_candidate_in_groups(
     assert ([c.name for c in second.candidates], second.command) == (["m-3"], "")
     assert main(["findings", "--store", str(store.folder)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "Resolved, a, 10 tasks:" and "9 of 10  m-1" in lines[1] and "3 of 10  m-2" in lines[2]
-    assert max(map(len, lines[:5])) <= 80
+    assert lines[0] == "22 attempts" and lines[1] == "Resolved, a, 10 tasks:"
+    assert "9 of 10  m-1" in lines[2] and "3 of 10  m-2" in lines[3] and max(map(len, lines[:6])) <= 80
 
 
 def test_attempts_are_named_beside_one_chat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -848,7 +849,8 @@ def test_attempts_are_named_beside_one_chat(tmp_path: Path, capsys: pytest.Captu
     assert "8 eval attempts are not in these findings: agentsignals findings --context eval" in capsys.readouterr().out
     (people,) = agentsignals.find(store, "eval").elsewhere
     assert (people.context, people.sessions) == ("product", 1)
-    assert "8 eval attempts are not" in last_lines(store, findings_of(store), None)
+    lines = last_lines(store, summary_of(store)[1], None).splitlines()
+    assert lines[0] == "8 attempts" and any(line.startswith("1 session · ") for line in lines)
 
 
 def test_the_models_in_folders_names_are_a_finding(tmp_path: Path) -> None:

@@ -7,10 +7,9 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -21,11 +20,14 @@ from agentsignals.formats import homes
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.pipeline import Summary
 from agentsignals.ingest.plan import UnknownFields
-from agentsignals.questions.ranking import Findings, ResolvedGroup, decode_findings, too_few_sessions
+from agentsignals.questions.ranking import Findings, decode_findings
 from agentsignals.sources import OUT_OF_MEMORY
 from agentsignals.sources.local import found_homes
 from agentsignals.store import Store, findings_cache, resolve_folder
 from agentsignals.store.index import INDEX_FILE, main_context
+
+if TYPE_CHECKING:
+    from agentsignals.questions.summary import Summary as StoreSummary
 
 _UNREAD_LINES = 6
 """Kinds of unread files that are named in words."""
@@ -97,11 +99,14 @@ def _say(summary: Summary, options: argparse.Namespace, store: Store, folder: Pa
         if options.json:
             print(json_text(_without_secrets(summary)))
         return
-    made = findings_of(store, getattr(options, "jobs", None))
+    if not (options.json or store.manifest.sessions):
+        return
+    made, summed = summary_of(store, getattr(options, "jobs", None))
     if options.json:
-        print(json_text({**msgspec.structs.asdict(_without_secrets(summary)), "findings": made}))
-    elif made.sessions:
-        print(f"\n{last_lines(store, made, None if folder is None else str(folder))}")
+        plain = msgspec.structs.asdict(_without_secrets(summary))
+        print(json_text({**plain, "findings": made, "summary": summed}))
+    else:
+        print(f"\n{last_lines(store, summed, None if folder is None else str(folder))}")
 
 
 def _summary_text(summary: Summary) -> str:
@@ -219,7 +224,6 @@ def run_demo(options: argparse.Namespace) -> int:
 
 # `agentsignals` alone: reads what the agents on this machine keep, and says what stands out. Nothing leaves it.
 
-SENTENCES = 5
 _DEMO = "agentsignals demo"
 
 
@@ -239,31 +243,27 @@ def run_start(options: argparse.Namespace) -> int:
     read = f"read {', '.join(sorted(there))}: {summary.sessions:,} sessions" if summary else "no agent's folder is here"
     if not options.json:
         print(printable(f"{read}; store {store.folder}"), flush=True)
-    made = findings_of(store)
+    made, summed = summary_of(store)
     if options.json:
         of_run = None if summary is None else _without_secrets(summary)
-        print(json_text({"agents": sorted(there), "store": str(store.folder), "read": of_run, "findings": made}))
+        held = {"agents": sorted(there), "store": str(store.folder), "read": of_run, "findings": made}
+        print(json_text({**held, "summary": summed}))
         return 0
-    print(f"\n{last_lines(store, made, options.store, SENTENCES, SENTENCES + LINES)}")
+    print(f"\n{last_lines(store, summed, options.store)}")
     return 0
 
 
 # The end of an analysis: the first findings, what was paid, what to type next.
 
-SENTENCES = 3
-LINES = 10
-"""A screen's end. Where sentences are long there are fewer of them."""
-OF = {"product": "sessions", "eval": "attempts"}
-"""The unit of each context."""
 _JOINED = "\N{NO-BREAK SPACE}"
 """Within a command, which stays on a line."""
 
 
-def findings_of(store: Store, jobs: int | None = None) -> Findings:
-    """Return the findings of the store. Where they are cached, or a few files changed since, nothing that computes is
-    loaded; too few sessions are not computed. `jobs`: with more than one, a background process computes half."""
-    context = main_context(store.manifest)
-    made = too_few_sessions(store.manifest.contexts(), context) or decode_findings(findings_cache.read(store, context))
+def findings_of(store: Store, context: str | None = None, jobs: int | None = None) -> Findings:
+    """Return the findings of a context, the main one if none is named. Where they are cached, or a few files changed
+    since, nothing that computes is loaded. `jobs`: with more than one, a background process computes half."""
+    context = context or main_context(store.manifest)
+    made = decode_findings(findings_cache.read(store, context))
     if made is not None:
         return made
     before, changed = findings_cache.recent(store, context) or (None, 0)
@@ -274,32 +274,16 @@ def findings_of(store: Store, jobs: int | None = None) -> Findings:
     from agentsignals.ingest.pipeline import default_jobs
     from agentsignals.questions import findings
 
-    return findings.findings(store, beside=in_background if (jobs or default_jobs()) > 1 else None)
+    return findings.findings(store, context, beside=in_background if (jobs or default_jobs()) > 1 else None)
 
 
-_SHARE = 7
-"""Columns of a share, right-aligned."""
+def summary_of(store: Store, jobs: int | None = None) -> tuple[Findings, StoreSummary]:
+    """Return the findings of the store's main context, and the summary of all."""
+    from agentsignals.questions.summary import summary
 
-
-def resolved_lines(groups: Sequence[ResolvedGroup], most: int | None = None) -> list[str]:
-    """Return what each candidate resolved, a line each under its group; at most so many lines."""
-    lines: list[str] = []
-    for n, group in enumerate(groups):
-        tasks = f"{group.tasks:,} task{'' if group.tasks == 1 else 's'}"
-        apart = ", not comparable with the others" if n else ""
-        lines.append(f"Resolved, {', '.join([*group.datasets[:_DATASETS], tasks])}{apart}:")
-        for c in group.candidates:
-            share = "–" if c.share is None else f"{c.share:.0%}"
-            ends = "" if c.low is None or c.high is None else f"{c.low:.0%} to {c.high:.0%}"
-            solved = "" if c.share is None else f"{round(c.share * c.judged):,} of {c.judged:,}"
-            lacking = f", {c.not_judged:,} not judged" if c.not_judged else ""
-            lines.append(f"{share:>{_SHARE}}  {ends:13}{solved:>12}  {c.name}{lacking}")
-        if group.command and n:
-            lines.append(f"         {group.command}")
-    if most is None or len(lines) <= most:
-        return lines
-    left = sum(not line.startswith("Resolved") for line in lines[most - 1 :])
-    return [*lines[: most - 1], f"{'':{_SHARE}}  and {left:,} more: agentsignals findings"]
+    main = findings_of(store, None, jobs)
+    others = [findings_of(store, other.context, jobs) for other in main.elsewhere]
+    return main, summary([main, *others])
 
 
 def elsewhere_lines(made: Findings) -> list[str]:
@@ -310,44 +294,42 @@ def elsewhere_lines(made: Findings) -> list[str]:
     ]
 
 
-_DATASETS = 3
 _OTHERS = {"product": "sessions of people are", "eval": "eval attempts are"}
 MOST_RESOLVED = 6
 """Lines of candidates at the end of an analysis."""
 
 
-def last_lines(store: Store, made: Findings, folder: str | None, most: int = SENTENCES, lines: int = LINES) -> str:
-    """The first sentences with the bill and the next commands, at most so many lines at the terminal's width; whole
-    ones where there is no terminal. `folder`: the store as it was named."""
+def last_lines(store: Store, made: StoreSummary, folder: str | None) -> str:
+    """The summary and the next commands, at the terminal's width; whole lines where there is no terminal. `folder`: the
+    store as it was named."""
+    from agentsignals.questions.summary import head_text, resolved_text
+
     width = shutil.get_terminal_size((0, 0)).columns
-    n = sum(made.looked_at.values())
-    resolved = [printable(line) for line in resolved_lines(made.resolved, MOST_RESOLVED)]
-    lines += len(resolved)
-    sentences = [printable(f"{at + 1}. {answer.sentence}") for at, answer in enumerate(made.answers[:most])]
-    if not sentences:
-        left_out = "; ".join(f"{name}: {why}" for name, why in made.left_out.items())
-        sentences = [f"Nothing stands out: {n:,} candidates were looked at{f' ({left_out})' if left_out else ''}."]
-    if made.changed_files:
-        files = f"{made.changed_files:,} of {len(store.manifest.files):,} files"
-        sentences[-1] += f" (This was before {files} changed: `agentsignals findings` looks at all.)"
-    bill = printable(f"{made.sessions:,} {OF[made.context]}{f'; {made.bill}' if made.bill else ''}")
-    commands = " | ".join(command.replace(" ", _JOINED) for command in next_commands(store, folder))
-    others = [f"{line}{f' --store {shlex.quote(folder)}' if folder else ''}" for line in elsewhere_lines(made)]
-    end = [
-        *_wrapped(bill, width),
-        *others,
-        *(line.replace(_JOINED, " ") for line in _wrapped(f"next: {commands}", width)),
-    ]
-    shown = [_wrapped(sentence, width) for sentence in sentences]
-    while len(shown) > 1 and sum(map(len, shown)) + len(end) > lines:
-        shown.pop()
-    return "\n".join([*resolved, *(line for sentence in shown for line in sentence), *end])
+    lines: list[str] = []
+    for part in made.contexts:
+        lines += ["" for _ in lines[:1]]
+        lines += _wrapped(printable(head_text(part)), width)
+        lines += [printable(line) for line in resolved_text(part.resolved, MOST_RESOLVED)]
+        for at, finding in enumerate(part.findings):
+            lines += _wrapped(printable(f"{at + 1}. {finding.sentence}"), width)
+            lines += _wrapped(printable(f"   {finding.amount} · {finding.do or finding.again}"), width)
+        if not part.findings and not part.resolved:
+            lines += _wrapped(printable(f"No findings: {part.no_findings}."), width)
+        if part.changed_files:
+            files = f"{part.changed_files:,} of {len(store.manifest.files):,} files"
+            lines += _wrapped(f"Computed before {files} changed; `{part.command}` recomputes it.", width)
+    commands = " | ".join(command.replace(" ", _JOINED) for command in next_commands(store, folder, made))
+    end = _wrapped(f"next: {commands}", width)
+    return "\n".join([*lines, *(line.replace(_JOINED, " ") for line in end)])
 
 
-def next_commands(store: Store, folder: str | None) -> list[str]:
+def next_commands(store: Store, folder: str | None, made: StoreSummary) -> list[str]:
     """Return the commands to type next, for the store as it was named."""
     named = f" --store {shlex.quote(folder)}" if folder else ""
-    return [f"agentsignals {verb}{named}" for verb in ("findings", "report -o report.html", "serve --open")]
+    asked = [part.command for part in made.contexts] or ["agentsignals findings"]
+    return [
+        f"{command}{named}" for command in (*asked, "agentsignals report -o report.html", "agentsignals serve --open")
+    ]
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -111,6 +111,8 @@ _LONGEST = 300
 
 _SHOWN = ("session", "began", "last active", "agent", "model", "prompts", "calls", "edits", "output", "cost", "where",
           "title, or first prompt")  # fmt: skip
+_OF_ATTEMPTS = ("task_id", "outcome", "reward")
+"""Columns of attempts, which are listed where one is among the sessions."""
 
 
 def run_sessions(options: argparse.Namespace) -> int:
@@ -129,9 +131,14 @@ def run_sessions(options: argparse.Namespace) -> int:
 
         behind = sessions_behind(store, options.behind)
         condition, order = f"list_contains($1, session_id) AND {condition}", "list_position($1, session_id)"
-    query = f"SELECT {_COLUMNS}, count(*) OVER () AS total FROM sessions WHERE {condition} ORDER BY {order}, session_id"  # noqa: S608  (the person's own SQL)
+    attempts = f"SELECT session_id, {', '.join(_OF_ATTEMPTS)} FROM attempts"  # noqa: S608  (our own columns)
+    query = (
+        f"SELECT {_COLUMNS}, {', '.join(_OF_ATTEMPTS)}, total FROM (SELECT *, count(*) OVER () AS total FROM sessions"  # noqa: S608  (the person's own SQL)
+        f" WHERE {condition} ORDER BY {order}, session_id LIMIT {options.limit:d}) LEFT JOIN ({attempts})"
+        f" USING (session_id) ORDER BY {order}, session_id"
+    )
     values = None if behind is None else [list(behind.parts)]
-    names, counted = rows(store, f"{query} LIMIT {options.limit:d}", values=values)
+    names, counted = rows(store, query, values=values)
     prompts = {}
     if counted:
         among = sessions_sql([row[0] for row in counted])
@@ -145,6 +152,7 @@ def run_sessions(options: argparse.Namespace) -> int:
         return 0
     beginnings = short_ids(store.manifest.sessions)
     first = () if behind is None else ("counts",)
+    of_attempts = _OF_ATTEMPTS if any(session["task_id"] or session["outcome"] for session in listed) else ()
     cells = []
     for session in listed:
         # Output and cost are lower bounds where the log has output in mid-stream only; cost also without some parts.
@@ -154,6 +162,7 @@ def run_sessions(options: argparse.Namespace) -> int:
         row = (
             *(session[name] for name in first),
             beginnings.get(session["session_id"], session["session_id"]),
+            *(session[name] for name in of_attempts),
             *(at and f"{at:%Y-%m-%d %H:%M}" for at in (session["started_at"], session["ended_at"])),
             *(session[name] for name in ("agent", "model", "n_prompts", "n_tool_calls", "n_edits")),
             None if output is None else f"{bound}{output}",
@@ -162,7 +171,8 @@ def run_sessions(options: argparse.Namespace) -> int:
             " ".join((session["title"] or session["first_prompt"] or "").split()),
         )
         cells.append(row)
-    print(table((*first, *_SHOWN), cells) if behind is None or not behind.closed else behind.closed)
+    heads = (*first, _SHOWN[0], *(name.removesuffix("_id") for name in of_attempts), *_SHOWN[1:])
+    print(table(heads, cells) if behind is None or not behind.closed else behind.closed)
     total = counted[0][-1] if counted else 0
     if len(listed) < total:
         which = "the newest" if behind is None else "those with most"
@@ -262,12 +272,14 @@ def run_findings(options: argparse.Namespace) -> int:
 
 
 def _findings_text(made: Findings) -> str:
-    from agentsignals.cli.analyze import OF, elsewhere_lines, resolved_lines
+    from agentsignals.cli.analyze import elsewhere_lines
+    from agentsignals.questions.summary import head_text, of_context, resolved_text
 
     n = sum(made.looked_at.values())
-    resolved = resolved_lines(made.resolved)
-    lines = [*resolved, ""] if resolved else []
-    lines.append(f"{made.sessions:,} {OF[made.context]}{f'; {made.bill}' if made.bill else ''}")
+    resolved = resolved_text(made.resolved)
+    lines = [head_text(of_context(made)), *resolved]
+    if made.bill:
+        lines.append(made.bill)
     lines += elsewhere_lines(made)
     for at, answer in enumerate(made.answers):
         lines += ["", f"{at + 1}. {answer.sentence}", *(f"   {line}" for line in _below(answer))]
@@ -286,7 +298,7 @@ def _findings_text(made: Findings) -> str:
 def _below(answer: Answer) -> list[str]:
     from agentsignals.ui.document import sure_of
 
-    return [*([answer.do] if answer.do else []), sure_of(answer).lower(), answer.again]
+    return [*(text for text in (answer.details, answer.do) if text), sure_of(answer).lower(), answer.again]
 
 
 MOST_ROWS = 1_000_000

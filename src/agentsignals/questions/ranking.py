@@ -11,6 +11,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from itertools import compress
 from math import ceil, erfc, sqrt
@@ -59,6 +60,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     """Circumstances that could make it wrong."""
     about: str = ""
     """Answers about the same thing share this; only the largest is shown."""
+    details: str = ""
+    """Further sentences, which a list of findings leaves out."""
     do: str = ""
     """Advice, empty if there is none."""
     saves: float | None = None
@@ -92,8 +95,8 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 def candidate_answers(question: Question, inputs: Inputs) -> list[Answer]:
-    """Return every candidate answer of a question, each with the question's text and the command that recomputes it. A
-    total that few sessions make most of leads with the median session."""
+    """Return every candidate answer of a question, each with its text and the command that recomputes it. The caveat of
+    a total that few sessions make most of begins with the median session."""
     context = f" --context {inputs.context}" if inputs.context else ""
     seen: Counter[str] = Counter()
     candidates = []
@@ -104,14 +107,14 @@ def candidate_answers(question: Question, inputs: Inputs) -> list[Answer]:
         unit, saves = made.unit.removesuffix(MORE), made.saves
         if saves is None and unit in _SAVED:
             saves = made.size
-        do = f"{made.do} It could save up to {_amount(saves, unit)}." if made.do and saves else made.do
+        do = f"{made.do} It could save up to {amount(saves, unit)}." if made.do and saves else made.do
         named = replace(made, id=own, question=question.question, again=again, do=do, saves=saves)
         if parts := made.by_session:
             few = ruled(parts.items())
-            lead = f"{few.sentence(partial(_amount, unit=unit))} " if few else ""
+            lead = f"{few.sentence(partial(amount, unit=unit))} " if few else ""
             largest = top_sessions(parts.items())
             of_largest = {session_id: parts[session_id] for session_id in largest}
-            named = replace(named, sentence=f"{lead}{made.sentence}", sessions=largest, by_session=of_largest)
+            named = replace(named, caveat=f"{lead}{made.caveat}", sessions=largest, by_session=of_largest)
         candidates.append(named)
     return candidates
 
@@ -122,12 +125,50 @@ _SAVED = frozenset(("hours", "calls", "failed calls", "prompts"))
 """Units of sizes that are gone where the advice works: each advice names its amount."""
 
 
-def _amount(value: float, unit: str) -> str:
-    if unit.startswith("USD"):
-        return formatted(value, "usd")
-    if unit == "hours":
-        return f"{value:,.1f} {unit}" if value >= 1 else formatted(3600 * value, "seconds")
-    return f"{ceil(value):,} {unit.removesuffix('s') if value == 1 else unit}"
+def amount(value: float, unit: str) -> str:
+    """Return the size of an answer in words: `$12.30`, `4.2 hours`, `3 failed calls more than elsewhere`."""
+    of, more = unit.removesuffix(MORE), MORE if unit.endswith(MORE) else ""
+    if of == "USD":
+        return f"{formatted(value, 'usd')}{more}"
+    if of == "hours":
+        return f"{value:,.1f} {of}{more}" if value >= 1 else f"{formatted(3600 * value, 'seconds')}{more}"
+    return f"{ceil(value):,} {of.removesuffix('s') if value == 1 else of}{more}"
+
+
+class Period(Struct, frozen=True, kw_only=True):
+    """Sessions that began in one day, week or month."""
+
+    start: str
+    """Its first day."""
+    sessions: int
+    cost_usd: float | None
+    answered: int
+    """Calls of the main thread that were answered; refused and cancelled ones are neither answered nor failed."""
+    failed: int
+
+
+class Totals(Struct, frozen=True, kw_only=True):
+    """Figures over sessions, and over time."""
+
+    sessions: int
+    first: datetime | None = None
+    last: datetime | None = None
+    cost_usd: float | None = None
+    priced: int = 0
+    """Sessions whose cost is known."""
+    is_bound: bool = False
+    """True if the cost is a lower bound."""
+    answered: int = 0
+    failed: int = 0
+    step: str = ""
+    """Length of a period: `day`, `week` or `month`; empty if no time is recorded."""
+    periods: list[Period] = []
+    recent_days: int = 0
+    """Days of the trend; 0 if the span is too short for one."""
+    recent_usd: float | None = None
+    """Cost of the last days before the last session."""
+    before_usd: float | None = None
+    """Cost of as many days before these."""
 
 
 class ResolvedCandidate(Struct, frozen=True, kw_only=True):
@@ -183,6 +224,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     """Of eval runs: resolved by candidate, the group with most attempts first."""
     elsewhere: list[Elsewhere] = []
     """The store's other contexts, which these findings are not about."""
+    totals: Totals = Totals(sessions=0)
 
 
 def decode_findings(kept: bytes | None) -> Findings | None:
@@ -198,19 +240,13 @@ def fewest_sessions(bounds: Bounds) -> int:
     return ceil(HALF_SURE * bounds.sureness / (1 - bounds.sureness) - 1e-9) if bounds.sureness < 1 else sys.maxsize
 
 
-def too_few_sessions(contexts: Mapping[str, int], context: str) -> Findings | None:
-    """Return empty findings if there are too few sessions for any answer, else None. `contexts`: the store's sessions.
-
-    A few attempts of eval runs are computed: their candidates are named however few they are.
-    """
-    sessions = contexts.get(context, 0)
-    bounds = Bounds()
+def too_few_sessions(sessions: int, context: str, bounds: Bounds) -> str:
+    """Return why no answer about so many sessions can be confident enough; empty if one can. Candidates of eval runs
+    are named however few their attempts are."""
     fewest = fewest_sessions(bounds)
     if sessions >= fewest or (context == "eval" and sessions):
-        return None
-    made = Findings(answers=[], sessions=sessions, context=context, bill="", looked_at={}, bounds=bounds)
-    why = {"all questions": f"nothing is sure of fewer than {fewest} sessions"}
-    return replace(made, left_out=why, elsewhere=elsewhere(contexts, context))
+        return ""
+    return f"findings need at least {fewest} sessions"
 
 
 def elsewhere(contexts: Mapping[str, int], context: str) -> list[Elsewhere]:

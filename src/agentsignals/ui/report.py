@@ -39,7 +39,7 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
         parts += ["## What stands out", escaped(phrases.looked_at(document.findings))]
         for at, made in enumerate(document.findings.answers):
             ids = ", ".join(code(short_ids.get(name, name)) for name in made.sessions)
-            below = [made.do, f"{phrases.sure_of(made)}. {made.caveat}"]
+            below = [made.details, made.do, f"{phrases.sure_of(made)}. {made.caveat}"]
             lines = [f"{at + 1}. **{escaped(made.sentence)}**", *(f"   {escaped(line)}" for line in below if line)]
             parts.append("\n".join([*lines, f"   {ids + ' · ' if ids else ''}{code(made.again)}"]))
         if not document.findings.answers:

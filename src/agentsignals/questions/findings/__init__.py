@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from agentsignals.errors import UsageError
 from agentsignals.model.registry import Registry
-from agentsignals.questions import compare
+from agentsignals.questions import compare, summary
 from agentsignals.questions.cost_causes import CARRIED, CAUSES, QUERIES
 from agentsignals.questions.estimates import ranked, ruled
 from agentsignals.questions.formatting import formatted
@@ -33,6 +33,7 @@ from agentsignals.questions.ranking import (
     decode_findings,
     elsewhere,
     ranked_answers,
+    too_few_sessions,
 )
 from agentsignals.questions.sql import BOUND, LIES, NAMED, PLACED, place_by_session, with_place
 from agentsignals.redaction import redacted_in
@@ -275,6 +276,13 @@ _BILL = Question(
     context="either",
     needs_charges=True,
 )
+_TOTALS = Question(
+    name="totals",
+    question="",
+    queries={"sessions": summary.SESSIONS},
+    function=lambda inputs: summary.totals(inputs.rows["sessions"]),
+    context="either",
+)
 _RESOLVED = Question(
     name="resolved", question="", queries=compare.QUERIES, function=compare.resolved_groups, context="eval"
 )
@@ -310,8 +318,17 @@ def findings(
     is_usual = bounds == Bounds()
     if is_usual and (kept := decode_findings(findings_cache.read(store, context))) is not None:
         return kept
-    reader = reader or Reader(store, [_BILL, _RESOLVED, *questions().values()], context)
-    candidates, frame = _candidates(store, context, questions(), reader, beside)
+    contexts = store.manifest.contexts()
+    sessions = contexts.get(context, 0)
+    candidates: list[Answer] = []
+    if too_few := too_few_sessions(sessions, context, bounds):
+        reader = reader or Reader(store, [_TOTALS], context)
+        frame = Findings(answers=[], sessions=sessions, context=context, bill="", looked_at={}, bounds=bounds)
+        frame = replace(frame, left_out={"all questions": too_few}, elsewhere=elsewhere(contexts, context))
+    else:
+        reader = reader or Reader(store, [_TOTALS, _BILL, _RESOLVED, *questions().values()], context)
+        candidates, frame = _candidates(store, context, questions(), reader, beside)
+    frame = replace(frame, totals=_TOTALS.function(reader.inputs(_TOTALS)))
     if context == "eval":
         frame = replace(frame, resolved=compare.resolved_groups(reader.inputs(_RESOLVED)))
     made: Findings = redacted_in(replace(frame, answers=ranked_answers(candidates, bounds), bounds=bounds))
@@ -323,7 +340,7 @@ def findings(
 def asking(store: Store, context: str | None = None) -> list[Question]:
     """Return the questions that `findings` would ask now; none where its answer was kept."""
     context = context or main_context(store.manifest)
-    return [] if findings_cache.read(store, context) is not None else [_BILL, _RESOLVED, *questions().values()]
+    return [] if findings_cache.read(store, context) is not None else [_TOTALS, _BILL, _RESOLVED, *questions().values()]
 
 
 def every_context(store: Store) -> list[Findings]:

@@ -274,8 +274,8 @@ def money(inputs: Inputs) -> list[Answer]:
                 id=f"money.{cause.name.replace('_', '-')}",
                 sentence=f"{formatted(size, 'usd')} of {at_least}{formatted(share.n, 'usd')}"
                 f" ({at_most}{formatted(share.value or 0.0, 'share')})"
-                f" {cause.words}, in {sum(part >= CENT for part in usd.values()):,} of {len(bill):,} sessions."
-                f"{f' {advice.shows}.' if advice.shows else ''}",
+                f" {cause.words}, in {sum(part >= CENT for part in usd.values()):,} of {len(bill):,} sessions.",
+                details=f"{advice.shows}." if advice.shows else "",
                 size=size,
                 unit="USD",
                 **share_fields(share, cause.much),

@@ -320,7 +320,8 @@ def waiting(inputs: Inputs) -> list[Answer]:
                 id="waiting.for-you",
                 sentence=f"Agents were blocked on your answer or approval for {formatted(3600 * size, 'seconds')}"
                 f" ({formatted(share.value, 'share')} of the time from prompt to answer): {len(waits):,} waits of 1 min"
-                f" to 1 h, median {middle}, most with {named}. You refused {refused:,} of {of:,} calls of these tools"
+                f" to 1 h, median {middle}, most with {named}.",
+                details=f"You refused {refused:,} of {of:,} calls of these tools"
                 f" ({formatted(refused / of if of else 0.0, 'share')}).",
                 size=size,
                 unit="hours",

@@ -11,7 +11,7 @@ import msgspec
 
 from agentsignals.ingest.plan import unknown_fields_by_version, versions_by_format
 from agentsignals.questions import findings
-from agentsignals.questions.ranking import Findings, too_few_sessions
+from agentsignals.questions.ranking import Findings
 from agentsignals.redaction import redacted_in
 from agentsignals.signals.catalog import catalogue
 from agentsignals.ui.figures import overall
@@ -25,9 +25,7 @@ MOST_ROWS = 200
 
 def of(snapshot: Snapshot, context: str) -> Findings:
     """Return the findings about a context, as they are cached for this state of the store."""
-    return too_few_sessions(snapshot.store.manifest.contexts(), context) or snapshot.kept(
-        ("findings", context), lambda: findings.findings(snapshot.store, context)
-    )
+    return snapshot.kept(("findings", context), lambda: findings.findings(snapshot.store, context))
 
 
 def finding_page(snapshot: Snapshot, query: Query, id: str) -> Page:  # noqa: A002  (the answer's field)

@@ -1,0 +1,72 @@
+"""One summary of a store: the same figures on the terminal, on the page, in the report and in JSON."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals.cli import main
+from agentsignals.questions.summary import failed_text, totals, trend_text
+from tests.build import call, session, user
+from tests.questions.stores import store_of
+from tests.signals.attempts import trial
+
+DAY = datetime(2026, 3, 1)
+
+
+def row(day: float, usd: float | None = 1.0, failed: int = 0, answered: int = 10) -> dict[str, Any]:
+    at = None if day < 0 else DAY + timedelta(days=day)
+    return {"started_at": at, "cost_usd": usd, "unpriced": None, "is_bound": False, "failed": failed,
+            "answered": answered}  # fmt: skip
+
+
+def test_totals_are_sums_of_the_sessions_and_of_their_periods() -> None:
+    made = totals([row(0, 1.0, 2), row(1.5, None, 1), row(-1, 4.0), row(20, 3.0)])
+    assert (made.sessions, made.priced, made.cost_usd, made.failed, made.answered) == (4, 3, 8.0, 3, 40)
+    assert (made.first, made.last, made.step, len(made.periods)) == (DAY, DAY + timedelta(days=20), "day", 21)
+    assert sum(period.sessions for period in made.periods) == 3, "a session without a time has no period"
+    assert failed_text(made) == "7.5% of 40 tool calls failed"
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [
+        ([0, 5], ""),
+        ([0, 14], "last 7 days $1.00"),
+        ([0, 8, 14], "last 7 days $2.00"),
+        ([0, 6, 14, 14], "last 7 days $2.00, +100% against the 7 days before"),
+        ([0, 40, 80], "last 30 days $1.00, +0% against the 30 days before"),
+        ([0, 40, *[80] * 4], "last 30 days $4.00, 4.0 times the 30 days before"),
+    ],
+)
+def test_the_trend_compares_equal_stretches(days: list[float], said: str) -> None:
+    assert trend_text(totals([row(day) for day in days])) == said
+
+
+def test_absent_is_not_zero() -> None:
+    nothing = totals([row(-1, None, 0, 0)])
+    assert (nothing.cost_usd, nothing.first, nothing.step) == (None, None, "") and failed_text(nothing) == ""
+
+
+def test_a_mixed_store_has_both_contexts_and_attempts_are_listed_with_their_outcome(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = [{"trial_id": f"r/{n}", "task_id": f"t{n}", "reward": float(n < 3), "knobs": {"model_id": "m"}}
+             for n in range(6)]  # fmt: skip
+    attempts = [view.session for one in facts for view in trial(one)]
+    store_of(tmp_path / "s", session(user("go"), call("Bash", command="ls")), *attempts)
+    (tmp_path / "none").mkdir()
+    assert main(["analyze", str(tmp_path / "none"), "--store", str(tmp_path / "s"), "--quiet", "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)["summary"]["contexts"]
+    assert (first["context"], first["totals"]["sessions"], second["context"]) == ("eval", 6, "product")
+    (candidate,) = first["resolved"][0]["candidates"]
+    assert (candidate["share"], candidate["judged"]) == (0.5, 6)
+    assert main(["sessions", "--store", str(tmp_path / "s")]) == 0
+    head, _, *lines = capsys.readouterr().out.splitlines()
+    assert head.split()[1:4] == ["task", "outcome", "reward"] and any(
+        "t0" in line and "solved" in line for line in lines
+    )
