@@ -372,7 +372,7 @@ def test_a_finding_shows_the_first_rows_and_says_so(circling: Server, monkeypatc
 
 
 def test_of_too_few_sessions_the_first_screen_says_why_nothing_stands_out(server: Server) -> None:
-    assert "nothing is sure of fewer than 5 sessions" in page(server, "/")
+    assert "findings need at least 5 sessions" in page(server, "/")
     said = page(server, "/?context=eval")
     assert "/?context=product" in said and "What stands out of people" in said
 

@@ -452,6 +452,8 @@ class Manifest:
                 if now.mark != self.mark or now.purged > self.generation:
                     raise StoreError(f"The store {self.folder} was written anew since it was opened.", "Open it again.")
                 return database.execute(sql, {"generation": self.generation, **values}).fetchall()
+        except UnicodeEncodeError:  # half of a surrogate pair, which no text of the index has
+            return []
         except sqlite3.Error as problem:
             raise _cannot_read(self.folder, problem) from problem
 
