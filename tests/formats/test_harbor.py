@@ -135,43 +135,92 @@ def test_a_trial_is_its_folder_and_what_its_job_lends(tmp_path: Path) -> None:
     assert known["has_transcript"] is True
 
 
-def test_each_step_of_a_trial_is_a_trial_and_none_a_retry(tmp_path: Path) -> None:
-    """As Harbor 0.25.0 says it of a job of its own: three steps, the third of which failed before its verifier."""
-    known = attempts(SAMPLES / "harbor" / "steps", tmp_path / "s")
-    names = (
-        "task_id",
-        "attempt_index",
-        "is_last",
-        "outcome",
-        "reward",
-        "session_id",
-        "harness_input_tokens",
-        "harness_cost_usd",
-    )
-    assert sorted(tuple(k[n] for n in names) for k in known) == [
-        ("ledger/close", 0, True, "infrastructure", None, "ledger__q1W2e3R/close#0", None, None),
-        ("ledger/post", 0, True, "failed", 0.0, "ledger-2", 200, 0.5),
-        ("ledger/read", 0, True, "solved", 1.0, "ledger-1", 100, 0.25),
-    ]
-    assert {k["facts"]["rewards"]["trial.reward"] for k in known} == {0.5}, "what Harbor makes of them"
-    assert {(k["model_id"], k["timeout_s"], k["concurrency"], k["has_transcript"]) for k in known} == {
-        ("acme/m-1", 600, 2, True), ("acme/m-1", 600, 2, False),
-    }  # fmt: skip
-    assert all(k["facts"]["conflicts"] == [] for k in known)
+def test_a_trial_of_steps_is_one_trial_with_the_steps_as_parts(tmp_path: Path) -> None:
+    """As Harbor 0.25.0 counts a job of its own: three steps, the third of which failed before its verifier."""
+    (known,) = attempts(SAMPLES / "harbor" / "steps", tmp_path / "s")
+    assert (known["task_id"], known["trial_id"], known["attempt_index"]) == ("ledger", "ledger__q1W2e3R", 0)
+    assert (known["outcome"], known["has_transcript"], known["session_id"]) == ("infrastructure", True, "ledger-1")
+    assert (known["harness_input_tokens"], known["harness_cost_usd"]) == (300, 0.75), "summed over the steps"
+    assert known["facts"]["rewards"] == {"reward": 0.5, "read.reward": 1.0, "post.reward": 0.0}
+    assert (known["model_id"], known["timeout_s"], known["concurrency"]) == ("acme/m-1", 600, 2)
+    assert known["facts"]["conflicts"] == []
+    _, (sums,) = asked(Store(tmp_path / "s"), "SELECT count(*), sum(n_steps), sum(n_tool_calls) FROM sessions")
+    trajectories = sorted((SAMPLES / "harbor" / "steps").rglob("trajectory.json"))
+    alone = [attempts_of_session(path, tmp_path / path.parent.parent.name) for path in trajectories]
+    assert tuple(sums) == (1, *(sum(column) for column in zip(*alone, strict=True)))
+    broken = "SELECT count(*) FROM tool_calls c ANTI JOIN steps USING (session_id, step) WHERE c.step IS NOT NULL"
+    assert [tuple(r) for r in asked(Store(tmp_path / "s"), broken)[1]] == [(0,)]
 
 
-def test_what_ended_a_trial_of_steps_ended_the_step_it_had_come_to(tmp_path: Path) -> None:
-    boom = {"exception_type": "EnvironmentStartTimeoutError", "exception_message": "gone"}
-    steps = [{"step_name": name, "verifier_result": {"rewards": {"reward": 1.0}}} for name in ("a", "b")]
+def attempts_of_session(path: Path, store: Path) -> tuple[int, int]:
+    """Model calls and tool calls of one trajectory that is read by itself."""
+    pipeline.analyze([str(path)], store, jobs=1)
+    _, (row,) = asked(Store(store), "SELECT n_steps, n_tool_calls FROM sessions")
+    return tuple(row)
+
+
+def steps_of(*facts: dict[str, Any]) -> list[dict[str, Any]]:
+    used = {"n_input_tokens": 10, "n_cache_tokens": 4, "n_output_tokens": 1, "cost_usd": 0.5}
+    return [{"step_name": f"s{n}", "agent_result": used, **one} for n, one in enumerate(facts, 1)]
+
+
+def rewarded(reward: float) -> dict[str, Any]:
+    return {"verifier_result": {"rewards": {"reward": reward}}}
+
+
+TIMED_OUT = {"exception_type": "AgentTimeoutError", "exception_message": "over", "policy": {"has_valid_reward": True}}
+BROKEN = {"exception_type": "EnvironmentStartTimeoutError", "exception_message": "gone"}
+
+
+@pytest.mark.parametrize(
+    ("trial", "steps", "outcome", "status"),
+    [
+        (rewarded(1.0), [rewarded(1.0), rewarded(1.0)], "solved", None),
+        (rewarded(0.5), [rewarded(1.0), rewarded(0.0)], "failed", None),
+        (rewarded(0.0), [rewarded(0.0)], "failed", None),
+        (
+            {**rewarded(1.0), "reward_valid": True},
+            [{**rewarded(1.0), "exception_info": TIMED_OUT}, rewarded(1.0)],
+            "solved",
+            "AgentTimeoutError",
+        ),
+        ({**rewarded(1.0), "exception_info": BROKEN}, [rewarded(1.0)], "infrastructure", BROKEN["exception_type"]),
+        (
+            {**rewarded(1.0), "reward_valid": False},
+            [rewarded(1.0), {**rewarded(1.0), "exception_info": BROKEN}],
+            "infrastructure",
+            BROKEN["exception_type"],
+        ),
+        ({}, [{"exception_info": BROKEN}], "infrastructure", BROKEN["exception_type"]),
+    ],
+    ids=["all", "mean", "ended at its first step", "handled", "broke off", "a step broke off", "never judged"],
+)
+def test_a_trial_of_steps_ends_as_harbor_says(
+    tmp_path: Path, trial: dict[str, Any], steps: list[dict[str, Any]], outcome: str, status: str | None
+) -> None:
+    (tmp_path / "t__1").mkdir()
+    written = {**result(finished_at="2026-01-01T00:00:00Z"), **trial, "step_results": steps_of(*steps)}
+    (tmp_path / "t__1" / "result.json").write_text(json.dumps(written))
+    (tmp_path / "t__1" / "config.json").write_text(json.dumps(config()))
+    (known,) = attempts(tmp_path, tmp_path / "s")
+    assert (known["outcome"], known["exit_status"]) == (outcome, status)
+    assert known["harness_input_tokens"] == 10 * len(steps)
+    assert known["harness_cost_usd"] == 0.5 * len(steps)
+
+
+def test_tests_of_every_step_are_the_trials(tmp_path: Path) -> None:
     trial = tmp_path / "t__1"
-    trial.mkdir()
-    (trial / "result.json").write_text(json.dumps({**result(), "step_results": steps, "exception_info": boom}))
-    (trial / "exception.txt").write_text("EnvironmentStartTimeoutError: gone\n")
-    (trial / "config.json").write_text(json.dumps(config()))
-    known = attempts(tmp_path, tmp_path / "s")
-    assert [(k["task_id"].rpartition("/")[2], k["exit_status"], k["outcome"]) for k in known] == [
-        ("a", None, "solved"), ("b", "EnvironmentStartTimeoutError", "infrastructure"),
-    ]  # fmt: skip
+    for name, status in (("s1", "passed"), ("s2", "failed")):
+        (trial / "steps" / name / "verifier").mkdir(parents=True)
+        report = {"results": {"tool": {"name": "pytest"}, "tests": [{"name": "test_it", "status": status}]}}
+        (trial / "steps" / name / "verifier" / "ctrf.json").write_text(json.dumps(report))
+        (trial / "steps" / name / "verifier" / "reward.txt").write_text("1" if status == "passed" else "0")
+    (trial / "result.json").write_text(json.dumps({**result(), **rewarded(0.5), "step_results": steps_of({}, {})}))
+    (known,) = attempts(tmp_path, tmp_path / "s")
+    tests = known["facts"]["verification"]
+    assert (tests["passed"], tests["failed"]) == (["s1/test_it"], ["s2/test_it"])
+    assert known["facts"]["rewards"] == {"reward": 0.5, "s1.reward": 1.0, "s2.reward": 0.0}
+    assert (known["reward"], known["outcome"]) == (0.5, "failed")
 
 
 def test_what_harbor_counted_is_kept_beside_the_sessions_own(tmp_path: Path) -> None:

@@ -9,7 +9,20 @@ from collections.abc import Iterator
 import msgspec
 
 from agentsignals.ingest.identity import copies_of, is_own
-from agentsignals.model import MAIN, Artifact, Attempt, Event, Session, copy_attempt, merge_attempts
+from agentsignals.model import (
+    MAIN,
+    Artifact,
+    Attempt,
+    Edit,
+    Event,
+    Session,
+    Step,
+    ToolCall,
+    Turn,
+    Verification,
+    copy_attempt,
+    merge_attempts,
+)
 
 _UNSTARTED = 2**62
 _OF_ALL = (
@@ -34,7 +47,8 @@ def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: di
     if not not_lent:
         return sessions
     lent = [p for p in parts if p.scope == "lent"]
-    not_lent = _assign_roots(not_lent, lent)
+    of_steps = {folder for p in not_lent if p.scope == "step" for folder in _above(p.root)}
+    not_lent = _assign_roots(not_lent)
     roots = {p.root for p in not_lent}
     assembled: list[Session] = []
     runs: dict[str, list[Session]] = {}
@@ -51,31 +65,93 @@ def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: di
         by_root.setdefault(part.root, []).append(part)
     for root in sorted(roots):
         here = by_root[root]
-        assembled += _trials(root, here, _without_conversions(runs.get(root, []), here, artifacts), lent)
+        met = _without_conversions(runs.get(root, []), here, artifacts)
+        if root in of_steps and len(met) > 1:
+            conversations = {(s.artifact_id, s.session_id) for s in met if s.parent_session_id is None}
+            met = _joined(met)
+            for part in here:
+                if (part.session_artifact, part.session_id) in conversations:
+                    part.session_artifact, part.session_id = met[0].artifact_id, met[0].session_id
+        assembled += _trials(root, here, met, lent)
     return assembled
 
 
-def _assign_roots(parts: list[Attempt], lent: list[Attempt]) -> list[Attempt]:
-    """Move parts in folders below a trial (its verifier's, its agent's) to that trial. Steps of a trial are trials of
-    their own; parts of a trial with steps are lent to these, except how the trial ended."""
+def _assign_roots(parts: list[Attempt]) -> list[Attempt]:
+    """Move parts in folders below a trial (its verifier's, its agent's) to that trial, and what is known of its steps
+    into one part of the trial."""
     roots, steps = {p.root for p in parts}, {p.root for p in parts if p.scope == "step"}
-    of_several = {folder for step in steps for folder in _above(step)}
     kept: list[Attempt] = []
+    of_steps: dict[str, list[Attempt]] = {step: [] for step in steps}
     for part in parts:
         step = next((f for f in (part.root, *_above(part.root)) if f in steps), None)
-        if step is None and part.root in of_several and part.session_artifact is None:
-            lent.append(
-                _restrict_to_attempt(
-                    msgspec.structs.replace(part, scope="lent", trial_id=None), first=False, judged=False
-                )
-            )
-            continue
-        outermost = next(
-            (f for f in reversed(list(_above(part.root))) if f in roots and f not in of_several), part.root
-        )
-        part.root, part.scope = step or outermost, "trial" if part.scope == "step" else part.scope
-        kept.append(part)
+        outermost = next((f for f in reversed(list(_above(part.root))) if f in roots), part.root)
+        if step is None:
+            part.root = outermost
+            kept.append(part)
+        elif part.session_artifact is None:
+            of_steps[step].append(part)
+        else:  # its totals are of one step
+            kept.append(msgspec.structs.replace(part, root=outermost, **dict.fromkeys(_OF_ALL)))
+    trials: dict[str, list[str]] = {}
+    for step in sorted(steps):
+        trials.setdefault(next((f for f in _above(step) if f in roots and f not in steps), step), []).append(step)
+    for trial, names in trials.items():
+        kept.append(_of_steps(trial, {posixpath.basename(n): merge_attempts(of_steps[n]) for n in names}))
     return kept
+
+
+def _of_steps(trial: str, steps: dict[str, Attempt]) -> Attempt:
+    """Return the part of a trial that its steps tell, by their names: rewards and tests of each, under its name."""
+    part = Attempt(root=trial, scope="trial")
+    verified = Verification()
+    started = {step.agent_started for step in steps.values()}
+    part.agent_started = True if True in started else False if started == {False} else None
+    for name, step in steps.items():
+        alone = {} if step.reward is None or step.rewards else {f"{name}.reward": step.reward}
+        part.rewards = {**(part.rewards or {}), **(step.rewards or alone)} or None
+        part.fault = part.fault or step.fault
+        if step.patch is not None:  # of the last one that left a patch
+            part.patch, part.patch_text_bytes = step.patch, step.patch_text_bytes
+        for statement in step.statements:
+            statement.fields = ["rewards" if field == "reward" else field for field in statement.fields]
+        part.statements += step.statements
+        part.kinds += step.kinds
+        if (tests := step.verification) is None:
+            continue
+        for kind in Verification.__struct_fields__:
+            if isinstance(found := getattr(tests, kind), list):
+                setattr(verified, kind, [*(getattr(verified, kind) or []), *(f"{name}/{test}" for test in found)])
+        if verified.status == "ok":
+            verified.status, verified.message = tests.status, tests.message
+        part.verification = verified
+    return part
+
+
+def _joined(sessions: list[Session]) -> list[Session]:
+    """Return the conversations of a trial's steps as one session, in their order; subagents' stay by themselves."""
+    own = sorted((s for s in sessions if s.parent_session_id is None), key=_order)
+    if len(own) < 2:
+        return sessions
+    whole = own[0]
+    for later in own[1:]:
+        seq, turn, step = len(whole.events), len(whole.turns), len(whole.steps)
+        moved: list[Event | Turn | Step | ToolCall | Edit] = [
+            *later.events, *later.turns, *later.steps, *later.tool_calls, *later.edits
+        ]  # fmt: skip
+        for row in moved:
+            row.seq += seq
+            row.turn = None if row.turn is None else row.turn + turn
+            if not isinstance(row, Turn | Edit) and row.step is not None:
+                row.step += step
+            if isinstance(row, ToolCall) and row.result_seq is not None:
+                row.result_seq += seq
+            if isinstance(row, Step) and row.input_in_step is not None:
+                row.input_in_step += step
+        for name in ("events", "turns", "steps", "tool_calls", "edits", "checkpoints"):
+            getattr(whole, name).extend(getattr(later, name))
+        ends = [at for at in (whole.ended_at, later.ended_at) if at is not None]
+        whole.ended_at = max(ends, default=None)
+    return [whole, *(s for s in sessions if s.parent_session_id is not None)]
 
 
 def _above(folder: str) -> Iterator[str]:

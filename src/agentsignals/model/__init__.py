@@ -116,8 +116,8 @@ class Attempt(Struct, kw_only=True):
     root: str
     """The folder of the trial."""
     scope: Literal["attempt", "trial", "step", "lent"] = "attempt"
-    """Subject of the part: one attempt; all of the trial; a step of another trial, which is a trial of its own in that
-    one's folder; any trial below `root` (of `task_id`, when named)."""
+    """Subject of the part: one attempt; all of the trial; a step of the trial in whose folder it lies; any trial below
+    `root` (of `task_id`, when named)."""
     trial_id: str | None = None
     attempt_index: int | None = None
     is_last: bool | None = None
@@ -220,6 +220,8 @@ def merge_attempts(parts: list[Attempt]) -> Attempt:
             earlier = getattr(whole, name)
             if earlier is None:
                 setattr(whole, name, value)
+            elif name == "rewards":
+                whole.rewards = {**value, **earlier}
             elif isinstance(earlier, Verification):
                 # Merge two reports of one verification. A failure in either one counts.
                 fuller = earlier if earlier.fixed is not None or value.fixed is None else value

@@ -50,4 +50,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[], companion=True) if is_report or is_reward else None
 
 
-FORMAT = Format(name="harbor", version=5, claims=claims, snapshots=False)
+FORMAT = Format(name="harbor", version=6, claims=claims, snapshots=False)

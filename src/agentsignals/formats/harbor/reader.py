@@ -110,15 +110,15 @@ def _attempts(source: Input, kind: str, record: _Record, jobs: dict[str, _Record
     """Return the parts of attempts that a file describes."""
     root = source.folder
     if kind == "trial_result":
-        # The steps of a trial of several steps, each a run of the agent with a verdict of its own.
+        # The steps of a trial of several steps, each a run of the agent that is verified by itself.
         logged = _items(record.get("step_results"))
         tally(source.artifact, "step", [None for step in logged if not string(step.get("step_name"))])
         steps = list({name: step for step in logged if (name := string(step.get("step_name")))}.values())
-        if not steps:
-            return [_of_result(source, root, record, jobs)]
-        if steps[-1].get("exception_info") is None:
-            steps[-1]["exception_info"] = record.get("exception_info")  # it ended the last step
-        return [_of_step(source, root, record, step, jobs) for step in steps]
+        whole = _of_result(source, root, _over_steps(record, steps), jobs)
+        times = [t for step in steps if (t := _times(step.get("agent_execution")).seconds) is not None]
+        if times:
+            whole.agent_time_s = sum(times)
+        return [whole, *(_of_step(source, root, step) for step in steps)]
     part = Attempt(root=root, scope="trial")
     if kind in ("trial_config", "job_config"):
         part.kinds = ["harness_config"]
@@ -184,28 +184,43 @@ def _own_failure(test: _Record) -> str | None:
     return error_line.removeprefix("E").strip()
 
 
-def _of_step(source: Input, root: str, result: _Record, step: _Record, jobs: dict[str, _Record]) -> Attempt:
-    """Return a step as a trial that is never repeated. Rewards of the whole trial are added to its own.
+def _over_steps(result: _Record, steps: list[_Record]) -> _Record:
+    """Return a trial's result with what Harbor keeps with its steps alone: usage, and exceptions that it handled.
 
-    A step that never began leaves nothing.
+    Harbor's own rule: the trial's exception comes before those of its steps, and usage is the sum of the steps'.
     """
-    name, agent, verifier = string(step.get("step_name")) or "", step.get("agent_execution"), step.get("verifier")
-    began, ended = inside(agent, "started_at"), inside(verifier, "finished_at")
-    alone = {
-        **result,
-        "task_name": f"{string(result['task_name'])}/{name}",
-        "trial_name": f"{string(result['trial_name'])}/{name}",
-        "started_at": began if began is not None else inside(verifier, "started_at"),
-        "finished_at": ended if ended is not None else inside(agent, "finished_at"),
-        **{key: step.get(key) for key in ("agent_result", "verifier_result", "exception_info", "agent_execution")},
+    if not steps:
+        return result
+    used = [u for step in steps if isinstance(u := step.get("agent_result"), dict)]
+    summed = {
+        name: sum(values)
+        for name in ("n_input_tokens", "n_cache_tokens", "n_output_tokens", "cost_usd")
+        if (values := [n for u in used if (n := number(u.get(name))) is not None])
     }
-    part = _of_result(source, posixpath.join(root, "steps", name), alone, jobs)
-    part.scope = "step"
-    of_trial = {f"trial.{key}": n for key, n in _numbers(inside(result, "verifier_result", "rewards")).items()}
-    if of_trial:
-        part.rewards = {**(part.rewards or {}), **of_trial}
-        part.statements += source.states(f"of its trial, over all steps: {of_trial}", ["rewards"])
+    raised = [result.get("exception_info"), *(step.get("exception_info") for step in steps)]
+    return {
+        **result,
+        "agent_result": result.get("agent_result") or (summed or None),
+        "exception_info": next((e for e in raised if e is not None), None),
+        "agent_execution": result.get("agent_execution") or steps[0].get("agent_execution"),
+    }
+
+
+def _of_step(source: Input, root: str, step: _Record) -> Attempt:
+    """Return what a step adds to its trial: its rewards, under its name. A step that never began leaves nothing."""
+    name = string(step.get("step_name")) or ""
+    part = Attempt(root=posixpath.join(root, "steps", name), scope="step")
+    rewards = _numbers(inside(step, "verifier_result", "rewards"))
+    part.rewards = {f"{name}.{key}": value for key, value in rewards.items()} or None
+    raised = string(inside(step, "exception_info", "exception_type"))
+    took = _times(step.get("agent_execution")).seconds
+    text = f"step {name}: rewards {rewards or 'none'}, agent {took} s" + (f", ended by {raised}" if raised else "")
+    part.statements = source.states(text, ["rewards"])
     return part
+
+
+def _times(timing: object) -> Times:
+    return Times(inside(timing, "started_at"), inside(timing, "finished_at"))
 
 
 def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Record]) -> Attempt:
@@ -259,7 +274,7 @@ def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Recor
         part.agent_started = False
         text = f"its set-up ended by {part.exception}, before the agent began"
         part.statements += source.states(text, ["agent_started"])
-    part.agent_time_s = Times(inside(agent, "started_at"), inside(agent, "finished_at")).seconds
+    part.agent_time_s = _times(agent).seconds
     if part.wall_time_s is not None or part.started_at is not None:
         text = f"the trial took {part.wall_time_s} s, of which the agent {part.agent_time_s} s"
         part.statements += source.states(text, ["wall_time_s", "agent_time_s", "started_at", "ended_at"])
