@@ -269,7 +269,10 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             ):
                 found[value] = None
         elif word[:1] != "/":
-            is_named = names_a_secret(previous.rpartition(":")[2]) and not _MASKED.search(previous)
+            # A path such as /etc/passwd names a file, not the next argument.
+            is_named = (
+                "/" not in previous and names_a_secret(previous.rpartition(":")[2]) and not _MASKED.search(previous)
+            )
             if is_named and looks_given(word):
                 found[word] = None
             if (given := _USER_AND.match(word)) and looks_chosen(given[1]) and (taker >= 0 or may_take):

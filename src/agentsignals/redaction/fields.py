@@ -185,7 +185,8 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
     op = joint["op"]
     is_option = name[:1] == "-" or (text[start - 1 : start] == "/" and op == ":")
     first, last, quoted = _place(text, joint.end())
-    if op == "" and not (is_option or name.isupper() or "_" in name or "]" in joint[0]):
+    is_file = text[start - 1 : start] == "/"  # the end of a path names a file, not the next word
+    if op == "" and (is_file or not (is_option or name.isupper() or "_" in name or "]" in joint[0])):
         return None
     value = text[first:last]
     if not value or not _joined(word, name, value, joint, quoted=quoted, is_option=is_option):
