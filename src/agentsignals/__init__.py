@@ -116,7 +116,7 @@ def find(store: Store, context: str | None = None, bounds: Bounds | None = None)
     """Return the findings of a store, ranked: `find(store).answers`. `context`: `product` or `eval`.
 
     >>> [answer.id for answer in find(store).answers][1:]
-    ['twice.reread', 'untold.output']
+    ['repeated-work.reread', 'data-quality.output']
     """
     from agentsignals.questions import findings
 

@@ -10,12 +10,12 @@ from tests.plants.work import Act, Work, an_edit, listing, paths, pushback
 
 MONEY = "Where did the money go?"
 TWICE = "What do I pay for twice?"
-FEW = "Which few sessions matter?"
-FAILS = "What fails most, and is it mended?"
-CIRCLES = "Where does it go in circles?"
-CHECKED = "Is it checked before it is called done?"
+FEW = "Which few sessions cost most?"
+FAILS = "What fails most often, and does it work later?"
+CIRCLES = "Where do agents loop?"
+CHECKED = "Is the last change tested?"
 PUSHBACK = "Where do I push back?"
-PLACES = "Which places are never finished?"
+PLACES = "Which files are hotspots?"
 
 
 @dataclass(kw_only=True)

@@ -119,7 +119,7 @@ def test_passes_that_were_not_earned_are_a_sentence_where_they_are_many_enough(m
         verdicts = ["retrieved"] * n_bad + ["cannot_tell"] + ["derived"] * (n - n_bad - 1)
         rows = [{"session_id": f"s{k}", "verdict": v, "task_id": f"t{k}"} for k, v in enumerate(verdicts)]
         (made,) = made_of("not_earned", audits=rows).values()
-        assert made.sentence.startswith(f"{n_bad} of {n} passes") and "Of 1 more nobody can tell" in made.caveat
+        assert made.sentence.startswith(f"{n_bad} of {n} passes") and "1 more passes are undecided" in made.caveat
         assert CAVEAT in made.caveat
         return made.share > 0 and made.p is not None and made.p < 0.01
 

@@ -370,9 +370,9 @@ def test_totals_that_one_session_rules_are_named_in_every_table(tmp_path: Path) 
 
     store = store_of(tmp_path, *[one(f"s{n}", 2) for n in range(3)], one("big", 30))
     notes = {t.id: t.note for study in ("cost_causes", "tools") for t in outcome(store, study).tables}
-    ruled = "One session, or the largest 1% of them, makes most of: {} (83.3%; median session "
+    ruled = "One session (or the largest 1%) makes up most of: {} (83.3%; median session "
     assert notes["tools.names"].startswith(ruled.format("Grep"))
     for name, value in (("place", "a/b"), ("branch", "main"), ("model", MODEL), ("day", "2026-01-01")):
         assert notes[f"cost_causes.by_{name}"].startswith(ruled.format(value))
     assert "output (83.3%" in notes["cost_causes.causes"]
-    assert "one session alone for" in findings(store, "cost")["total"].note
+    assert "One session accounts for" in findings(store, "cost")["total"].note

@@ -87,7 +87,7 @@ def test_sessions_of_one_place_are_drawn_together() -> None:
     found = clustered_share(parts, places)
     assert (found.value, found.n, found.known_places) == (0.25, 96, 8)
     assert found.interval == clustered([(places[s], k, n) for s, k, n in parts]).interval
-    assert found.note == "the interval is over 8 places, worth 8.0 equal ones"
+    assert found.note == "interval clustered by project: 8 projects (effective number 8.0)"
     assert not found.dominated
 
 
@@ -96,7 +96,7 @@ def test_of_few_places_sessions_are_drawn_and_the_note_says_so() -> None:
     found = clustered_share(parts, {s: "p0" if i < 8 else "p1" for i, (s, _, _) in enumerate(parts)})
     assert found.interval == clustered(parts).interval
     assert found.note == (
-        "2 places: the interval is over sessions, and speaks of no other place; 58% of it lies in one place"
+        "only 2 projects, so this may not generalize; interval over sessions; 58% of it is in one project"
     )
     assert found.dominated
 
@@ -128,7 +128,7 @@ def test_of_few_sessions_the_interval_is_the_sessions_and_of_nothing_there_is_no
 def test_a_finding_carries_all_of_it() -> None:
     found = clustered_share(sessions(12), {}).finding("x", "X", "messages", "3 left out", unit="share", command="c")
     assert (found.value, found.n, found.kind, found.of) == (0.25, 48, "share", "messages")
-    assert found.note == "3 left out; the interval is over 12 places, worth 12.0 equal ones"
+    assert found.note == "3 left out; interval clustered by project: 12 projects (effective number 12.0)"
 
 
 def test_a_median_lies_between_the_values_at_the_ends_of_the_share_below_it() -> None:
@@ -180,18 +180,16 @@ def test_parts_of_one_session_are_summed_before_they_are_looked_at() -> None:
     assert found is None
     found = ruled([*[("big", 1.0)] * 70, *EVEN.items()])
     assert found is not None and found.sentence(lambda usd: f"${usd:.0f}") == (
-        "The median session accounts for $2, one session alone for $70 (52.2% of the total)."
+        "One session accounts for $70 (52.2% of it); the median session for $2."
     )
 
 
 def test_a_figure_of_a_report_says_who_rules_it() -> None:
     evidence = [(session_id, k, 1) for session_id, k in {**EVEN, "big": 80.0}.items()]
     made = count(144.0, 33, "usd", evidence=evidence).finding("x", "X", "sessions", "a note")
-    assert made.note == (
-        "The median session accounts for $2.00, one session alone for $80.00 (55.6% of the total). a note"
-    )
+    assert made.note == ("One session accounts for $80.00 (55.6% of it); the median session for $2.00. a note")
     share = clustered_share([(s, k, 100) for s, k, _ in evidence], {}).finding("y", "Y", "calls")
-    assert share.note.startswith("The median session accounts for 2, one session alone for 80 (55.6% of the total).")
+    assert share.note.startswith("One session accounts for 80 (55.6% of it); the median session for 2.")
     assert "accounts for" not in count(33, 33, evidence=evidence).finding("z", "Z", "sessions").note
     assert "accounts for" not in count(60.0, 32, "usd", evidence=evidence[:30]).finding("v", "V", "sessions").note
 
@@ -201,6 +199,6 @@ def test_rows_of_a_table_that_few_sessions_rule_are_named() -> None:
     rows = [[name, sum(k for _, k, _ in parts), 33] for name, parts in zip("abc", behind, strict=True)]
     made = table("t", rows, n=33, evidence=behind, header="cause | usd:usd | sessions:count", title="T", of="sessions")
     assert made.note == (
-        "One session, or the largest 1% of them, makes most of: c (90.9%; median session $2.00),"
+        "One session (or the largest 1%) makes up most of: c (90.9%; median session $2.00),"
         " a (55.6%; median session $2.00)."
     )

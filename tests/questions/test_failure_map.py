@@ -209,7 +209,7 @@ def test_the_page_of_findings_names_the_class_that_most_share(tmp_path: Path) ->
     runs = [("A", f"t{n}", [ELSEWHERE]) for n in range(30)] + [("A", f"u{n}", [SOLVED]) for n in range(10)]
     lost = store_of(tmp_path / "s", *(s for n, run in enumerate(runs) for s in attempts(n, *run)))
     sentences = {made.id: made.sentence for made in find(lost, "eval").answers}
-    assert sentences["why-failed.failed"] == "30 of 40 attempts (75.0%) failed for one reason: wrong place."
+    assert sentences["why-failed.failed"] == "30 of 40 attempts (75.0%) failed for the same reason: wrong place."
 
 
 @pytest.mark.parametrize(("where", "differ"), [(range(6), True), ([0] * 6, False)])

@@ -50,14 +50,14 @@ from tests.questions.stores import store_of
 from tests.signals.attempts import trial
 
 FIRST = {
-    "a loop": "circles.",
+    "a loop": "loops.",
     "a runaway cost": "few-sessions.",
     "a failing tool": "failures.",
-    "an agent that never tests": "unchecked.agent.pi",
-    "a re-reading agent": "twice.reread",
+    "an agent that never tests": "untested-changes.agent.pi",
+    "a re-reading agent": "repeated-work.reread",
     "a repository with pushback": "pushback.place.",
     "pauses that lose the cache": "money.rebuilt",
-    "a hot file": "unfinished.",
+    "a hot file": "hotspots.",
     "an infra outage": "why-failed.infrastructure",
     "an unequal comparison": "solved-more.unlike",
 }
@@ -151,11 +151,11 @@ def test_a_contrast_is_with_sessions_that_are_alike() -> None:
     groups = [("a", "p", "m", 12, 11), ("b", "p", "m", 12, 1), ("b", "q", "m", 12, 12)]
     by_value = {(c.key, c.value): c for c in held_apart.contrasts(*parts_of(*groups))}
     of_agent = by_value["agent", "a"]
-    assert (of_agent.rest.n, of_agent.matched) == (12, "your other sessions of the same places")
+    assert (of_agent.rest.n, of_agent.matched) == (12, "your other sessions in the same projects")
     assert of_agent.rest.k == 1 and of_agent.p < 0.01 and of_agent.excess == pytest.approx(10 / 12 * 12 / 36)
     assert by_value["place", "q"].rest.n == 12, "those of the agent that works there"
     alone = {(c.key, c.value): c for c in held_apart.contrasts(*parts_of(("a", "p", "m", 9, 9), ("b", "q", "n", 9, 0)))}
-    assert alone["place", "p"].matched == "your other sessions, of any agent"
+    assert alone["place", "p"].matched == "your other sessions (any agent)"
     assert set(alone) == {("place", "p"), ("place", "q")}, "the same sessions are looked at once"
 
 
@@ -218,7 +218,7 @@ def failing(n: int, command: str = "make x") -> list[Any]:
     ],
 )
 def test_a_circle_is_three_equal_failures_with_nothing_changed(parts: list[Any], n: int, tmp_path: Path) -> None:
-    made = answer(store_of(tmp_path, *runs(*parts)), "circles.failing")
+    made = answer(store_of(tmp_path, *runs(*parts)), "loops.failing")
     assert (made.size, made.sessions) == (n, ("x0",) if n else ())
     assert "in a row" not in made.sentence, "other calls may stand between"
 
@@ -226,14 +226,14 @@ def test_a_circle_is_three_equal_failures_with_nothing_changed(parts: list[Any],
 def test_the_same_failure_at_once_again_is_no_further_failure(tmp_path: Path) -> None:
     store = store_of(tmp_path, *runs(*failing(30), sessions=8))
     ids = {made.id for made in findings(store, bounds=Bounds(effect=0, sureness=0, false_discoveries=1)).answers}
-    assert "circles.failing" in ids and not any(name.startswith("failures.") for name in ids)
+    assert "loops.failing" in ids and not any(name.startswith("failures.") for name in ids)
 
 
 def test_a_tool_that_fails_more_often_than_it_works(tmp_path: Path) -> None:
     mixed = [part for n in range(4) for part in failing(1, f"deploy --{n}")] + [call("Bash", command="deploy --now")]
     (made,) = [a for a in findings(store_of(tmp_path, *runs(*mixed, sessions=20))).answers if a.id.startswith("fail")]
     assert made.size == 80 and made.sentence.startswith("deploy") and "(80.0%)" in made.sentence
-    assert "25" not in made.sentence and "works later" in made.sentence
+    assert "25" not in made.sentence and "succeed later" in made.details
 
 
 @pytest.mark.parametrize(
@@ -261,10 +261,10 @@ def failures(*groups: tuple[str, int, tuple[int, ...]]) -> dict[str, Answer]:
 @pytest.mark.parametrize(
     ("classes", "said"),
     [
-        (("not_found", "not_found", "network"), "mostly “not found”"),
-        (("not_found", "network", "permission"), "most often “not found”"),
-        (("exit_nonzero",) * 3, "mostly “an exit code that nothing explains”"),
-        ((None,) * 3, "mostly “an error without a class”"),
+        (("not_found", "not_found", "network"), "Mostly “not found”"),
+        (("not_found", "network", "permission"), "Most often “not found”"),
+        (("exit_nonzero",) * 3, "Mostly “unexplained exit code”"),
+        ((None,) * 3, "Mostly “unclassified error”"),
     ],
 )
 def test_the_cause_of_more_than_half_is_said_to_be_most(classes: tuple[str | None, ...], said: str) -> None:
@@ -281,14 +281,14 @@ def test_the_cause_of_more_than_half_is_said_to_be_most(classes: tuple[str | Non
         }
         for n in range(9)
     ]
-    assert said in made_of("failures", sessions=sessions, calls=calls)["failures.often.find"].sentence
+    assert said in made_of("failures", sessions=sessions, calls=calls)["failures.often.find"].details
 
 
 def test_a_failing_tool_is_held_against_the_persons_other_calls() -> None:
     find, read = ("find", 5, (1, 5, 3)), ("read", 30, (0, 1, 2))
     alone, beside, tests = failures(find), failures(find, read), failures(find, read, ("test", 6, (5, 4)))
     alone_p, beside_p, tests_p = (made["failures.often.find"].p or 0.0 for made in (alone, beside, tests))
-    assert "against 3.3% of your calls of other tools" in beside["failures.often.find"].sentence
+    assert "Your other tools fail in 3.3%." in beside["failures.often.find"].sentence
     assert beside_p < 0.001 < alone_p, "of one tool alone it is asked whether it fails more often than it works"
     assert tests_p == beside_p, "tests fail because they are run"
 
@@ -339,17 +339,19 @@ def test_the_agent_that_reads_again_is_named() -> None:
     bill = [{**row, "cost_usd": 1.0 + n % 3 / 10} for n, row in enumerate(sessions)]
     charges = [{"session_id": f"s{n}", "cause": "reread", "cost_usd": 0.3} for n in range(10)]
     repeats = [{"session_id": "s1", "kind": "reread", "path": "x.py", "name": "Read"}]
-    made = made_of("twice", sessions=sessions, bill=bill, charges=charges, repeats=repeats)
-    of_agent = made["twice.reread.agent.a"]
-    assert "with a went on files read again" in of_agent.sentence and "against 0.0%" in of_agent.sentence
-    assert of_agent.share == pytest.approx(3.0 / 33) and of_agent.about == made["twice.reread"].about
+    made = made_of("repeated_work", sessions=sessions, bill=bill, charges=charges, repeats=repeats)
+    of_agent = made["repeated-work.reread.agent.a"]
+    assert (
+        "with a was spent re-reading unchanged files" in of_agent.sentence and "compared with 0.0%" in of_agent.sentence
+    )
+    assert of_agent.share == pytest.approx(3.0 / 33) and of_agent.about == made["repeated-work.reread"].about
     assert not any(".place." in name for name in made), "of places nothing is asked: an agent reads, not a place"
 
 
 @pytest.mark.parametrize(("path", "expected"), [("a.py", 1), ("a.md", 0)])
 def test_only_changes_of_code_have_to_be_checked(path: str, expected: int, tmp_path: Path) -> None:
     store = store_of(tmp_path, *runs(call("Edit", path=path)))
-    (count,) = rows(store, f"SELECT count(*) FROM ({questions()['unchecked'].queries['changed']})")[1][0]
+    (count,) = rows(store, f"SELECT count(*) FROM ({questions()['untested_changes'].queries['changed']})")[1][0]
     assert count == expected
 
 
@@ -363,7 +365,7 @@ def test_only_changes_of_code_have_to_be_checked(path: str, expected: int, tmp_p
 )
 def test_checked_is_a_check_behind_the_last_change(parts: list[Any], checked: bool | None, tmp_path: Path) -> None:
     store = store_of(tmp_path, *runs(*parts))
-    names, values = rows(store, questions()["unchecked"].queries["changed"])
+    names, values = rows(store, questions()["untested_changes"].queries["changed"])
     row = dict(zip(names, values[0], strict=True))
     assert (None if row["checked"] is None else row["checked"] > row["edited"]) is checked
 
@@ -377,7 +379,7 @@ def test_a_place_that_is_never_finished(path: str, hot: int, expected: float | N
         for n in range(12)
     ]
     made = findings(store_of(tmp_path, *sessions), bounds=Bounds(effect=0, sureness=0, false_discoveries=1)).answers
-    shares = [a.share for a in made if a.id.startswith("unfinished.")]
+    shares = [a.share for a in made if a.id.startswith("hotspots.")]
     assert shares == ([] if expected is None else [pytest.approx(expected)])
 
 
@@ -385,7 +387,7 @@ def test_three_thousand_sessions_of_a_place_have_a_p() -> None:
     """They can be chosen in more ways than a float holds."""
     sessions = [{"session_id": f"s{n}", "place": "r"} for n in range(3000)]
     edits = [{"session_id": f"s{n}", "path": "core.py" if n < 800 else f"f{n % 4}.py"} for n in range(3000)]
-    (made,) = made_of("unfinished", sessions=sessions, edits=edits).values()
+    (made,) = made_of("hotspots", sessions=sessions, edits=edits).values()
     a_quarter = sum(comb(3000, k) * 3 ** (3000 - k) for k in range(800, 3001)) / 4**3000
     assert made.p == pytest.approx(5 * a_quarter), "of the most changed of five files"
 
@@ -408,18 +410,18 @@ def test_a_wait_is_said_from_an_hour_and_a_quarter_of_the_time(hours: float, of:
     made = made_of("waiting", **tables | {"waits": waits, "times": times})
     assert [a.share for a in made.values()] == expected
     for each in made.values():
-        assert "4 waits of 1 min to 1 h" in each.sentence and "with make (4)" in each.sentence
+        assert "4 waits of 1 min to 1 h" in each.details and "with make (4)" in each.details
         assert "You refused 2 of 50 calls" in each.details and "8.3 h" in each.caveat
 
 
 @pytest.mark.parametrize(
     ("big", "sentence", "caveat"),
     [
-        (30.0, "$61.00 of $640.00 (9.5%) was spent", "By the tokens"),
+        (30.0, "$61.00 (9.5% of the bill) was spent", "Based on the tokens"),
         (
             40.0,
-            "$71.00 of",
-            "The median session accounts for $1.00, one session alone for $40.00 (56.3% of the total).",
+            "$71.00 (",
+            "One session accounts for $40.00 (56.3% of it); the median session for $1.00.",
         ),
     ],
 )
@@ -549,7 +551,9 @@ def test_one_reason_of_most_failures_is_said_unless_nobody_would_do_anything_abo
     assert [why(name) for name in ("tests", "wrong_answer", "cannot_tell")] == [0.0] * 3
 
 
-@pytest.mark.parametrize(("bound", "words"), [(None, "of $2.00 (50.0%)"), (9, "of at least $2.00 (at most 50.0%)")])
+@pytest.mark.parametrize(
+    ("bound", "words"), [(None, "$1.00 (50.0% of the bill)"), (9, "$1.00 (at most 50.0% of the bill)")]
+)
 def test_a_share_of_a_bill_that_is_a_lower_bound_is_an_upper_one(bound: int | None, words: str) -> None:
     bill = [{"session_id": "s", "place": "r", "cost_usd": 2.0, "visible_output_tokens": bound}]
     charges = [{"session_id": "s", "cause": "missed", "cost_usd": 1.0}]
@@ -582,11 +586,11 @@ def loss(cause: str, usd: float, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("losses", "says", "advises", "saves"),
     [
-        ([("settings", 3.0), ("work", 0.1)], "a switch of thinking or effort (1 times)", "Switch thinking", 3.0),
+        ([("settings", 3.0), ("work", 0.1)], "a change of thinking or effort (1 times)", "Change thinking", 3.0),
         ([("model", 2.0), ("skill", 2.0)], "a skill or slash command", "Choose the model", 4.0),
-        ([("interruption", 4.0)], "an interruption", "interruptions", 4.0),
-        ([("prompt", 4.0)], "a new prompt, and no change", "Nothing that you did explains it", None),
-        ([("work", 4.0)], "the agent was at work", "Nothing that you did explains it", None),
+        ([("interruption", 4.0)], "an interruption", "after you interrupt", 4.0),
+        ([("prompt", 4.0)], "a new prompt with no other logged change", "Providers also drop caches early", None),
+        ([("work", 4.0)], "the agent's own calls", "Providers also drop caches early", None),
     ],
 )
 def test_advice_on_missed_caches_names_what_came_before_them(
@@ -596,8 +600,8 @@ def test_advice_on_missed_caches_names_what_came_before_them(
     charges = [{"session_id": "s", "cause": "missed", "cost_usd": 5.0}]
     rows = [loss("missed", usd, after=after) for after, usd in losses]
     made = made_of("money", bill=bill, charges=charges, losses=rows)["money.missed"]
-    assert says in made.details and advises in made.do and "within the cache's life" in made.sentence
-    assert made.saves == (saves or 0.0) and ("It could save up to" in made.do) is (saves is not None)
+    assert says in made.details and advises in made.do and "before the prompt cache expired" in made.sentence
+    assert made.saves == (saves or 0.0) and ("Could save up to" in made.do) is (saves is not None)
     assert not {"tools", "instructions"} & set(made.do.split())
 
 
@@ -605,11 +609,15 @@ def test_advice_on_missed_caches_names_what_came_before_them(
     ("losses", "advises", "saves"),
     [
         ([], "", 0.0),
-        ([loss("rebuilt", 5.0, pause_s=1500)], "one-hour prompt caches: they hold over 1 of 1", 4.6 - 0.1),
-        ([loss("rebuilt", 5.0, pause_s=9000)], "After a pause of over an hour", 5.0),
-        ([loss("rebuilt", 5.0, pause_s=9000, lives_s=3600, longer_usd=None)], "After a pause of over an hour", 5.0),
-        ([loss("rebuilt", 5.0, pause_s=1500, longer_usd=4.5)], "Come back within five minutes", 4.6),
-        ([loss("rebuilt", 5.0, pause_s=1500, longer_usd=None)], "Come back within five minutes", 4.6),
+        ([loss("rebuilt", 5.0, pause_s=1500)], "one-hour prompt caches. They survive 1 of these 1", 4.6 - 0.1),
+        ([loss("rebuilt", 5.0, pause_s=9000)], "After a pause of more than an hour", 5.0),
+        (
+            [loss("rebuilt", 5.0, pause_s=9000, lives_s=3600, longer_usd=None)],
+            "After a pause of more than an hour",
+            5.0,
+        ),
+        ([loss("rebuilt", 5.0, pause_s=1500, longer_usd=4.5)], "Reply within five minutes", 4.6),
+        ([loss("rebuilt", 5.0, pause_s=1500, longer_usd=None)], "Reply within five minutes", 4.6),
         ([loss("rebuilt", 2.5, pause_s=1500), loss("rebuilt", 2.5, pause_s=9000)], "After a pause", 2.3 - 0.1 + 2.5),
     ],
 )
@@ -624,7 +632,7 @@ def test_advice_on_expired_caches_goes_by_their_life(losses: list[dict[str, Any]
 def test_what_can_not_be_told_names_the_agents() -> None:
     base = {"cost_usd": None, "visible_output_tokens": 9}
     sessions = [{"session_id": str(n), "agent": f"agent-{n // 2}" if n else None, **base} for n in range(80)]
-    for made in made_of("untold", sessions=sessions, artifacts=[]).values():
+    for made in made_of("data_quality", sessions=sessions, artifacts=[]).values():
         assert "(agent-1 2, agent-10 2, " in made.sentence and "…)" in made.sentence and len(made.sentence) < 400
 
 
@@ -633,7 +641,7 @@ def test_a_reason_that_says_nothing_is_not_said() -> None:
         rungs = [{"session_id": str(n), "rung": "not_judged", "reason": reason, "task_id": None} for n in range(3)]
         return made_of("why_failed", rungs=rungs)["why-failed.not-judged"].sentence
 
-    assert of("no verdict").endswith("were never judged.") and "mostly “it crashed”" in of("it crashed")
+    assert of("no verdict").endswith("have no verdict.") and "mostly “it crashed”" in of("it crashed")
 
 
 def test_candidates_that_are_unlike_are_said_in_a_line(tmp_path: Path) -> None:
@@ -701,7 +709,7 @@ def test_what_was_kept_is_printed_as_it_was_when_it_was_computed(
     for _ in range(2):
         assert main(["findings", "--store", folder, "--json"]) == 0
         printed.append(capsys.readouterr().out)
-    assert "unfinished." in printed[0] and printed[0] == printed[1]
+    assert "hotspots." in printed[0] and printed[0] == printed[1]
 
 
 @pytest.mark.slow
@@ -710,7 +718,7 @@ def test_a_store_without_sessions_says_what_was_looked_at(tmp_path: Path, capsys
     assert findings(store).answers == [] and findings(store).bill == ""
     assert main(["findings", "--store", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    assert "0 sessions" in out and "Looked at: circles, dear places, failures" in out
+    assert "0 sessions" in out and "Looked at: loops, expensive projects, failures" in out
 
 
 def test_what_is_asked_for_wrongly_is_said(paused: Store, capsys: pytest.CaptureFixture[str]) -> None:
@@ -732,7 +740,7 @@ def test_the_python_face_gives_the_same(paused: Store) -> None:
 @pytest.mark.slow
 def test_findings_of_one_context_leave_the_other_out(tmp_path: Path) -> None:
     store = store_of(tmp_path, *runs(*failing(5), sessions=9), *evaluated(1, outage=0.4)[:20])
-    assert {a.id for a in findings(store).answers} == {"circles.failing"}
+    assert {a.id for a in findings(store).answers} == {"loops.failing"}
     assert [a.id for a in findings(store, "eval").answers] == ["why-failed.infrastructure"]
     made = findings(store, "eval").answers[0]
     assert made.again == "agentsignals findings --context eval why-failed.infrastructure"
@@ -743,7 +751,7 @@ def test_hostile_names_stay_words(tmp_path: Path, capsys: pytest.CaptureFixture[
     parts = [call("Edit", path=f"{name}.py")]
     sessions = [session(user("go"), *parts, session_id=f"s{n}", repo=name) for n in range(12)]
     store = store_of(tmp_path, *sessions)
-    (made,) = [a for a in findings(store).answers if a.id.startswith("unfinished.")]
+    (made,) = [a for a in findings(store).answers if a.id.startswith("hotspots.")]
     assert len(rows(store, made.cause)[1]) == 12
     assert main(["findings", "--store", str(tmp_path)]) == 0
     assert "\x1b" not in capsys.readouterr().out
@@ -765,9 +773,11 @@ def test_a_place_is_dear_from_half_more_a_session(factor: float, share: float) -
         {"session_id": "s1", "cause": "output", "cost_usd": 5.0},
         {"session_id": "s11", "cause": "input", "cost_usd": 5.0},
     ]
-    made = {a.sentence: a for a in made_of("dear_places", sessions=sessions, bill=bill, charges=charges).values()}
+    made = {
+        a.sentence: a for a in made_of("expensive_projects", sessions=sessions, bill=bill, charges=charges).values()
+    }
     (dear,) = [a for sentence, a in made.items() if "in dear costs" in sentence]
-    assert dear.share == pytest.approx(share) and dear.sentence.endswith("most of it for output.")
+    assert dear.share == pytest.approx(share) and dear.details.endswith("mostly for output.")
 
 
 def test_a_dear_place_is_explained_by_what_its_sessions_pay_more_for_each() -> None:
@@ -778,9 +788,9 @@ def test_a_dear_place_is_explained_by_what_its_sessions_pay_more_for_each() -> N
     bill = [{"session_id": f"s{n}", "cost_usd": 2.0 if n < 10 else 1.0} for n in range(40)]
     charges = [{"session_id": f"s{n}", "cause": "output", "cost_usd": 1.0 if n < 10 else 0.5} for n in range(40)]
     charges.append({"session_id": "s1", "cause": "input", "cost_usd": 2.0})
-    made = made_of("dear_places", sessions=sessions, bill=bill, charges=charges)
-    (dear,) = [one.sentence for one in made.values() if "in dear costs" in one.sentence]
-    assert dear.endswith("most of it for output.")
+    made = made_of("expensive_projects", sessions=sessions, bill=bill, charges=charges)
+    (dear,) = [one.details for one in made.values() if "in dear costs" in one.sentence]
+    assert dear.endswith("mostly for output.")
 
 
 _TWICE = """

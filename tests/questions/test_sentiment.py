@@ -227,7 +227,7 @@ def test_models_are_drawn_from_a_hundred_messages_on_with_what_speaks_against_th
     found = outcome(store, "sentiment_models")
     rows = {row[0]: row for row in found.tables[0].rows}
     assert {name: row[-1] for name, row in rows.items()} == {
-        "wide": "", "narrow": "one place", "thin": "few messages, one place",
+        "wide": "", "narrow": "one project", "thin": "few messages, one project",
     }  # fmt: skip
     assert rows["narrow"][1:6] == [100, 1, 1.0, 10, pytest.approx(0.1)]
     assert [row["name"] for row in found.charts[0].spec["data"]["values"]] == ["wide (120)", "narrow (100)"]
@@ -240,11 +240,11 @@ def test_models_are_drawn_from_a_hundred_messages_on_with_what_speaks_against_th
 def test_one_place_that_makes_most_of_the_labels_is_told(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", said("000", "a", cwd="/p/0"), said("00", "b", cwd="/p/1"))
     assert any(
-        limit.startswith("60% of the labelled messages lie in one place")
+        limit.startswith("60% of the labelled messages are from one project")
         for limit in outcome(store, "sentiment").limits
     )
     even = store_of(tmp_path / "even", said("00", "a", cwd="/p/0"), said("00", "b", cwd="/p/1"))
-    assert not any("lie in one place" in limit for limit in outcome(even, "sentiment").limits)
+    assert not any("are from one project" in limit for limit in outcome(even, "sentiment").limits)
 
 
 # -- labellers ---------------------------------------------------------------------------------------------------------

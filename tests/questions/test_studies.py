@@ -235,8 +235,8 @@ def test_models_are_told_with_what_speaks_against_their_figures(tmp_path: Path) 
     rows = {row[0]: row for row in found.tables[0].rows}
     assert {name: row[-1] for name, row in rows.items()} == {
         "wide": "",
-        "narrow": "one place",
-        "thin": "few sessions, few calls, one place",
+        "narrow": "one project",
+        "thin": "few sessions, few calls, one project",
     }
     assert rows["narrow"][6:8] == [144, pytest.approx(0.25)]
     assert [row["name"] for row in found.charts[0].spec["data"]["values"]] == ["narrow", "wide"]

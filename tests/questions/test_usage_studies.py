@@ -288,7 +288,7 @@ def test_outer_quantiles_are_told_only_of_turns_enough(tmp_path: Path) -> None:
     found = outcome(store, "turn_time")
     rows = table(found, "turn_time.by_model")
     assert rows["few"][2:6] == [10, None, None, None] and rows["many"][2:6] == [70, 70, None, None]
-    assert rows["few"][-2:] == [1, "one place"]
+    assert rows["few"][-2:] == [1, "one project"]
     assert {f.id: f.value for f in found.findings}["turn_time.over_minute"] == pytest.approx(10 / 19)
 
 

@@ -82,7 +82,7 @@ def test_a_line_appended_costs_its_shard_alone(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(shard_answers.ShardAnswers, "_ask", seen)
     assert answered(store) == anew(store, monkeypatch)
     assert computed == store.manifest.shards.keys() - {old}, "the rest of the old shard keeps its answers"
-    runs = answered(store)["circles", "runs"]
+    runs = answered(store)["loops", "runs"]
     assert len({row["session_id"] for row in runs}) == 7
 
 

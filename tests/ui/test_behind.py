@@ -91,8 +91,8 @@ def test_names_of_agents_models_and_files_open_their_sessions(server: Server) ->
 
 
 def test_a_finding_opens_its_sessions(server: Server) -> None:
-    links = _opened(page(server, "/finding/untold.records"))
-    assert links == ["/behind?key=finding%3Auntold.records"]
+    links = _opened(page(server, "/finding/data-quality.records"))
+    assert links == ["/behind?key=finding%3Adata-quality.records"]
     assert "Its evidence is of files" in page(server, links[0])
 
 

@@ -39,7 +39,7 @@ SQLISH = (
     "x' UNION SELECT path FROM artifacts --",
 )  # fmt: skip
 ROUTES = (
-    "/", "/finding/circles.failing", "/finding/untold.records", "/code", "/compare", "/failures", "/sessions",
+    "/", "/finding/loops.failing", "/finding/data-quality.records", "/code", "/compare", "/failures", "/sessions",
     "/search", "/search?q=window+onerror", "/attempts", "/labels", "/signals", "/studies", "/artifacts",
 )  # fmt: skip
 
@@ -351,13 +351,14 @@ def test_the_first_screen_is_what_stands_out_and_each_opens_what_it_rests_on(cir
         time.sleep(0.2)
     first = Elements(page(circling, "/"))
     links = [a["href"] for tag, a in first.elements if tag == "a" and (a.get("href") or "").startswith("/finding/")]
-    assert links and links[0] == "/finding/circles.failing?context=product"
+    link = "/finding/loops.failing?context=product"
+    assert link in links
     assert first.said.index("the same failing call") < first.said.index("People’s sessions")
     assert list(circling.snapshots.folder.glob("findings.*.json")), "a page of another server has it at once"
-    made = Elements(page(circling, str(links[0])))
+    made = Elements(page(circling, link))
     said = " ".join(made.said.split())
-    assert "Where does it go in circles?" in said and "Interrupt at the third equal failure" in said
-    assert "is not seen" in said and "45 rows" in said and "agentsignals findings circles.failing" in said
+    assert "Where do agents loop?" in said and "Interrupt at the third identical failure" in said
+    assert "are not seen" in said and "45 rows" in said and "agentsignals findings loops.failing" in said
     into = sorted({a["href"] for tag, a in made.elements if tag == "a" and "?at=" in (a.get("href") or "")})
     assert len(into) == 45
     path, _, mark = str(into[0]).partition("#")
@@ -368,7 +369,7 @@ def test_the_first_screen_is_what_stands_out_and_each_opens_what_it_rests_on(cir
 def test_a_finding_shows_the_first_rows_and_says_so(circling: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentsignals.ui.pages.overview.MOST_ROWS", 7)
     with serving(Store(circling.snapshots.folder)) as fresh:
-        assert "The first 7 rows" in page(fresh, "/finding/circles.failing")
+        assert "The first 7 rows" in page(fresh, "/finding/loops.failing")
 
 
 def test_of_too_few_sessions_the_first_screen_says_why_nothing_stands_out(server: Server) -> None:
@@ -442,7 +443,7 @@ def test_an_empty_store_has_every_page(tmp_path: Path) -> None:
         lists = [path for path in ROUTES if not path.startswith("/finding/")]
         for path in (*lists, "/signal/user.tool_error_rate", *(f"/studies/{name}" for name in studies())):
             page(running, path)
-        assert ask(running, "/finding/circles.failing").status == 404
+        assert ask(running, "/finding/loops.failing").status == 404
         assert "The store holds no session yet" in page(running, "/")
         assert "holds no attempt" in page(running, "/attempts")
         assert ask(running, "/session/x").status == 404

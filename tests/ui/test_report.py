@@ -282,7 +282,7 @@ def test_the_report_begins_with_what_stands_out(
     page = report.write(circling, tmp_path / "r.html").read_text("utf-8").partition("<script")[0]
     data = json.loads(report.write(circling, tmp_path / "r.json").read_text("utf-8"))
     answers = data["findings"]["answers"]
-    assert "circles.failing" in {made["id"] for made in answers} and len(answers) > 1 and "<img" not in page
+    assert "loops.failing" in {made["id"] for made in answers} and len(answers) > 1 and "<img" not in page
     ids = re.findall(r'<(?:li|section) id="([^"]+)"', page)
     assert ids[: len(answers) + 1] == ["findings", *(made["id"] for made in answers)]
     read = html.unescape(page)

@@ -12,7 +12,7 @@ from tests.ui.served import EVIL_ID
 
 PAGES = (
     "/",
-    "/finding/untold.records",
+    "/finding/data-quality.records",
     "/sessions",
     "/search",
     "/search?q=window+onerror",

@@ -187,12 +187,12 @@ class Ruled(NamedTuple):
     sessions: int
 
     def sentence(self, written: Callable[[float], str]) -> str:
-        """Lead with the median session. `written`: an amount as text, with its unit."""
+        """Compare the largest sessions with the median one. `written`: an amount as text, with its unit."""
         if self.sessions == 1:
             return "One session accounts for all of it."
-        few = "one session alone" if self.few == 1 else f"the largest {self.few:,} sessions alone"
-        part = f"{written(self.part)} ({formatted(self.share, 'share')} of the total)"
-        return f"The median session accounts for {written(self.middle)}, {few} for {part}."
+        few = "One session accounts" if self.few == 1 else f"The largest {self.few:,} sessions account"
+        part = f"{written(self.part)} ({formatted(self.share, 'share')} of it)"
+        return f"{few} for {part}; the median session for {written(self.middle)}."
 
 
 def ruled(parts: Iterable[tuple[str, float]]) -> Ruled | None:
@@ -241,7 +241,7 @@ def _ruled_rows(made: Table, evidence: Sequence[Evidence | None]) -> str:
     found.sort(key=lambda each: -each[0])
     more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
     named = ", ".join(words for _, words in found[:_MOST_NAMED])
-    return f"One session, or the largest 1% of them, makes most of: {named}{more}." if found else ""
+    return f"One session (or the largest 1%) makes up most of: {named}{more}." if found else ""
 
 
 def ranked(counted: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
@@ -335,7 +335,7 @@ def count_bars(
 
 DOMINANT = 0.5
 """If one project, person or model has a larger share, the figure is theirs (design/attribution.md#figures-by-mode)."""
-ONE_PLACE = "one place"
+ONE_PLACE = "one project"
 
 _SESSION = itemgetter("session_id")
 
@@ -404,20 +404,20 @@ class Sample:
             note=note,
             places=by_place,
             known_places=self._n_places,
-            counted=counted if is_of_sessions else NoSessions(f"It counts by {self._drawn}, not by sessions."),
+            counted=counted if is_of_sessions else NoSessions(f"Counted by {self._drawn}, not by sessions."),
             is_sum=is_of_sessions,
         )
         # The remark is on the total that the figure tells, which one place can rule where it has few observations.
         of_total = max(of_k.values(), default=0.0) / k if k and self._n_places else 0.0
         if of_total > DOMINANT:
-            return replace(share, note=f"{note}; {of_total:.0%} of it lies in one place")
-        more = f"; {by_place.largest:.0%} of all lies in one place" if share.dominated else ""
+            return replace(share, note=f"{note}; {of_total:.0%} of it is in one project")
+        more = f"; {by_place.largest:.0%} of all is in one project" if share.dominated else ""
         return replace(share, note=f"{note}{more}")
 
     def _interval(self, ks: Sequence[float], places: Clustered) -> tuple[Interval | None, str]:
         if places.interval is not None:
-            worth = f"{places.clusters:,} places, worth {places.effective:.1f} equal ones"
-            return places.interval, f"the interval is over {worth}"
+            of = f"{places.clusters:,} projects (effective number {places.effective:.1f})"
+            return places.interval, f"interval clustered by project: {of}"
         by_session = clustered_columns(self._sessions, ks, self._ns)
         if by_session.interval is not None:
             return by_session.interval, _few_places(places.clusters, self._drawn)
@@ -433,7 +433,9 @@ def clustered_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str
 
 
 def _few_places(n: int, of: str) -> str:
-    return f"{n} place{'' if n == 1 else 's'}: the interval is over {of}, and speaks of no other place"
+    if n == 1:
+        return f"one project, so this may not generalize; interval over {of}"
+    return f"only {n} projects, so this may not generalize; interval over {of}"
 
 
 def clustered_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimate:
@@ -444,7 +446,7 @@ def clustered_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimat
     of_top, of_bottom = nonzero_sums(clusters, tops), sums(clusters, bottoms)
     by_place = [(of_top.get(cluster, 0.0), of) for cluster, of in of_bottom.items()]
     drawn = ratio_interval(by_place)
-    note = f"the interval draws {len(by_place):,} places" if drawn is not None else ""
+    note = f"interval clustered by project: {len(by_place):,} projects" if drawn is not None else ""
     if drawn is None and (drawn := ratio_interval([(a, b) for _, a, b in counted])) is not None:
         note = _few_places(len(by_place), "sessions")
     k, n = fsum(tops), fsum(bottoms)

@@ -77,7 +77,7 @@ class Labelled:
         most = max(of_place.values(), default=0)
         if 2 * most > n:
             limits.append(
-                f"{most / n:.0%} of the labelled messages lie in one place: the figures of sentiment are its people's."
+                f"{most / n:.0%} of the labelled messages are from one project, so these figures may not generalize."
             )
         return limits
 

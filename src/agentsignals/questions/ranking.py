@@ -95,8 +95,8 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 def candidate_answers(question: Question, inputs: Inputs) -> list[Answer]:
-    """Return every candidate answer of a question, each with its text and the command that recomputes it. The caveat of
-    a total that few sessions make most of begins with the median session."""
+    """Return every candidate answer of a question, each with its text and the command that recomputes it. If few
+    sessions make up most of a total, its caveat begins with them and the median session."""
     context = f" --context {inputs.context}" if inputs.context else ""
     seen: Counter[str] = Counter()
     candidates = []
@@ -107,7 +107,7 @@ def candidate_answers(question: Question, inputs: Inputs) -> list[Answer]:
         unit, saves = made.unit.removesuffix(MORE), made.saves
         if saves is None and unit in _SAVED:
             saves = made.size
-        do = f"{made.do} It could save up to {amount(saves, unit)}." if made.do and saves else made.do
+        do = f"{made.do} Could save up to {amount(saves, unit)}." if made.do and saves else made.do
         named = replace(made, id=own, question=question.question, again=again, do=do, saves=saves)
         if parts := made.by_session:
             few = ruled(parts.items())
@@ -436,10 +436,10 @@ def contrasts(parts: Iterable[Part], sessions: Sequence[Row], keys: Iterable[str
             pairs = list(zip(columns[key], columns[other], strict=True))
             values = {beside for this, beside in set(pairs) if this == value}
             rest = list(compress(counted, [this != value and beside in values for this, beside in pairs]))
-            matched = f"your other sessions of the same {other}s"
+            matched = "your other sessions " + ("with the same agents" if key == "place" else "in the same projects")
             if len({session_id for session_id, _, _ in rest}) < FEWEST_CLUSTERS:
                 rest = list(compress(counted, [this != value for this in columns[key]]))
-                matched = f"your other sessions, of any {other}"
+                matched = f"your other sessions (any {'agent' if key == 'place' else 'project'})"
             in_rest = frozenset([session_id for session_id, _, _ in rest])
             in_group = frozenset([session_id for session_id, _, _ in group])
             if len(rest) < FEWEST_CLUSTERS or sum(n for _, _, n in rest) < LEAST_PART * whole or in_group in seen:

@@ -287,7 +287,7 @@ _RESOLVED = Question(
     name="resolved", question="", queries=compare.QUERIES, function=compare.resolved_groups, context="eval"
 )
 Beside = Callable[[Callable[[], Any]], Callable[[], Any]]
-"""Begins a function beside what is done next; what it gives waits for the answer."""
+"""Start a query in a background process and return a function that waits for its result."""
 _NEAREST = 12
 _LARGEST = 4
 """Causes that the line on the bill names."""
@@ -359,7 +359,7 @@ def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa
     near = ", ".join(sorted(made.id for made in candidates)[:_NEAREST])
     raise UsageError(
         f"There is no finding {id!r}.",
-        f"Of this kind there are: {near}." if near else "`agentsignals findings` names those that are said.",
+        f"Findings of this kind: {near}." if near else "Run `agentsignals findings` to list them.",
     )
 
 
@@ -430,7 +430,7 @@ def _bill(bill: list[Row], paid: Mapping[str, Mapping[str, float]]) -> str:
         return ""
     causes: dict[str, float] = {}
     for cause, of_cause in paid.items():
-        words = "carried context" if cause in CARRIED else CAUSES[cause]
+        words = "re-sent context" if cause in CARRIED else CAUSES[cause]
         causes[words] = causes.get(words, 0.0) + fsum(of_cause.values())
     parts = [f"{formatted(usd / total, 'share')} {words}" for words, usd in ranked(causes)[:_LARGEST]]
     at_least = "at least " if any(row[BOUND] is not None or row["unpriced"] for row in bill) else ""

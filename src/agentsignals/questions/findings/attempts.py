@@ -29,15 +29,15 @@ def solved_more(inputs: Inputs) -> list[Answer]:
         return [
             Answer(
                 id="solved-more.unlike",
-                sentence=f"No two of the {len(made):,} candidates ran the same tasks under the same limits, so none is"
+                sentence=f"No two of the {len(made):,} candidates ran the same tasks under the same limits, so none are"
                 f" compared: {safe_excerpt(', '.join(dict.fromkeys(why.partition(':')[0] for why in reasons)))}.",
                 size=made[0].attempts,
                 unit="attempts",
                 share=1.0,
                 n=made[0].attempts,
                 cause=OF_ATTEMPTS,
-                do="Run the tasks that the others lack, under the same limits.",
-                caveat=f"What is not recorded may differ, too. {safe_excerpt('; '.join(reasons), 400)}.",
+                do="Run the missing tasks under the same limits.",
+                caveat=f"Settings that no run records may differ too. {safe_excerpt('; '.join(reasons), 400)}.",
             )
         ]
     answers = []
@@ -50,13 +50,13 @@ def solved_more(inputs: Inputs) -> list[Answer]:
             better, other, gained, lost = pair.candidate, pair.baseline, matched.gained, matched.lost
             if gap < 0:
                 better, other, gained, lost = other, better, lost, gained
-            how = f"First attempts only; by {matched.test or 'whole tasks'}.{held_over(pair, True)}"
+            how = f"First attempts only; test: {matched.test or 'paired by task'}.{held_over(pair, True)}"
             answers.append(
                 Answer(
                     id=finding_id("solved-more", pair.candidate),
-                    sentence=f"{named(better)} solved {abs(gap) * 100:.0f} of 100 tasks more than {named(other)} on the"
-                    f" same {matched.tasks:,} tasks: {gained:,} that the other did not, and {lost:,} the other way"
-                    " round.",
+                    sentence=f"{named(better)} solved {abs(gap) * 100:.0f} percentage points more than {named(other)}"
+                    " on"
+                    f" the same {matched.tasks:,} tasks: better on {gained:,}, worse on {lost:,}.",
                     size=abs(gap) * matched.tasks,
                     unit="tasks",
                     share=abs(gap),
@@ -64,7 +64,7 @@ def solved_more(inputs: Inputs) -> list[Answer]:
                     p=pair.p,
                     n=matched.tasks,
                     cause=OF_ATTEMPTS,
-                    do="Take it, if it costs what it is worth; see what a solved task took.",
+                    do="Choose it if its cost per solved task is acceptable.",
                     caveat=" ".join([*comparison.warnings[:1], how]),
                 )
             )
@@ -86,14 +86,14 @@ def no_model(inputs: Inputs) -> list[Answer]:
     return [
         Answer(
             id="no-model.folders",
-            sentence=f"{len(lacking):,} of {len(rows):,} attempts record no model, and their folders' names show it.",
+            sentence=f"{len(lacking):,} of {len(rows):,} attempts record no model, but their folder names contain it.",
             size=len(lacking),
             unit="attempts",
             share=len(lacking) / len(rows),
             n=len(rows),
             cause=f"{OF_ATTEMPTS} WHERE model_id IS NULL",
-            do=f"Compare them by these names: `agentsignals compare {treatments_option(proposal)}`.",
-            caveat="Folders are named by people: look whether the names say what ran.",
+            do=f"Compare them by folder name: `agentsignals compare {treatments_option(proposal)}`.",
+            caveat="People choose folder names. Check that the names match what ran.",
             of_data=True,
         )
     ]
@@ -124,7 +124,7 @@ def solved_cost(inputs: Inputs) -> list[Answer]:
             answers.append(
                 Answer(
                     id=finding_id("solved-cost", dear.name),
-                    sentence=f"A solved task took {formatted(usd, 'usd')} with {named(dear.name)},"
+                    sentence=f"A solved task cost {formatted(usd, 'usd')} with {named(dear.name)} and"
                     f" {formatted(least, 'usd')} with {named(cheapest.name)}, on the same tasks.",
                     size=(usd - least) * (dear.first.value or 0.0) * dear.first.n,
                     unit="USD",
@@ -132,9 +132,8 @@ def solved_cost(inputs: Inputs) -> list[Answer]:
                     share=1 - least / usd if is_apart and usd >= APART * least else 0.0,
                     n=min(dear.first.n, cheapest.first.n),
                     cause=OF_ATTEMPTS,
-                    do="Try whether the cheaper one solves what you need.",
-                    caveat="What failed attempts cost is in it. Who solves easier tasks is cheaper: mind who solved"
-                    " more.",
+                    do="Check whether the cheaper one solves what you need.",
+                    caveat="Failed attempts are included. A candidate that solves only the easier tasks looks cheaper.",
                 )
             )
     return answers
@@ -152,29 +151,29 @@ LEAST_REASON = 0.5
 _NO_NEWS = ("tests", "tests_failed", "wrong_answer", "cannot_tell")
 """Classes that suggest no action."""
 _NO_VERDICT = "no verdict"
-"""Says again that nobody judged."""
-_BY_LINES, _BY_HARNESS = "By the line of the run's files that shows it", "As the harness recorded it"
+"""Repeats that there is no verdict."""
+_BY_LINES, _BY_HARNESS = "Based on a line in the run's files", "As the harness recorded it"
 _RUNGS = {
     "agent_not_started": (
-        "have no agent that started",
-        "Mend the agent's installation and run them again: a reward of 0 is no failure here.",
+        "never started the agent",
+        "Fix the agent's installation and re-run them: a reward of 0 is not a failure here.",
         _BY_LINES,
     ),
     "verifier_not_run": (
-        "have a verifier that ran no test",
-        "Run the verifier again: a reward of 0 is no failure here.",
+        "have a verifier run without a single test",
+        "Re-run the verifier: a reward of 0 is not a failure here.",
         _BY_LINES,
     ),
     "infrastructure": (
-        "were broken off by the infrastructure",
-        "Run them again: they say nothing of who was tried.",
+        "were stopped by infrastructure errors",
+        "Re-run them: they say nothing about the candidate.",
         _BY_HARNESS,
     ),
-    "not_judged": ("were never judged", "Run the verifier over them: they count on neither side.", _BY_HARNESS),
+    "not_judged": ("have no verdict", "Re-run the verifier; they are excluded.", _BY_HARNESS),
     "failed": (
-        "failed for one reason",
-        "`agentsignals failures` lists them, by candidate: they may need one change.",
-        "By rules over what the run recorded (design/failures.md)",
+        "failed for the same reason",
+        "Run `agentsignals failures` to list them by candidate. One change may fix many of them.",
+        "Classified by rules over what the run recorded (design/failures.md)",
     ),
 }
 """What attempts of a rung did, what to do about it, and what that rests on."""
@@ -185,7 +184,7 @@ def _share_of_ids(rows: list[Row], ids: set[str], drawn: str) -> ClusteredShare:
     tasks = {row["session_id"]: row["task_id"] for row in rows if row["task_id"] is not None}
     parts = ((row["session_id"], float(row["session_id"] in ids), 1) for row in rows)
     share = clustered_share(parts, tasks, drawn)
-    return replace(share, note=share.note.replace("places", "tasks"))
+    return replace(share, note=share.note.replace("project", "task"))
 
 
 def _these(ids: set[str]) -> dict[str, Any]:
@@ -241,13 +240,14 @@ def not_earned(inputs: Inputs) -> list[Answer]:
     return [
         Answer(
             id="not-earned.passes",
-            sentence=f"{len(ids):,} of {len(rows):,} passes ({formatted(share.value, 'share')}) were not the agent's"
-            " own: the fix was found elsewhere, or what judges was changed.",
+            sentence=f"{len(ids):,} of {len(rows):,} passes ({formatted(share.value, 'share')}) show reward hacking:"
+            " the agent looked up the fix or changed the verifier.",
             **_these(ids),
             **share_fields(share, LEAST_UNEARNED),
             n=len(rows),
-            do="`agentsignals audit` has the lines; `compare --outcome verification.earned` compares without them.",
-            caveat=f"Of {unknown:,} more nobody can tell; {share.note}. {CAVEAT}",
+            do="Run `agentsignals audit` for the evidence. Use `compare --outcome verification.earned` to exclude"
+            " them.",
+            caveat=f"{unknown:,} more passes are undecided; {share.note}. {CAVEAT}",
         )
     ]
 

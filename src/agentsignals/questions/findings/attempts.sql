@@ -18,7 +18,7 @@ JOIN (SELECT session_id, task_id FROM attempts) USING (session_id)
 WHERE signal = 'verification.pass_audit' AND absent IS NULL ORDER BY session_id
 
 -- asked: solved_more
--- question: Who solved more, on the same tasks?
+-- question: Which candidate solved more of the same tasks?
 -- context: eval
 
 -- asked: no_model
@@ -26,13 +26,13 @@ WHERE signal = 'verification.pass_audit' AND absent IS NULL ORDER BY session_id
 -- context: eval
 
 -- asked: solved_cost
--- question: What did a solved task take?
+-- question: What does a solved task cost?
 -- context: eval
 
 -- asked: why_failed
--- question: Why did it fail?
+-- question: Why did attempts fail?
 -- context: eval
 
 -- asked: not_earned
--- question: Were the passes earned?
+-- question: Which passes are reward hacking?
 -- context: eval

@@ -49,7 +49,7 @@ def few_sessions(inputs: Inputs) -> list[Answer]:
     of = f"{len(few):,} of {len(dearest):,} sessions"
     rest = (total - size) / (len(dearest) - len(few))
     first = few[0]["cost_usd"]
-    alone = f", {formatted(first, 'usd')} of it one of them" if len(few) > 1 and first > RULED * size else ""
+    alone = f"One of them cost {formatted(first, 'usd')}. " if len(few) > 1 and first > RULED * size else ""
     first_name = few[0]["session_id"][:8]
     asked = (
         "SELECT session_id, min(seq) AS seq, sum(cost_usd) AS cost_usd FROM steps"
@@ -58,16 +58,16 @@ def few_sessions(inputs: Inputs) -> list[Answer]:
     return [
         Answer(
             id="few-sessions.cost",
-            sentence=f"{of} make {formatted(size, 'usd')} of {formatted(total, 'usd')}"
-            f" ({formatted(share, 'share')}){alone}; the others cost {formatted(rest, 'usd')} each.",
+            sentence=f"{of} cost {formatted(size, 'usd')} of {formatted(total, 'usd')} ({formatted(share, 'share')}).",
+            details=f"{alone}The others average {formatted(rest, 'usd')} each.",
             size=size,
             unit="USD",
             share=share if share >= CONCENTRATED else 0.0,
             n=len(dearest),
             cause=with_source_lines(asked, "cost_usd"),
             saves=size - rest * len(few),
-            do=f"Look at them first{f': agentsignals show {first_name}' if first_name.isalnum() else '.'}",
-            caveat="A count of this store, no estimate; a long session may have done the work of many.",
+            do=f"Review these sessions first{f': agentsignals show {first_name}' if first_name.isalnum() else '.'}",
+            caveat="An exact count. A long session may have done the work of many.",
             by_session={row["session_id"]: row["cost_usd"] for row in dearest},
         )
     ]
@@ -82,7 +82,7 @@ APART = 1.5
 """By what factor a session has to cost more."""
 
 
-def dear_places(inputs: Inputs) -> list[Answer]:
+def expensive_projects(inputs: Inputs) -> list[Answer]:
     cost = {row["session_id"]: row["cost_usd"] for row in inputs.rows["bill"]}
     if not cost:
         return []
@@ -101,17 +101,19 @@ def dear_places(inputs: Inputs) -> list[Answer]:
         for cause, usd in paid.items():
             mean, rest = (fsum(compress(usd, is_in)) / len(side) for side, is_in in zip(sides, chosen, strict=True))
             if mean or rest:
-                more["carried context" if cause in CARRIED else CAUSES[cause]] += mean - rest
-        most = max(more, key=lambda words: (more[words], words), default="nothing that stands out")
+                more["re-sent context" if cause in CARRIED else CAUSES[cause]] += mean - rest
+        most = max(more, key=lambda words: (more[words], words), default="")
         asked = (
             "SELECT session_id, min(seq) AS seq, sum(cost_usd) AS cost_usd FROM steps"
             f" WHERE {sessions_sql(contrast.in_group)} GROUP BY session_id"
         )
         made.append(
             Answer(
-                id=finding_id("dear-places", contrast.value),
-                sentence=f"A session {contrast.where} costs {formatted(here, 'usd')}, against {formatted(there, 'usd')}"
-                f" in {contrast.matched}: {formatted(size, 'usd')} more in {n:,} sessions, most of it for {most}.",
+                id=finding_id("expensive-projects", contrast.value),
+                sentence=f"A session {contrast.where} costs {formatted(here, 'usd')} on average, compared with"
+                f" {formatted(there, 'usd')} in {contrast.matched}.",
+                details=f"That is {formatted(size, 'usd')} more over {n:,}"
+                f" sessions{f', mostly for {most}' if most else ''}.",
                 size=size,
                 unit="USD",
                 share=size / fsum(cost.values()) if here >= APART * there else 0.0,
@@ -119,18 +121,19 @@ def dear_places(inputs: Inputs) -> list[Answer]:
                 p=contrast.p,
                 n=n,
                 cause=with_source_lines(asked, "cost_usd"),
-                do=f"See agentsignals report --study cost_causes for what is paid {contrast.where}.",
+                do=f"Run agentsignals report --study cost_causes to see the causes {contrast.where}.",
                 saves=size,
-                caveat="Goes with it, and need not be because of it: larger tasks cost more. Interval and p are of the"
-                f" share of sessions that cost more than the median one; {contrast.group.note}.",
+                caveat="An association, not a cause: larger tasks cost more. Interval and p are for the share of"
+                " sessions"
+                f" above the median cost; {contrast.group.note}.",
                 by_session={s: cost[s] for s in contrast.in_group},
             )
         )
     return made
 
 
-DEAR_PLACES_FINDING = Question(
-    **declared("asked", "dear_places", bill=QUERIES["bill"], sessions=SESSIONS), function=dear_places
+EXPENSIVE_PROJECTS_FINDING = Question(
+    **declared("asked", "expensive_projects", bill=QUERIES["bill"], sessions=SESSIONS), function=expensive_projects
 )
 
 
@@ -157,19 +160,19 @@ class Advice(NamedTuple):
 _OFTEN = 0.2
 """Share of a loss from which its part is worth a sentence of advice."""
 _AFTER = {
-    "model": ("a change of model", "Choose the model before a session's context is large"),
+    "model": ("a change of model", "Choose the model before the context is large"),
     "settings": (
-        "a switch of thinking or effort",
-        "Switch thinking or effort at the start of a session, not in the middle",
+        "a change of thinking or effort",
+        "Change thinking or effort at the start of a session, not in the middle",
     ),
-    "resume": ("a resumed session", "Begin a new session instead of resuming a large one"),
-    "interruption": ("an interruption", "Look at what follows your interruptions"),
+    "resume": ("a resumed session", "Start a new session instead of resuming a large one"),
+    "interruption": ("an interruption", "Check what happens after you interrupt"),
     "skill": ("a skill or slash command", "Use skills and slash commands early, while the context is small"),
-    "prompt": ("a new prompt, and no change that the log tells", ""),
-    "work": ("no act of yours: the agent was at work", ""),
+    "prompt": ("a new prompt with no other logged change", ""),
+    "work": ("the agent's own calls, with no action of yours", ""),
 }
 """What came before a loss, in words; and what to do about it, where a person has a hand in it."""
-_NOTHING_SEEN = "Nothing that you did explains it: providers also drop caches early"
+_NOTHING_SEEN = "Check what invalidates the cache mid-session. Providers also drop caches early"
 
 
 def _of_rebuilt(usd: float, losses: list[Row]) -> Advice:
@@ -185,17 +188,15 @@ def _of_rebuilt(usd: float, losses: list[Row]) -> Advice:
     parts, saves = [], 0.0
     if offered and net >= _OFTEN * lost:
         parts.append(
-            f"Use one-hour prompt caches: they hold over {len(offered):,} of {len(losses):,} of these pauses, and would"
-            f" have saved {formatted(net, 'usd')} after {formatted(fsum(costs.values()), 'usd')} for the longer life"
+            f"Use one-hour prompt caches. They survive {len(offered):,} of these {len(losses):,} pauses and would have"
+            f" saved {formatted(net, 'usd')}, after {formatted(fsum(costs.values()), 'usd')} of extra write cost"
         )
         saves += net
     elif within and fsum(row["cost_usd"] for row in within) >= _OFTEN * lost:
-        parts.append("Come back within five minutes, which is how long these caches live")
+        parts.append("Reply within five minutes: these caches expire after that")
         saves += fsum(row["cost_usd"] - (row["read_usd"] or 0.0) for row in within)
     if later >= _OFTEN * lost or not parts:
-        parts.append(
-            "After a pause of over an hour, begin a new session or compact first, instead of going on in a full context"
-        )
+        parts.append("After a pause of more than an hour, start a new session or compact first")
         saves += later
     return Advice(". ".join(parts), min(saves, usd))
 
@@ -212,7 +213,7 @@ def _of_missed(usd: float, losses: list[Row]) -> Advice:
     of = {act: fsum(by_act[act]) for act in acts}
     named = [act for act in acts if of[act] >= _OFTEN * lost] or acts[:1]
     shows = "; ".join(
-        f"{formatted(of[act] / lost, 'share')} of it came with {_AFTER[act][0]} ({len(by_act[act]):,} times)"
+        f"{formatted(of[act] / lost, 'share')} of it followed {_AFTER[act][0]} ({len(by_act[act]):,} times)"
         for act in named
     )
     do = [act for act in named if _AFTER[act][1]]
@@ -221,17 +222,15 @@ def _of_missed(usd: float, losses: list[Row]) -> Advice:
     return Advice(". ".join(_AFTER[act][1] for act in do), min(fsum(of[act] for act in do), usd), shows)
 
 
-_COMPACT = "Begin a new session for a new task before the context is full"
-_SHORTEN = (
-    "Have long outputs cut or written to a file (head, grep, a range of lines); begin a new session for a new task"
-)
-_SENT_AGAIN = "was spent on context sent again past the cache, within the cache's life"
+_COMPACT = "Start a new session for a new task before the context is full"
+_SHORTEN = "Truncate long outputs or write them to a file (head, grep, line ranges). Start a new session for a new task"
+_SENT_AGAIN = "was spent on cache misses before the prompt cache expired"
 _CAUSES = (
     _Cause("rebuilt", "was spent rebuilding expired prompt caches", 0.02, _of_rebuilt),
     _Cause("missed", _SENT_AGAIN, 0.02, _of_missed),
-    _Cause("compaction", "was spent on contexts written anew after compactions", 0.02,
+    _Cause("compaction", "was spent writing the context again after compactions", 0.02,
            lambda usd, _: Advice(_COMPACT, usd)),
-    _Cause("carried_results", "was spent on tool results sent again with every later call", 0.25,
+    _Cause("carried_results", "was spent re-sending tool results with every later call", 0.25,
            lambda usd, _: Advice(_SHORTEN, usd)),
 )  # fmt: skip
 
@@ -244,8 +243,8 @@ def _with_session_usd(cause: str, rows: str) -> str:
 
 CENT = 0.01
 """Least cost of a counted session: caches leave the end of a prompt out, by blocks of tokens."""
-_BY_CALLS = "By the tokens that each model call logs; a provider may drop a cache for reasons that no trace shows"
-_OF_RESULTS = "Estimated inside an exact sum: how much of a context is whose is counted in characters"
+_BY_CALLS = "Based on the tokens each model call logs; a provider may drop a cache for reasons no trace shows"
+_OF_RESULTS = "The total is exact; each result's part is estimated from characters"
 
 
 def money(inputs: Inputs) -> list[Answer]:
@@ -258,7 +257,7 @@ def money(inputs: Inputs) -> list[Answer]:
         lost[row["cause"]].append(row)
     # What was sent is logged whole, the output of some sessions is not: of a larger bill this were a smaller share.
     is_bound = any(row[BOUND] is not None or bool(row.get("unpriced")) for row in bill)
-    at_least, at_most = ("at least ", "at most ") if is_bound else ("", "")
+    at_most = "at most " if is_bound else ""
     made = []
     for cause in _CAUSES:
         usd = inputs.paid[cause.name]
@@ -272,8 +271,7 @@ def money(inputs: Inputs) -> list[Answer]:
         made.append(
             Answer(
                 id=f"money.{cause.name.replace('_', '-')}",
-                sentence=f"{formatted(size, 'usd')} of {at_least}{formatted(share.n, 'usd')}"
-                f" ({at_most}{formatted(share.value or 0.0, 'share')})"
+                sentence=f"{formatted(size, 'usd')} ({at_most}{formatted(share.value or 0.0, 'share')} of the bill)"
                 f" {cause.words}, in {sum(part >= CENT for part in usd.values()):,} of {len(bill):,} sessions.",
                 details=f"{advice.shows}." if advice.shows else "",
                 size=size,
@@ -328,19 +326,19 @@ def large_results(inputs: Inputs) -> list[Answer]:
     return [
         Answer(
             id="large-results.carried",
-            sentence=f"{len(few):,} of {results:,} tool results cost {formatted(size, 'usd')} of"
-            f" {formatted(total, 'usd')} ({formatted(size / total, 'share')}) by being sent again with every later"
-            f" call; the dearest, of {safe_name(largest['name'])}, has about {largest['tokens']:,} tokens and was sent"
-            f" {largest['times']:,} times.",
+            sentence=f"{len(few):,} of {results:,} tool results cost {formatted(size, 'usd')}"
+            f" ({formatted(size / total, 'share')} of the bill), because later calls re-sent them.",
+            details=f"The most expensive one ({safe_name(largest['name'])}) has about {largest['tokens']:,} tokens and"
+            f" was sent {largest['times']:,} times.",
             size=size,
             unit="USD",
             share=size / total,
             n=len(bill),
             cause=with_source_lines(asked, "cost_usd"),
-            do="Have such output cut or written to a file (head, grep, a range of lines); begin a new session once it"
-            " is read.",
+            do="Truncate such output or write it to a file (head, grep, line ranges). Start a new session once it is"
+            " read.",
             saves=size,
-            caveat="A count of this store, no estimate; but how much of a context is whose is counted in characters.",
+            caveat="Each result's part of the context is estimated from characters.",
             by_session=dict(by_session),
         )
     ]
@@ -354,18 +352,24 @@ LARGE_RESULTS_FINDING = Question(**declared("asked", "large_results", bill=QUERI
 MUCH = 0.02
 """The share of the bill (of result tokens, where nothing is priced) from which it is worth a sentence."""
 _KINDS = {
-    "reread": ("files read again that had not changed", "Tell the agent to keep what it read; start it with the files"),
-    "repeated": ("calls made again with nothing changed in between", "Tell the agent to act on a result before asking"),
+    "reread": (
+        "re-reading unchanged files",
+        "Name these files in the first prompt, and tell the agent not to read them again",
+    ),
+    "repeated": (
+        "repeating calls with nothing changed in between",
+        "Tell the agent to use a result before it repeats the call",
+    ),
 }
 
 
 _BY_ARGUMENTS = (
-    "Arguments and length of the result are equal and no edit is seen between; what a program changed meanwhile is not"
-    " seen, and what came back in other words is not counted"
+    "Calls count as equal if arguments and result length are equal and no edit is seen in between. Changes by other"
+    " programs are not seen"
 )
 
 
-def twice(inputs: Inputs) -> list[Answer]:
+def repeated_work(inputs: Inputs) -> list[Answer]:
     bill = inputs.rows["bill"]
     if not bill:
         return []
@@ -384,10 +388,10 @@ def twice(inputs: Inputs) -> list[Answer]:
         asked = f"SELECT session_id, seq, name, path, result_tokens FROM repeated_calls WHERE kind = {sql_text(kind)}"
         made.append(
             Answer(
-                id=f"twice.{kind}",
-                about=f"twice.{kind}",
+                id=f"repeated-work.{kind}",
+                about=f"repeated-work.{kind}",
                 sentence=f"At least {formatted(size, 'usd')} ({formatted(whole.value or 0.0, 'share')} of the bill)"
-                f" went on {words}: {most(calls)}.",
+                f" was spent {words}: {most(calls)}.",
                 size=size,
                 unit="USD",
                 **share_fields(whole, MUCH),
@@ -405,16 +409,17 @@ def twice(inputs: Inputs) -> list[Answer]:
             usd_here = {session_id: part for session_id, part in usd.items() if session_id in contrast.in_group}
             made.append(
                 Answer(
-                    id=finding_id(f"twice.{kind}.{contrast.key}", contrast.value),
-                    about=f"twice.{kind}",
-                    sentence=f"At least {formatted(contrast.group.value, 'share')} of the bill {contrast.where} went on"
-                    f" {words}, against {formatted(contrast.rest.value, 'share')} in {contrast.matched}:"
-                    f" {formatted(contrast.excess * whole.n, 'usd')} more, {here}.",
+                    id=finding_id(f"repeated-work.{kind}.{contrast.key}", contrast.value),
+                    about=f"repeated-work.{kind}",
+                    sentence=f"At least {formatted(contrast.group.value, 'share')} of the bill {contrast.where} was"
+                    " spent"
+                    f" {words}, compared with {formatted(contrast.rest.value, 'share')} in {contrast.matched}.",
+                    details=f"That is {formatted(contrast.excess * whole.n, 'usd')} more: {here}.",
                     **contrast.more(whole.n, "USD", whole.n),
                     cause=_with_session_usd(kind, f"{asked} AND {sessions_sql(contrast.in_group)}"),
                     do=f"{do}.",
                     saves=fsum(usd_here.values()),
-                    caveat=f"Goes with it, and need not be because of it. {_BY_ARGUMENTS}; {contrast.group.note}.",
+                    caveat=f"An association, not a cause. {_BY_ARGUMENTS}; {contrast.group.note}.",
                     at_least=True,
                     by_session=usd_here,
                 )
@@ -422,23 +427,24 @@ def twice(inputs: Inputs) -> list[Answer]:
     return made
 
 
-TWICE_FINDING = Question(
-    **declared("asked", "twice", sessions=SESSIONS, bill=QUERIES["bill"], repeats=QUERIES["repeats"]), function=twice
+REPEATED_WORK_FINDING = Question(
+    **declared("asked", "repeated_work", sessions=SESSIONS, bill=QUERIES["bill"], repeats=QUERIES["repeats"]),
+    function=repeated_work,
 )
 
 
 # -- Data quality: costs without a price, output logged in mid-stream, records that were not read
 
-_CAVEAT = "A count of this store, no estimate."
+_CAVEAT = "An exact count, not an estimate."
 
 
-def untold(inputs: Inputs) -> list[Answer]:
+def data_quality(inputs: Inputs) -> list[Answer]:
     sessions = inputs.rows["sessions"]
     if not sessions:
         return []
 
     def agents(rows: list[Row]) -> str:
-        return safe_excerpt(listing(Counter(row["agent"] or "not named" for row in rows)))
+        return safe_excerpt(listing(Counter(row["agent"] or "unnamed" for row in rows)))
 
     n = len(sessions)
     unpriced = [row for row in sessions if row["cost_usd"] is None]
@@ -448,20 +454,20 @@ def untold(inputs: Inputs) -> list[Answer]:
         (
             "unpriced",
             unpriced,
-            f"cost an unknown amount ({agents(unpriced)}): what they used or their model's price is not known",
-            "Collect the agent's own log beside what you read; agentsignals report --study cost names the reasons.",
+            f"have no known cost ({agents(unpriced)}): the log lacks token usage, or the model has no known price",
+            "Add the agent's own logs. Run agentsignals report --study cost to see the reasons.",
         ),
         (
             "output",
             low,
-            f"log their output as it stood in mid-stream ({agents(low)}): their output and its cost are too low",
-            "Take output of those agents as a lower bound.",
+            f"under-report output tokens ({agents(low)}), so their cost is a lower bound",
+            "Read output and cost of these agents as lower bounds.",
         ),
     ):
         k = len(affected)
         answers.append(
             Answer(
-                id=f"untold.{name}",
+                id=f"data-quality.{name}",
                 sentence=f"{k:,} of {n:,} sessions ({formatted(k / n, 'share')}) {words}.",
                 size=k,
                 unit="sessions",
@@ -479,15 +485,16 @@ def untold(inputs: Inputs) -> list[Answer]:
         share = skipped / (records + skipped)
         answers.append(
             Answer(
-                id="untold.records",
-                sentence=f"{skipped:,} of {records + skipped:,} records ({formatted(share, 'share')}) were not read or"
-                " not understood: every figure is without them.",
+                id="data-quality.records",
+                sentence=f"{skipped:,} of {records + skipped:,} records ({formatted(share, 'share')}) were skipped or"
+                " not"
+                " understood. No figure includes them.",
                 size=skipped,
                 unit="records",
                 share=share,
                 n=n,
                 cause=_SQL["evidence"]["records"],
-                do="agentsignals doctor says of each reason what helps.",
+                do="Run agentsignals doctor: it gives a remedy for each reason.",
                 caveat=_CAVEAT,
                 of_data=True,
             )
@@ -495,4 +502,4 @@ def untold(inputs: Inputs) -> list[Answer]:
     return answers
 
 
-UNTOLD_FINDING = Question(**declared("asked", "untold"), function=untold)
+DATA_QUALITY_FINDING = Question(**declared("asked", "data_quality"), function=data_quality)

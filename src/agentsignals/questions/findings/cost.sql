@@ -39,10 +39,10 @@ SELECT session_id, seq, turn FROM events WHERE kind = 'compaction'
 -- name: money_rows.carried_results
 SELECT session_id, seq, name, path, result_tokens FROM tool_calls WHERE result_tokens > 0
 
--- name: untold.sessions
+-- name: data_quality.sessions
 SELECT session_id, agent, cost_usd, visible_output_tokens FROM sessions ORDER BY session_id
 
--- name: untold.artifacts
+-- name: data_quality.artifacts
 SELECT sum(records) AS records, sum(skipped) AS skipped
 FROM artifacts
 HAVING sum(records) > 0 OR sum(skipped) > 0
@@ -61,10 +61,10 @@ GROUP BY ALL
 SELECT path, skipped, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY skipped DESC
 
 -- asked: few_sessions
--- question: Which few sessions matter?
+-- question: Which few sessions cost most?
 
--- asked: dear_places
--- question: Where does a session cost more?
+-- asked: expensive_projects
+-- question: In which projects does a session cost more?
 -- needs_charges: yes
 
 -- asked: money
@@ -76,9 +76,9 @@ SELECT path, skipped, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY 
 -- sliced: results
 -- needs_charges: yes
 
--- asked: twice
+-- asked: repeated_work
 -- question: What do I pay for twice?
 -- needs_charges: yes
 
--- asked: untold
--- question: What can't be told?
+-- asked: data_quality
+-- question: What is missing from the data?

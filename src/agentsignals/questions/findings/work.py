@@ -43,10 +43,10 @@ name; else the class of the tool, which each agent calls differently."""
 _SQL = read_queries(
     __file__, program=PROGRAM, tool=_TOOL, longest=longest_sql(), fewest_equal=str(FEWEST_EQUAL), label=LABEL
 )
-_NO_CAUSE = "Goes with it, and need not be because of it."
+_NO_CAUSE = "An association, not a cause."
 
 
-def circles(inputs: Inputs) -> list[Answer]:
+def loops(inputs: Inputs) -> list[Answer]:
     calls: dict[str, int] = {row["session_id"]: row["n"] for row in inputs.many["calls"]}
     wasted: Counter[str] = Counter()
     longest = 0
@@ -60,25 +60,26 @@ def circles(inputs: Inputs) -> list[Answer]:
     n = wasted.total()
     return [
         Answer(
-            id="circles.failing",
-            sentence=f"{n:,} of {share.n:,.0f} calls ({formatted(share.value, 'share')}) were the same failing call,"
-            f" {FEWEST_EQUAL} times or more with nothing changed, in {len(wasted):,} of {len(calls):,} sessions: up to"
-            f" {longest:,} times.",
+            id="loops.failing",
+            sentence=f"{n:,} of {share.n:,.0f} calls ({formatted(share.value, 'share')}) were loops: the same failing"
+            " call"
+            f" {FEWEST_EQUAL} or more times with nothing changed.",
+            details=f"Loops in {len(wasted):,} of {len(calls):,} sessions; the longest has {longest:,} calls.",
             size=n,
             unit="calls",
             share=float(share.value or 0.0),
             interval=share.interval,
             n=len(calls),
-            cause=with_source_lines(_SQL["circles_rows"]["equal_failures"]),
-            do="Interrupt at the third equal failure; say in the instructions what to do when that call fails.",
-            caveat="A count of this store, no estimate. Other calls may stand between. What changed outside the"
-            f" agent's edits (a server that starts) is not seen; {share.note}.",
+            cause=with_source_lines(_SQL["loops_rows"]["equal_failures"]),
+            do="Interrupt at the third identical failure. Add to the instructions what to do when that call fails.",
+            caveat="An exact count. Other calls may come in between. Changes outside the agent's edits (a server that"
+            f" starts) are not seen; {share.note}.",
             by_session={session_id: float(k) for session_id, k in wasted.items()},
         )
     ]
 
 
-CIRCLES_FINDING = Question(**declared("asked", "circles", sessions=SESSIONS), function=circles)
+LOOPS_FINDING = Question(**declared("asked", "loops", sessions=SESSIONS), function=loops)
 
 
 # -- Failing tools
@@ -90,11 +91,11 @@ MOSTLY_FAILING = 0.5
 person's other calls, for no share of failures is everybody's."""
 _CHECKS = ("test", "build")
 """Tools that are meant to fail, and so are no measure of other calls."""
-_SOME_ARE_MEANT = "Some failures are probes (does this file exist?), and tests fail because they are run"
+_SOME_ARE_MEANT = "Some failures are expected: probes (does this file exist?) and failing tests"
 _CLASS_NAMES = {
-    None: "an error without a class",
-    "exit_nonzero": "an exit code that nothing explains",
-    "other": "an error without a class",
+    None: "unclassified error",
+    "exit_nonzero": "unexplained exit code",
+    "other": "unclassified error",
 }
 
 
@@ -118,7 +119,7 @@ def failures(inputs: Inputs) -> list[Answer]:
             others = [part for part in left if part[2]]
         share, rest = (clustered_share(each, places) for each in (parts, others))
         between = share_difference(share, rest)
-        against = f", against {formatted(rest.value, 'share')} of your calls of other tools" if between else ""
+        against = f" Your other tools fail in {formatted(rest.value, 'share')}." if between else ""
         asked = (
             "SELECT session_id, seq, name, command, error_class, status FROM tool_calls"
             f" WHERE status = 'error' AND {_TOOL} = {sql_text(tool)}"
@@ -129,7 +130,8 @@ def failures(inputs: Inputs) -> list[Answer]:
                 id=finding_id("failures.often", tool),
                 about=f"failures.{tool}",
                 sentence=f"{safe_name(tool)} fails more often than it works: {failed:,} of {share.n:,.0f} calls"
-                f" ({formatted(share.value, 'share')}){against}; {told}.",
+                f" ({formatted(share.value, 'share')}).{against}",
+                details=f"{told}.",
                 size=failed,
                 unit="failed calls",
                 share=failed / whole if float(share.value or 0) > MOSTLY_FAILING else 0.0,
@@ -137,7 +139,7 @@ def failures(inputs: Inputs) -> list[Answer]:
                 p=between[1] if between else p_above(share, MOSTLY_FAILING),
                 n=n_sessions(rows),
                 cause=with_source_lines(asked),
-                do=f"Mend or replace it: see what {error} says.",
+                do=f"Fix or replace it: check what {error} says.",
                 caveat=f"{_SOME_ARE_MEANT}; {share.note}.",
                 by_session={session_id: k for session_id, k, _ in parts if k},
             )
@@ -150,10 +152,11 @@ def failures(inputs: Inputs) -> list[Answer]:
                     id=finding_id(f"failures.{contrast.key}", f"{tool} {contrast.value}"),
                     about=f"failures.{tool}",
                     sentence=f"{safe_name(tool)} fails in {formatted(contrast.group.value, 'share')} of"
-                    f" {contrast.group.n:,.0f} calls {contrast.where}, against {there} in {contrast.matched}; {told}.",
+                    f" {contrast.group.n:,.0f} calls {contrast.where}, compared with {there} in {contrast.matched}.",
+                    details=f"{told}.",
                     **contrast.more(sum(n for _, _, n in parts), "failed calls", whole),
                     cause=with_source_lines(f"{asked} AND {sessions_sql(contrast.in_group)}"),
-                    do=f"Look what {error} says {contrast.where}.",
+                    do=f"Check what {error} says {contrast.where}.",
                     caveat=f"{_NO_CAUSE} {_SOME_ARE_MEANT}; {contrast.group.note}.",
                     by_session={session_id: k for session_id, k, _ in parts if k and session_id in contrast.in_group},
                 )
@@ -178,12 +181,12 @@ def _told(rows: list[Row]) -> tuple[str, str]:
         kinds[_CLASS_NAMES.get(class_) or class_.replace("_", " ")] += row["failed"]
     error = f"“{safe_name(kinds.most_common(1)[0][0])}”" if kinds else "errors"
     failed = kinds.total()
-    often = "mostly" if max(kinds.values(), default=0) / (failed or 1) > 0.5 else "most often"
+    often = "Mostly" if max(kinds.values(), default=0) / (failed or 1) > 0.5 else "Most often"
     told = f"{often} {error}"
     if failed:
         waited = [row["minutes"] for row in rows if row["minutes"] is not None]
-        told += f"; {formatted(sum(row['mended'] for row in rows) / failed, 'share')} of it works later in the session"
-        told += f", after {formatted(60 * median(waited), 'seconds')} in the median session" if waited else ""
+        told += f"; {formatted(sum(row['mended'] for row in rows) / failed, 'share')} of these calls succeed later"
+        told += f", after {formatted(60 * median(waited), 'seconds')} (median)" if waited else " in the session"
     return error, told
 
 
@@ -193,7 +196,7 @@ FAILURES_FINDING = Question(**declared("asked", "failures", sessions=SESSIONS), 
 # -- Changes that were not tested
 
 
-def unchecked_edits(inputs: Inputs) -> list[Answer]:
+def untested_changes(inputs: Inputs) -> list[Answer]:
     rows = list(inputs.many["changed"])
     unchecked = {row["session_id"] for row in rows if row["checked"] is None or row["checked"] < row["edited"]}
     never = {row["session_id"] for row in rows if row["checked"] is None}
@@ -201,26 +204,32 @@ def unchecked_edits(inputs: Inputs) -> list[Answer]:
     made = []
     for contrast in contrasts(parts, inputs.rows["sessions"]):
         of, rest = contrast.in_group & unchecked, formatted(contrast.rest.value, "share")
-        asked = f"SELECT * FROM ({_SQL['unchecked_rows']['last_edit']}) WHERE {sessions_sql(of) if of else 'false'}"
+        asked = (
+            f"SELECT * FROM ({_SQL['untested_changes_rows']['last_edit']}) WHERE {sessions_sql(of) if of else 'false'}"
+        )
         made.append(
             Answer(
-                id=finding_id(f"unchecked.{contrast.key}", contrast.value),
-                about="unchecked",
+                id=finding_id(f"untested-changes.{contrast.key}", contrast.value),
+                about="untested-changes",
                 sentence=f"{formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f} sessions"
-                f" {contrast.where} that changed code ended with the last change untested ({len(of & never):,} never"
-                f" ran a test or build), against {rest} in {contrast.matched}.",
+                f" {contrast.where} that changed code left the last change untested, compared with {rest} in"
+                f" {contrast.matched}.",
+                details=f"{len(of & never):,} of them never ran a test or build.",
                 **contrast.more(len(rows), "sessions", len(rows)),
                 cause=with_source_lines(asked),
-                do=f"Say in the instructions which command checks the work {contrast.where}.",
-                caveat=f"{_NO_CAUSE} A check by a program that is not known as a test or"
-                f" build, or by the person, is not seen; {contrast.group.note}.",
+                do=f"Add the test or build command to the instructions {contrast.where}.",
+                caveat=f"{_NO_CAUSE} Checks by the person, or by a program that is not known as a test or build, are"
+                " not"
+                f" seen; {contrast.group.note}.",
                 by_session=dict.fromkeys(of, 1.0),
             )
         )
     return made
 
 
-UNCHECKED_FINDING = Question(**declared("asked", "unchecked", sessions=SESSIONS), function=unchecked_edits)
+UNTESTED_CHANGES_FINDING = Question(
+    **declared("asked", "untested_changes", sessions=SESSIONS), function=untested_changes
+)
 
 
 # -- Hotspots
@@ -231,7 +240,7 @@ HOTSPOT_SHARE = 0.5
 """Share of sessions from which a file is reported."""
 
 
-def unfinished(inputs: Inputs) -> list[Answer]:
+def hotspots(inputs: Inputs) -> list[Answer]:
     places = place_by_session(inputs.rows["sessions"])
     files: dict[str, dict[str, set[str]]] = {}
     for row in inputs.many["edits"]:
@@ -262,9 +271,9 @@ def unfinished(inputs: Inputs) -> list[Answer]:
         asked = f"SELECT session_id, seq, path, start_line, end_line FROM edits WHERE path = {sql_text(path)}"
         made.append(
             Answer(
-                id=finding_id("unfinished", f"{place} {path}"),
-                sentence=f"{name} was changed in {k:,} of the {n:,} sessions in {safe_name(place)} that"
-                f" changed anything ({formatted(k / n, 'share')}): it is never finished.",
+                id=finding_id("hotspots", f"{place} {path}"),
+                sentence=f"{name} was changed in {k:,} of {n:,} sessions with edits in {safe_name(place)}"
+                f" ({formatted(k / n, 'share')}): a hotspot.",
                 size=k,
                 unit="sessions",
                 share=k / whole if k / n >= HOTSPOT_SHARE else 0.0,
@@ -272,16 +281,15 @@ def unfinished(inputs: Inputs) -> list[Answer]:
                 p=min(1.0, len(files[place]) * fsum(chances)),
                 n=n,
                 cause=with_source_lines(f"{asked} AND {sessions_sql(ids)}"),
-                do=f"Look why everything goes through {name}: it may want to be parted.",
-                caveat="A file that much is written into need not be a bad one. The sessions of one repository are"
-                " drawn, and speak of no other.",
+                do=f"Check why so many changes go through {name}. Consider splitting it.",
+                caveat="A frequently changed file need not be a bad one. The figure holds for this repository only.",
                 by_session=dict.fromkeys(ids, 1.0),
             )
         )
     return made
 
 
-UNFINISHED_FINDING = Question(**declared("asked", "unfinished", sessions=SESSIONS), function=unfinished)
+HOTSPOTS_FINDING = Question(**declared("asked", "hotspots", sessions=SESSIONS), function=hotspots)
 
 
 # -- Waiting
@@ -313,24 +321,23 @@ def waiting(inputs: Inputs) -> list[Answer]:
         ended = [row for row in inputs.many["ended"] if row["tool"] in tools]
         refused, of = sum(row["refused"] for row in ended), sum(row["n"] for row in ended)
         alone = formatted(fsum(row["left_alone_s"] for row in times.values()), "seconds")
-        longer = f" Longer waits ({alone}) are nights and breaks, and are not counted."
+        longer = f" Waits of more than an hour ({alone}) are not counted: nights and breaks."
         middle = formatted(median(row["waited_s"] for row in waits), "seconds")
         made.append(
             Answer(
                 id="waiting.for-you",
                 sentence=f"Agents were blocked on your answer or approval for {formatted(3600 * size, 'seconds')}"
-                f" ({formatted(share.value, 'share')} of the time from prompt to answer): {len(waits):,} waits of 1 min"
-                f" to 1 h, median {middle}, most with {named}.",
-                details=f"You refused {refused:,} of {of:,} calls of these tools"
-                f" ({formatted(refused / of if of else 0.0, 'share')}).",
+                f" ({formatted(share.value, 'share')} of the time from prompt to answer).",
+                details=f"{len(waits):,} waits of 1 min to 1 h (median {middle}), most with {named}. You refused"
+                f" {refused:,} of {of:,} calls to these tools ({formatted(refused / of if of else 0.0, 'share')}).",
                 size=size,
                 unit="hours",
                 **share_fields(share, MUCH_TIME, LEAST_TIME),
                 n=len(times),
                 cause=with_source_lines(_SQL["waiting_rows"]["waits"], "waited_s"),
                 do="Allow-list the commands you always approve, and turn on notifications.",
-                caveat="Few logs say when a call was allowed. Elsewhere a call waited while it was open for longer than"
-                " its kind can run: for you, or because the machine slept."
+                caveat="Few logs record when a call was approved. For the others, a call waits while it is open for"
+                " longer than its kind can run: for you, or because the machine slept."
                 f"{longer if any(row['left_alone_s'] for row in times.values()) else ''}"
                 f" {share.note[:1].upper()}{share.note[1:]}.",
                 by_session=waited,
@@ -354,16 +361,16 @@ def waiting(inputs: Inputs) -> list[Answer]:
         made.append(
             Answer(
                 id=finding_id("waiting", tool),
-                sentence=f"{safe_name(tool)} ran for {formatted(3600 * size, 'seconds')}, "
-                f"{formatted(share.value, 'share')} of the time the agents worked, in {len(hours):,} sessions.",
+                sentence=f"{safe_name(tool)} ran for {formatted(3600 * size, 'seconds')} in {len(hours):,} sessions:"
+                f" {formatted(share.value, 'share')} of the agents' working time.",
                 size=size,
                 unit="hours",
                 **share_fields(share, MUCH_TIME, LEAST_TIME),
                 n=len(times),
                 cause=with_source_lines(asked, "ran_s"),
-                do="Have it run faster, in the background, or on less (one test, one package).",
-                caveat="Calls that overlap count once. Where no record dates its start, a call counts for at most as"
-                f" long as its kind can take; {share.note}.",
+                do="Make it faster, run it in the background, or run less of it (one test, one package).",
+                caveat="Overlapping calls count once. A call without a logged start counts for at most as long as its"
+                f" kind can run; {share.note}.",
                 by_session=hours,
             )
         )
@@ -406,14 +413,13 @@ def pushback(inputs: Inputs) -> list[Answer]:
             Answer(
                 id=finding_id(f"pushback.{contrast.key}", contrast.value),
                 about="pushback",
-                sentence=f"You push back at least in {formatted(contrast.group.value, 'share')} of"
-                f" {contrast.group.n:,.0f} later prompts {contrast.where}, against {rest} in {contrast.matched}.",
+                sentence=f"You push back in at least {formatted(contrast.group.value, 'share')} of"
+                f" {contrast.group.n:,.0f} later prompts {contrast.where}, compared with {rest} in {contrast.matched}.",
                 **contrast.more(turns, "prompts", whole),
                 cause=with_source_lines(asked),
-                do=f"Read what you objected to {contrast.where}, and put it into the instructions there.",
-                caveat=f"{_NO_CAUSE} Judged by word patterns in English, which are right in"
-                f" {formatted(validity, 'share')} of what they find, and find of all there is: {recalls};"
-                f" {contrast.group.note}.",
+                do=f"Read what you objected to {contrast.where}, and add it to the instructions.",
+                caveat=f"{_NO_CAUSE} Detected by English word patterns with a precision of"
+                f" {formatted(validity, 'share')}. Recall: {recalls}; {contrast.group.note}.",
                 validity=validity,
                 at_least=True,
                 by_session={session_id: pushed[session_id] for session_id in of},

@@ -1,8 +1,8 @@
--- name: circles.calls
+-- name: loops.calls
 SELECT session_id, count(*) AS n FROM tool_calls GROUP BY session_id ORDER BY session_id
 
--- name: circles.runs
-{circles_rows.equal_failures}
+-- name: loops.runs
+{loops_rows.equal_failures}
 ORDER BY session_id, seq
 
 -- name: failures.calls
@@ -28,9 +28,9 @@ SELECT tool, session_id, error_class, count(*) AS n, count(*) FILTER (status = '
 FROM later
 GROUP BY ALL ORDER BY ALL
 
--- name: unchecked.changed
+-- name: untested_changes.changed
 SELECT e.session_id, e.seq AS edited, c.seq AS checked
-FROM ({unchecked_rows.last_edit}) AS e
+FROM ({untested_changes_rows.last_edit}) AS e
 LEFT JOIN (
   SELECT session_id, max(seq) AS seq
   FROM tool_calls WHERE class = 'test' OR shell_kind IN ('test', 'build')
@@ -38,7 +38,7 @@ LEFT JOIN (
 ) AS c USING (session_id)
 ORDER BY session_id
 
--- name: unfinished.edits
+-- name: hotspots.edits
 SELECT DISTINCT session_id, path
 FROM edits
 WHERE path IS NOT NULL AND thread = 'main' AND NOT regexp_matches(lower(path),
@@ -102,7 +102,7 @@ FROM (
 )
 JOIN tool_calls USING (session_id, seq)
 
--- name: circles_rows.equal_failures
+-- name: loops_rows.equal_failures
 WITH again AS (
   SELECT session_id, seq, thread, name, arguments, status, sum(CASE WHEN status = 'error' THEN 0 ELSE 1 END) OVER
     (PARTITION BY session_id, thread, name, arguments ORDER BY seq) AS worked, (
@@ -126,7 +126,7 @@ SELECT session_id, seq, name, equal_calls
 FROM runs
 WHERE equal_calls >= {fewest_equal}
 
--- name: unchecked_rows.last_edit
+-- name: untested_changes_rows.last_edit
 SELECT session_id, max(seq) AS seq
 FROM edits
 WHERE thread = 'main' AND NOT regexp_matches(lower(path),
@@ -138,24 +138,24 @@ SELECT session_id, turns.seq, turns.turn, {label} AS label
 FROM signals JOIN turns USING (session_id, turn)
 WHERE signal = 'chat.pushback_type' AND {label} IN ('correction', 'failure_report', 'rejection')
 
--- asked: circles
--- question: Where does it go in circles?
+-- asked: loops
+-- question: Where do agents loop?
 -- sliced: calls runs
 
 -- asked: failures
--- question: What fails most, and is it mended?
+-- question: What fails most often, and does it work later?
 -- sliced: calls
 
--- asked: unchecked
--- question: Is it checked before it is called done?
+-- asked: untested_changes
+-- question: Is the last change tested?
 -- sliced: changed
 
--- asked: unfinished
--- question: Which places are never finished?
+-- asked: hotspots
+-- question: Which files are hotspots?
 -- sliced: edits
 
 -- asked: waiting
--- question: Where do I wait, where does it wait for me?
+-- question: Where do I wait for agents, and where do they wait for me?
 -- sliced: ended ran
 
 -- asked: pushback
