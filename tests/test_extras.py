@@ -57,9 +57,9 @@ def test_a_report_without_its_charts_is_whole_and_says_what_to_install(
 ) -> None:
     file = tmp_path / "r.html"
     assert main(["report", "--study", "tools", "-o", str(file), "--store", str(store.folder)]) == 0
-    assert "agentsignals[charts]" in capsys.readouterr().out
+    assert "pip install 'vl-convert-python" in capsys.readouterr().out
     page = file.read_text("utf-8")
-    assert "pip install &#39;agentsignals[charts]&#39;" in page
+    assert "pip install &#39;vl-convert-python" in page
     shown = re.findall(r"<figure>.*?</figure>", page, re.S)
     assert shown and all(re.search(r"<summary>Its figures</summary><ul>\s*<li>[^<]", figure) for figure in shown)
     assert "data-chart" not in page.partition("<script")[0], "what is no picture can't be saved as one"
@@ -75,7 +75,7 @@ def test_a_report_with_its_charts_says_nothing_of_it(store: Store, tmp_path: Pat
 @only_charts
 def test_the_served_page_of_a_study_does_without_too(store: Store, missing: str) -> None:
     filled = catalogue.study_page(Snapshot(store), Query(), "tools").filled
-    assert filled["charts"] == "" and "agentsignals[charts]" in filled["undrawn"]
+    assert filled["charts"] == "" and "vl-convert-python" in filled["undrawn"]
 
 
 @only_frames
@@ -83,7 +83,7 @@ def test_the_served_page_of_a_study_does_without_too(store: Store, missing: str)
 def test_a_frame_names_what_it_needs(store: Store, missing: str, name: str) -> None:
     with pytest.raises(StoreError, match="Polars") as caught:
         getattr(store, name)()
-    assert "pip install 'agentsignals[frames]'" in caught.value.hint
+    assert "pip install 'polars" in caught.value.hint
     assert store.sql("SELECT count(*) FROM sessions").fetchall() == [(3,)], "SQL does without"
 
 
@@ -93,7 +93,7 @@ def test_doctor_names_extras_that_are_not_there(
     monkeypatch.setitem(EXTRAS, "charts", ("no-such-package", "nothing"))
     assert main(["doctor", "--store", str(store.folder)]) == 0
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("charts"))
-    assert "missing" in line and "pip install 'agentsignals[charts]'" in line
+    assert "missing" in line and "pip install 'vl-convert-python" in line
 
 
 def test_doctor_lists_every_extra_that_the_package_declares() -> None:
@@ -113,4 +113,4 @@ def test_every_module_of_the_core_loads_without_any_package_of_an_extra(tmp_path
     code = f"{block}from agentsignals.cli import main\nsys.exit(main(['demo', '--quiet', '--folder', 'd']))"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "agentsignals[charts]" in done.stdout and (tmp_path / "d" / "report.html").stat().st_size > 50_000
+    assert "vl-convert-python" in done.stdout and (tmp_path / "d" / "report.html").stat().st_size > 50_000

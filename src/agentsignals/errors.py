@@ -36,6 +36,10 @@ class SourceError(AgentSignalsError):
     """A source is not there, or can't be opened."""
 
 
+class NothingFound(AgentSignalsError):
+    """No session, finding or signal is there, or fits what was asked for."""
+
+
 class FormatError(AgentSignalsError):
     """A forced format is unknown."""
 
@@ -136,6 +140,23 @@ class WorkerError(AgentSignalsError):
 
 class OutOfMemory(AgentSignalsError):
     """The system gives this process no more memory."""
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs what an extra of this package needs. It names the missing packages themselves,
+    which an index has for every copy: a checkout, a wheel, an editable install."""
+    import re  # noqa: PLC0415  (rare, as are the metadata of packages, which take 50 ms to load)
+    import shlex  # noqa: PLC0415
+    from importlib import metadata  # noqa: PLC0415
+
+    try:
+        listed = metadata.requires("agentsignals") or []
+    except metadata.PackageNotFoundError:
+        return f"pip install '.[{extra}]' in the checkout"
+    of_extra = re.compile(rf";.*\bextra == ['\"]{re.escape(extra)}['\"]")
+    needed = [text.partition(";")[0].strip() for text in listed if of_extra.search(text)]
+    missing = [text for text in needed if not any(metadata.distributions(name=re.split(r"[^\w.-]", text)[0]))]
+    return f"pip install {' '.join(map(shlex.quote, missing or needed))}"
 
 
 _NEAR_BYTES = 128 * 1024**2

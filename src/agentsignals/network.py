@@ -12,7 +12,7 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentsignals.errors import UsageError
+from agentsignals.errors import UsageError, install_command
 
 if TYPE_CHECKING:
     import urllib.request
@@ -201,7 +201,7 @@ def _s3_client(process: int) -> Any:
         from botocore.exceptions import BotoCoreError
     except ImportError as problem:
         raise UsageError(
-            "Object stores take botocore, which is not installed.", "Install it: pip install 'agentsignals[s3]'."
+            "Object stores take botocore, which is not installed.", f"Install it: {install_command('s3')}"
         ) from problem
     settings = Config(
         connect_timeout=10,

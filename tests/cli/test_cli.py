@@ -18,11 +18,13 @@ import msgspec
 import pytest
 
 from agentsignals.cli import build_parser, demo_corpus, main
+from agentsignals.cli.grammar import declarations, verbs
 from agentsignals.errors import UnknownSession
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.measure import explain
 from agentsignals.signals.catalog import catalogue
 from agentsignals.store import Store
+from agentsignals.ui.live import sources_of
 from tests import demo_stories
 from tests.build import session, user
 from tests.claude import Log
@@ -79,16 +81,101 @@ def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str])
     verbs = list(build_parser()._subparsers._group_actions[0].choices)  # type: ignore[union-attr]
     assert set(verbs) == {
         "analyze", "measure", "inventory", "sessions", "show", "explain", "query", "report", "demo", "doctor",
-        "agree", "align", "annotate", "attribute", "audit", "collect", "compare", "completion", "discover", "drivers",
-        "export", "failures", "findings", "forget", "formats", "lab", "label", "mcp", "receipt", "replicate", "rules",
-        "scan", "search", "serve", "share", "tune", "validate", "watch", "witness",
+        "completion", "discover", "evals", "export", "findings", "forget", "formats", "lab", "labels", "mcp", "repo",
+        "search", "serve", "share", "watch",
     }  # fmt: skip
-    for verb in verbs:
+    of_groups = [f"{about['group']} {name}" for name, about in declarations().items() if "group" in about]
+    for verb in [*verbs, *of_groups]:
         with pytest.raises(SystemExit) as done:
-            main([verb, "--help"])
+            main([*verb.split(), "--help"])
         assert done.value.code == 0
         told = capsys.readouterr().out
         assert "Example: agentsignals " + verb in told and "--json" in told
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "120"])
+def test_the_first_help_is_a_screen_of_grouped_verbs(
+    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40 and max(map(len, lines)) <= int(columns)
+    shown = [line.split()[0] for line in lines if re.match(r" {4}\w", line)]
+    assert {"analyze", "findings", "sessions", "evals", "repo", "labels", "lab"} <= set(shown)
+    assert all(any(name in line for line in lines) for name in verbs() if " " not in name), "none is left out"
+
+
+def test_a_verb_of_a_group_is_also_known_without_it(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["evals", "compare"], ["compare"]):
+        with pytest.raises(SystemExit):
+            main([*words, "--help"])
+        assert "usage: agentsignals evals compare" in capsys.readouterr().out
+    before, behind = (build_parser().parse_args(words) for words in (
+        ["evals", "--store", "x", "compare"], ["compare", "--store", "x"]))  # fmt: skip
+    assert before == behind and before.store == "x" and before.do == "compare:run_compare"
+
+
+def test_a_group_says_what_can_be_done(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, error = refused(capsys, "evals", "--store", store)
+    assert (code, error["kind"]) == (1, "nothing_found") and "analyze" in error["hint"]
+    told = say(capsys, "labels", "--store", store)
+    assert told.startswith("no labels; store ") and "agentsignals labels label sentiment" in told
+    assert [verb["command"].split()[2] for verb in ask(capsys, "repo", "--store", store)["verbs"]] == [
+        "attribute", "collect", "receipt", "rules", "scan", "witness"]  # fmt: skip
+
+
+NAMES = [
+    (("formats", "clude-code"), "claude-code"), (("analyze", "claud-code"), "claude-code"),
+    (("export", "--to", "parqet", "-o", "x"), "parquet"), (("label", "sentment"), "sentiment"),
+    (("label", "sentiment", "--by", "ruls"), "rules"), (("report", "--study", "kost", "-o", "x.html"), "cost"),
+    (("findings", "waitng"), "waiting"), (("inventory", "repitition"), "dynamics.repetition_rate"),
+    (("explain", "3819e141", "dynamics.repitition_rate"), "dynamics.repetition_rate"),
+    (("query", "SELECT * FROM sesions"), "sessions"), (("evals", "compar"), "compare"), (("comapre",), "compare"),
+    (("sessions", "--limt", "3"), "--limit"), (("repo", "scan", ".", "--scanner", "bandt"), "bandit"),
+    (("compare", "--fail-if", "solve_rat < 1"), "solve_rate"), (("analyze", ".", "--format", "codx"), "codex"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "meant"), NAMES, ids=[" ".join(words) for words, _ in NAMES])
+def test_a_name_that_is_none_gets_the_nearest(
+    words: tuple[str, ...], meant: str, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = str(store) if words[0] != "analyze" else str(tmp_path / "new")
+    code, error = refused(capsys, *words, "--store", named)
+    assert code in (1, 2) and f"Did you mean {meant}?" in error["hint"], error
+
+
+def test_a_place_in_the_place_of_a_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert f"agentsignals analyze {tmp_path}" in refused(capsys, tmp_path)[1]["hint"]
+
+
+def test_a_topic_lists_its_findings(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    every = ask(capsys, "findings", "--store", store)["answers"]
+    topic = every[0]["id"].partition(".")[0]
+    of_topic = ask(capsys, "findings", topic, "--store", store)["answers"]
+    assert of_topic and [a["id"] for a in of_topic] == [a["id"] for a in every if a["id"].startswith(f"{topic}.")]
+    code, error = refused(capsys, "findings", "pushback", "--store", store)
+    assert (code, error["kind"]) == (1, "nothing_found") and "were checked" in error["message"]
+
+
+def test_nothing_found_is_an_error_with_a_reason(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("no trace")
+    for source, reason in ((tmp_path / "notes", "none of them JSON"), ("codex", "~/.codex/sessions")):
+        assert main(["analyze", str(source), "--store", str(tmp_path / "new"), "--quiet"]) == 1
+        said = capsys.readouterr()
+        assert said.out == "" and reason in said.err and len(said.err.splitlines()) <= 12
+    empty = ("--store", tmp_path / "new")
+    for words in (("findings", *empty), ("sessions", *empty), ("search", "x", *empty),
+                  ("sessions", "--where", "false", "--store", store), ("search", "zzqq", "--store", store),
+                  ("inventory", "zzqq")):  # fmt: skip
+        code, error = refused(capsys, *words)
+        assert (code, error["kind"]) == (1, "nothing_found") and error["hint"], words
 
 
 def test_the_demo_is_what_its_generator_makes() -> None:
@@ -141,7 +228,7 @@ def test_the_contracts_columns_are_there(store: Path) -> None:
 
 def test_an_empty_store_answers_with_no_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "corpus").mkdir()
-    assert ask(capsys, "analyze", tmp_path / "corpus", "--store", tmp_path / "s")["sessions"] == 0
+    assert refused(capsys, "analyze", tmp_path / "corpus", "--store", tmp_path / "s")[0] == 1
     assert ask(capsys, "query", "SELECT * FROM sessions", "--store", tmp_path / "s") == []
     assert ask(capsys, "query", "SELECT * FROM session_signals", "--store", tmp_path / "s") == []
 
@@ -292,6 +379,17 @@ def test_without_a_source_the_agents_of_this_machine_are_read(
     shutil.copytree(store.parent / "corpus" / "pi", tmp_path / ".pi" / "agent" / "sessions")
     assert set(ask(capsys, "analyze", "--store", tmp_path / "s")["formats"]) == {"codex", "pi"}
     assert set(ask(capsys, "analyze", "pi", "--store", tmp_path / "t")["formats"]) == {"pi"}
+
+
+def test_a_relative_source_is_kept_as_an_absolute_path(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of the store that is served from another folder watches it."""
+    shutil.copytree(store.parent / "corpus" / "pi", tmp_path / "work" / "traces")
+    monkeypatch.chdir(tmp_path / "work")
+    ask(capsys, "analyze", "traces", "--store", tmp_path / "s", "--no-report")
+    monkeypatch.chdir(tmp_path)
+    assert sources_of(Store(tmp_path / "s").manifest) == ([str(tmp_path / "work" / "traces")], [])
 
 
 def test_hostile_text_stays_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -238,10 +238,11 @@ def test_alone_on_a_machine_without_agents_it_says_what_it_looked_for(
 ) -> None:
     assert main([]) == 1
     err = capsys.readouterr().err
-    assert "~/.claude/projects" in err and "~/.codex/sessions" in err and "agentsignals demo" in err
+    assert "claude-code" in err and "agentsignals demo" in err and "agentsignals doctor" in err
+    assert "~/.claude" not in err and len(err.splitlines()) <= 12, "doctor lists the folders"
     assert not (machine / "kept").exists(), "nothing is made where nothing was read"
     (machine / ".claude" / "projects").mkdir(parents=True)
-    assert main(["--json"]) == 1 and json.loads(capsys.readouterr().out)["error"]["kind"] == "source"
+    assert main(["--json"]) == 1 and json.loads(capsys.readouterr().out)["error"]["kind"] == "nothing_found"
 
 
 def test_alone_it_reads_this_machine_and_says_what_to_type_next(
@@ -263,7 +264,7 @@ def test_alone_it_reads_this_machine_and_says_what_to_type_next(
     assert (machine / "other" / "index.sqlite").exists() and document["read"]["parsed"] == 1
     shutil.rmtree(machine / ".claude")
     assert main([]) == 0
-    assert capsys.readouterr().out.startswith("no agent's folder is here; store ")
+    assert capsys.readouterr().out.startswith("no folder of an agent here; store ")
 
 
 def test_alone_with_a_word_it_is_refused(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -275,11 +276,14 @@ def test_analyze_ends_with_them(
     made: Store, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    assert main(["analyze", str(empty), "--store", str(made.folder), "--quiet"]) == 0
+    log = Log()
+    log.user("rename it")
+    log.say("done")
+    (tmp_path / f"{log.session}.jsonl").write_bytes(log.data())
+    store = shutil.copytree(made.folder, tmp_path / "store")
+    assert main(["analyze", str(tmp_path / f"{log.session}.jsonl"), "--store", str(store), "--quiet"]) == 0
     out = capsys.readouterr().out
-    assert "\n\n12 sessions" in out and "\n1. " in out and out.splitlines()[-1].startswith("next: ")
-    assert main(["analyze", str(empty), "--store", str(made.folder), "--quiet", "--json"]) == 0
+    assert "\n\n13 sessions" in out and "\n1. " in out and out.splitlines()[-1].startswith("next: ")
+    assert main(["analyze", str(tmp_path / f"{log.session}.jsonl"), "--store", str(store), "--quiet", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["findings"]["answers"] and document["artifacts"] == 0
+    assert document["findings"]["answers"] and document["artifacts"] == 1

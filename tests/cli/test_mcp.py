@@ -189,7 +189,7 @@ def test_without_the_package_it_says_what_to_install(
     for name in ("mcp", "mcp.server"):
         monkeypatch.setitem(sys.modules, name, None)
     assert main(["mcp", "--store", str(folder)]) == 2
-    assert "agentsignals[mcp]" in capsys.readouterr().err
+    assert "pip install 'mcp" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -344,7 +344,7 @@ def test_without_ray_its_engine_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError) as caught:
         results("ray", work, [("a",)], 1, smaller)
-    assert caught.value.hint == "Install it: pip install 'agentsignals[ray]'."
+    assert caught.value.hint.startswith("Install it: pip install 'ray")
 
 
 def test_what_is_begun_beside_answers_and_refuses_as_here() -> None:

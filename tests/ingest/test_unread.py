@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -24,6 +26,7 @@ from agentsignals.ingest import pipeline, plan
 from agentsignals.sources import local
 from agentsignals.store import Store
 from agentsignals.store.index import FIGURES, ArtifactEntry, Manifest, SessionEntry
+from tests.claude import Log
 from tests.golden import SAMPLES, samples
 from tests.ui.served import ask, serving
 
@@ -88,7 +91,7 @@ def test_what_is_not_read_says_what_it_is(tmp_path: Path, capsys: pytest.Capture
         made.executescript("CREATE TABLE agent_conversations (id); CREATE TABLE ai_queries (id);")
     found = {**{n: of[1:] for n, of in SAYING.items()}, "warp": ("agent_not_read", "warp: database")}
     for run in ("first", "unchanged"):
-        assert main(["analyze", str(there), "--no-report", "--store", str(tmp_path / "s"), "--json", "--quiet"]) == 0
+        assert main(["analyze", str(there), "--no-report", "--store", str(tmp_path / "s"), "--json", "--quiet"]) == 1
         rows = json.loads(capsys.readouterr().out)["unread"]
         assert len(rows) == len(found), run
         for reason, beginning in found.values():
@@ -96,9 +99,9 @@ def test_what_is_not_read_says_what_it_is(tmp_path: Path, capsys: pytest.Capture
             assert row["files"] == 1 and Path(row["example"]).parent == there
     store = Store(tmp_path / "s")
     assert store.sql("SELECT count(*) FROM artifacts WHERE note LIKE 'git-ai: %'").fetchall() == [(1,)]
-    assert main(["analyze", str(there), "--no-report", "--store", str(tmp_path / "s"), "--quiet"]) == 0
-    text = capsys.readouterr().out
-    assert "not read" in text and "1 git-ai: note on a commit: who wrote its lines, no session, as " in text
+    assert main(["analyze", str(there), "--no-report", "--store", str(tmp_path / "s"), "--quiet"]) == 1
+    text = capsys.readouterr().err
+    assert "1 git-ai: note on a commit: who wrote its lines, no session, as " in text
     assert "5 of 5 more kinds" in text
 
 
@@ -111,10 +114,10 @@ def test_field_names_of_others_are_few_short_and_no_words_of_theirs() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("", "", "there is no file"),
-        ("a.txt", "words", "no file there begins as a trace does"),
+        ("", "", "no file"),
+        ("a.txt", "words", "1 file, none of them JSON"),
         ("a.json", '{"a": 1}', "1 JSON with a, as "),
-        ("a.diff", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "no file there begins"),
+        ("a.diff", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "1 file, none of them JSON"),
     ],
 )
 def test_no_session_without_a_reason(
@@ -124,8 +127,8 @@ def test_no_session_without_a_reason(
     there.mkdir()
     if name:
         (there / name).write_text(text, encoding="utf-8")
-    assert main(["analyze", str(there), "--no-report", "--store", str(tmp_path / "s"), "--quiet"]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("not read")]
+    assert main(["analyze", str(there), "--no-report", "--store", str(tmp_path / "s"), "--quiet"]) == 1
+    _, line, *_ = capsys.readouterr().err.splitlines()
     assert why in line
 
 
@@ -195,8 +198,20 @@ def test_a_pointer_is_named_and_text_about_one_is_not(tmp_path: Path, name: str,
     reasons = [m.reason for m in members] + [r for entry in made.other_files.values() for r in entry.skipped]
     assert reasons == [reason]
     for member in members:
-        assert "12,345 bytes" in member.detail
-        assert "git lfs pull" in member.detail
+        assert member.detail == "pointers of Git LFS"
+
+
+def test_files_that_differ_in_numbers_alone_are_of_one_kind(tmp_path: Path) -> None:
+    """A reason is a fixed text: what differs from file to file makes no kind of its own."""
+    there = tmp_path / "there"
+    there.mkdir()
+    for n in range(3):
+        (there / f"{n}.jsonl").write_text(POINTER.replace("12345", str(n + 1)))
+        cut = gzip.compress(os.urandom(100 + n))[:-9]
+        (there / f"{n}.json.gz").write_bytes(cut)
+    kinds = pipeline.ingest([str(there)], tmp_path / "s").unread
+    assert {kind.reason: kind.files for kind in kinds}["git_lfs_pointer"] == 3
+    assert len({kind.reason for kind in kinds}) == len(kinds)
 
 
 # Whole home folders of agents: what is no session there is state, known and quiet; a log that nobody reads is not
@@ -240,6 +255,9 @@ def placed(folder: Path, files: dict[str, object]) -> Path:
 
 
 def strict(folder: Path, store: Path) -> tuple[int, dict[str, str]]:
+    log = Log()
+    log.user("rename it")
+    (folder / "own.jsonl").write_bytes(log.data())
     code = main(["analyze", str(folder), "--no-report", "--store", str(store), "--quiet", "--strict"])
     rows = Store(store).sql("SELECT path, skipped_reasons FROM artifacts WHERE skipped > 0").fetchall()
     return code, {path.removeprefix(f"{folder}/"): next(iter(json.loads(reasons))) for path, reasons in rows}

@@ -272,7 +272,7 @@ def test_without_scikit_learn_contrasts_stand_and_what_it_adds_is_said(
 ) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     made = analysed(rows, fit=True)
-    assert made.models is None and "agentsignals[drivers]" in made.without_models and named(made) == PLANTED
+    assert made.models is None and "scikit-learn" in made.without_models and named(made) == PLANTED
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_without_the_library_the_outcome_says_how_to_install_it(store: Store, mo
     monkeypatch.setitem(sys.modules, "numpy", None)
     bare = outcome(store, "topics")
     assert bare.findings == bare.tables == bare.charts == []
-    assert "agentsignals[topics]" in bare.limits[0]
+    assert "pip install" in bare.limits[0]
     assert grouping.grouped([[0.0], [1.0], [2.0]], 2) == Absent("backend_disabled", "topics")
 
 

@@ -107,6 +107,25 @@ def test_checkpoint_branches_are_no_code(tmp_path: Path) -> None:
     assert [c.subject for c in commits.commits(str(s.root / ".git"))] == ["code"]
 
 
+def test_a_merge_commit_stands_for_what_it_merged(tmp_path: Path) -> None:
+    s = Story(tmp_path)
+    s.put("a", "1")
+    s.commit("first")
+    main = s.git("symbolic-ref", "--short", "HEAD").strip()
+    merged = []
+    for name in ("one", "two"):
+        s.git("checkout", "--quiet", "-b", name, main)
+        s.put(name, name)
+        merged.append(s.commit(name))
+    s.git("checkout", "--quiet", main)
+    s.git("merge", "--quiet", "--no-ff", "-m", "octopus", "one", "two")
+    git_dir = str(s.root / ".git")
+    assert sorted(commits.commits_of(git_dir, commits.commits(git_dir), "HEAD") or []) == sorted(merged)
+    s.git("checkout", "--quiet", "-b", "empty", "HEAD~0")
+    empty = s.git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-p", "one", "-m", "nothing new").strip()
+    assert commits.commits_of(git_dir, [*commits.commits(git_dir)], empty) == [empty], "it merged nothing"
+
+
 def test_a_missing_blob_costs_its_own_commits_only(tmp_path: Path) -> None:
     s = Story(tmp_path)
     s.put("a", "1\n")

@@ -232,7 +232,7 @@ def test_without_the_extra_it_is_said_how_to_get_it(small: Hub, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(SourceError) as caught:
         open_source("hub:ann/traces")
-    assert "agentsignals[hub]" in caught.value.hint
+    assert "pip install 'huggingface" in caught.value.hint
 
 
 def test_a_cache_that_was_emptied_is_filled_again(small: Hub) -> None:

@@ -372,4 +372,4 @@ def test_a_package_that_is_missing_says_what_to_install(
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(EmbedderError) as problem:
         pipeline.analyze([str(corpus)], tmp_path, jobs=1, embedder="sentence-transformers:some/model")
-    assert "agentsignals[embed]" in problem.value.hint
+    assert "pip install 'sentence-transformers" in problem.value.hint

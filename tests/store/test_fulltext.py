@@ -339,12 +339,12 @@ def test_the_verb_lists_sessions_with_marked_passages(store: Store, capsys: pyte
     assert main(["search", "merge", "conflicts", "--store", str(store.folder), "--limit", "1"]) == 0
     text = capsys.readouterr().out
     assert "»merge« »conflicts«" in text and "3 passages in 2 sessions; the first 1 are shown" in text
-    assert main(["search", "merge -gone", "no conflict", "--store", str(store.folder), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["text"] == '"merge -gone" "no conflict"'
+    assert main(["search", "merge -gone", "no conflict", "--store", str(store.folder), "--json"]) == 1
+    assert '"merge -gone" "no conflict"' in json.loads(capsys.readouterr().out)["error"]["message"]
     assert main(["search", "merge conflicts -gone", "--store", str(store.folder), "--kind", "result", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["text"], found["n_sessions"]) == ("merge conflicts -gone", 1)
     assert found["sessions"][0]["hits"][0]["tool"] == "mcp__tracker__list_issues"
     assert main(["search", "x", "--limit", "-1", "--store", str(store.folder)]) == 2
-    (kinds,) = (a["choices"] for a in declarations("search")["search"]["arguments"] if a["name"] == "--kind")
+    (kinds,) = (a["choices"] for a in declarations()["search"]["arguments"] if a["name"] == "--kind")
     assert tuple(kinds) == KINDS

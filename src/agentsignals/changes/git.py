@@ -487,7 +487,7 @@ def resolved(git_dir: str, revision: str) -> str | None:
 def commits_of(git_dir: str, commits: list[Commit], revision: str) -> list[str] | None:
     """The commits that a revision, as people write it for a review, names, oldest first, merges left out. It is a
     commit, `A..B`, or a branch, which stands for what it has and the default branch has not (the branch's last commit
-    where that is nothing). None: it names nothing.
+    where that is nothing). A merge commit stands for the commits that it merged. None: it names nothing.
 
     The default branch is the remote's, the HEAD of a bare repository, `main` or `master`, else where the repository
     stands. What a working tree stands at says nothing: reviewers check the branch out.
@@ -511,7 +511,10 @@ def commits_of(git_dir: str, commits: list[Commit], revision: str) -> list[str] 
     usual = _first(git_dir, *names) or head(git_dir)
     branches = {f"refs/{kind}/{revision}" for kind in ("heads", "remotes", "remotes/origin")}
     is_branch = any(name in branches for name, _ in refs(git_dir))
-    return (between(sha, usual) if is_branch and usual not in (None, sha) else []) or [sha]
+    if is_branch and usual not in (None, sha) and (shas := between(sha, usual)):
+        return shas
+    parents = there[sha].parents if sha in there else ()
+    return (between(sha, parents[0]) if len(parents) > 1 else []) or [sha]
 
 
 _MOST_CHARS = 400_000

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-from agentsignals.cli.grammar import Parser, add_common, build_parser
+from agentsignals.cli.grammar import Parser, add_common, build_parser, in_full
 from agentsignals.errors import AgentSignalsError, out_of_memory
 from agentsignals.private_files import owner_only
 from agentsignals.words.text import visible
@@ -135,7 +135,8 @@ def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
             add_common(parser)
             parser.set_defaults(do="analyze:run_start")
         else:
-            parser = build_parser(argv[0])
+            argv = in_full(argv)
+            parser = build_parser(*argv)
         options = parser.parse_args(argv)
         # Behind the parser: --help loads no logging and no JSON.
         from agentsignals.cli.output import compute_on_ask, warnings_shown
@@ -165,6 +166,6 @@ def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
             print(json_text({"error": {"kind": told.kind, "message": told.message, "hint": told.hint}}))
             return 1 if told.exit_code == 1 else told.exit_code
         print(f"agentsignals: {printable(told.message)}", file=sys.stderr)
-        if told.hint:
-            print(f"  {printable(told.hint)}", file=sys.stderr)
+        for line in told.hint.splitlines():
+            print(f"  {printable(line)}", file=sys.stderr)
         return 0 if "--hook" in argv else told.exit_code  # 2 would keep an agent from its call

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import shutil
 import sys
@@ -15,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentsignals.cli.output import Bar, Reading, figure, json_text, printable, tell, written_as
-from agentsignals.errors import SourceError
+from agentsignals.errors import NothingFound
 from agentsignals.formats import homes
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.pipeline import Summary
@@ -72,6 +73,13 @@ def run_analyze(options: argparse.Namespace) -> int:
         summary, store = pipeline.analyze_into(
             options.sources, options.store, tell=tell, progress=bar, so_far=bar.heard, **settings
         )
+    if not summary.sessions:
+        nothing = _nothing_in(options.sources, summary)
+        if not options.json:
+            raise nothing
+        error = {"kind": nothing.kind, "message": nothing.message, "hint": nothing.hint}
+        print(json_text({**msgspec.structs.asdict(_without_secrets(summary)), "error": error}))
+        return nothing.exit_code
     if options.report:
         from agentsignals.ui import report
 
@@ -82,6 +90,31 @@ def run_analyze(options: argparse.Namespace) -> int:
         print(f"agentsignals: set aside, {cause}: {printable(what)}{times}", file=sys.stderr)
     _say(summary, options, store, options.store)
     return 1 if options.strict and summary.skipped.keys() - {"not_sessions"} else 0
+
+
+FIRST_STEPS = (
+    "`agentsignals analyze FOLDER` reads another folder.\n`agentsignals demo` analyzes sample sessions.\n"
+    "`agentsignals doctor` lists the folders of every agent that can be read."
+)
+
+
+def _nothing_in(sources: Sequence[str], summary: Summary) -> NothingFound:
+    """Return the error of a run that found no session: what was looked at, and why nothing of it is one."""
+    elsewhere = [name for name in sources if not os.path.lexists(name)]
+    agents = {name: ", ".join(homes().get(name, ())) for name in elsewhere}  # which loads what paths need not
+    named = ", ".join(f"{name} ({agents[name]})" if agents.get(name) else name for name in sources)
+    reasons = [printable(line) for line in _unread(summary)]
+    return NothingFound(
+        f"No session was found in {named or 'the folders of agents'}.", "\n".join([*reasons, FIRST_STEPS])
+    )
+
+
+def store_with_sessions(folder: Path | str | None) -> Store:
+    """Open a store. NothingFound where it holds no session."""
+    store = Store(folder)
+    if not store.manifest.contexts():
+        raise NothingFound(f"The store {store.folder} holds no session.", FIRST_STEPS)
+    return store
 
 
 def _without_secrets(summary: Summary) -> Summary:
@@ -184,11 +217,12 @@ def _unread(summary: Summary) -> list[str]:
         lines.append(f"{files:,} of {len(rest):,} more kinds: --json names them, and the page Files of `serve`")
     if not summary.sessions and not summary.unread:
         if summary.formats:
-            lines.append(f"what was read tells of sessions that are not here: {', '.join(sorted(summary.formats))}")
+            lines.append(f"files about sessions that are not here: {', '.join(sorted(summary.formats))}")
         elif summary.other_files:
-            lines.append("no file there begins as a trace does, neither as JSON nor as an archive")
+            n = summary.other_files
+            lines.append(f"{n:,} file{'' if n == 1 else 's'}, none of them JSON or an archive of traces")
         else:
-            lines.append("there is no file")
+            lines.append("no file")
     return lines
 
 
@@ -224,8 +258,6 @@ def run_demo(options: argparse.Namespace) -> int:
 
 # `agentsignals` alone: reads what the agents on this machine keep, and says what stands out. Nothing leaves it.
 
-_DEMO = "agentsignals demo"
-
 
 def run_start(options: argparse.Namespace) -> int:
     """Reads this machine into the store, and prints its findings and what to type next. Where no agent's folder is
@@ -237,10 +269,11 @@ def run_start(options: argparse.Namespace) -> int:
             summary = pipeline.analyze(sorted(there), options.store, progress=bar, so_far=bar.heard)
     store = Store(options.store) if (resolve_folder(options.store) / INDEX_FILE).exists() else None
     if store is None or not store.manifest.sessions:
-        folders = "; ".join(f"{agent}: {', '.join(where)}" for agent, where in homes().items())
-        hint = f"Looked for {folders}. Name a file or folder: `agentsignals analyze FOLDER`."
-        raise SourceError("No session was found on this machine.", f"{hint} `{_DEMO}` shows what there would be.")
-    read = f"read {', '.join(sorted(there))}: {summary.sessions:,} sessions" if summary else "no agent's folder is here"
+        looked_for = f"Looked for the folders of {len(homes())} agents: {', '.join(homes())}."
+        raise NothingFound("No session was found on this machine.", f"{looked_for}\n{FIRST_STEPS}")
+    read = (
+        f"read {', '.join(sorted(there))}: {summary.sessions:,} sessions" if summary else "no folder of an agent here"
+    )
     if not options.json:
         print(printable(f"{read}; store {store.folder}"), flush=True)
     made, summed = summary_of(store)

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from agentsignals import __version__
 from agentsignals.cli.analyze import NEW_FIELDS, drift_line, skip_advice
 from agentsignals.cli.output import MEND, counted, fields, json_text, printable, table
-from agentsignals.errors import AgentSignalsError, PriceError, StoreError, UsageError
+from agentsignals.errors import AgentSignalsError, PriceError, StoreError, UsageError, install_command
 from agentsignals.formats import homes, unread_homes
 from agentsignals.ingest.identity import REPEATED_FILE, REPEATED_RECORD
 from agentsignals.ingest.pipeline import AgentHome, agent_homes
@@ -64,7 +64,7 @@ def checks(store_folder: str | None, *, repair: bool = False) -> list[Check]:
         try:
             made.append(Check(name, "ok", f"{package} {metadata.version(package)}"))
         except metadata.PackageNotFoundError:
-            advice = f"pip install 'agentsignals[{name}]'"
+            advice = install_command(name)
             made.append(Check(name, "missing", f"no {package}: {without}", advice))
     made.append(_others(metadata.requires("agentsignals") or []))
     return [*made, *_added(), *_agents(), *(_repaired(store_folder) if repair else []), *_store(store_folder)]
@@ -88,7 +88,7 @@ def _others(requirements: Iterable[str]) -> Check:
     there = [name for name, needed in packages.items() if all(any(metadata.distributions(name=n)) for n in needed)]
     rest = [name for name in packages if name not in there]
     installed, missing = (", ".join(sorted(names)) or "none" for names in (there, rest))
-    advice = "pip install 'agentsignals[NAME]'" if rest else ""
+    advice = f"for one of them, such as {rest[0]}: {install_command(rest[0])}" if rest else ""
     return Check("other extras", "ok", f"installed: {installed}; not: {missing}", advice)
 
 

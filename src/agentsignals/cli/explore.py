@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
+from agentsignals.cli.analyze import store_with_sessions
 from agentsignals.cli.output import (
     MAX_CELL,
     Bar,
@@ -21,8 +23,9 @@ from agentsignals.cli.output import (
     write_csv,
     written_as,
 )
-from agentsignals.errors import QueryError, StoreError, UsageError
+from agentsignals.errors import NothingFound, QueryError, StoreError, UsageError
 from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
+from agentsignals.model.registry import did_you_mean
 from agentsignals.questions.formatting import AT_LEAST, formatted
 from agentsignals.store import Store, resolve_folder
 
@@ -124,7 +127,7 @@ def run_sessions(options: argparse.Namespace) -> int:
 
     if options.limit < 0:
         raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 0 or more.")
-    store = Store(options.store)
+    store = store_with_sessions(options.store)
     condition, order, behind = f"({options.where})", "started_at DESC NULLS LAST", None
     if options.behind:
         from agentsignals.ui.filter import behind as sessions_behind
@@ -147,6 +150,8 @@ def run_sessions(options: argparse.Namespace) -> int:
     listed = [dict(zip(names[:-1], row, strict=False)) | {"first_prompt": prompts.get(row[0])} for row in counted]
     if behind is not None:
         listed = [{"counts": behind.words(session["session_id"])} | session for session in listed]
+    if not listed and options.limit and not (behind and behind.closed):
+        raise NothingFound("No session fits.", "`agentsignals sessions` without conditions lists all.")
     if options.json:
         print(json_text(listed))
         return 0
@@ -198,7 +203,10 @@ def run_search(options: argparse.Namespace) -> int:
         words = [f'"{w}"' if " " in w.strip() and not {'"', ":"} & set(w) else w for w in words]
     how = {"kinds": options.kind, "order": options.order, "limit": options.limit, "most_hits": options.hits}
     with Bar(options.quiet) as bar:
-        results = without_secrets(search(Store(options.store), " ".join(words), progress=bar, **how))
+        results = without_secrets(search(store_with_sessions(options.store), " ".join(words), progress=bar, **how))
+    if not results.sessions and options.limit:
+        notes = " ".join([*results.notes, "Try fewer words, or `begin*` for the beginning of a word."])
+        raise NothingFound(f"No session has {results.text!r}.", notes)
     return print_result(options, results, _found_text)
 
 
@@ -248,8 +256,9 @@ def run_findings(options: argparse.Namespace) -> int:
     chosen = {name: value for name, value in bounds.items() if value is not None}
     if any(not 0 <= value <= 1 for value in chosen.values()):
         raise UsageError("A bound is a share.", "Give a number from 0 to 1.")
-    store = Store(options.store)
-    if options.id is not None:
+    store = store_with_sessions(options.store)
+    topic = (options.id or "").replace("-", "_")
+    if options.id is not None and topic not in findings.questions():
         from agentsignals.redaction import redacted_in
         from agentsignals.store.query import rows
 
@@ -268,6 +277,14 @@ def run_findings(options: argparse.Namespace) -> int:
             print(f"the first {_ROWS} of {len(evidence):,} rows; --json has them all")
         return 0
     made = findings.findings(store, options.context, Bounds(**chosen))
+    if topic:
+        of_topic = [answer for answer in made.answers if answer.id.startswith(f"{topic.replace('_', '-')}.")]
+        made = replace(made, answers=of_topic, looked_at={topic: made.looked_at.get(topic, 0)}, resolved=[])
+        if not of_topic:
+            checked = f"{made.looked_at[topic]:,} candidates were checked"
+            raise NothingFound(
+                f"No finding of the topic {options.id!r}: {checked}.", "`agentsignals findings` lists all."
+            )
     return print_result(options, made, _findings_text)
 
 
@@ -323,6 +340,11 @@ def run_inventory(options: argparse.Namespace) -> int:
 
             logging.getLogger("agentsignals.store").warning("%s %s", problem.message, problem.hint)
     listed = inventory(options.text, options.context, options.high_value, options.status, measured)
+    if not listed:
+        near = did_you_mean(options.text, [signal.path for signal in catalogue().values()])
+        raise NothingFound(
+            f"No signal matches {options.text!r}.", f"{near} `agentsignals inventory` lists all.".lstrip()
+        )
     if options.json:
         print(json_text(listed))
         return 0

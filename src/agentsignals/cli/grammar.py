@@ -3,7 +3,8 @@
 `verbs.json` has for every verb the module that runs it, its help, an example, its arguments, and what leaves by it
 (`leaves`, masked as `masking` says). An argument has the names and placeholder of its option, and what `argparse`
 takes. A name alone stands for arguments that verbs share; a list in the list, for options that exclude each other.
-Where the first word names a verb, its parser alone is built and its module alone is loaded.
+`group` is the word in front of a verb; `first` has what the first screen of the help lists.
+Where the first words name a verb, its parser alone is built and its module alone is loaded.
 """
 
 from __future__ import annotations
@@ -11,91 +12,158 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentsignals import __version__
-from agentsignals.errors import UsageError
+from agentsignals.errors import UsageError, install_command
 
-_EPILOG = (
-    "Every verb has --help with an example, and --json for machines. Without a verb: reads what the agents on this"
-    " machine keep, and says what stands out."
-)
 _TYPES: dict[str, Any] = {"int": int, "float": float, "path": Path}
 _COMPLETED = {"FILE": "FILE", "SOURCE": "FILE", "GOLD": "FILE", "DIR": "DIRECTORY", "FOLDER": "DIRECTORY"}
 """Metavars of files and folders, and how shtab completes them."""
+_FRAME = ("groups", "first", "masking", "shared")
+"""Sections of `verbs.json` that are no verbs."""
+_SAYS = "Analyze coding-agent sessions: cost, failures, eval comparisons."
+_ALONE = "`agentsignals` alone reads the agents on this machine and prints the main findings."
+_EVERY = "`agentsignals VERB --help` has options and an example. Every verb takes --json."
 
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]  # ours raises, argparse's exits: neither returns
-        from difflib import get_close_matches
+        from agentsignals.model.registry import did_you_mean
 
-        hint = f"See `{self.prog} --help`."
-        # The choice that is most like the one that came, where the message is about choices.
+        near = ""
         came, _, choices = message.partition("(choose from ")
-        asked = came.rpartition("invalid choice: ")[2].strip(" '")
-        if near := get_close_matches(asked, re.findall(r"[\w-]+", choices), 1):
-            hint = f"Did you mean {near[0]}? {hint}"
-        elif message.startswith("unrecognized arguments: -") or self.prog.endswith(" search"):
-            hint = f"What begins with - and is no option goes behind --, as in `agentsignals search -- -word`. {hint}"
-        raise UsageError(f"{message[:1].upper()}{message[1:]}.", hint)
+        if choices:
+            argument, _, asked = came.rpartition(": invalid choice: ")
+            asked, allowed = asked.strip(" '"), re.findall(r"[\w-]+", choices)
+            if argument.endswith("VERB"):
+                allowed += verbs() if self.prog == "agentsignals" else []
+                is_place = "/" in asked or Path(asked).exists()
+                near = f"To read it: `agentsignals analyze {asked}`." if is_place else ""
+                message = f"there is no verb {asked!r}"
+            else:
+                message = f"{argument.removeprefix('argument ')} takes {', '.join(allowed)}, not {asked!r}"
+            near = near or did_you_mean(asked, allowed)
+        elif message.startswith("unrecognized arguments: --"):
+            near = did_you_mean(message.split()[2].partition("=")[0], self.options())
+        if not (near or choices) and (message.startswith("unrecognized arguments: -") or self.prog.endswith(" search")):
+            near = "A word that begins with - and is no option goes behind --, as in `agentsignals search -- -word`."
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"{near} See `{self.prog} --help`.".lstrip())
+
+    def options(self) -> list[str]:
+        """Return the long options of this parser and of the verbs below it."""
+        below = [
+            verb for action in self._actions if isinstance(action.choices, dict) for verb in action.choices.values()
+        ]
+        own = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+        return own + [name for verb in below for name in verb.options()]
+
+
+class Program(Parser):
+    """The parser of the whole command line."""
+
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """Parse a command line. A verb of a group may be named without the group."""
+        return super().parse_args(in_full(sys.argv[1:] if args is None else args), namespace)
+
+    def format_help(self) -> str:
+        """Return the first screen: verbs by group, the others by name alone."""
+        declared, width = declarations(), max(40, shutil.get_terminal_size().columns)
+        told = declared["groups"] | {name: declared[name]["help"] for name in verbs() if " " not in name}
+        lines = [*textwrap.wrap(f"{_SAYS} {_ALONE}", width), "", "usage: agentsignals [VERB] [options]"]
+        for title, names in declared["first"]:
+            lines += ["", f"{title}:"]
+            for name in names:
+                inner = [
+                    n.removeprefix(f"{name} ") for n in verbs() if name == (_group_of(n) or n.partition(" ")[0]) != n
+                ]
+                text = f"{told[name]}: {', '.join(inner)}" if inner else told[name]
+                indent = " " * 16
+                lines += textwrap.wrap(text, width, initial_indent=f"    {name:12}", subsequent_indent=indent)
+        first = {name for _, names in declared["first"] for name in names}
+        more = [n for n in verbs() if n not in first and " " not in n and not _group_of(n)]
+        lines += ["", *textwrap.wrap(f"More: {', '.join(more)}", width, subsequent_indent="    ")]
+        return "\n".join([*lines, "", *textwrap.wrap(_EVERY, width), ""])
 
 
 @cache
-def declarations(verb: str = "") -> dict[str, Any]:
-    """Return `verbs.json` by section. `verb`: its section alone, with those that all share, where there is one."""
+def declarations() -> dict[str, Any]:
+    """Return `verbs.json` by section."""
     held: dict[str, Any] = json.loads(Path(__file__).with_name("verbs.json").read_bytes())
-    if verb not in held:
-        return held
-    return {name: held[name] for name in held if name in ("masking", "shared", verb) or name.startswith(f"{verb} ")}
+    return held
 
 
 def verbs() -> list[str]:
-    """Return the verbs, in the order of the help. Those of the lab are named `lab VERB`."""
-    return [name for name in declarations() if name not in ("masking", "shared")]
+    """Return the verbs. Those of the lab are named `lab VERB`; those of a group have it in their section."""
+    return [name for name in declarations() if name not in _FRAME]
+
+
+def in_full(argv: Sequence[str]) -> list[str]:
+    """Return a command line with the group in front of a verb that was named without it."""
+    group = _group_of(argv[0]) if argv and argv[0] in verbs() else ""
+    return [group, *argv] if group else list(argv)
+
+
+def _group_of(verb: str) -> str:
+    return str(declarations()[verb].get("group", ""))
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Add the options of every verb."""
-    _add(parser, "every_verb", declarations("analyze")["shared"])
+    _add(parser, "every_verb", declarations()["shared"])
 
 
-def build_parser(verb: str = "") -> argparse.ArgumentParser:
-    """Build the parser of one verb, or of all where none has that name. `docs/cli.md` is made from it."""
-    says = "Turns coding-agent traces into facts people act on."
-    parser = Parser(prog="agentsignals", description=says, epilog=_EPILOG)
+def build_parser(*words: str) -> argparse.ArgumentParser:
+    """Build the parser of the verb that these words name, or of all verbs where they name none. `docs/cli.md` is made
+    from it."""
+    declared = declarations()
+    parser = Program(prog="agentsignals", description=_SAYS, epilog=f"{_ALONE} {_EVERY}")
     parser.add_argument("--version", action="version", version=f"agentsignals {__version__}")
-    inner: dict[str, Any] = {}
-    inner["agentsignals"] = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
-    declared = declarations(verb)
-    for words, about in declared.items():
-        if words in ("masking", "shared"):
+    inner: dict[str, Any] = {"": parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)}
+    first, second = (*words, "", "")[:2]
+    is_whole = first not in declared["groups"] and first not in verbs()
+    for name, says in declared["groups"].items():
+        if is_whole or name == first:
+            made = inner[""].add_parser(
+                name, help=says, description=f"{says.capitalize()}.", epilog=f"Example: agentsignals {name}"
+            )
+            add_common(made)
+            made.set_defaults(do="groups:run_group")
+            inner[name] = made.add_subparsers(dest="of", metavar="VERB", parser_class=Parser)
+    for words_, about in ((name, declared[name]) for name in verbs()):
+        above, _, name = words_.rpartition(" ")
+        group = about.get("group", above)
+        is_asked = group == first and (second not in declared or second == name or above)
+        if not (is_whole or is_asked or words_ == first):
             continue
-        program, _, name = f"agentsignals {words}".rpartition(" ")
-        help_ = about["help"]
-        description = f"{help_[:1].upper()}{help_[1:]}."
-        if masks := masking(words):
+        description = f"{about['help'][:1].upper()}{about['help'][1:]}."
+        if masks := masking(words_):
             description += f" What leaves: {masks}"
-        example = f"Example: {program} {name} {about['example']}".strip()
-        made = inner[program].add_parser(name, help=help_, description=description, epilog=example)
-        for argument in ("every_verb" if program == "agentsignals" else "every_lab_verb", *about["arguments"]):
+        example = f"Example: {' '.join(filter(None, ('agentsignals', group, name, about['example'])))}"
+        made = inner[group].add_parser(name, help=about["help"], description=description, epilog=example)
+        _add(made, "every_lab_verb" if above else "every_verb", declared["shared"], is_inner=bool(group))
+        for argument in about["arguments"]:
             _add(made, argument, declared["shared"])
-        if program == "agentsignals":
+        if not above:
             made.set_defaults(do=f"{about['module']}:run_{name}")
         if name == "lab":
-            inner["agentsignals lab"] = made.add_subparsers(
-                dest="of", metavar="WHAT", required=True, parser_class=Parser
-            )
+            inner[name] = made.add_subparsers(dest="of", metavar="WHAT", required=True, parser_class=Parser)
     return parser
 
 
-def _add(parser: argparse._ActionsContainer, declared: Any, shared: dict[str, Any]) -> None:
+def _add(parser: argparse._ActionsContainer, declared: Any, shared: dict[str, Any], *, is_inner: bool = False) -> None:
     """Add an argument as `verbs.json` declares it: itself, the name of shared ones, or options that exclude each other.
-    An option without a placeholder and without anything else is a flag."""
+    An option without a placeholder and without anything else is a flag. `is_inner`: the verb above has it, too, and
+    its value stays where this one is not given."""
     if isinstance(declared, str):
         for one in shared[declared]:
-            _add(parser, one, shared)
+            _add(parser, {**one, "default": argparse.SUPPRESS} if is_inner else one, shared)
     elif isinstance(declared, list):
         group = parser.add_mutually_exclusive_group()
         for one in declared:
@@ -108,8 +176,6 @@ def _add(parser: argparse._ActionsContainer, declared: Any, shared: dict[str, An
             how["metavar"] = words[-1]
         elif names[0].startswith("-") and how.keys() <= {"help", "default"}:
             how["action"] = "store_true"
-        if how.get("default") == argparse.SUPPRESS:
-            how["default"] = argparse.SUPPRESS  # argparse knows it by identity
         if "type" in how:
             how["type"] = _TYPES[how["type"]]
         if how.get("action") == "optional":
@@ -134,7 +200,7 @@ class Door(NamedTuple):
 
 def doors(verb: str) -> list[Door]:
     """Return the ways out of a verb; none of a verb of the lab."""
-    return [Door(way, masks) for way, masks in declarations(verb)[verb].get("leaves", {}).items()]
+    return [Door(way, masks) for way, masks in declarations()[verb].get("leaves", {}).items()]
 
 
 def masking(verb: str) -> str:
@@ -142,7 +208,7 @@ def masking(verb: str) -> str:
     ways: dict[str, list[str]] = {}
     for door in doors(verb):
         ways.setdefault(door.masks, []).append(door.way)
-    told = declarations(verb)["masking"]
+    told = declarations()["masking"]
     return " ".join(
         f"{', '.join(filter(None, names)) or 'Output'}: {told[masks]}."
         for masks, names in ways.items()
@@ -169,7 +235,7 @@ def run_completion(options: argparse.Namespace) -> int:
         import shtab
     except ImportError as problem:
         raise UsageError(
-            "Completion takes shtab, which is not installed.", "Install it: pip install 'agentsignals[completion]'."
+            "Completion takes shtab, which is not installed.", f"Install it: {install_command('completion')}"
         ) from problem
     parser = build_parser()
     _files(parser, shtab)

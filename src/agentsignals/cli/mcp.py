@@ -21,7 +21,7 @@ from agentsignals.cli.attempts import audit_text, failures_text
 from agentsignals.cli.compare import comparison_text
 from agentsignals.cli.explore import is_shown, timeline
 from agentsignals.cli.output import json_text
-from agentsignals.errors import AgentSignalsError, QueryError, UsageError
+from agentsignals.errors import AgentSignalsError, QueryError, UsageError, install_command
 from agentsignals.ingest.measure import explain
 from agentsignals.model import Session
 from agentsignals.questions import audit, failure_map, findings
@@ -374,7 +374,7 @@ def run_mcp(options: argparse.Namespace) -> int:
         from mcp.types import ToolAnnotations
     except ImportError as problem:
         raise UsageError(
-            "The package mcp, 2 or later, is not installed.", "Install it: pip install 'agentsignals[mcp]'."
+            "The package mcp, 2 or later, is not installed.", f"Install it: {install_command('mcp')}"
         ) from problem
 
     def in_words(tool: Callable[..., str]) -> Callable[..., str]:

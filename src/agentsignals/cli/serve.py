@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import tempfile
 import webbrowser
 from contextlib import ExitStack
@@ -39,7 +40,8 @@ def run_serve(options: argparse.Namespace) -> int:
         if not (options.no_watch or specs or is_remote):
             specs, gone = sources_of(server.snapshots.current().store.manifest)
         if gone and not options.quiet:
-            tell(f"not watched, for nothing is there from here: {', '.join(gone)}. Name them anew.")
+            named = " ".join(shlex.quote(spec) for spec in gone)
+            tell(f"Not watching {named}: not found here. To watch other folders: agentsignals serve FOLDER")
         if specs:
             server.live.watch(specs, options.store)
         if options.json:

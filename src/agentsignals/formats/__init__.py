@@ -32,7 +32,7 @@ from agentsignals.formats.unknown import unread_database as unread_database
 from agentsignals.formats.unknown import unread_file as unread_file
 from agentsignals.formats.unknown import unread_homes as unread_homes
 from agentsignals.model import Artifact, Attempt, Checkpoint, Session, Statement
-from agentsignals.model.registry import Registry, UnitPlace
+from agentsignals.model.registry import Registry, UnitPlace, no_such
 
 Kind = Literal["run", "real", "fixture", "package", "documents"]
 """Best first. `run`: files that the agent's own published program wrote for us, against a scripted model, so that what
@@ -409,7 +409,7 @@ def format_named(name: str) -> Format | None:
 def by_name(name: str) -> Format:
     """Return the format of that name. FormatError lists the formats."""
     if (named := format_named(name)) is None:
-        raise FormatError(f"There is no format {name!r}.", f"The formats are: {', '.join(sorted(formats()))}.")
+        raise FormatError(*no_such("format", name, formats()))
     return named
 
 

@@ -6,6 +6,7 @@ Interrupting is safe: each shard is committed when it is done, and the next run 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from collections import Counter
@@ -132,6 +133,10 @@ class Summary(Struct, kw_only=True):
     """Sessions that were read from deleted files alone; the store keeps them."""
 
 
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+"""Notes that differ in numbers alone, as sizes, are of one kind."""
+
+
 def summarize(store: Store, uris: set[str]) -> Summary:
     """Add up what the index says of these files and their sessions."""
     summary, manifest = Summary(store=storable_text(str(store.folder))), store.manifest
@@ -159,7 +164,7 @@ def summarize(store: Store, uris: set[str]) -> Summary:
             whose = kind.spec
         for reason in kind.skipped if kind.format is None else ():
             unread = UnreadFiles(reason=reason, what=kind.note, files=0, bytes=0, example=kind.example, agent=whose)
-            one = groups.setdefault((reason, kind.note, whose), unread)
+            one = groups.setdefault((reason, _NUMBER.sub("#", kind.note), whose), unread)
             one.files += kind.files
             one.bytes += kind.bytes
             one.example = min(one.example, kind.example)
@@ -204,8 +209,9 @@ def default_sources() -> list[str]:
         ]
         others = f" Known, and not read yet: {', '.join(unread)}." if unread else ""
         raise SourceError(
-            "No session folder of an agent that is read was found on this machine.",
-            f"Name a file or folder to analyze; `agentsignals doctor` lists where each agent's would be.{others}",
+            f"No folder of an agent was found on this machine; looked for {', '.join(homes())}.",
+            "`agentsignals analyze FOLDER` reads another folder. `agentsignals demo` analyzes sample sessions."
+            f" `agentsignals doctor` lists the folders that were looked for.{others}",
         )
     return agents
 

@@ -371,7 +371,7 @@ def parquet_footer(file: RawFile) -> bytes | None:
 
 
 _LFS_POINTER = re.compile(
-    rb"version https://(?:git-lfs|hawser)\.github\.com/spec/v1\n(?:[a-z0-9.-]+ [^\n]*\n)*?size (\d{1,19})(?:\n|\Z)"
+    rb"version https://(?:git-lfs|hawser)\.github\.com/spec/v1\n(?:[a-z0-9.-]+ [^\n]*\n)*?size \d{1,19}(?:\n|\Z)"
 )
 
 
@@ -422,9 +422,8 @@ def _recognise(
             return RecognisedArtifact(file=file, format=named.name, keys=_keys(named, claim, file), head=mark)
     if data.startswith(MAGIC) and not head.complete and (table := parquet_footer(file)) is not None:
         head = Head(table, file.uri, True)
-    if (pointer := _LFS_POINTER.match(data)) is not None:
-        how = f"a pointer of Git LFS to a file of {int(pointer[1]):,} bytes: run `git lfs pull` in its repository"
-        return replace(alone, reason="git_lfs_pointer", detail=how)
+    if _LFS_POINTER.match(data) is not None:
+        return replace(alone, reason="git_lfs_pointer", detail="pointers of Git LFS")
     reason = _why_not(head)
     if reason in ("unrecognised", "archive", "not_a_trace") or force is not None:
         if (identified := _identified(head, file, force)) is not None:

@@ -21,6 +21,7 @@ from msgspec import Meta, Struct
 
 from agentsignals.errors import UsageError
 from agentsignals.model import Absent
+from agentsignals.model.registry import no_such
 
 _PROMPTS = Path(__file__).with_name("prompts")
 _NOT_ASKED = ("title", "description")
@@ -411,5 +412,5 @@ def task(name: str) -> Task:
     """The task of that name. UsageError names the others."""
     chosen = tasks().get(name)
     if chosen is None:
-        raise UsageError(f"There is no task {name!r}.", f"The tasks are: {', '.join(tasks())}.")
+        raise UsageError(*no_such("task", name, tasks()))
     return chosen

@@ -15,7 +15,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct, field
 
-from agentsignals.errors import LabelError, UsageError
+from agentsignals.errors import LabelError, UsageError, install_command
 from agentsignals.ingest.measure import store_vectors
 from agentsignals.labels.agreement import EXAMPLES, Example, excerpt
 from agentsignals.labels.answers import Answers, Outcome, now
@@ -24,6 +24,7 @@ from agentsignals.labels.prompting import Question, made
 from agentsignals.labels.tasks import Unfit, mark, read_as
 from agentsignals.labels.tasks import prompt as task_prompt
 from agentsignals.model import Absent, Label
+from agentsignals.model.registry import no_such
 from agentsignals.questions.prompts import Prompt, TopicPrompts
 from agentsignals.questions.sql import WHERE_EACH_LIES, place_by_session
 from agentsignals.stats import grouping
@@ -287,7 +288,7 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
     """
     method = method or K_MEANS
     if method not in METHODS:
-        raise UsageError(f"There is no method {method!r}.", f"The methods are: {', '.join(METHODS)}.")
+        raise UsageError(*no_such("method", method, METHODS))
     if namer is not None and namer.model is None:
         raise UsageError(f"{namer.name} writes no names.", "--names openai:MODEL@URL")
     n_prompts, kept = kept_prompts(store, where)
@@ -302,7 +303,7 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
     made = clustered(store, [prompt.text for prompt in kept.prompts], spec, seed, tell, method=method)
     if isinstance(made, Absent):
         reason, advice = _MISSING.get(made.detail or "", (made.detail, "Take more sessions in."))
-        raise LabelError(f"There are no topics: {reason}.", advice)
+        raise LabelError(f"There are no topics: {reason}.", advice.format(install_command("topics")))
     prompts = kept.prompts
     members: list[list[Prompt]] = [[] for _ in range(made.count)]
     """By topic, those that fit best first."""
@@ -347,10 +348,10 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
 
 
 _MISSING = {
-    grouping.MISSING.detail: ("NumPy is not installed", grouping.INSTALL),
+    grouping.MISSING.detail: ("NumPy is not installed", "Install it: {}"),
     grouping.UMAP_MISSING.detail: (
         "umap-learn is not installed",
-        f"pip install 'agentsignals[topics]', or leave --method out: {K_MEANS} needs no more than NumPy.",
+        f"Install it: {{}}. Or leave --method out: {K_MEANS} needs NumPy alone.",
     ),
 }
 

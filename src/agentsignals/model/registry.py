@@ -13,7 +13,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property
 from importlib import import_module
 from operator import attrgetter
@@ -145,7 +145,7 @@ class Registry(Generic[Unit]):
             return unit
         if place is not None:
             raise UsageError(f"The {self.kind} {name!r} can't be used: {self.broken[place.name]}.", "Mend its package.")
-        raise UsageError(f"There is no {self.kind} {name!r}.", f"There are: {', '.join(sorted(self.places))}.")
+        raise UsageError(*no_such(self.kind, name, self.places))
 
     def all(self) -> dict[str, Unit]:
         """Every unit that can be used, by name."""
@@ -225,3 +225,24 @@ def _distribution(entry: EntryPoint) -> str:
 def _key(name: str) -> str:
     """Modules have no hyphens, and some units' names do."""
     return name.replace("-", "_")
+
+
+def no_such(kind: str, name: str, names: Iterable[str]) -> tuple[str, str]:
+    """Return message and hint of an error about an unknown name of a kind: the nearest of the names, then all."""
+    known = sorted(names)
+    near = did_you_mean(name, known)
+    return f"There is no {kind} {name!r}.", f"{near} There are: {', '.join(known)}.".lstrip()
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Ask whether the nearest of the names was meant; empty where none is near. Of a dotted name a part will do."""
+    from difflib import get_close_matches  # noqa: PLC0415  (once, where a name is wrong)
+
+    spelled: dict[str, str] = {}
+    for one in names:
+        spelled.setdefault(_key(one.lower()), one)
+    for one in names:
+        for part in re.split(r"[.:]", _key(one.lower())):
+            spelled.setdefault(part, one)
+    near = get_close_matches(_key(name.lower()), spelled, 1) or get_close_matches(_key(name.lower()), spelled, 1, 0.55)
+    return f"Did you mean {spelled[near[0]]}?" if near else ""

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from agentsignals import private_files
 from agentsignals.errors import ScanError, UsageError
+from agentsignals.model.registry import no_such
 from agentsignals.repositories.weakness_rules import Level, Text, rules, rules_for
 from agentsignals.repositories.weakness_rules.python import module_of
 
@@ -345,7 +346,7 @@ def scanner(name: str, config: str | None = None) -> Scanner:
     ScanError when its program is not installed.
     """
     if name not in NAMES:
-        raise UsageError(f"There is no scanner {name!r}.", f"The scanners: {', '.join(NAMES)}.")
+        raise UsageError(*no_such("scanner", name, NAMES))
     if (name == "semgrep") != (config is not None):
         reason = "brings no rules of its own" if config is None else "takes no rules of others"
         raise UsageError(

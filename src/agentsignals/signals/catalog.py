@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agentsignals.errors import AgentSignalsError, CatalogError
 from agentsignals.model import Absent, Context
-from agentsignals.model.registry import Registry
+from agentsignals.model.registry import Registry, did_you_mean, no_such
 from agentsignals.signals import DECLARED, Measured, Row, Scope, Signal, Status
 from agentsignals.stats.validation import validation_text
 from agentsignals.views.session import NO_EVIDENCE, CollectedEvidence, SessionView
@@ -107,11 +107,8 @@ def by_path(path: str) -> Signal:
     for signal in (signals := catalogue()).values():
         if path in (signal.path, signal.path.removesuffix("[]"), signal.name):
             return signal
-    near = [s.path for s in signals.values() if path.rsplit(".", 1)[-1].removesuffix("[]")[:6] in s.path]
-    raise CatalogError(
-        f"There is no signal {path!r}.",
-        f"Did you mean {', '.join(near[:5])}?" if near else "`agentsignals inventory` lists them.",
-    )
+    near = did_you_mean(path, [signal.path for signal in signals.values()])
+    raise CatalogError(f"There is no signal {path!r}.", f"{near} `agentsignals inventory` lists them.".lstrip())
 
 
 @cache
@@ -257,7 +254,7 @@ def inventory(
 ) -> list[dict[str, Any]]:
     """Return the catalogue as plain rows, filtered. `computed`: paths of signals that a store has values of."""
     if status is not None and status not in get_args(Status):
-        raise CatalogError(f"There is no status {status!r}.", f"The statuses: {', '.join(get_args(Status))}.")
+        raise CatalogError(*no_such("status", status, get_args(Status)))
     wanted = text.lower()
     names = ("path", "name", "context", "level", "type", "unit", "version", "source", "description", "pitfalls")
     more = ("computation", "basis", "why_it_matters", "origin", "priority", "high_value")

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from agentsignals.errors import AgentSignalsError, SourceError, is_out_of_memory
 from agentsignals.formats import homes
-from agentsignals.model.registry import Registry
+from agentsignals.model.registry import Registry, did_you_mean
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -164,9 +164,11 @@ def open_source(spec: str) -> Iterator[RawFile | Unreadable]:
     for source in _in_turn():
         if _accepts(source, spec):
             return _listed(source.find(spec), spec)
+    near = did_you_mean(spec, homes())
     raise SourceError(
-        f"Nothing is found under {spec!r}: no such file, folder or agent, and no address this version opens.",
-        f"Name a file, a folder, {', '.join(homes())}, git:PATH_OR_URL[#REF], hub:OWNER/NAME, or s3://BUCKET/PREFIX.",
+        f"{spec!r} is no file, folder, agent or address.",
+        f"{near} Name a file, a folder, git:PATH_OR_URL[#REF], hub:OWNER/NAME, s3://BUCKET/PREFIX, or an agent:"
+        f" {', '.join(homes())}.".lstrip(),
     )
 
 

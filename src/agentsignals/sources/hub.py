@@ -29,7 +29,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentsignals import private_files
-from agentsignals.errors import SourceError
+from agentsignals.errors import SourceError, install_command
 from agentsignals.formats import profiles
 from agentsignals.sources import SUFFIXES, RawFile, Source, Unreadable, by_name, internal_error, prefetched
 
@@ -139,7 +139,7 @@ def _hub() -> Any:
         import huggingface_hub  # noqa: PLC0415  (half a second to load)
     except ImportError as problem:
         raise SourceError(
-            "The package huggingface_hub is not installed.", "Install it: pip install 'agentsignals[hub]'."
+            "The package huggingface_hub is not installed.", f"Install it: {install_command('hub')}"
         ) from problem
     return huggingface_hub
 

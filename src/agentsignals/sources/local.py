@@ -44,13 +44,16 @@ def accepts(spec: str) -> bool:
 
 
 def find(spec: str) -> Iterator[RawFile | Unreadable]:
-    """List every file under a path in order of name. An agent's name stands for its folders."""
+    """List every file under a path in order of name, as listed by the absolute path. An agent's name stands for its
+    folders."""
     is_agent = not os.path.lexists(spec) and spec in homes()
     for root in existing_paths(homes()[spec]) if is_agent else [Path(spec).expanduser()]:
+        place = os.path.abspath(root)
+        named = storable_text(spec if is_agent else place)
         if os.path.isdir(root):
-            yield from _walk(os.path.abspath(root), storable_text(spec))
+            yield from _walk(place, named)
         elif os.path.lexists(root):
-            yield from _files(os.path.abspath(root), storable_text(spec))
+            yield from _files(place, named)
 
 
 def existing_paths(patterns: Iterable[str]) -> list[Path]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from agentsignals.errors import install_command
 from agentsignals.model import Absent
 from agentsignals.stats.intervals import SEED
 
@@ -29,7 +30,11 @@ _UNSAYING = frozenset(Path(__file__).with_name("stop_words.txt").read_text("utf-
 small talk."""
 MISSING = Absent("backend_disabled", "topics")
 """Returned where NumPy is not installed."""
-INSTALL = "It takes NumPy: pip install 'agentsignals[topics]'."
+
+
+def install_hint() -> str:
+    """Say what to install where NumPy is missing."""
+    return f"NumPy is not installed: {install_command('topics')}"
 
 
 class Groups(Struct, frozen=True):

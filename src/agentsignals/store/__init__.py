@@ -16,7 +16,8 @@ import msgspec
 from msgspec.structs import replace
 
 from agentsignals import on_demand, private_files
-from agentsignals.errors import NotComputed, QueryError, StoreError, UnknownSession
+from agentsignals.errors import NotComputed, QueryError, StoreError, UnknownSession, install_command
+from agentsignals.model.registry import no_such
 from agentsignals.store import disk, index, sidecars
 from agentsignals.store.disk import StoredFile
 from agentsignals.store.index import (
@@ -318,7 +319,7 @@ class Store:
         from agentsignals.store.query import NAMES  # noqa: PLC0415  (DuckDB is loaded when asked)
 
         if table not in NAMES:
-            raise QueryError(f"There is no table {table!r}.", f"The tables are: {', '.join(NAMES)}.")
+            raise QueryError(*no_such("table", table, NAMES))
         rows = self._frame(f'SELECT * FROM "{table}"', context)  # noqa: S608  (one of the tables' names)
         if table != "signals":
             return rows
@@ -332,7 +333,7 @@ class Store:
         except ImportError as problem:
             raise StoreError(
                 f"Frames need Polars, which can't be loaded: {problem}.",
-                "Install it: pip install 'agentsignals[frames]'; `store.sql(…)` does without it.",
+                f"Install it: {install_command('frames')}. Or use `store.sql(…)`, which needs no Polars.",
             ) from problem
         from agentsignals.store.query import run, with_connection  # noqa: PLC0415  (DuckDB is loaded when asked)
 

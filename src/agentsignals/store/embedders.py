@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals import private_files
-from agentsignals.errors import EmbedderError, StoreError, UsageError
+from agentsignals.errors import EmbedderError, StoreError, UsageError, install_command
 from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE, Busy, Refused, http_opener, http_request, is_local
 from agentsignals.redaction import Guard, redacted_part
 from agentsignals.words.vectors import REDACT, Dense, Embedder, Profile, Vector, parsed, split_words
@@ -71,7 +71,7 @@ class SentenceModel(_Model):
             except ImportError as problem:
                 raise EmbedderError(
                     "The package sentence-transformers is not installed.",
-                    "Install it: pip install 'agentsignals[embed]'.",
+                    f"Install it: {install_command('embed')}",
                 ) from problem
             name, _, revision = self._named.partition("@") if self._folder is None else (str(self._folder), "", "")
             if self._folder is None and self._tell is not None:

@@ -21,6 +21,7 @@ import duckdb
 import msgspec
 
 from agentsignals.errors import AgentSignalsError, NotComputed, QueryError, out_of_memory
+from agentsignals.model.registry import no_such
 from agentsignals.store import findings_cache, sidecars, tables
 from agentsignals.store.index import SHARDS_FOLDER as SHARDS
 from agentsignals.store.needed_signals import inner_nodes, needed_signals
@@ -218,9 +219,7 @@ def _check(parts: list[dict[str, Any]], tables: Collection[str] | None) -> None:
         if kind == "BASE_TABLE" and readable is not None:
             name, schema = str(part.get("table_name", "")).lower(), str(part.get("schema_name", "")).lower()
             if not (schema in _SCHEMAS and name in readable) and schema != "information_schema":
-                raise QueryError(
-                    f"The store has no table {part.get('table_name')!r}.", f"The tables: {', '.join(sorted(readable))}."
-                )
+                raise QueryError(*no_such("table", str(part.get("table_name")), readable))
 
 
 _Result = TypeVar("_Result")

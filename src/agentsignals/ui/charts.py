@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agentsignals import private_files
+from agentsignals.errors import install_command
 from agentsignals.questions.charts import Buckets, next_start
 from agentsignals.questions.question import Chart
 from agentsignals.store import disk
@@ -38,7 +39,9 @@ _FADED = {"opacity": {"condition": {"param": "pick", "value": 1}, "value": 0.15}
 """Marks of names that were not picked step back."""
 
 
-UNDRAWN = "Charts stand here in words and figures: pip install 'agentsignals[charts]' has them drawn."
+def undrawn() -> str:
+    """Say that charts are words, and what to install to have them drawn."""
+    return f"Charts are shown as text. To have them drawn: {install_command('charts')}"
 
 
 def can_draw() -> bool:

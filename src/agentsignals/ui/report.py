@@ -20,7 +20,7 @@ from agentsignals.store import Store, disk
 from agentsignals.store.secrets import known_secrets
 from agentsignals.ui import check_report
 from agentsignals.ui import document as phrases
-from agentsignals.ui.charts import UNDRAWN, can_draw, data, library, packing
+from agentsignals.ui.charts import can_draw, data, library, packing, undrawn
 from agentsignals.ui.document import Document, Section, code, document, escaped, table_of
 from agentsignals.ui.filter import key_of
 from agentsignals.ui.page import short_ids
@@ -148,7 +148,7 @@ def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
             formatted=formatted,
             short_ids=short_ids,
             sort_key=sort_key,
-            undrawn=UNDRAWN if charts and not drawn else "",
+            undrawn=undrawn() if charts and not drawn else "",
             style=style,
             charts=drawn,
             scripts=scripts,
@@ -233,4 +233,4 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
 
 def without_charts(path: str) -> str:
     """Say what to install where the charts of a report are words; empty where they are drawn, or it has none."""
-    return UNDRAWN if path.lower().endswith(".html") and not can_draw() else ""
+    return undrawn() if path.lower().endswith(".html") and not can_draw() else ""

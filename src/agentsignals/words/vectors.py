@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from agentsignals.errors import UsageError
 from agentsignals.model import Absent
+from agentsignals.model.registry import no_such
 
 
 class Vector(Protocol):
@@ -329,8 +330,8 @@ def parsed(spec: str) -> tuple[str, str]:
     if name in _MODELS and not model:
         raise UsageError(f"The embedder {name!r} came without a model.", f"Say {name}:MODEL.")
     if name not in _MODELS and (model or name not in (*_LEXICAL, NONE)):
-        choices = ", ".join((*_LEXICAL, *(f"{n}:MODEL" for n in _MODELS), NONE))
-        raise UsageError(f"There is no embedder {spec!r}.", f"The embedders are: {choices}.")
+        choices = (*_LEXICAL, *(f"{n}:MODEL" for n in _MODELS), NONE)
+        raise UsageError(*no_such("embedder", spec, choices))
     return name, model
 
 

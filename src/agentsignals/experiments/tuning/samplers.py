@@ -13,7 +13,7 @@ from math import erfc, sqrt
 
 from msgspec import Struct
 
-from agentsignals.errors import UsageError
+from agentsignals.errors import UsageError, install_command
 from agentsignals.experiments.tuning.plan import Candidate, Plan
 from agentsignals.stats.paired import Arm
 
@@ -221,7 +221,7 @@ def next_candidate(race: Race) -> Candidate:
     except ModuleNotFoundError as problem:
         raise UsageError(
             "The sampler optuna needs Optuna, which is not installed.",
-            'pip install "agentsignals[optuna]", or sampler = "thompson".',
+            f'{install_command("optuna")}, or set sampler = "thompson".',
         ) from problem
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     sampler = optuna.samplers.TPESampler(seed=chance.getrandbits(32))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from agentsignals.errors import UsageError, WorkerError
+from agentsignals.errors import UsageError, WorkerError, install_command
 from agentsignals.ingest.engine import smaller_tasks
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ def _joined(workers: int) -> Iterator[Any]:
         import ray  # noqa: PLC0415  (an extra, and heavy)
     except ImportError as problem:
         raise UsageError(
-            "The engine 'ray' takes Ray, which is not installed.", "Install it: pip install 'agentsignals[ray]'."
+            "The engine 'ray' takes Ray, which is not installed.", f"Install it: {install_command('ray')}"
         ) from problem
     if ray.is_initialized():
         yield ray

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from agentsignals.errors import install_command
 from agentsignals.lab.evaluation.audit import BASELINE, Audit, Figures, numpy_here
 from agentsignals.lab.evaluation.published import Run
 from agentsignals.lab.evaluation.verdict import Evaluator
@@ -13,7 +14,7 @@ from agentsignals.stats.intervals import wilson
 
 _RATES = ("valid", "visible", "hidden", "task", "baseline")
 _SHIPPED: Evaluator = "legacy-last"
-_WITHOUT_NUMPY = 'Not asked, for want of numpy (pip install "agentsignals[lab]"): what is said of stored directions.'
+_WITHOUT_NUMPY = "Claims about stored directions are not checked: numpy is not installed ({})."
 
 
 def findings(audit: Audit) -> Outcome:
@@ -39,7 +40,7 @@ def findings(audit: Audit) -> Outcome:
             "Three one-shot and four retry tasks: no rate here tells models or conditions apart.",
             "Later attempts answer the feedback of the published evaluator: only first ones can be judged anew.",
             "Hidden cases that were never printed are ours; all published verdicts come out the same with them.",
-            *(() if numpy_here() else (_WITHOUT_NUMPY,)),
+            *(() if numpy_here() else (_WITHOUT_NUMPY.format(install_command("lab")),)),
         ],
     )
 

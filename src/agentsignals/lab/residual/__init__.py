@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentsignals.errors import LabError
+from agentsignals.errors import LabError, install_command
 from agentsignals.lab.residual.interface import Loading
 
 if TYPE_CHECKING:
@@ -19,6 +19,6 @@ def load(named: str, how: Loading = AS_STORED) -> HookedModel:
         from agentsignals.lab.residual.loading import load_model  # noqa: PLC0415  (seconds to load, only for who asks)
     except ImportError as problem:
         raise LabError(
-            f"A model can't be loaded: {problem}.", 'Install what it needs: pip install "agentsignals[lab]".'
+            f"A model can't be loaded: {problem}.", f"Install what it needs: {install_command('lab')}"
         ) from problem
     return load_model(named, how)

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals import private_files
-from agentsignals.errors import AgentSignalsError, LabelError, UsageError
+from agentsignals.errors import AgentSignalsError, LabelError, UsageError, install_command
 from agentsignals.labels import gold
 from agentsignals.labels.classifier import TEXT_KINDS, VERSION, HeldOut, Model, features, session_mark
 from agentsignals.labels.labellers.encoder import vectors
@@ -133,7 +133,7 @@ def fitted(held: Sequence[Example], strength: float, task: Task, share: float = 
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
     except ImportError as problem:
         raise LabelError(
-            "Training needs the package scikit-learn.", "Install it: pip install 'agentsignals[drivers]'."
+            "Training needs the package scikit-learn.", f"Install it: {install_command('drivers')}"
         ) from problem
     made = DictVectorizer(sort=True)
     regression = LogisticRegression(C=strength, class_weight="balanced", max_iter=_ROUNDS)

@@ -110,5 +110,5 @@ def labeller(spec: str, **settings: Any) -> Labeller:
     kind = LABELLERS.get(name)
     if bool(model) != bool(kind.model) and not (kind.optional and not model):
         form = f"{name}:{kind.model}" if kind.model else name
-        raise UsageError(f"There is no labeller {spec!r}.", f"It is written {form}.")
+        raise UsageError(f"There is no labeller {spec!r}.", f"Write {form}.")
     return kind.make(model, **settings)

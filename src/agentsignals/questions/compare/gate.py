@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from math import inf, isclose, isfinite
 from typing import Literal, NamedTuple
 
 from msgspec import Struct, field
 
 from agentsignals.errors import UsageError
+from agentsignals.model.registry import no_such
 from agentsignals.questions.compare import CALLED_BASELINE, Comparison
 from agentsignals.questions.compare.attempts import MEASURES, TIME
 from agentsignals.questions.compare.candidate import SPENT, Candidate, Estimate
@@ -203,10 +203,7 @@ def _term(text: str) -> Term:
     match = _TERM.fullmatch(text)
     begins = match or re.match(r"\s*(?P<name>[A-Za-z_]\w*)", text)
     if begins is not None and begins["name"] not in FIGURES:
-        near = get_close_matches(begins["name"], [*FIGURES, *_WORDS], 1)
-        meant = f"Did you mean {near[0]}? " if near else ""
-        known = f"{', '.join(FIGURES)}; and {', '.join(_WORDS)}"
-        raise UsageError(f"No condition can ask for {begins['name']!r}.", f"{meant}There are: {known}.")
+        raise UsageError(*no_such("figure of a condition", begins["name"], [*FIGURES, *_WORDS]))
     if match is None:
         raise UsageError(f"{text.strip()!r} is no condition.", _SHAPE)
     name, part = match["name"], match.groupdict()

@@ -13,7 +13,7 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentsignals.errors import UsageError
+from agentsignals.errors import UsageError, install_command
 from agentsignals.questions import compare
 from agentsignals.questions.compare.attempts import (
     ALL,
@@ -173,7 +173,7 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     prompts = {row["session_id"]: row["n_chars"] for row in rows["prompts"] if row["n_chars"] is not None}
     groups = _together(near) if mixed[chosen] >= FEWEST_CLUSTERS else []
     without = "" if fit else "not asked for"
-    without = without or too_few(attempts) or ("" if models.available() else _SKLEARN)
+    without = without or too_few(attempts) or ("" if models.available() else _without_sklearn())
     warnings = [
         "a signal of the whole attempt may be what failing does (longer runs, more retries of a call), not what makes"
         " it fail: correlation, not cause"
@@ -218,10 +218,12 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     return replace(result, answer=_answer(result))
 
 
-_SKLEARN = (
-    f"scikit-learn is not installed ({models.INSTALL}): it adds whether signals predict outcomes at unseen tasks"
-    " better than treatment, prompt length and task difficulty do, what each is worth there, and calibration"
-)
+def _without_sklearn() -> str:
+    return (
+        f"scikit-learn is not installed ({install_command('drivers')}): it adds whether signals predict outcomes at"
+        " unseen tasks better than treatment, prompt length and task difficulty do, what each is worth there, and"
+        " calibration"
+    )
 
 
 def _judged(arms: compare.Arms) -> tuple[list[VerifiedAttempt], Counter[str]]:

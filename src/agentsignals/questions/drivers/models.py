@@ -33,7 +33,6 @@ PERMUTATIONS = 5
 _STRENGTHS = (0.003, 0.03, 0.3)
 """Values of C, chosen within the training tasks."""
 _RANGES = 10
-INSTALL = "pip install 'agentsignals[drivers]'"
 BASELINES = ("treatment", "prompt length", "task difficulty")
 """Predictors known without looking at the attempt. Difficulty: how other attempts at the task did, if any."""
 _ALL = "baselines"

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentsignals.errors import UsageError
-from agentsignals.model.registry import Registry
+from agentsignals.model.registry import Registry, did_you_mean
 from agentsignals.questions import compare, summary
 from agentsignals.questions.cost_causes import CARRIED, CAUSES, QUERIES
 from agentsignals.questions.estimates import ranked, ruled
@@ -288,7 +288,6 @@ _RESOLVED = Question(
 )
 Beside = Callable[[Callable[[], Any]], Callable[[], Any]]
 """Start a query in a background process and return a function that waits for its result."""
-_NEAREST = 12
 _LARGEST = 4
 """Causes that the line on the bill names."""
 
@@ -356,10 +355,12 @@ def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa
     for made in candidates:
         if made.id == id:
             return made
-    near = ", ".join(sorted(made.id for made in candidates)[:_NEAREST])
+    topics = [name.replace("_", "-") for name in questions()]
+    near = did_you_mean(id, [*(made.id for made in candidates), *topics])
     raise UsageError(
         f"There is no finding {id!r}.",
-        f"Findings of this kind: {near}." if near else "Run `agentsignals findings` to list them.",
+        f"{near} `agentsignals findings` lists them. `agentsignals findings TOPIC` lists those of one of these topics:"
+        f" {', '.join(topics)}.".lstrip(),
     )
 
 

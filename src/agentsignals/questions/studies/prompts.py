@@ -80,9 +80,9 @@ from agentsignals.stats.agent_traces import (
 )
 from agentsignals.stats.agreement import agreement
 from agentsignals.stats.grouping import (
-    INSTALL,
     MISSING,
     NOISE,
+    install_hint,
     naming_words,
     stable_groups,
     text_groups,
@@ -341,7 +341,7 @@ def topics(inputs: Inputs) -> Outcome:
     texts, ids = [prompt.text for prompt in prompts], [prompt.row["session_id"] for prompt in prompts]
     groups = text_groups(texts, wanted)
     if isinstance(groups, Absent):
-        return Outcome(limits=[INSTALL if groups is MISSING else f"There are no topics: {groups.detail}."])
+        return Outcome(limits=[install_hint() if groups is MISSING else f"There are no topics: {groups.detail}."])
     of = stable_groups(groups.of, groups.fit, SMALLEST)
     if max(of) < 0:
         return Outcome(limits=["No topic has five prompts that fit it."])

@@ -39,7 +39,7 @@ from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, EvidenceQuery, Inputs, Outcome, Part, Row, Study, mark
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.questions.tool_kinds import HANDS_IN_PLAN, KIND, PUBLISHED
-from agentsignals.stats.grouping import INSTALL, MISSING, MOST, grouped
+from agentsignals.stats.grouping import MISSING, MOST, grouped, install_hint
 from agentsignals.stats.intervals import SEED
 
 FEWEST_IN_THIRDS = 10
@@ -319,7 +319,7 @@ def tool_profiles(inputs: Inputs) -> Outcome:
     classes = sorted(set().union(*mixes), key=lambda c: (-fsum(mix.get(c, 0.0) for mix in mixes), c))
     groups = grouped([[mix.get(class_, 0.0) for class_ in classes] for mix in mixes], MOST_PROFILES)
     if isinstance(groups, Absent):
-        return Outcome(limits=[INSTALL if groups is MISSING else f"There are no profiles: {groups.detail}."])
+        return Outcome(limits=[install_hint() if groups is MISSING else f"There are no profiles: {groups.detail}."])
 
     def means(of: list[int]) -> dict[str, float]:
         return {c: fsum(mixes[at].get(c, 0.0) for at in of) / len(of) for c in classes}

@@ -6,11 +6,12 @@ from typing import Any, get_args
 
 import msgspec
 
+from agentsignals.model.registry import no_such
 from agentsignals.questions.question import collecting_evidence, mark_names, row_names
 from agentsignals.questions.studies import studies
 from agentsignals.signals import Signal, Status, catalog
 from agentsignals.signals.catalog import inventory
-from agentsignals.ui.charts import UNDRAWN, can_draw, data
+from agentsignals.ui.charts import can_draw, data, undrawn
 from agentsignals.ui.document import WHOSE, document
 from agentsignals.ui.figures import Spread, chosen, histogram, spreads
 from agentsignals.ui.filter import Filter, carried, filtered, key_of, opening, sizes
@@ -121,7 +122,7 @@ def studies_page(snapshot: Snapshot, query: Query) -> Page:
 def study_page(snapshot: Snapshot, query: Query, name: str) -> Page:
     """One study of this store, as the report tells it."""
     if name not in studies():
-        raise NotFound(f"There is no study {name[:200]!r}.", f"The studies: {', '.join(studies())}.")
+        raise NotFound(" ".join(no_such("study", name[:200], studies())))
     context = query.choice("context", ("product", "eval"), snapshot.main_context)
     made: Page = snapshot.kept(("study", name, context), lambda: _page(snapshot, name, context))
     return made._replace(filled={**made.filled, "query": query})
@@ -147,7 +148,7 @@ def _page(snapshot: Snapshot, name: str, context: str) -> Page:
     filled: dict[str, Any] = {
         "document": contents,
         "charts": drawn,
-        "undrawn": UNDRAWN if charts and not drawn else "",
+        "undrawn": undrawn() if charts and not drawn else "",
         "context": context,
         "contexts": sorted(snapshot.contexts, reverse=True),
         "why_not": " ".join(omission.reason for omission in contents.left_out),

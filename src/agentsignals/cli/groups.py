@@ -1,0 +1,73 @@
+"""The groups of verbs by themselves: `evals`, `repo` and `labels` say what the store holds for their verbs."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from agentsignals.cli.analyze import store_with_sessions
+from agentsignals.cli.grammar import declarations
+from agentsignals.cli.output import json_text, printable
+from agentsignals.errors import NothingFound
+from agentsignals.store.query import rows
+
+_COUNTS = {
+    "evals": """
+        SELECT count(*) AS attempts, count(DISTINCT task_id) AS tasks, count(DISTINCT (agent, model_id)) AS models,
+            count(reward) AS judged, count(*) FILTER (WHERE reward = 1) AS passed,
+            count(*) FILTER (WHERE reward = 0) AS failed
+        FROM attempts LEFT JOIN sessions USING (session_id)""",
+    "repo": """
+        SELECT count(DISTINCT repo) AS repositories, count(repo) AS sessions,
+            (SELECT count(*) FROM commits) AS commits, (SELECT count(*) FROM checkpoints) AS checkpoints
+        FROM sessions WHERE context = 'product'""",
+    "labels": """
+        SELECT count(*) AS labels, count(DISTINCT task) AS tasks, count(DISTINCT labeller) AS labellers,
+            count(DISTINCT session_id) AS sessions
+        FROM labels""",
+}
+_EMPTY = {
+    "evals": ("attempts", "The store holds no eval attempts.", "Read eval runs first: `agentsignals analyze RUNS`."),
+}
+_NEEDS = {
+    ("evals", "compare"): ("models", 2, "needs two candidates"),
+    ("evals", "drivers"): ("judged", 1, "needs judged attempts"),
+    ("evals", "failures"): ("failed", 1, "needs failed attempts"),
+    ("evals", "audit"): ("passed", 1, "needs passed attempts"),
+    ("labels", "agree"): ("labellers", 2, "needs two labellers"),
+}
+"""Count that a verb needs, at least how much of it, and what is said where there is less."""
+
+
+def run_group(options: argparse.Namespace) -> int:
+    """Print what the store holds for a group's verbs, and a command for each. NothingFound where it holds no attempt
+    of an eval."""
+    group = options.verb
+    store = store_with_sessions(options.store)
+    names, values = rows(store, _COUNTS[group])
+    counts = dict(zip(names, values[0], strict=True))
+    column, nothing, hint = _EMPTY.get(group, ("", "", ""))
+    if column and not counts[column]:
+        raise NothingFound(nothing, hint)
+    verbs = [_verb(group, name, about, counts) for name, about in declarations().items() if _is_of(about, group)]
+    if options.json:
+        print(json_text({"counts": counts, "verbs": verbs}))
+        return 0
+    some = [f"{n:,} {name.removesuffix('s') if n == 1 else name}" for name, n in counts.items() if n]
+    lines = [f"{', '.join(some) or f'no {group}'}; store {store.folder}", ""]
+    for verb in verbs:
+        why = f" ({verb['lacks']})" if verb["lacks"] else ""
+        lines += [verb["command"], f"    {verb['does']}{why}"]
+    print("\n".join(map(printable, lines)))
+    return 0
+
+
+def _is_of(about: Any, group: str) -> bool:
+    return isinstance(about, dict) and about.get("group") == group
+
+
+def _verb(group: str, name: str, about: dict[str, Any], counts: dict[str, int]) -> dict[str, str]:
+    column, least, why = _NEEDS.get((group, name), ("", 0, ""))
+    lacks = why if column and counts[column] < least else ""
+    command = f"agentsignals {group} {name} {about['example']}".strip()
+    return {"command": command, "does": about["help"], "lacks": lacks}
