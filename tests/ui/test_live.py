@@ -324,9 +324,10 @@ def test_the_sources_of_a_store_are_those_that_are_there_from_here(
     monkeypatch.chdir(tmp_path)
     ingest([str(traces), "other"], tmp_path / "s", jobs=1)
     manifest = Store(tmp_path / "s").manifest
-    assert sources_of(manifest) == (sorted(["other", str(traces)]), [])
     monkeypatch.chdir(traces)
-    assert sources_of(manifest) == ([str(traces)], ["other"])
+    assert sources_of(manifest) == (sorted([str(other), str(traces)]), [])
+    other.rename(tmp_path / "gone")
+    assert sources_of(manifest) == ([str(traces)], [str(other)])
 
 
 def test_only_sessions_of_files_that_differ_have_changed(tmp_path: Path, traces: Path) -> None:

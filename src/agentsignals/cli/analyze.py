@@ -98,7 +98,7 @@ FIRST_STEPS = (
 )
 
 
-def _nothing_in(sources: Sequence[str], summary: Summary) -> NothingFound:
+def _nothing_in(sources: list[str], summary: Summary) -> NothingFound:
     """Return the error of a run that found no session: what was looked at, and why nothing of it is one."""
     elsewhere = [name for name in sources if not os.path.lexists(name)]
     agents = {name: ", ".join(homes().get(name, ())) for name in elsewhere}  # which loads what paths need not
