@@ -27,11 +27,14 @@ from agentsignals.questions.question import (
     ranked_evidence,
     row_names,
 )
+from agentsignals.questions.ranking import MORE
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store
+from agentsignals.store.query import rows
 from agentsignals.ui.filter import behind, key_of, sizes
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
+from tests.signals.attempts import trial
 from tests.ui.served import EVIL, EVIL_ID, whole_store
 
 OPENED = 0.9
@@ -270,6 +273,32 @@ def test_a_finding_opens_the_sessions_of_its_evidence(demo_folder: Path) -> None
     for answer in answers:
         parts = behind(store, f"finding:{answer.id}").parts
         assert set(answer.sessions) <= set(parts), answer.id
+
+
+def test_rows_of_an_amount_come_largest_first_and_add_up_to_the_claim(demo_folder: Path, tmp_path: Path) -> None:
+    facts = [{"trial_id": f"{m}/{n}", "task_id": f"t{n}", "reward": float(n < solved), "knobs": {"model_id": m}}
+             for m, solved in (("m-1", 9), ("m-2", 3)) for n in range(10)]  # fmt: skip
+    attempts = [view.session for one in facts for view in trial(one)]
+    seen = set()
+    for store, context in ((Store(demo_folder / "store"), "product"), (store_of(tmp_path / "s", *attempts), "eval")):
+        candidates, _ = findings._candidates(store, context, findings.questions())
+        for answer in candidates:
+            names, values = rows(store, answer.cause, context)
+            if not answer.part:
+                continue
+            parts = [row[names.index(answer.part)] or 0.0 for row in values]
+            whole = sum(parts) / (3600 if answer.unit.startswith("hours") else 1)
+            assert parts == sorted(parts, reverse=True), answer.id
+            if not answer.unit.endswith(MORE):
+                assert whole == pytest.approx(answer.size, rel=0.05, abs=1e-6), answer.id
+            if parts and sum(parts):
+                seen.add(answer.id.partition(".")[0])
+                opened = behind(store, f"finding:{answer.id}{'@eval' if context == 'eval' else ''}")
+                assert sum(k for k, _ in opened.parts.values()) == pytest.approx(sum(parts)), answer.id
+                assert list(opened.parts.values()) == sorted(opened.parts.values(), reverse=True)
+                if answer.unit == "USD":
+                    assert opened.words(next(iter(opened.parts))).startswith("$")
+    assert seen >= {"money", "twice", "solved-more"}, seen
 
 
 def test_the_command_line_lists_the_sessions_behind_a_number(store: Store, capsys: pytest.CaptureFixture[str]) -> None:

@@ -369,7 +369,7 @@ def test_the_first_screen_is_what_stands_out_and_each_opens_what_it_rests_on(cir
 def test_a_finding_shows_the_first_rows_and_says_so(circling: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentsignals.ui.pages.overview.MOST_ROWS", 7)
     with serving(Store(circling.snapshots.folder)) as fresh:
-        assert "The first 7 rows" in page(fresh, "/finding/loops.failing")
+        assert "The 7 largest rows" in page(fresh, "/finding/loops.failing")
 
 
 def test_of_too_few_sessions_the_first_screen_says_why_nothing_stands_out(server: Server) -> None:

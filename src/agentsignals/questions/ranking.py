@@ -55,7 +55,10 @@ class Answer(Struct, frozen=True, kw_only=True):
     n: int
     """Number of sessions behind it."""
     cause: str
-    """SQL for its evidence: rows of session_id, seq and more."""
+    """SQL for its evidence: rows of session_id, seq and more, largest part first."""
+    part: str = ""
+    """Column of the evidence with each row's part of `size`, as it was measured (dollars, seconds); the rows add up to
+    the claim. Empty if each row counts 1."""
     caveat: str
     """Circumstances that could make it wrong."""
     about: str = ""
@@ -323,15 +326,14 @@ def sql_text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def with_source_lines(rows: str, part: str = "1", of_session: str = "sum") -> str:
-    """Extend SQL (session_id, seq and more) with the file and line of each row. Sessions come in order of contribution:
-    of the number of rows, or the sum of `part`, a column in the unit of the claim. `of_session`: the aggregate that
-    makes a session's contribution of its rows."""
-    by = f"{of_session}({part}) OVER (PARTITION BY session_id) DESC NULLS LAST"
+def with_source_lines(rows: str, part: str = "") -> str:
+    """Extend SQL (session_id, seq and more) with the file and line of each row, in order of contribution. `part`: the
+    column with each row's part of the claim, in its unit; without one each row counts 1, and the sessions with most
+    rows come first."""
+    order = f"{part} DESC NULLS LAST" if part else "count(*) OVER (PARTITION BY session_id) DESC"
     return (
         f"SELECT made.*, events.line, artifacts.path AS file FROM ({rows}) AS made JOIN events USING (session_id, seq)"
-        f" LEFT JOIN artifacts USING (artifact_id) ORDER BY {by}, session_id,"
-        f" {'' if part == '1' else f'{part} DESC NULLS LAST, '}seq"
+        f" LEFT JOIN artifacts USING (artifact_id) ORDER BY {order}, session_id, seq"
     )
 
 

@@ -442,6 +442,8 @@ class Behind(Struct, frozen=True, kw_only=True):
     def words(self, session_id: str) -> str:
         """Return a session's part in words: `12 of 40 answered calls`, `$3.20`, `1 prompt`."""
         k, n = self.parts[session_id]
+        if self.kind in ("usd", "seconds") and n in (k, 0, 1):
+            return formatted(k, self.kind)
         if n in (k, 0):
             return f"{formatted(k, 'count')} {self.of}"
         if n == 1 and k != 0:
@@ -503,7 +505,12 @@ def _of_finding(store: Store, name: str) -> Behind:
     if evidence and "session_id" not in evidence[0]:
         closed = "Its evidence is of files, not of sessions: its page lists it."
         return Behind(title=title, of="", parts={}, closed=closed)
-    ids = [row["session_id"] for row in evidence if row["session_id"]]
+    named = [row for row in evidence if row["session_id"]]
+    if made.part:
+        amounts = [(row["session_id"], row[made.part] or 0.0, 0.0) for row in named]
+        kind: Kind = "usd" if made.unit.startswith("USD") else "seconds"
+        return Behind(title=title, of="", parts=ranked_evidence(amounts, _unasked), kind=kind)
+    ids = [row["session_id"] for row in named]
     return Behind(title=title, of="rows of evidence", parts=ranked_evidence(ids, _unasked))
 
 

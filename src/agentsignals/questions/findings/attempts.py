@@ -3,22 +3,61 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from math import fsum
 from typing import Any
 
 from msgspec.structs import replace
 
-from agentsignals.questions.compare import OF_ATTEMPTS, QUERIES, eval_comparisons, named, treatments_option
+from agentsignals.questions.compare import (
+    OF_ATTEMPTS,
+    QUERIES,
+    RULE,
+    Arms,
+    Comparison,
+    arms,
+    comparable,
+    eval_comparisons,
+    named,
+    treatments_option,
+)
 from agentsignals.questions.compare.attempts import proposed
 from agentsignals.questions.compare.pairs import held_over
 from agentsignals.questions.estimates import ClusteredShare, clustered_share
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
-from agentsignals.questions.ranking import Answer, finding_id, safe_excerpt, safe_name, sessions_sql, share_fields
+from agentsignals.questions.ranking import (
+    Answer,
+    finding_id,
+    safe_excerpt,
+    safe_name,
+    sessions_sql,
+    share_fields,
+    sql_text,
+)
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.stats.validation import CAVEAT
 from agentsignals.views.reward_hacking import NOT_EARNED
 
 _SQL = read_queries(__file__)
+
+
+def _arms(inputs: Inputs, comparison: Comparison) -> Arms:
+    """Return the attempts that a comparison counts."""
+    whole = arms(RULE, inputs.rows, comparison.by)
+    return comparable(whole, comparison.by, comparison.baseline, only=[c.name for c in comparison.candidates])
+
+
+def _with_parts(parts: Iterable[tuple[str, float]], column: str) -> dict[str, Any]:
+    """Return the fields of evidence that is attempts with their parts of the claim, largest first."""
+    held = ", ".join(f"({sql_text(session_id)}, {part!r}::DOUBLE)" for session_id, part in parts)
+    if not held:
+        return {"cause": f"{OF_ATTEMPTS} WHERE false"}
+    cause = (
+        f"SELECT session_id, {column}, attempts.* EXCLUDE (session_id) FROM ({OF_ATTEMPTS}) AS attempts"
+        f" JOIN (VALUES {held}) AS parts (session_id, {column}) USING (session_id) ORDER BY {column} DESC, session_id"
+    )
+    return {"cause": cause, "part": column}
 
 
 def solved_more(inputs: Inputs) -> list[Answer]:
@@ -42,6 +81,7 @@ def solved_more(inputs: Inputs) -> list[Answer]:
         ]
     answers = []
     for comparison in made:
+        tried = _arms(inputs, comparison)
         for pair in comparison.pairs:
             matched = pair.paired
             if matched.p is None:
@@ -50,6 +90,16 @@ def solved_more(inputs: Inputs) -> list[Answer]:
             better, other, gained, lost = pair.candidate, pair.baseline, matched.gained, matched.lost
             if gap < 0:
                 better, other, gained, lost = other, better, lost, gained
+            # Tasks that one solved more often: each with the attempt of the better one, and with how much more of it.
+            sides: list[dict[str, list[tuple[str, float]]]] = [{}, {}]
+            for side, name in zip(sides, (better, other), strict=True):
+                for attempt in tried.first[name]:
+                    if attempt.outcome is not None:
+                        side.setdefault(attempt.task_key, []).append((attempt.session_id, attempt.outcome))
+            ours, theirs = sides
+            means = [{task: fsum(k for _, k in held) / len(held) for task, held in side.items()} for side in sides]
+            more = {task: mean - means[1][task] for task, mean in means[0].items() if task in theirs}
+            parts = [(ours[task][0][0], gap_here) for task, gap_here in more.items() if gap_here]
             how = f"First attempts only; test: {matched.test or 'paired by task'}.{held_over(pair, True)}"
             answers.append(
                 Answer(
@@ -63,7 +113,7 @@ def solved_more(inputs: Inputs) -> list[Answer]:
                     interval=None if matched.low is None or matched.high is None else (matched.low, matched.high),
                     p=pair.p,
                     n=matched.tasks,
-                    cause=OF_ATTEMPTS,
+                    **_with_parts(parts, "tasks_more"),
                     do="Choose it if its cost per solved task is acceptable.",
                     caveat=" ".join([*comparison.warnings[:1], how]),
                 )
@@ -116,22 +166,28 @@ def solved_cost(inputs: Inputs) -> list[Answer]:
         if len(priced) < 2:
             continue
         cheapest, least = min(priced, key=lambda pair: (pair[1], pair[0].name))
+        tried = _arms(inputs, comparison)
         for dear, usd in priced:
             if dear is cheapest:
                 continue
             low, high = dear.took["cost_usd"].low, cheapest.took["cost_usd"].high
             is_apart = low is not None and high is not None and low > high
+            parts = [
+                (attempt.session_id, cost - least * attempt.outcome)
+                for attempt in tried.shared(dear.name)
+                if attempt.outcome is not None and isinstance(cost := attempt.measures["cost_usd"], float)
+            ]
             answers.append(
                 Answer(
                     id=finding_id("solved-cost", dear.name),
                     sentence=f"A solved task cost {formatted(usd, 'usd')} with {named(dear.name)} and"
                     f" {formatted(least, 'usd')} with {named(cheapest.name)}, on the same tasks.",
-                    size=(usd - least) * (dear.first.value or 0.0) * dear.first.n,
+                    size=fsum(usd_more for _, usd_more in parts),
                     unit="USD",
                     # The medians' intervals stand in for a test of the ratio: numerator and denominator go together.
                     share=1 - least / usd if is_apart and usd >= APART * least else 0.0,
                     n=min(dear.first.n, cheapest.first.n),
-                    cause=OF_ATTEMPTS,
+                    **_with_parts(parts, "more_usd"),
                     do="Check whether the cheaper one solves what you need.",
                     caveat="Failed attempts are included. A candidate that solves only the easier tasks looks cheaper.",
                 )

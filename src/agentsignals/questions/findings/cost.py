@@ -27,7 +27,7 @@ from agentsignals.questions.ranking import (
     with_source_lines,
 )
 from agentsignals.questions.sql import BOUND, declared, place_by_session, read_queries
-from agentsignals.views.charges import LONG_LIFETIME_S
+from agentsignals.views.charges import LEAST_LOST, LONG_LIFETIME_S
 
 LEAST_PART = 0.05
 """Share of its session's result cost from which a result is large; smaller ones are filtered in SQL."""
@@ -52,8 +52,8 @@ def few_sessions(inputs: Inputs) -> list[Answer]:
     alone = f"One of them cost {formatted(first, 'usd')}. " if len(few) > 1 and first > RULED * size else ""
     first_name = few[0]["session_id"][:8]
     asked = (
-        "SELECT session_id, min(seq) AS seq, sum(cost_usd) AS cost_usd FROM steps"
-        f" WHERE {sessions_sql(row['session_id'] for row in few)} GROUP BY session_id"
+        "SELECT session_id, min(seq) AS seq, any_value(cost_usd) AS cost_usd FROM events"
+        f" JOIN sessions USING (session_id) WHERE {sessions_sql(row['session_id'] for row in few)} GROUP BY session_id"
     )
     return [
         Answer(
@@ -65,6 +65,7 @@ def few_sessions(inputs: Inputs) -> list[Answer]:
             share=share if share >= CONCENTRATED else 0.0,
             n=len(dearest),
             cause=with_source_lines(asked, "cost_usd"),
+            part="cost_usd",
             saves=size - rest * len(few),
             do=f"Review these sessions first{f': agentsignals show {first_name}' if first_name.isalnum() else '.'}",
             caveat="An exact count. A long session may have done the work of many.",
@@ -104,8 +105,8 @@ def expensive_projects(inputs: Inputs) -> list[Answer]:
                 more["re-sent context" if cause in CARRIED else CAUSES[cause]] += mean - rest
         most = max(more, key=lambda words: (more[words], words), default="")
         asked = (
-            "SELECT session_id, min(seq) AS seq, sum(cost_usd) AS cost_usd FROM steps"
-            f" WHERE {sessions_sql(contrast.in_group)} GROUP BY session_id"
+            f"SELECT session_id, min(seq) AS seq, any_value(cost_usd) - {there!r} AS more_usd FROM events"
+            f" JOIN sessions USING (session_id) WHERE {sessions_sql(contrast.in_group)} GROUP BY session_id"
         )
         made.append(
             Answer(
@@ -120,7 +121,8 @@ def expensive_projects(inputs: Inputs) -> list[Answer]:
                 interval=contrast.interval,
                 p=contrast.p,
                 n=n,
-                cause=with_source_lines(asked, "cost_usd"),
+                cause=with_source_lines(asked, "more_usd"),
+                part="more_usd",
                 do=f"Run agentsignals report --study cost_causes to see the causes {contrast.where}.",
                 saves=size,
                 caveat="An association, not a cause: larger tasks cost more. Interval and p are for the share of"
@@ -235,10 +237,29 @@ _CAUSES = (
 )  # fmt: skip
 
 
-def _with_session_usd(cause: str, rows: str) -> str:
-    """The evidence of a cause: rows with what it took of their session, where no row has dollars of its own."""
-    of_session = f"SELECT session_id, sum(cost_usd) AS session_usd FROM charges WHERE cause = '{cause}' GROUP BY ALL"
-    return with_source_lines(f"SELECT * FROM ({rows}) JOIN ({of_session}) USING (session_id)", "session_usd", "max")
+def _split_by_row(cause: str, rows: str, weight: str = "1") -> str:
+    """The evidence of a cause whose dollars are known by session: each row with its part of them, by `weight`."""
+    of_session = f"SELECT session_id, sum(cost_usd) AS usd FROM charges WHERE cause = '{cause}' GROUP BY ALL"
+    held = (
+        f"SELECT *, greatest(coalesce({weight}, 0), 1e-9) AS weight FROM ({rows})"
+        f" JOIN ({of_session}) USING (session_id)"
+    )
+    usd = "usd * weight / sum(weight) OVER (PARTITION BY session_id) AS cost_usd"
+    return with_source_lines(f"SELECT * EXCLUDE (usd, weight), {usd} FROM ({held})", "cost_usd")
+
+
+def _losses(cause: str) -> str:
+    """The evidence of lost caches: a row a loss, and one a session for losses that are too small for a row."""
+    rows = f"{_SQL['money_rows']['losses']} WHERE cause = '{cause}'"
+    usd = f"SELECT session_id, sum(cost_usd) AS usd FROM charges WHERE cause = '{cause}' GROUP BY ALL"
+    lost = f"SELECT session_id, sum(cost_usd) AS lost FROM cache_losses WHERE cause = '{cause}' GROUP BY ALL"
+    rest = (
+        f"SELECT session_id, seq, usd - coalesce(lost, 0) AS cost_usd, 'losses of up to {LEAST_LOST:,} tokens' AS after"
+        f" FROM ({usd}) LEFT JOIN ({lost}) USING (session_id)"
+        " JOIN (SELECT session_id, min(seq) AS seq FROM steps GROUP BY ALL) USING (session_id)"
+        " WHERE usd - coalesce(lost, 0) > 1e-6"
+    )
+    return with_source_lines(f"{rows} UNION ALL BY NAME {rest}", "cost_usd")
 
 
 CENT = 0.01
@@ -265,9 +286,10 @@ def money(inputs: Inputs) -> list[Answer]:
         share, size = clustered_share(parts, places), fsum(usd.values())
         advice = cause.advise(size, lost[cause.name])
         if cause.name in ("rebuilt", "missed"):
-            evidence = with_source_lines(f"{_SQL['money_rows']['losses']} WHERE cause = '{cause.name}'", "cost_usd")
+            evidence = _losses(cause.name)
         else:
-            evidence = _with_session_usd(cause.name, _SQL["money_rows"][cause.name])
+            weight = "result_tokens" if cause.name == "carried_results" else "1"
+            evidence = _split_by_row(cause.name, _SQL["money_rows"][cause.name], weight)
         made.append(
             Answer(
                 id=f"money.{cause.name.replace('_', '-')}",
@@ -279,6 +301,7 @@ def money(inputs: Inputs) -> list[Answer]:
                 **share_fields(share, cause.much),
                 n=len(bill),
                 cause=evidence,
+                part="cost_usd",
                 do=f"{advice.do}." if advice.do else "",
                 saves=advice.saves_usd,
                 caveat=f"{_OF_RESULTS if cause.name == 'carried_results' else _BY_CALLS}; {share.note}.",
@@ -315,7 +338,7 @@ def large_results(inputs: Inputs) -> list[Answer]:
     if not few:
         return []
     size, total, largest = fsum(usd for usd, _ in few), fsum(row["cost_usd"] for row in bill), few[0][1]
-    chosen = ", ".join(f"({sql_text(row['session_id'])}, {row['seq']}, {usd!r})" for usd, row in few)
+    chosen = ", ".join(f"({sql_text(row['session_id'])}, {row['seq']}, {usd!r}::DOUBLE)" for usd, row in few)
     asked = (
         "SELECT session_id, seq, name, path, command, result_tokens, cost_usd FROM tool_calls"
         f" JOIN (VALUES {chosen}) AS chosen (session_id, seq, cost_usd) USING (session_id, seq)"
@@ -335,6 +358,7 @@ def large_results(inputs: Inputs) -> list[Answer]:
             share=size / total,
             n=len(bill),
             cause=with_source_lines(asked, "cost_usd"),
+            part="cost_usd",
             do="Truncate such output or write it to a file (head, grep, line ranges). Start a new session once it is"
             " read.",
             saves=size,
@@ -396,7 +420,8 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
                 unit="USD",
                 **share_fields(whole, MUCH),
                 n=len(bill),
-                cause=_with_session_usd(kind, asked),
+                cause=_split_by_row(kind, asked, "result_tokens"),
+                part="cost_usd",
                 do=f"{do}.",
                 saves=size,
                 caveat=f"{_BY_ARGUMENTS}; {whole.note}.",
@@ -416,7 +441,8 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
                     f" {words}, compared with {formatted(contrast.rest.value, 'share')} in {contrast.matched}.",
                     details=f"That is {formatted(contrast.excess * whole.n, 'usd')} more: {here}.",
                     **contrast.more(whole.n, "USD", whole.n),
-                    cause=_with_session_usd(kind, f"{asked} AND {sessions_sql(contrast.in_group)}"),
+                    cause=_split_by_row(kind, f"{asked} AND {sessions_sql(contrast.in_group)}", "result_tokens"),
+                    part="cost_usd",
                     do=f"{do}.",
                     saves=fsum(usd_here.values()),
                     caveat=f"An association, not a cause. {_BY_ARGUMENTS}; {contrast.group.note}.",

@@ -121,8 +121,8 @@ def failures(inputs: Inputs) -> list[Answer]:
         between = share_difference(share, rest)
         against = f" Your other tools fail in {formatted(rest.value, 'share')}." if between else ""
         asked = (
-            "SELECT session_id, seq, name, command, error_class, status FROM tool_calls"
-            f" WHERE status = 'error' AND {_TOOL} = {sql_text(tool)}"
+            f"SELECT session_id, seq, name, command, error_class, status FROM ({_SQL['failures_rows']['calls']})"
+            f" WHERE status = 'error' AND tool = {sql_text(tool)}"
         )
         error, told = _told(rows)
         made.append(
@@ -268,7 +268,10 @@ def hotspots(inputs: Inputs) -> list[Answer]:
             )
             for i in range(k, n + 1)
         )
-        asked = f"SELECT session_id, seq, path, start_line, end_line FROM edits WHERE path = {sql_text(path)}"
+        asked = (
+            f"SELECT session_id, min(seq) AS seq, path, count(DISTINCT seq) AS edits FROM edits"
+            f" WHERE thread = 'main' AND path = {sql_text(path)}"
+        )
         made.append(
             Answer(
                 id=finding_id("hotspots", f"{place} {path}"),
@@ -280,7 +283,7 @@ def hotspots(inputs: Inputs) -> list[Answer]:
                 interval=wilson(k, n),
                 p=min(1.0, len(files[place]) * fsum(chances)),
                 n=n,
-                cause=with_source_lines(f"{asked} AND {sessions_sql(ids)}"),
+                cause=with_source_lines(f"{asked} AND {sessions_sql(ids)} GROUP BY session_id, path"),
                 do=f"Check why so many changes go through {name}. Consider splitting it.",
                 caveat="A frequently changed file need not be a bad one. The figure holds for this repository only.",
                 by_session=dict.fromkeys(ids, 1.0),
@@ -335,6 +338,7 @@ def waiting(inputs: Inputs) -> list[Answer]:
                 **share_fields(share, MUCH_TIME, LEAST_TIME),
                 n=len(times),
                 cause=with_source_lines(_SQL["waiting_rows"]["waits"], "waited_s"),
+                part="waited_s",
                 do="Allow-list the commands you always approve, and turn on notifications.",
                 caveat="Few logs record when a call was approved. For the others, a call waits while it is open for"
                 " longer than its kind can run: for you, or because the machine slept."
@@ -354,10 +358,7 @@ def waiting(inputs: Inputs) -> list[Answer]:
             continue
         of_time = ((s, hours.get(s, 0.0), row["worked_s"] / 3600) for s, row in times.items())
         share = clustered_share(of_time, places)
-        asked = (
-            f"SELECT session_id, seq, epoch(until) - epoch(began) AS ran_s FROM ({_SQL['waiting_rows']['spans']})"
-            f" WHERE tool = {sql_text(tool)}"
-        )
+        asked = f"SELECT session_id, seq, ran_s FROM ({_SQL['waiting_rows']['ran']}) WHERE tool = {sql_text(tool)}"
         made.append(
             Answer(
                 id=finding_id("waiting", tool),
@@ -368,6 +369,7 @@ def waiting(inputs: Inputs) -> list[Answer]:
                 **share_fields(share, MUCH_TIME, LEAST_TIME),
                 n=len(times),
                 cause=with_source_lines(asked, "ran_s"),
+                part="ran_s",
                 do="Make it faster, run it in the background, or run less of it (one test, one package).",
                 caveat="Overlapping calls count once. A call without a logged start counts for at most as long as its"
                 f" kind can run; {share.note}.",

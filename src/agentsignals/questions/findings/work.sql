@@ -7,15 +7,7 @@ ORDER BY session_id, seq
 
 -- name: failures.calls
 WITH calls AS (
-  SELECT session_id, seq,
-    {tool} AS tool,
-    status, error_class, epoch(started_at) AS began
-  FROM (
-    SELECT *, lag((name, arguments, status)) OVER (PARTITION BY session_id ORDER BY seq) AS before
-    FROM tool_calls WHERE thread = 'main'
-  )
-  WHERE status IN ('ok', 'error') AND error_class IS DISTINCT FROM 'sibling_cancelled'
-    AND NOT (status = 'error' AND coalesce(before = (name, arguments, 'error'), false))
+  SELECT *, epoch(started_at) AS began FROM ({failures_rows.calls})
 ), later AS (
   SELECT *, min(CASE WHEN status = 'ok' THEN began END) OVER (PARTITION BY session_id,
     tool ORDER BY seq ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS worked_at,
@@ -27,6 +19,16 @@ SELECT tool, session_id, error_class, count(*) AS n, count(*) FILTER (status = '
   median((worked_at - began) / 60) FILTER (status = 'error') AS minutes
 FROM later
 GROUP BY ALL ORDER BY ALL
+
+-- name: failures_rows.calls
+-- Calls that count for their tool: an equal call that failed right after an equal failure is the same failure.
+SELECT session_id, seq, {tool} AS tool, name, command, status, error_class, started_at
+FROM (
+  SELECT *, lag((name, arguments, status)) OVER (PARTITION BY session_id ORDER BY seq) AS before
+  FROM tool_calls WHERE thread = 'main'
+)
+WHERE status IN ('ok', 'error') AND error_class IS DISTINCT FROM 'sibling_cancelled'
+  AND NOT (status = 'error' AND coalesce(before = (name, arguments, 'error'), false))
 
 -- name: untested_changes.changed
 SELECT e.session_id, e.seq AS edited, c.seq AS checked
@@ -46,14 +48,7 @@ WHERE path IS NOT NULL AND thread = 'main' AND NOT regexp_matches(lower(path),
 ORDER BY session_id, path
 
 -- name: waiting.ran
-SELECT tool, session_id, sum(greatest(0, epoch(until) - epoch(CASE WHEN before > began THEN before ELSE began END)))
-  AS ran_s
-FROM (
-  SELECT *, max(until) OVER (PARTITION BY session_id, tool
-    ORDER BY began, until, seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
-  FROM ({waiting_rows.spans})
-)
-GROUP BY ALL ORDER BY ALL
+SELECT tool, session_id, sum(ran_s) AS ran_s FROM ({waiting_rows.apart}) GROUP BY ALL ORDER BY ALL
 
 -- name: waiting.ended
 SELECT {program} AS tool, session_id, count(*) AS n, count(*) FILTER (status = 'rejected') AS refused
@@ -90,6 +85,25 @@ FROM (
   WHERE thread NOT IN ('abandoned', 'replayed') AND class NOT IN ('ask', 'task') AND ended_at > started_at
 )
 WHERE longest > 0
+
+-- name: waiting_rows.apart
+-- How long each call ran, each moment of a session's calls of one tool once.
+SELECT session_id, seq, tool, greatest(0, epoch(until) - epoch(CASE WHEN before > began THEN before ELSE began END))
+  AS ran_s
+FROM (
+  SELECT *, max(until) OVER (PARTITION BY session_id, tool
+    ORDER BY began, until, seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+  FROM ({waiting_rows.spans})
+)
+
+-- name: waiting_rows.ran
+-- The same, together no longer than the agent worked.
+SELECT session_id, seq, tool, ran_s * least(1, worked_s / sum(ran_s) OVER (PARTITION BY session_id, tool)) AS ran_s
+FROM ({waiting_rows.apart})
+JOIN (
+  SELECT session_id, number AS worked_s FROM signals WHERE signal = 'infra.work_time_s' AND number IS NOT NULL
+) USING (session_id)
+WHERE ran_s > 0
 
 -- name: waiting_rows.waits
 SELECT session_id, seq, {program} AS tool, waited_s

@@ -11,7 +11,8 @@ import msgspec
 
 from agentsignals.ingest.plan import unknown_fields_by_version, versions_by_format
 from agentsignals.questions import findings
-from agentsignals.questions.ranking import Findings
+from agentsignals.questions.question import Kind
+from agentsignals.questions.ranking import MORE, Answer, Findings, amount
 from agentsignals.redaction import redacted_in
 from agentsignals.signals.catalog import catalogue
 from agentsignals.ui.figures import overall
@@ -21,6 +22,7 @@ from agentsignals.ui.snapshot import Snapshot
 
 MOST_ROWS = 200
 """Rows of evidence on a page; the command line has them all."""
+MOST_SESSIONS = 5
 
 
 def of(snapshot: Snapshot, context: str) -> Findings:
@@ -36,16 +38,34 @@ def finding_page(snapshot: Snapshot, query: Query, id: str) -> Page:  # noqa: A0
         made = findings.answer(snapshot.store, id, context)
         of_context = context if snapshot.contexts - {context} else ""
         evidence = snapshot.rows(sql("finding.rows", cause=made.cause, most=MOST_ROWS + 1), context=of_context)
+        of_rows = [each["session_id"] for each in evidence if each.get("session_id")]
+        ids = list(made.sessions) or list(dict.fromkeys(of_rows))[:MOST_SESSIONS]
+        known = {row["session_id"]: row for row in snapshot.rows(sql("sessions.by_id"), {"ids": ids})} if ids else {}
+        parts = {each: amount(made.by_session[each], made.unit.removesuffix(MORE)) for each in made.by_session}
+        sessions = [{**known[each], "part": parts.get(each, "")} for each in ids if each in known]
+        for row in sessions:  # the row that contributes most
+            row["seq"] = next((e.get("seq") for e in evidence if e.get("session_id") == row["session_id"]), None)
         return {
             "made": redacted_in(made),
+            "amount": amount(made.size, made.unit),
             "evidence": redacted_in(evidence[:MOST_ROWS]),
             "is_cut": len(evidence) > MOST_ROWS,
+            "sessions": redacted_in(sessions),
+            "units": _units(made),
             "key": f"finding:{id}{f'@{context}' if context != snapshot.main_context else ''}",
             "short_ids": short_ids(snapshot.store.manifest.sessions),
         }
 
     filled = snapshot.kept(("finding", id, context), asked)
     return Page("finding.html.j2", filled["made"].question, filled)
+
+
+def _units(made: Answer) -> dict[str, Kind]:
+    """Kinds of the columns of evidence whose values have a unit."""
+    kinds: dict[str, Kind] = {"cost_usd": "usd", "more_usd": "usd", "waited_s": "seconds", "ran_s": "seconds"}
+    if made.part and made.part not in kinds:
+        kinds[made.part] = "number"
+    return kinds
 
 
 # The first page: what stands out; then cost, failures and outcomes under a filter; then what was read and not.
