@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
+from agentsignals.cli.analyze import summary_of
 from agentsignals.questions.summary import failed_text, totals, trend_text
 from tests.build import call, session, user
 from tests.questions.stores import store_of
@@ -58,13 +58,11 @@ def test_a_mixed_store_has_both_contexts_and_attempts_are_listed_with_their_outc
     facts = [{"trial_id": f"r/{n}", "task_id": f"t{n}", "reward": float(n < 3), "knobs": {"model_id": "m"}}
              for n in range(6)]  # fmt: skip
     attempts = [view.session for one in facts for view in trial(one)]
-    store_of(tmp_path / "s", session(user("go"), call("Bash", command="ls")), *attempts)
-    (tmp_path / "none").mkdir()
-    assert main(["analyze", str(tmp_path / "none"), "--store", str(tmp_path / "s"), "--quiet", "--json"]) == 0
-    first, second = json.loads(capsys.readouterr().out)["summary"]["contexts"]
-    assert (first["context"], first["totals"]["sessions"], second["context"]) == ("eval", 6, "product")
-    (candidate,) = first["resolved"][0]["candidates"]
-    assert (candidate["share"], candidate["judged"]) == (0.5, 6)
+    store = store_of(tmp_path / "s", session(user("go"), call("Bash", command="ls")), *attempts)
+    first, second = summary_of(store)[1].contexts
+    assert (first.context, first.totals.sessions, second.context) == ("eval", 6, "product")
+    (candidate,) = first.resolved[0].candidates
+    assert (candidate.share, candidate.judged) == (0.5, 6)
     assert main(["sessions", "--store", str(tmp_path / "s")]) == 0
     head, _, *lines = capsys.readouterr().out.splitlines()
     assert head.split()[1:4] == ["task", "outcome", "reward"] and any(
