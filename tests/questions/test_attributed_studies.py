@@ -288,6 +288,7 @@ def test_what_happens_to_turns_is_counted_apart(tmp_path: Path) -> None:
     )
     found = findings(store_of(tmp_path / "s", made), "oversight")
     assert {name: (f.value, f.n) for name, f in found.items() if name not in ("seconds", "calls")} == {
+        "cut": (0.5, 4),
         "interrupted": (0.25, 4),
         "refused": (0.5, 4),
         "asked": (0.25, 4),

@@ -166,7 +166,7 @@ def test_one_rule_draws_every_interval_of_a_report(spread: dict[int, dict[str, O
     """Places where there are enough of them; of two places it speaks of sessions, and says so."""
     for places, rule in ((12, r"the interval (is over|draws) \d+ places"), (2, "of no other place")):
         drawn = {f.id: f.caveat for f in findings(spread[places]) if f.interval and f.n >= 8}
-        assert {"outcomes.accepted", "people.interrupted", "tools.mcp_sessions", "repetition.stale"} <= set(drawn)
+        assert {"outcomes.accepted", "people.cut", "tools.mcp_sessions", "repetition.stale"} <= set(drawn)
         assert [name for name, caveat in drawn.items() if not re.search(rule, caveat)] == []
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from agentsignals.ingest import pipeline
 from agentsignals.model import Checkpoint, Label, Session
+from agentsignals.questions.studies import studies
 from agentsignals.store import Store
 from tests.build import START, call, event, say, session, user
 from tests.questions.stores import chart, findings, outcome, store_of, table
@@ -265,7 +266,7 @@ def test_how_a_turn_ended_is_told_of_the_turn_not_of_the_objection(tmp_path: Pat
         *(user("go on please"), call("Edit", path="b")),
     )
     found = findings(store_of(tmp_path / "s", made), "friction")
-    ends = dict.fromkeys(("asked", "interrupted", "undisturbed"), (0.25, 4)) | {"pushback": (1, 1)}
+    ends = dict.fromkeys(("cut", "asked", "undisturbed"), (0.25, 4)) | {"pushback": (1, 1)}
     assert {name: (f.value, f.n) for name, f in found.items()} == ends
 
 
@@ -431,3 +432,20 @@ def test_the_metric_that_differs_most_is_the_first_of_the_signal(real: Store) ->
     rows = real.sql(query).fetchall()
     first = json.loads(rows[0][0])[0]["metric"]
     assert findings(real, "data_sets")["most_apart"].note.startswith(first)
+
+
+def test_turns_cut_short_are_one_number_in_every_study(tmp_path: Path) -> None:
+    """One turn was interrupted, one had a call refused, one was asked a question and cut short; two were not."""
+    parts = [
+        *(user("a"), call("Bash", command="make"), event("interrupt")),
+        *(user("b"), call("Edit", path="x.py", status="rejected")),
+        *(user("c"), call("AskUserQuestion"), event("interrupt")),
+        *(user("d"), say("done"), user("e"), say("done")),
+    ]  # fmt: skip
+    store = store_of(tmp_path, *[session(*parts, session_id=f"s{n}") for n in range(3)])
+    found = [f for name in studies() for f in outcome(store, name).findings if "cut short" in f.title]
+    shares = {f.id: (f.value, f.n, f.interval) for f in found if f.title == "Turns cut short"}
+    assert shares.keys() == {"friction.cut", "oversight.cut", "people.cut"}
+    assert set(shares.values()) == {shares["friction.cut"]} and shares["friction.cut"][:2] == (0.6, 15)
+    with_published = [f for f in found if "SWE-chat: 5%" in f.note]
+    assert not with_published, "5% are markers of the agent alone"

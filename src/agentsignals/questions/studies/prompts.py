@@ -22,6 +22,7 @@ from agentsignals.questions.charts import (
     quantile_columns,
     quantiles,
 )
+from agentsignals.questions.cut_short import cut_short, cut_short_finding
 from agentsignals.questions.estimates import (
     DOMINANT,
     INTERVAL_NOTE,
@@ -143,13 +144,13 @@ MESSAGES_STUDY = Study(**declared("study", "messages"), function=messages_study)
 
 _LAST = 6
 """Prompts from this number on are one class."""
-_OBJECTS, _BRAKES = "objects, at least", "cuts the response"
+_OBJECTS, _BRAKES = "objects, at least", "cut short"
 
 
 def people(inputs: Inputs) -> Outcome:
     places, turns = inputs.places, inputs.rows["turns"]
     flagged = {(row["session_id"], row["turn"]): row["objects"] for row in inputs.rows["later"]}
-    cut = clustered_share(((row["session_id"], row["cut"], row["n"]) for row in inputs.rows["cuts"]), places)
+    cut = cut_short(inputs.rows["cuts"], places)
     short = clustered_share(((row["session_id"], row["le_20"], row["n"]) for row in inputs.rows["short"]), places)
     opened = [
         {**row, "label": row["label"].replace("_", " ")} for row in signal_rows(inputs, "corpus.first_message_pattern")
@@ -163,7 +164,7 @@ def people(inputs: Inputs) -> Outcome:
     title = "Prompts that object, in words"
     findings = [
         pushback_finding(inputs, flagged, "people.pushback", title, "later prompts in English"),
-        cut.finding("people.interrupted"),
+        cut_short_finding(cut, "people.cut"),
         short.finding("people.short"),
         count(name, len(opened), "text", evidence=parts).finding("people.opening", note=note),
     ]

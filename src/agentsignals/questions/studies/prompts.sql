@@ -58,9 +58,9 @@ FROM named_signals WHERE signal = 'corpus.short_messages' AND absent IS NULL
 ORDER BY session_id
 
 -- name: people.cuts
-SELECT session_id, CAST(sum(number) AS INT) AS cut, count(number) AS n
-FROM named_signals WHERE signal = 'chat.hard_interruption'
-GROUP BY session_id ORDER BY session_id
+SELECT session_id, turn, number > 0 AS cut
+FROM named_signals WHERE signal = 'chat.hard_interruption' AND absent IS NULL
+ORDER BY session_id, turn
 
 -- name: people.turns
 SELECT session_id, least(turn + 1, 6) AS at, count(*) FILTER (signal = 'chat.hard_interruption') AS n,
@@ -69,13 +69,6 @@ SELECT session_id, least(turn + 1, 6) AS at, count(*) FILTER (signal = 'chat.har
   signal = 'chat.pushback_type' AND absent IS NULL AND json_extract_string(value, '') <> 'non_pushback') AS objects
 FROM named_signals WHERE signal IN ('chat.hard_interruption', 'chat.pushback_type')
 GROUP BY 1, 2 ORDER BY 1, 2
-
--- finding: people.interrupted
--- title: Responses the person cut short
--- of: prompts
--- note: an interrupt, a refused tool call, or a queued stop
--- signals: chat.hard_interruption
-SELECT avg(number) FROM signals WHERE signal = 'chat.hard_interruption'
 
 -- finding: people.short
 -- title: Messages of at most 20 characters

@@ -31,6 +31,8 @@ from agentsignals.questions.charts import (
     stacked_chart,
     start_of,
 )
+from agentsignals.questions.cut_short import SIGNAL as CUT_SHORT
+from agentsignals.questions.cut_short import cut_short, cut_short_finding
 from agentsignals.questions.estimates import (
     DOMINANT,
     ONE_PLACE,
@@ -580,11 +582,11 @@ TURN_TIME_STUDY = Study(**declared("study", "turn_time"), function=turn_time)
 
 # -- Friction: how turns end (SWE-chat, Figures 8 and 31)
 
-_CUT, _ASKS = "chat.hard_interruption", "chat.agent_clarification_stop"
+_ASKS = "chat.agent_clarification_stop"
 _OBJECTS = "pushback"
 ENDS = {
+    "cut": ("cut short", ""),
     "asked": ("the agent asked by tool", "SWE-chat: 1.4%"),
-    "interrupted": ("the person cut it short", "SWE-chat: 5%"),
     _OBJECTS: ("the next prompt objects, at least", "SWE-chat: about 39%, of labels by a model"),
     "undisturbed": ("none of these, at most", "SWE-chat: 51% to 56%"),
 }
@@ -608,7 +610,7 @@ def friction(inputs: Inputs) -> Outcome:
     for row in turns:
         reaction = following.get((row["session_id"], row["turn"]))
         objected = reaction not in (None, NONE)
-        end = "asked" if row["asked"] else "interrupted" if row["cut"] else _OBJECTS if objected else "undisturbed"
+        end = "cut" if row["cut"] else "asked" if row["asked"] else _OBJECTS if objected else "undisturbed"
         rows.append({**row, "end": end})
         if reaction is not None and end in (_OBJECTS, "undisturbed"):
             objecting[row["session_id"], row["turn"] + 1] = objected
@@ -619,6 +621,9 @@ def friction(inputs: Inputs) -> Outcome:
         e = sample.among(ends, end)
         of = at_least_text(e.k, e.n, "turns") if end == _OBJECTS else e.words("turns")
         marks.append(bar(words, e.k / e.n, f"{words}: {of}", evidence=e.counted))
+        if end == "cut":
+            findings.append(cut_short_finding(cut_short(rows, inputs.places), f"friction.{end}"))
+            continue
         title = f"Turns that ended so: {words}"
         if end == _OBJECTS:
             title = "Turns neither asked nor cut whose next prompt objects"
@@ -626,15 +631,15 @@ def friction(inputs: Inputs) -> Outcome:
             findings.append(pushback_finding(inputs, objecting, f"friction.{end}", title, of, published))
         elif end == "undisturbed":
             note = f"{published}; at most, for of objections {recall}"
-            more: dict[str, Any] = {"signals": (_CUT, PUSHBACK, _ASKS), "classes": (NONE,)}
+            more: dict[str, Any] = {"signals": (CUT_SHORT, PUSHBACK, _ASKS), "classes": (NONE,)}
             findings.append(e.finding(f"friction.{end}", title, "turns", note, **more))
         else:
-            findings.append(e.finding(f"friction.{end}", title, "turns", published, signals=(_CUT, _ASKS)))
+            findings.append(e.finding(f"friction.{end}", title, "turns", published, signals=(CUT_SHORT, _ASKS)))
 
     def ends_in(end: str, of: list[Row]) -> list[float]:
         return [float(row["end"] == end) for row in of]
 
-    names = {"asked": "asked", "interrupted": "interrupted", _OBJECTS: "pushback, at least"}
+    names = {"cut": "cut short", "asked": "asked", _OBJECTS: "pushback, at least"}
     lines = _over_time(
         [(row["timestamp"], row["session_id"], row) for row in rows],
         "friction.over_time",
@@ -696,7 +701,8 @@ class _Act(NamedTuple):
 
 
 ACTS = (
-    _Act("interrupted", "interrupted", _once("interrupts")),
+    _Act("cut", "cut short", _once("cut")),
+    _Act("interrupted", "interruption marker", _once("interrupts")),
     _Act("refused", "a call refused", _once("refused")),
     _Act("asked", "asked by tool", _once("asked")),
     _Act("asked_in_words", "asked in words", _once("asked_in_words")),
@@ -760,7 +766,11 @@ def oversight(inputs: Inputs) -> Outcome:
     findings = []
     marks = []
     for act, estimate in turns.estimates(places):
-        finding = estimate.finding(f"oversight.{act.key}")
+        if act.key == "cut":
+            estimate = cut_short(rows, places)  # noqa: PLW2901
+            finding = cut_short_finding(estimate, "oversight.cut")
+        else:
+            finding = estimate.finding(f"oversight.{act.key}")
         findings.append(finding)
         if estimate.n:
             tip = f"{finding.title}: {estimate.words(finding.of)}"

@@ -455,9 +455,11 @@ WITH of_turns AS (
   SELECT session_id, turn,
     bool_or(number > 0 AND detail->>'how' = 'tool') FILTER (signal = 'chat.agent_clarification_stop') AS asked,
     bool_or(number > 0 AND detail->>'how' = 'question') FILTER (signal = 'chat.agent_clarification_stop') AS
-    asked_in_words, max(number) FILTER (signal = 'chat.turn_autonomy_s') AS seconds
+    asked_in_words, max(number) FILTER (signal = 'chat.turn_autonomy_s') AS seconds,
+    bool_or(number > 0) FILTER (signal = 'chat.hard_interruption') AS cut
   FROM named_signals
-  WHERE signal IN ('chat.agent_clarification_stop', 'chat.turn_autonomy_s') AND absent IS NULL
+  WHERE signal IN ('chat.agent_clarification_stop', 'chat.turn_autonomy_s', 'chat.hard_interruption')
+    AND absent IS NULL
   GROUP BY ALL
 ), did AS (
   SELECT session_id, turn, count(*) AS calls, count(*) FILTER (status = 'rejected') AS refused,
@@ -471,7 +473,7 @@ WITH of_turns AS (
   FROM events WHERE kind = 'interrupt' AND thread = 'main'
   GROUP BY ALL
 )
-SELECT session_id, turn, agent, asked, asked_in_words, seconds, coalesce(calls, 0) AS calls, refused, plans,
+SELECT session_id, turn, agent, asked, asked_in_words, seconds, cut, coalesce(calls, 0) AS calls, refused, plans,
   decided, approved, interrupts, {said_at}
 FROM turns JOIN sessions USING (session_id) LEFT JOIN of_turns USING (session_id, turn)
 LEFT JOIN did USING (session_id, turn) LEFT JOIN cut USING (session_id, turn)
@@ -489,7 +491,7 @@ ORDER BY session_id, turn
 -- unit: calls
 
 -- finding: oversight.interrupted
--- title: Turns that the person interrupted
+-- title: Turns with an interruption marker
 -- of: turns
 -- note: SWE-chat: 5% (v1, the agent's own marker)
 
@@ -517,7 +519,7 @@ ORDER BY session_id, turn
 -- title: Plans that the person approved
 -- of: plans with an answer
 -- unit: share of plans
--- note: refused ones are the others; SWE-chat: 32% of the last calls of interrupted turns show a plan (v1, Figure 21)
+-- note: the others were refused
 
 -- finding: oversight.refused_calls
 -- title: Calls that the person refused

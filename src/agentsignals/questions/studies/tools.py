@@ -153,7 +153,7 @@ _POSITION_HEADLINES: tuple[tuple[str, str, bool | None, tuple[str, ...]], ...] =
     ("last_git", "last", False, ("git/gh",)),
     ("last_plan", "last", True, (HANDS_IN_PLAN,)),
 )
-"""Column, whether of interrupted turns (None: of all), and kinds of calls."""
+"""Column, whether of turns cut short (None: of all), and kinds of calls."""
 
 
 def tool_positions(inputs: Inputs) -> Outcome:
@@ -166,16 +166,16 @@ def tool_positions(inputs: Inputs) -> Outcome:
     charts = [
         _tool_positions_chart("forward", "Calls by position from the beginning of the turn", None, calls),
         _tool_positions_chart("natural", "Calls by position from the end of finished turns", False, calls),
-        _tool_positions_chart("interrupted", "Calls by position from the end of interrupted turns", True, calls),
+        _tool_positions_chart("interrupted", "Calls by position from the end of turns cut short", True, calls),
     ]
-    # First calls of turns, last ones of finished turns, last ones of interrupted turns, by kind.
+    # First calls of turns, last ones of finished turns, last ones of turns cut short, by kind.
     counted = (
         tally(turns, "first"),
         tally((row for row in turns if not row["cut"]), "last"),
         tally((row for row in turns if row["cut"]), "last"),
     )
     kinds = sorted(set().union(*counted), key=lambda kind: (-counted[0][kind], kind))
-    ends = {"first": "first call", "last": "last, finished", "cut": "last, interrupted"}
+    ends = {"first": "first call", "last": "last, finished", "cut": "last, cut short"}
     behind = [
         [
             (row["session_id"], row["n"] if row["first"] == kind else 0, row["n"])
@@ -193,13 +193,13 @@ def tool_positions(inputs: Inputs) -> Outcome:
         header="kind | " + " | ".join(f"{key} {words}:count | {key}_share share:share" for key, words in ends.items()),
         n=counted[0].total(),
         evidence=behind,
-        note=f"{counted[2].total():,} of these turns were interrupted.",
+        note=f"{counted[2].total():,} of these turns were cut short.",
     )
     return Outcome([f for f in findings if f.n], [by_end], charts)
 
 
 def _tool_positions_chart(name: str, title: str, cut: bool | None, calls: list[Row]) -> Chart | None:
-    """Shares of kinds at each position: a column a position, adding up to 100. `cut`: of interrupted turns, of
+    """Shares of kinds at each position: a column a position, adding up to 100. `cut`: of turns cut short, of
     finished ones, or from the beginning of both."""
     direction, sign = ("forward", "") if cut is None else ("back", "−")
     at = {low: Counter[str]() for low, _ in _BANDS}

@@ -106,8 +106,8 @@ GROUP BY ALL ORDER BY ALL
 -- title: From the first call to the last
 -- question: What does an agent do first, last, and when it is cut short?
 -- context: product
--- limit: A turn is interrupted when the person stopped it, refused a call, or queued a stop; where a trace does not
---   say so, it counts as finished.
+-- limit: A turn is cut short by an interruption, a refused call, or a queued stop. Where a trace does not record it,
+--   the turn counts as finished.
 
 -- name: tool_positions.calls
 {positions_rows.calls}
@@ -156,10 +156,9 @@ FROM (SELECT placed.*, coalesce(cut, false) AS cut FROM placed LEFT JOIN cut USI
 -- signals: chat.hard_interruption
 
 -- finding: tool_positions.last_plan
--- title: Last calls of interrupted turns that hand in a plan
--- of: interrupted turns
+-- title: Last calls of turns cut short that hand in a plan
+-- of: turns cut short
 -- unit: share of turns
--- note: SWE-chat: 32%
 -- signals: chat.hard_interruption
 
 -- table: tool_positions.ends
