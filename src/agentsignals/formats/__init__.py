@@ -156,6 +156,10 @@ class Claim(Struct, kw_only=True):
     """The folder (a uri) below which trials may need this file: a gold patch, a run's configuration."""
     predicts: bool = False
     """It holds what was handed in for the trials below `lends`: those to which no other such file lies nearer."""
+    judges: str | None = None
+    """The folder (a uri) below which trials may take their verdict from this file, which is read for itself too."""
+    tells: list[str] = []
+    """Names of the trial (`<run>/<task>`, `/<task>`) by which a file that `judges` knows it. They join no files."""
     everywhere: bool = False
     """Any trial of the source may need this file, wherever it is: the data set of its tasks."""
     companion: bool = False
@@ -173,6 +177,9 @@ class Input(Struct):
     named_trials: frozenset[str] | None = frozenset()
     """Names of all trials that have other files, if files of a run are read for themselves. None if they are lent: read
     for what they say about other trials."""
+    trials_below: frozenset[str] = frozenset()
+    """For a file that lends or judges: names of the trials below its folder; `/<task>` where one trial alone has that
+    task."""
 
     @property
     def lent(self) -> bool:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+
+from agentsignals.model.model_names import same_models
 
 _ATTEMPT_FOLDER = re.compile(r"(?:^|/)attempt_(\d{1,9})$")
 _SUBMISSION = re.compile(r"(?:^|/)evaluation/([^/]+)/([^/]+)/")
@@ -121,6 +123,46 @@ def of_summary(path: str) -> dict[str, str]:
         return {"dataset": by_service[1], "split": by_service[2], "run": by_service[3]}
     model, _, run = stem.rpartition(".")
     return {"model": model, "run": run} if model else {"run": stem}
+
+
+class TrialsBelow:
+    """Trials below a list of outcomes, by the names that their files have for them (`Input.trials_below`)."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self.names = names
+        self._models: dict[str, set[str]] = {}
+        self.evaluations: dict[tuple[str, str], set[str]] = {}
+        """Instances with a report, by run and model of the folders in which the harness puts it."""
+        for name in names:
+            above, _, task = name.rpartition("/")
+            if above.startswith("@"):
+                self._models.setdefault(task, set()).add(above[1:])
+            elif above.count("/") == 1:
+                run, _, model = above.partition("/")
+                self.evaluations.setdefault((run, model), set()).add(task)
+
+    def judged_by(self, task: str, run: str | None, model: str | None, alone: bool) -> str | None:
+        """Return the name of the trial that a row judges, or None: a verdict is lent to nobody else.
+
+        A trial is known by run or model, or by its task (`/<task>`) where no other trial has that task and no other row
+        is of it (`alone`). A trial that says its model is judged by rows of that model.
+        """
+        for name in (run, model.replace("/", "__") if model else None):
+            if name and f"{name}/{canonical(task)}" in self.names:
+                return f"{name}/{canonical(task)}"
+        bare = next((f"/{name}" for name in (task, canonical(task)) if f"/{name}" in self.names), None)
+        told = self._models.get(canonical(task), set())
+        is_other = model is not None and bool(told) and all(len({*same_models({m, model}).values()}) > 1 for m in told)
+        return bare if alone and not is_other else None
+
+    def evaluation(self, path: str, listed: Collection[str]) -> dict[str, str]:
+        """Return model and run of an evaluation's summary that lists these instances: the evaluation below its folder
+        that its name has, else the only one whose reports are all of these instances, else what its name looks like."""
+        stem = posixpath.basename(path).removesuffix(".json")
+        named = [(run, model) for run, model in self.evaluations if stem == f"{model}.{run}"]
+        ids = {canonical(instance) for instance in listed}
+        covered = named or [pair for pair, reported in self.evaluations.items() if reported <= ids]
+        return {"run": covered[0][0], "model": covered[0][1]} if len(covered) == 1 else of_summary(path)
 
 
 def run_of_model(model: str, instance: str) -> str:

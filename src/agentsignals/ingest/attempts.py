@@ -288,7 +288,8 @@ def _is_about_trial(lent: Attempt, trial: list[Attempt]) -> bool:
     if lent.goes_by is None:
         return True
     runs = {p.run_id for p in trial if p.scope == "trial" and p.goes_by is not None and p.run_id is not None}
-    named = any(p.goes_by == lent.goes_by for p in trial)
+    by_run = (f"{p.run_id}/{p.task_id}" for p in trial if p.run_id is not None)
+    named = any(p.goes_by == lent.goes_by for p in trial) or lent.goes_by in by_run
     return named and (lent.run_id is None or not runs or lent.run_id in runs)
 
 

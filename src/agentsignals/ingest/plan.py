@@ -93,6 +93,8 @@ class RecognisedArtifact(Struct, frozen=True, kw_only=True):
     """True where it belongs to another group too, and is accounted for there."""
     named_trials: frozenset[str] = frozenset()
     """For a file that lends: the names of all trials with files of their own."""
+    trials_below: frozenset[str] = frozenset()
+    """For a file that lends or judges: names of the trials below its folder (`formats.Input`)."""
     head: str = ""
     """Hash of its beginning (`ArtifactEntry.head`)."""
 
@@ -180,7 +182,8 @@ def _facts(of: RawFile | ArtifactEntry) -> dict[str, Any]:
 # Files of eval runs
 
 _ROOT, _GATHERS, _LENDS, _COMPANION = "root:", "gathers:", "lends:", "companion:"
-_EVERYWHERE, _PREDICTS = "everywhere:", "predicts:"
+_EVERYWHERE, _PREDICTS, _JUDGES, _TELLS = "everywhere:", "predicts:", "judges:", "tells:"
+_NOT_JOINING = (_JUDGES, _TELLS)
 _RUN = "run:"
 """Prefix of a trial's name (`Attempt.goes_by`)."""
 
@@ -193,6 +196,9 @@ def trial_keys(claim: Claim, file: RawFile) -> list[str]:
     if claim.lends:
         keys.append(f"{_LENDS}{claim.lends}")
         keys += [f"{_PREDICTS}{claim.lends}"] if claim.predicts else []
+    if claim.judges:
+        keys += [f"file:{file.uri}", f"{_JUDGES}{claim.judges}"]
+    keys += [f"{_TELLS}{name}" for name in claim.tells]
     if claim.everywhere:
         # The folder that was named as a source and holds the file; else the folder of the file.
         folder = posixpath.dirname(file.uri)
@@ -208,8 +214,9 @@ class TrialFolders:
     """Known folders of trials: from files just recognised, and from those in the store.
 
     A file's place is kept among its keys, so that the index remembers it: `root:DIR` (part of the trial in DIR; joins),
-    `gathers:DIR` (sessions below are the trial's), `lends:DIR` (trials below may need it), `everywhere:DIR` (everything
-    about trials below may need it), `companion:` (it means nothing by itself).
+    `gathers:DIR` (sessions below are the trial's), `lends:DIR` (trials below may need it), `judges:DIR` (trials below
+    may take their verdict from it), `everywhere:DIR` (everything about trials below may need it), `companion:` (it
+    means nothing by itself).
     """
 
     def __init__(self, members: list[RecognisedArtifact], manifest: Manifest, looked_at: set[str]) -> None:
@@ -222,7 +229,8 @@ class TrialFolders:
         self._roots = new | old
         self._new = new - old
         self._gathering = {d for m in members for d in _marked(m.keys, _GATHERS)} | set(_marked(old_keys, _GATHERS))
-        self._lending = {d for m in members for mark in (_LENDS, _EVERYWHERE) for d in _marked(m.keys, mark)}
+        marks = (_LENDS, _JUDGES, _EVERYWHERE)
+        self._lending = {d for m in members for mark in marks for d in _marked(m.keys, mark)}
 
     def other_files(self, seen: list[str]) -> list[RawFile]:
         """Return files that were no traces when first seen, and may be companions of a trial found since."""
@@ -248,7 +256,7 @@ class TrialFolders:
                 return alone
             if home is not None and not lends:
                 keys.append(f"{_ROOT}{home}")
-        elif member.format is not None and not any(key.startswith((_LENDS, _EVERYWHERE)) for key in keys):
+        elif member.format is not None and not any(key.startswith((_LENDS, _JUDGES, _EVERYWHERE)) for key in keys):
             keys += [f"{_ROOT}{d}" for d in _above(posixpath.dirname(uri)) if d in self._gathering]
         kept = [k for k in dict.fromkeys(keys) if k != _COMPANION]
         return replace(member, keys=tuple(kept or [f"file:{uri}"]))
@@ -260,7 +268,7 @@ class TrialFolders:
         for uri, entry in self._manifest.files.items() if gathering or self._lending else ():
             if uri in self._fresh or entry.format is None:
                 continue
-            in_trial = any(k.startswith((_ROOT, _LENDS)) for k in entry.keys)
+            in_trial = any(k.startswith((_ROOT, _LENDS, _JUDGES)) for k in entry.keys)
             if _holder(uri, gathering) or (in_trial and _holder(uri, self._lending)):
                 placed_members.append(self.placed(artifact_of(uri, entry)))
         return placed_members
@@ -270,10 +278,10 @@ def add_lent_files(groups: list[FileGroup], pool: dict[str, RecognisedArtifact],
     """Add lent files to the groups of trials. A lender is accounted for in a group of its own."""
     lenders: dict[str, list[RecognisedArtifact]] = {}
     everywhere: dict[str, list[RecognisedArtifact]] = {}
-    lending = manifest.keys_with_prefix(_LENDS, _EVERYWHERE)
+    lending = manifest.keys_with_prefix(_LENDS, _JUDGES, _EVERYWHERE)
     others = (artifact_of(uri, e) for uri, e in manifest.files.known(lending).items() if uri not in pool)
     for member in (*pool.values(), *others):
-        for folder in _marked(member.keys, _LENDS):
+        for folder in (*_marked(member.keys, _LENDS), *_marked(member.keys, _JUDGES)):
             lenders.setdefault(folder, []).append(member)
         for folder in _marked(member.keys, _EVERYWHERE):
             everywhere.setdefault(folder, []).append(member)
@@ -284,6 +292,8 @@ def add_lent_files(groups: list[FileGroup], pool: dict[str, RecognisedArtifact],
     named = frozenset(n for keys in trials for n in _marked(keys, _RUN))
     predicted = {f for keys in every for f in _marked(keys, _PREDICTS)}
     by_place = _named_by_place(trials, predicted) if len(predicted) > 1 else {}
+    grouped = [[m.keys for m in group.files] for group in groups]
+    below = _named_below([*grouped, *([e.keys] for uri, e in manifest.files.items() if uri not in pool)], set(lenders))
     result = []
     for group in groups:
         uris = {m.file.uri for m in group.files}
@@ -291,18 +301,20 @@ def add_lent_files(groups: list[FileGroup], pool: dict[str, RecognisedArtifact],
         telling = roots | {d for m in group.files for d in _marked(m.keys, _LENDS)}
         # Files that lend everywhere also go to those that lend to trials, because these may tell of trials themselves.
         lent = [
-            replace(m, lent=True)
+            replace(m, lent=True, trials_below=below.get(folder, frozenset()))
             for places, lending_there in ((roots, lenders), (telling, everywhere))
             for folder in sorted({f for place in places for f in _above(place) if f in lending_there})
             for m in lending_there[folder]
             if m.file.uri not in uris
         ]
-        own = (
-            replace(m, named_trials=next((by_place[f] for f in _marked(m.keys, _PREDICTS) if f in by_place), named))
-            if any(_marked(m.keys, _LENDS))
-            else m
-            for m in group.files
-        )
+        own = []
+        for m in group.files:
+            places = [f for mark in (_LENDS, _JUDGES) for f in _marked(m.keys, mark)]
+            if not places:
+                own.append(m)
+                continue
+            there = next((by_place[f] for f in _marked(m.keys, _PREDICTS) if f in by_place), named)
+            own.append(replace(m, named_trials=there, trials_below=below.get(places[0], frozenset())))
         result.append(FileGroup(group.name, (*own, *lent)))
     return result
 
@@ -318,6 +330,33 @@ def _named_by_place(trials: Iterable[Iterable[str]], predicted: set[str]) -> dic
             nearest = next((f for f in _above(root) if f in shared), None)
             names.setdefault(nearest or "", set()).update(_marked(keys, _RUN))
     return {f: frozenset().union(*(names.get(a, ()) for a in (*folders, ""))) for f, folders in above.items()}
+
+
+def _named_below(groups: Iterable[Iterable[Iterable[str]]], folders: set[str]) -> dict[str, frozenset[str]]:
+    """Return, by folder, the names of the trials below it. A task that one trial alone has is a name, `/<task>`.
+
+    Files of a group that tell of a task are of as many trials as they have roots; the others of one name are one trial.
+    """
+    names: dict[str, set[str]] = {}
+    trials: dict[str, Counter[str]] = {}
+    for group in groups:
+        told: dict[str, dict[str, set[str]]] = {}
+        for keys in map(list, group):
+            own, runs = list(_marked(keys, _TELLS)), list(_marked(keys, _RUN))
+            roots = list(_marked(keys, _ROOT)) if own or runs else ()
+            for folder in {f for root in roots for f in _above(root) if f in folders}:
+                names.setdefault(folder, set()).update(own, runs)
+                for name in (*own, *runs):
+                    tried = told.setdefault(folder, {}).setdefault(name.rpartition("/")[2], set())
+                    tried.update(roots if own else ())
+        for folder, tasks in told.items():
+            trials.setdefault(folder, Counter()).update({task: len(tried) or 1 for task, tried in tasks.items()})
+    return {
+        folder: frozenset(
+            (*(n for n in found if n[:1] != "/"), *(f"/{t}" for t, n in trials[folder].items() if n == 1))
+        )
+        for folder, found in names.items()
+    }
 
 
 def _marked(keys: Iterable[str], mark: str) -> Iterator[str]:
@@ -685,14 +724,15 @@ def _grouped(members: list[RecognisedArtifact], manifest: Manifest) -> list[File
     # When trials with a name are new, files of their own may tell what only a summary told: its lenders are read again.
     new = {key for m in members for key in m.keys if key.startswith(_RUN)}
     if new - manifest.files_with_keys(new).keys():
-        lending = manifest.keys_with_prefix(_LENDS).keys() - fresh.keys()
+        lending = manifest.keys_with_prefix(_LENDS, _JUDGES).keys() - fresh.keys()
         members = [*members, *(artifact_of(uri, e) for uri, e in sorted(manifest.files.known(lending).items()))]
     pool = {m.file.uri: m for m in members}
     asked: set[str] = set()
     keys = {key for m in members for key in m.keys}
     while keys:
         asked |= keys
-        related = {uri for uris in manifest.files_with_keys(keys).values() for uri in uris} - pool.keys()
+        joining = {key for key in keys if not key.startswith(_NOT_JOINING)}
+        related = {uri for uris in manifest.files_with_keys(joining).values() for uri in uris} - pool.keys()
         joined = {uri: artifact_of(uri, entry) for uri, entry in manifest.files.known(related).items()}
         pool |= joined
         keys = {key for m in joined.values() for key in m.keys} - asked
@@ -704,7 +744,8 @@ def _grouped(members: list[RecognisedArtifact], manifest: Manifest) -> list[File
         # When the largest is gone the group is not read again: agents delete their files, and the rest holds less than
         # the store does.
         if here and max(m.file.bytes for m in here) >= max((m.file.bytes for m in gone), default=0):
-            groups.append(FileGroup(min(k for m in group for k in m.keys), tuple(here)))
+            name = min(k for m in group for k in m.keys if not k.startswith(_NOT_JOINING))
+            groups.append(FileGroup(name, tuple(here)))
     return add_lent_files(groups, pool, manifest)
 
 
@@ -718,12 +759,13 @@ def _joined(pool: dict[str, RecognisedArtifact]) -> list[list[RecognisedArtifact
             key = parent[key]
         return key
 
-    for member in pool.values():
-        for key in member.keys[1:]:
-            parent[root(key)] = root(member.keys[0])
+    joining = {uri: [k for k in m.keys if not k.startswith(_NOT_JOINING)] for uri, m in pool.items()}
+    for first, *others in joining.values():
+        for key in others:
+            parent[root(key)] = root(first)
     groups: dict[str, list[RecognisedArtifact]] = {}
-    for member in pool.values():
-        groups.setdefault(root(member.keys[0]), []).append(member)
+    for uri, member in pool.items():
+        groups.setdefault(root(joining[uri][0]), []).append(member)
     return [sorted(g, key=lambda m: m.file.uri) for g in groups.values()]
 
 

@@ -608,7 +608,8 @@ def _inputs(members: Sequence[RecognisedArtifact], content: GroupContent) -> tup
             content.artifacts.append((member, artifact))
         held = data.part if isinstance(data, Unreadable) else data
         if member.format is not None and (held or not isinstance(data, Unreadable)):
-            inputs.append(Input(held, artifact, member.file.session_hint, member.file.repo_hint, member.trials))
+            hints = (member.file.session_hint, member.file.repo_hint)
+            inputs.append(Input(held, artifact, *hints, member.trials, member.trials_below))
             if not member.lent and (unknown := unknown_fields(member.format, held, artifact.sha256)):
                 content.unknown_fields[artifact.artifact_id] = unknown
     return inputs, artifacts

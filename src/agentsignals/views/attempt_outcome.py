@@ -102,6 +102,8 @@ def _decided(session: Session, attempt: Attempt, facts: PatchFacts, started: boo
     if attempt.reward_counts is False:
         why = attempt.exception or attempt.exit_status or "the harness calls the reward invalid"
         return "not_judged", why, ("reward_counts", *how_it_ended), False
+    if "reward" in attempt.conflicts:
+        return "not_judged", "two verdicts differ", ("reward",), False
     reward = None if attempt.reward is None or math.isnan(attempt.reward) else attempt.reward
     if facts.present is False and reward != 1:
         return "failed", NO_ARTIFACT, ("patch", "patch_text_bytes", "summary"), reward is None

@@ -31,8 +31,9 @@ def claims(head: Head) -> Claim | None:
     keys = document.keys()
     folder = posixpath.dirname(head.path)
     if keys >= _TRIAL and keys & _TRIAL_ALSO:
-        own_id = document.get("id")
-        return Claim(keys=[f"trial:{own_id}"] if isinstance(own_id, str) and own_id else [], root=folder, gathers=True)
+        own_id, task = document.get("id"), document["task_name"]
+        keys_of = [f"trial:{own_id}"] if isinstance(own_id, str) and own_id else []
+        return Claim(keys=keys_of, root=folder, gathers=True, tells=[f"/{task}"] if isinstance(task, str) else [])
     if keys >= _TRIAL_CONFIG or (keys >= _TRIAL_LOCK and isinstance(inside(document, "task", "digest"), str)):
         return Claim(keys=[], root=folder, gathers=True)
     if (
@@ -50,4 +51,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[], companion=True) if is_report or is_reward else None
 
 
-FORMAT = Format(name="harbor", version=6, claims=claims, snapshots=False)
+FORMAT = Format(name="harbor", version=7, claims=claims, snapshots=False)

@@ -8,7 +8,7 @@ import re
 from agentsignals.formats import Claim, Format
 from agentsignals.formats.documents import inside, string
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.instances import of_submission, root_of, run_above, run_of, run_of_model
+from agentsignals.formats.instances import canonical, of_submission, root_of, run_above, run_of, run_of_model, stem_of
 from agentsignals.formats.profile import SHELL, Profile, named
 
 PROFILE = Profile(agent="mini-swe-agent", tools=named((SHELL, "bash")))
@@ -31,7 +31,10 @@ def claims(head: Head) -> Claim | None:
     if keys[0] is not None and name is not None and not of_submission(head.path):
         # An evaluation's folder is named for the model, even if the run has a name of its own.
         keys.append(run_of_model(name, keys[0].rpartition("/")[2]))
-    return Claim(keys=[f"run:{k}" for k in dict.fromkeys(keys) if k is not None], root=root_of(head.path))
+    task = string(document.get("instance_id")) or stem_of(head.path)
+    tells = [f"@{name}/{canonical(task)}"] if name is not None else [f"/{canonical(task)}"]
+    named = [f"run:{k}" for k in dict.fromkeys(keys) if k is not None]
+    return Claim(keys=named, root=root_of(head.path), tells=tells)
 
 
 def _is_document(document: dict[str, object], head: Head) -> bool:
@@ -65,4 +68,4 @@ def _are_messages(messages: list[object] | list[dict[str, object]]) -> bool:
     return fenced and (not answers or any(a.startswith(_ANSWERS) for a in answers))
 
 
-FORMAT = Format(name="mini-swe-agent", marks=(b'"info"', b'"system"'), version=5, claims=claims, profile=PROFILE)
+FORMAT = Format(name="mini-swe-agent", marks=(b'"info"', b'"system"'), version=6, claims=claims, profile=PROFILE)

@@ -7,6 +7,7 @@ import csv
 import io
 import math
 import mmap
+import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -326,10 +327,11 @@ def claims(head: Head) -> Claim | None:
     """Recognise a table by its columns and its first rows.
 
     A JSON table that lacks a column is not claimed. Other kinds are read by no other format, so they are claimed and
-    say what they lack.
+    say what they lack. Trials below its folder take their verdicts from it.
     """
+    folder = posixpath.dirname(head.path)
     if head.looks_like_json:
-        return Claim(keys=[]) if is_of_json(head) else None
+        return Claim(keys=[], judges=folder) if is_of_json(head) else None
     rows: list[dict[str, str]] = []
     if is_parquet := head.data.startswith(PARQUET):
         header = names(head.data) if head.complete else []
@@ -340,7 +342,7 @@ def claims(head: Head) -> Claim | None:
         is_table = columns.is_near and (is_parquet or bool(rows))
     else:
         is_table = is_parquet or (bool(rows) and are_rows(rows, columns))
-    return Claim(keys=[]) if is_table else None
+    return Claim(keys=[], judges=folder) if is_table else None
 
 
 def is_of_json(head: Head) -> bool:
@@ -356,7 +358,7 @@ def is_of_json(head: Head) -> bool:
 
 FORMAT = Format(
     name="outcome-table",
-    version=1,
+    version=2,
     claims=claims,
     pieces=pieces_by("outcome_table.reader"),
     of_json=None,

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from agentsignals.formats import Input, Reading, gathered
 from agentsignals.formats import outcome_table as tables
 from agentsignals.formats.bounds import amount, count
 from agentsignals.formats.documents import each, is_list
 from agentsignals.formats.head import head_of
-from agentsignals.formats.instances import canonical
+from agentsignals.formats.instances import TrialsBelow, canonical
 from agentsignals.formats.records import document, lines, read_before, saw, skip
 from agentsignals.model import Artifact, Attempt
 
@@ -37,25 +38,72 @@ def read(inputs: list[Input]) -> Reading:
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
     """Yield the rows a few hundred at a time: a small file may hold a million."""
     for source in inputs:
-        names, rows = _table(source, counted=True)
-        columns = tables.columns_of(names)
-        if columns.lacks:
-            source.artifact.records += 1
-            skip(source.artifact, columns.lacks)
-            continue
-        if source.artifact.note is None and not tables.CONVERSATIONS.isdisjoint(names):
-            source.artifact.note = "its conversations are not read: a table has its outcomes alone"
-        is_reward = columns.passed is None
-        if is_reward:  # unless a score is not from 0 to 1: on another scale 1 is not the best
-            seen = (row for _, row in islice(_table(source, counted=False)[1], ROWS_MAX) if not isinstance(row, str))
-            scores = (tables.score_of(row.get(columns.score or "")) for row in seen)
-            is_reward = all(score is None or 0 <= score <= 1 for score in scores)
-        first_rows = islice(rows, ROWS_MAX)
-        parts = (part for part in (_part(source, columns, is_reward, *row) for row in first_rows) if part is not None)
-        while batch := list(islice(parts, _AT_ONCE)):
-            yield Reading(attempts=batch)
-        if next(rows, None) is not None:
-            skip(source.artifact, "too_many_rows")
+        if source.lent:
+            yield Reading(attempts=_lent(source))
+        else:
+            yield from _pieces(source)
+
+
+_AT_HAND = 2
+"""Tables whose rows stay decoded, because a run lends them to each of its trials."""
+_read: dict[tuple[str, str, frozenset[str]], list[Attempt]] = {}
+
+
+def _lent(source: Input) -> list[Attempt]:
+    """Return what a table lends to the trials below its folder."""
+    key = (source.artifact.path, source.artifact.sha256, source.trials_below)
+    parts = _read.pop(key, None)
+    if parts is None:
+        parts = [p for reading in _pieces(source) for p in reading.attempts] if source.trials_below else []
+    _read[key] = parts
+    for oldest in list(_read)[:-_AT_HAND]:
+        del _read[oldest]
+    return parts
+
+
+def _pieces(source: Input) -> Iterator[Reading]:
+    names, rows = _table(source, counted=True)
+    columns = tables.columns_of(names)
+    if columns.lacks:
+        source.artifact.records += 1
+        skip(source.artifact, columns.lacks)
+        return
+    if source.artifact.note is None and not tables.CONVERSATIONS.isdisjoint(names):
+        source.artifact.note = "its conversations are not read: a table has its outcomes alone"
+    is_reward = columns.passed is None
+    if is_reward:  # unless a score is not from 0 to 1: on another scale 1 is not the best
+        seen = (row for _, row in islice(_table(source, counted=False)[1], ROWS_MAX) if not isinstance(row, str))
+        scores = (tables.score_of(row.get(columns.score or "")) for row in seen)
+        is_reward = all(score is None or 0 <= score <= 1 for score in scores)
+    below = TrialsBelow(source.trials_below)
+    tasks: Counter[str] = Counter()
+    if below.names:  # rows that judge a trial below are told from those that are attempts by themselves
+        seen = (row for _, row in islice(_table(source, counted=False)[1], ROWS_MAX) if not isinstance(row, str))
+        tasks.update(canonical(str(row.get(columns.task or ""))) for row in seen)
+    first_rows = islice(rows, ROWS_MAX)
+    made = (_part(source, columns, is_reward, *row) for row in first_rows)
+    parts = (p for p in (_at_home(part, below, tasks, source) for part in made if part is not None) if p is not None)
+    while batch := list(islice(parts, _AT_ONCE)):
+        yield Reading(attempts=batch)
+    if next(rows, None) is not None:
+        skip(source.artifact, "too_many_rows")
+
+
+def _at_home(part: Attempt, below: TrialsBelow, tasks: Counter[str], source: Input) -> Attempt | None:
+    """Return a row as an attempt by itself; or, where it judges a trial that has files of its own, what it lends to
+    that trial when the table is read for it."""
+    if not below.names:
+        return part
+    model = part.observed.get("model_id")
+    alone = tasks[part.task_id or ""] == 1
+    named = below.judged_by(part.task_id or "", part.run_id, model if isinstance(model, str) else None, alone)
+    if named is None:
+        return None if source.lent else part
+    saw(source.artifact, "verdict_of_a_trial")
+    if not source.lent:
+        return None
+    goes_by = None if named.startswith("/") else named
+    return structs.replace(part, root=source.folder, scope="lent", run_id=None, goes_by=goes_by)
 
 
 def _table(source: Input, counted: bool) -> tuple[list[str], _Rows]:

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from agentsignals.formats import Claim, Format
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.instances import root_of, run_of
+from agentsignals.formats.instances import canonical, root_of, run_of, stem_of
 from agentsignals.formats.profile import ASIDE, EDIT, EDIT_ROLES, FIND, READ, SEARCH, SHELL, Profile, named
 
 _EDIT = structs.replace(
@@ -51,7 +51,8 @@ def claims(head: Head) -> Claim | None:
     if not (_has_steps(document, head) or _has_history(document, head)):
         return None
     run = run_of(head.path)
-    return Claim(keys=[f"run:{run}"] if run is not None else [], root=root_of(head.path))
+    tells = [f"/{canonical(stem_of(head.path))}"]
+    return Claim(keys=[f"run:{run}"] if run is not None else [], root=root_of(head.path), tells=tells)
 
 
 def _has_steps(document: dict[str, object], head: Head) -> bool:
@@ -81,5 +82,5 @@ def _has_history(document: dict[str, object], head: Head) -> bool:
 
 
 FORMAT = Format(
-    name="swe-agent", marks=(b'"trajectory"', b'"attempts"', b'"history"'), version=5, claims=claims, profile=PROFILE
+    name="swe-agent", marks=(b'"trajectory"', b'"attempts"', b'"history"'), version=6, claims=claims, profile=PROFILE
 )

@@ -119,4 +119,4 @@ def is_beside(path: str, instance: object) -> bool:
     return isinstance(instance, str) and instance.lower() in named
 
 
-FORMAT = Format(name="swe-bench", version=8, claims=claims, of_json=None, snapshots=False)
+FORMAT = Format(name="swe-bench", version=9, claims=claims, of_json=None, snapshots=False)

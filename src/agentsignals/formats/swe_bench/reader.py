@@ -14,6 +14,7 @@ from agentsignals.changes.patches import patched_files
 from agentsignals.formats import Input, Reading, outcome_table
 from agentsignals.formats.documents import each, is_list, tally
 from agentsignals.formats.instances import (
+    TrialsBelow,
     canonical,
     evaluation_of,
     home_of_results,
@@ -45,8 +46,15 @@ def read(inputs: list[Input]) -> Reading:
         parts = _reader_of(source)
         if parts is _prediction_parts:
             reading.attempts += _prediction_parts(source, runs.get(source.folder))
-        elif parts is not submission_parts:
+        elif parts not in (submission_parts, summary_parts):
             reading.attempts += parts(source)
+    by_model: dict[str, dict[str, set[str]]] = {}
+    for part in reading.attempts:
+        if part.scope == "lent" and "patch" in part.kinds and part.task_id is not None and MODEL in part.observed:
+            by_model.setdefault(part.root, {}).setdefault(part.observed[MODEL], set()).add(part.task_id)
+    for source in inputs:
+        if _reader_of(source) is summary_parts:
+            reading.attempts += summary_parts(source, by_model.get(source.folder, {}))
     handed_in: dict[str, list[str]] = {}
     for part in reading.attempts:
         if part.patch != [] and part.scope == "lent" and "patch" in part.kinds and part.task_id is not None:
@@ -263,6 +271,7 @@ class Summary(Struct):
 
     empty_patch_ids: list[str] = field(default_factory=list)
     error_ids: list[str] = field(default_factory=list)
+    submitted_ids: list[str] = field(default_factory=list)
     resolved_ids: list[str] = field(default_factory=list)
     unresolved_ids: list[str] = field(default_factory=list)
     completed_ids: list[str] = field(default_factory=list)
@@ -273,17 +282,23 @@ class Summary(Struct):
     failure_reasons: dict[str, str] = field(default_factory=dict)
 
 
-def summary_parts(source: Input) -> list[Attempt]:
+def summary_parts(source: Input, handed_in: Mapping[str, Collection[str]] = MappingProxyType({})) -> list[Attempt]:
     """Return the parts of an evaluation's summary.
 
     Only it knows instances without a patch and those whose evaluation failed. Trials of the run whose report is
-    missing learn from it whether they resolved.
+    missing learn from it whether they resolved. `handed_in`: instances of the predictions beside it, by model; a
+    summary that lies with those of one model is about that model, whatever its name.
     """
     summary = document(source.data, source.artifact, decoder(Summary).decode)
     if summary is None:
         return []
     saw(source.artifact, "summary")
-    evaluation = of_summary(source.artifact.path)
+    listed = {*summary.submitted_ids, *summary.completed_ids, *summary.resolved_ids, *summary.unresolved_ids,
+              *summary.empty_patch_ids, *summary.error_ids}  # fmt: skip
+    evaluation = TrialsBelow(source.trials_below).evaluation(source.artifact.path, listed)
+    models = [model for model, tasks in handed_in.items() if set(map(canonical, listed)).issubset(tasks)]
+    if evaluation == of_summary(source.artifact.path) and len(models) == 1 and evaluation.get("model") not in handed_in:
+        evaluation = {**evaluation, "model": models[0]}
 
     def part(instance: str, became: str, reward: float | None, *fields: str) -> Attempt:
         return Attempt(

@@ -22,8 +22,9 @@ def claims(head: Head) -> Claim | None:
     folder = posixpath.dirname(head.path)
     keys = document.keys()
     if keys >= _TRIAL:
-        own_id = document.get("id")
-        return Claim(keys=[f"trial:{own_id}"] if isinstance(own_id, str) and own_id else [], root=folder, gathers=True)
+        own_id, task = document.get("id"), document.get("task_id")
+        keys_of = [f"trial:{own_id}"] if isinstance(own_id, str) and own_id else []
+        return Claim(keys=keys_of, root=folder, gathers=True, tells=[f"/{task}"] if isinstance(task, str) else [])
     if keys >= _METADATA or (keys >= _LOCK and isinstance(document.get("run_config"), dict)):
         return Claim(keys=[], lends=folder)
     results = document.get("results")
@@ -40,7 +41,7 @@ def claims(head: Head) -> Claim | None:
 FORMAT = Format(
     name="terminal-bench",
     marks=(b'"failure_mode"', b'"run_id"', b'"run_config"'),
-    version=4,
+    version=5,
     claims=claims,
     snapshots=False,
 )

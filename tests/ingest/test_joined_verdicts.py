@@ -1,0 +1,192 @@
+"""Verdicts that lie above or beside the files of their run: joined by task, run and model, never by a file's name."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from agentsignals.ingest import pipeline
+from agentsignals.store import Store
+from agentsignals.store.query import rows as asked
+
+TASKS = [f"acme__shop-{n}" for n in range(4)]
+MODEL = "acme/coder-1"
+PATCH = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+
+
+def mini(task: str, model: str = MODEL, prompt: str = "Fix it.") -> str:
+    opening = [{"role": "system", "content": "s"}, {"role": "user", "content": prompt}]
+    info = {"config": {"model": {"model_name": model}}, "exit_status": "Submitted", "submission": PATCH}
+    return json.dumps(
+        {"info": info, "messages": opening, "trajectory_format": "mini-swe-agent-1.1", "instance_id": task}
+    )
+
+
+def put(root: Path, files: dict[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return root
+
+
+def known(root: Path, store: Path | None = None) -> list[tuple[Any, ...]]:
+    """Task, model, outcome and whether there is a transcript, of every attempt."""
+    store = store or root.parent / "store"
+    pipeline.analyze([str(root)], store, jobs=1)
+    query = "SELECT task_id, model_id, outcome, has_transcript FROM attempts ORDER BY ALL"
+    return [tuple(row) for row in asked(Store(store), query)[1]]
+
+
+def as_csv(rows: list[dict[str, Any]]) -> str:
+    return "\n".join([",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows), ""])
+
+
+def as_lines(rows: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def as_parquet(rows: list[dict[str, Any]]) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), out)
+    return out.getvalue()
+
+
+ROWS = [{"instance_id": task, "resolved": task < TASKS[2]} for task in TASKS]
+WHOLE = [(task, MODEL, "solved" if task < TASKS[2] else "failed", True) for task in TASKS]
+
+
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("outcomes.csv", as_csv(ROWS)),
+        ("x.json", json.dumps(ROWS)),
+        ("x.jsonl", as_lines(ROWS)),
+        ("x.parquet", as_parquet(ROWS)),
+    ],
+)
+def test_a_table_above_its_run_judges_the_trials_below(tmp_path: Path, name: str, table: str | bytes) -> None:
+    files: dict[str, str | bytes] = {f"run/trajs/{task}/{task}.traj.json": mini(task) for task in TASKS}
+    assert known(put(tmp_path / "in", {**files, f"run/{name}": table})) == WHOLE
+
+
+@pytest.mark.parametrize(
+    "place", ["{task}.traj.json", "coder/{task}/{task}.traj.json", "a/b/c/{task}/{task}.traj.json"]
+)
+def test_folders_between_a_table_and_its_run_do_not_matter(tmp_path: Path, place: str) -> None:
+    files: dict[str, str | bytes] = {place.format(task=task): mini(task) for task in TASKS}
+    assert known(put(tmp_path / "in", {**files, "outcomes.csv": as_csv(ROWS)})) == WHOLE
+
+
+def test_a_row_whose_task_has_no_files_is_an_attempt_by_itself(tmp_path: Path) -> None:
+    files = {f"run/trajs/{task}/{task}.traj.json": mini(task) for task in TASKS[:2]}
+    found = known(put(tmp_path / "in", {**files, "run/outcomes.csv": as_csv(ROWS)}))
+    assert found == [*WHOLE[:2], *((task, None, "failed", False) for task in TASKS[2:])]
+
+
+@pytest.mark.parametrize("column", ["model", "run"])
+def test_a_table_above_several_runs_judges_each_by_model_or_run(tmp_path: Path, column: str) -> None:
+    names = {"model": ("acme/one", "acme/two"), "run": ("first", "second")}[column]
+    rows = [{"instance_id": task, column: name, "resolved": n == 0} for task in TASKS for n, name in enumerate(names)]
+    models = ("acme/one", "acme/two")
+    files = {
+        f"{run}/{task}/{task}.traj.json": mini(task, model)
+        for run, model in zip(("first", "second"), models, strict=True)
+        for task in TASKS
+    }
+    found = known(put(tmp_path / "in", {**files, "outcomes.csv": as_csv(rows)}))
+    assert found == [(t, m, o, True) for t in TASKS for m, o in zip(models, ("solved", "failed"), strict=True)]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [ROWS, [{**row, "model": "acme/third"} for row in ROWS]],
+    ids=["of whichever run", "of another model"],
+)
+def test_a_verdict_is_lent_to_no_run_that_it_may_not_be_of(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    runs = ("first", "second") if "model" not in rows[0] else ("first",)
+    files = {f"{run}/{task}/{task}.traj.json": mini(task, prompt=run) for run in runs for task in TASKS}
+    found = known(put(tmp_path / "in", {**files, "outcomes.csv": as_csv(rows)}))
+    assert len(found) == len(TASKS) * (len(runs) + 1)
+    assert {outcome for _, model, outcome, _ in found if model == MODEL} == {"not_judged"}
+    assert sorted(o for _, model, o, _ in found if model != MODEL) == ["failed"] * 2 + ["solved"] * 2
+
+
+def test_two_verdicts_that_differ_are_stated_and_none_is_chosen(tmp_path: Path) -> None:
+    def report(resolved: bool) -> str:
+        return json.dumps({TASKS[0]: {"patch_successfully_applied": True, "resolved": resolved}})
+
+    files = {f"run/trajs/{TASKS[0]}/{TASKS[0]}.traj.json": mini(TASKS[0]), "run/outcomes.csv": as_csv(ROWS[:1])}
+    for resolved, outcome in ((True, "solved"), (False, "not_judged")):
+        root = put(tmp_path / str(resolved), {**files, f"run/logs/{TASKS[0]}/report.json": report(resolved)})
+        assert known(root, tmp_path / f"s{resolved}") == [(TASKS[0], MODEL, outcome, True)]
+    _, reasons = asked(Store(tmp_path / "sFalse"), "SELECT outcome_reason FROM attempts")
+    assert [tuple(r) for r in reasons] == [("two verdicts differ",)]
+
+
+@pytest.mark.parametrize("last", ["run/outcomes.csv", f"run/trajs/{TASKS[3]}/{TASKS[3]}.traj.json"])
+def test_the_order_in_which_files_come_does_not_matter(tmp_path: Path, last: str) -> None:
+    files: dict[str, str | bytes] = {f"run/trajs/{task}/{task}.traj.json": mini(task) for task in TASKS}
+    files["run/outcomes.csv"] = as_csv(ROWS)
+    root = put(tmp_path / "in", {name: content for name, content in files.items() if name != last})
+    known(root)
+    assert known(put(root, {last: files[last]})) == WHOLE
+
+
+def test_trials_of_other_harnesses_take_verdicts_too(tmp_path: Path) -> None:
+    trial = {"task_name": "t", "trial_name": "t__1", "task_checksum": "0", "config": {"agent": {"model_name": MODEL}}}
+    root = put(tmp_path / "in", {
+        "job/t__1/result.json": json.dumps(trial),
+        "job/verdicts.csv": as_csv([{"task_id": name, "model": MODEL, "reward": 1} for name in ("t", "u")]),
+    })  # fmt: skip
+    assert known(root) == [("t", MODEL, "solved", False), ("u", MODEL, "solved", False)]
+
+
+def summary(tasks: list[str]) -> str:
+    """A run report of swebench: the first resolved, the last with an empty patch."""
+    counts = dict.fromkeys(
+        ("submitted_instances", "completed_instances", "resolved_instances", "empty_patch_instances"), 1
+    )
+    ids = {"submitted_ids": tasks, "completed_ids": tasks[:-1], "resolved_ids": tasks[:1]}
+    return json.dumps({**counts, **ids, "unresolved_ids": tasks[1:-1], "empty_patch_ids": tasks[-1:]})
+
+
+JUDGED = [(task, outcome) for task, outcome in zip(TASKS, ("solved", "failed", "failed", "failed"), strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "run", "model"),
+    [
+        ("openai__gpt-5.2.exp-0.2.json", "exp-0.2", "openai/gpt-5.2"),
+        ("final_report.json", "exp-0.2", "openai/gpt-5.2"),
+        ("report.v2.final.json", "nightly", "plain"),
+        ("swe-bench_verified__test__x.json", "nightly", "plain"),
+    ],
+)
+def test_a_run_report_is_of_the_evaluation_below_whatever_its_name(
+    tmp_path: Path, name: str, run: str, model: str
+) -> None:
+    logs = f"logs/run_evaluation/{run}/{model.replace('/', '__')}"
+    reports = {
+        f"{logs}/{task}/report.json": json.dumps({task: {"patch_successfully_applied": True, "resolved": n == 0}})
+        for n, task in enumerate(TASKS[:-1])
+    }
+    found = known(put(tmp_path / "in", {**reports, name: summary(TASKS)}))
+    assert [(task, outcome) for task, _, outcome, _ in found] == JUDGED
+    assert {m for _, m, _, _ in found} == {model}
+
+
+def test_a_renamed_run_report_is_of_the_predictions_beside_it(tmp_path: Path) -> None:
+    rows = [
+        {"instance_id": t, "model_name_or_path": MODEL, "model_patch": PATCH if t < TASKS[3] else ""} for t in TASKS
+    ]
+    found = known(
+        put(tmp_path / "in", {"run/all.swebench.jsonl": as_lines(rows), "run/all.report.json": summary(TASKS)})
+    )
+    assert [(task, outcome) for task, _, outcome, _ in found] == JUDGED
+    assert {m for _, m, _, _ in found} == {MODEL}
