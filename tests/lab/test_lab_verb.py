@@ -74,6 +74,23 @@ def test_what_there_is_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None
     assert "what it asks" in capsys.readouterr().out
 
 
+def test_a_study_to_begin_with_is_written_whole_and_over_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its commands do stands in test_own_experiment; here, that nothing they name is missing."""
+    made = ask(capsys, "new", tmp_path / "mine")
+    assert {"README.md", "tasks.jsonl", "texts.toml", "setting.toml", "model/model.safetensors"} <= set(made["files"])
+    readme = (tmp_path / "mine" / "README.md").read_text()
+    words = {word for line in readme.splitlines() if line.startswith("agentsignals lab") for word in line.split()}
+    files = {word for word in words if word.endswith((".toml", ".jsonl")) or word == "model"}
+    assert files and all((tmp_path / "mine" / name).exists() for name in files)
+    monkeypatch.chdir(tmp_path / "mine")
+    assert len(ask(capsys, "list", "--tasks", "tasks.jsonl")["tasks"]) == 10
+    assert refused(capsys, "new", tmp_path / "mine")[0] != "usage"
+    (tmp_path / "empty").mkdir()
+    assert ask(capsys, "new", tmp_path / "empty")["files"] == made["files"]
+
+
 @pytest.mark.slow
 def test_a_loop_on_a_server_is_told_kept_and_not_asked_twice(
     capsys: pytest.CaptureFixture[str],

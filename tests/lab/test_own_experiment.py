@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import shlex
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +26,14 @@ from agentsignals.lab.runs import Run  # noqa: E402
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "lab.md").read_text()
-OWN = ROOT / "docs" / "own_experiment"
+OWN = ROOT / "src" / "agentsignals" / "lab" / "sample_study"
 TINY = ROOT / "src" / "agentsignals" / "lab" / "tiny" / "seed0"
 
 
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     torch.set_num_threads(1)
-    shutil.copytree(OWN, tmp_path / "study")
+    assert main(["lab", "new", str(tmp_path / "study"), "--quiet"]) == 0
     monkeypatch.chdir(tmp_path / "study")
     return tmp_path / "study"
 
@@ -55,7 +54,8 @@ def test_the_documented_study_runs_from_its_files_to_its_reports(
 ) -> None:
     section = PAGE.split("## Studies of your own")[1].split("\n## ")[0]
     (block,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
-    for line in block.replace("MODEL", str(TINY)).splitlines():
+    assert block in (study / "README.md").read_text()
+    for line in block.splitlines():
         lab(capsys, *shlex.split(line)[2:])
     made = Run.read(study / "runs" / "directions")
     assert directions.read(made.folder / "directions-contrast.npz").names == ("at_ease", "in_need")

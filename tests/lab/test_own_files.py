@@ -24,7 +24,7 @@ from agentsignals.lab.texts.contrasts import read_contrast
 from tests.lab.test_retry import Scripted, fenced, text_of
 
 ROOT = Path(__file__).parents[2]
-OWN = ROOT / "docs" / "own_experiment"
+OWN = ROOT / "src" / "agentsignals" / "lab" / "sample_study"
 TEXTS = """
 low = "quiet"
 high = "loud"

@@ -237,6 +237,17 @@ def run_list(options: argparse.Namespace) -> int:
     return print_result(options, inventory(options.tasks), text_of_inventory)
 
 
+def run_new(options: argparse.Namespace) -> int:
+    from agentsignals.lab.new_study import written
+
+    folder = Path(options.folder)
+    result = {"study": str(folder), "files": [str(path.relative_to(folder)) for path in written(folder)]}
+    said = (
+        f"study     {printable(str(folder))}\nnext      cd {printable(str(folder))}; its README.md has the commands\n"
+    )
+    return print_result(options, result, lambda t: said + "\n".join(f"          {name}" for name in t["files"]))
+
+
 def run_agent(options: argparse.Namespace) -> int:
     from agentsignals.lab import run_setup
     from agentsignals.lab.retry.retry_runs import run_loop

@@ -29,6 +29,9 @@ class Separation(Struct, frozen=True, kw_only=True):
     far apart make it high: an AUROC that is not above it proves nothing (design/lab.md#directions)."""
     p: float
     """The share of shuffled directions that part the classes at least as well, counted with the real one among them."""
+    best_null_high: float
+    p_best: float
+    """The same two of the layer that parts best in each shuffle: what any layer of several must be held against."""
     n: int
     groups: int
 
@@ -112,14 +115,20 @@ def held_out(of: Grouped, against: Grouped, *, shuffles: int = 200, seed: int = 
     positive = np.arange(len(tested)) < int(test_of.sum())
     groups = [g for g, t in zip([*of.groups, *against.groups], tests, strict=True) if t]
     scores = directions.project(tested, direction, centre, "coordinate")
+    by_layer = np.asarray(
+        [
+            [abs(auroc(tested[:, layer] @ vector[layer], positive) - 0.5) + 0.5 for layer in range(tested.shape[1])]
+            for vector in shuffled
+        ]
+    )
+    best = by_layer.max(axis=1)
     rows = []
-    for layer in range(tested.shape[1]):
+    for layer, by_chance in enumerate(by_layer.T):
         value = auroc(scores[:, layer], positive)
-        by_chance = np.asarray(
-            [abs(auroc(tested[:, layer] @ vector[layer], positive) - 0.5) + 0.5 for vector in shuffled]
-        )
         low, high = interval(scores[:, layer], positive, groups) or (None, None)
-        as_good = (1 + int((by_chance >= value - 1e-12).sum())) / (1 + len(by_chance))
+        as_good, as_best = (
+            (1 + int((chance >= value - _ROUNDING).sum())) / (1 + len(chance)) for chance in (by_chance, best)
+        )
         rows.append(
             Separation(
                 auroc=value,
@@ -127,6 +136,8 @@ def held_out(of: Grouped, against: Grouped, *, shuffles: int = 200, seed: int = 
                 high=high,
                 null_high=float(np.percentile(by_chance, 95)),
                 p=as_good,
+                best_null_high=float(np.percentile(best, 95)),
+                p_best=as_best,
                 n=len(tested),
                 groups=len(set(groups)),
             )

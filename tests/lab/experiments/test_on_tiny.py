@@ -89,6 +89,9 @@ def test_drawn_answers_are_counted_by_kind_and_random_directions_do_nothing(tmp_
         assert chance.difference_low <= 0 <= chance.difference_high
         assert (chance.q, chance.p_random, calm.p_random) == (None, None, None)
         assert rows["desperate +1", "hardcoded"].p_random in (1 / 3, 2 / 3, 1.0)
+        assert rows["desperate +1", "hardcoded"].p_adjusted == 1.0
+        assert rows["desperate +1", "other_code"].p_random is None
+        assert "4 tests" in summary(tmp_path / str(seed), "randoms")["caveat"]
     # Seed 1 copies numbers, so that the tone shows in whole answers; it has moved the mood on before block 0 ends.
     assert rows["tone desperate", "hardcoded"].difference_low > 0.2
     assert rows["desperate +1", "hardcoded"].difference_low <= 0 <= rows["desperate +1", "hardcoded"].difference_high
@@ -123,7 +126,8 @@ def test_steering_the_feedback_works_where_the_tone_still_is_and_not_where_it_ha
     assert works["layer"] == 0
     assert works["up"]["effect"] > 0.2 + works["random_mean"]
     assert works["up"]["effect"] > works["random_mean"] + 5 * works["random_sd"]
-    assert works["p_random"] == pytest.approx(1 / 21)
+    assert works["p_random"] == works["p_adjusted"] == pytest.approx(1 / 120)
+    assert works["caveat"] is None
     assert works["down"]["effect"] < 0
     assert abs(null["up"]["effect"]) < 0.1
 
@@ -269,12 +273,15 @@ def test_as_many_random_directions_as_the_setting_says_stand_beside_the_directio
     chance = {f"random:{n + 1}+1" for n in range(randoms)}
     assert set(told) == {"desperate+1", "desperate-1"} | chance
     assert {told[name].q for name in chance} == {told[name].p_random for name in chance} == {None}
+    assert "2 tests" in summary(tmp_path / "o", "randoms")["caveat"]
     shares = [n / (1 + randoms) for n in range(1, 2 + randoms)]
     assert all(row.over_steered or row.p_random in shares for name, row in told.items() if name not in chance)
     config = {**few, "sources": ["feedback"], "places": ["feedback"], "doses": [1.0], "layers": [0]}
     tiny.ran(tmp_path / "f", "feedback_steering", config)
     (judged,) = summary(tmp_path / "f", "chosen")
-    assert judged["p_random"] == pytest.approx(1 / (1 + randoms))
+    assert judged["p_random"] == judged["p_adjusted"] == pytest.approx(1 / (1 + randoms))
+    assert not judged["specific"]
+    assert "randoms = 19 will do" in judged["caveat"]
 
 
 def test_projections_before_an_attempt_tell_of_cheating_beyond_what_anyone_sees(tmp_path: Path) -> None:

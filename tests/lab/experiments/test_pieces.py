@@ -8,7 +8,7 @@ import pytest
 from agentsignals.errors import LabError
 from agentsignals.lab import experiments, steering
 from agentsignals.lab.directions import DirectionSet
-from agentsignals.lab.experiments import controls, feedback_steering, prediction, replacements
+from agentsignals.lab.experiments import controls, effects, feedback_steering, prediction, replacements
 from agentsignals.lab.experiments.logistic import fitted, gain, held_out
 from agentsignals.lab.experiments.receivers import kurtosis, vertical_scores, without_position
 from agentsignals.lab.experiments.setting import SettingConfig, with_decision
@@ -182,7 +182,8 @@ def test_the_random_directions_of_experiments_are_the_controls_of_conditions() -
 
 def test_random_directions_that_choose_are_others_than_those_that_judge() -> None:
     assert not set(controls.seeds(SettingConfig())) & set(controls.seeds(SettingConfig(), chooses=True))
-    assert len(controls.seeds(SettingConfig())) == 20
+    assert len(controls.seeds(SettingConfig(), chooses=True)) == 20
+    assert len(controls.seeds(SettingConfig(randoms=3), chooses=True)) == 3
     with pytest.raises(LabError, match="0 random directions"):
         controls.seeds(SettingConfig(randoms=0))
 
@@ -201,6 +202,48 @@ def test_the_share_of_random_directions_counts_the_real_one_and_ties(
     effect: float, by_chance: list[float], p: float
 ) -> None:
     assert controls.p_random(effect, by_chance) == p
+
+
+def road(up: float, by_chance: np.ndarray) -> feedback_steering.Judged:
+    def side(effect: float) -> effects.EffectRow:
+        return effects.EffectRow(
+            condition="", treated=effect, plain=0.0, effect=effect, low=effect, high=effect, p=0.0, q=None, opposed=0.0,
+            n=9, tasks=9, unit="",
+        )  # fmt: skip
+
+    return feedback_steering.Judged(
+        source="stories", place="feedback", layer=0, dose=1.0, up=side(up), down=side(-up), random_mean=0.0,
+        random_sd=1.0, random_most=float(by_chance.max()), p_random=controls.p_random(up, by_chance.tolist()),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_of_runs_where_nothing_is_specific_one_in_twenty_says_otherwise(shared: bool) -> None:
+    """Six roads whose directions are as random as those they are held against, and whose other two conditions are met:
+    places may share their random directions, which makes the roads alike."""
+    chance, asked, runs = np.random.default_rng(7), SettingConfig(), 2_000
+    false, by_20 = 0, 0
+    for _ in range(runs):
+        by_chance = chance.exponential(size=(1 if shared else 6, asked.randoms))
+        ups = chance.exponential(size=6)
+        roads = [road(up, by_chance[n % len(by_chance)]) for n, up in enumerate(ups)]
+        false += any(one.specific for one in feedback_steering.with_verdicts(roads, asked))
+        by_20 += any(up > by_chance[n % len(by_chance)][:20].max() for n, up in enumerate(ups))
+    assert false / runs < 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
+    assert by_20 / runs > 0.15  # as it was told of 20 random directions, uncorrected
+
+
+def test_a_direction_beyond_all_random_ones_is_specific_where_there_are_enough_of_them() -> None:
+    by_chance = np.linspace(-1, 1, SettingConfig().randoms)
+    found = feedback_steering.with_verdicts([road(2.0, by_chance)] + [road(0.0, by_chance)] * 5, SettingConfig())
+    assert [one.specific for one in found] == [True] + [False] * 5
+    assert found[0].p_adjusted == pytest.approx(6 / 120)
+    assert found[0].caveat is None
+    few = SettingConfig(randoms=20)
+    found = feedback_steering.with_verdicts([road(2.0, by_chance[:20])] + [road(0.0, by_chance[:20])] * 5, few)
+    assert not any(one.specific for one in found)
+    assert "randoms = 119 will do" in found[0].caveat
+    assert controls.caveat(SettingConfig(), 6) is None
 
 
 def unit_with(state: list[float], others: list[list[float]], copies: int = 0, empty: int = 0) -> replacements.Drawn:

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402
 from agentsignals.errors import LabError  # noqa: E402
 from agentsignals.lab.residual import load  # noqa: E402
 from agentsignals.lab.residual.batches import in_batches  # noqa: E402
-from agentsignals.lab.residual.blocks import blocks_of  # noqa: E402
+from agentsignals.lab.residual.blocks import blocks_of, cache_argument  # noqa: E402
 from agentsignals.lab.residual.interface import (  # noqa: E402
     Ablate,
     Add,
@@ -322,3 +322,13 @@ def test_code_that_comes_with_a_model_does_not_run(folder: Path) -> None:
     with pytest.raises(LabError):
         load(str(folder), Loading(offline=True))
     assert not (folder / "ran").exists()
+
+
+def test_a_cache_is_handed_over_by_the_name_that_this_model_takes() -> None:
+    class Older(torch.nn.Module):
+        def forward(self, input_ids: object, past_key_values: object = None) -> None: ...
+
+    class Newer(torch.nn.Module):
+        def forward(self, input_ids: object, cache: object = None, **more: object) -> None: ...
+
+    assert (cache_argument(Older()), cache_argument(Newer())) == ("past_key_values", "cache")

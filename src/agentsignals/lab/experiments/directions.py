@@ -62,6 +62,8 @@ class SeparationRow(Row, frozen=True, kw_only=True):
     null_high: float | None
     """The 95th percentile of contrasts of shuffled labels on the same held-out half; None where it was not drawn."""
     p: float | None
+    p_best: float | None = None
+    """p where a layer is chosen among all of the run: the share of shuffles whose best layer parts at least as well."""
     n: int
 
 
@@ -170,6 +172,7 @@ def _scenes(run: Run, at: Setting, source: Source, layers: Sequence[int], config
                     high=separated.high,
                     null_high=separated.null_high,
                     p=separated.p,
+                    p_best=separated.p_best,
                     n=separated.n,
                 )
             ]

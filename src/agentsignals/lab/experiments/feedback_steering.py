@@ -1,7 +1,8 @@
 """Does adding a direction where the feedback stands (or where code parts ways) change the outcome, beyond any push?
 
 Layer and dose are chosen on some tasks by what the direction does beyond the strongest of random ones of the same
-length, and judged on the others (design/lab.md#tiny-models).
+length, and judged on the others (design/lab.md#tiny-models). Every source and place is a road, and one road of many
+beats its random directions by chance: p is adjusted over all roads that were asked (Holm).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.directions import Array, DirectionSet
@@ -21,6 +23,7 @@ from agentsignals.lab.experiments.setting import Floats, Place, Scene, Setting, 
 from agentsignals.lab.residual.interface import Add, Calibration, ResidualModel
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.statistics import mean
+from agentsignals.stats.paired import holm
 
 
 class Config(Struct, frozen=True, kw_only=True):
@@ -69,9 +72,13 @@ class Judged(Struct, frozen=True, kw_only=True):
     """Effects of the random directions at the same place, layer and dose, on the judging tasks."""
     p_random: float
     """The share of them that raise the outcome at least as much, the real one counted among them."""
-    specific: bool
-    """Beyond all random ones upward, the interval leaves out 0, and minus the direction does not raise it as well: what
+    p_adjusted: float = 1.0
+    """p_random adjusted over the roads of the run (Holm)."""
+    specific: bool = False
+    """The adjusted p is at most .05, the interval leaves out 0, and minus the direction does not raise it as well: what
     does is a push out of what the model knows."""
+    caveat: str | None = None
+    """Why no road of the run can be specific, where that is so: too few random directions."""
 
 
 class Road(Struct, frozen=True):
@@ -101,6 +108,7 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     sets = {source: learnt(at, source, layers, first) for source in config.sources}
     chosen: list[Judged] = []
     rows: list[effects.ItemRow] = []
+    by_chance: dict[tuple[Place, int, float], list[float]] = {}
     for number, where in enumerate(config.places):
         chance = dict(_pushes(dev, layers, where, config))
         for source in config.sources:
@@ -108,12 +116,14 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
             up = _curve(run, dev, road, config)
             _curve(run, test, road, config)
             layer, dose = most_specific(up, chance)
-            judged, items = _judged(test, road, (layer, dose), config)
+            if (where, layer, dose) not in by_chance:
+                by_chance[where, layer, dose] = _by_chance(test, layer, dose, where, config)
+            judged, items = _judged(test, road, (layer, dose), by_chance[where, layer, dose])
             chosen.append(judged)
             rows += items
         progress(number + 1, len(config.places))
     effects.write(run, [side for judgement in chosen for side in (judgement.up, judgement.down)], rows)
-    run.write_summary("chosen", chosen)
+    run.write_summary("chosen", with_verdicts(chosen, config.setting))
 
 
 def most_specific(
@@ -179,8 +189,21 @@ def _known_layers(of: DirectionSet) -> list[int]:
     return [layer for layer in of.layers if np.linalg.norm(of.of(of.names[0], layer)) > 0]
 
 
+def with_verdicts(roads: Sequence[Judged], asked: SettingConfig) -> list[Judged]:
+    """The roads of a run with p adjusted over all of them, and which of them are specific."""
+    return [
+        replace(
+            road,
+            p_adjusted=p,
+            specific=p <= controls.LEVEL and road.up.low > 0 and not road.down.low > 0,
+            caveat=controls.caveat(asked, len(roads)),
+        )
+        for road, p in zip(roads, holm([road.p_random for road in roads]), strict=True)
+    ]
+
+
 def _judged(
-    ground: Ground, road: Road, cell: tuple[int, float], config: Config
+    ground: Ground, road: Road, cell: tuple[int, float], by_chance: Sequence[float]
 ) -> tuple[Judged, list[effects.ItemRow]]:
     layer, dose = cell
     vector, rows = road.of.of(road.of.names[0], layer), []
@@ -191,7 +214,7 @@ def _judged(
         rows.extend(effects.items(name, ground.scenes, moved, ground.plain))
         return effects.effect(name, ground.scenes, moved, ground.plain, ground.at.unit)
 
-    up, down, chance = side(dose), side(-dose), np.asarray(_by_chance(ground, layer, dose, road.place, config))
+    up, down, chance = side(dose), side(-dose), np.asarray(by_chance)
     return Judged(
         source=road.source,
         place=road.place,
@@ -202,6 +225,5 @@ def _judged(
         random_mean=float(chance.mean()),
         random_sd=float(chance.std()),
         random_most=float(chance.max()),
-        p_random=controls.p_random(up.effect, chance.tolist()),
-        specific=bool(up.effect > chance.max() and up.low > 0 and not down.low > 0),
+        p_random=controls.p_random(up.effect, by_chance),
     ), rows

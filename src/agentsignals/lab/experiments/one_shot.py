@@ -23,12 +23,14 @@ from agentsignals.lab.retry.rows import AttemptRow
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.sandbox import Tier
 from agentsignals.lab.statistics import benjamini_hochberg, mcnemar
+from agentsignals.stats.paired import holm
 
 
 class Config(Struct, frozen=True, kw_only=True):
     """Conditions (none named: the setting's high direction both ways, and random ones, on all of the prompt)."""
 
-    setting: SettingConfig = SettingConfig(tasks=30)
+    setting: SettingConfig = SettingConfig(tasks=30, randoms=controls.enough(2))
+    """Two tests: the direction up and down."""
     conditions: tuple[Condition, ...] = ()
     directions: str | None = None
     """A file that the experiment `directions` wrote; none: a contrast of the setting's texts."""
@@ -61,13 +63,16 @@ class OneShotRow(Row, frozen=True, kw_only=True):
     p_random: float | None
     """The share of random directions at the same place and dose that move full passes at least as far, either way
     (`controls.p_random`); None without such, for them, and where over-steered. Over-steered ones do not count."""
+    p_adjusted: float | None = None
+    """p_random adjusted over the conditions that have one (Holm)."""
     n: int
     not_run: int
     """Pairs left out, since an answer was not run."""
 
 
 def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
-    """Tables of the retry loop with one attempt, and `one_shot`."""
+    """Tables of the retry loop with one attempt, and `one_shot`; summary `randoms`: why no adjusted p can be low, where
+    that is so."""
     at = setting(model, config.setting)
     conditions, of = _conditions(at, config)
     plan = Plan(
@@ -89,9 +94,14 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     asked = [c.name for c in conditions[1:] if not controls.is_control(c.direction) and by_name[c.name].p is not None]
     adjusted = benjamini_hochberg([p for name in asked if (p := by_name[name].p) is not None])
     q = dict(zip(asked, adjusted, strict=True))
+    shares = {c.name: share for c in conditions[1:] if (share := _p_random(c, conditions, by_name)) is not None}
+    over_all = dict(zip(shares, holm(list(shares.values())), strict=True))
     run.table("one_shot", OneShotRow).add(
-        replace(by_name[c.name], q=q.get(c.name), p_random=_p_random(c, conditions, by_name)) for c in conditions[1:]
+        replace(row, q=q.get(name), p_random=shares.get(name), p_adjusted=over_all.get(name))
+        for name, row in by_name.items()
     )
+    if not config.conditions and (caveat := controls.caveat(config.setting, len(shares))) is not None:
+        run.write_summary("randoms", {"caveat": caveat})
 
 
 def _p_random(of: Condition, conditions: list[Condition], by_name: dict[str, OneShotRow]) -> float | None:

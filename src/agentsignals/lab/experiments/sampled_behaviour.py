@@ -23,6 +23,7 @@ from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.statistics import benjamini_hochberg, paired_difference
 from agentsignals.stats.intervals import wilson
+from agentsignals.stats.paired import holm
 
 PLAIN = "neutral"
 BEHAVIOURS: dict[str, Callable[[Answered], bool]] = {
@@ -33,12 +34,15 @@ BEHAVIOURS: dict[str, Callable[[Answered], bool]] = {
 }
 """Kinds of answers; each answer is one of them. `other_code` is not run, and may be wrong; `no_code` says nothing
 of giving up."""
+ASKED = ("hardcoded", "gave_up")
+"""Kinds that a direction is asked to bring about; the others are what is left."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
     """Half of the tasks teach the direction, the others are answered, one answer each under each condition."""
 
-    setting: SettingConfig = SettingConfig(tasks=200)
+    setting: SettingConfig = SettingConfig(tasks=200, randoms=controls.enough(4))
+    """Four tests: two doses, and two kinds of answers that are asked for."""
     source: Source = "feedback"
     layer: int | None = None
     """None: the middle one."""
@@ -72,11 +76,13 @@ class BehaviourRow(Row, frozen=True, kw_only=True):
     """p adjusted over the conditions, a behaviour at a time (Benjamini and Hochberg); None for random directions."""
     p_random: float | None
     """The share of random directions that move the rate at least as far, either way (`controls.p_random`); None for
-    tones, for them, and for doses other than theirs."""
+    tones, for them, for doses other than theirs, and for kinds that are not asked for."""
+    p_adjusted: float | None = None
+    """p_random adjusted over the run (Holm)."""
 
 
 def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
-    """Table `behaviour`."""
+    """Table `behaviour`; summary `randoms`: why no adjusted p can be low, where that is so."""
     at = setting(model, config.setting)
     layers = chosen_layers(model, ())
     layer = layers[len(layers) // 2] if config.layer is None else config.layer
@@ -98,10 +104,17 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
         scenes = at.scenes(condition.tone, judges)
         answers[condition.name] = drawn(at, scenes, config, steering.edits(condition, of, norms))
         progress(number + 1, len(conditions))
-    keys = [task.key for task in judges]
+    keys, rows = [task.key for task in judges], []
     for behaviour, shows in BEHAVIOURS.items():
         seen = {name: [shows(answer) for answer in of_condition] for name, of_condition in answers.items()}
-        run.table("behaviour", BehaviourRow).add(_rows(behaviour, conditions, seen, keys))
+        rows += _rows(behaviour, conditions, seen, keys)
+    p = [row.p_random for row in rows if row.p_random is not None]
+    adjusted = iter(holm(p))
+    run.table("behaviour", BehaviourRow).add(
+        replace(row, p_adjusted=next(adjusted)) if row.p_random is not None else row for row in rows
+    )
+    if (caveat := controls.caveat(config.setting, len(p))) is not None:
+        run.write_summary("randoms", {"caveat": caveat})
 
 
 def _rows(
@@ -113,7 +126,7 @@ def _rows(
         name, flags = condition.name, seen[condition.name]
         low, high = wilson(sum(flags), len(flags)) or (0.0, 1.0)
         differs = None if name == PLAIN else differences[name]
-        held = condition not in by_chance and abs(condition.dose) == abs(by_chance[0].dose)
+        held = behaviour in ASKED and condition not in by_chance and abs(condition.dose) == abs(by_chance[0].dose)
         rows.append(
             BehaviourRow(
                 condition=name,

@@ -45,6 +45,7 @@ class LadderRow(Row, frozen=True, kw_only=True):
     several."""
     auroc_layer: int
     null_high: float
+    """The 95th percentile, over shuffled tones, of the best of those layers."""
     unit: str
 
 
@@ -84,6 +85,6 @@ def _row(at: Setting) -> LadderRow:
         hidden_effect=float((at.outcome(high, hides) - at.outcome(low, hides)).mean()),
         auroc=separations[best].auroc,
         auroc_layer=layers[best],
-        null_high=separations[best].null_high,
+        null_high=separations[best].best_null_high,
         unit=at.unit,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import torch
@@ -29,3 +30,9 @@ def blocks_of(model: Any) -> list[torch.nn.Module]:
 def backbone_of(model: Any) -> Any:
     """The model without its head: what is run when nobody asks for logits."""
     return model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
+
+
+def cache_argument(model: Any) -> str:
+    """Return by which name the model takes a cache of keys and values: transformers call it `cache` from 5.24 on, and
+    warn of the older name."""
+    return "cache" if "cache" in signature(model.forward).parameters else "past_key_values"

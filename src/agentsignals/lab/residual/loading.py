@@ -15,6 +15,8 @@ import transformers
 from msgspec.structs import replace
 
 from agentsignals.errors import LabError
+from agentsignals.lab.residual import roomy_cache
+from agentsignals.lab.residual.blocks import cache_argument
 from agentsignals.lab.residual.interface import Loading, ModelCard
 from agentsignals.lab.residual.model import HookedModel
 from agentsignals.lab.residual.templates import has_template
@@ -53,7 +55,8 @@ def tokens_that_fit(model: Any) -> int:
         return TOKENS_OF_A_PROCESSOR
     free, _ = torch.cuda.mem_get_info(device)
     with torch.inference_mode():
-        cache = model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=device), use_cache=True).past_key_values
+        one, cache = torch.zeros(1, 1, dtype=torch.long, device=device), roomy_cache.empty()
+        model(input_ids=one, use_cache=True, **{cache_argument(model): cache})
     return tokens_for(free, sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers))
 
 

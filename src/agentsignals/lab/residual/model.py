@@ -14,7 +14,7 @@ import torch
 
 from agentsignals.errors import LabError
 from agentsignals.lab.residual.batches import Batch, in_batches, longest_first
-from agentsignals.lab.residual.blocks import backbone_of, blocks_of
+from agentsignals.lab.residual.blocks import backbone_of, blocks_of, cache_argument
 from agentsignals.lab.residual.decoding import Decoding, Engine
 from agentsignals.lab.residual.edits import Acting, checked, checked_layer
 from agentsignals.lab.residual.encoding import encode_chat, encode_pieces, read
@@ -67,6 +67,7 @@ class HookedModel:
         self._blocks = blocks_of(model)
         self._backbone = backbone_of(model)
         self._keeps_last = "logits_to_keep" in signature(model.forward).parameters
+        self._cache_argument = cache_argument(model)
         self._device = model.get_input_embeddings().weight.device
         self._sink_norms: tuple[float, ...] | None = None
 
@@ -266,12 +267,11 @@ class HookedModel:
         upto = run.start + ids.shape[1]
         real = torch.nn.functional.pad(run.batch.real, (0, upto - run.batch.longest), value=True)
         places = (real.long().cumsum(1) - 1).clamp(min=0)[:, run.start :]
-        options = {"logits_to_keep": keep} if self._keeps_last else {}
+        options = {self._cache_argument: cache, **({"logits_to_keep": keep} if self._keeps_last else {})}
         logits: torch.Tensor = self._model(
             input_ids=ids,
             attention_mask=real.long(),
             position_ids=places,
-            past_key_values=cache,
             use_cache=cache is not None,
             **options,
         ).logits
