@@ -82,6 +82,7 @@ WEIGHT = {
     "umap": {"stats"},
     "ray": {"ingest"},
     "optuna": {"experiments"},
+    "rich": {"cli.output"},
     "botocore": {"network"},
     "transformers": {"lab.residual"},
     "torch": {"lab.residual"},

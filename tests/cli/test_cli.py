@@ -428,7 +428,7 @@ def test_a_list_of_sessions_shows_what_each_was_about_and_the_shortest_id_that_n
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     newest = ask(capsys, "sessions", "--limit", "1", "--store", store)[0]
-    _, _, line, *_ = say(capsys, "sessions", "--limit", "1", "--store", store).splitlines()
+    _, line, *_ = say(capsys, "sessions", "--limit", "1", "--store", store).splitlines()
     assert newest["first_prompt"][:40] in line and newest["cwd"] in line
     assert line.split()[0] == newest["session_id"][:8]
     assert Store(store).resolve(line.split()[0]) == newest["session_id"]
@@ -437,7 +437,7 @@ def test_a_list_of_sessions_shows_what_each_was_about_and_the_shortest_id_that_n
 def test_ids_that_begin_alike_are_shown_until_they_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "s"
     store_of(folder, *(session(user(f"do {name}"), session_id=name) for name in ("trial-17-a", "trial-17-bb", "x")))
-    shown = [line.split()[0] for line in say(capsys, "sessions", "--store", folder).splitlines()[2:]]
+    shown = [line.split()[0] for line in say(capsys, "sessions", "--store", folder).splitlines()[1:]]
     assert sorted(shown) == ["trial-17-a", "trial-17-b", "x"]
 
 

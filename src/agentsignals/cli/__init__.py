@@ -93,6 +93,9 @@ class Visible:
 
     def write(self, text: str) -> int:
         shown = visible(text.replace("\r", "\n") if self._lines else text)
+        output = sys.modules.get("agentsignals.cli.output")
+        if output is not None and output.STYLE in shown:  # our own colours, which nothing in a trace can be
+            shown = shown.replace(output.STYLE, "\x1b[")
         try:
             self.beneath.write(shown)
         except UnicodeEncodeError as problem:
@@ -116,6 +119,9 @@ def visible_streams() -> Iterator[None]:
         yield
 
 
+_FORMS = ("json", "csv", "markdown")
+"""Options for output whose lines are not wrapped."""
+_UNFITTED = ("grammar:run_completion", "mcp:run_mcp")
 _COMMON = ("--json", "--prices", "--quiet", "--store")
 
 
@@ -139,9 +145,11 @@ def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
             parser = build_parser(*argv)
         options = parser.parse_args(argv)
         # Behind the parser: --help loads no logging and no JSON.
-        from agentsignals.cli.output import compute_on_ask, warnings_shown
+        from agentsignals.cli.output import compute_on_ask, fitted, warnings_shown
 
         while_running.enter_context(warnings_shown())
+        if not any(getattr(options, form, False) for form in _FORMS) and options.do not in _UNFITTED:
+            while_running.enter_context(fitted())
         compute_on_ask(options.quiet)
         if getattr(options, "prices", None) is not None:
             from agentsignals.model.prices import use_own_prices
@@ -160,12 +168,10 @@ def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
         told = out_of_memory(problem) or problem
         if not isinstance(told, AgentSignalsError):
             raise
-        from agentsignals.cli.output import json_text, printable
+        from agentsignals.cli.output import json_text, tell
 
         if as_json:
             print(json_text({"error": {"kind": told.kind, "message": told.message, "hint": told.hint}}))
             return 1 if told.exit_code == 1 else told.exit_code
-        print(f"agentsignals: {printable(told.message)}", file=sys.stderr)
-        for line in told.hint.splitlines():
-            print(f"  {printable(line)}", file=sys.stderr)
+        tell(told.message, *told.hint.splitlines())
         return 0 if "--hook" in argv else told.exit_code  # 2 would keep an agent from its call

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import shutil
 import sys
-import textwrap
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -288,9 +286,6 @@ def run_start(options: argparse.Namespace) -> int:
 
 # The end of an analysis: the first findings, what was paid, what to type next.
 
-_JOINED = "\N{NO-BREAK SPACE}"
-"""Within a command, which stays on a line."""
-
 
 def findings_of(store: Store, context: str | None = None, jobs: int | None = None) -> Findings:
     """Return the findings of a context, the main one if none is named. Where they are cached, or a few files changed
@@ -333,39 +328,26 @@ MOST_RESOLVED = 6
 
 
 def last_lines(store: Store, made: StoreSummary, folder: str | None) -> str:
-    """The summary and the next commands, at the terminal's width; whole lines where there is no terminal. `folder`: the
-    store as it was named."""
+    """The summary and the next commands. `folder`: the store as it was named."""
     from agentsignals.questions.summary import head_text, resolved_text
 
-    width = shutil.get_terminal_size((0, 0)).columns
     lines: list[str] = []
     for part in made.contexts:
         lines += ["" for _ in lines[:1]]
-        lines += _wrapped(printable(head_text(part)), width)
-        lines += [printable(line) for line in resolved_text(part.resolved, MOST_RESOLVED)]
+        lines += [head_text(part), *resolved_text(part.resolved, MOST_RESOLVED)]
         for at, finding in enumerate(part.findings):
-            lines += _wrapped(printable(f"{at + 1}. {finding.sentence}"), width)
-            lines += _wrapped(printable(f"   {finding.amount} · {finding.do or finding.again}"), width)
+            lines += [f"{at + 1}. {finding.sentence}", f"   {finding.amount} · {finding.do or finding.again}"]
         if not part.findings and not part.resolved:
-            lines += _wrapped(printable(f"No findings: {part.no_findings}."), width)
+            lines.append(f"No findings: {part.no_findings}.")
         if part.changed_files:
             files = f"{part.changed_files:,} of {len(store.manifest.files):,} files"
-            lines += _wrapped(f"Computed before {files} changed; `{part.command}` recomputes it.", width)
-    commands = " | ".join(command.replace(" ", _JOINED) for command in next_commands(store, folder, made))
-    end = _wrapped(f"next: {commands}", width)
-    return "\n".join([*lines, *(line.replace(_JOINED, " ") for line in end)])
+            lines.append(f"Computed before {files} changed; `{part.command}` recomputes it.")
+    return "\n".join([*map(printable, lines), "", *next_lines(folder, made)])
 
 
-def next_commands(store: Store, folder: str | None, made: StoreSummary) -> list[str]:
-    """Return the commands to type next, for the store as it was named."""
+def next_lines(folder: str | None, made: StoreSummary) -> list[str]:
+    """Return the commands to type next, a line each, for the store as it was named."""
     named = f" --store {shlex.quote(folder)}" if folder else ""
     asked = [part.command for part in made.contexts] or ["agentsignals findings"]
-    return [
-        f"{command}{named}" for command in (*asked, "agentsignals report -o report.html", "agentsignals serve --open")
-    ]
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    if not width:
-        return [text]
-    return textwrap.wrap(text, max(width, 20), subsequent_indent="   ", break_on_hyphens=False, break_long_words=False)
+    commands = (*asked, "agentsignals report -o report.html", "agentsignals serve --open")
+    return [f"{'' if n else 'next:':6}{command}{named}" for n, command in enumerate(commands)]

@@ -248,6 +248,8 @@ COLLECT_SESSIONS = (
 # `formats`: what is read, what each format rests on and can't say, and which versions the store has met.
 
 
+_WHOLE = 1_000
+"""Characters of a cell that is wrapped, not cut."""
 _VERSIONS = 3
 """Versions of a format in the table: those of most sessions."""
 
@@ -286,7 +288,14 @@ def run_formats(options: argparse.Namespace) -> int:
             named = [f"{version or 'none said'} ({n:,})" for version, n in row["met"].items()]
             few = [*named[:_VERSIONS], *([f"{len(named) - _VERSIONS} more"] if len(named) > _VERSIONS else [])]
             shown.append((row["name"], row["rests_on"], ", ".join(few), " ".join(row["limits"])))
-        print(table(("format", "rests on", "versions in the store", "mind"), shown, 70))
+        print(
+            table(
+                ("format", "rests on", "versions in the store", "mind"),
+                shown,
+                _WHOLE,
+                optional=("versions in the store",),
+            )
+        )
         print(printable(f"{len(rows)} formats; `agentsignals formats NAME` shows one whole"))
     return 0
 
@@ -316,5 +325,5 @@ def run_doctor(options: argparse.Namespace) -> int:
         print(json_text(checked, with_damage=False))
     else:
         rows = [(c.name, c.status, c.finding, c.advice) for c in checked]
-        print(table(("check", "status", "found", "what to do"), rows, 90))
+        print(table(("check", "status", "found", "what to do"), rows, _WHOLE, optional=("status",)))
     return 1 if any(c.name in DAMAGED and c.status == "problem" for c in checked) else 0

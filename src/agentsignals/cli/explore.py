@@ -13,10 +13,9 @@ from msgspec.structs import replace
 
 from agentsignals.cli.analyze import store_with_sessions
 from agentsignals.cli.output import (
-    MAX_CELL,
     Bar,
-    is_cut,
     json_text,
+    number,
     print_result,
     printable,
     table,
@@ -27,6 +26,7 @@ from agentsignals.errors import NothingFound, QueryError, StoreError, UsageError
 from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
 from agentsignals.model.registry import did_you_mean
 from agentsignals.questions.formatting import AT_LEAST, formatted
+from agentsignals.questions.question import Kind
 from agentsignals.store import Store, resolve_folder
 
 if TYPE_CHECKING:
@@ -170,14 +170,16 @@ def run_sessions(options: argparse.Namespace) -> int:
             *(session[name] for name in of_attempts),
             *(at and f"{at:%Y-%m-%d %H:%M}" for at in (session["started_at"], session["ended_at"])),
             *(session[name] for name in ("agent", "model", "n_prompts", "n_tool_calls", "n_edits")),
-            None if output is None else f"{bound}{output}",
+            None if output is None else f"{bound}{formatted(output, 'tokens')}",
             None if cost is None else f"{cost_bound}{formatted(cost, 'usd')}",
             session["repo"] or session["cwd"],
             " ".join((session["title"] or session["first_prompt"] or "").split()),
         )
         cells.append(row)
     heads = (*first, _SHOWN[0], *(name.removesuffix("_id") for name in of_attempts), *_SHOWN[1:])
-    print(table(heads, cells) if behind is None or not behind.closed else behind.closed)
+    optional = ("edits", "output", "began", "calls", "model", "where", "prompts", "agent", "reward", "task", "cost")
+    shown = table(heads, cells, optional=optional, one_line=True)
+    print(shown if behind is None or not behind.closed else behind.closed)
     total = counted[0][-1] if counted else 0
     if len(listed) < total:
         which = "the newest" if behind is None else "those with most"
@@ -272,7 +274,7 @@ def run_findings(options: argparse.Namespace) -> int:
         lines = [answer.question, answer.sentence, *_below(answer)[:-1], f"mind: {answer.caveat}"]
         lines += [f"agentsignals show {session_id}" for session_id in answer.sessions]
         print("\n".join(printable(line) for line in lines))
-        print(table(names, redacted_in(evidence[:_ROWS]), 60))
+        print(table(names, redacted_in(evidence[:_ROWS]), 60, optional=("line", "file"), one_line=True))
         if len(evidence) > _ROWS:
             print(f"the first {_ROWS} of {len(evidence):,} rows; --json has them all")
         return 0
@@ -318,6 +320,8 @@ def _below(answer: Answer) -> list[str]:
     return [*(text for text in (answer.details, answer.do) if text), sure_of(answer).lower(), answer.again]
 
 
+_WHOLE = 1_000
+"""Characters of a cell that is wrapped, not cut."""
 MOST_ROWS = 1_000_000
 """Rows of a query that are held at once, which a table and a JSON document need; CSV is written row by row."""
 
@@ -350,8 +354,9 @@ def run_inventory(options: argparse.Namespace) -> int:
         return 0
     shown = [(r["path"], r["context"], r["level"], r["type"], r["unit"], r["status"], r["basis"],
               caption(r["path"]).removeprefix(r["basis"] + ", "), r["description"]) for r in listed]  # fmt: skip
-    print(table(("path", "context", "level", "type", "unit", "status", "basis", "validation", "meaning"), shown, 70))
-    print(f"{len(listed)} signals")
+    names = ("path", "context", "level", "type", "unit", "status", "basis", "validation", "meaning")
+    print(table(names, shown, _WHOLE, optional=("validation", "basis", "type", "unit", "context", "level", "status")))
+    print(f"{len(listed):,} signal{'' if len(listed) == 1 else 's'}")
     return 0
 
 
@@ -373,7 +378,7 @@ def run_explain(options: argparse.Namespace) -> int:
     if options.json:
         print(json_text(explanation))
         return 0
-    text = json_text(explanation.value)
+    text = _value_text(explanation.value, explanation.signal)
     if explanation.absent:
         text = f"absent: {explanation.absent['reason']} {explanation.absent['detail']}".rstrip()
     bound = AT_LEAST if explanation.detail.get("at_least") else ""
@@ -383,7 +388,7 @@ def run_explain(options: argparse.Namespace) -> int:
     if explanation.basis != "record" or explanation.validation:
         print(f"basis      {explanation.basis}; {explanation.validation or 'no meaning is claimed'}")
     if explanation.detail:
-        print(f"detail     {printable(msgspec.json.encode(explanation.detail).decode())}")
+        print(f"detail     {printable(_rounded(explanation.detail))}")
     if explanation.bill:
         from agentsignals.model.prices import exact_digits, total_line
 
@@ -391,16 +396,43 @@ def run_explain(options: argparse.Namespace) -> int:
             bound = AT_LEAST if line.at_least else ""
             usd = f"{bound}{exact_digits(line.usd)}" if line.usd is not None else ""
             price = exact_digits(line.usd_each_million)
-            return what, line.whose, line.model, line.kind, line.calls or None, f"{bound}{line.amount}", price, usd
+            return what, line.whose, line.model, line.kind, line.calls or None, f"{bound}{line.amount:,}", price, usd
 
         bill = [cells(line, "in the value" if line.counts else "beside") for line in explanation.bill]
         names = ("bill", "whose", "model", "kind", "calls", "tokens", "USD a million", "USD")
-        print(table(names, [*bill, cells(total_line(explanation.bill), "sum")]) + "\n")
+        lines = [*bill, cells(total_line(explanation.bill), "sum")]
+        print(table(names, lines, optional=("whose", "calls", "USD a million")) + "\n")
     evidence = [(i.role, i.seq, i.line, i.artifact, i.excerpt) for i in explanation.evidence]
-    print(table(("role", "seq", "line", "artifact", "excerpt"), evidence, EXCERPT_CHARS))
+    print(table(("role", "seq", "line", "artifact", "excerpt"), evidence, EXCERPT_CHARS, optional=("artifact", "line")))
     for name, path in sorted(explanation.artifacts.items()):
         print(f"artifact   {name} = {printable(path)}")
     return 0
+
+
+_KINDS: dict[str, Kind] = {"USD": "usd", "seconds": "seconds"}
+
+
+def _value_text(value: Any, signal: str) -> str:
+    """Return a value as people read it: a number with its unit, anything else as JSON."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _rounded(value)
+    if signal.startswith("sessions."):  # a total of tokens or money
+        unit = "USD" if signal.endswith("_usd") else "tokens"
+    else:
+        from agentsignals.signals.catalog import by_path
+
+        unit = by_path(signal).unit
+    return formatted(value, _KINDS[unit]) if unit in _KINDS else f"{number(value)} {unit}".rstrip()
+
+
+def _rounded(value: Any) -> str:
+    """Return a value as JSON on one line, with numbers as people read them."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{json_text(str(name))}: {_rounded(inner)}' for name, inner in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_rounded, value))}]"
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number(value) if is_number else msgspec.json.encode(value).decode()
 
 
 def run_query(options: argparse.Namespace) -> int:
@@ -421,9 +453,10 @@ def run_query(options: argparse.Namespace) -> int:
     if options.json:
         print(json_text([dict(zip(names, row, strict=True)) for row in held]))
         return 0
-    print(table(names, held))
-    if any(is_cut(value) for row in held for value in row):
-        print(f"(cells are cut at {MAX_CELL} characters: --csv or --json has all)")
+    shown = table(names, held, one_line=True)
+    print(shown)
+    if "…" in shown and not any(str(value).endswith("…") for row in held for value in row):
+        print("(cells are cut: --csv or --json has all)")
     return 0
 
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
+import math
 import os
+import re
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import datetime
 from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -42,10 +47,9 @@ def warnings_shown() -> Iterator[None]:
         def emit(self, record: logging.LogRecord) -> None:
             text = record.getMessage()
             if text not in _heard:
-                print(f"agentsignals: {printable(text)}", file=sys.stderr)
-                if record.name == "agentsignals.store":
-                    if not _heard:
-                        print(f"  {MEND}", file=sys.stderr)
+                is_of_store = record.name == "agentsignals.store"
+                tell(text, *([MEND] if is_of_store and not _heard else []))
+                if is_of_store:
                     _heard.append(text)
 
     handler, loggers = Shown(), [logging.getLogger(f"agentsignals.{name}") for name in ("store", "registry", "labels")]
@@ -82,16 +86,169 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def table(names: Sequence[str], rows: Iterable[Sequence[Any]], max_cell: int = MAX_CELL) -> str:
-    """Rows in aligned columns: numbers to the right, long texts cut, control characters shown as spaces."""
-    cells = [[_cell(v, max_cell) for v in row] for row in rows]
+# Tables and sentences at the terminal's width
+
+
+def width() -> int:
+    """Return the columns of the terminal: those of $COLUMNS, else its own, else 80."""
+    return max(20, shutil.get_terminal_size((80, 24)).columns)
+
+
+def is_coloured() -> bool:
+    """Return whether stdout is a terminal that shows colours, and $NO_COLOR does not forbid them."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+_GAP = 2
+_FEWEST, _FEWEST_OF_LONG, _LONG = 12, 20, 40
+"""Width that a column of words keeps before another column is left out; of one whose cells are long."""
+_MOST_NAMED = 4
+"""Left-out columns that are named."""
+
+
+def table(  # noqa: PLR0913  (how it is laid out)
+    names: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    max_cell: int = MAX_CELL,
+    *,
+    optional: Sequence[str] = (),
+    one_line: bool = False,
+    as_wide_as: int | None = None,
+) -> str:
+    """Return rows in aligned columns that fit the terminal, numbers to the right, control characters as spaces.
+
+    Long cells are cut at `max_cell` and wrapped at words; with `one_line` cut where their column ends. Where columns
+    don't fit, those of `optional` are left out first, then the last ones, and a line names them.
+    """
+    cells = [[cell(value, max_cell) for value in row] for row in rows]
     if not cells:
         return f"{'  '.join(names)}\n(no rows)"
-    numeric = [all(_is_number(row[n].removeprefix(">= ")) or not row[n] for row in cells) for n in range(len(names))]
-    widths = [max(len(str(names[n])), *(len(row[n]) for row in cells)) for n in range(len(names))]
-    lines = [_line(list(names), widths, numeric), "  ".join("-" * w for w in widths)]
-    lines += [_line(row, widths, numeric) for row in cells]
-    return "\n".join(line.rstrip() for line in lines)
+    room = width() if as_wide_as is None else as_wide_as
+    columns = [_column(names[n], [row[n] for row in cells], n == 0, room) for n in range(len(names))]
+    kept = list(columns)
+    leaving = [column for name in optional for column in columns if column.name == name]
+    leaving += [column for column in reversed(columns) if column not in leaving]
+    while len(kept) > 1 and sum(column.least + _GAP for column in kept) - _GAP > room:
+        kept.remove(next(column for column in leaving if column in kept))
+    while sum(column.width + _GAP for column in kept) - _GAP > room:
+        widest = max(kept, key=lambda column: (column.width > column.least, column.width))
+        widest.width -= 1
+    lines = _laid_out(kept, room, one_line=one_line)
+    left_out = [column.name for column in columns if column not in kept]
+    if left_out:
+        named = ", ".join(left_out) if len(left_out) <= _MOST_NAMED else f"{len(left_out)} columns"
+        lines += wrapped(f"({named} left out at this width; --json has all)", room)
+    return "\n".join(lines)
+
+
+class _Column(msgspec.Struct, eq=False):
+    """A column of a table, and how wide it is."""
+
+    name: str
+    cells: list[str]
+    is_number: bool
+    least: int
+    """Width below which another column is left out."""
+    width: int
+
+
+def _column(name: str, cells: list[str], is_first: bool, room: int) -> _Column:
+    """Measure a column: numbers, dates and the first column are not broken, words down to some width."""
+    widest = max(map(len, cells))
+    is_number = widest > 0 and all(_NUMBER.fullmatch(text) or not text for text in cells)
+    is_fixed = is_number or is_first or all(_DATE.fullmatch(text) or not text for text in cells)
+    least = widest if is_fixed else min(widest, _FEWEST if widest <= _LONG else _FEWEST_OF_LONG)
+    least = max(min(least, room // 2), *(len(word) for word in (name or "-").split()))
+    return _Column(name=name, cells=cells, is_number=is_number, least=least, width=max(widest, len(name)))
+
+
+def _laid_out(columns: list[_Column], room: int, *, one_line: bool) -> list[str]:
+    """Lay out columns by rich. Cells are shown as they are: nothing in them is markup."""
+    from rich.console import Console  # 50 ms: --help and --version print no table
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold", show_edge=False)
+    for column in columns:
+        made.add_column(
+            Text(column.name),
+            justify="right" if column.is_number else "left",
+            width=column.width,
+            no_wrap=one_line and len(column.name) <= column.width,
+            overflow="ellipsis" if one_line else "fold",
+        )
+    for row in zip(*(column.cells for column in columns), strict=True):
+        made.add_row(*map(Text, row))
+    coloured = is_coloured()
+    console = Console(
+        file=io.StringIO(), width=room, color_system="standard" if coloured else None, force_terminal=coloured,
+        highlight=False, markup=False, emoji=False, legacy_windows=False, _environ={},
+    )  # fmt: skip
+    with console.capture() as captured:
+        console.print(made)
+    return [line.rstrip().replace("\x1b[", STYLE) for line in captured.get().splitlines()]
+
+
+STYLE = f"<{os.urandom(8).hex()}>"
+"""Stands for the beginning of a colour in what is printed. Text of a trace can't hold it: it is drawn at each start."""
+_STYLED = re.compile(rf"{STYLE}[\d;]*m")
+
+
+class Fitted:
+    """A stream in front of stdout that wraps lines at words where they are longer than the terminal is wide."""
+
+    def __init__(self, beneath: IO[str]) -> None:
+        self.beneath = beneath
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._begun = f"{self._begun}{text}".split("\n")
+        if lines:
+            self.beneath.write("".join(f"{line}\n" for whole in lines for line in wrapped(whole)))
+        return len(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        begun, self._begun = self._begun, ""
+        self.beneath.write(begun)
+        self.beneath.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.beneath, name)
+
+
+@contextmanager
+def fitted() -> Iterator[None]:
+    """Inside, lines that are printed to stdout fit the terminal."""
+    out: Any = Fitted(sys.stdout)
+    with redirect_stdout(out):
+        try:
+            yield
+        finally:
+            with suppress(BrokenPipeError):
+                out.flush()
+
+
+_HANGS = re.compile(r" *(?:\d+\. |[-•*] |[\w,'-][\w ,'-]{0,14}?  +)?")
+"""Beginning of a line whose next lines are set below what follows it: an indent, a number, a name before a gap."""
+
+
+def wrapped(line: str, room: int | None = None) -> list[str]:
+    """Return a line as lines of the terminal's width, broken at words; an address stays whole."""
+    room = width() if room is None else room
+    if len(line) <= room or len(_STYLED.sub("", line)) <= room:
+        return [line]
+    hanging = _HANGS.match(line)
+    indent = " " * min(hanging.end() if hanging else 0, room // 3)
+    breaks = not re.search(rf"https?://\S{{{room - len(indent)},}}", line)
+    lines = textwrap.wrap(
+        line, room, subsequent_indent=indent, break_on_hyphens=False, break_long_words=breaks,
+        drop_whitespace=True, replace_whitespace=False,
+    )  # fmt: skip
+    return lines or [""]
 
 
 def write_csv(out: IO[str], names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -125,26 +282,43 @@ def figure(value: float | None) -> str:
     return "unknown" if value is None else f"{value:,}"
 
 
-def _line(cells: list[str], widths: list[int], numeric: list[bool]) -> str:
-    return "  ".join(c.rjust(w) if right else c.ljust(w) for c, w, right in zip(cells, widths, numeric, strict=True))
+def number(value: float) -> str:
+    """Return a number with three significant digits at least, thousands separated, never with an exponent."""
+    if not math.isfinite(value):
+        return str(value)
+    size = abs(value)
+    if size >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    if size < _TINY:
+        return f"{'-' if value < 0 else ''}<{_TINY:f}"
+    decimals = 2 - math.floor(math.log10(size))
+    return f"{value:.{decimals}f}".rstrip("0").rstrip(".")
 
 
-def _cell(value: Any, max_cell: int) -> str:
+_TINY = 0.000001
+_NO_SEPARATOR = 10_000
+"""Whole numbers below this have no separator: many are years."""
+
+
+def cell(value: Any, most: int = MAX_CELL) -> str:
+    """Return a value as a table shows it: on one line, at most so many characters."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.4g}"
+    if isinstance(value, int):
+        return str(value) if abs(value) < _NO_SEPARATOR else f"{value:,}"
+    if isinstance(value, float | Decimal):
+        return number(float(value))
     if isinstance(value, datetime):
         return value.isoformat(" ", "seconds")
     text = printable(value if isinstance(value, str) else str(value))
-    return text if len(text) <= max_cell else text[: max_cell - 1] + "…"
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def is_cut(value: Any) -> bool:
-    """Return whether a table shows less of it than there is."""
-    return _cell(value, MAX_CELL).endswith("…") and not str(value).endswith("…")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?")
+_NUMBER = re.compile(r"(?:>= |≥ |~ ?)?[-+]?\$?\d[\d,]*(?:\.\d+)?(?: ?(?:%|s|min|h|d|[kMG]B?|B))?")
+"""A cell that is set to the right."""
 
 
 def _is_number(text: str) -> bool:
@@ -223,9 +397,10 @@ def compute_on_ask(quiet: bool) -> None:
     on_demand.compute = compute
 
 
-def tell(what: str) -> None:
-    """Print a remark of this program on stderr."""
-    print(f"agentsignals: {printable(what)}", file=sys.stderr)
+def tell(what: str, *hints: str) -> None:
+    """Print a remark of this program on stderr, and below it what to do."""
+    lines = [f"agentsignals: {printable(what)}", *(f"  {printable(hint)}" for hint in hints)]
+    print("\n".join(part for line in lines for part in wrapped(line)), file=sys.stderr)
 
 
 def _amount(stage: str, n: int) -> str:
