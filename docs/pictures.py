@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import tempfile
-import textwrap
 from functools import cache
 from html import escape
 from pathlib import Path
+from unittest import mock
 
 from agentsignals.cli import demo_corpus, main
 from agentsignals.ingest import pipeline
@@ -31,7 +32,7 @@ def _printed() -> dict[str, str]:
 
 def _run(words: list[str], folder: Path) -> str:
     out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+    with contextlib.redirect_stdout(out), mock.patch.dict(os.environ, COLUMNS=str(_COLUMNS)):
         main(words)
     # What an artifact is called hangs on where the folder lies.
     return re.sub(r"\b(?=\d*[a-f])[0-9a-f]{16}\b", "5e0d" * 4, out.getvalue().replace(f"{folder}/", "demo/"))
@@ -47,12 +48,7 @@ def explained() -> str:
 
 def _svg(command: str) -> str:
     rows = [("$ ", f"agentsignals {command}", "command"), ("", "", "plain")]
-    for line in _printed()[command].splitlines():
-        under = re.match(r"\d+\. |[a-z]+ {2,}|", line)
-        indent = " " * (under.end() if under else 0)
-        rule_or_line = line if line.strip("- ") else line[:_COLUMNS]
-        broken = textwrap.wrap(rule_or_line, _COLUMNS, subsequent_indent=indent, break_on_hyphens=False) or [""]
-        rows += [("", part, _style(line)) for part in broken]
+    rows += [("", line, _style(line)) for line in _printed()[command].splitlines()]
     height = _MARGIN * 2 + _LINE * len(rows)
     width = round(_COLUMNS * _CHARACTER) + 2 * _MARGIN
     texts = "\n".join(

@@ -150,7 +150,7 @@ def test_the_command_and_the_page_write_it_out(store: Store, capsys: pytest.Capt
     text = capsys.readouterr().out
     assert main(["explain", SESSION, "tokens.cost_usd", "--json", "--store", str(store.folder)]) == 0
     value = str(json.loads(capsys.readouterr().out)["value"])
-    assert text.startswith("tokens.cost_usd = $0."), "all digits are in the bill and in JSON"
+    assert text.startswith("tokens.cost_usd = $1.46\n"), "all digits are in the bill and in JSON"
     lines = [line for line in text.splitlines() if line.startswith("in the value")]
     assert sum(Decimal(line.split()[-1]) for line in lines) == Decimal(value)
     shown = html(answer_of(Snapshot(store), f"/session/{SESSION}/explain/sessions.cost_usd", Query()), "/session")
