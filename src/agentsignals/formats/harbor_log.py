@@ -10,11 +10,13 @@ import posixpath
 import re
 from math import inf
 
-from agentsignals.formats import Claim, Format, Input, Reading, patch, subq_eval_log, swe_bench_text
-from agentsignals.formats.head import Head
+from agentsignals.formats import Claim, Format, Input, Reading, identify, patch, subq_eval_log, swe_bench_text
+from agentsignals.formats.documents import saw_again
+from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.records import saw, skip
+from agentsignals.formats.terminal import is_recording, printed
 from agentsignals.formats.test_report import program_not_there, read_junit, read_log, tests_text
-from agentsignals.model import Attempt, Verification
+from agentsignals.model import Attempt, Session, Verification
 
 _FOLDERS = frozenset(("agent", "verifier", "panes", "sessions"))
 _ENDINGS = (".txt", ".log", ".stdout", ".stderr")
@@ -31,6 +33,10 @@ _JUNIT = re.compile(r"<testsuites?\b")
 def claims(head: Head) -> Claim | None:
     """Claim a log by its path: it has no form of its own. Diffs and other harnesses' logs have their own readers."""
     folder, name = posixpath.split(head.path)
+    if is_recording(head):
+        return Claim(keys=[], companion=True)
+    if head.looks_like_json and (head.records or posixpath.basename(folder) not in _TERMINALS):
+        return None  # a stream or a document, which has its own reader
     if name.endswith(".xml"):
         return Claim(keys=[], companion=True) if _JUNIT.search(head.text[:2_048]) else None
     inner, above = posixpath.basename(folder), posixpath.basename(posixpath.dirname(folder))
@@ -45,8 +51,12 @@ def claims(head: Head) -> Claim | None:
 def read(inputs: list[Input]) -> Reading:
     """Read a part of the trial from each file that says something of it."""
     reading = Reading()
+    on_screen: dict[tuple[str, str], list[tuple[Input, Session]]] = {}
     for source in inputs:
         artifact, data = source.artifact, source.data
+        for session in _transcripts(source):
+            trial = posixpath.dirname(source.folder)
+            on_screen.setdefault((trial, session.session_id), []).append((source, session))
         artifact.records += 1
         part = Attempt(root=source.folder, scope="trial", kinds=["attempt_log"])
         folder, name = posixpath.split(artifact.path)
@@ -99,11 +109,37 @@ def read(inputs: list[Input]) -> Reading:
         else:
             saw(artifact, "log")
         reading.attempts.append(part)
+    for copies in on_screen.values():  # a pane may begin late, and a log may break off
+        best = max((session for _, session in copies), key=lambda s: (len(s.steps), len(s.events)))
+        reading.sessions.append(best)
+        for source, session in copies:
+            if session is not best:
+                source.artifact.note = f"shows the session of {best.artifact_id}"
+                saw_again(source.artifact)
     return reading
+
+
+def _transcripts(source: Input) -> list[Session]:
+    """Return the sessions whose records a terminal or an agent's log shows, as the format of these records reads them.
+
+    What a terminal shows of other files is no session: records without a model call or a tool call.
+    """
+    inner = posixpath.basename(source.folder)
+    if inner == "verifier" or (records := printed(source.data)) is None:
+        return []
+    head = Head(records.data[:HEAD_BYTES], source.artifact.path, len(records.data) <= HEAD_BYTES)
+    found = identify(head)
+    if found is None or found[0].name == "harbor-log":
+        return []
+    sessions = [s for s in found[0].read([Input(records.data, source.artifact)]).sessions if s.steps or s.tool_calls]
+    for session in sessions:
+        for event in session.events:
+            event.line = records.lines[min(max(event.line, 1), len(records.lines)) - 1]
+    return sessions
 
 
 def _shown(tests: Verification) -> str:
     return tests.message or tests_text(tests)
 
 
-FORMAT = Format(name="harbor-log", version=2, claims=claims, read=read, of_json=False, snapshots=False)
+FORMAT = Format(name="harbor-log", version=3, claims=claims, read=read, of_json=None, snapshots=False)
