@@ -98,7 +98,7 @@ def test_after_a_few_changes_what_was_said_before_is_shown_and_says_so(
         del entries[str(20 + n)]
     store.save()
     next(iter(store.manifest.shards.values())).tables["events"].digest = "x"  # what the kept file's name follows from
-    shown = " ".join(last_lines(store, summary_of(store)[1], None).split())
+    shown = " ".join(last_lines(store, summary_of(store)[1]).split())
     assert len(computed) == (1 if is_shown else 2)
     note = f"Computed before {changed} of {sessions} files changed; `agentsignals findings` recomputes it."
     assert (note in shown) is is_shown
@@ -193,7 +193,7 @@ def test_the_verb_computes_what_a_query_names_and_keeps_contexts_apart(
     assert {"context": "product"} in json.loads(capsys.readouterr().out)
     assert main(["query", sql, "--store", str(tmp_path), "--json", "--context", "eval"]) == 0
     assert {"context": "product"} not in json.loads(capsys.readouterr().out)
-    assert any("--context eval" in line for line in last_lines(store, summary_of(store)[1], None).splitlines())
+    assert any("--context eval" in line for line in last_lines(store, summary_of(store)[1]).splitlines())
 
 
 def test_of_too_few_sessions_nothing_is_computed(tmp_path: Path, computed: list[str]) -> None:
@@ -202,7 +202,7 @@ def test_of_too_few_sessions_nothing_is_computed(tmp_path: Path, computed: list[
     said = [bool(ranked_answers([Answer(id="x", n=n, **base)], Bounds())) for n in (fewest - 1, fewest)]
     assert said == [False, True]
     few = store_of(tmp_path, *circling(fewest - 1))
-    assert f"at least {fewest} sessions" in last_lines(few, summary_of(few)[1], None) and not computed
+    assert f"at least {fewest} sessions" in last_lines(few, summary_of(few)[1]) and not computed
     assert fewest_sessions(Bounds(sureness=1.0)) > 10**9
 
 
@@ -212,7 +212,7 @@ def test_the_last_lines_fit_a_screens_end(
 ) -> None:
     monkeypatch.setenv("COLUMNS", width)
     with fitted():
-        print(last_lines(made, summary_of(made)[1], "my store"))
+        print(last_lines(made, summary_of(made)[1], " --store 'my store'"))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("12 sessions") and any(line.startswith("1. ") for line in lines)
     assert max(map(len, lines)) <= int(width)

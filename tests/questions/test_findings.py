@@ -858,7 +858,7 @@ def test_attempts_are_named_beside_one_chat(tmp_path: Path, capsys: pytest.Captu
     assert "8 eval attempts are not in these findings: agentsignals findings --context eval" in capsys.readouterr().out
     (people,) = agentsignals.find(store, "eval").elsewhere
     assert (people.context, people.sessions) == ("product", 1)
-    lines = last_lines(store, summary_of(store)[1], None).splitlines()
+    lines = last_lines(store, summary_of(store)[1]).splitlines()
     assert lines[0] == "8 attempts" and any(line.startswith("1 session · ") for line in lines)
 
 

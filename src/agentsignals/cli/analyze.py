@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import sys
 from functools import cache
@@ -78,6 +79,7 @@ def run_analyze(options: argparse.Namespace) -> int:
         error = {"kind": nothing.kind, "message": nothing.message, "hint": nothing.hint}
         print(json_text({**msgspec.structs.asdict(_without_secrets(summary)), "error": error}))
         return nothing.exit_code
+    select_sessions(store, options)
     if options.report:
         from agentsignals.ui import report
 
@@ -86,7 +88,7 @@ def run_analyze(options: argparse.Namespace) -> int:
         times = f" ({n:,} times)" if n > 1 else ""
         cause = "for want of memory" if OUT_OF_MEMORY in what else "by an error of this program"
         print(f"agentsignals: set aside, {cause}: {printable(what)}{times}", file=sys.stderr)
-    _say(summary, options, store, options.store)
+    _say(summary, options, store, named_again(options))
     return 1 if options.strict and summary.skipped.keys() - {"not_sessions"} else 0
 
 
@@ -107,12 +109,39 @@ def _nothing_in(sources: list[str], summary: Summary) -> NothingFound:
     )
 
 
-def store_with_sessions(folder: Path | str | None) -> Store:
-    """Open a store. NothingFound where it holds no session."""
-    store = Store(folder)
-    if not store.manifest.contexts():
+def store_with_sessions(options: argparse.Namespace) -> Store:
+    """Open the store that a verb names, limited to the sessions that its filters select. NothingFound where it holds
+    none of them."""
+    store = selected_store(options)
+    if not store.contexts():
         raise NothingFound(f"The store {store.folder} holds no session.", FIRST_STEPS)
     return store
+
+
+def selected_store(options: argparse.Namespace) -> Store:
+    """Open the store that a verb names, limited to the sessions that its filters select."""
+    store = Store(options.store)
+    select_sessions(store, options)
+    return store
+
+
+FILTERS = ("since", "until", "project", "model")
+"""Options that select sessions, on every verb that lists or sums."""
+
+
+def select_sessions(store: Store, options: argparse.Namespace) -> None:
+    """Limit a store to the sessions that the filters of a verb select."""
+    asked = {name: text for name in FILTERS if (text := getattr(options, name, None)) is not None}
+    if asked:
+        from agentsignals.store.selection import select
+
+        select(store, tell=tell, **asked)
+
+
+def named_again(options: argparse.Namespace) -> str:
+    """Return the options that name the same store and sessions in another command; empty for all of the default one."""
+    named = {name: getattr(options, name, None) for name in ("store", *FILTERS)}
+    return "".join(f" --{name} {shlex.quote(str(text))}" for name, text in named.items() if text)
 
 
 def _without_secrets(summary: Summary) -> Summary:
@@ -123,7 +152,7 @@ def _without_secrets(summary: Summary) -> Summary:
     return msgspec.structs.replace(redacted_in(summary), store=summary.store, report=summary.report)
 
 
-def _say(summary: Summary, options: argparse.Namespace, store: Store, folder: Path | str | None) -> None:
+def _say(summary: Summary, options: argparse.Namespace, store: Store, named: str) -> None:
     if not options.json:
         print(_summary_text(summary), flush=True)
     if getattr(options, "no_report", False):
@@ -137,7 +166,7 @@ def _say(summary: Summary, options: argparse.Namespace, store: Store, folder: Pa
         plain = msgspec.structs.asdict(_without_secrets(summary))
         print(json_text({**plain, "findings": made, "summary": summed}))
     else:
-        print(f"\n{last_lines(store, summed, None if folder is None else str(folder))}")
+        print(f"\n{last_lines(store, summed, named)}")
 
 
 def _summary_text(summary: Summary) -> str:
@@ -250,7 +279,7 @@ def run_demo(options: argparse.Namespace) -> int:
     with Reading(options.quiet) as bar:
         summary, store = pipeline.analyze_into([str(sources)], place, progress=bar, so_far=bar.heard)
     summary.report = str(report.write(store, folder / "report.html").resolve())
-    _say(summary, options, store, place)
+    _say(summary, options, store, f" --store {shlex.quote(str(place))}")
     return 0
 
 
@@ -280,7 +309,7 @@ def run_start(options: argparse.Namespace) -> int:
         held = {"agents": sorted(there), "store": str(store.folder), "read": of_run, "findings": made}
         print(json_text({**held, "summary": summed}))
         return 0
-    print(f"\n{last_lines(store, summed, options.store)}")
+    print(f"\n{last_lines(store, summed, named_again(options))}")
     return 0
 
 
@@ -290,7 +319,7 @@ def run_start(options: argparse.Namespace) -> int:
 def findings_of(store: Store, context: str | None = None, jobs: int | None = None) -> Findings:
     """Return the findings of a context, the main one if none is named. Where they are cached, or a few files changed
     since, nothing that computes is loaded. `jobs`: with more than one, a background process computes half."""
-    context = context or main_context(store.manifest)
+    context = context or main_context(store.contexts())
     made = decode_findings(findings_cache.read(store, context))
     if made is not None:
         return made
@@ -327,8 +356,8 @@ MOST_RESOLVED = 6
 """Lines of candidates at the end of an analysis."""
 
 
-def last_lines(store: Store, made: StoreSummary, folder: str | None) -> str:
-    """The summary and the next commands. `folder`: the store as it was named."""
+def last_lines(store: Store, made: StoreSummary, named: str = "") -> str:
+    """The summary and the next commands. `named`: the options that name the store and the sessions."""
     from agentsignals.questions.summary import head_text, resolved_text
 
     lines: list[str] = []
@@ -342,12 +371,13 @@ def last_lines(store: Store, made: StoreSummary, folder: str | None) -> str:
         if part.changed_files:
             files = f"{part.changed_files:,} of {len(store.manifest.files):,} files"
             lines.append(f"Computed before {files} changed; `{part.command}` recomputes it.")
-    return "\n".join([*map(printable, lines), "", *next_lines(folder, made)])
+    return "\n".join([*map(printable, lines), "", *next_lines(made, named)])
 
 
-def next_lines(folder: str | None, made: StoreSummary) -> list[str]:
-    """Return the commands to type next, a line each, for the store as it was named."""
-    named = f" --store {shlex.quote(folder)}" if folder else ""
+def next_lines(made: StoreSummary, named: str) -> list[str]:
+    """Return the commands to type next, a line each. `serve` shows all sessions of a store."""
     asked = [part.command for part in made.contexts] or ["agentsignals findings"]
-    commands = (*asked, "agentsignals report -o report.html", "agentsignals serve --open")
-    return [f"{'' if n else 'next:':6}{command}{named}" for n, command in enumerate(commands)]
+    store = re.match(r" --store (?:'[^']*'|\S)+|", named)
+    commands = [f"{command}{named}" for command in (*asked, "agentsignals report -o report.html")]
+    commands.append(f"agentsignals serve --open{store[0] if store else ''}")
+    return [f"{'' if n else 'next:':6}{command}" for n, command in enumerate(commands)]

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 import agentsignals
+from agentsignals.cli.analyze import selected_store
 from agentsignals.cli.output import Printed, json_text, print_result
 from agentsignals.errors import UsageError
 from agentsignals.questions import alignment, audit, failure_map
@@ -27,7 +28,7 @@ _LISTED = 25
 
 def _answer(options: argparse.Namespace, question: Callable[..., Any], as_text: Callable[..., str]) -> int:
     by, where = options.by, options.where
-    made = redacted_in(answer_over_attempts(Store(options.store), question(by, where), where=where))
+    made = redacted_in(answer_over_attempts(selected_store(options), question(by, where), where=where))
     return print_result(options, made, lambda of: as_text(of, as_markdown=options.markdown))
 
 
@@ -233,7 +234,7 @@ def run_drivers(options: argparse.Namespace) -> int:
     if not 0 < options.false_discoveries < 1:
         raise UsageError(f"--false-discoveries {options.false_discoveries:g} is no share between 0 and 1.", "0.05")
     made = agentsignals.drivers(
-        Store(options.store),
+        selected_store(options),
         options.by,
         outcome=options.outcome,
         treatments=options.treatments,

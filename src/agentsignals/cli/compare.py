@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import asdict
 
 import agentsignals
+from agentsignals.cli.analyze import selected_store
 from agentsignals.cli.output import json_text, print_result, printable, table
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.questions.compare import Comparison, treatments_option
@@ -22,7 +23,7 @@ from agentsignals.questions.compare.pairs import Pair, gap_text, weight_text, wi
 from agentsignals.questions.formatting import formatted, signed
 from agentsignals.redaction import redacted_in
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
-from agentsignals.store import Store, disk
+from agentsignals.store import disk
 from agentsignals.ui.document import escaped, plain_lines, plain_table
 from agentsignals.words.text import visible
 
@@ -398,7 +399,7 @@ def run_compare(options: argparse.Namespace) -> int:
     if options.junit and not options.fail_if:
         raise UsageError("--junit writes what came of a gate: none is named.", "--fail-if 'regressions > 0' makes one.")
     comparison = agentsignals.compare(
-        Store(options.store),
+        selected_store(options),
         options.by,
         baseline=options.baseline,
         outcome=options.outcome,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from agentsignals.cli.analyze import store_with_sessions
+from agentsignals.cli.analyze import named_again, store_with_sessions
 from agentsignals.cli.output import (
     Bar,
     json_text,
@@ -113,7 +113,7 @@ _LONGEST = 300
 
 
 _SHOWN = ("session", "began", "last active", "agent", "model", "prompts", "calls", "edits", "output", "cost", "where",
-          "title, or first prompt")  # fmt: skip
+          "title")  # fmt: skip
 _OF_ATTEMPTS = ("task_id", "outcome", "reward")
 """Columns of attempts, which are listed where one is among the sessions."""
 
@@ -127,7 +127,7 @@ def run_sessions(options: argparse.Namespace) -> int:
 
     if options.limit < 0:
         raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 0 or more.")
-    store = store_with_sessions(options.store)
+    store = store_with_sessions(options)
     condition, order, behind = f"({options.where})", "started_at DESC NULLS LAST", None
     if options.behind:
         from agentsignals.ui.filter import behind as sessions_behind
@@ -204,8 +204,9 @@ def run_search(options: argparse.Namespace) -> int:
     if len(words) > 1:
         words = [f'"{w}"' if " " in w.strip() and not {'"', ":"} & set(w) else w for w in words]
     how = {"kinds": options.kind, "order": options.order, "limit": options.limit, "most_hits": options.hits}
+    store = store_with_sessions(options)
     with Bar(options.quiet) as bar:
-        results = without_secrets(search(store_with_sessions(options.store), " ".join(words), progress=bar, **how))
+        results = without_secrets(search(store, " ".join(words), among=store.only, progress=bar, **how))
     if not results.sessions and options.limit:
         notes = " ".join([*results.notes, "Try fewer words, or `begin*` for the beginning of a word."])
         raise NothingFound(f"No session has {results.text!r}.", notes)
@@ -258,7 +259,7 @@ def run_findings(options: argparse.Namespace) -> int:
     chosen = {name: value for name, value in bounds.items() if value is not None}
     if any(not 0 <= value <= 1 for value in chosen.values()):
         raise UsageError("A bound is a share.", "Give a number from 0 to 1.")
-    store = store_with_sessions(options.store)
+    store = store_with_sessions(options)
     topic = (options.id or "").replace("-", "_")
     if options.id is not None and topic not in findings.questions():
         from agentsignals.redaction import redacted_in
@@ -287,10 +288,10 @@ def run_findings(options: argparse.Namespace) -> int:
             raise NothingFound(
                 f"No finding of the topic {options.id!r}: {checked}.", "`agentsignals findings` lists all."
             )
-    return print_result(options, made, _findings_text)
+    return print_result(options, made, lambda made: _findings_text(made, named_again(options)))
 
 
-def _findings_text(made: Findings) -> str:
+def _findings_text(made: Findings, named: str = "") -> str:
     from agentsignals.cli.analyze import elsewhere_lines
     from agentsignals.questions.summary import head_text, of_context, resolved_text
 
@@ -301,7 +302,12 @@ def _findings_text(made: Findings) -> str:
         lines.append(made.bill)
     lines += elsewhere_lines(made)
     for at, answer in enumerate(made.answers):
-        lines += ["", f"{at + 1}. {answer.sentence}", *(f"   {line}" for line in _below(answer))]
+        lines += [
+            "",
+            f"{at + 1}. {answer.sentence}",
+            *(f"   {line}" for line in _below(answer)[:-1]),
+            f"   {answer.again}{named}",
+        ]
     questions = ", ".join(name.replace("_", " ") for name in made.looked_at)
     if not made.answers:
         lines += ["", f"Nothing stands out from your other sessions. Looked at: {questions}."]
@@ -465,6 +471,6 @@ def run_report(options: argparse.Namespace) -> int:
 
     choices = {name: getattr(options, name) for name in ("context", "labeller")}
     choices["baseline"] = Path(options.baseline) if options.baseline else None
-    written = report.write(Store(options.store), Path(options.output), options.study, **choices)
+    written = report.write(store_with_sessions(options), Path(options.output), options.study, **choices)
     print(json_text({"report": str(written)}) if options.json else f"report      {written_as(str(written))}")
     return 0

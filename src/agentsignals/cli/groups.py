@@ -43,7 +43,7 @@ def run_group(options: argparse.Namespace) -> int:
     """Print what the store holds for a group's verbs, and a command for each. NothingFound where it holds no attempt
     of an eval."""
     group = options.verb
-    store = store_with_sessions(options.store)
+    store = store_with_sessions(options)
     names, values = rows(store, _COUNTS[group])
     counts = dict(zip(names, values[0], strict=True))
     column, nothing, hint = _EMPTY.get(group, ("", "", ""))

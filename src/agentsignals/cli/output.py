@@ -174,7 +174,7 @@ def _laid_out(columns: list[_Column], room: int, *, one_line: bool) -> list[str]
             Text(column.name),
             justify="right" if column.is_number else "left",
             width=column.width,
-            no_wrap=one_line and len(column.name) <= column.width,
+            no_wrap=one_line,
             overflow="ellipsis" if one_line else "fold",
         )
     for row in zip(*(column.cells for column in columns), strict=True):

@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
@@ -119,6 +120,8 @@ class Store:
     """Files that are not as they were written. Answers are without them."""
     warnings: list[str]
     """The damage in words, and what happened to the index."""
+    only: dict[str, str] | None = None
+    """The sessions that queries see, with their contexts (`selection.select`). None for all."""
 
     def __init__(self, folder: Path | str | None = None, *, create: bool = False, write: bool = False) -> None:
         self.folder = resolve_folder(folder, create=create or write)
@@ -224,6 +227,10 @@ class Store:
 
             for line in lines:
                 logging.getLogger("agentsignals.store").warning("the store %s is damaged: %s", self.folder, line)
+
+    def contexts(self) -> dict[str, int]:
+        """Return the number of sessions that queries see, by context."""
+        return self.manifest.contexts() if self.only is None else dict(sorted(Counter(self.only.values()).items()))
 
     def refresh(self) -> None:
         """Reopen the store when one of its files is gone, or its index no longer holds its state."""

@@ -77,7 +77,10 @@ def _files(store: Store) -> _Files:
 
 
 def read(store: Store, context: str) -> bytes | None:
-    """Return the cached findings of a context; None where nobody computed them."""
+    """Return the cached findings of a context; None where nobody computed them, or the store is limited to some
+    sessions."""
+    if store.only is not None:
+        return None
     try:
         return cache_file(store, context).read_bytes()
     except OSError:
@@ -87,6 +90,8 @@ def read(store: Store, context: str) -> bytes | None:
 def recent(store: Store, context: str) -> tuple[bytes, int] | None:
     """Return earlier findings of a context and how many files changed since. None where there are none, more than `FEW`
     of the files changed, one is gone, or anything else differs."""
+    if store.only is not None:
+        return None
     formers = [f for f in store.folder.glob(f"findings.*.{context}.json") if f.with_suffix(_OF).exists()]
     try:
         former = max(formers, key=lambda file: file.stat().st_mtime_ns)
@@ -104,6 +109,8 @@ def recent(store: Store, context: str) -> tuple[bytes, int] | None:
 def write(store: Store, context: str, made: bytes) -> None:
     """Cache a context's findings, where the folder can be written; older ones are removed after an hour. Findings of a
     store that was replaced meanwhile are not kept: sessions may have been forgotten."""
+    if store.only is not None:
+        return
     kept = cache_file(store, context)
     with suppress(OSError, StoreError):
         # A shard of this store was replaced since it was opened. Reading the index again would double its memory.
@@ -119,7 +126,7 @@ def write(store: Store, context: str, made: bytes) -> None:
 
 def read_all_contexts(store: Store) -> list[bytes] | None:
     """Return the cached findings of all contexts of the store; None where one is missing."""
-    kept = [read(store, context) for context in sorted(store.manifest.contexts())]
+    kept = [read(store, context) for context in sorted(store.contexts())]
     return [made for made in kept if made is not None] if None not in kept else None
 
 

@@ -795,9 +795,9 @@ def _cannot_read(folder: Path, problem: sqlite3.Error) -> StoreError:
     )
 
 
-def main_context(manifest: Manifest) -> str:
-    """Return the default context: people's sessions when there are any."""
-    return "eval" if manifest.contexts().keys() == {"eval"} else "product"
+def main_context(contexts: Iterable[str]) -> str:
+    """Return the default of these contexts: people's sessions when there are any."""
+    return "eval" if set(contexts) == {"eval"} else "product"
 
 
 def load(root: Path) -> tuple[Manifest | None, str]:

@@ -257,6 +257,8 @@ def _in_words(*, is_ours: bool = False) -> Iterator[None]:
 
 
 _CLOSING_S = 10.0
+_CHOSEN = "chosen_sessions"
+"""Table of the ids that queries see, where a store is limited to some sessions."""
 
 
 class Connection:
@@ -268,8 +270,16 @@ class Connection:
     is_slice: bool
     """True for a connection to some of the shards."""
 
-    def __init__(self, files: dict[str, list[str]], context: str | None, gone: Gone, threads: int = 0) -> None:
+    def __init__(
+        self,
+        files: dict[str, list[str]],
+        context: str | None,
+        gone: Gone,
+        threads: int = 0,
+        chosen: Collection[str] | None = None,
+    ) -> None:
         self.files = files
+        self._is_chosen = chosen is not None
         self._gone = gone
         self._context = context
         self.is_slice = False
@@ -290,6 +300,8 @@ class Connection:
         self.database.execute(
             f"SET allowed_paths={readable}; SET enable_external_access=false; SET lock_configuration=true"
         )
+        if chosen is not None:
+            self.database.execute(f"CREATE TABLE {_CHOSEN} AS SELECT unnest($1) AS session_id", [list(chosen)])
 
     def again(
         self,
@@ -373,7 +385,7 @@ class Connection:
     def _make(self, name: str, *, is_asked_for: bool = True) -> None:
         if name in self._made or name not in NAMES:
             return
-        of_context = self._context if name not in _WIDE else None
+        is_limited = (self._context is not None or self._is_chosen) and name not in _WIDE
         if name == "findings":
             kept = self._findings()
             if kept is None and is_asked_for:  # no row would be an answer
@@ -384,9 +396,12 @@ class Connection:
             rows = _wide(*_WIDE[name])
         else:
             rows = self._rows(name)
-        if of_context is not None and name in ("sessions", "findings"):
-            rows = f"SELECT * FROM ({rows}) WHERE context = '{_CONTEXTS[of_context]}'"
-        elif of_context is not None and "session_id" in tables.COLUMNS[name]:
+        if is_limited and name in ("sessions", "findings"):
+            if self._context is not None:
+                rows = f"SELECT * FROM ({rows}) WHERE context = '{_CONTEXTS[self._context]}'"
+            if self._is_chosen and name == "sessions":
+                rows = f"SELECT * FROM ({rows}) WHERE session_id IN (SELECT session_id FROM {_CHOSEN})"
+        elif is_limited and "session_id" in tables.COLUMNS[name]:
             self._make("sessions")
             inside = "session_id IS NULL OR session_id IN (SELECT session_id FROM sessions)"
             rows = f"SELECT * FROM ({rows}) WHERE {inside}"
@@ -442,17 +457,17 @@ def connect(store: Store, context: str | None = None, shard: str | None = None, 
         table: store.without_damaged(sidecars.repository_files(store.folder, table)) for table in tables.OF_REPOSITORIES
     }
     files = {table: [str(path) for path in of_table] for table, of_table in paths.items()}
-    only = context if context is not None and store.manifest.contexts().keys() - {context} else None
+    only = context if context is not None and store.contexts().keys() - {context} else None
     shards = store.manifest.shards.items()
     gone = {
         str(store.folder / SHARDS / name): (e.gone, e.gone_artifacts)
         for name, e in shards
         if e.gone or e.gone_artifacts
     }
-    key = only, str(store.folder.absolute()), f"{files}{gone}", threads
+    key = only, str(store.folder.absolute()), f"{files}{gone}{store.only}", threads
     opened = _kept.pop(key, None)
     if opened is None:
-        opened = Connection(files, only, gone, threads)
+        opened = Connection(files, only, gone, threads, store.only)
     _kept[key] = opened
     for oldest in list(_kept)[:-_MOST_KEPT]:
         _kept.pop(oldest, None)  # another thread may have

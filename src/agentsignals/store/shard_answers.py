@@ -56,9 +56,13 @@ class ShardAnswers:
         self._shards_of: dict[Connection, dict[str, str]] = {}
 
     def shards(self, query: str) -> list[str]:
-        """Return the shards that `of` answers for: none of a damaged store, or for a query that other tables than the
-        shard's have a part in."""
-        if self._store.damage or not set(NAMES) & set(_WORD.findall(query)) <= _OF_SHARD:
+        """Return the shards that `of` answers for: none of a damaged store, of one that is limited to some sessions, or
+        for a query that other tables than the shard's have a part in."""
+        if (
+            self._store.damage
+            or self._store.only is not None
+            or not set(NAMES) & set(_WORD.findall(query)) <= _OF_SHARD
+        ):
             return []
         whole, entries = self._store.readable_shards(), self._store.manifest.shards
         large = {n for n, e in entries.items() if "tool_calls" in e.tables and e.tables["tool_calls"].rows >= LARGE}

@@ -120,7 +120,7 @@ def document(  # noqa: PLR0913  (the choices of a report)
     text is redacted; `known` secrets of the store are masked also where they stand bare.
     """
     studies = [*first, *(study(name) for name in dict.fromkeys(names or every_study()))]
-    counted = store.manifest.contexts()
+    counted = store.contexts()
     reader = Reader(store, [*studies, *(asking(store, context) if names is None else ())], context, labeller)
     has_one_agent = bool(counted) and (int(rows(store, sql("report.agents"), reader.context)[1][0][0]) <= 1)
     sections, left_out = [], []
@@ -164,7 +164,7 @@ def document(  # noqa: PLR0913  (the choices of a report)
         form=FORM,
         agentsignals=version("agentsignals"),
         made_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        sessions=len(store.manifest.sessions),
+        sessions=sum(counted.values()),
         schema=reader.versions.schema,
         prices=reader.versions.prices,
         context=reader.context,

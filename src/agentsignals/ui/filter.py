@@ -493,7 +493,7 @@ def _unasked(sql: str, values: Mapping[str, Any]) -> list[Row]:
 
 
 def _context(store: Store, context: str) -> str:
-    return context if context in ("product", "eval") else main_context(store.manifest)
+    return context if context in ("product", "eval") else main_context(store.contexts())
 
 
 def _of_finding(store: Store, name: str) -> Behind:

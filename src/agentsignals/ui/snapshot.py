@@ -37,7 +37,7 @@ class Snapshot:
         self.annotations = annotations
         """The gold file that takes labels; None where pages write nothing."""
         self.contexts = set(store.manifest.contexts())
-        self.main_context = index.main_context(store.manifest)
+        self.main_context = index.main_context(store.contexts())
         self._lock = RLock()
         self._connections: dict[str, Connection] = {}
         self._shards: dict[str, Connection] = {}

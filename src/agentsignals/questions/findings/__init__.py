@@ -100,8 +100,8 @@ class Reader:
     ) -> None:
         self._store = store
         self._labeller = labeller or ""
-        self._contexts = set(store.manifest.contexts())
-        self.context = context or main_context(store.manifest)
+        self._contexts = set(store.contexts())
+        self.context = context or main_context(store.contexts())
         self._connections: dict[str | None, Connection] = {}
         self._slices: dict[tuple[Connection, frozenset[str]], list[Connection]] = {}
         self._shard_answers: dict[str, ShardAnswers] = {}
@@ -313,11 +313,11 @@ def findings(
 
     With the usual bounds it is computed once for each state of the store, and kept there as its table `findings`."""
     bounds = bounds or Bounds()
-    context = context or main_context(store.manifest)
+    context = context or main_context(store.contexts())
     is_usual = bounds == Bounds()
     if is_usual and (kept := decode_findings(findings_cache.read(store, context))) is not None:
         return kept
-    contexts = store.manifest.contexts()
+    contexts = store.contexts()
     sessions = contexts.get(context, 0)
     candidates: list[Answer] = []
     if too_few := too_few_sessions(sessions, context, bounds):
@@ -338,13 +338,13 @@ def findings(
 
 def asking(store: Store, context: str | None = None) -> list[Question]:
     """Return the questions that `findings` would ask now; none where its answer was kept."""
-    context = context or main_context(store.manifest)
+    context = context or main_context(store.contexts())
     return [] if findings_cache.read(store, context) is not None else [_TOTALS, _BILL, _RESOLVED, *questions().values()]
 
 
 def every_context(store: Store) -> list[Findings]:
     """Return the findings of each context in the store: its table `findings`."""
-    return [findings(store, context) for context in sorted(store.manifest.contexts())]
+    return [findings(store, context) for context in sorted(store.contexts())]
 
 
 def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa: A002  (the answer's field)
@@ -388,7 +388,7 @@ def _candidates(
     others = _answers(reader, asked, of_costs=False)
     costs = answer()
     made = costs.candidates | others.candidates
-    contexts = store.manifest.contexts()
+    contexts = store.contexts()
     frame = Findings(
         answers=[],
         sessions=contexts.get(reader.context, 0),

@@ -117,7 +117,7 @@ def expensive_projects(inputs: Inputs) -> list[Answer]:
                 f" sessions{f', mostly for {most}' if most else ''}.",
                 size=size,
                 unit="USD",
-                share=size / fsum(cost.values()) if here >= APART * there else 0.0,
+                share=size / fsum(cost.values()) if here > 0 and here >= APART * there else 0.0,
                 interval=contrast.interval,
                 p=contrast.p,
                 n=n,
