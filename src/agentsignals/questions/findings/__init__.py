@@ -288,6 +288,7 @@ _RESOLVED = Question(
 )
 Beside = Callable[[Callable[[], Any]], Callable[[], Any]]
 """Start a query in a background process and return a function that waits for its result."""
+_NEAREST = 12
 _LARGEST = 4
 """Causes that the line on the bill names."""
 
@@ -356,12 +357,10 @@ def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa
         if made.id == id:
             return made
     topics = [name.replace("_", "-") for name in questions()]
-    near = did_you_mean(id, [*(made.id for made in candidates), *topics])
-    raise UsageError(
-        f"There is no finding {id!r}.",
-        f"{near} `agentsignals findings` lists them. `agentsignals findings TOPIC` lists those of one of these topics:"
-        f" {', '.join(topics)}.".lstrip(),
-    )
+    ids = sorted(made.id for made in candidates)
+    near = did_you_mean(id, ids or topics)
+    listed = f"Of this topic: {', '.join(ids[:_NEAREST])}." if ids else f"The topics: {', '.join(topics)}."
+    raise UsageError(f"There is no finding {id!r}.", f"{near} {listed} `agentsignals findings` lists them.".lstrip())
 
 
 class _Answers(Struct):
