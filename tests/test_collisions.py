@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import formats
+from agentsignals.formats import conformance
 from agentsignals.formats.head import HEAD_BYTES, Head
 
 
@@ -15,10 +15,7 @@ def claimants(content: Any, path: str = "/some/folder/file.json") -> list[str]:
     """The formats that claim a file of this content."""
     text = content if isinstance(content, str) else json.dumps(content)
     data = text.encode()
-    head = Head(data[:HEAD_BYTES], path, len(data) <= HEAD_BYTES)
-    return [
-        f.name for f in formats().values() if f.of_json in (None, head.looks_like_json) and f.claims(head) is not None
-    ]
+    return conformance.claimants(Head(data[:HEAD_BYTES], path, len(data) <= HEAD_BYTES))
 
 
 # -- SWE-agent, mini-SWE-agent, SWE-bench ------------------------------------------------------------------------------
@@ -250,17 +247,17 @@ TALK = [{"from": "human", "value": "x"}, {"from": "gpt", "value": "y"}]
         (rows({"sessionId": "s", "projectHash": "h"}), []),
         (rows(COPILOT), ["copilot-cli"]),
         (rows(DROID), ["factory-droid"]),
-        (rows({"conversations": TALK}), ["sharegpt"]),
-        ([{"conversations": TALK}], ["sharegpt"]),
-        ({"conversations": TALK, "id": "x"}, ["sharegpt"]),
-        ({"rows": [{"row_idx": 0, "row": {"conversations": TALK}}]}, ["sharegpt"]),
-        (rows({"conversations": [{**TALK[0], "value": LONG}]}), ["sharegpt"]),
-        ([{"conversations": [{**TALK[0], "value": LONG}]}], ["sharegpt"]),
+        (rows({"conversations": TALK}), ["conversation-table"]),
+        ([{"conversations": TALK}], ["conversation-table"]),
+        ({"conversations": TALK, "id": "x"}, ["conversation-table"]),
+        ({"rows": [{"row_idx": 0, "row": {"conversations": TALK}}]}, ["conversation-table"]),
+        (rows({"conversations": [{**TALK[0], "value": LONG}]}), ["conversation-table"]),
+        ([{"conversations": [{**TALK[0], "value": LONG}]}], ["conversation-table"]),
         ({"conversations": []}, []),
         ({"conversations": {"from": "x", "value": "y"}}, []),
         ({"conversations": [{"role": "user", "content": "x"}]}, []),
         ({"files": [{"conversations": TALK}]}, []),
-        ({"trace_id": "t", "conversations": TALK}, []),
+        ({"trace_id": "t", "conversations": TALK}, ["conversation-table"]),
     ],
     ids=range(40),
 )

@@ -164,7 +164,7 @@ def _documents() -> list[Path]:
 
 
 KEYS_ARE_DATA = (
-    "swe-bench/preds.json", "swe-bench/trial/report.json", "sharegpt/rows.json",
+    "swe-bench/preds.json", "swe-bench/trial/report.json", "conversation-table/rows.json",
     "swe-bench-pro/acme-one/eval_results.json",
 )  # fmt: skip
 NO_OTHER_KEY = ("cline/task/1780000000000/task_metadata.json",)

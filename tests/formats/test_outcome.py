@@ -64,7 +64,7 @@ CANNOT_SAY = {
     "opentraces": {"timeout": "an observation has an error or none"},
     "otel-genai": {"exit no_hit refused cancelled": "a span has an error or none"},
     "pi": {"refused": "its shell asks for no leave"},
-    "sharegpt": {
+    "conversation-table": {
         "no_hit": "its answer is a JSON text around the output",
         "refused cancelled": "nobody is there to refuse or cancel",
     },

@@ -155,7 +155,7 @@ _BY_DESIGN = {
     "hermes/session.json tools": "the tools that were offered",
     "opencode/second.json messages[].content[].state.metadata.files": _FIGURES,
     "pi/family message:message.content": _COPY,
-    "sharegpt/rows.json features": "the columns of the data set",
+    "conversation-table/rows.json features": "the columns of the data set",
     "sts/forked.jsonl message:message.timings.agentic.perTurn": _FIGURES,
     "sts/forked.jsonl message:message.timings.agentic.perTurn[].toolCalls": _FIGURES,
     "swe-agent/modern.traj trajectory[].query": "the prompt again, which the history has",

@@ -45,7 +45,7 @@ def small(hub: Hub) -> Hub:
             "a.jsonl": conversation(ONE, "Fix it.", "Again."),
             "more/b.jsonl": conversation(TWO, "Go on."),
             "README.md": b"# Traces\n",
-            "data/turns.parquet": b"PAR1",
+            "data/pictures.tar": b"ustar",
         }
     )
     return hub
@@ -56,7 +56,7 @@ def test_a_data_set_is_read_and_costs_no_download_the_next_time(small: Hub, tmp_
     store = tmp_path / "store"
     summary = pipeline.analyze(["hub:ann/traces"], store, jobs=1)
     assert (summary.sessions, summary.prompts, summary.parsed, summary.skipped) == (2, 3, 2, {})
-    assert summary.other_files == 2, "the card and the table beside the transcripts are counted, not fetched"
+    assert summary.other_files == 2, "the card and the pictures beside the transcripts are counted, not fetched"
     assert sorted(small.downloads()) == ["a.jsonl", "more/b.jsonl"]
     assert prompts(store) == [(ONE, 0, "Fix it."), (ONE, 1, "Again."), (TWO, 0, "Go on.")]
     again = pipeline.analyze(["hub:ann/traces"], store, jobs=1)

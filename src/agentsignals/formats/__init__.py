@@ -20,7 +20,7 @@ from msgspec import Raw, Struct, field, structs, toml
 from agentsignals.errors import AmbiguousFormat, FormatError, UsageError
 from agentsignals.formats.bounds import VERSION, valid_claim, validate
 from agentsignals.formats.bounds import refuse as refuse
-from agentsignals.formats.head import Head
+from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.profile import Profile
 from agentsignals.formats.records import MAX_DOCUMENT_BYTES as MAX_DOCUMENT_BYTES
 from agentsignals.formats.records import decoded
@@ -251,6 +251,8 @@ class Format(Struct, frozen=True, kw_only=True):
     """Bytes of which one is in the head of every file it claims. Files without any are not shown to `claims`."""
     of_json: bool | None = True
     """Its files begin as JSON does. Archives and plain text do not. None: some do."""
+    is_last: bool = False
+    """It is asked only about files that no other format claims: what it recognises may stand in the files of many."""
     weight: int = 1
     """Memory that a file takes, in multiples of its bytes. It is large if 50 bytes are a session."""
 
@@ -474,12 +476,13 @@ def _strings_of(
     return frozenset[bytes]().union(*(strings for _, strings, _ in each)), each
 
 
-def identify(head: Head) -> tuple[Format, Claim] | None:
+def identify(head: Head, last: bool = True) -> tuple[Format, Claim] | None:
     """Return the format that claims a file, and its claim. Two claimants are an error that names both. Only formats
-    whose marks the file has are loaded."""
+    whose marks the file has are loaded. Those that are asked last are left out without `last`."""
     every, asked = _strings_of(marks())
     present: frozenset[bytes] | None = None
-    claimed = []
+    claimed: list[tuple[Format, Claim]] = []
+    others: list[Format] = []
     for declared, strings, parts in asked:
         if declared.of_json not in (None, head.looks_like_json):
             continue
@@ -489,13 +492,32 @@ def identify(head: Head) -> tuple[Format, Claim] | None:
             part in head.data for part in parts
         )
         if (is_marked or not declared.marks) and (candidate := FORMATS.load(declared.place)) is not None:
-            claim = candidate.claims(head)
-            if claim is not None:
+            if candidate.is_last:
+                others += [candidate] if last else []
+            elif (claim := candidate.claims(head)) is not None:
                 claimed.append((candidate, valid_claim(claim)))
+    if not claimed:
+        claims = ((candidate, candidate.claims(head)) for candidate in others)
+        claimed = [(candidate, valid_claim(claim)) for candidate, claim in claims if claim is not None]
     if len(claimed) > 1:
         names = " and ".join(f.name for f, _ in claimed)
         raise AmbiguousFormat(f"{head.path} is claimed by {names}.", "Name the right one with --format.")
     return claimed[0] if claimed else None
+
+
+def begins_transcript(data: bytes, path: str) -> bool:
+    """Return whether a file that begins so holds sessions, and not outcomes or other facts of trials alone."""
+    try:
+        found = identify(Head(data, path, len(data) < HEAD_BYTES))
+    except AmbiguousFormat:
+        return True
+    if found is None or found[0].name == _OUTCOMES:
+        return False
+    claim = found[1]
+    return not (claim.lends or claim.everywhere or claim.companion)
+
+
+_OUTCOMES = "outcome-table"
 
 
 def claimed_by(candidate: Format, head: Head) -> Claim | None:

@@ -120,11 +120,18 @@ def read(files: Files) -> tuple[Reading, list[tuple[Format, Artifact]]]:
     return whole, accounts
 
 
+def claimants(head: Head) -> list[str]:
+    """Return the formats that claim a file. Those that are asked last count only where no other does."""
+    asked = (f for f in formats().values() if f.of_json in (None, head.looks_like_json))
+    claiming = [f for f in asked if f.claims(head) is not None]
+    return [f.name for f in [f for f in claiming if not f.is_last] or claiming]
+
+
 def one_claimant(files: Files) -> Iterator[str]:
     """One format claims each file, and no other."""
     for name, data in files.items():
         head = _head(name, data)
-        who = [f.name for f in formats().values() if f.of_json in (None, head.looks_like_json) and f.claims(head)]
+        who = claimants(head)
         if len(who) != 1:
             yield f"{name} is claimed by {' and '.join(who) or 'none'}"
 

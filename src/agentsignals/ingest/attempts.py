@@ -52,8 +52,12 @@ def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: di
     roots = {p.root for p in not_lent}
     assembled: list[Session] = []
     runs: dict[str, list[Session]] = {}
+    root_of: dict[tuple[str, str | None], str] = {}
+    for part in not_lent:  # a table has thousands of sessions and parts
+        if part.session_artifact is not None:
+            root_of.setdefault((part.session_artifact, part.session_id), part.root)
     for session in sessions:
-        root = next((part.root for part in not_lent if _belongs_to(part, session)), None)
+        root = root_of.get((session.artifact_id, session.session_id)) or root_of.get((session.artifact_id, None))
         if root is None and (artifact := artifacts.get(session.artifact_id)) is not None:
             root = next((folder for folder in _above(artifact.path) if folder in roots), None)
         if root is None:

@@ -35,6 +35,7 @@ from agentsignals.formats import (
     version_of_all,
 )
 from agentsignals.formats.head import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head, outline
+from agentsignals.formats.rows import NO_CONVERSATIONS, columns_note, is_packed, schema_of
 from agentsignals.model.prices import own_prices
 from agentsignals.sources import (
     DATABASE_MAGIC,
@@ -50,6 +51,7 @@ from agentsignals.sources import (
     reason_of,
     uri_of,
 )
+from agentsignals.sources import by_name as source_named
 from agentsignals.store.index import ArtifactEntry, FileKind, FileStamp, Manifest
 
 # Files and groups
@@ -61,7 +63,7 @@ ABOUT_CONTENT = frozenset(
     (
         *("empty_file", "blank_file", "unrecognised", "archive", "database", "not_a_trace", "ambiguous_format"),
         "git_lfs_pointer",
-        *("agent_not_read", "not_sessions", "other_export"),
+        *("agent_not_read", "not_sessions", "other_export", NO_CONVERSATIONS, "bad_parquet"),
         *("bad_gzip", "cut_gzip", "bad_bzip2", "cut_bzip2", "bad_xz", "cut_xz", "bad_zstd", "cut_zstd"),
     )
 )
@@ -394,9 +396,9 @@ whole."""
 def parquet_footer(file: RawFile) -> bytes | None:
     """Return the beginning and the footer of a Parquet file, without rows: a table may be longer than what is read to
     recognise it. None where it can't be read."""
-    if file.source == "local" and not file.container:
+    if isinstance(here := source_named(file.source).place(file), Path):
         try:
-            with open(path_of(file.uri), "rb", opener=nonblocking) as handle:
+            with open(here, "rb", opener=nonblocking) as handle:
                 if handle.read(len(MAGIC)) == MAGIC:  # else it is packed
                     size = handle.seek(-_END_BYTES, os.SEEK_END) + _END_BYTES
                     length = int.from_bytes(handle.read(4), "little") + _END_BYTES
@@ -465,14 +467,20 @@ def _recognise(
         return replace(alone, reason="git_lfs_pointer", detail="pointers of Git LFS")
     reason = _why_not(head)
     if reason in ("unrecognised", "archive", "not_a_trace") or force is not None:
-        if (identified := _identified(head, file, force)) is not None:
+        if (identified := _identified(head, file, force, last=head.complete)) is not None:
             mark = mark if head.data is data else ""
-        else:
-            identified, mark = _of_long_lines(head, file, force), ""
+        elif not head.complete:
+            identified, mark = _of_long_lines(head, file, force) or _identified(head, file, force), ""
         if identified is not None:
             return RecognisedArtifact(file=file, format=identified[0].name, keys=_keys(*identified, file), head=mark)
     if reason in _STATE and is_state(file.uri):
         return replace(alone, reason="not_a_trace", keys=())
+    if head.complete and is_packed(head.data):
+        schema = schema_of(head.data)
+        if schema is not None:
+            return replace(alone, reason=NO_CONVERSATIONS, detail=columns_note(schema.names))
+        if data.startswith(MAGIC):
+            return replace(alone, reason="bad_parquet")
     if reason in ("unrecognised", "not_a_trace") and (whose := unread_file(head)) is not None:
         return replace(alone, reason=whose.reason, detail=whose.note)
     if reason == "unrecognised":
@@ -502,9 +510,9 @@ def _of_long_lines(head: Head, file: RawFile, force: str | None) -> tuple[Format
     return _identified(Head(data, file.uri, len(data) == len(more) < LINES_BYTES), file, force)
 
 
-def _identified(head: Head, file: RawFile, force: str | None) -> tuple[Format, Claim] | None:
+def _identified(head: Head, file: RawFile, force: str | None, last: bool = True) -> tuple[Format, Claim] | None:
     if force is None:
-        return identify(head)
+        return identify(head, last)
     forced = by_name(force)
     return forced, forced.claims(head) or Claim(keys=[f"file:{file.uri}"])
 

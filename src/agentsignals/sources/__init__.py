@@ -141,6 +141,8 @@ class Source(Struct, frozen=True):
     """Return the bytes of files of this source in order, at most so many of each if a number is given."""
     expect: Callable[[list[RawFile]], None] = lambda _: None
     """Announce the files that will be read whole next, in order, so that a remote source can fetch them ahead."""
+    place: Callable[[RawFile], Path | str] = lambda _: "elsewhere"
+    """Return where a file lies on this machine as a file of its own, or the reason why it does not."""
 
 
 SOURCES = Registry[Source]("source", "agentsignals.sources", "SOURCE", lambda unit: isinstance(unit, Source))

@@ -1,8 +1,8 @@
 """Traces in a data set on the Hugging Face Hub: `hub:OWNER/NAME[@REVISION][#PATTERN]`.
 
 Files are fetched while they are listed, and kept. A second run needs no network, and content that several data sets
-share is fetched once. Without a pattern transcripts are fetched; tables only if there are no transcripts, since a
-table beside them repeats them.
+share is fetched once. Without a pattern transcripts are fetched; tables only if no other file begins as a transcript
+does, since a table beside transcripts repeats them. A table that is passed over is named.
 
 Fetched files lie as huggingface_hub lays them out: a folder a data set, `snapshots/<commit>/<path>` linking to
 `blobs/<content id>`. This module alone loads huggingface_hub, which waits as a server asks (`Retry-After`), resumes
@@ -12,7 +12,6 @@ machine.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import os
 import re
@@ -30,8 +29,9 @@ from msgspec.structs import replace
 
 from agentsignals import private_files
 from agentsignals.errors import SourceError, install_command
-from agentsignals.formats import profiles
-from agentsignals.sources import SUFFIXES, RawFile, Source, Unreadable, by_name, internal_error, prefetched
+from agentsignals.formats import begins_transcript, profiles
+from agentsignals.formats.head import HEAD_BYTES
+from agentsignals.sources import SUFFIXES, RawFile, Source, Unreadable, by_name, prefetched
 
 _OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -82,12 +82,6 @@ def cached_file(name: str, commit: str, held: DatasetFile) -> Path | None:
     if same.is_file():
         return same
     return next((p for p in cache_folder().glob(f"datasets--*/blobs/{held.oid}") if p.is_file()), None)
-
-
-def rows_folder(oid: str) -> Path:
-    """Return the folder for transcripts extracted from a table of that content."""
-    safe = oid if _OID.fullmatch(oid) else hashlib.sha256(oid.encode()).hexdigest()
-    return cache_folder() / "rows" / safe
 
 
 def _repository(name: str) -> str:
@@ -288,7 +282,7 @@ def _first_line(problem: Exception) -> str:
     return "".join(c if c.isprintable() else " " for c in first_line)[:200].rstrip(".")
 
 
-TRACE_SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".traj", ".eval", *SUFFIXES)
+TRACE_SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".traj", ".eval", *SUFFIXES)
 FEWEST_FILES = 2
 _NAMED_BY_ID = re.compile(r"[0-9a-f]{8}|\d{4}-\d\d-\d\d")
 """File names that two data sets do not share by chance, unlike `train.parquet`."""
@@ -332,7 +326,7 @@ MAIN = "main"
 _SPEC = re.compile(r"hub:(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<revision>[^#\s]+))?(?:#(?P<pattern>.+))?", re.DOTALL)
 _LINES = (*(f"{name}{packed}" for name in (".jsonl", ".ndjson") for packed in ("", *SUFFIXES)), ".traj", ".eval")
 _DOCUMENTS = tuple(f".json{packed}" for packed in ("", *SUFFIXES))
-_TABLE = ".parquet"
+_TABLES = (".parquet", ".arrow", *(f"{name}{packed}" for name in (".csv", ".tsv") for packed in ("", *SUFFIXES)))
 _AT_ONCE = 4
 """Downloads at a time. The Hub answers more with 429 (design/labels.md#hub)."""
 _AHEAD = 16
@@ -371,10 +365,8 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
     if wanted.pattern is not None:
         fetched, others = [f for f in files if fnmatchcase(f.path, wanted.pattern)], []
     else:
-        has_lines = any(f.path.endswith(_LINES) for f in files)
-        names = (*_LINES, *_DOCUMENTS) if has_lines else (*_LINES, *_DOCUMENTS, _TABLE)
-        fetched = [f for f in files if f.path.endswith(names)]
-        others = [f for f in files if not f.path.endswith(names)]
+        fetched = [f for f in files if f.path.endswith((*_LINES, *_DOCUMENTS, *_TABLES))]
+        others = [f for f in files if f not in fetched]
     if not fetched:
         pattern = f" like {wanted.pattern!r}" if wanted.pattern else " that may hold traces"
         shown = ", ".join(f.path for f in listing.files[:6]) or "nothing"
@@ -385,60 +377,48 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
 
 
 def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable]:
-    local = by_name("local")
     for file in files:
         if file.key.startswith(_NOT_FETCHED):
             yield _NO_TRACE
             continue
-        here = _here(file)
+        here = place(file)
         if isinstance(here, str):
             yield Unreadable(file.uri, file.spec, here)
             continue
-        data = next(
-            local.read([RawFile(uri=str(here), source="local", spec=file.spec, bytes=file.bytes, stamp=None)], limit)
-        )
+        data = _content(here, file, limit)
         yield replace(data, uri=file.uri, spec=file.spec) if isinstance(data, Unreadable) else data
 
 
+def _content(here: Path, file: RawFile, limit: int | None) -> bytes | Unreadable:
+    held = RawFile(uri=str(here), source="local", spec=file.spec, bytes=file.bytes, stamp=None)
+    return next(by_name("local").read([held], limit))
+
+
 def _files(wanted: HubSpec, listing: Listing, chosen: list[DatasetFile]) -> Iterator[RawFile | Unreadable]:
-    for held, here in _fetched(listing, chosen):
-        if isinstance(here, str):
-            yield Unreadable(_uri(wanted, held.path), wanted.spec, here)
-        elif held.path.endswith(_TABLE):
-            yield from _rows(wanted, listing, held, here)
-        else:
-            yield _raw(wanted, listing, held, held.oid, held.bytes)
+    """Fetch files: all that a pattern chooses; else tables after the others, unless these hold transcripts."""
+    tables = [f for f in chosen if wanted.pattern is None and f.path.endswith(_TABLES)]
+    has_transcripts = False
+    for part in ([f for f in chosen if f not in tables], tables):
+        if part is tables and has_transcripts:
+            for held in tables:
+                uri = _uri(wanted, held.path)
+                yield Unreadable(uri, wanted.spec, "beside_transcripts", f"a table of {held.bytes:,} bytes")
+            return
+        for held, here in _fetched(listing, part):
+            if isinstance(here, str):
+                yield Unreadable(_uri(wanted, held.path), wanted.spec, here)
+                continue
+            file = _raw(wanted, listing, held, held.oid, held.bytes)
+            if tables and not has_transcripts:
+                data = _content(here, file, HEAD_BYTES)
+                has_transcripts = isinstance(data, bytes) and begins_transcript(data, held.path)
+            yield file
 
 
-def _rows(wanted: HubSpec, listing: Listing, held: DatasetFile, table: Path) -> Iterator[RawFile | Unreadable]:
-    """List the transcripts of a table, each as a file."""
-    from agentsignals.sources.parquet_rows import extract_transcripts  # noqa: PLC0415  (pyarrow is loaded for tables only)
-
-    try:
-        transcripts = extract_transcripts(table, rows_folder(held.oid))
-    except (OSError, ValueError):
-        yield Unreadable(_uri(wanted, held.path), wanted.spec, "bad_parquet")
-        return
-    except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other files of the data set are listed)
-        yield internal_error(_uri(wanted, held.path), wanted.spec, problem)
-        return
-    if not transcripts.rows and not transcripts.lost:
-        reason = "empty_file" if transcripts.has_column else "no_transcript_column"
-        yield Unreadable(_uri(wanted, held.path), wanted.spec, reason)
-    for lost in transcripts.lost:
-        uri = f"{_uri(wanted, held.path)}#{lost.n}-{lost.n + lost.rows - 1}"
-        yield Unreadable(uri, wanted.spec, lost.reason, f"{lost.rows:,} rows were not read")
-    for row in transcripts.rows:
-        yield _raw(wanted, listing, held, f"{held.oid}#{row.n}", row.bytes, f"#{row.n}", row.session_id)
-
-
-def _raw(  # noqa: PLR0913  (what a RawFile is made of)
-    wanted: HubSpec, listing: Listing, held: DatasetFile, key: str, size: int, part: str = "",
-    session_id: str | None = None,
-) -> RawFile:  # fmt: skip
+def _raw(wanted: HubSpec, listing: Listing, held: DatasetFile, key: str, size: int) -> RawFile:
     return RawFile(
-        uri=_uri(wanted, held.path) + part, source="hub", spec=wanted.spec, bytes=size, stamp=None, key=key,
-        container=f"{listing.name}@{listing.commit}:{held.path}", session_hint=session_id,
+        uri=_uri(wanted, held.path), source="hub", spec=wanted.spec, bytes=size, stamp=None, key=key,
+        container=f"{listing.name}@{listing.commit}:{held.path}",
     )  # fmt: skip
 
 
@@ -468,28 +448,18 @@ def _fetched(listing: Listing, chosen: list[DatasetFile]) -> Iterator[tuple[Data
     return zip(chosen, prefetched(fetch, chosen, _AT_ONCE, _AHEAD), strict=True)
 
 
-def _here(file: RawFile) -> Path | str:
+def place(file: RawFile) -> Path | str:
     """Return where a file lies, fetching it again if the cache was emptied, or the reason why it can't be had."""
-    place, _, path = file.container.partition(":")
-    name, _, commit = place.partition("@")
-    oid, _, row = file.key.partition("#")
-    held = DatasetFile(path, file.bytes, oid)
+    if "#" in file.key:  # a row of a table, as earlier versions listed them
+        return "file_gone"
+    location, _, path = file.container.partition(":")
+    name, _, commit = location.partition("@")
     try:
-        if not row:
-            return fetch_file(name, commit, held)
-        from agentsignals.sources.parquet_rows import extract_transcripts, row_path  # noqa: PLC0415
-
-        folder = rows_folder(oid)
-        here = row_path(folder, int(row))
-        if not here.is_file():
-            extract_transcripts(fetch_file(name, commit, held), folder, again=True)
-        return here
+        return fetch_file(name, commit, DatasetFile(path, file.bytes, file.key))
     except FetchError as problem:
         return problem.reason
     except SourceError:
         return "not_downloaded"
-    except (OSError, ValueError):
-        return "bad_parquet"
 
 
-SOURCE = Source("hub", accepts, find, read)
+SOURCE = Source("hub", accepts, find, read, place=place)

@@ -205,7 +205,14 @@ _REASONS = {
     errno.ELOOP: "link_loop",
     errno.ENAMETOOLONG: "path_too_long",
 }
-SOURCE = Source("local", accepts, find, read)
+
+
+def place(file: RawFile) -> Path | str:
+    """Return the path of a file that is not part of a database."""
+    return Path(path_of(file.uri)) if not file.container else "elsewhere"
+
+
+SOURCE = Source("local", accepts, find, read, place=place)
 
 
 def deleted_files(uris: Iterable[str]) -> set[str]:

@@ -21,6 +21,7 @@ from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoded, decoder, repaired
+from agentsignals.formats.text_calls import answer_of
 from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import (
     MAIN,
@@ -121,8 +122,6 @@ _NOT_PARSED = "Previous response had parsing errors"
 
 # Agents without function calling write calls into their messages, as XML (OpenHands) or JSON (Terminus).
 
-_FUNCTION, _END_FUNCTION = "<function=", "</function>"
-_PARAMETER, _END_PARAMETER = "<parameter=", "</parameter>"
 KEYSTROKES = "keystrokes"
 """Name for the keystrokes of Terminus, which has none for them."""
 
@@ -138,21 +137,9 @@ class _Batch(Struct, gc=False):
 
 def read_actions(message: str) -> tuple[str, list[tuple[str, str]]]:
     """Split a message into text and calls, each a name and its arguments as JSON."""
-    if _FUNCTION in message:
-        prose, calls = [], []
-        at = 0
-        while (start := message.find(_FUNCTION, at)) >= 0:
-            prose.append(message[at:start])
-            name_end = message.find(">", start)
-            if name_end < 0:
-                at = start
-                break
-            end = message.find(_END_FUNCTION, name_end)
-            body = message[name_end + 1 : end if end >= 0 else len(message)]
-            calls.append((message[start + len(_FUNCTION) : name_end].strip(), _parameters(body)))
-            at = end + len(_END_FUNCTION) if end >= 0 else len(message)
-        prose.append(message[at:])
-        return "\n".join(t.strip() for t in prose if t.strip()), calls
+    if "<function=" in message:
+        answer = answer_of(message)
+        return "\n".join((*answer.thoughts, *answer.texts)), [(call.name, call.arguments) for call in answer.calls]
     if '"commands"' in message:
         # Text before or behind the JSON is tolerated by Terminus, and here.
         start, end = message.find("{"), message.rfind("}")
@@ -166,22 +153,19 @@ def read_actions(message: str) -> tuple[str, list[tuple[str, str]]]:
     return message, []
 
 
-def _parameters(body: str) -> str:
-    """Return parameters as JSON. A value may hold tags itself: it lasts until the next parameter begins."""
-    parameters: dict[str, str] = {}
-    for part in body.split(_PARAMETER)[1:]:
-        name, opened, value = part.partition(">")
-        if opened:
-            end = value.rfind(_END_PARAMETER)
-            parameters[name.strip()] = (value[:end] if end >= 0 else value).removeprefix("\n")
-    return msgspec.json.encode(parameters).decode()
-
-
 TYPED = (KEYSTROKES, "bash_command")
 """Tools that type into a terminal and then show it. They report no exit code and no end."""
 _FINISHED = re.compile(r"\[(?:The command completed|Command finished) with exit code (-?\d{1,9})")
 _END = 600
 """Length of the end in which OpenHands prints the exit code, below the output."""
+
+
+def printed_exit(text: str) -> int | None:
+    """Return the exit code that the output of a command ends with. None if it states none."""
+    printed = _FINISHED.search(text, max(len(text) - _END, 0))
+    return int(printed[1]) if printed else exit_code(text)
+
+
 _FAILED = ("ERROR:", "Error:", "error:", "Error executing tool")
 
 
@@ -513,8 +497,7 @@ class RunReader(Conversation):
         status: CallStatus = "unknown" if call.name in TYPED else "ok"
         code = None
         if call.command is not None and call.name not in TYPED:
-            printed = _FINISHED.search(text, max(len(text) - _END, 0))
-            code = int(printed[1]) if printed else exit_code(text)
+            code = printed_exit(text)
         extra = result.get("extra")
         failed = inside(extra, "is_error") is True or inside(extra, "tool_result_is_error") is True
         if failed or (code is None and call.name not in TYPED and text.lstrip()[:40].startswith(_FAILED)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 
 from agentsignals.formats import Claim, Format
+from agentsignals.formats.columns import holds_conversations, may_hold
 from agentsignals.formats.documents import inside
 from agentsignals.formats.head import CUT, Head
 
@@ -28,6 +29,8 @@ def claims(head: Head) -> Claim | None:
     document = head.document
     if not document:
         return Claim(keys=[], companion=True) if head.items and head.items[0].keys() >= _COLLECTED else None
+    if may_hold(document) and holds_conversations(head):
+        return None  # an export of traces: rows that name their trial
     keys = document.keys()
     folder = posixpath.dirname(head.path)
     if keys >= _TRIAL and keys & _TRIAL_ALSO:

@@ -3,6 +3,11 @@ grows. Its tools also occur in data sets of other formats."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
 from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
@@ -29,6 +34,20 @@ PROFILE = Profile(
     ),
     tools_like={"browser_*": tools.WEB},
 )
+
+
+_OF_ROWS = ("api_calls", "tool_stats", "toolsets_used")
+_FACTS = ("completed", "partial", "api_calls", "category", "subcategory", "task")
+
+
+def is_row(row: Mapping[str, Any]) -> bool:
+    """Return whether a row of a table of conversations is of those that Hermes writes."""
+    return any(row.get(name) is not None for name in _OF_ROWS) or {"completed", "partial"} <= row.keys()
+
+
+def facts_of(row: Mapping[str, Any]) -> str:
+    """Return what such a row says of its run."""
+    return msgspec.json.encode({name: row[name] for name in _FACTS if row.get(name) is not None}).decode()
 
 
 def claims(head: Head) -> Claim | None:

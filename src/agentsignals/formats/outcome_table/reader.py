@@ -7,27 +7,22 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-import msgspec
-from msgspec import Raw, structs
+from msgspec import structs
 
 from agentsignals.formats import Input, Reading, gathered
-from agentsignals.formats import outcome_table as tables
+from agentsignals.formats import columns as tables
 from agentsignals.formats.bounds import amount, count
-from agentsignals.formats.documents import each, is_list
-from agentsignals.formats.head import head_of
 from agentsignals.formats.instances import TrialsBelow, canonical
-from agentsignals.formats.records import document, lines, read_before, saw, skip
-from agentsignals.model import Artifact, Attempt
+from agentsignals.formats.records import read_before, saw, skip
+from agentsignals.formats.rows import Lost, Row, lose, table
+from agentsignals.model import Attempt
 
 ROWS_MAX = 200_000
 """Rows that are read of a table: twice those of all runs of the largest leaderboard (200 submissions of 500 tasks), and
 a packed file of some kilobytes can hold any number."""
 _AT_ONCE = 500
-_Rows = Iterator[tuple[int, Mapping[str, Any] | str]]
-"""Rows by number, which is the line's if the table has lines. A reason stands for a row that can't be read."""
-
-_decode_rows = msgspec.json.Decoder(list[Raw]).decode
-_decode_row = msgspec.json.Decoder(dict[str, Any]).decode
+_LONGEST = 64 * 1024
+"""Longest value that is kept. A dictionary page may hold one huge value for a million rows."""
 
 
 def read(inputs: list[Input]) -> Reading:
@@ -61,27 +56,25 @@ def _lent(source: Input) -> list[Attempt]:
     return parts
 
 
+def _read_columns(names: list[str]) -> frozenset[str]:
+    return tables.columns_of(names).read
+
+
 def _pieces(source: Input) -> Iterator[Reading]:
-    names, rows = _table(source, counted=True)
+    names, rows = table(source, source.artifact, _read_columns, _LONGEST)
     columns = tables.columns_of(names)
     if columns.lacks:
         source.artifact.records += 1
         skip(source.artifact, columns.lacks)
         return
-    if source.artifact.note is None and not tables.CONVERSATIONS.isdisjoint(names):
-        source.artifact.note = "its conversations are not read: a table has its outcomes alone"
-    is_reward = columns.passed is None
-    if is_reward:  # unless a score is not from 0 to 1: on another scale 1 is not the best
-        seen = (row for _, row in islice(_table(source, counted=False)[1], ROWS_MAX) if not isinstance(row, str))
-        scores = (tables.score_of(row.get(columns.score or "")) for row in seen)
-        is_reward = all(score is None or 0 <= score <= 1 for score in scores)
+    scored = is_reward(source, columns)
     below = TrialsBelow(source.trials_below)
     tasks: Counter[str] = Counter()
     if below.names:  # rows that judge a trial below are told from those that are attempts by themselves
-        seen = (row for _, row in islice(_table(source, counted=False)[1], ROWS_MAX) if not isinstance(row, str))
+        seen = _rows_again(source, columns.task)
         tasks.update(canonical(str(row.get(columns.task or ""))) for row in seen)
     first_rows = islice(rows, ROWS_MAX)
-    made = (_part(source, columns, is_reward, *row) for row in first_rows)
+    made = (_part(source, columns, scored, *row) for row in first_rows)
     parts = (p for p in (_at_home(part, below, tasks, source) for part in made if part is not None) if p is not None)
     while batch := list(islice(parts, _AT_ONCE)):
         yield Reading(attempts=batch)
@@ -106,49 +99,48 @@ def _at_home(part: Attempt, below: TrialsBelow, tasks: Counter[str], source: Inp
     return structs.replace(part, root=source.folder, scope="lent", run_id=None, goes_by=goes_by)
 
 
-def _table(source: Input, counted: bool) -> tuple[list[str], _Rows]:
-    """The names of the columns, and the rows; `counted` in the artifact, which a second look is not."""
-    data, artifact = source.data, source.artifact if counted else read_before(source.artifact)
-    if bytes(data[: len(tables.PARQUET)]) == tables.PARQUET:
-        names = tables.names(data)
-        return names, _counted(artifact, tables.rows(data, tables.columns_of(names).read))
-    head = head_of(data, source.artifact.path)
-    if not head.looks_like_json:
-        return tables.header_of(head.text), _counted(artifact, tables.rows_of(data))
-    names = list(next(iter(head.items or head.records), {}))
-    if not is_list(data):
-        return names, lines(data, artifact, _decode_row)
-    raws = document(data, artifact, _decode_rows) or []
-    artifact.records += len(raws) - 1
-    rows = each(raws, _decode_row, artifact)
-    return names, ((n, "bad_shape" if row is None else row) for n, row in enumerate(rows, 1))
+def is_reward(source: Input, columns: tables.Columns) -> bool:
+    """Return whether the scores of a table are rewards: all lie from 0 to 1. On another scale 1 is not the best."""
+    if columns.passed is not None or columns.score is None:
+        return False
+    scores = (tables.score_of(row.get(columns.score)) for row in _rows_again(source, columns.score))
+    return all(score is None or 0 <= score <= 1 for score in scores)
 
 
-def _counted(artifact: Artifact, rows: _Rows) -> _Rows:
-    for row in rows:
-        artifact.records += 1
-        yield row
+def _rows_again(source: Input, column: str | None) -> Iterator[Mapping[str, Any]]:
+    """Read one column of a table whose rows are counted elsewhere."""
+    wanted = frozenset([column] if column is not None else [])
+    again = table(source, read_before(source.artifact), lambda _: wanted, _LONGEST)[1]
+    return (row for _, row in islice(again, ROWS_MAX) if not isinstance(row, Lost))
 
 
-def _part(
-    source: Input, columns: tables.Columns, is_reward: bool, line: int, row: Mapping[str, Any] | str
-) -> Attempt | None:
+def _part(source: Input, columns: tables.Columns, is_reward: bool, line: int, row: Row) -> Attempt | None:
     artifact = source.artifact
-    if isinstance(row, str) or not tables.is_row(row, columns):
-        skip(artifact, row if isinstance(row, str) else "bad_shape")
+    if isinstance(row, Lost):
+        lose(artifact, row)
+        return None
+    if not tables.is_row(row, columns):
+        skip(artifact, "bad_shape")
         return None
     saw(artifact, "outcome")
+    return attempt_of(source, columns, is_reward, line, row)
+
+
+def attempt_of(source: Input, columns: tables.Columns, is_reward: bool, line: int, row: Mapping[str, Any]) -> Attempt:
+    """Return what a row says of an attempt."""
+    artifact = source.artifact
     read = {name: row[column] for name, column in columns.settings.items() if _is_setting(row.get(column))}
     observed = {knob: read[knob] for knob in tables.KNOBS if knob in read}
     passed, score = row.get(columns.passed or ""), tables.score_of(row.get(columns.score or ""))
     solved = tables.verdict(passed)
     reward = score if is_reward else None if solved is None else float(solved)
-    task, run = str(row[columns.task or ""]), read.get("run_id")
+    named, run = row.get(columns.task or ""), read.get("run_id")
+    task = canonical(str(named)) if tables.is_name(named) else None
     became = "not judged" if reward is None else f"reward {reward:g}"
     status = read.get("exit_status") or (passed if isinstance(passed, str) and tables.is_missing(passed) else None)
     seconds = tables.score_of(read.get("wall_time_s"))
     part = Attempt(
-        root=f"{artifact.path}/{line}", scope="trial", task_id=canonical(task), reward=reward, observed=observed,
+        root=f"{artifact.path}/{line}", scope="trial", task_id=task, reward=reward, observed=observed,
         run_id=str(run) if run is not None else None,
         rewards={columns.score: score} if columns.score is not None and score is not None else None,
         exit_status=status if isinstance(status, str) and status.strip() else None,
@@ -159,7 +151,7 @@ def _part(
         patch=[] if row.get(columns.settings.get("model_patch", "")) == "" else None,
     )  # fmt: skip
     fields = [name for name in _FIELDS if getattr(part, name) is not None]
-    text = f"row {line}: {task} {became}"
+    text = f"row {line}: {'' if task is None else f'{named} '}{became}"
     fields += [f"knobs.{knob}" for knob in observed]
     part.statements = source.states(text, ["reward", *fields], line)
     return part
@@ -172,4 +164,6 @@ def _is_setting(value: object) -> bool:
     if isinstance(value, list):
         return bool(value) and all(isinstance(item, str) for item in value)
     missing = isinstance(value, bool) or value == "" or value != value  # noqa: PLR0124  (what is no number)
+    if isinstance(value, str) and len(value) > tables.LONGEST_NAME:
+        return False  # a text, such as the definitions of all tools
     return isinstance(value, str | int | float) and not missing

@@ -11,6 +11,7 @@ import posixpath
 import re
 
 from agentsignals.formats import Claim, Format
+from agentsignals.formats.columns import holds_conversations, may_hold
 from agentsignals.formats.head import Head
 from agentsignals.formats.instances import is_bare_report
 
@@ -36,7 +37,7 @@ PHASE = re.compile(r'"event"\s{0,9}:\s{0,9}"plannotator-phase"')
 def claims(head: Head) -> Claim | None:
     """The JSON files: a result, a report of tests at its top level, the configuration, the history of runs."""
     document = head.document
-    if not document:
+    if not document or (may_hold(document) and holds_conversations(head)):
         return None
     keys = document.keys()
     folder = posixpath.dirname(head.path)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 
 from agentsignals.formats import Claim, Format
+from agentsignals.formats.columns import columns_of, may_hold
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import (
     canonical,
@@ -18,7 +19,8 @@ from agentsignals.formats.instances import (
     of_summary,
     run_of_model,
 )
-from agentsignals.formats.outcome_table import PARQUET, columns_of, is_of_json, names
+from agentsignals.formats.outcome_table import is_of_json
+from agentsignals.formats.rows import is_packed, schema_of
 
 _IN_REPORT = re.compile(r'"patch_successfully_applied"\s*:')
 _ROW = frozenset(("instance_id", "base_commit", "patch", "test_patch", "problem_statement"))
@@ -35,9 +37,12 @@ def claims(head: Head) -> Claim | None:
     """Recognise each kind of file by keys that no other has."""
     if not head.looks_like_json:
         # A dataset is recognised by its columns alone, which stand at the end of the file.
-        columns = names(head.data) if head.complete and head.data.startswith(PARQUET) else []
+        schema = schema_of(head.data) if is_packed(head.data) else None
+        columns = [] if schema is None else [str(name) for name in schema.names]
         is_row = "instance_id" in columns and len(_ROW.intersection(columns)) >= 3
-        is_dataset = is_row and _PREDICTED.isdisjoint(columns) and columns_of(columns).lacks != ""
+        is_dataset = (
+            is_row and not may_hold(columns) and _PREDICTED.isdisjoint(columns) and columns_of(columns).lacks != ""
+        )
         return Claim(keys=[], everywhere=True) if is_dataset else None
     document, folder = head.document, posixpath.dirname(head.path)
     if is_of_json(head):

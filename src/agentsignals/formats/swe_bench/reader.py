@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw, Struct, field, structs
 
 from agentsignals.changes.patches import patched_files
-from agentsignals.formats import Input, Reading, outcome_table
+from agentsignals.formats import Input, Reading
 from agentsignals.formats.documents import each, is_list, tally
 from agentsignals.formats.instances import (
     TrialsBelow,
@@ -23,8 +23,8 @@ from agentsignals.formats.instances import (
     run_of,
     run_of_model,
 )
-from agentsignals.formats.outcome_table import PARQUET
 from agentsignals.formats.records import decoded, decoder, document, lines, saw, skip
+from agentsignals.formats.rows import Lost, is_packed, lose, packed_rows
 from agentsignals.formats.swe_bench import is_beside
 from agentsignals.model import Attempt, Verification
 
@@ -75,7 +75,7 @@ def read(inputs: list[Input]) -> Reading:
 
 def _reader_of(source: Input) -> Callable[[Input], list[Attempt]]:
     begin = bytes(source.data[:_LOOKED_AT])
-    if begin.startswith(PARQUET):
+    if is_packed(begin):
         return row_parts
     if b'"patch_successfully_applied"' in bytes(source.data):
         return _report_parts
@@ -464,12 +464,13 @@ def row_parts(source: Input) -> list[Attempt]:
 
 def _rows(source: Input) -> Iterator[tuple[int, Row | None]]:
     data, artifact = source.data, source.artifact
-    if bytes(data[: len(PARQUET)]) == PARQUET:
-        for line, values in outcome_table.rows(data, Row.__struct_fields__, _PATCH_CHARS):
-            artifact.records += 1
-            if isinstance(values, str):
-                skip(artifact, values)
+    if is_packed(data):
+        for line, values in packed_rows(data, Row.__struct_fields__, _PATCH_CHARS):
+            if isinstance(values, Lost):
+                artifact.records += values.rows
+                lose(artifact, values)
                 continue
+            artifact.records += 1
             try:
                 yield line, msgspec.convert(values, Row)
             except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""The traps of ShareGPT rows, one test each (design/formats.md#small-formats)."""
+"""The traps of tables of conversations, one test each (design/formats.md#tables-of-conversations)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from agentsignals.formats import Input, identify
+from agentsignals.formats.conversation_table import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.formats.sharegpt import FORMAT
-from agentsignals.formats.sharegpt.reader import answer_of, results_of
+from agentsignals.formats.text_calls import answer_of, results_of
 from agentsignals.model import Artifact
 
 Row = dict[str, Any]
@@ -31,7 +31,8 @@ def row(*turns: tuple[str, Any], **facts: Any) -> Row:
 
 def given(data: bytes, name: str = "a") -> Input:
     return Input(
-        data, Artifact(artifact_id=name, source="t", path=name, format="sharegpt", sha256=name, bytes=len(data))
+        data,
+        Artifact(artifact_id=name, source="t", path=name, format="conversation-table", sha256=name, bytes=len(data)),
     )
 
 

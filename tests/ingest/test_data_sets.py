@@ -1,0 +1,502 @@
+"""Tables of conversations, in every kind of file and by either road: what a folder holds and what `hub:` fetches."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import gzip
+import io
+import json
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from agentsignals.formats import rows as tables
+from agentsignals.ingest import pipeline
+from agentsignals.sources import RawFile, Unreadable, open_source
+from agentsignals.store import Store
+from tests.hub_server import DataSet, Hub, conversation, hub, messages, table
+
+__all__ = ["hub"]
+
+ONE, TWO = "11111111-aaaa", "22222222-bbbb"
+Rows = list[dict[str, Any]]
+
+
+def chat(task: str) -> list[dict[str, Any]]:
+    """A trajectory with two calls, of which the second edits."""
+
+    def calls(n: int, name: str, **arguments: Any) -> dict[str, Any]:
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        return {
+            "role": "assistant",
+            "content": "Next.",
+            "tool_calls": [{"id": f"c{n}", "type": "function", "function": function}],
+        }
+
+    return [
+        {"role": "system", "content": "You repair programs."},
+        {"role": "user", "content": f"Repair {task}."},
+        calls(1, "bash", command="ls"),
+        {"role": "tool", "content": "a.py", "tool_call_id": "c1"},
+        calls(2, "str_replace_editor", command="str_replace", path="/r/a.py", old_str="x", new_str="y"),
+        {"role": "tool", "content": "The file was edited.", "tool_call_id": "c2"},
+        {"role": "assistant", "content": "Done."},
+    ]
+
+
+def as_text(rows: Rows) -> Rows:
+    """The rows with every list and object as its JSON."""
+    return [{k: json.dumps(v) if isinstance(v, list | dict) else v for k, v in row.items()} for row in rows]
+
+
+def as_lines(rows: Rows) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def as_csv(rows: Rows) -> bytes:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(as_text(rows))
+    return out.getvalue().encode()
+
+
+def as_parquet(rows: Rows) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), out)
+    return out.getvalue()
+
+
+def as_arrow(rows: Rows, stream: bool = True) -> bytes:
+    """As `datasets` saves to disk."""
+    out, made = io.BytesIO(), pa.Table.from_pylist(rows)
+    with (pa.ipc.new_stream if stream else pa.ipc.new_file)(out, made.schema) as writer:
+        writer.write_table(made)
+    return out.getvalue()
+
+
+KINDS: dict[str, Callable[[Rows], bytes]] = {
+    "train.jsonl": as_lines,
+    "train.json": lambda rows: json.dumps(rows).encode(),
+    "train.jsonl.gz": lambda rows: gzip.compress(as_lines(rows)),
+    "train.csv": as_csv,
+    "train.parquet": as_parquet,
+    "text.parquet": lambda rows: as_parquet(as_text(rows)),
+    "data-00000-of-00001.arrow": as_arrow,
+    "file.arrow": lambda rows: as_arrow(rows, stream=False),
+}
+
+
+def analyzed(folder: Path, files: dict[str, bytes], store: str = "store") -> tuple[pipeline.Summary, Store]:
+    data = folder / f"{store}-data"
+    for name, content in files.items():
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_bytes(content)
+    return pipeline.analyze([str(data)], folder / store, jobs=1), Store(folder / store)
+
+
+def facts(store: Store) -> list[tuple[Any, ...]]:
+    """What a store says of its sessions, without where they came from."""
+    asked = """SELECT session_id, context, agent, model, task_id, reward, n_prompts, n_tool_calls, n_edits FROM sessions
+        LEFT JOIN attempts USING (session_id) ORDER BY ALL"""
+    return store.sql(asked).fetchall()
+
+
+def sessions(store: Store) -> list[tuple[Any, ...]]:
+    return store.sql(
+        "SELECT session_id, agent, text FROM turns JOIN sessions USING (session_id) ORDER BY ALL"
+    ).fetchall()
+
+
+SMITH = [
+    {
+        "messages": chat(f"o__r-{n}"),
+        "instance_id": f"o__r-{n}",
+        "resolved": n % 2 == 0,
+        "model": "claude-3-7-sonnet",
+        "traj_id": f"o__r-{n}.abc{n}",
+        "patch": "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x\n+y\n",
+    }
+    for n in range(3)
+]
+"""As SWE-smith's trajectories come (its card)."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_file_tells_the_same(tmp_path: Path, kind: str) -> None:
+    summary, store = analyzed(tmp_path, {kind: KINDS[kind](SMITH)})
+    assert summary.skipped == {}
+    assert facts(store) == [
+        (f"o__r-{n}.abc{n}", "eval", "unknown", "claude-3-7-sonnet", f"o__r-{n}", float(n % 2 == 0), 1, 2, 1)
+        for n in range(3)
+    ]
+    assert all('"a.py"' in told for (told,) in store.sql("SELECT facts FROM attempts").fetchall())
+
+
+def test_by_path_and_by_hub_the_tables_are_equal(hub: Hub, tmp_path: Path) -> None:
+    files = {f"{n}/{kind}": make(SMITH) for n, (kind, make) in enumerate(KINDS.items())}
+    hub.sets["ann/all"] = DataSet(files)
+    _, local = analyzed(tmp_path, files)
+    pipeline.analyze(["hub:ann/all#*"], tmp_path / "hub", jobs=1)
+    assert facts(Store(tmp_path / "hub")) == facts(local)
+    asked = "SELECT session_id, seq, kind, text FROM events ORDER BY ALL"
+    assert Store(tmp_path / "hub").sql(asked).fetchall() == local.sql(asked).fetchall()
+
+
+# -- which column holds the conversation, and what a row says beside it
+
+
+@pytest.mark.parametrize("column", ["messages", "conversations", "trajectory", "traj", "history", "Trajectory", "chat"])
+def test_a_column_of_conversations_goes_by_many_names(tmp_path: Path, column: str) -> None:
+    rows = [{"trajectory_id": ONE, column: messages("Fix it.")}, {"trajectory_id": TWO, column: messages("Go on.")}]
+    for n, kind in enumerate(("train.jsonl", "text.parquet")):
+        _, store = analyzed(tmp_path, {kind: KINDS[kind](rows)}, f"s{n}")
+        assert sessions(store) == [(ONE, "unknown", "Fix it."), (TWO, "unknown", "Go on.")]
+
+
+def test_a_reward_without_a_task_is_an_attempt(tmp_path: Path) -> None:
+    """As CoderForge's rows come (its card), and a name of a task without a verdict."""
+    rows = [
+        {"trajectory_id": f"t{n:07}", "finish_reason": "stop", "messages": chat("x"), "reward": n / 2, "tools": "[]"}
+        for n in range(3)
+    ]
+    _, store = analyzed(tmp_path, {"a.parquet": as_parquet(as_text(rows))})
+    assert [(row[0], row[5]) for row in facts(store)] == [(f"t{n:07}", n / 2) for n in range(3)]
+    _, store = analyzed(tmp_path, {"a.jsonl": as_lines([{"instance_id": "o__r-1", "messages": chat("x")}] * 2)}, "more")
+    assert [(row[4], row[5]) for row in facts(store)] == [("o__r-1", None)]
+
+
+def test_a_score_beyond_1_is_no_reward(tmp_path: Path) -> None:
+    rows = [{"trajectory_id": f"t{n:07}", "messages": chat(f"x{n}"), "score": 4.0 * n} for n in range(2)]
+    _, store = analyzed(tmp_path, {"a.parquet": as_parquet(rows)})
+    assert [row[5] for row in facts(store)] == [None, None]
+
+
+def test_an_export_of_traces_names_trial_agent_and_task(tmp_path: Path) -> None:
+    """Harbor's traces export (cards of OpenThoughts' agent data sets): its keys are also those of trials' files."""
+    row = {
+        "agent": "terminus-2",
+        "model": "glm",
+        "date": "2026-04-17T12:48:02+00:00",
+        "task": "t0",
+        "episode": "episode-0",
+        "run_id": "r1",
+        "trial_name": "t0__abcdefg",
+        "result": "1.0",
+    }
+    typed = {
+        "role": "assistant",
+        "content": '{"analysis": "So.", "commands": [{"keystrokes": "ls\\n", "duration": 1}]}',
+    }
+    said = [{"role": "user", "content": "Task 0"}, typed, {"role": "user", "content": "New Terminal Output: a.py"}]
+    rows = [{"conversations": said, **row}, {"conversations": [*said, typed], **row, "episode": "episode-1"}]
+    rows.append({**rows[0], "trial_name": "t1__abcdefg", "task": "t1", "result": "AgentTimeoutError"})
+    _, store = analyzed(tmp_path, {"train.jsonl": as_lines(rows)})
+    assert facts(store) == [
+        ("t0__abcdefg", "eval", "terminus-2", "glm", "t0", 1.0, 1, 2, 0),
+        ("t1__abcdefg", "eval", "terminus-2", "glm", "t1", None, 1, 1, 0),
+    ], "an episode is a state of its trial's conversation: the longest counts"
+    assert store.sql("SELECT exit_status FROM attempts ORDER BY ALL").fetchall() == [("AgentTimeoutError",), (None,)]
+
+
+def test_calls_may_be_objects_with_their_status(tmp_path: Path) -> None:
+    """As DataClaw writes them (its README), and as the AI SDK names them."""
+    uses = [
+        {"tool": "Write", "input": {"file_path": "a.py", "content": "x\n"}, "status": "success"},
+        {"toolName": "Bash", "args": {"command": "make"}, "status": "error", "output": "no rule"},
+    ]
+    said = [
+        {"role": "user", "content": "Go", "timestamp": "2026-01-15T10:00:00+00:00"},
+        {
+            "role": "assistant",
+            "content": "I look.",
+            "thinking": "hm",
+            "tool_uses": uses,
+            "timestamp": "2026-01-15T10:00:05+00:00",
+        },
+    ]
+    row = {"session_id": ONE, "project": "p", "model": "m", "start_time": "2026-01-15T10:00:00+00:00", "messages": said}
+    _, store = analyzed(tmp_path, {"conversations.jsonl": as_lines([row, {**row, "session_id": TWO}])})
+    asked = "SELECT name, class, status FROM tool_calls WHERE session_id = ? ORDER BY seq"
+    assert store.sql(asked.replace("?", f"'{ONE}'")).fetchall() == [("Write", "edit", "ok"), ("Bash", "shell", "error")]
+    assert facts(store)[0][-3:] == (1, 2, 1)
+
+
+CALL = "<function=execute_bash>\n<parameter=command>ls -la</parameter>\n</function>"
+IN_TEXT = {
+    "functions": (f"I look.\n{CALL}", "EXECUTION RESULT of [execute_bash]:\na.py"),
+    "functions in calls": (f"I look.\n<tool_call>\n{CALL}\n</tool_call>", "a.py"),
+    "XML": (
+        '<function_calls>\n<invoke name="bash">\n<parameter name="command">ls -la</parameter>\n'
+        "</invoke>\n</function_calls>",
+        "a.py",
+    ),
+    "JSON in tags": (
+        '<tool_call>{"name": "bash", "arguments": {"command": "ls -la"}}</tool_call>',
+        "<tool_response>a.py</tool_response>",
+    ),
+    "JSON": ('{"name": "bash", "arguments": {"command": "ls -la"}}', "OBSERVATION:\na.py"),
+    "backticks": ("DISCUSSION\nI look.\n```\nls -la\n```", "a.py"),
+}
+
+
+@pytest.mark.parametrize("form", IN_TEXT)
+def test_calls_that_stand_in_text_are_calls(tmp_path: Path, form: str) -> None:
+    """SWE-Gym's, SWE-smith's, Qwen's, Anthropic's, Hermes' and SWE-agent's forms. What follows is the result."""
+    asks, answers = IN_TEXT[form]
+    roles = ("system", "user", "ai", "user") if form == "backticks" else ("system", "human", "gpt", "human")
+    says = ["Act by one ```\ncommand\n``` a message.", "Fix it.", asks, answers]
+    row = [dict(zip(("from", "value"), pair, strict=True)) for pair in zip(roles, says, strict=True)]
+    _, store = analyzed(
+        tmp_path,
+        {"train.jsonl": as_lines([{"conversations": row}] * 2)},
+    )
+    assert store.sql("SELECT command, result_tokens FROM tool_calls").fetchall() == [("ls -la", 1)]
+    assert store.sql("SELECT text FROM turns").fetchall() == [("Fix it.",)]
+
+
+def test_a_block_that_ends_an_answer_is_no_call_where_nobody_asked_for_it(tmp_path: Path) -> None:
+    said = [{"from": "human", "value": "How do I list files?"}, {"from": "gpt", "value": "So:\n```\nls\n```"}]
+    summary, _ = analyzed(tmp_path, {"a.jsonl": as_lines([{"conversations": said}] * 2)})
+    assert (summary.sessions, summary.tool_calls) == (1, 0)
+
+
+# -- rows that are other formats' files
+
+
+def span(trace: str) -> dict[str, Any]:
+    return {
+        "span_id": "s1",
+        "span_name": "main",
+        "timestamp": "2025-03-19T16:38:37Z",
+        "parent_span_id": None,
+        "duration": "PT1S",
+        "trace_id": trace,
+        "status_code": "Ok",
+        "status_message": "",
+        "events": [],
+        "links": [],
+        "logs": [],
+        "span_attributes": {"openinference.span.kind": "CHAIN"},
+        "child_spans": [],
+    }
+
+
+def test_a_trace_and_its_labels_are_read_together(tmp_path: Path) -> None:
+    """TRAIL (its card): two columns of JSON text, read as two files of one trace are."""
+    labels = {
+        "errors": [
+            {"category": "Tool-related", "location": "s1", "evidence": "e", "description": "d", "impact": "HIGH"}
+        ],
+        "scores": [{"reliability_score": 3, "overall": 3}],
+    }
+    traces = [{"trace_id": f"{n:02}" * 16, "spans": [span(f"{n:02}" * 16)]} for n in range(2)]
+    rows = [{"trace": json.dumps(trace), "labels": json.dumps(labels)} for trace in traces]
+    files = {f"{trace['trace_id']}.json": json.dumps(trace).encode() for trace in traces}
+    marks = {f"marks/{trace['trace_id']}.json": json.dumps(labels).encode() for trace in traces}
+    asked = "SELECT session_id, task, value FROM labels ORDER BY ALL"
+    _, apart = analyzed(tmp_path, files | marks, "files")
+    for n, make in enumerate((as_parquet, as_lines, as_csv)):
+        _, store = analyzed(tmp_path, {"gaia.x": make(rows)}, f"s{n}")
+        assert store.sql(asked).fetchall() == apart.sql(asked).fetchall() != []
+
+
+def test_a_column_of_transcripts_is_a_session_a_row(hub: Hub, tmp_path: Path) -> None:
+    rows = {
+        "session_id": [ONE, TWO, "33333333-cccc"],
+        "prompt": ["Fix it.", "Go on.", "Nothing"],
+        "trace": [conversation(ONE, "Fix it.").decode(), conversation(TWO, "Go on.").decode(), None],
+    }
+    hub.sets["ann/table"] = DataSet({"data/train.parquet": table(**rows), "README.md": b"# Table\n"})
+    summary = pipeline.analyze(["hub:ann/table"], tmp_path / "store", jobs=1)
+    assert sessions(Store(tmp_path / "store")) == [(ONE, "pi", "Fix it."), (TWO, "pi", "Go on.")]
+    assert (summary.artifacts, summary.skipped) == (1, {"empty_conversation": 1})
+    again = pipeline.analyze(["hub:ann/table"], tmp_path / "store", jobs=1)
+    assert (again.parsed, again.unchanged) == (0, 2)
+
+
+def test_a_row_and_a_file_of_one_session_are_one_session(hub: Hub, tmp_path: Path) -> None:
+    hub.sets["bob/files"] = DataSet({"a.jsonl": conversation(ONE, "Fix it.", "Further.")})
+    hub.sets["ann/table"] = DataSet({"t.parquet": table(id=[ONE], trace=[conversation(ONE, "Fix it.").decode()])})
+    summary = pipeline.analyze(["hub:ann/table", "hub:bob/files"], tmp_path / "store", jobs=1)
+    assert (summary.sessions, summary.prompts) == (1, 2)
+
+
+def test_the_column_that_holds_conversations_is_found_by_what_it_holds(tmp_path: Path) -> None:
+    row = {"history": "see the log", "messages": [{"n": 1}], "trajectory": messages("Fix it."), "session_id": ONE}
+    _, store = analyzed(tmp_path, {"a.parquet": as_parquet([row, {**row, "session_id": TWO}])})
+    assert [row[2] for row in sessions(store)] == ["Fix it.", "Fix it."]
+
+
+# -- odd rows, odd tables
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("at", [0, 5, 19])
+def test_an_empty_row_costs_itself(tmp_path: Path, kind: str, at: int) -> None:
+    rows: Rows = [
+        {"session_id": f"session-{n:04}", "messages": [] if n == at else messages(f"Do {n}.")} for n in range(20)
+    ]
+    summary, _ = analyzed(tmp_path, {kind: KINDS[kind](rows)})
+    assert (summary.sessions, summary.skipped) == (19, {"empty_conversation": 1})
+
+
+@pytest.mark.parametrize("odd", ["[" * 100_000, "[1, 2]", '[{"role": "user", "content": NaN', "so it is", "{}"])
+def test_an_odd_row_costs_itself(tmp_path: Path, odd: str) -> None:
+    rows = [{"session_id": f"session-{n:04}", "messages": json.dumps(messages(f"Do {n}."))} for n in range(10)]
+    for n, kind in enumerate(("a.parquet", "a.jsonl")):
+        made: Iterable[dict[str, Any]] = [{**rows[0], "messages": odd}, *rows]
+        make = as_parquet if kind == "a.parquet" else as_lines
+        summary, _ = analyzed(tmp_path, {kind: make([*made])}, f"s{n}")
+        assert (summary.sessions, summary.skipped) == (10, {"bad_shape": 1})
+
+
+def test_an_odd_message_costs_itself(tmp_path: Path) -> None:
+    said = [*messages("Fix it.", "Go on."), 7, {"content": "nobody's"}]
+    _, store = analyzed(tmp_path, {"a.jsonl": as_lines([{"session_id": i, "messages": said} for i in (ONE, TWO)])})
+    assert store.sql("SELECT count(*) FROM events WHERE kind = 'unknown'").fetchall() == [(4,)]
+
+
+def test_typed_times_are_times(tmp_path: Path) -> None:
+    began = datetime.datetime(2026, 3, 1, 10, tzinfo=datetime.UTC)
+    said = [{**m, "timestamp": began + datetime.timedelta(seconds=n)} for n, m in enumerate(messages("Fix it."))]
+    _, store = analyzed(
+        tmp_path, {"a.parquet": as_parquet([{"session_id": ONE, "created_at": began, "messages": said}])}
+    )
+    (found,) = store.sql("SELECT started_at, ended_at FROM sessions").fetchall()
+    assert [at.astimezone(datetime.UTC) for at in found] == [began, began + datetime.timedelta(seconds=1)]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason", "says"),
+    [
+        (table(session_id=[ONE], words=["yes"], n=[1]), "no_conversation_column", "session_id, words, n"),
+        (table(messages=[[1, 2], [3]], n=[1, 2]), "no_conversation_column", "messages, n"),
+        (table(trace=["so", "it is"]), "no_conversation_column", "trace"),
+        (as_arrow([{"a": 1}]), "no_conversation_column", "a"),
+        (b"PAR1 cut in the middle", "bad_parquet", ""),
+    ],
+    ids=["words", "numbers", "other words", "arrow", "damaged"],
+)
+def test_a_table_without_conversations_is_named_with_its_columns(
+    hub: Hub, tmp_path: Path, data: bytes, reason: str, says: str
+) -> None:
+    hub.sets["ann/table"] = DataSet({"a.parquet": data, "b.parquet": table(trace=[conversation(ONE, "x").decode()])})
+    for n, spec in enumerate(("hub:ann/table", str(tmp_path / "here"))):
+        (tmp_path / "here").mkdir(exist_ok=True)
+        (tmp_path / "here/a.parquet").write_bytes(data)
+        summary = pipeline.analyze([spec], tmp_path / f"s{n}", jobs=1)
+        assert summary.skipped == {reason: 1}
+        notes = Store(tmp_path / f"s{n}").sql("SELECT note FROM artifacts WHERE skipped > 0").fetchall()
+        assert notes == [(f"table with the columns {says}" if says else None,)]
+        assert says in json.dumps([u.what for u in summary.unread])
+
+
+def test_a_file_about_a_table_takes_nothing_from_it(hub: Hub, tmp_path: Path) -> None:
+    about = [as_lines([{"traj_id": ONE, "difficulty": "easy", "solved": True}] * 3), b'{"builder_name": "parquet"}']
+    for n, other in enumerate(about):
+        hub.sets[f"ann/t{n}"] = DataSet({"data/train.parquet": as_parquet(SMITH), "manifest.jsonl": other})
+        assert pipeline.analyze([f"hub:ann/t{n}"], tmp_path / f"s{n}", jobs=1).sessions == 3
+
+
+def test_a_table_beside_transcripts_is_named_and_not_fetched(hub: Hub, tmp_path: Path) -> None:
+    hub.sets["ann/both"] = DataSet({"a.jsonl": conversation(ONE, "Fix it."), "data/turns.parquet": as_parquet(SMITH)})
+    summary = pipeline.analyze(["hub:ann/both"], tmp_path / "store", jobs=1)
+    assert (summary.sessions, summary.skipped, hub.downloads()) == (1, {"beside_transcripts": 1}, ["a.jsonl"])
+
+
+def in_groups(*, rows: int, of: int, words: int = 20) -> bytes:
+    """A table of row groups of so many rows, packed so that damage shows."""
+    prompts = [f"Prompt {n} {'again ' * words}" for n in range(rows)]
+    columns = {"id": [f"session-{n:04}" for n in range(rows)], "messages": [json.dumps(messages(p)) for p in prompts]}
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out, row_group_size=of, compression="gzip")
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("group", [0, 1, 2])
+def test_damage_costs_the_rows_of_its_group_alone(tmp_path: Path, group: int) -> None:
+    data = in_groups(rows=9, of=3)
+    column = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(group).column(1)
+    at = column.dictionary_page_offset or column.data_page_offset
+    summary, store = analyzed(tmp_path, {"a.parquet": data[:at] + b"\xff" * 40 + data[at + 40 :]})
+    lost = range(3 * group, 3 * group + 3)
+    assert [row[0] for row in sessions(store)] == [f"session-{n:04}" for n in range(9) if n not in lost]
+    assert summary.skipped == {"bad_parquet": 3}
+
+
+def test_a_group_beyond_all_measure_is_counted_and_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, large = in_groups(rows=2, of=2), in_groups(rows=2, of=2, words=400)
+    sizes = [pq.ParquetFile(io.BytesIO(d)).metadata.row_group(0).total_byte_size for d in (small, large)]
+    monkeypatch.setattr(tables, "GROUP_BYTES_MAX", sum(sizes) // 2)
+    summary, _ = analyzed(tmp_path, {"a.parquet": large, "b.parquet": small})
+    assert (summary.sessions, summary.skipped) == (2, {"row_group_too_large": 2})
+
+
+def test_text_that_is_no_utf8_costs_its_row(tmp_path: Path) -> None:
+    rows = [conversation(ONE, "Fix it."), b"\xff\xfe", conversation(TWO, "Go on.")]
+    odd = pa.Array.from_buffers(pa.string(), 3, pa.array([*rows], pa.binary()).buffers())
+    summary, store = analyzed(tmp_path, {"a.parquet": table(trace=pa.concat_arrays([odd, odd]))})
+    assert {row[0] for row in sessions(store)} == {ONE, TWO}
+    assert summary.skipped == {"bad_shape": 2}
+
+
+# -- whose a row is, and copies
+
+
+def test_the_number_of_a_row_is_no_session_id(tmp_path: Path) -> None:
+    files = {
+        f"{a}.jsonl": as_lines(
+            [{"id": 1, "agent": "x", "messages": messages(a)}, {"id": 2, "agent": "x", "messages": messages(b)}]
+        )
+        for a, b in (("A", "B"), ("C", "D"))
+    }
+    summary, _ = analyzed(tmp_path, files)
+    assert (summary.sessions, summary.prompts) == (4, 4)
+
+
+def test_attempts_at_one_task_that_share_an_id_are_apart(tmp_path: Path) -> None:
+    said = [chat("x"), [*chat("x")[:-1], {"role": "assistant", "content": "I gave up."}]]
+    rows = [
+        {"id": "django__django-1", "instance_id": "django__django-1", "resolved": n == 0, "messages": m}
+        for n, m in enumerate(said)
+    ]
+    _, store = analyzed(tmp_path, {"a.parquet": as_parquet(rows)})
+    assert sorted(row[5] for row in facts(store)) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "kinds", [("train.parquet", "all.parquet"), ("train.parquet", "all.jsonl"), ("train.jsonl", "all.csv")]
+)
+def test_rows_that_splits_repeat_count_once(tmp_path: Path, kinds: tuple[str, str]) -> None:
+    rows: Rows = [{"messages": chat(f"issue {n}"), "instance_id": f"o__r-{n}", "resolved": True} for n in range(4)]
+    makes = {"parquet": as_parquet, "jsonl": as_lines, "csv": as_csv}
+    files = {kind: makes[kind.partition(".")[2]](rows[:2] if n == 0 else rows) for n, kind in enumerate(kinds)}
+    summary, _ = analyzed(tmp_path, files)
+    assert (summary.sessions, summary.attempts) == (4, 4)
+    assert summary.repeated + summary.repeated_records > 0, "copies are told"
+
+
+@pytest.mark.slow
+def test_a_long_table_is_read_in_linear_time(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": f"session-{n:06}", "messages": messages(f"{n} {'x' * 1000}"), "reward": 1.0} for n in range(4000)
+    ]
+    (tmp_path / "a.parquet").write_bytes(as_parquet(rows))
+    started = time.process_time()
+    assert pipeline.analyze([str(tmp_path / "a.parquet")], tmp_path / "store", jobs=1).sessions == 4000
+    assert time.process_time() - started < 60
+
+
+def test_hub_lists_a_table_as_one_file(hub: Hub) -> None:
+    hub.sets["ann/table"] = DataSet({"a.parquet": as_parquet(SMITH)})
+    (file,) = open_source("hub:ann/table")
+    assert isinstance(file, RawFile) and not isinstance(file, Unreadable)
