@@ -519,13 +519,13 @@ def test_a_damaged_group_of_a_parquet_table_costs_itself(tmp_path: Path) -> None
     spoilt = whole[:40] + b"\xff" * 30 + whole[70:]
     assert len(attempts(tmp_path, {"mine/t.parquet": spoilt})) == 1
     asked = "SELECT skipped_reasons FROM artifacts WHERE path LIKE '%t.parquet'"
-    assert json.loads(rows(tmp_path / "store", asked)[0]["skipped_reasons"]) == {"bad_parquet": 1}
+    assert json.loads(rows(tmp_path / "store", asked)[0]["skipped_reasons"]) == {"bad_parquet": 2}
 
 
 @pytest.mark.parametrize("table", [[{"id": 1, "resolved": True}], [{"session_id": "s", "tokens": 5}]])
-def test_another_parquet_table_is_no_trace(tmp_path: Path, table: list[dict[str, Any]]) -> None:
+def test_another_parquet_table_is_named(tmp_path: Path, table: list[dict[str, Any]]) -> None:
     done = analyzed(tmp_path / "store", placed(tmp_path / "runs", {"mine/t.parquet": as_parquet(table)}))
-    assert (done.artifacts, done.other_files) == (0, 1)
+    assert (done.skipped, done.other_files) == ({"no_conversation_column": 1}, 0)
 
 
 # -- the dataset as one file ------------------------------------------------------------------------------------------

@@ -283,8 +283,8 @@ def may_hold(names: Iterable[str]) -> list[str]:
 
 
 def messages_of(value: Any) -> list[dict[str, Any]]:
-    """Return the messages of a list, each an object or its JSON, or of a list in JSON. None of a list that is not
-    mostly messages; an odd item among them is kept without a role."""
+    """Return the messages of a list, each an object or its JSON, or of a list in JSON. None of a list less than half of
+    which is messages; an odd item among them is kept without a role."""
     if isinstance(value, str | bytes):
         if value.lstrip()[:1] not in ("[", b"["):
             return []
@@ -293,7 +293,8 @@ def messages_of(value: Any) -> list[dict[str, Any]]:
         return []
     items = (json_in(item) if isinstance(item, str | bytes) else item for item in value)
     messages = [item if isinstance(item, dict) else {WORDS[0]: item} for item in items]
-    return messages if 2 * sum(role_of(message) is not None for message in messages) > len(messages) else []
+    known = sum(role_of(message) is not None for message in messages)
+    return messages if 0 < known and 2 * known >= len(messages) else []
 
 
 def json_in(text: str | bytes) -> Any:
