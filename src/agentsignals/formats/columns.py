@@ -294,7 +294,7 @@ def messages_of(value: Any) -> list[dict[str, Any]]:
     items = (json_in(item) if isinstance(item, str | bytes) else item for item in value)
     messages = [item if isinstance(item, dict) else {WORDS[0]: item} for item in items]
     known = sum(role_of(message) is not None for message in messages)
-    return messages if 0 < known and 2 * known >= len(messages) else []
+    return messages if known > 0 and 2 * known >= len(messages) else []
 
 
 def json_in(text: str | bytes) -> Any:
