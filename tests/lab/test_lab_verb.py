@@ -238,6 +238,36 @@ def test_a_server_is_not_steered(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert not (tmp_path / "run").exists()
 
 
+def test_of_a_file_that_steers_a_server_is_asked_the_conditions_that_are_named(
+    capsys: pytest.CaptureFixture[str], server: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "c.toml").write_text(
+        "[[condition]]\nname = 'calm words'\ntone = 'calm'\n"
+        "[[condition]]\nname = 'up'\ndirection = 'calm'\ndose = 0.1\nlayers = [1]\n"
+        "[[condition]]\nname = 'honest words'\ntone = 'honest'\n"
+    )
+    server.says = answers(fenced(TASK.reference))
+    given = ("--conditions", tmp_path / "c.toml")
+    at = ("--server", server.url, "--server-model", "m", "--tasks", "parse_duration", *given, "--out", tmp_path / "no")
+    assert main(["lab", "agent", *map(str, at)]) == 1
+    assert "--condition 'calm words' --condition 'honest words'" in capsys.readouterr().err
+    assert not server.bodies
+    found = agent(capsys, server, tmp_path / "run", *given, "--condition", "calm words")
+    assert [row["condition"] for row in found["conditions"]] == ["baseline", "calm words"]
+    kind, message = refused(capsys, "agent", *at, "--condition", "cold words")
+    assert (kind, "no condition 'cold words'" in message) == ("lab", True), message
+
+
+def test_the_tasks_of_a_setting_are_those_that_it_names(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    ask(capsys, "new", tmp_path / "mine")
+    of_setting = ask(capsys, "list", "--tasks", tmp_path / "mine" / "setting.toml")
+    of_file = ask(capsys, "list", "--tasks", tmp_path / "mine" / "tasks.jsonl")
+    assert of_setting["tasks"] == of_file["tasks"]
+    kind, message = refused(capsys, "list", "--tasks", tmp_path / "mine" / "conditions.toml")
+    assert (kind, "is no setting" in message) == ("lab", True)
+    assert refused(capsys, "list", "--tasks", tmp_path / "none.toml")[0] == "lab"
+
+
 def test_tasks_are_named_by_name_key_family_or_count() -> None:
     assert [one.key for one in chosen_tasks("parse_duration")] == ["parse_duration@1"]
     assert [one.key for one in chosen_tasks("parse_duration@1+one_off")] == ["parse_duration@1+one_off"]

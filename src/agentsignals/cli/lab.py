@@ -16,7 +16,8 @@ import msgspec
 
 from agentsignals import private_files
 from agentsignals.cli.output import Bar, print_result, printable, table, tell
-from agentsignals.errors import LabError, UsageError, install_command
+from agentsignals.errors import LabError, UsageError
+from agentsignals.lab import how_to_install
 from agentsignals.lab.comparing import OUTCOMES, conditions_of, episodes_of, rate
 from agentsignals.questions.formatting import formatted
 
@@ -33,8 +34,8 @@ _SHOWN = 44
 _EXTRA = ("torch", "transformers", "tokenizers", "numpy", "sklearn")
 """Packages of the extra `lab`, as they are imported."""
 _BROUGHT = (
-    "`lab run`, and `lab agent` with --model, --directions and steering, need more packages: {}. All else runs without,"
-    " `lab agent --server` too."
+    "`lab run`, and `lab agent` with --model, --directions and steering, need more packages; all else runs without,"
+    " `lab agent --server` too. {}"
 )
 
 
@@ -66,7 +67,7 @@ def text_of_inventory(listed: dict[str, Any]) -> str:
     lines.append(table(("family", "tasks"), listed["families"].items()))
     lines += ["", *(f"{name:<12}{', '.join(listed[name])}" for name in ("wordings", "evaluators", "sandbox"))]
     if listed["not_installed"]:
-        lines += ["", f"{', '.join(listed['not_installed'])}: not installed. {_BROUGHT.format(install_command('lab'))}"]
+        lines += ["", f"{', '.join(listed['not_installed'])}: not installed. {_BROUGHT.format(how_to_install())}"]
     if "tasks" in listed:
         lines += ["", table(("task", "says"), listed["tasks"].items(), 110)]
     if "left_out" in listed:
@@ -229,7 +230,7 @@ def run_lab(options: argparse.Namespace) -> int:
             raise
         raise LabError(
             f"The lab needs {problem.name}, which is not installed.",
-            f"Install what it needs: {install_command('lab')}",
+            f"Install what it needs: {how_to_install()}",
         ) from problem
 
 
@@ -263,6 +264,7 @@ def run_agent(options: argparse.Namespace) -> int:
         tasks=options.tasks,
         variants=tuple(options.variants.split(",")),
         conditions=Path(options.conditions) if options.conditions else None,
+        only=tuple(options.condition),
         directions=Path(options.directions) if options.directions else None,
         samples=options.samples,
         attempts=options.attempts,

@@ -26,10 +26,13 @@ class ConditionFile(Struct, frozen=True, kw_only=True):
     words: Words | None = None
 
 
-def read_conditions(path: Path | None) -> ConditionFile:
+def read_conditions(path: Path | None, only: Sequence[str] = ()) -> ConditionFile:
     """A TOML file of [[condition]]s, with [tones.NAME] and [words] where it has such; `tones` may name a file that has
-    them. LabError when it can't be read, has an unknown setting or a name twice."""
+    them. With `only`, those conditions beside the baseline. LabError when it can't be read, has an unknown setting, a
+    name twice, or none of a name that is asked for."""
     if path is None:
+        if only:
+            raise LabError(f"There is no condition {only[0]!r}.", "Name the file that has it: --conditions.")
         return ConditionFile()
     try:
         document = tomllib.loads(path.read_text("utf-8"))
@@ -48,6 +51,9 @@ def read_conditions(path: Path | None) -> ConditionFile:
         raise LabError(f"{path} has two conditions called {twice[0]!r}.", "Rows are told apart by that name.")
     if BASELINE.name not in names:
         conditions.insert(0, BASELINE)
+    if unknown := [name for name in only if name not in names]:
+        raise LabError(f"{path} has no condition {unknown[0]!r}.", f"It has {', '.join(names)}.")
+    conditions = [one for one in conditions if not only or one.name in (*only, BASELINE.name)]
     return ConditionFile(conditions=tuple(conditions), tones=read_tones(tones or {}), words=words)
 
 

@@ -56,6 +56,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     tasks: str = "all"
     variants: tuple[str, ...] = ("plain",)
     conditions: Path | None = None
+    only: tuple[str, ...] = ()
+    """Names of conditions, the baseline beside them; none named: all of the file."""
     directions: Path | None = None
     samples: int = 1
     attempts: int = 3
@@ -84,7 +86,7 @@ def checked(asked: Asked) -> None:
     """LabError where tasks, conditions, tones, directions or wording are not what they should be; nothing is made or
     loaded."""
     chosen = chosen_tasks(asked.tasks, asked.variants, asked.seed)
-    file = read_conditions(asked.conditions)
+    file = read_conditions(asked.conditions, asked.only)
     words = wording_of(asked.wording, file)
     for task in chosen:
         words.opening(task, file.conditions[0].tone)
@@ -141,10 +143,14 @@ def begin(folder: Path, asked: Asked, card: dict[str, Any]) -> Begun:
     if asked.samples < 1 or asked.attempts < 1:
         raise LabError("No samples or no attempts were asked for.", "One of each at least.")
     chosen = chosen_tasks(asked.tasks, asked.variants, asked.seed)
-    file = read_conditions(asked.conditions)
+    file = read_conditions(asked.conditions, asked.only)
     conditions = list(file.conditions)
     if asked.directions is None and (steering := [condition.name for condition in conditions if condition.steers]):
-        raise LabError(f"Condition {steering[0]!r} steers, and no directions came.", "Give --directions, with --model.")
+        others = [f"--condition {condition.name!r}" for condition in conditions[1:] if not condition.steers]
+        raise LabError(
+            f"Condition {steering[0]!r} steers, and no directions came.",
+            f"Give --directions, with --model{f', or run the others: {chr(32).join(others)}' if others else ''}.",
+        )
     plan = Plan(
         wording=wording_of(asked.wording, file),
         attempts=asked.attempts,

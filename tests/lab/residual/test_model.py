@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +282,28 @@ def test_a_tokenizer_cuts_words_as_its_file_says_whatever_the_models_architectur
     transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **{"eos_token": "</s>"}).save_pretrained(folder)
     prompt = load(str(folder), Loading(dtype="float32", device="cpu")).encode_text([Piece("text", "add two numbers")])
     assert prompt.tokens == (1, 2, 0)
+
+
+def test_a_class_that_cuts_otherwise_than_the_file_is_refused(folder: Path) -> None:
+    on = Loading(dtype="float32", device="cpu")
+    load(str(folder), on)  # which declares no more than its file
+    declared = json.loads((folder / "tokenizer_config.json").read_text())
+    for name in ("Qwen2Tokenizer", "BertTokenizer", None):
+        (folder / "tokenizer_config.json").write_text(json.dumps({**declared, "tokenizer_class": name}))
+        with pytest.raises(LabError, match=r"cuts a text into \d+ tokens where") as refused:
+            load(str(folder), on)
+        assert "PreTrainedTokenizerFast" in refused.value.hint
+    alphabet = {token: n for n, token in enumerate(["</s>", *sorted(pre_tokenizers.ByteLevel.alphabet())])}
+    transformers.Qwen2Tokenizer(vocab=alphabet, merges=[], **{"eos_token": "</s>"}).save_pretrained(folder)
+    assert json.loads((folder / "tokenizer_config.json").read_text())["tokenizer_class"] == "Qwen2Tokenizer"
+    load(str(folder), on)
+
+
+def test_a_gguf_is_read_by_transformers_or_refused_with_what_is_missing(folder: Path) -> None:
+    (folder / "small.gguf").write_bytes(b"GGUF no more than its first word")
+    with pytest.raises(LabError, match=r"small\.gguf can't be loaded") as refused:
+        load(str(folder / "small.gguf"), Loading(offline=True))
+    assert "gguf" in refused.value.message
 
 
 def test_a_folders_hash_is_of_names_and_contents_and_a_tokenizers_of_its_template_too(folder: Path) -> None:

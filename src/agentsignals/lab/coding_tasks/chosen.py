@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
@@ -11,16 +12,18 @@ from agentsignals.lab.coding_tasks import PUBLISHED, Task, Variant, task, tasks,
 from agentsignals.lab.coding_tasks.task_files import ENDING, TaskFile, read_tasks
 
 TINY = "tiny:"
+SETTING = ".toml"
 HERE = Path()
 
 
 def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 13, beside: Path = HERE) -> list[Task]:
-    """`all`, `published`, `tiny:COUNT`, or names, keys, families and files of JSON lines between commas.
+    """`all`, `published`, `tiny:COUNT`, a setting's file, or names, keys, families and JSONL files between commas.
 
     `beside`: the folder that paths are seen from. LabError for what is not there, for a variant that is none, for tasks
     that have no variants, and where two are called alike.
     """
     wanted = [_variant(name) for name in variants]
+    named, beside = of_setting(named, beside)
     if named.startswith(TINY):
         if "hardcode_inviting" in wanted:
             raise LabError("The tiny world has no words to invite hardcoding with.", "Say plain, one_off, conflicting.")
@@ -42,19 +45,37 @@ def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 1
                 by_key[each.key] = each
     if not by_key:
         raise LabError(
-            f"{named!r} names no task.", f"Say all, published, tiny:COUNT, FILE{ENDING}, or of {', '.join(families)}."
+            f"{named!r} names no task.",
+            f"Say all, published, tiny:COUNT, FILE{ENDING}, a setting's file, or of {', '.join(families)}.",
         )
     return list(by_key.values())
 
 
 def task_files(named: str, beside: Path = HERE) -> dict[str, TaskFile]:
     """The files among what a person writes, by name."""
+    named, beside = of_setting(named, beside)
     return {name: read_tasks(beside / name) for name in named.split(",") if name.endswith(ENDING)}
 
 
 def files_of(named: str, beside: Path = HERE) -> dict[str, str]:
     """SHA-256 of those files, by what a manifest calls them."""
     return {f"tasks {Path(name).name}": read.sha256 for name, read in task_files(named, beside).items()}
+
+
+def of_setting(named: str, beside: Path = HERE) -> tuple[str, Path]:
+    """What a setting's file names as its tasks, and the folder that it is seen from; anything else as it is. LabError
+    for a file that is no setting."""
+    if not named.endswith(SETTING):
+        return named, beside
+    path = beside / named
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+        raise LabError(f"The setting {path} can't be read: {problem}", "See docs/lab.md for its form.") from problem
+    tasks = document.get("tasks", "all")
+    if "outcome" not in document or not isinstance(tasks, str):
+        raise LabError(f"{path} is no setting: it names no tasks.", f"Name a setting, or a FILE{ENDING}.")
+    return tasks, path.parent
 
 
 def _variant(name: str) -> Variant:

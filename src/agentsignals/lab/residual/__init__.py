@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentsignals.errors import LabError, install_command
+from agentsignals.errors import LabError
+from agentsignals.lab import how_to_install
 from agentsignals.lab.residual.interface import Loading
 
 if TYPE_CHECKING:
@@ -19,6 +20,6 @@ def load(named: str, how: Loading = AS_STORED) -> HookedModel:
         from agentsignals.lab.residual.loading import load_model  # noqa: PLC0415  (seconds to load, only for who asks)
     except ImportError as problem:
         raise LabError(
-            f"A model can't be loaded: {problem}.", f"Install what it needs: {install_command('lab')}"
+            f"A model can't be loaded: {problem}.", f"Install what it needs: {how_to_install()}"
         ) from problem
     return load_model(named, how)

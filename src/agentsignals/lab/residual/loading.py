@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import transformers
 from msgspec.structs import replace
+from tokenizers import Tokenizer
 
 from agentsignals.errors import LabError
 from agentsignals.lab.residual import roomy_cache
@@ -25,8 +26,11 @@ _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "mistral-commo
 _GENERIC_TOKENIZERS = frozenset({"TokenizersBackend", "PreTrainedTokenizerFast"})
 """A tokenizer that says it is no more than its file: AutoTokenizer (5.23) reads it with the class usual for the model's
 architecture, which cuts words otherwise than it was trained with."""
-
-
+PROBE = """def tested(numbers: list[int]) -> str:
+    # It's 12345.67 % done; they'll see naïve café, 東京 and 🙂 twice  twice.
+\tif len(numbers) >= 3: return "Don't  retry\\n" + 'x' * 10
+"""
+"""Words, blanks, digits, signs and alphabets at which tokenizers differ."""
 TOKENS_OF_A_PROCESSOR = 8192
 
 
@@ -35,10 +39,14 @@ def load_model(named: str, how: Loading) -> HookedModel:
     shared = {"revision": how.revision, "trust_remote_code": how.remote_code, "local_files_only": how.offline}
     # A device map of several devices needs accelerate; one device does not.
     placed = {"device_map": how.device} if how.device in ("auto", "balanced", "balanced_low_0", "sequential") else {}
+    folder = named
+    if named.endswith(".gguf"):
+        # Its weights are unpacked to full ones: a file to try things with, not one that saves memory.
+        folder, shared["gguf_file"] = str(Path(named).parent), Path(named).name
     with _clear(named), _quiet():
-        tokenizer = _tokenizer(named, shared)
+        tokenizer = _tokenizer(folder, shared)
         model = transformers.AutoModelForCausalLM.from_pretrained(
-            named, dtype=_dtype(how.dtype), attn_implementation=how.attention, **placed, **shared
+            folder, dtype=_dtype(how.dtype), attn_implementation=how.attention, **placed, **shared
         )
         if not placed:
             model = model.to(how.device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -78,9 +86,9 @@ def _tokenizer(named: str, shared: dict[str, Any]) -> Any:
     """Mistral's own tokenizer where the model brings it (tekken.json) and mistral_common is installed: its file is the
     one that Devstral was trained with.
     """
-    folder = Path(named)
-    tekken = (folder / "tekken.json").is_file() if folder.is_dir() else _on_hub(named, "tekken.json", shared)
-    if tekken:
+    if "gguf_file" in shared:
+        return transformers.AutoTokenizer.from_pretrained(named, **shared)
+    if _file_of(named, "tekken.json", shared) is not None:
         try:
             version("mistral-common")
         except PackageNotFoundError:
@@ -92,11 +100,32 @@ def _tokenizer(named: str, shared: dict[str, Any]) -> Any:
     )
     if tokenizer_class in _GENERIC_TOKENIZERS:
         return transformers.PreTrainedTokenizerFast.from_pretrained(named, **shared)
-    return transformers.AutoTokenizer.from_pretrained(named, **shared)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(named, **shared)
+    _check_cuts(named, tokenizer, _file_of(named, "tokenizer.json", shared))
+    return tokenizer
 
 
-def _on_hub(named: str, file: str, shared: dict[str, Any]) -> bool:
-    cached = transformers.utils.cached_file(
+def _check_cuts(named: str, tokenizer: Any, path: str | None) -> None:
+    """LabError where the class that is declared, or usual for the architecture, cuts words otherwise than the
+    tokenizer.json that the model was trained with."""
+    if path is None:
+        return
+    of_file = Tokenizer.from_file(path)
+    of_file.no_truncation()
+    of_file.no_padding()
+    wanted = of_file.encode(PROBE, add_special_tokens=False).ids
+    cut = tokenizer(PROBE, add_special_tokens=False)["input_ids"]
+    if list(cut) != wanted:
+        raise LabError(
+            f"{named}: {type(tokenizer).__name__}, the class taken for it, cuts a text into {len(cut)} tokens where its"
+            f" tokenizer.json cuts it into {len(wanted)}, or into others.",
+            'With "tokenizer_class": "PreTrainedTokenizerFast" in tokenizer_config.json the file is taken as it is.',
+        )
+
+
+def _file_of(named: str, file: str, shared: dict[str, Any]) -> str | None:
+    """Where a file of the model lies; None where it has no such."""
+    path: str | None = transformers.utils.cached_file(
         named,
         file,
         revision=shared["revision"],
@@ -105,7 +134,7 @@ def _on_hub(named: str, file: str, shared: dict[str, Any]) -> bool:
         _raise_exceptions_for_missing_entries=False,
         _raise_exceptions_for_connection_errors=False,
     )
-    return cached is not None
+    return path
 
 
 def card_of(named: str, model: Any, tokenizer: Any, revision: str) -> ModelCard:
@@ -141,6 +170,9 @@ def _versions() -> Iterator[tuple[str, str]]:
 def _revision(named: str, model: Any, asked: str) -> str:
     if Path(named).is_dir():
         return f"sha256:{folder_sha256(Path(named))}"
+    if Path(named).is_file():
+        with Path(named).open("rb") as file:
+            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
     return str(getattr(model.config, "_commit_hash", None) or asked)
 
 

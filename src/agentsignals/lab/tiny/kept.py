@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 
 from agentsignals import private_files
-from agentsignals.errors import LabError, install_command
+from agentsignals.errors import LabError
+from agentsignals.lab import how_to_install
 from agentsignals.lab.tiny import world
 from agentsignals.lab.tiny.recipes import LARGE, NULL, Recipe
 
@@ -51,7 +52,7 @@ def trained(recipe: Recipe, seed: int, tell: Callable[[str], None]) -> Path:
         from agentsignals.lab.residual.training import train  # noqa: PLC0415  (torch takes seconds)
     except ImportError as problem:
         raise LabError(
-            f"A tiny model can't be trained: {problem}.", f"Install what it needs: {install_command('lab')}"
+            f"A tiny model can't be trained: {problem}.", f"Install what it needs: {how_to_install()}"
         ) from problem
     private_files.make_folder(folder.parent)
     tell(f"training a tiny model, once, which takes minutes: {folder}")
