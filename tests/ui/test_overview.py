@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from html import unescape
 from pathlib import Path
 from time import monotonic, sleep
@@ -488,8 +489,9 @@ def test_the_filter_goes_on_to_every_page_and_its_values_stay_text(served: Serve
         tops = [
             a["href"] or "" for tag, a in elements.elements if tag == "a" and (a.get("href") or "").startswith("/sig")
         ]
-        assert tops[0].startswith("/signals?agent=%3C%2Fscript%3E") and "from=2026-01-01" in tops[0], path
-        assert "order=" not in tops[0] and "page=" not in tops[0]
+        foot = tops[-1]
+        assert foot.startswith("/signals?agent=%3C%2Fscript%3E") and "from=2026-01-01" in foot, path
+        assert "order=" not in foot and "page=" not in foot
         assert not [tag for tag, attrs in elements.elements if tag == "img" or "onerror" in attrs], path
 
 
@@ -519,3 +521,35 @@ def test_hostile_addresses_are_answered(served: Server) -> None:
     for path in ("/", "/signals", "/signal/user.tool_error_rate", "/signal/user.session_outcome", "/session/a"):
         for address in (f"agent={quote(EVIL)}&to=%00&model=%FF", "where=%24x;;%3E=;user.goal=%27&behind=finding:x"):
             assert ask(served, f"{path}?{address}").status == 200, (path, address)
+
+
+def test_a_time_range_is_chosen_by_the_address_on_every_list(varied: Store) -> None:
+    with serving(varied) as running:
+        every = Elements(page(running, "/sessions"))
+        ranges = [a["href"] for tag, a in every.elements if tag == "a" and (a.get("href") or "").startswith("?days=")]
+        assert ranges == ["?days=7", "?days=30"]
+        snapshot = running.snapshots.current()
+        last = snapshot.rows("SELECT max(started_at) AS at FROM sessions")[0]["at"]
+        since = f"{last - timedelta(days=6):%Y-%m-%d}"
+        assert _listed(running, "/sessions?days=7") == _listed(running, f"/sessions?from={since}")
+        assert f"7, since {since}" in text_of(running, "/?days=7")
+        assert "Left out: days is 7 or 30" in text_of(running, "/sessions?days=8")
+
+
+def test_worktrees_of_one_repository_are_one_project(tmp_path: Path) -> None:
+    made = [session(user("go"), session_id=f"s{n}", cwd=cwd, repo=repo) for n, (cwd, repo) in enumerate((
+        ("/w/shop", "me/shop"), ("/w/shop", None), ("/w/shop/.worktrees/2", "me/shop"), ("/w/other", None),
+    ))]  # fmt: skip
+    snapshot = Snapshot(store_of(tmp_path / "s", *made))
+    made_of = overall(snapshot, filtered(Query(""), snapshot).of_context("product"))
+    (groups,) = (groups for word, _, groups, _ in made_of.groups if word == "repo")
+    assert {group.name: group.cost.sessions for group in groups} == {"me/shop": 3, "/w/other": 1}
+
+
+def test_tabs_are_of_what_the_store_holds(tmp_path: Path) -> None:
+    with serving(store_of(tmp_path / "s", session(user("hello")))) as running:
+        head, _, foot = page(running, "/").partition("</nav>")
+        tabs = re.findall(r'<li><a href="(/[a-z]*)"', head)
+        assert tabs == ["/", "/sessions", "/studies"]
+        assert 'href="/signals"' in foot and 'href="/artifacts"' in foot
+        assert "There is no" in page(running, "/failures"), "a page without a tab is still there"

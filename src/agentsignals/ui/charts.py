@@ -203,6 +203,32 @@ class BarChart(NamedTuple):
     """Names, colours and addresses of the pieces."""
 
 
+SPARK_WIDTH, SPARK_HEIGHT = 132, 24
+
+
+class Spark(NamedTuple):
+    """A sparkline: bars in pixels, without axes."""
+
+    says: str
+    bars: list[tuple[float, float, float, float]]
+    """Left end, top, width and height of each."""
+
+
+def spark(values: Sequence[float | None], says: str) -> Spark | None:
+    """Return a bar a value, from 0 to the highest; no bar where there is no value. None for fewer than two."""
+    highest = max((value for value in values if value is not None), default=0.0)
+    if len(values) < 2 or highest <= 0:
+        return None
+    step = SPARK_WIDTH / len(values)
+    width = max(step * 0.8, 0.6)
+    bars = []
+    for n, value in enumerate(values):
+        if value is not None and value > 0:
+            height = max(value / highest * SPARK_HEIGHT, 1.0)
+            bars.append((n * step, SPARK_HEIGHT - height, width, height))
+    return Spark(says, bars)
+
+
 def starts(buckets: Buckets) -> list[datetime]:
     """The start of every stretch of time, those in which nothing is with them."""
     days = [buckets.first]

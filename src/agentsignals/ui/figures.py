@@ -19,7 +19,7 @@ from agentsignals.signals.catalog import catalogue
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median
 from agentsignals.ui.charts import BarChart, Part, Point, starts, strip
 from agentsignals.ui.filter import Filter
-from agentsignals.ui.page import figure, sql, times
+from agentsignals.ui.page import COLOURS, colour_of, figure, sql, times
 from agentsignals.ui.snapshot import Snapshot
 
 MOST_GROUPS = 100
@@ -29,8 +29,6 @@ MOST_EXPENSIVE = 10
 BY = {"agent": "agent", "model": "model", "repo": "repository"}
 """The columns that sessions are grouped by, and their headings."""
 _NO_OUTCOME = "no verdict"
-_GREY = 6
-"""The colour of what is not there, the last one."""
 
 
 class Cost(NamedTuple):
@@ -99,9 +97,14 @@ class Overall(NamedTuple):
     files: list[Row]
 
 
-def overall(snapshot: Snapshot, filter_: Filter) -> Overall:
-    """Figures of the sessions that the filter, which names one context, leaves."""
-    rows = snapshot.rows(sql("figures.sessions", where=filter_.where.text()), filter_.where.values)
+def session_rows(snapshot: Snapshot, filter_: Filter) -> list[Row]:
+    """Return the sessions that a filter leaves, a row each."""
+    return snapshot.rows(sql("figures.sessions", where=filter_.where.text()), filter_.where.values)
+
+
+def overall(snapshot: Snapshot, filter_: Filter, rows: list[Row] | None = None) -> Overall:
+    """Figures of the sessions that the filter, which names one context, leaves. `rows`: these, where they are read."""
+    rows = session_rows(snapshot, filter_) if rows is None else rows
     places = place_by_session(rows)
     pairs = _pairs(snapshot, filter_, {row["session_id"]: row for row in rows}, places)
     counted = [pair for pair in pairs if pair.failed.k and pair.sessions >= FEWEST_CLUSTERS]
@@ -247,7 +250,7 @@ def _strips(periods: Sequence[dict[str, Any]], filter_: Filter) -> list[BarChart
     noun, per = "attempt" if filter_.words["context"] == "eval" else "session", f"a {periods[0]['step']}"
     counted = sum((period["outcomes"] for period in periods), Counter[str]())
     names = sorted(counted, key=lambda name: (name == _NO_OUTCOME, -counted[name], name))
-    colours = {name: _GREY if name == _NO_OUTCOME else 1 + n % (_GREY - 1) for n, name in enumerate(names)}
+    colours = {name: COLOURS[colour_of(name)] for name in names}
     points: dict[str, list[Point]] = {"sessions": [], "costs": [], "failures": [], "outcomes": []}
     for period in periods:
         n, cost, failed = period["sessions"], period["cost"], period["failed"]
@@ -264,7 +267,11 @@ def _strips(periods: Sequence[dict[str, Any]], filter_: Filter) -> list[BarChart
                 () if cost.usd is None else (Part(cost.usd),),
                 f"{cost.written} over {cost.priced} of {times(n, 'session')} with a cost",
             ),
-            ("failures", () if failed.value is None else (Part(failed.value),), f"{told} of calls failed"),
+            (
+                "failures",
+                () if failed.value is None else (Part(failed.value, COLOURS["bad"]),),
+                f"{told} of calls failed",
+            ),
             ("outcomes", tuple(Part(n, colours[name]) for name, n in of_it), outcomes),
         ):
             start, label = f"{period['start']:%Y-%m-%d}", f"{period['name']}: {says}"

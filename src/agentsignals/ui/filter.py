@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from itertools import groupby
 from math import isfinite
 from typing import Any, NamedTuple
@@ -158,6 +158,7 @@ LABELS = {
     "branch": "branch",
     "context": "of",
     "outcome": "outcome",
+    "days": "last days",
     "from": "from",
     "to": "to",
     "cost_min": "cost from $",
@@ -174,8 +175,10 @@ _NOUNS = {"context": "the context", "tool": "a call of"}
 BUILDER = ("signal", "op", "value")
 """The fields of the form that add a condition; `where` then holds it."""
 WHOSE = {"product": "people’s sessions", "eval": "eval runs"}
-PLACE = "coalesce(s.repo, s.cwd)"
-"""A session's repository, or its folder where no repository is recorded."""
+DAYS = ("7", "30")
+"""Time ranges that an address can name: the last days before the store's last session."""
+PLACE = sql("place")
+"""A session's project: its worktrees and clones are one; its folder where no repository is known."""
 _COLUMNS = {"agent": "s.agent", "model": "s.model", "repo": PLACE, "branch": "s.branch"}
 _MISSING = {
     **{word: f"coalesce({column}, '') = ''" for word, column in _COLUMNS.items()},
@@ -278,6 +281,8 @@ def filtered(query: Query, snapshot: Snapshot) -> Filter:
             return [(part, ";".join(other for other in held if other != part)) for part in held]
         if word == "context":
             return [(WHOSE.get(text, text), "")]
+        if word == "days":
+            return [(f"{text}, since {asked.since}", "")]
         return [(asked.behind if word == "behind" and asked.behind else text, "")]
 
     # The builder's fields are in `where` by now, and another filter begins at its first page.
@@ -307,6 +312,8 @@ class _Asked:
         """Words whose value is none: a day that no month has."""
         self.behind = ""
         """The title of the number whose sessions were chosen."""
+        self.since = ""
+        """The first day of the last days that were chosen."""
         self._words = words
         self._offered = offered
         for word, column in (*_COLUMNS.items(), ("context", "s.context")):
@@ -356,6 +363,8 @@ class _Asked:
             except AgentSignalsError as problem:
                 self.notes.append(f"Nothing counts “{cut(key)}”: {problem.message}")
             self.where.add(sql("condition.counted"), behind=ids)
+        if "days" in words:
+            self._of_last_days(snapshot)
         if {"from", "to", "cost_min", "cost_max"} & words.keys():
             self._of_time_and_cost(snapshot)
 
@@ -364,6 +373,20 @@ class _Asked:
         if word in self._words and self._words[word] not in self._offered[word]:
             self.notes.append(f"There is no session with {_NOUNS.get(word, LABELS[word])} “{cut(self._words[word])}”.")
         return word in self._words
+
+    def _of_last_days(self, snapshot: Snapshot) -> None:
+        """Choose the sessions that began in the last days before the last session of the store."""
+        text = self._words["days"]
+        last = snapshot.kept("filter:last", lambda: snapshot.rows(sql("filter.last"))[0]["last"])
+        if text not in DAYS or last is None:
+            self.unread.add("days")
+            self.notes.append(
+                f"Left out: days is {' or '.join(DAYS)}, not “{cut(text)}”." if last else "No times recorded."
+            )
+            return
+        since = datetime.combine(last.date() - timedelta(days=int(text) - 1), time.min)
+        self.since = f"{since:%Y-%m-%d}"
+        self.where.add("s.started_at >= $since", since=since)
 
     def _of_time_and_cost(self, snapshot: Snapshot) -> None:
         """Limit time and cost, and note how many sessions without either the rest of the filter would have shown."""

@@ -49,6 +49,8 @@ class Route(NamedTuple):
     """Its position in the navigation."""
     below: str = ""
     """The address in the navigation that it belongs to, where that is not its own."""
+    holds: Callable[..., bool] = lambda _: True
+    """Whether it has anything to show of a snapshot; else it is left out of the navigation."""
 
 
 class NotFound(Exception):
@@ -204,6 +206,31 @@ def cut(text: str, chars: int = CUT_CHARS) -> str:
     """A text in one line, its end cut off."""
     flat = " ".join(text.split())
     return flat if len(flat) <= chars else flat[: chars - 1] + "…"
+
+
+_GOOD = frozenset(("solved", "accepted"))
+_BAD = frozenset(("failed", "explicitly_rejected"))
+_UNFINISHED = frozenset(("abandoned_mid_session", "restarted_same_task"))
+COLOURS = {"good": 3, "bad": 2, "unfinished": 5, "absent": 6, "other": 4}
+"""The colour of each meaning, the same on every page: green is good, orange is bad, yellow was left unfinished, grey is
+not there. Blue is any amount."""
+
+
+def colour_of(outcome: str | None) -> str:
+    """Return the meaning of an outcome, which names its colour."""
+    if outcome in _GOOD:
+        return "good"
+    if outcome in _BAD:
+        return "bad"
+    if outcome in _UNFINISHED:
+        return "unfinished"
+    return "absent" if not outcome or outcome.startswith(("no", "not_")) else "other"
+
+
+def candidate(name: str) -> str:
+    """A candidate's name without the folders of its model: `openai/gpt-4o · agent` is `gpt-4o · agent`."""
+    model, separator, rest = name.partition(" · ")
+    return f"{model.rpartition('/')[2] or model}{separator}{rest}"
 
 
 def unit(name: str) -> str:

@@ -14,6 +14,13 @@
   WINDOW trial AS (PARTITION BY run_id, coalesce(trial_id, session_id))
 )
 
+-- name: place
+-- The project of a session `s`: all its worktrees and clones, as `user.place` finds them.
+coalesce((
+  SELECT max(value->>'$') FROM signals
+  WHERE signal = 'user.place' AND level = 'session' AND signals.session_id = s.session_id
+), lower(s.repo), s.cwd)
+
 -- name: with_prompt
 -- Puts beside each session the first thing a person asked for in it, as `prompt`.
 LEFT JOIN (
@@ -82,6 +89,9 @@ SELECT count(*) FILTER (s.started_at IS NULL) AS time, count(*) FILTER (s.cost_u
   count(*) FILTER (s.visible_output_tokens IS NOT NULL) AS bounds
 FROM sessions s {where}
 
+-- name: filter.last
+SELECT max(started_at) AS last FROM sessions WHERE started_at < TIMESTAMP '2100-01-01'
+
 -- name: filter.sessions
 SELECT s.session_id FROM sessions s {where}
 
@@ -99,13 +109,6 @@ SELECT value->>'$' AS v FROM signals
 WHERE signal = 'user.session_outcome' AND level = 'session' AND value IS NOT NULL GROUP BY 1
 UNION SELECT outcome FROM attempts WHERE outcome <> '' ORDER BY 1
 
--- name: overview.totals
-SELECT context, count(*) AS sessions, sum(n_prompts) AS prompts, sum(n_tool_calls) AS tool_calls, sum(n_edits) AS edits,
-  sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens, sum(cache_read_tokens) AS cache_read_tokens,
-  sum(cost_usd) AS cost_usd, count(cost_usd) AS priced, min(started_at) AS first, max(started_at) AS last,
-  count(visible_output_tokens) AS bounds
-FROM sessions s {where} GROUP BY context ORDER BY context DESC
-
 -- name: overview.corpus_values
 SELECT signal, value, number, absent, absent_detail, detail->>'at_least' AS at_least FROM signals
 WHERE level = 'corpus' ORDER BY signal
@@ -113,7 +116,7 @@ WHERE level = 'corpus' ORDER BY signal
 -- name: figures.sessions
 -- One row a session; a clock that was never set stretches no axis. Answered calls, of which the trace says whether
 -- they failed, are the denominator of `user.tool_error_rate`.
-SELECT s.session_id, s.agent, s.model, coalesce(s.repo, s.cwd) AS repo, s.branch, s.cost_usd, s.unpriced,
+SELECT s.session_id, s.agent, s.model, coalesce(measured.place, lower(s.repo), s.cwd) AS repo, s.branch, s.cost_usd, s.unpriced,
   s.visible_output_tokens IS NOT NULL AS is_bound, s.title, s.n_tool_calls,
   CASE WHEN s.started_at BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN s.started_at END AS started_at,
   coalesce(measured.place, lower(s.repo), s.cwd) AS place, coalesce(measured.outcome, attempt.outcome) AS outcome,
@@ -136,7 +139,7 @@ SELECT session_id, name AS tool, count(*) AS n, count(*) FILTER (status = 'error
 FROM tool_calls WHERE thread = 'main' AND status IN ('ok', 'error') AND session_id IN ({sessions}) GROUP BY 1, 2
 
 -- name: figures.edited_files
-SELECT coalesce(s.repo, s.cwd) AS repo, path, count(DISTINCT (session_id, seq)) AS edits,
+SELECT {place} AS repo, path, count(DISTINCT (session_id, seq)) AS edits,
   count(DISTINCT session_id) AS sessions, sum(added)::BIGINT AS added, sum(removed)::BIGINT AS removed
 FROM edits JOIN sessions s USING (session_id) WHERE thread = 'main' AND session_id IN ({sessions})
 GROUP BY 1, 2 ORDER BY edits DESC, sessions DESC, path LIMIT $most
@@ -178,8 +181,17 @@ WITH shown AS (
     n_prompts, n_tool_calls, n_edits, output_tokens, cost_usd, visible_output_tokens, unpriced,
     epoch(ended_at - started_at) AS seconds, row_number() OVER () AS rank
   FROM (SELECT * FROM sessions s {where} {order})
+), outcomes AS (
+  SELECT session_id, coalesce(measured.outcome, attempt.outcome) AS outcome, task_id, reward
+  FROM shown LEFT JOIN (
+    SELECT session_id, max(value->>'$') AS outcome FROM signals
+    WHERE signal = 'user.session_outcome' AND level = 'session' AND value IS NOT NULL GROUP BY session_id
+  ) measured USING (session_id) LEFT JOIN (
+    SELECT session_id, max(outcome) AS outcome, max(task_id) AS task_id, max(reward) AS reward FROM attempts
+    GROUP BY session_id
+  ) attempt USING (session_id)
 )
-SELECT * FROM shown LEFT JOIN (
+SELECT * FROM shown LEFT JOIN outcomes USING (session_id) LEFT JOIN (
   SELECT session_id, left(arg_min(text, turn), 400) AS prompt FROM turns
   WHERE kind IN ('prompt', 'queued_prompt') AND session_id IN (SELECT session_id FROM shown) GROUP BY session_id
 ) USING (session_id) ORDER BY rank

@@ -19,7 +19,7 @@ from agentsignals.questions.formatting import MISSING, formatted
 from agentsignals.signals.catalog import caption
 from agentsignals.ui import document as report_words
 from agentsignals.ui import page as words
-from agentsignals.ui.filter import carried, words_of
+from agentsignals.ui.filter import DAYS, carried, words_of
 from agentsignals.ui.page import NotFound, Page, Query, Reply, Route, address
 from agentsignals.ui.snapshot import Snapshot
 from agentsignals.words.text import visible
@@ -37,11 +37,30 @@ def routes() -> tuple[Route, ...]:
     return tuple(route for pages in _PAGES.all().values() for route in pages)
 
 
-@cache
-def navigation() -> tuple[tuple[str, str], ...]:
-    """Address and name of what stands at the top of each page."""
+MAIN_PLACES = 50
+"""Routes with a place up to this are tabs; later ones stand at the foot of each page."""
+
+
+def navigation(snapshot: Snapshot | None) -> list[tuple[str, str, bool]]:
+    """Address and name of each page that has anything to show, and whether it is a tab."""
     shown = sorted((route for route in routes() if route.title), key=lambda route: route.place)
-    return tuple(("/" + "/".join(route.path), route.title) for route in shown)
+    return [
+        ("/" + "/".join(route.path), route.title, route.place <= MAIN_PLACES)
+        for route in shown
+        if snapshot is None or route.holds(snapshot)
+    ]
+
+
+def ranges(query: Query | None) -> list[tuple[str, str, bool]]:
+    """Name and address of each time range for the page of this query, and whether it is chosen."""
+    query = query or Query()
+    chosen = query.choice("days", DAYS)
+    is_other = bool(query.text("from") or query.text("to"))
+    reset = {"from": "", "to": "", "page": ""}
+    return [
+        (f"{days} d" if days else "all", query.with_(days=days, **reset), not is_other and days == chosen)
+        for days in (*DAYS, "")
+    ]
 
 
 def above(path: str) -> str:
@@ -121,6 +140,8 @@ def html(page: Page, path: str, snapshot: Snapshot | None = None, query: Query |
         state=snapshot.state if snapshot else "",
         carried_words=chosen,
         carried=carried(chosen),
+        tabs=navigation(snapshot),
+        ranges=ranges(query) if "filter" in page.filled else [],
     )
     return _carrying(made, chosen, path in _LISTS or "filter" in page.filled) if chosen else made
 
@@ -164,9 +185,9 @@ def environment() -> jinja2.Environment:
     environment.globals.update(
         address=address,
         caption=caption,
+        colour_of=words.colour_of,
         formatted=formatted,
         words=words,
         report_words=report_words,
-        navigation=navigation,
     )
     return environment

@@ -334,7 +334,7 @@ def _tasks(whole: Arms, comparison: Comparison, other: str) -> list[dict[str, An
 
 
 PAGES = (
-    Route(("attempts",), attempts_page, "Attempts", 30),
+    Route(("attempts",), attempts_page, "Evals", 30, holds=lambda snapshot: "eval" in snapshot.contexts),
     Route(("failures",), failures_page, below="/attempts"),
     Route(("compare",), compare_page, below="/attempts"),
 )

@@ -167,8 +167,8 @@ def _page(snapshot: Snapshot, name: str, context: str) -> Page:
 
 
 PAGES = (
-    Route(("signals",), signals_page, "Signals", 60),
+    Route(("signals",), signals_page, "Signals", 90),
     Route(("signal", "*"), signal_page, below="/signals"),
-    Route(("studies",), studies_page, "Studies", 70),
+    Route(("studies",), studies_page, "Studies", 35),
     Route(("studies", "*"), study_page, below="/studies"),
 )

@@ -136,4 +136,11 @@ def commit(snapshot: Snapshot, query: Query, repo: str, sha: str) -> Page:
     return Page("commit.html.j2", matching[0]["subject"] or sha[:12], filled)
 
 
-PAGES = (Route(("code",), page, "Code", 40), Route(("code", "*", "*"), commit, below="/code"))
+def _holds_commits(snapshot: Snapshot) -> bool:
+    return snapshot.kept("code:holds", lambda: bool(snapshot.rows("SELECT 1 AS one FROM commits LIMIT 1")))
+
+
+PAGES = (
+    Route(("code",), page, "Code", 40, holds=_holds_commits),
+    Route(("code", "*", "*"), commit, below="/code"),
+)

@@ -394,4 +394,13 @@ def _read(text: str) -> Place | None:
     return unquote(session_id, errors="surrogateescape"), int(turn) if turn else None
 
 
-PAGES = (Route(("labels",), page, "Labels", 50), Route(("labels", "annotate"), annotate_page, below="/labels"))
+def _holds_labels(snapshot: Snapshot) -> bool:
+    return snapshot.annotations is not None or snapshot.kept(
+        "labels:holds", lambda: bool(snapshot.rows("SELECT 1 AS one FROM labels LIMIT 1"))
+    )
+
+
+PAGES = (
+    Route(("labels",), page, "Labels", 50, holds=_holds_labels),
+    Route(("labels", "annotate"), annotate_page, below="/labels"),
+)

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from functools import partial
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from agentsignals.ingest.plan import unknown_fields_by_version, versions_by_format
-from agentsignals.questions import findings
-from agentsignals.questions.question import Kind
-from agentsignals.questions.ranking import MORE, Answer, Findings, amount
+from agentsignals.questions import findings, summary
+from agentsignals.questions.compare import QUERIES, resolved_groups
+from agentsignals.questions.formatting import MISSING, formatted
+from agentsignals.questions.question import Inputs, Kind
+from agentsignals.questions.ranking import MORE, Answer, Bounds, Findings, ResolvedGroup, amount
+from agentsignals.questions.summary import ContextSummary
 from agentsignals.redaction import redacted_in
 from agentsignals.signals.catalog import catalogue
-from agentsignals.ui.figures import overall
-from agentsignals.ui.filter import WITH, behind_key, filtered
+from agentsignals.ui.charts import Spark, spark
+from agentsignals.ui.figures import overall, session_rows
+from agentsignals.ui.filter import WITH, Filter, behind_key, filtered
 from agentsignals.ui.page import Page, Query, Route, Where, part_of, short_ids, sql
 from agentsignals.ui.snapshot import Snapshot
 
@@ -68,21 +74,71 @@ def _units(made: Answer) -> dict[str, Kind]:
     return kinds
 
 
-# The first page: what stands out; then cost, failures and outcomes under a filter; then what was read and not.
+# The first page: the summary of each context under a filter; then cost, failures and outcomes; then what was read.
 
 WAIT_S = 2.0
-"""So long the page waits for what stands out, which takes ten seconds over 5,000 sessions the first time."""
+"""So long the page waits for the findings, which take ten seconds over 5,000 sessions the first time."""
+
+
+class Card(NamedTuple):
+    """A figure of the summary with its sparkline."""
+
+    title: str
+    figure: str
+    note: str
+    link: str
+    spark: Spark | None
+    colour: str = ""
+
+
+def _cards(part: ContextSummary, of: Filter) -> list[Card]:
+    counted, periods = part.totals, part.totals.periods
+    plural = summary.noun(part.context, 2).partition(" ")[2]
+    by = f"by {counted.step}"
+    costs = spark([period.cost_usd for period in periods], f"Cost {by}")
+    failures = [period.failed / period.answered if period.answered else None for period in periods]
+    priced = "" if counted.priced == counted.sessions else f"{counted.priced:,} of {counted.sessions:,} {plural} priced"
+    trend = summary.trend_text(counted) or priced
+    share = formatted(counted.failed / counted.answered, "share") if counted.answered else MISSING
+    return [
+        Card("Cost", summary.cost_text(counted), trend, of.link("/sessions", order="cost_usd"), costs),
+        Card(
+            plural.capitalize(),
+            f"{counted.sessions:,}",
+            summary.span_text(counted) or "no times recorded",
+            of.link("/sessions"),
+            spark([float(period.sessions) for period in periods], f"{plural.capitalize()} {by}"),
+        ),
+        Card(
+            "Failed tool calls",
+            share,
+            f"{counted.failed:,} of {counted.answered:,}" if counted.answered else "no call was answered",
+            of.link("/", context=part.context) + "#tools",
+            spark(failures, f"Share of failed calls {by}"),
+            "bad",
+        ),
+    ]
 
 
 def overview_page(snapshot: Snapshot, query: Query) -> Page:
-    """Show the findings, and figures over the sessions that fit the filter."""
+    """Show the summary of each context, and figures over the sessions that fit the filter."""
     filter_ = filtered(query, snapshot)
-    context = query.choice("context", ("product", "eval"), snapshot.main_context)
+    counts = snapshot.store.manifest.contexts()
+    largest = max(sorted(counts), key=lambda name: counts[name], default=snapshot.main_context)
+    context = query.choice("context", ("product", "eval"), largest)
+    chosen_contexts = (
+        [filter_.words["context"]] if filter_.words.get("context") in snapshot.contexts else snapshot.contexts
+    )
     of_context = filter_.of_context(context)
+    is_chosen = bool(filter_.words.keys() - {"context"})
 
     def counted() -> dict[str, Any]:
-        totals = sql("overview.totals", where=filter_.where.text())
-        return {"contexts": snapshot.rows(totals, filter_.where.values), "overall": overall(snapshot, of_context)}
+        rows = {each: session_rows(snapshot, filter_.of_context(each)) for each in snapshot.contexts}
+        return {
+            "totals": {each: summary.totals(held) for each, held in rows.items()},
+            "resolved": _resolved(snapshot, filter_) if is_chosen and "eval" in snapshot.contexts else None,
+            "overall": overall(snapshot, of_context, rows.get(context, [])),
+        }
 
     def read() -> dict[str, Any]:
         declared = {signal.path: signal for signal in catalogue().values()}
@@ -95,18 +151,43 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
             "corpus": [row | {"one": declared[row["signal"]]} for row in corpus if row["signal"] in declared],
         }
 
+    held = snapshot.recent(("overview", context, *sorted(filter_.words.items())), counted)
+    parts = []
+    for each in sorted(chosen_contexts, key=lambda name: -held["totals"][name].sessions):
+        made = snapshot.soon(("findings shown", each), partial(of, snapshot, each), WAIT_S)
+        shown = summary.of_context(made or nothing_yet(each), held["totals"][each])
+        if held["resolved"] is not None:
+            shown = replace(shown, resolved=held["resolved"] if each == "eval" else [])
+        in_context = filter_.of_context(each)
+        parts.append({"of": in_context, "made": made, "part": shown, "cards": _cards(shown, in_context)})
     filled = {
         "filter": filter_,
         "of": of_context,
         "context": context,
-        "is_chosen": bool(filter_.words.keys() - {"context"}),
-        "made": snapshot.soon(("findings shown", context), lambda: of(snapshot, context), WAIT_S),
+        "is_chosen": is_chosen,
+        "parts": parts,
+        "is_pending": any(part["made"] is None for part in parts),
         "others": sorted(snapshot.contexts - {context}),
         "is_empty": not snapshot.store.manifest.sessions,
-        **snapshot.recent(("overview", *sorted(of_context.words.items())), counted),
+        "overall": held["overall"],
         **snapshot.kept("overview read", read),
     }
-    return Page("overview.html.j2", "Overview" if filled["is_chosen"] else "What stands out", filled)
+    return Page("overview.html.j2", "Overview", filled)
+
+
+def nothing_yet(context: str) -> Findings:
+    """Return findings that are still to be computed."""
+    return Findings(answers=[], sessions=0, context=context, bill="", looked_at={}, bounds=Bounds())
+
+
+def _resolved(snapshot: Snapshot, filter_: Filter) -> list[ResolvedGroup]:
+    """What each candidate resolved of the attempts that the filter leaves."""
+    of_eval = filter_.of_context("eval")
+    among = {row["session_id"] for row in snapshot.rows(of_eval.sessions, of_eval.where.values)}
+    rows = {
+        name: [row for row in snapshot.rows(asked) if row["session_id"] in among] for name, asked in QUERIES.items()
+    }
+    return resolved_groups(Inputs(rows=rows))
 
 
 def skipped(snapshot: Snapshot) -> list[dict[str, Any]]:
