@@ -1,5 +1,7 @@
 """Charts as Vega-Lite specifications without colours, fonts and sizes, which the page chooses; and time buckets.
 
+`usermeta` names a chart's form and the kind of its values, by which `ui.drawing` draws it.
+
 Every row brings its own `tip`, the text shown on hover and read aloud. All times are UTC.
 """
 
@@ -25,14 +27,14 @@ from agentsignals.stats.intervals import quantile
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _STEP = 24
 _FEW = 5
-_FORMATS: dict[Kind, str] = {"share": "~%", "usd": "$~s", "tokens": "~s", "count": "~s", "number": ",~f"}
+_FORMATS: dict[Kind, str] = {"share": "~%", "usd": "$,.3~r", "tokens": "~s", "count": ",.3~r", "number": ",~f"}
 _TIP = {"field": "tip", "type": "nominal"}
 _LEGEND = {"orient": "bottom", "columns": 3}
 OTHERS = "others"
 
 
-def _spec(rows: Sequence[Row], **more: Any) -> dict[str, Any]:
-    return {"$schema": _SCHEMA, "data": {"values": list(rows)}, **more}
+def _spec(rows: Sequence[Row], form: str, kind: Kind, **more: Any) -> dict[str, Any]:
+    return {"$schema": _SCHEMA, "usermeta": {"form": form, "kind": kind}, "data": {"values": list(rows)}, **more}
 
 
 def _amount(field: str, title: str, kind: Kind, most: float = inf, **more: Any) -> dict[str, Any]:
@@ -58,6 +60,8 @@ def bars(rows: Sequence[Row], title: str, kind: Kind = "count") -> dict[str, Any
     room = {"scale": {"domain": [0, most * 1.25 or 1]}}  # for the figure at the end of the longest bar
     return _spec(
         shown,
+        "bars",
+        kind,
         height={"step": _STEP},
         encoding={"y": _names(rows), "x": _amount("value", title, kind, most, **room), "description": _TIP},
         layer=[
@@ -72,6 +76,8 @@ def dots(rows: Sequence[Row], title: str, kind: Kind = "share") -> dict[str, Any
     x = _amount("value", title, kind, scale={"zero": True, "nice": True})
     return _spec(
         rows,
+        "dots",
+        kind,
         height={"step": _STEP},
         encoding={"y": _names(rows), "description": _TIP},
         layer=[
@@ -92,6 +98,8 @@ def histogram(rows: Sequence[Row], title: str, counted: str) -> dict[str, Any]:
     most = max((row["value"] for row in rows), default=0)
     return _spec(
         shown,
+        "histogram",
+        "count",
         height=170,
         encoding={
             "x": x,
@@ -113,6 +121,8 @@ def heatmap(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, Any]:
     shade = {"field": "value", "type": "quantitative", "scale": {"domain": [0, 1], "range": [0.05, 0.8]}}
     return _spec(
         shown,
+        "heatmap",
+        "share",
         height={"step": _STEP},
         encoding={"y": _names(rows), "x": {**x, "axis": axis}, "description": _TIP},
         layer=[
@@ -130,6 +140,8 @@ def stacked_columns(
     axis = {"format": "%b %-d" if rows and rows[0].get("short") else "%b %Y", "tickCount": 5, "labelOverlap": True}
     return _spec(
         rows,
+        "stacked_columns",
+        kind,
         height=190,
         mark={"type": "rect"},
         encoding={
@@ -150,6 +162,8 @@ def lines(rows: Sequence[Row], title: str, kind: Kind, names: Sequence[str], spa
     most = max((row["value"] for row in rows), default=0)
     return _spec(
         rows,
+        "lines",
+        kind,
         height=190,
         encoding={
             "x": {"field": "from", "type": "temporal", "title": None, "scale": scale, "axis": axis},
@@ -171,6 +185,8 @@ def intervals_by_position(rows: Sequence[Row], across: str, title: str, names: S
     beside = {"field": "name", "sort": list(names)}
     return _spec(
         rows,
+        "intervals_by_position",
+        "share",
         height=190,
         encoding={"x": x, "xOffset": beside, "color": _colour(names), "description": _TIP},
         layer=[

@@ -89,11 +89,10 @@ def _route(path: str) -> tuple[Route | None, list[str]]:
 
 # Our own style and scripts. Pages carry neither inside them, so that the policy can forbid it.
 
-_LIBRARY = "vega.js"
 _TYPES = {".css": "text/css", ".js": "text/javascript"}
 FOLDER = "/static/"
 _STATIC = files("agentsignals.ui").joinpath("static")
-_NAMES = {_LIBRARY, *(file.name for file in _STATIC.iterdir() if PurePosixPath(file.name).suffix in _TYPES)}
+_NAMES = {file.name for file in _STATIC.iterdir() if PurePosixPath(file.name).suffix in _TYPES}
 
 
 def asset(path: str) -> Reply | None:
@@ -113,10 +112,6 @@ def text_of_asset(name: str) -> str:
 
 @cache
 def _asset(name: str) -> Reply:
-    if name == _LIBRARY:
-        from agentsignals.ui.charts import library  # noqa: PLC0415  (packing it takes a second)
-
-        return Reply(library().encode(), "text/javascript")
     return Reply(_STATIC.joinpath(name).read_bytes(), _TYPES[PurePosixPath(name).suffix])
 
 

@@ -20,8 +20,8 @@ from agentsignals.store import Store, disk
 from agentsignals.store.secrets import known_secrets
 from agentsignals.ui import check_report
 from agentsignals.ui import document as phrases
-from agentsignals.ui.charts import can_draw, data, library, packing, undrawn
 from agentsignals.ui.document import Document, Section, code, document, escaped, table_of
+from agentsignals.ui.drawing import svg
 from agentsignals.ui.filter import key_of
 from agentsignals.ui.page import short_ids
 from agentsignals.words.text import visible, visible_in_json
@@ -107,14 +107,10 @@ _MOST = {"most_figures": 6, "most_charts": 2}
 
 
 def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
-    """Return the document as HTML. Jinja escapes all that is put in but our own style, scripts and chart data."""
+    """Return the document as HTML. Jinja escapes all that is put in but our own style, scripts and drawn charts."""
     from agentsignals.ui.rendering import environment, text_of_asset  # noqa: PLC0415  (jinja2, which Markdown does without)
 
     style, scripts = text_of_asset("page.css"), [text_of_asset("page.js")]
-    charts = [chart for section in document.sections for chart in section.charts]
-    drawn = data(charts) if charts and can_draw() else ""
-    if drawn:
-        scripts += [library(), text_of_asset("live.js")]
     same = (section for section in document.sections if section.context == document.context)
     by_id = {chart.id: chart for section in same for chart in section.charts}
     head = [by_id[name] for name in HEAD if name in by_id][:_CHARTS] if document.findings else []
@@ -148,9 +144,8 @@ def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
             formatted=formatted,
             short_ids=short_ids,
             sort_key=sort_key,
-            undrawn=undrawn() if charts and not drawn else "",
+            draw=svg,
             style=style,
-            charts=drawn,
             scripts=scripts,
             policy=policy,
             **_MOST,
@@ -214,8 +209,6 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
             why = f"The baseline {baseline} can't be read: {problem.strerror}."
             raise BaselineError(why, "Name a file.") from problem
         first = [baselines.against(baselines.decode(held, baseline.name), str(baseline))]
-    if form == ".html" and store.manifest.sessions and can_draw():
-        packing()
     made = document(store, studies, context, labeller, first, known_secrets(store))
     if form == ".json":
         text = render_data(made)
@@ -230,7 +223,3 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
         ) from problem
     return path
 
-
-def without_charts(path: str) -> str:
-    """Say what to install where the charts of a report are words; empty where they are drawn, or it has none."""
-    return undrawn() if path.lower().endswith(".html") and not can_draw() else ""

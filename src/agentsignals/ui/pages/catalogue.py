@@ -11,8 +11,8 @@ from agentsignals.questions.question import collecting_evidence, mark_names, row
 from agentsignals.questions.studies import studies
 from agentsignals.signals import Signal, Status, catalog
 from agentsignals.signals.catalog import inventory
-from agentsignals.ui.charts import can_draw, data, undrawn
 from agentsignals.ui.document import WHOSE, document
+from agentsignals.ui.drawing import svg
 from agentsignals.ui.figures import Spread, chosen, histogram, spreads
 from agentsignals.ui.filter import Filter, carried, filtered, key_of, opening, sizes
 from agentsignals.ui.page import NotFound, Page, Query, Route, address, short_ids, sql
@@ -141,14 +141,11 @@ def _page(snapshot: Snapshot, name: str, context: str) -> Page:
     def opens(figure: str, of_all: bool = False) -> str:
         return opening(key_of(name, figure, of_context), opened.get(figure), of_all)
 
-    charts = [chart for section in contents.sections for chart in section.charts]
-    drawn = data(charts) if charts and can_draw() else ""
     every = list(studies().values())
     here = every.index(studies()[name])
     filled: dict[str, Any] = {
         "document": contents,
-        "charts": drawn,
-        "undrawn": undrawn() if charts and not drawn else "",
+        "draw": lambda chart: svg(chart, lambda name: opens(f"{chart.id}:{name}")),
         "context": context,
         "contexts": sorted(snapshot.contexts, reverse=True),
         "why_not": " ".join(omission.reason for omission in contents.left_out),

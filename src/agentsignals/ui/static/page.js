@@ -35,7 +35,7 @@
   const tip = document.getElementById("tip");
 
   function show(event) {
-    const mark = event.target.closest?.("figure .role-mark [aria-label]");
+    const mark = event.target.closest?.("figure .chart .mark[aria-label]");
     tip.hidden = !mark;
     if (!mark) return;
     tip.textContent = mark.getAttribute("aria-label");

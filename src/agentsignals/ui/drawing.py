@@ -1,0 +1,333 @@
+"""Charts of studies as SVG. A chart's specification says what it shows (`questions.charts`); this draws it.
+
+Colours are CSS variables, so a picture serves light and dark. It needs no script and no extra; a mark can be a link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from markupsafe import Markup
+
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import Chart, Row, mark_names
+from agentsignals.ui.charts import axis
+from agentsignals.ui.page import COLOURS, colour_of
+from agentsignals.words.text import visible
+
+WIDTH = 420
+_ROW, _SIZE, _CHAR = 24, 11, 6.1
+"""Pixels of a row, of a letter's height, and of its mean width."""
+_LONGEST_NAME = 26
+_PLOT = 170
+"""Height of a chart over time, or of columns."""
+_N_COLOURS = 6
+_MOST_TICKS = 5
+Link = Callable[[str], str]
+"""The address of a mark's sessions by the mark's name; empty for none."""
+
+
+def svg(chart: Chart, link: Link | None = None) -> Markup:
+    """Draw a chart. `link`: gives each mark's address."""
+    spec = chart.spec
+    rows = [_legible(row) for row in spec["data"]["values"]]
+    canvas = _Canvas(rows, [link(name) for name in mark_names(spec["data"]["values"])] if link else [""] * len(rows))
+    _DRAWN[spec["usermeta"]["form"]](canvas, spec, rows)
+    return canvas.picture(chart.says)
+
+
+def _legible(row: Row) -> Row:
+    return {name: visible(value) if isinstance(value, str) else value for name, value in row.items()}
+
+
+class _Canvas:
+    """The pieces of a picture, in pixels."""
+
+    def __init__(self, rows: Sequence[Row], links: Sequence[str]) -> None:
+        self._pieces: list[Markup] = []
+        self._marks = {id(row): (str(row["tip"]), where) for row, where in zip(rows, links, strict=True)}
+        self._has_links = False
+        self.height = 0.0
+
+    def add(self, piece: Markup) -> None:
+        self._pieces.append(piece)
+
+    def text(  # noqa: PLR0913  (what is drawn is named at the call)
+        self, x: float, y: float, words: str, anchor: str = "start", colour: str = "soft", turn: int = 0
+    ) -> None:
+        turned = Markup(' transform="rotate({} {:.1f} {:.1f})"').format(turn, x, y) if turn else ""
+        made = Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}" fill="var(--{})" font-size="11"{}>{}</text>')
+        self._pieces.append(made.format(x, y, anchor, colour, turned, words))
+
+    def line(self, x1: float, y1: float, x2: float, y2: float) -> None:
+        made = Markup('<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="var(--line)"/>')
+        self._pieces.append(made.format(x1, y1, x2, y2))
+
+    def path(self, points: Sequence[tuple[float, float]], colour: int) -> None:
+        held = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        made = Markup('<polyline points="{}" fill="none" stroke="var(--c{})" stroke-width="1.5"/>')
+        self._pieces.append(made.format(held, colour))
+
+    def mark(self, row: Row, *shapes: Markup) -> None:
+        """Add the shapes of a row's mark, with its tip, inside its link."""
+        tip, where = self._marks[id(row)]
+        opening = Markup('<a href="{}" tabindex="-1"').format(where) if where else Markup("<g")
+        made = Markup('{} class="mark" aria-label="{}"><title>{}</title>{}</{}>')
+        self._pieces.append(made.format(opening, tip, tip, Markup("").join(shapes), "a" if where else "g"))
+        self._has_links = self._has_links or bool(where)
+
+    def picture(self, says: str) -> Markup:
+        role = "group" if self._has_links else "img"
+        made = Markup('<svg viewBox="0 0 {} {:.0f}" role="{}" aria-label="{}">{}</svg>')
+        return made.format(WIDTH, self.height, role, visible(says), Markup("").join(self._pieces))
+
+
+def _rect(  # noqa: PLR0913  (likewise)
+    x: float, y: float, width: float, height: float, colour: int, opacity: float = 1
+) -> Markup:
+    faded = Markup(' opacity="{:.2f}"').format(opacity) if opacity < 1 else ""
+    made = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="var(--c{})"{}/>')
+    return made.format(x, y, max(width, 0.5), max(height, 0.5), colour, faded)
+
+
+def _dot(x: float, y: float, colour: int, size: float = 3.5) -> Markup:
+    return Markup('<circle cx="{:.1f}" cy="{:.1f}" r="{}" fill="var(--c{})"/>').format(x, y, size, colour)
+
+
+def _whisker(x1: float, y1: float, x2: float, y2: float, colour: int) -> Markup:
+    made = Markup('<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="var(--c{})" stroke-width="2"/>')
+    return made.format(x1, y1, x2, y2, colour)
+
+
+def _cut(name: str, most: int = _LONGEST_NAME) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def tick_text(value: float, kind: str) -> str:
+    """Return a value of an axis in words: `$0.70`, `30%`, `1.2 k`."""
+    if kind == "share":
+        return f"{100 * value:.3g}%"
+    if kind == "usd":
+        return (
+            f"${value:,.0f}"
+            if value >= 100 or value == round(value)
+            else f"${value:.2g}"
+            if value < 0.1
+            else f"${value:.2f}"
+        )
+    if kind in ("tokens", "count") or value >= 1000:
+        return formatted(value, "tokens") if value >= 1000 else f"{value:.3g}"
+    return formatted(value, "number")
+
+
+def _colours(names: Sequence[str]) -> dict[str, int]:
+    """Return the colour of each name: an outcome's own, else the next."""
+    made = {}
+    for n, name in enumerate(names):
+        meaning = colour_of(name.replace(" ", "_"))
+        made[name] = COLOURS[meaning] if meaning in ("good", "bad", "unfinished") else 1 + n % _N_COLOURS
+    return made
+
+
+def _legend(canvas: _Canvas, names: Sequence[str], colours: Mapping[str, int], top: float) -> float:
+    """Draw the names with their colours in lines from `top` on. Returns where they end."""
+    x, y = 8.0, top + 10
+    for name in names:
+        shown = _cut(name)
+        width = 18 + len(shown) * _CHAR + 14
+        if x + width > WIDTH and x > 8:
+            x, y = 8.0, y + 16
+        canvas.add(_rect(x, y - 8, 9, 9, colours[name]))
+        canvas.text(x + 14, y, shown)
+        x += width
+    return y + 6
+
+
+def _names_at_left(rows: Sequence[Row]) -> tuple[list[str], float]:
+    names = list(dict.fromkeys(str(row["name"]) for row in rows))
+    longest = max((min(len(name), _LONGEST_NAME) for name in names), default=0)
+    return names, 12 + longest * _CHAR
+
+
+def _draw_bars(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -> None:
+    names, left = _names_at_left(rows)
+    told = max((len(row["told"]) for row in rows), default=0) * _CHAR + 10
+    right = WIDTH - 8
+    highest = max((row["value"] for row in rows), default=0) or 1
+    canvas.height = len(rows) * _ROW + 4
+    ticks = [value for value in axis(highest) if value <= highest * 1.2]
+    scale = min((right - left - told) / highest, (right - left) / ticks[-1])
+    kind, title = spec["usermeta"]["kind"], spec["encoding"]["x"]["title"]
+    for value in ticks:
+        canvas.line(left + value * scale, 2, left + value * scale, canvas.height)
+    for at, row in enumerate(rows):
+        y = at * _ROW + 4
+        canvas.text(left - 8, y + 14, _cut(names[at] if at < len(names) else str(row["name"])), "end", "ink")
+        canvas.mark(row, _rect(left, y, row["value"] * scale, _ROW - 6, 1))
+        canvas.text(left + row["value"] * scale + 5, y + 14, row["told"], colour="ink")
+    for value in ticks:
+        canvas.text(left + value * scale, canvas.height + 14, tick_text(value, kind), "middle")
+    canvas.text(right, canvas.height + 30, title, "end")
+    canvas.height += 36
+
+
+def _draw_dots(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -> None:
+    names, left = _names_at_left(rows)
+    highest = max((max(row["value"] or 0, row["high"] or 0) for row in rows), default=0) or 1
+    bottom, ticks = len(names) * _ROW + 4.0, axis(highest)
+    scale = (WIDTH - 24 - left) / ticks[-1]
+    for value in ticks:
+        canvas.line(left + value * scale, 2, left + value * scale, bottom)
+        canvas.text(left + value * scale, bottom + 14, tick_text(value, spec["usermeta"]["kind"]), "middle")
+    title = next(str(layer["encoding"]["x"]["title"]) for layer in spec["layer"] if "x" in layer["encoding"])
+    canvas.text(WIDTH - 24, bottom + 30, title, "end")
+    canvas.height = bottom + 36
+    for row in rows:
+        y = names.index(str(row["name"])) * _ROW + _ROW / 2
+        shapes = []
+        if row["low"] is not None and row["high"] is not None:
+            shapes.append(_whisker(left + row["low"] * scale, y, left + row["high"] * scale, y, 1))
+        if row["value"] is not None:
+            canvas.mark(row, *shapes, _dot(left + row["value"] * scale, y, 1, 4))
+    for at, name in enumerate(names):
+        canvas.text(left - 8, at * _ROW + 16.0, _cut(name), "end", "ink")
+
+
+def _rows_up(canvas: _Canvas, highest: float, kind: str, title: str, whole: bool = False) -> tuple[float, float, float]:
+    """Draw lines across with their values at the left, the axis's title above. Returns left, bottom, pixels a unit."""
+    ticks = axis(highest, whole=whole)
+    told = [tick_text(value, kind) for value in ticks]
+    left = 10 + max(map(len, told)) * _CHAR
+    bottom = 22.0 + _PLOT
+    scale = _PLOT / (ticks[-1] or 1)
+    canvas.text(0, 11, title)
+    for value, words in zip(ticks, told, strict=True):
+        y = bottom - value * scale
+        canvas.line(left, y, WIDTH - 4, y)
+        canvas.text(left - 5, y + 4, words, "end")
+    return left, bottom, scale
+
+
+def _draw_histogram(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -> None:
+    highest = max((row["value"] for row in rows), default=0) or 1
+    left, bottom, scale = _rows_up(canvas, highest, "count", spec["encoding"]["y"]["title"], whole=True)
+    step = (WIDTH - 4 - left) / max(len(rows), 1)
+    longest = max((len(str(row["name"])) for row in rows), default=0) * _CHAR
+    every = max(1, -(-int(longest + 4) // int(max(step, 1))))
+    for at, row in enumerate(rows):
+        x, height = left + at * step, row["value"] * scale
+        canvas.mark(row, _rect(x + step * 0.08, bottom - height, step * 0.84, height, 1))
+        if row["told"] and len(row["told"]) * _CHAR <= step + 6:
+            canvas.text(x + step / 2, bottom - height - 3, row["told"], "middle", "ink")
+        if at % every == 0:
+            canvas.text(x + step / 2, bottom + 14, str(row["name"]), "middle")
+    canvas.text(WIDTH - 4, bottom + 30, str(spec["encoding"]["x"]["title"] or ""), "end")
+    canvas.height = bottom + 36
+
+
+def _draw_heatmap(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -> None:
+    names, left = _names_at_left(rows)
+    columns = list(spec["encoding"]["x"]["sort"])
+    step = min((WIDTH - 30 - left) / max(len(columns), 1), 56)
+    head = 14 + max((min(len(column), 16) for column in columns), default=0) * _CHAR * 0.72
+    for at, column in enumerate(columns):
+        canvas.text(left + at * step + step / 2, head - 5, _cut(column, 16), turn=-45)
+    for at, name in enumerate(names):
+        canvas.text(left - 8, head + at * _ROW + 16, _cut(name), "end", "ink")
+    for row in rows:
+        x, y = left + columns.index(row["column"]) * step, head + names.index(str(row["name"])) * _ROW
+        shade = 0.05 + 0.75 * min(max(row["value"], 0), 1)
+        canvas.mark(row, _rect(x + 1, y + 1, step - 2, _ROW - 2, 1, shade))
+        if row["told"]:
+            canvas.text(x + step / 2, y + 16, row["told"], "middle", "ink")
+    canvas.height = head + len(names) * _ROW + 6
+
+
+def _when(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+class _Time:
+    """A scale of time from the left end to the right."""
+
+    def __init__(self, canvas: _Canvas, spec: Mapping[str, Any], left: float, bottom: float, is_short: bool) -> None:
+        first, last = map(_when, spec["encoding"]["x"]["scale"]["domain"])
+        self._first, self._left = first, left
+        self._scale = (WIDTH - 12 - left) / (max((last - first).total_seconds(), 1))
+        n = min(_MOST_TICKS, max((last - first).days, 1) + 1)
+        shown: list[str] = []
+        for at in range(n):
+            moment = first + timedelta(seconds=(last - first).total_seconds() * at / max(n - 1, 1))
+            words = f"{moment:%b} {moment.day}" if is_short else f"{moment:%b %Y}"
+            if words not in shown:
+                shown.append(words)
+                canvas.text(
+                    self.at(moment), bottom + 14, words, "start" if not at else "end" if at == n - 1 else "middle"
+                )
+
+    def at(self, moment: datetime) -> float:
+        return self._left + (moment - self._first).total_seconds() * self._scale
+
+
+def _draw_stacked_columns(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -> None:
+    names = list(spec["encoding"]["color"]["scale"]["domain"])
+    colours, highest = _colours(names), max((row["high"] for row in rows), default=0) or 1
+    kind = spec["usermeta"]["kind"]
+    left, bottom, scale = _rows_up(canvas, highest, kind, spec["encoding"]["y"]["title"], whole=kind == "count")
+    times = _Time(canvas, spec, left, bottom, bool(rows and rows[0].get("short")))
+    for row in rows:
+        x, end = times.at(_when(row["from"])), times.at(_when(row["to"]))
+        height = (row["high"] - row["low"]) * scale
+        canvas.mark(row, _rect(x, bottom - row["high"] * scale, end - x, height, colours[row["name"]]))
+    canvas.height = _legend(canvas, names, colours, bottom + 22)
+
+
+def _draw_lines(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -> None:
+    names = list(spec["encoding"]["color"]["scale"]["domain"])
+    colours, highest = _colours(names), max((row["value"] for row in rows), default=0) or 1
+    left, bottom, scale = _rows_up(canvas, highest, spec["usermeta"]["kind"], spec["encoding"]["y"]["title"])
+    times = _Time(canvas, spec, left, bottom, True)
+    for name in names:
+        of_name = [row for row in rows if row["name"] == name]
+        points = [(times.at(_when(row["from"])), bottom - row["value"] * scale) for row in of_name]
+        canvas.path(points, colours[name])
+        for row, (x, y) in zip(of_name, points, strict=True):
+            canvas.mark(row, _dot(x, y, colours[name], 2))
+    canvas.height = _legend(canvas, names, colours, bottom + 22)
+
+
+def _draw_intervals(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -> None:
+    names = list(spec["encoding"]["color"]["scale"]["domain"])
+    colours = _colours(names)
+    highest = max((max(row["value"] or 0, row["high"] or 0) for row in rows), default=0) or 1
+    title = next(str(layer["encoding"]["y"]["title"]) for layer in spec["layer"])
+    left, bottom, scale = _rows_up(canvas, highest, "share", title)
+    positions = list(spec["encoding"]["x"]["sort"])
+    step = (WIDTH - 8 - left) / max(len(positions), 1)
+    for at, position in enumerate(positions):
+        canvas.text(left + at * step + step / 2, bottom + 14, str(position), "middle")
+    for row in rows:
+        beside = (names.index(row["name"]) + 1) / (len(names) + 1)
+        x = left + positions.index(row["at"]) * step + step * beside
+        shapes = []
+        if row["low"] is not None and row["high"] is not None:
+            shapes.append(
+                _whisker(x, bottom - row["low"] * scale, x, bottom - row["high"] * scale, colours[row["name"]])
+            )
+        if row["value"] is not None:
+            canvas.mark(row, *shapes, _dot(x, bottom - row["value"] * scale, colours[row["name"]]))
+    canvas.text(WIDTH - 4, bottom + 30, str(spec["encoding"]["x"]["title"] or ""), "end")
+    canvas.height = _legend(canvas, names, colours, bottom + 38)
+
+
+_DRAWN: Mapping[str, Callable[[_Canvas, Mapping[str, Any], Sequence[Row]], None]] = {
+    "bars": _draw_bars,
+    "dots": _draw_dots,
+    "histogram": _draw_histogram,
+    "heatmap": _draw_heatmap,
+    "stacked_columns": _draw_stacked_columns,
+    "lines": _draw_lines,
+    "intervals_by_position": _draw_intervals,
+}
+"""By the form that a specification names."""
