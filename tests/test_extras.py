@@ -14,15 +14,11 @@ from agentsignals.cli import main
 from agentsignals.cli.doctor import EXTRAS, _others
 from agentsignals.errors import StoreError
 from agentsignals.store import Store
-from agentsignals.ui import report
-from agentsignals.ui.page import Query
-from agentsignals.ui.pages import catalogue
-from agentsignals.ui.snapshot import Snapshot
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
 
 ROOT = Path(__file__).parents[1]
-IMPORTED_AS = {"charts": "vl_convert", "frames": "polars"}
+IMPORTED_AS = {"frames": "polars"}
 
 
 @pytest.fixture
@@ -47,35 +43,7 @@ def missing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return name
 
 
-only_charts = pytest.mark.parametrize("missing", ["charts"], indirect=True)
 only_frames = pytest.mark.parametrize("missing", ["frames"], indirect=True)
-
-
-@only_charts
-def test_a_report_without_its_charts_is_whole_and_says_what_to_install(
-    store: Store, missing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "r.html"
-    assert main(["report", "--study", "tools", "-o", str(file), "--store", str(store.folder)]) == 0
-    assert "pip install 'vl-convert-python" in capsys.readouterr().out
-    page = file.read_text("utf-8")
-    assert "pip install &#39;vl-convert-python" in page
-    shown = re.findall(r"<figure>.*?</figure>", page, re.S)
-    assert shown and all(re.search(r"<summary>Its figures</summary><ul>\s*<li>[^<]", figure) for figure in shown)
-    assert "data-chart" not in page.partition("<script")[0], "what is no picture can't be saved as one"
-    assert page.count("<script") == 1 and len(page) < 200_000, "no library without a picture to draw anew"
-
-
-@pytest.mark.slow
-def test_a_report_with_its_charts_says_nothing_of_it(store: Store, tmp_path: Path) -> None:
-    page = report.write(store, tmp_path / "r.html", ["tools"]).read_text("utf-8")
-    assert "<figure data-chart" in page and "pip install" not in page and "Its figures" not in page
-
-
-@only_charts
-def test_the_served_page_of_a_study_does_without_too(store: Store, missing: str) -> None:
-    filled = catalogue.study_page(Snapshot(store), Query(), "tools").filled
-    assert filled["charts"] == "" and "vl-convert-python" in filled["undrawn"]
 
 
 @only_frames
@@ -90,10 +58,10 @@ def test_a_frame_names_what_it_needs(store: Store, missing: str, name: str) -> N
 def test_doctor_names_extras_that_are_not_there(
     store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(EXTRAS, "charts", ("no-such-package", "nothing"))
+    monkeypatch.setitem(EXTRAS, "frames", ("no-such-package", "nothing"))
     assert main(["doctor", "--store", str(store.folder)]) == 0
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("charts"))
-    assert "missing" in line and "pip install 'vl-convert-python" in line
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("frames"))
+    assert "missing" in line and "pip install 'polars" in line
 
 
 def test_doctor_lists_every_extra_that_the_package_declares() -> None:
@@ -113,4 +81,7 @@ def test_every_module_of_the_core_loads_without_any_package_of_an_extra(tmp_path
     code = f"{block}from agentsignals.cli import main\nsys.exit(main(['demo', '--quiet', '--folder', 'd']))"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "vl-convert-python" in done.stdout and (tmp_path / "d" / "report.html").stat().st_size > 50_000
+    assert (
+        "<svg" in (tmp_path / "d" / "report.html").read_text("utf-8")
+        and (tmp_path / "d" / "report.html").stat().st_size > 50_000
+    )

@@ -137,18 +137,18 @@ def test_objections_and_cuts_by_the_number_of_the_prompt(tmp_path: Path) -> None
     chart = next(c for c in outcome(store_of(tmp_path / "s", cut, calm), "people").charts if c.id == "people.positions")
     rows = {(r["at"], r["name"]): r["tip"].partition(": ")[2] for r in chart.spec["data"]["values"]}
     assert rows == {
-        ("1", "cuts the response"): "1 of 2, 50.0%",
+        ("1", "cut short"): "1 of 2, 50.0%",
         ("2", "objects, at least"): "at least 1 of 2 prompts",
-        ("2", "cuts the response"): "0 of 2, 0.0%",
+        ("2", "cut short"): "0 of 2, 0.0%",
         ("3", "objects, at least"): "at least 0 of 1 prompts",
-        ("3", "cuts the response"): "0 of 1, 0.0%",
+        ("3", "cut short"): "0 of 1, 0.0%",
     }
 
 
 def test_late_prompts_are_one_class(tmp_path: Path) -> None:
     long = [timed(f"s{n}", START + n, turns=9) for n in range(2)]
     chart = next(c for c in outcome(store_of(tmp_path / "s", *long), "people").charts if c.id == "people.positions")
-    cuts = [r for r in chart.spec["data"]["values"] if r["name"] == "cuts the response"]
+    cuts = [r for r in chart.spec["data"]["values"] if r["name"] == "cut short"]
     assert [r["at"] for r in cuts] == ["1", "2", "3", "4", "5", "6+"]
     assert [r["tip"].split(" of ")[1].split(",")[0] for r in cuts] == ["2", "2", "2", "2", "2", "8"]
     assert all(a["high"] >= b["high"] for a, b in pairwise(cuts)), "more prompts, a narrower interval"

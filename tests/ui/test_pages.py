@@ -347,7 +347,7 @@ def circling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def test_the_first_screen_is_what_stands_out_and_each_opens_what_it_rests_on(circling: Server) -> None:
     until = time.monotonic() + 60
-    while "being looked for" in page(circling, "/") and time.monotonic() < until:
+    while "being computed" in page(circling, "/") and time.monotonic() < until:
         time.sleep(0.2)
     first = Elements(page(circling, "/"))
     links = [a["href"] for tag, a in first.elements if tag == "a" and (a.get("href") or "").startswith("/finding/")]

@@ -16,21 +16,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import vl_convert
+from markupsafe import escape
 
 from agentsignals.cli import main
 from agentsignals.errors import StoreError, UsageError
 from agentsignals.model import Artifact, Session
-from agentsignals.questions.charts import bars, intervals_by_position, stacked_columns
+from agentsignals.questions.charts import bars, stacked_columns
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.ui import check_report, report
-from agentsignals.ui.charts import data, interactive, legible, library
 from agentsignals.ui.document import code, document, escaped, limits_of
+from agentsignals.ui.drawing import svg, tick_text
 from agentsignals.ui.page import short_ids
+from agentsignals.words.text import visible
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
 from tests.signals.attempts import trial
@@ -217,19 +218,13 @@ def test_the_policy_admits_our_own_script_and_style_and_no_other(page: str) -> N
     )
     assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy and "*" not in policy
     assert "img-src blob:;" in policy, "a chart on its way to PNG, and no other image"
-    for tag, directive, count in (("style", "style-src", 1), ("script", "script-src", 3)):
+    for tag, directive, count in (("style", "style-src", 1), ("script", "script-src", 1)):
         inside = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.S)
         told_hashes = next(part for part in policy.split("; ") if part.startswith(directive)).split()[1:]
         digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in inside]
         assert told_hashes == [f"'sha256-{digest}'" for digest in digests] and len(digests) == count
     kinds = [attributes.get("type") for tag, attributes in Page(page).elements if tag == "script"]
-    assert kinds == ["application/json", None, None, None], "what is no script is data, which nothing runs"
-
-
-def svg(chart: Chart) -> str:
-    """The chart as its specification draws it, without a browser."""
-    config = json.loads(data([chart]))["config"]
-    return str(vl_convert.vegalite_to_svg({"width": 380, **legible(chart.spec)}, config=config))
+    assert kinds == [None]
 
 
 @pytest.mark.slow
@@ -244,13 +239,53 @@ def test_charts_take_their_colours_from_the_page_and_share_no_ids(store: Store) 
         assert 'aria-label="' in drawn
 
 
+def html_text(text: str) -> str:
+    return str(escape(visible(text)))
+
+
 @pytest.mark.slow
 def test_every_chart_draws_its_rows(store: Store) -> None:
     for chart in (chart for s in document(store).sections for chart in s.charts):
         drawn = svg(chart)
         for row in chart.spec["data"]["values"]:
-            tip = row["tip"].replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-            assert f'aria-label="{tip}"' in drawn, (chart.id, row)
+            assert f'aria-label="{html_text(row["tip"])}"' in drawn, (chart.id, row)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "words"),
+    [
+        (0.7, "usd", "$0.70"),
+        (0.02, "usd", "$0.02"),
+        (0.0005, "usd", "$0.0005"),
+        (1500, "usd", "$1,500"),
+        (0.25, "share", "25%"),
+        (1500, "count", "1.5 k"),
+        (0.5, "number", "0.5"),
+        (2e6, "tokens", "2 M"),
+    ],
+)
+def test_a_value_of_an_axis_is_in_a_persons_words(value: float, kind: str, words: str) -> None:
+    assert tick_text(value, kind) == words
+
+
+def test_the_axis_of_seventy_cents_says_cents() -> None:
+    day = {
+        "from": "2026-01-01T00:00:00Z",
+        "to": "2026-01-02T00:00:00Z",
+        "low": 0,
+        "high": 0.7,
+        "name": "pi",
+        "tip": "t",
+    }
+    spec = stacked_columns([day], "USD per day", "usd", ["pi"], ("2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z"))
+    drawn = svg(Chart(id="x", title="x", says="x", spec=spec, n=1, of="x"))
+    assert ">$0.60<" in drawn and "m<" not in drawn.replace("transform<", "")
+
+
+def test_text_of_a_trace_is_text_in_a_chart() -> None:
+    spec = bars([{"name": EVIL, "value": 1, "tip": f"{EVIL} \u2028"}], EVIL)
+    drawn = svg(Chart(id="x", title="x", says=EVIL, spec=spec, n=1, of="x"), lambda name: f'/behind?key="{name}"')
+    assert "<script" not in drawn and "<img" not in drawn and 'key="' not in drawn and "\u2028" not in drawn
 
 
 def test_the_page_shows_skips_limits_and_the_way_to_every_number(page: str) -> None:
@@ -322,9 +357,9 @@ def test_four_charts_stand_beside_the_findings_and_nowhere_else(page: str) -> No
     first = re.findall(r'<figure data-chart="([^"]+)">', above)
     assert len(first) == 4 and first[0] == "cost_causes.bill"
     rest = re.findall(r'<figure data-chart="([^"]+)">', below)
-    assert rest and not set(first) & set(rest) and "<svg" not in page.partition("<script")[0]
-    assert page.count("<noscript>") == len(first) + len(rest), "in words where no script runs"
-    assert len(page.encode()) - len(library().encode()) < 1_000_000
+    assert rest and not set(first) & set(rest)
+    assert page.count("<svg") == len(first) + len(rest), "drawn where no script runs"
+    assert len(page.encode()) < 1_400_000
 
 
 @pytest.mark.slow
@@ -336,70 +371,6 @@ def test_an_empty_store_gives_a_report_that_says_so(tmp_path: Path) -> None:
     assert "# No session yet" in markdown and "agentsignals analyze SOURCE" in markdown
     data = json.loads(report.write(empty, tmp_path / "r.json").read_text("utf-8"))
     assert data["sessions"] == 0 and len(data["sections"]) == len(studies())
-
-
-# -- charts a hand can move --------------------------------------------------------------------------------------------
-
-
-def specs(page: str) -> dict[str, Any]:
-    inside = re.search(r'<script type="application/json" id="charts">(.*?)</script>', page, re.S)
-    assert inside is not None
-    found: dict[str, Any] = json.loads(inside[1])["specs"]
-    return found
-
-
-@pytest.mark.slow
-def test_each_chart_brings_what_draws_it(page: str, store: Store) -> None:
-    figures = re.findall(r'<figure data-chart="([^"]+)">', page)
-    charts = {chart.id: chart for s in document(store).sections for chart in s.charts}
-    assert sorted(figures) == sorted(charts) == sorted(specs(page))
-    for name, spec in specs(page).items():
-        assert spec["data"] == json.loads(json.dumps(charts[name].spec["data"]))
-
-
-def test_a_legend_can_be_picked_from_and_time_can_be_zoomed() -> None:
-    day = {"from": "2026-01-01", "to": "2026-01-02", "low": 0, "high": 1, "name": "pi", "tip": "t"}
-    over = stacked_columns([day], "sessions", "count", ["pi"], ("2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z"))
-    moved = interactive(over)
-    assert [p["name"] for p in moved["params"]] == ["pick", "span"]
-    assert moved["params"][1]["value"] == {"x": [1767225600000, 1767398400000]}
-    assert (
-        "domain" not in moved["encoding"]["x"]["scale"] and moved["encoding"]["opacity"]["condition"]["param"] == "pick"
-    )
-    assert over["encoding"]["x"]["scale"]["domain"], "the picture keeps its span"
-    layered = interactive(intervals_by_position([{**day, "at": "1", "value": 0.5}], "at", "share", ["pi"]))
-    assert [p["name"] for p in layered["layer"][0]["params"]] == ["pick"] and "params" not in layered["layer"][1]
-    assert all("opacity" in layer["encoding"] for layer in layered["layer"])
-    plain = bars([{"name": "pi", "value": 1, "tip": "t"}], "sessions")
-    assert interactive(plain) is plain
-
-
-def test_text_of_a_trace_can_not_end_the_data_of_a_chart() -> None:
-    evil = Chart(
-        id="x", title="x", says="x", spec=bars([{"name": EVIL, "value": 1, "tip": "\u2028"}], EVIL), n=1, of="x"
-    )
-    told_data = data([evil])
-    assert "<" not in told_data and "\u2028" not in told_data
-    assert json.loads(told_data)["specs"]["x"]["data"]["values"][0]["name"] == EVIL
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
-@pytest.mark.parametrize("whose", [pytest.param("demo", marks=pytest.mark.nightly), "hostile"])
-def test_a_browser_draws_every_chart_anew_under_the_policy(
-    store: Store, hostile: Store, tmp_path: Path, whose: str
-) -> None:
-    one = {"demo": store, "hostile": hostile}[whose]
-    file = report.write(one, tmp_path / "r.html")
-    words = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
-    words += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1280,40000", "--virtual-time-budget=20000"]
-    seen = subprocess.run(
-        [*words, "--dump-dom", file.as_uri()], capture_output=True, text=True, check=True, timeout=120
-    )
-    drawn_anew = r'<div class="chart" role="img" aria-label="[^"]+"><div class="vega-embed'
-    assert seen.stdout.count("<figure data-chart") == len(re.findall(drawn_anew, seen.stdout)) > 5
-    assert "Content Security Policy" not in seen.stderr and "can't be drawn" not in seen.stderr
-    assert "pwned" not in re.sub(r"pwned=\d", "", seen.stderr)
 
 
 # -- contexts ----------------------------------------------------------------------------------------------------------
@@ -457,7 +428,7 @@ def test_text_of_a_trace_stays_text(hostile: Store, page: str, tmp_path: Path) -
     read = Page(evil)
     assert read.unclosed == []
     bare = re.sub(r"<script>.*?</script>", "", evil, flags=re.S)
-    assert bare.count("<script") == 1 and "<img" not in bare and "{{7*7}}" in bare
+    assert "<script" not in bare and "<img" not in bare and "{{7*7}}" in bare
     assert read.tags() <= Page(page).tags()
     allowed = {name for _, attributes in Page(page).elements for name in attributes}
     assert {name for _, attributes in read.elements for name in attributes} <= allowed
@@ -547,10 +518,10 @@ def test_an_old_report_is_replaced_whole(store: Store, tmp_path: Path) -> None:
 def test_asking_for_a_report_loads_what_its_form_needs(store: Store, tmp_path: Path) -> None:
     code_ = (
         "import sys; from pathlib import Path; from agentsignals.ui import check_report; check_report(Path('r.md'));"
-        "print([m for m in ('duckdb', 'jinja2', 'vl_convert', 'polars') if m in sys.modules]);"
+        "print([m for m in ('duckdb', 'jinja2', 'polars') if m in sys.modules]);"
         "from agentsignals.ui import report; from agentsignals.store import Store;"
         f"report.write(Store({str(store.folder)!r}), Path({str(tmp_path / 'r.md')!r}));"
-        "print([m for m in ('jinja2', 'vl_convert', 'polars') if m in sys.modules])"
+        "print([m for m in ('jinja2', 'polars') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code_], capture_output=True, text=True, check=True)
     assert found.stdout.splitlines() == ["[]", "[]"]

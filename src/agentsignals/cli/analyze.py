@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from agentsignals.cli.output import Bar, Reading, figure, json_text, printable, tell, written_as
+from agentsignals.cli.output import Bar, Reading, figure, json_text, printable, tell
 from agentsignals.errors import NothingFound
 from agentsignals.formats import homes
 from agentsignals.ingest import pipeline
@@ -227,7 +227,7 @@ def _summary_text(summary: Summary) -> str:
         ("restored", summary.restored_sessions
          and f"{summary.restored_sessions:,} sessions of damaged parts were read again"),
         ("lost", lost and f"{len(lost):,} sessions whose sources are gone: {named}"),
-        ("report", summary.report and written_as(summary.report)),
+        ("report", summary.report),
     ]  # fmt: skip
     return "\n".join(f"{name:10}  {value}" for name, value in rows if value)
 

@@ -71,7 +71,6 @@ def checks(store_folder: str | None, *, repair: bool = False) -> list[Check]:
 
 
 EXTRAS = {
-    "charts": ("vl-convert-python", "reports say in words what their charts show"),
     "frames": ("polars", "Python gets no frames; `store.sql(…)` does without them"),
 }
 """Extras of everyday use: the package that makes each, and what is not there without it."""

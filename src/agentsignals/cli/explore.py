@@ -20,7 +20,6 @@ from agentsignals.cli.output import (
     printable,
     table,
     write_csv,
-    written_as,
 )
 from agentsignals.errors import NothingFound, QueryError, StoreError, UsageError
 from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
@@ -472,5 +471,5 @@ def run_report(options: argparse.Namespace) -> int:
     choices = {name: getattr(options, name) for name in ("context", "labeller")}
     choices["baseline"] = Path(options.baseline) if options.baseline else None
     written = report.write(store_with_sessions(options), Path(options.output), options.study, **choices)
-    print(json_text({"report": str(written)}) if options.json else f"report      {written_as(str(written))}")
+    print(json_text({"report": str(written)}) if options.json else f"report      {written}")
     return 0

@@ -407,14 +407,6 @@ def _amount(stage: str, n: int) -> str:
     return f"{n / 1e6:.0f} MB" if stage == "reading" else f"{n:,}"
 
 
-def written_as(report: str) -> str:
-    """Return the path of a report, and a hint where its charts are not drawn."""
-    from agentsignals.ui.report import without_charts
-
-    hint = without_charts(report)
-    return f"{report}\n{'':10}  {hint}" if hint else report
-
-
 # An answer as tables and sentences: aligned text for a terminal, or Markdown for a page.
 
 

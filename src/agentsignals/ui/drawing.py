@@ -244,6 +244,10 @@ def _draw_heatmap(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row])
     canvas.height = head + len(names) * _ROW + 6
 
 
+_REACH = Markup('<circle cx="{:.1f}" cy="{:.1f}" r="6" fill="transparent"/>')
+"""What of a small point can be hit."""
+
+
 def _when(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
@@ -293,7 +297,7 @@ def _draw_lines(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -
         points = [(times.at(_when(row["from"])), bottom - row["value"] * scale) for row in of_name]
         canvas.path(points, colours[name])
         for row, (x, y) in zip(of_name, points, strict=True):
-            canvas.mark(row, _dot(x, y, colours[name], 2))
+            canvas.mark(row, _REACH.format(x, y), _dot(x, y, colours[name], 2))
     canvas.height = _legend(canvas, names, colours, bottom + 22)
 
 

@@ -222,4 +222,3 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
             f"The report {path} can't be written: {problem.strerror}.", "Name a file in a folder you may write."
         ) from problem
     return path
-
