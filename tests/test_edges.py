@@ -36,7 +36,6 @@ from agentsignals.store.query import connect
 from agentsignals.ui.document import n_of
 from agentsignals.views.history import prints
 from agentsignals.words import agent_lexicon
-from agentsignals.words.lexicon import is_english
 from agentsignals.words.prose import Phrases
 from tests.build import START, call, say, session, user, view
 from tests.formats.reading import read_one
@@ -163,10 +162,6 @@ def test_of_a_file_2000_prints_are_kept() -> None:
 
     assert (kept(1_999), kept(2_000), kept(2_001)) == (1_999, 2_000, 2_000)
     assert prints(["12345678"]) == "" and prints(["123456789"]) != ""
-
-
-def test_four_letters_tell_a_script() -> None:
-    assert not is_english("дайт") and is_english("дай")
 
 
 def test_characters_beyond_ascii_begin_at_128() -> None:

@@ -339,11 +339,21 @@ def test_words_behind_a_long_fence_are_still_found() -> None:
         ("パーサーのバグを直してください", False),
         ("füge bitte eine neue Seite hinzu und zeige dort alle offenen Rechnungen meiner Kunden an", False),
         ("añade una página nueva donde cada cliente pueda ver todas sus facturas pendientes del mes pasado", False),
-        ("ok 好", True),
+        ("Das ist völlig falsch, schon wieder kaputt!", False),
+        ("Ça ne marche toujours pas, c'est nul", False),
+        ("non funziona, che schifo", False),
+        ("löschen", False),
+        ("não", False),
+        ("不对", False),
+        ("აბგ", False),
+        ("ok 好", False),
+        ("rename it to café → done", True),
+        ("no — that’s wrong", True),
+        ("wtf", True),
         ("", True),
     ],
 )
-def test_only_long_or_foreign_letters_tell_a_language(text: str, english: bool) -> None:
+def test_words_letters_and_scripts_tell_a_language(text: str, english: bool) -> None:
     assert is_english(text) is english
 
 

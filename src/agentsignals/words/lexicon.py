@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from agentsignals.model import UNSPOKEN
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.words.text import is_of_word, lowered, word_lists
+from agentsignals.words.text import is_of_word, language_of, lowered, word_lists
 
 
 class Pattern:
@@ -331,16 +331,20 @@ _SMALL_WORDS = (
 """Words that hardly another language in Latin letters shares."""
 _ENGLISH = frozenset(_SMALL_WORDS.split())
 _NOT_LATIN = re.compile(r"[^\x00-\u024f]")
-FEW_LETTERS = 4
 ENOUGH_WORDS = 12
 """A text of fewer words may do without any of the small words of its language."""
 
 
 def is_english(text: str) -> bool:
-    """Return False when the head is mostly in another script, or long without one of English's small words."""
+    """Return False when the head is mostly in another script, in a language that its small words tell, long without one
+    of English's, or short without one and with letters that English lacks."""
     searched, _, words, _ = _head(text)
     if not searched.isascii():
         foreign = [c for c in _NOT_LATIN.findall(searched) if c.isalpha()]
-        if foreign and 2 * len(foreign) > len([c for c in searched if c.isalpha()]) >= FEW_LETTERS:
+        if 2 * len(foreign) > len([c for c in searched if c.isalpha()]):
             return False
-    return len(words) < ENOUGH_WORDS or not words.isdisjoint(_ENGLISH)
+    if language_of(searched) not in (None, "en"):
+        return False
+    if not words.isdisjoint(_ENGLISH):
+        return True
+    return len(words) < ENOUGH_WORDS and not any(c.isalpha() and not c.isascii() for c in searched)
