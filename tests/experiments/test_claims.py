@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -353,6 +354,26 @@ def test_the_data_may_be_named_by_its_inner_folder_or_by_a_file(dataset: Path, n
 def test_a_file_of_another_form_will_do(tmp_path: Path) -> None:
     sentiment_data.messages().write_ndjson(tmp_path / "messages.jsonl")
     assert set(statuses(replicate("sentiment", tmp_path)).values()) == {"pass"}
+
+
+@pytest.mark.parametrize("named", ["", "data/train.parquet"])
+def test_a_file_of_the_hubs_cache_is_a_link_to_a_blob(tmp_path: Path, named: str) -> None:
+    """`snapshots/COMMIT/FILE` links to `blobs/HASH`: the kind of file stands in the name of the link alone."""
+    (tmp_path / "blobs").mkdir()
+    sentiment_data.messages().write_parquet(tmp_path / "blobs" / "4f1c0a")
+    snapshot = tmp_path / "snapshots" / "1111"
+    (snapshot / "data").mkdir(parents=True)
+    (snapshot / "data" / "train.parquet").symlink_to("../../../blobs/4f1c0a")
+    assert set(statuses(replicate("sentiment", snapshot / named)).values()) == {"pass"}
+
+
+def test_compressed_lines_will_do(tmp_path: Path) -> None:
+    lines = sentiment_data.messages().write_ndjson()
+    (tmp_path / "messages.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    claim = {"id": "n", "text": "t", "over": "t", "query": "SELECT count(*) > 9 AS v FROM rows", "expected": True}
+    table = {"t": {"files": ["*.jsonl.gz"], "columns": {"turn": "BIGINT"}}}
+    (tmp_path / "c.yaml").write_text(json.dumps({"source": "me", "tables": table, "claims": [claim]}))
+    assert set(statuses(replicate(str(tmp_path / "c.yaml"), tmp_path)).values()) == {"pass"}
 
 
 CORRUPTED: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]] = {

@@ -345,6 +345,7 @@ _READERS = {
     ".csv": "read_csv({files}, union_by_name=true, header=true, all_varchar=true, delim=',', quote='\"', escape='\"')",
     ".jsonl": "read_json({files}, union_by_name=true, format='newline_delimited')",
 }
+_PACKED = (".gz", ".zst")
 _FAULT_OF_THE_QUERY = (duckdb.ParserException, duckdb.PermissionException, duckdb.OutOfMemoryException)
 _NOT_THERE = (duckdb.BinderException, duckdb.CatalogException)
 _LONGEST = 200
@@ -468,8 +469,8 @@ class ClaimContext:
         files = self._files[name]
         if not files:
             return Absent("missing_artifact", f"{' or '.join(table.files)} is not in the data folder")
-        suffix = files[0].suffix.lower()
-        listed = path_list([str(f) for f in files if f.suffix.lower() == suffix])
+        suffix = _kind(files[0])
+        listed = path_list([str(f) for f in files if _kind(f) == suffix])
         reader = _READERS[suffix].format(files=listed)
         if self._over_files is None:
             connection = self._over_files = duckdb.connect(":memory:")
@@ -556,14 +557,21 @@ def _files(data: Path, patterns: tuple[str, ...]) -> list[Path]:
         if ".." in parts or PurePosixPath(pattern).is_absolute():
             continue
         if data.is_file():
-            files = [data] if data.resolve().match(pattern) else []
+            files = [data] if data.absolute().match(pattern) or data.resolve().match(pattern) else []
         else:
             inner = str(PurePosixPath(*parts[1:])) if len(parts) > 1 and parts[0] == data.name else pattern
             files = sorted(data.glob(pattern)) or sorted(data.glob(inner))
-        files = [f.resolve() for f in files if f.suffix.lower() in _READERS and f.is_file()]
+        # Not resolved: in the Hub's cache a file is a link to a blob, whose name says nothing of it.
+        files = [f.absolute() for f in files if _kind(f) in _READERS and f.is_file()]
         if files:
             return files
     return []
+
+
+def _kind(file: Path) -> str:
+    """Return the suffix of a table's file, without that of its compression."""
+    name = file.with_suffix("") if file.suffix.lower() in _PACKED else file
+    return name.suffix.lower()
 
 
 def _message(problem: duckdb.Error) -> str:
