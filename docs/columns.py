@@ -179,7 +179,7 @@ MEANINGS: dict[str, str] = {
     "attempts.timed_out": "whether its time was up",
     "attempts.exit_status": "how it ended, as the harness says",
     "attempts.harness_output_tokens": "output of the agent as its harness counted it, reasoning included",
-    "attempts.harness_other_output_tokens": "output of graders and simulated users; in no other column",
+    "attempts.harness_other_output_tokens": "output of graders, simulated users and runs that were thrown away",
     "attempts.has_transcript": "whether its conversation was collected",
     # findings
     "findings.context": "of people's sessions (`product`) or of eval runs",

@@ -30,9 +30,12 @@ def readme() -> str:
 
 
 def formats_page() -> str:
-    return _filled(
-        _ROOT / "docs" / "formats.md", {"formats": what_formats_say.table(), "cards": what_formats_say.cards()}
-    )
+    parts = {
+        "formats": what_formats_say.table(),
+        "cards": what_formats_say.cards(),
+        "harness fields": what_formats_say.harness_fields(),
+    }
+    return _filled(_ROOT / "docs" / "formats.md", parts)
 
 
 def _filled(page: Path, parts: dict[str, list[str]]) -> str:

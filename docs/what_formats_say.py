@@ -66,6 +66,23 @@ def cards() -> list[str]:
     ]
 
 
+def harness_fields() -> list[str]:
+    """Fields of harnesses' record types that aren't read, with what that costs, as lines of Markdown."""
+    rows: list[str] = []
+    for name, made in formats().items():
+        card = card_of(made)
+        for told in card.fields if card is not None else ():
+            costs: dict[str, list[str]] = {}
+            for field, cost in told.not_read.items():
+                if not cost.startswith("None"):
+                    costs.setdefault(cost, []).append(f"`{field}`")
+            package = (
+                f"{name} | {told.package} {told.version} | {len(told.read)} of {len(told.read) + len(told.not_read)}"
+            )
+            rows += [f"| {package} | {', '.join(fields)} | {cost} |" for cost, fields in costs.items()]
+    return ["| format | package | read | not read | consequence |", "| --- | --- | --- | --- | --- |", *rows]
+
+
 def _rests_on(card: Card) -> str:
     return "; ".join(f"**{lot.kind}** {lot}" for lot in card.material).replace("|", "\\|")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import agentsignals.formats
 from agentsignals.formats import FORMATS, Input, card_of, conformance, formats, identify, marks
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
@@ -176,3 +178,15 @@ def test_every_format_has_a_sample_that_is_broken() -> None:
     """What is left of it is in its golden: skips counted, neighbours kept."""
     have = {p.relative_to(SAMPLES).parts[0] for p in ALL if p.name.startswith(conformance.SPOILT)}
     assert set(formats()) - have == set()
+
+
+def test_a_field_of_a_harness_is_read_or_not_and_what_is_said_to_be_read_stands_in_the_reader() -> None:
+    for name, made in formats().items():
+        card = card_of(made)
+        for told in card.fields if card is not None else ():
+            assert set(told.read).isdisjoint(told.not_read)
+            assert all(cost.endswith(".") for cost in told.not_read.values())
+            place = Path(agentsignals.formats.__file__).parent / name.replace("-", "_")
+            code = "\n".join(path.read_text("utf-8") for path in place.glob("*.py"))
+            lacking = [f for f in told.read if not re.search(rf"\b{f.rpartition('.')[2]}\b", code)]
+            assert lacking == [], f"{name}: said to be read"

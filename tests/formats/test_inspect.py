@@ -97,6 +97,36 @@ def test_nests_are_no_trouble(depth: int) -> None:
     assert {s.session_id for s in read(data).sessions} >= {"T1/2_epoch_1"}
 
 
+def test_an_errored_sample_that_was_scored_all_the_same_counts() -> None:
+    error = {"message": "ToolError('x')", "traceback": ""}
+    (scored,) = read(archive(sample(error=error, scores={"s": {"value": "C"}}))).attempts
+    (alone,) = read(archive(sample(error=error))).attempts
+    assert (scored.reward, scored.reward_counts, scored.ending) == (1.0, True, "infrastructure")
+    assert (alone.reward, alone.reward_counts) == (None, None)
+
+
+def test_runs_of_a_sample_that_were_thrown_away_are_in_the_bill_by_themselves() -> None:
+    thrown = {
+        "message": "x",
+        "traceback": "",
+        "events": [called(1, "openai/gpt-x", used=usage(300, 30, total_cost=0.5))],
+    }
+    used = usage(20, 5, total_cost=0.25)
+    one = sample(
+        events=[called(2, "openai/gpt-x", used=used)], model_usage={"openai/gpt-x": used}, error_retries=[thrown]
+    )
+    (part,) = read(archive(one)).attempts
+    assert (part.input_tokens, part.cost_usd) == (20, 0.25)
+    assert (part.other_input_tokens, part.other_output_tokens, part.other_cost_usd) == (300, 30, 0.5)
+
+
+def test_a_call_that_fell_back_is_of_the_model_that_answered() -> None:
+    event = called(1, "openai/gpt-x")
+    event["output"]["fallback"] = {"model": "openai/gpt-x", "fallback_model": "openai/gpt-y"}
+    (session,) = read(archive(sample(events=[event]))).sessions
+    assert [step.model for step in session.steps] == ["openai/gpt-y"]
+
+
 ROLES = {"target": {"model": "acme/under-test"}, "judge": {"model": "other/judge"}}
 
 

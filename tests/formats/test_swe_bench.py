@@ -787,3 +787,21 @@ def test_the_corpus_of_trials_gives_the_figures_that_a_plain_count_gives(tmp_pat
     assert all({"patch", "gold_patch", "verifier_report", "attempt_log"} <= set(k["kinds"]) for k in known)
     assert [k["conflicts"] for k in known if k["conflicts"]] == []
     assert rows(tmp_path / "store", "SELECT sum(skipped) AS n FROM artifacts") == [{"n": 0}]
+
+
+@pytest.mark.parametrize(
+    ("facts", "outcome"),
+    [
+        ({"infra_failure": False}, "failed"),
+        ({"infra_failure": True, "infra_failure_reason": "docker_pull"}, "infrastructure"),
+        ({"infra_failure": False, "infra_failure_reason": "network"}, "not_judged"),
+        ({"resolved": True, "infra_failure": False, "infra_failure_reason": "network"}, "solved"),
+    ],
+)
+def test_a_report_says_itself_whether_the_environment_failed(
+    tmp_path: Path, facts: dict[str, Any], outcome: str
+) -> None:
+    told = {"patch_exists": True, "patch_successfully_applied": False, "resolved": False, **facts}
+    told["patch_successfully_applied"] = told["resolved"] or "infra_failure_reason" in facts or None
+    attempts(tmp_path, {f"{LOGS}/report.json": json.dumps({TASK: told})})
+    assert rows(tmp_path / "store", "SELECT outcome FROM attempts") == [{"outcome": outcome}]

@@ -54,6 +54,17 @@ class Material(Struct, frozen=True):
         return f"{self.what} ({', '.join(self.versions)})" if self.versions else self.what
 
 
+class Fields(Struct, frozen=True, kw_only=True):
+    """Fields of a harness's own record types (`Type.field`) that say what counts, as its package declares them."""
+
+    package: str
+    version: str
+    """Version of the package that the lists were made from (`benchmarks/harness_fields.py`)."""
+    read: tuple[str, ...] = ()
+    not_read: dict[str, str] = {}
+    """Consequence of each field that is not read."""
+
+
 class Card(Struct, frozen=True, kw_only=True):
     """A format's fidelity: its material and its limits. The fields that it reads are in the table of docs/formats.md,
     made from its samples."""
@@ -61,6 +72,8 @@ class Card(Struct, frozen=True, kw_only=True):
     material: tuple[Material, ...]
     limits: tuple[str, ...] = ()
     """Facts that a reader of its figures has to know, a sentence each: values that are absent, files never seen."""
+    fields: tuple[Fields, ...] = ()
+    """Fields of the harness's record types, for formats of a harness that publishes these."""
 
     @property
     def rests_on(self) -> Kind:

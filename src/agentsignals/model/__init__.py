@@ -177,7 +177,7 @@ class Attempt(Struct, kw_only=True):
     """Part of `input_tokens`."""
     cost_usd: float | None = None
     other_input_tokens: int | None = None
-    """Usage of graders and simulated users, which is no part of the agent's."""
+    """Usage of graders, simulated users and runs that were thrown away, which is no part of the agent's."""
     other_output_tokens: int | None = None
     other_cost_usd: float | None = None
     replaced_cost_usd: float | None = None

@@ -119,10 +119,10 @@ class AttemptRow(Struct, gc=False, kw_only=True):
     harness_cost_usd: float | None
     """Dollars of the agent's calls as its harness recorded them."""
     harness_other_input_tokens: int | None
-    """Input of graders and simulated users, cached input included; in no other column."""
+    """Input of graders, simulated users and runs that were thrown away, cached input included; in no other column."""
     harness_other_output_tokens: int | None
     harness_other_cost_usd: float | None
-    """Dollars of graders and simulated users; in no other column."""
+    """Dollars of graders, simulated users and runs that were thrown away; in no other column."""
     has_transcript: bool
     facts: str
     """Everything that is known of the attempt, as JSON."""

@@ -67,8 +67,9 @@ _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,6}([A-Z]\w{0,60})(?=[(:]|$)"
 _EXPLANATION_CHARS = 600
 
 
-def _attempt(header: Header, sample: Sample, session: Session, graded: Sequence[Usage], place: str) -> Attempt:
-    """Return the attempt of a sample. `place` names the sample in its log, `graded` is the usage of its graders."""
+def _attempt(header: Header, sample: Sample, session: Session, reader: Reader, place: str) -> Attempt:
+    """Return the attempt of a sample. `place` names the sample in its log."""
+    graded = reader.graded
     session_id, artifact_id = session.session_id, session.artifact_id
     scores, limit, error = sample.scores or {}, sample.limit, sample.error
     trial = f"{header.eval.task_id or header.eval.run_id or artifact_id}/{sample.id}_epoch_{sample.epoch}"
@@ -120,10 +121,12 @@ def _attempt(header: Header, sample: Sample, session: Session, graded: Sequence[
         last = why.strip().rsplit("\n", 1)[-1] if why.lstrip().startswith("Traceback") else why.strip()
         raised = _EXCEPTION.match(last[:600])
         part.exception = raised[1] if raised else None
+        if scores:  # `score_on_error`, or scores from before it: Inspect counts them
+            part.reward_counts = True
     elif scores or sample.completed_at:
         part.exit_status, part.timed_out, part.ending = "completed", False, "finished"
     if error is not None:
-        state(error.message or "error", "exit_status", "exception")
+        state(error.message or "error", "exit_status", "exception", *(["reward_counts"] if scores else []))
     elif limit is not None:
         state(f"{reached} limit of {limit.get('limit')} reached", "exit_status", "timed_out")
     for retried in sample.error_retries or ():
@@ -142,11 +145,14 @@ def _attempt(header: Header, sample: Sample, session: Session, graded: Sequence[
             part.cost_usd = max(whole.cost_usd - others.cost_usd, 0.0)
         fields = ["input_tokens", "output_tokens", "cache_read_tokens", "cost_usd"]
         text = f"Inspect counted {part.input_tokens} tokens in ({part.cache_read_tokens} of them read from a cache)"
-        if graded:
+        # A run of the sample that was thrown away is in the usage of the log alone, not in the sample's.
+        thrown = [u for retried in sample.error_retries or () for u in reader.usages(retried.events or [])]
+        if graded or thrown:
+            others = _summed([*graded, *thrown])
             part.other_input_tokens, part.other_output_tokens = others.input_tokens, others.output_tokens
             part.other_cost_usd = others.cost_usd
             fields += ["other_input_tokens", "other_output_tokens", "other_cost_usd"]
-            text += f", besides {others.input_tokens} of graders"
+            text += f", besides {others.input_tokens} of graders and of runs that were thrown away"
         state(text, *fields)
     return part
 
@@ -316,8 +322,8 @@ class Reader:
             elif kind == "model":
                 if not place.scoring:
                     self._model(event, at, place.thread)
-                elif (usage := self._usage(event)) is not None:
-                    self.graded.append(usage)
+                else:
+                    self.graded += self._usage(event)
             elif kind == "tool":
                 if not place.scoring:
                     self._tool(event, at, place.thread)
@@ -368,7 +374,8 @@ class Reader:
         if choice is None or choice.message is None or (failure is not None and not choice.message.content):
             return
         done = event.completed if isinstance(event.completed, str) else None
-        step = self._builder.step(None, event.model, logged_iso(done) or at, thread)
+        model = string(inside(output.fallback, "fallback_model")) or event.model
+        step = self._builder.step(None, model, logged_iso(done) or at, thread)
         step.message_id, step.stop_reason = choice.message.id, choice.stop_reason
         if event.model is not None and thread == MAIN:
             self.work[event.model] += 1
@@ -386,12 +393,19 @@ class Reader:
         self._mark_seen(choice.message, dict(self._requests[thread][1]))
         self._add_message(choice.message, step.timestamp, thread, step)
 
-    def _usage(self, event: Event) -> Usage | None:
-        """Return what a grader's call used. An answer from Inspect's own cache used nothing."""
+    def usages(self, raws: list[Raw]) -> list[Usage]:
+        """Return what the model calls among these events used."""
+        events = each(raws, decoder(Event).decode, self._artifact)
+        return [
+            usage for event in events if event is not None and event.event == "model" for usage in self._usage(event)
+        ]
+
+    def _usage(self, event: Event) -> list[Usage]:
+        """Return what a call used that is no step. An answer from Inspect's own cache used nothing."""
         if event.cache == "read" or not event.output:
-            return None
+            return []
         (output,) = each([event.output], decoder(records.Output).decode, self._artifact)
-        return output.usage if output is not None else None
+        return [output.usage] if output is not None and output.usage is not None else []
 
     def _new_messages(self, raws: list[Raw], thread: str) -> list[Message]:
         """Return those of the messages sent on a thread that are new."""
@@ -554,7 +568,7 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
             session.model = _served(header.eval, reader.work) or session.model
             session.started_at = logged_iso(sample.started_at) or session.started_at
             session.ended_at = logged_iso(sample.completed_at) or session.ended_at
-            yield Reading([session], attempts=[_attempt(header, sample, session, reader.graded, place)])
+            yield Reading([session], attempts=[_attempt(header, sample, session, reader, place)])
         status = f"status {header.status}" if header.status else "no header, the run did not end"
         source.artifact.note = f"{status}, {len(samples)} samples"
 

@@ -41,6 +41,8 @@ class Failure(Struct, gc=False):
     type: str | None = None
     message: str | None = None
     traceback: str | None = None
+    events: list[Raw] | None = None
+    """Of a run of the sample that was thrown away."""
 
 
 class Call(Struct, gc=False):
@@ -104,6 +106,8 @@ class Choice(Struct, gc=False):
 class Output(Struct, gc=False):
     choices: list[Choice] = []
     usage: Usage | None = None
+    fallback: dict[str, Any] | None = None
+    """The model that answered in place of the one that was asked."""
 
 
 class Event(Struct, gc=False, kw_only=True):

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, field, structs
 
 from agentsignals.changes.patches import patched_files
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.documents import each, is_list, tally
+from agentsignals.formats.documents import each, is_list, string, tally
 from agentsignals.formats.instances import (
     TrialsBelow,
     canonical,
@@ -155,6 +155,9 @@ class Instance(Struct):
     patch_exists: bool | None = None
     patch_successfully_applied: bool | None = None
     resolved: bool | None = None
+    infra_failure: object = None
+    """The harness's word (swebench 5) that the environment failed; without it a reason is a suspicion."""
+    infra_failure_reason: object = None
     tests_status: dict[str, Outcome | list[str]] | None = None
 
 
@@ -181,6 +184,13 @@ def _report_parts(source: Input) -> list[Attempt]:
             statements=source.states(f"verifier report of {task_id}: {text}", fields),
         )  # fmt: skip
         part.reward = None if instance.resolved is None else float(instance.resolved)
+        why = string(instance.infra_failure_reason) or "failure of the environment"
+        if instance.infra_failure is True:
+            part.ending, part.exception = "infrastructure", why
+            part.statements += source.states(f"{task_id}: infrastructure: {why}", ["ending", "exception"])
+        elif instance.infra_failure_reason is not None and not instance.resolved:
+            part.reward_counts, part.exception = False, f"ambiguous: {why}"
+            part.statements += source.states(f"{task_id}: ambiguous: {why}", ["reward_counts", "exception"])
         part.patch = [] if instance.patch_exists is False or instance.patch_is_None else None
         parts.append(part)
     return parts
