@@ -87,7 +87,7 @@ WEIGHT = {
     "torch": {"lab.residual"},
     "tokenizers": {"lab.residual"},
     "sae_lens": {"lab.residual.public_sae"},
-    "numpy": {"lab", "stats", "questions.drivers"},
+    "numpy": {"lab", "stats", "questions.drivers", "experiments.emotion_lab.states"},
 }
 """Where each third-party package may be imported at run time (msgspec: anywhere). A folder's name admits all in it."""
 

@@ -147,7 +147,7 @@ def words_of(given: list[str], stage: Stage, place: Path) -> Iterator[str]:
 def test_each_verb_is_asked() -> None:
     of_lab = {verb.removeprefix("lab ") for verb in verbs() if verb.startswith("lab ")}
     assert set(WRITES) == {verb for verb in verbs() if " " not in verb}
-    assert of_lab - {"list", "rescore", "report", "compare"} == {"agent", "run", "audit"}
+    assert of_lab - {"list", "report", "compare"} == {"agent", "run", "new"}
 
 
 @needs_other_user

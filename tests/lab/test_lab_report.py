@@ -10,11 +10,9 @@ import pytest
 
 from agentsignals.cli.lab import document, write_pages
 from agentsignals.errors import LabError
-from agentsignals.lab.coding_tasks.chosen import chosen_tasks
 from agentsignals.lab.comparing import OUTCOMES, compared, paired, paired_rows, paired_table, rate
 from agentsignals.lab.outline import sections
 from agentsignals.lab.report import parts
-from agentsignals.lab.rescored import task_of
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals.lab.run_setup import ManipulationRow
 from agentsignals.lab.runs import Config, Manifest, Row, Run
@@ -248,12 +246,3 @@ def test_a_run_without_an_episode_has_no_report(tmp_path: Path) -> None:
     )
     with pytest.raises(LabError, match="no finished episode"):
         parts(run)
-
-
-def test_stored_answers_find_their_tasks_and_those_of_another_version_do_not() -> None:
-    (tiny,) = chosen_tasks("tiny:1")
-    assert task_of(tiny.key).visible == tiny.visible
-    assert task_of("parse_duration@1+one_off").variant == "one_off"
-    for key in ("add_3_4_5@99", "parse_duration@99", "add_up@1"):
-        with pytest.raises(LabError, match=r"add_3_4_5@99|version 1, not 99|add_up"):
-            task_of(key)

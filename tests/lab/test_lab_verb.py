@@ -25,18 +25,12 @@ from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow
 from agentsignals.lab.run_setup import served
 from agentsignals.lab.runs import Run
 from tests.lab.conftest import Server, said
-from tests.lab.evaluation.test_legacy import made
 from tests.lab.test_retry import fenced
 
 ROOT = Path(__file__).parents[2]
 TINY = ROOT / "src" / "agentsignals" / "lab" / "tiny" / "seed0"
 TASK = coding_tasks.task("parse_duration")
 WRONG = fenced("def parse_duration(text):\n    return 1 if text else 2\n")
-IMPORTING = fenced(
-    f"import re\n\n{TASK.reference}\n\nassert re\n".replace(
-        "    minutes = 0", "    minutes = len(re.sub('.', '', text))"
-    )
-)
 
 
 def ask(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
@@ -65,7 +59,7 @@ def agent(capsys: pytest.CaptureFixture[str], server: Server, out: Path, *more: 
 
 def test_what_there_is_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     found = ask(capsys, "list", "--tasks", "times")
-    assert set(found) == {"experiments", "families", "wordings", "evaluators", "sandbox", "not_installed", "tasks"}
+    assert set(found) == {"experiments", "families", "wordings", "sandbox", "not_installed", "tasks"}
     assert found["families"]["times"] == len(found["tasks"])
     assert "parse_duration@1" in found["tasks"]
     assert main(["lab", "--json", "list", "--tasks", "times"]) == 0
@@ -179,8 +173,6 @@ def test_what_can_not_be_is_refused_before_anything_is_made(
     [
         (("report", "."), "lab", "holds no run"),
         (("compare", ".", "."), "lab", "holds no run"),
-        (("rescore", "nowhere"), "lab", "no published results"),
-        (("rescore", ".", "--evaluator", "mine"), "lab", "no evaluator 'mine'"),
         (("run", "nothing", "--model", "x", "--out", "r"), "lab", "no experiment 'nothing'"),
         (("run", "directions", "--out", "r"), "usage", "needs a model"),
         ((), "usage", "WHAT"),
@@ -319,54 +311,6 @@ def test_reports_are_written_where_they_are_asked_for(
     assert [section["study"] for section in made["sections"]] == ["conditions", "against", "attempts", "ground"]
     assert "another ending" in refused(capsys, "report", tmp_path / "run", "-o", tmp_path / "a.pdf")[1]
     assert "can't be written" in refused(capsys, "report", tmp_path / "run", "-o", tmp_path / "no" / "a.md")[1]
-
-
-@pytest.mark.slow
-def test_another_evaluator_tells_what_changes_and_changes_nothing(
-    capsys: pytest.CaptureFixture[str],
-    server: Server,
-    tmp_path: Path,
-) -> None:
-    """The published evaluators cut imports away: an answer that needs one passes ours and fails theirs."""
-    server.says = answers(IMPORTING)
-    agent(capsys, server, tmp_path / "run")
-    before = (tmp_path / "run" / "rows" / "attempts.parquet").read_bytes()
-    found = ask(capsys, "rescore", tmp_path / "run", "--evaluator", "legacy-last")
-    (group,) = found["groups"]
-    assert (found["before"], group["was"], group["now"], group["changes"]) == ("1", 1, 0, {"pass_to_fail": 1})
-    assert ask(capsys, "rescore", tmp_path / "run")["groups"][0]["changes"] == {"same": 1}
-    assert (tmp_path / "run" / "rows" / "attempts.parquet").read_bytes() == before
-
-
-def test_the_audit_is_told_and_written_where_it_is_asked_for(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    answer = "def safe_divide(a, b):\n    if b == 0:\n        return None\n    return a / b\n"
-    folder = made(tmp_path / "study", [answer, "no code"], ["False", "False"])
-    assert (
-        main(["lab", "audit", str(folder), "-o", str(tmp_path / "a.html"), "-o", str(tmp_path / "a.json"), "--quiet"])
-        == 0
-    )
-    shown = capsys.readouterr().out
-    assert "main-made | legacy-last |" in shown
-    assert "What the audit found" in (tmp_path / "a.html").read_text("utf-8")
-    assert json.loads((tmp_path / "a.json").read_text("utf-8"))
-    (tmp_path / "empty").mkdir()
-    assert "no published results" in refused(capsys, "audit", tmp_path / "empty")[1]
-
-
-def test_published_answers_are_scored_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    folder = tmp_path / "results" / "main-made-up"
-    folder.mkdir(parents=True)
-    answer = "def safe_divide(a, b):\n    if b == 0:\n        return None\n    return a / b\n"
-    keys = "task_id,condition,emotion,strength,seed"
-    (folder / "generations.csv").write_text(f'{keys},prompt,generation\nlast_retry,baseline,,0,1,p,"{answer}"\n')
-    (folder / "execution_scores.csv").write_text(
-        f"{keys},valid_python,has_function,visible_pass,hidden_pass,task_pass,error,extracted_source\n"
-        "last_retry,baseline,,0,1,True,True,False,False,False,x,y\n"
-    )
-    (group,) = ask(capsys, "rescore", tmp_path, "--evaluator", "1")["groups"]
-    assert (group["name"], group["was"], group["now"], group["changes"]) == ("main-made-up", 0, 1, {"fail_to_pass": 1})
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ def plain(blocked: Path, *words: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_a_loop_on_a_server_its_report_comparison_and_rescoring_need_no_extra(
+def test_a_loop_on_a_server_its_report_and_comparison_need_no_extra(
     server: Server,
     tmp_path: Path,
 ) -> None:
@@ -45,7 +45,7 @@ def test_a_loop_on_a_server_its_report_comparison_and_rescoring_need_no_extra(
         ran = plain(tmp_path / "no", "agent", *asked, "--out", tmp_path / name)
         assert ran.returncode == 0, ran.stderr
         assert json.loads(ran.stdout)["conditions"][0]["full_pass"] == 0.5
-    for words in (("report", tmp_path / "a"), ("compare", tmp_path / "a", tmp_path / "b"), ("rescore", tmp_path / "a")):
+    for words in (("report", tmp_path / "a"), ("compare", tmp_path / "a", tmp_path / "b")):
         ran = plain(tmp_path / "no", *words, "--json")
         assert ran.returncode == 0, ran.stderr
         assert json.loads(ran.stdout)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,6 @@ from agentsignals.lab.comparing import OUTCOMES, conditions_of, episodes_of, rat
 from agentsignals.questions.formatting import formatted
 
 if TYPE_CHECKING:
-    from agentsignals.lab.rescored import RescoredAnswers
     from agentsignals.lab.residual.interface import ResidualModel
     from agentsignals.lab.retry.retry_runs import Ran
     from agentsignals.lab.runs import Run
@@ -44,14 +42,12 @@ def inventory(families: str | None) -> dict[str, Any]:
     from agentsignals.lab import experiments, sandbox
     from agentsignals.lab.coding_tasks import tasks
     from agentsignals.lab.coding_tasks.chosen import chosen_tasks, task_files
-    from agentsignals.lab.evaluation.verdict import EVALUATORS
     from agentsignals.lab.retry.wording import WORDINGS
 
     listed: dict[str, Any] = {
         "experiments": experiments.NAMES,
         "families": dict(Counter(task.family for task in tasks())),
         "wordings": list(WORDINGS),
-        "evaluators": list(EVALUATORS),
         "sandbox": list(sandbox.tiers()),
         "not_installed": [name for name in _EXTRA if find_spec(name) is None],
     }
@@ -65,7 +61,7 @@ def inventory(families: str | None) -> dict[str, Any]:
 def text_of_inventory(listed: dict[str, Any]) -> str:
     lines = [table(("experiment", "what it asks"), listed["experiments"].items(), 110), ""]
     lines.append(table(("family", "tasks"), listed["families"].items()))
-    lines += ["", *(f"{name:<12}{', '.join(listed[name])}" for name in ("wordings", "evaluators", "sandbox"))]
+    lines += ["", *(f"{name:<12}{', '.join(listed[name])}" for name in ("wordings", "sandbox"))]
     if listed["not_installed"]:
         lines += ["", f"{', '.join(listed['not_installed'])}: not installed. {_BROUGHT.format(how_to_install())}"]
     if "tasks" in listed:
@@ -130,18 +126,6 @@ def text_of_tables(outcome: Outcome) -> str:
     return "\n".join([*lines, *(printable(limit) for limit in outcome.limits or ())]).rstrip()
 
 
-def text_of_rescored(rescored: RescoredAnswers) -> str:
-    rows = []
-    for group in rescored.groups:
-        of = group.changes
-        changed = [of.get(name, 0) for name in ("fail_to_pass", "pass_to_fail")]
-        unknown = of.get("was_unknown", 0) + of.get("now_unknown", 0)
-        rows.append([group.name, group.answers, group.was, group.now, *changed, unknown])
-    heads = ("answers of", "answers", "passed", "pass now", "fail to pass", "pass to fail", "unknown")
-    first = f"evaluator {rescored.evaluator}, before {rescored.before}; what is stored stays as it is"
-    return f"{first}\n\n{table(heads, rows, _SHOWN)}"
-
-
 def write_pages(made: Document, paths: Sequence[Path]) -> list[Path]:
     """A document in the form each ending names, whole or not at all. LabError when there is no place for it."""
     for path in paths:
@@ -164,19 +148,6 @@ def document(run: Run) -> Document:
     name = run.manifest.model.get("name") or "a model"
     about = f"{run.config.experiment.replace('_', ' ').capitalize()} of {name}"
     return _document([(p.name, p.title, p.question, p.outcome) for p in sections(run)], about)
-
-
-def audited(folder: Path, progress: Callable[[str, int, int | None], None]) -> Document:
-    """Return the audit of published runs. LabError when the folder holds none."""
-    from agentsignals.lab.evaluation.audit import Audit
-    from agentsignals.lab.evaluation.audited import findings
-
-    answers = count(1)
-    audit = Audit(folder, on_answer=lambda: progress("answers", next(answers), None))
-    result = findings(audit)
-    question = "Which published numbers are of the models, and which of their evaluator, sampling or geometry?"
-    chapters = [("audit", "What the audit found", question, result)]
-    return _document(chapters, "The published runs, read again")
 
 
 def _document(chapters: list[tuple[str, str, str, Outcome]], about: str) -> Document:
@@ -217,7 +188,7 @@ def rendered(made: Document, form: str) -> str:
     return render(made, {}) if form == ".md" else render_page(made, {})
 
 
-# `lab`: retry loops and experiments on a model, their reports, runs held against each other, answers scored again.
+# `lab`: retry loops and experiments on a model, their reports, runs held against each other.
 
 _REPORTS = ("report.html", "report.md")
 
@@ -340,21 +311,3 @@ def run_compare(options: argparse.Namespace) -> int:
 
     comparison = compared(Run.read(Path(options.one)), Run.read(Path(options.other)))
     return print_result(options, plain(comparison), lambda _: text_of_tables(comparison))
-
-
-def run_rescore(options: argparse.Namespace) -> int:
-    from agentsignals.lab.evaluation.case_runs import Confinement
-    from agentsignals.lab.rescored import rescored
-
-    inside = Confinement(tier=options.tier, allow_weak=options.allow_weak_sandbox)
-    with Bar(options.quiet) as bar:
-        result = rescored(Path(options.folder), options.evaluator, inside, bar)
-    return print_result(options, result, text_of_rescored)
-
-
-def run_audit(options: argparse.Namespace) -> int:
-    with Bar(options.quiet) as bar:
-        audit = audited(Path(options.folder), bar)
-    write_pages(audit, [Path(path) for path in options.out])
-    print(rendered(audit, ".json" if options.json else ".md"))
-    return 0

@@ -31,7 +31,7 @@ from agentsignals.store import Store
 from agentsignals.store.query import parse_select, path_list, readable
 
 if TYPE_CHECKING:
-    from agentsignals.lab.evaluation.audit import Audit
+    from agentsignals.experiments.emotion_lab.audit import Audit
 
 SETS = Path(__file__).parent / "claim_sets"
 """Claim sets shipped with the package."""
@@ -433,7 +433,7 @@ class ClaimContext:
         if self._data is None or not self._data.is_dir():
             return Absent("missing_artifact", "needs the folder of published runs; name it with --data")
         try:
-            from agentsignals.lab.evaluation.audit import Audit  # noqa: PLC0415  (only such claims need it)
+            from agentsignals.experiments.emotion_lab.audit import Audit  # noqa: PLC0415  (only such claims need it)
 
             self._audit = self._audit or Audit(self._data)
             figures = self._audit.ask(question, str(arguments["run"]), str(arguments.get("evaluator", "1")))

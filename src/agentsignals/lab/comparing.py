@@ -173,7 +173,7 @@ def compared(run: Run, other: Run) -> Outcome:
     if len(evaluators) > 1:
         raise LabError(
             f"The runs were evaluated by {' and '.join(evaluators)}: their passes mean different things.",
-            "`lab rescore` tells what an evaluator makes of stored answers.",
+            "Run one of them again by this version.",
         )
     mine, theirs = conditions_of(left), conditions_of(right)
     shared = [name for name in mine if name in theirs]

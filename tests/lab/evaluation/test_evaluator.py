@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agentsignals.errors import LabError, SandboxError
 from agentsignals.lab import sandbox
@@ -161,9 +162,8 @@ def test_values_agree(actual: Any, expected: Any, same: bool) -> None:
 
 
 def test_evaluators_never_mix() -> None:
-    from agentsignals.lab.evaluation.legacy import evaluate_legacy  # noqa: PLC0415
-
-    ours, theirs = evaluate(task("safe_divide"), GOOD), evaluate_legacy(task("safe_divide"), GOOD, "legacy-last")
+    ours = evaluate(task("safe_divide"), GOOD)
+    theirs = replace(ours, evaluator="legacy-last")
     assert one_evaluator([ours, ours]) == "1"
     for mixed in ([ours, theirs], []):
         with pytest.raises(LabError):

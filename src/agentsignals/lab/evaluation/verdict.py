@@ -10,12 +10,8 @@ from msgspec import Struct
 from agentsignals.errors import LabError
 from agentsignals.lab.sandbox import Tier
 
-Evaluator = Literal["1", "legacy-first", "legacy-last"]
-"""`1`: ours. `legacy-first` is the published study's at the time of its tables (keeps the first prefix of the answer
-that parses), `legacy-last` the one that it ships now (keeps the last); both forbid imports
-(design/lab.md#extraction)."""
-
-EVALUATORS: tuple[Evaluator, ...] = ("1", "legacy-first", "legacy-last")
+EVALUATOR = "1"
+"""This lab's evaluator of functions and texts. Passes by two evaluators mean different things."""
 
 ErrorClass = Literal[
     "none",
@@ -38,7 +34,7 @@ ErrorClass = Literal[
 class Verdict(Struct, frozen=True, kw_only=True):
     """Outcome of one answer. Passes are None where nothing could be run."""
 
-    evaluator: Evaluator
+    evaluator: str = EVALUATOR
     task: str
     """The key of the task: id, version and variant."""
     has_function: bool
@@ -64,7 +60,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     wall_s: float = 0.0
 
 
-def one_evaluator(verdicts: Iterable[Verdict]) -> Evaluator:
+def one_evaluator(verdicts: Iterable[Verdict]) -> str:
     """The evaluator of all of them. LabError when there are several, whose passes mean different things, or none."""
     evaluators = sorted({verdict.evaluator for verdict in verdicts})
     if len(evaluators) != 1:
@@ -72,6 +68,6 @@ def one_evaluator(verdicts: Iterable[Verdict]) -> Evaluator:
             f"Verdicts of {' and '.join(evaluators)} can't be counted together."
             if evaluators
             else "There are no verdicts.",
-            "`lab rescore` gives all of them by one evaluator.",
+            "Run them again by one version of this program.",
         )
     return evaluators[0]

@@ -1,6 +1,6 @@
 """Audit of the published study: its tables re-scored, the causes of its failures, its directions.
 
-Each question gives named numbers and how many observations they rest on, for `replicate` and for the printed study.
+Each question gives named numbers and how many observations they rest on, for the claims of `replicate`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from agentsignals.errors import LabError
+from agentsignals.experiments.emotion_lab.evaluators import EVALUATORS, Evaluator
+from agentsignals.experiments.emotion_lab.rescoring import Rescored, Rescorer
+from agentsignals.experiments.emotion_lab.runs import TASKS, Row, Run, runs, with_lists
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.evaluation.markers import legacy_markers, legacy_score, prose_markers
-from agentsignals.lab.evaluation.published import TASKS, Row, Run, runs, with_lists
-from agentsignals.lab.evaluation.rescoring import Rescored, Rescorer
-from agentsignals.lab.evaluation.verdict import EVALUATORS, Evaluator
 from agentsignals.model import Absent
 
 BASELINE = "baseline"
@@ -182,7 +182,7 @@ class Audit:
         prompt."""
         if not numpy_here():
             return _WITHOUT_NUMPY
-        from agentsignals.lab.evaluation import published_states as states  # noqa: PLC0415  (NumPy is of an extra)
+        from agentsignals.experiments.emotion_lab import states  # noqa: PLC0415  (NumPy is of an extra)
 
         stored = states.stored_directions(run)
         if stored is None:
@@ -200,7 +200,7 @@ class Audit:
         """The change of projections from the first to the second attempt, with what the directions share apart."""
         if not numpy_here():
             return _WITHOUT_NUMPY
-        from agentsignals.lab.evaluation import published_states as states  # noqa: PLC0415  (as above)
+        from agentsignals.experiments.emotion_lab import states  # noqa: PLC0415  (as above)
 
         stored = states.stored_directions(run)
         rise = states.rise(run, stored) if stored is not None else None

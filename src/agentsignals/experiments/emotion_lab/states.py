@@ -12,8 +12,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from agentsignals.errors import LabError
+from agentsignals.experiments.emotion_lab.runs import Run
 from agentsignals.lab.directions import unit
-from agentsignals.lab.evaluation.published import Run
 from agentsignals.lab.geometry import cosines, sink_share
 
 NEGATIVE = ("frustrated", "desperate", "stuck", "stressed")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Literal
 
 from msgspec import Struct
 
 from agentsignals.errors import LabError
+from agentsignals.experiments.emotion_lab.evaluators import Evaluator, evaluate_legacy
+from agentsignals.experiments.emotion_lab.runs import TASKS, Row, Run
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.evaluation.evaluator import evaluate
-from agentsignals.lab.evaluation.legacy import evaluate_legacy
-from agentsignals.lab.evaluation.published import TASKS, Row, Run, runs
-from agentsignals.lab.evaluation.verdict import Evaluator, Verdict
+from agentsignals.lab.evaluation.verdict import Verdict
 
 Change = Literal["same", "fail_to_pass", "pass_to_fail", "was_unknown", "now_unknown"]
 
@@ -57,8 +55,6 @@ class Rescorer:
 
     def verdict(self, task: Task, answer: str, evaluator: Evaluator, form: str = "") -> Verdict:
         """By that evaluator. `form` tells apart tasks of one id whose cases have another form."""
-        if not task.function and evaluator != "1":
-            raise LabError(f"{task.key} asks for a text, and {evaluator} scores functions.", "Say --evaluator 1.")
         key = (evaluator, task.key, form, answer)
         if key not in self._verdicts:
             self._verdicts[key] = (
@@ -117,39 +113,3 @@ def _differences(verdict: Verdict, stored: Row) -> tuple[str, ...]:
         for column, name in _COLUMNS.items()
         if column in stored and stored[column] != str(getattr(verdict, name))
     )
-
-
-def rescore(
-    folder: Path,
-    evaluator: Evaluator = "1",
-    inside: Confinement | None = None,
-    only: Sequence[str] = (),
-    on_answer: Callable[[], None] = lambda: None,
-) -> list[Rescored]:
-    """Evaluates the stored answers of the published runs below a folder again.
-
-    Args:
-        evaluator: ours, or a published one.
-        only: names of runs; all when none is named.
-        on_answer: called after each answer, for progress.
-
-    Raises:
-        LabError: no runs there, or a damaged file.
-        SandboxError: this machine can't lock the code in as asked.
-    """
-    stored_runs = runs(folder)
-    unknown = sorted(set(only) - {run.name for run in stored_runs})
-    if unknown:
-        raise LabError(f"There is no run {unknown[0]!r}.", f"Those here: {', '.join(run.name for run in stored_runs)}.")
-    rescorer = Rescorer(inside, on_answer)
-    return [row for run in stored_runs if not only or run.name in only for row in rescorer.run(run, evaluator)]
-
-
-def changes(
-    rows: Iterable[Rescored], by: Sequence[Literal["run", "condition", "task_id"]] = ("run",)
-) -> dict[tuple[str, ...], Counter[Change]]:
-    """Return how many answers changed, and how, by what they were given under."""
-    counts: dict[tuple[str, ...], Counter[Change]] = {}
-    for row in rows:
-        counts.setdefault(tuple(str(getattr(row, name)) for name in by), Counter())[row.change] += 1
-    return counts

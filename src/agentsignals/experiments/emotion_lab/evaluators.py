@@ -16,6 +16,11 @@ from agentsignals.lab.evaluation.verdict import ErrorClass, Verdict
 from agentsignals.lab.sandbox import Failed, Limits, Result, Tier, shown
 
 Legacy = Literal["legacy-first", "legacy-last"]
+"""`legacy-first` is the study's evaluator at the time of its tables, which keeps the first prefix of an answer that
+parses; `legacy-last` the one that it ships now, which keeps the last."""
+Evaluator = Literal["1"] | Legacy
+EVALUATORS: tuple[Evaluator, ...] = ("1", "legacy-first", "legacy-last")
+"""Ours, and theirs."""
 
 BUILTINS = (
     "Exception", "ZeroDivisionError", "abs", "bool", "dict", "enumerate", "filter", "float", "int", "isinstance", "len",

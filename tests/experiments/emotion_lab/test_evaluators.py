@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from agentsignals.errors import LabError
-from agentsignals.lab.evaluation.audit import Audit, Figures
-from agentsignals.lab.evaluation.legacy import BUILTINS, evaluate_legacy, extract_legacy
-from agentsignals.lab.evaluation.published import TASKS, runs, with_lists
-from agentsignals.lab.evaluation.rescoring import changes, rescore
+from agentsignals.experiments.emotion_lab import rescoring
+from agentsignals.experiments.emotion_lab.audit import Audit, Figures
+from agentsignals.experiments.emotion_lab.evaluators import BUILTINS, Evaluator, evaluate_legacy, extract_legacy
+from agentsignals.experiments.emotion_lab.rescoring import Rescored, Rescorer
+from agentsignals.experiments.emotion_lab.runs import TASKS, runs, with_lists
 from agentsignals.model import Absent
 from tests.quick import some
 
@@ -93,24 +95,21 @@ def made(folder: Path, answers: list[str], verdicts: list[str] | None = None) ->
     return folder
 
 
-def test_rescoring_says_what_changed_and_for_whom(tmp_path: Path) -> None:
-    rows = rescore(made(tmp_path, [GUARDED, "no", GUARDED], ["False", "True", "True"]), "1")
-    assert [row.change for row in rows] == ["fail_to_pass", "pass_to_fail", "same"]
-    assert changes(rows) == {("main-made",): Counter(fail_to_pass=1, pass_to_fail=1, same=1)}
-    assert changes(rows, ("condition",))["baseline",] == Counter(fail_to_pass=1)
-    assert {row.verdict.evaluator for row in rows} == {"1"}
-    unjudged = rescore(made(tmp_path / "other", [GUARDED]), "legacy-first", only=["main-made"])
-    assert [row.change for row in unjudged] == ["was_unknown"]
+def rescored(folder: Path, evaluator: Evaluator = "1", on_answer: Callable[[], None] = lambda: None) -> list[Rescored]:
+    (run,) = runs(folder)
+    return Rescorer(on_answer=on_answer).run(run, evaluator)
 
 
-def test_the_same_answer_is_run_once_and_all_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agentsignals.lab.evaluation import rescoring  # noqa: PLC0415
-
-    ran, told = [], []
-    real = rescoring.evaluate
+def test_rescoring_says_what_changed_and_runs_an_answer_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran, told, real = [], [], rescoring.evaluate
     monkeypatch.setattr(rescoring, "evaluate", lambda *a, **k: ran.append(1) or real(*a, **k))
-    rescore(made(tmp_path, [GUARDED] * 5), "1", on_answer=lambda: told.append(1))
-    assert (len(ran), len(told)) == (1, 5)
+    folder = made(tmp_path, [GUARDED, "no", GUARDED], ["False", "True", "True"])
+    rows = rescored(folder, on_answer=lambda: told.append(1))
+    assert [row.change for row in rows] == ["fail_to_pass", "pass_to_fail", "same"]
+    assert {row.verdict.evaluator for row in rows} == {"1"}
+    assert (len(ran), len(told)) == (2, 3)
+    unjudged = rescored(made(tmp_path / "other", [GUARDED]), "legacy-first")
+    assert [row.change for row in unjudged] == ["was_unknown"]
 
 
 def test_damaged_and_missing_results_are_told(tmp_path: Path) -> None:
@@ -118,9 +117,7 @@ def test_damaged_and_missing_results_are_told(tmp_path: Path) -> None:
         runs(tmp_path)
     folder = made(tmp_path, [GUARDED], ["True", "False"])
     with pytest.raises(LabError, match="1 answers and 2 verdicts"):
-        rescore(folder)
-    with pytest.raises(LabError, match="no run 'x'"):
-        rescore(folder, only=["x"])
+        rescored(folder)
     path = folder / "results/runs/main-made/emotion_directions.npz"
     path.write_bytes(b"PK\x03\x04 nothing")
     with pytest.raises(LabError, match="holds no directions"):
@@ -131,7 +128,7 @@ def test_damaged_and_missing_results_are_told(tmp_path: Path) -> None:
     (folder / "results/runs/main-made/execution_scores.csv").unlink()
     (folder / "results/runs/main-made/generations.csv").write_text("task_id,generation\nother,x\n")
     with pytest.raises(LabError, match="no published task"):
-        rescore(folder)
+        rescored(folder)
 
 
 def test_lists_for_tuples_change_what_goes_in_and_not_what_is_expected() -> None:
