@@ -395,9 +395,9 @@ Basis = Literal["change", "after", "course"]
 """`change`: a file is changed differently. `after`: changes are equal, then one does something else. `course`: neither
 changes a file, and one does something else."""
 BECAUSE: dict[Basis, str] = {
-    "change": "a file is changed otherwise",
-    "after": "the changes are the same, and one goes on to what the other does not do",
-    "course": "one does what the other never does",
+    "change": "a file is changed differently",
+    "after": "changes are equal, then one run does something the other does not",
+    "course": "one run does something the other never does",
 }
 
 
@@ -483,11 +483,11 @@ def divergence(rows: Sequence[AlignedRow], left_out: bool = False) -> Divergence
         opaque = max(sum(step.is_opaque for step in side) / len(side) if side else 0.0 for side in sides)
         edited = {deed[0] for step in (row.left, row.right) if step is not None for deed in step.deeds}
         reasons = [
-            "the trace does not say what many steps were about" if opaque >= OPAQUE else "",
-            "the other run does some of it, too" if shared >= SOME else "",
-            "which lines were changed is not recorded" if basis == "change" and "edited" in edited else "",
-            "neither changed a file" if basis == "course" else "",
-            "the runs are too long to be aligned whole" if left_out else "",
+            "many steps have unknown content" if opaque >= OPAQUE else "",
+            "the other run does part of it too" if shared >= SOME else "",
+            "changed lines are not recorded" if basis == "change" and "edited" in edited else "",
+            "neither run changed a file" if basis == "course" else "",
+            "the runs are too long to align completely" if left_out else "",
         ]
         unsure = "; ".join(filter(None, reasons))
         parting = DivergencePoint(

@@ -179,6 +179,6 @@ def _candidate(name: str, attempts: Sequence[Attempt], first: Sequence[Pass]) ->
 def rate_text(rate: Rate) -> str:
     """Format a rate: `7 of 12, 58% [31%, 82%]`."""
     if not rate.of:
-        return "none judged"
+        return "no verdicts"
     interval = "" if rate.low is None or rate.high is None else f" [{rate.low:.0%}, {rate.high:.0%}]"
     return f"{rate.n:,} of {rate.of:,}, {rate.value:.1%}{interval}"

@@ -47,16 +47,16 @@ _MOST_BYTES = 1_000_000
 _LARGEST = 1e12
 
 MEASURES: dict[str, tuple[str, Kind]] = {
-    "corpus.autonomy_ratio": ("Tool calls for each prompt", "number"),
+    "corpus.autonomy_ratio": ("Tool calls per prompt", "number"),
     "user.tool_error_rate": ("Tool calls that failed", "share"),
-    "corpus.error_recovery_rate": ("Failed calls made good", "share"),
-    "corpus.tool_mix_entropy": ("Variety of tools, bits", "number"),
-    "corpus.session_length_events": ("Events in a session", "number"),
-    "corpus.read_before_edit_rate": ("Edits of files read before", "share"),
-    "corpus.session_cost_usd": ("Cost of a session", "usd"),
-    "corpus.output_input_token_ratio": ("Output tokens for each input token", "share"),
+    "corpus.error_recovery_rate": ("Failed calls that recovered", "share"),
+    "corpus.tool_mix_entropy": ("Tool entropy, bits", "number"),
+    "corpus.session_length_events": ("Events per session", "number"),
+    "corpus.read_before_edit_rate": ("Edits after a read", "share"),
+    "corpus.session_cost_usd": ("Cost per session", "usd"),
+    "corpus.output_input_token_ratio": ("Output tokens per input token", "share"),
     "corpus.short_messages": ("Messages of up to 20 characters", "share"),
-    "chat.pushback_rate": ("Prompts that object, by words, or follow a cut", "share"),
+    "chat.pushback_rate": ("Prompts with pushback or after an interruption", "share"),
 }
 """Title and kind of the numeric behavioural measures of agent-traces."""
 
@@ -211,32 +211,30 @@ def encode(baseline: Baseline) -> bytes:
 
 def decode(data: bytes, name: str) -> Baseline:
     """Decode a baseline file from elsewhere. BaselineError if it is not valid."""
-    hint = "`agentsignals export --to baseline -o FILE.json` writes one."
+    hint = "Run `agentsignals export --to baseline -o FILE.json` to write one."
     if len(data) > _MOST_BYTES:
-        raise BaselineError(f"{name} is no baseline: it has {len(data):,} bytes.", hint)
+        raise BaselineError(f"{name} is not a baseline: it has {len(data):,} bytes.", hint)
     try:
         baseline = msgspec.json.decode(data, type=Baseline)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise BaselineError(f"{name} is no baseline: {problem}.", hint) from problem
+        raise BaselineError(f"{name} is not a baseline: {problem}.", hint) from problem
     if baseline.form != FORM:
-        raise BaselineError(f"{name} is a baseline of form {baseline.form}, and form {FORM} is read here.", hint)
+        raise BaselineError(f"{name} has baseline format {baseline.form}; this version reads format {FORM}.", hint)
     first_turns = {f"{a}+" if b == inf else f"{a}" for a, b in bands()}
     rates_, spreads_ = baseline.negative_by_turn, baseline.measures
     turns, paths = {rate.turn for rate in rates_}, {spread.signal for spread in spreads_}
     impossible = {
         "its context is neither product nor eval": baseline.context not in ("product", "eval"),
-        "a turn comes twice, or has more NEGATIVE messages than messages": len(turns) < len(rates_)
+        "a turn is duplicated, or has more NEGATIVE messages than messages": len(turns) < len(rates_)
         or any(r.n < FEWEST or r.negative > r.n for r in rates_),
-        "it has a turn that is none": not turns <= first_turns,
-        "a figure is beyond all measure": any(
-            abs(f) > _LARGEST for s in spreads_ for f in (s.mean, s.sd, *s.quantiles)
-        ),
-        "a measure comes twice, or lacks quantiles": len(paths) < len(spreads_)
+        "a turn number is invalid": not turns <= first_turns,
+        "a figure is out of range": any(abs(f) > _LARGEST for s in spreads_ for f in (s.mean, s.sd, *s.quantiles)),
+        "a measure is duplicated, or has no quantiles": len(paths) < len(spreads_)
         or any(len(s.quantiles) != len(QUANTILES) or s.n < 2 for s in spreads_),
     }
     for wrong, holds in impossible.items():
         if holds:
-            raise BaselineError(f"{name} is no baseline: {wrong}.", hint)
+            raise BaselineError(f"{name} is not a baseline: {wrong}.", hint)
     return baseline
 
 
@@ -244,10 +242,10 @@ def decode(data: bytes, name: str) -> Baseline:
 
 
 YOURS, BASE = "yours", "baseline"
-_OF_TWO = "the interval is made of those of both sides, over places"
-_NO_PLACES = "the interval takes sessions as independent"
-"""A baseline does not publish projects."""
-_ELSEWHERE = NoSessions("It rests on another collection's figures, which name no session.")
+_OF_TWO = "interval combined from both sides, clustered by project"
+_NO_PLACES = "interval assumes independent sessions"
+"""A baseline contains no projects."""
+_ELSEWHERE = NoSessions("Based on another collection's figures, which name no session.")
 _MEDIAN = 2
 """Index of the median among the quantiles."""
 
@@ -268,22 +266,24 @@ def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
     of_measure = {spread.signal: spread for spread in base.measures}
     pairs = [(spread, of_measure[spread.signal]) for spread in yours.measures if spread.signal in of_measure]
     limits = [
-        "A gap to the baseline is one of tasks, agents and people as much as of you. Its intervals take sessions as"
-        " independent, and of many gaps the largest is large by chance too."
+        "A gap to the baseline also reflects different tasks, agents and people. Intervals assume independent"
+        " sessions, and the largest of many gaps is partly chance."
     ]
     for baseline, whose in ((base, "the baseline's"), (yours, "your")):
         if baseline.largest_place is not None and baseline.largest_place > DOMINANT:
-            limits.append(f"{baseline.largest_place:.0%} of {whose} sessions whose place is known lie in one place.")
+            limits.append(
+                f"{baseline.largest_place:.0%} of {whose} sessions with a known project are from one project."
+            )
     if yours.negative_by_turn and base.negative_by_turn and yours.labels_mark != base.labels_mark:
         limits.append(
-            "Your sentiment labels and the baseline's are of different labellers or prompts: a gap may be theirs. Two"
-            " labellers of one data set agreed with a kappa of 0.43 (agent-traces)."
+            "Your sentiment labels and the baseline's come from different labellers or prompts, which may explain a"
+            " gap. Two labellers of one dataset agreed with a kappa of 0.43 (agent-traces)."
         )
     if others := [MEASURES[mine.signal][0] for mine, other in pairs if mine.version != other.version]:
-        limits.append(f"Measured otherwise here than in the baseline, and not compared: {', '.join(others)}.")
+        limits.append(f"Measured differently here than in the baseline, so not compared: {', '.join(others)}.")
     sizes = count(base.sessions, base.sessions, evidence=_ELSEWHERE).finding(
         "baseline.sessions",
-        title="Sessions of the baseline",
+        title="Sessions in the baseline",
         note=f"in {base.places:,} places; yours: {yours.sessions:,} sessions in {yours.places:,} places",
         command=command,
     )
@@ -305,7 +305,7 @@ def _by_turn(yours: Baseline, base: Baseline, command: str) -> tuple[Finding, Ta
     """Compare NEGATIVE by turn: the largest gap among turns with enough messages, all turns, and their chart."""
     of_base = {rate.turn: rate for rate in base.negative_by_turn}
     turns = [(rate, of_base[rate.turn]) for rate in yours.negative_by_turn if rate.turn in of_base]
-    title, gap = "Largest gap of NEGATIVE at one turn", None
+    title, gap = "Largest gap in NEGATIVE messages at one turn", None
     if wide := [pair for pair in turns if min(pair[0].n, pair[1].n) >= LOW_N]:
         mine, other = max(wide, key=lambda pair: abs(pair[0].value - pair[1].value))
         value, ends = mine.value - other.value, difference(mine, other)
@@ -313,7 +313,7 @@ def _by_turn(yours: Baseline, base: Baseline, command: str) -> tuple[Finding, Ta
         title = f"{title}: turn {mine.turn}"
         note = (
             f"yours {formatted(mine.value, 'share')} (n = {mine.n:,}), the baseline's"
-            f" {formatted(other.value, 'share')} (n = {other.n:,}); of {len(wide)} turns compared the furthest apart"
+            f" {formatted(other.value, 'share')} (n = {other.n:,}); of {len(wide)} turns compared, the largest gap"
         )
     else:
         note = (
@@ -334,10 +334,10 @@ def _by_turn(yours: Baseline, base: Baseline, command: str) -> tuple[Finding, Ta
             share = f"{rate.negative:,} of {rate.n:,} NEGATIVE, {formatted(rate.value, 'share')}"
             drawn = {"name": name, "at": rate.turn, "value": rate.value, "low": rate.low, "high": rate.high}
             marks.append(mark({**drawn, "tip": f"turn {rate.turn}, {name}: {share}"}, _ELSEWHERE))
-    title, n = "NEGATIVE messages by turn, yours and the baseline's", sum(r.n for r, _ in turns)
+    title, n = "NEGATIVE messages by turn: yours and the baseline's", sum(r.n for r, _ in turns)
     note = f"Few: under {LOW_N} labelled messages on either side."
     made = table("baseline.turns", rows, title=title, n=n, evidence=_ELSEWHERE, note=note)
-    across, up = "number of the turn in its session", "share of labelled messages"
+    across, up = "turn number in the session", "share of labelled messages"
     spec = intervals_by_position(marks, across, up, (YOURS, BASE))
     note = f"the baseline's n = {sum(other.n for _, other in turns):,}; lines are 95% intervals"
     fewest = 4  # two turns, each of both
@@ -353,9 +353,9 @@ def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Findi
         name, kind = MEASURES[mine.signal]
         warning = ""
         if mine.version != other.version:
-            warning = f"measured otherwise: version {mine.version} against {other.version}"
+            warning = f"measured differently: version {mine.version} against {other.version}"
         elif whose := [side for side, spread in ((YOURS, mine), (BASE, other)) if spread.at_least]:
-            why = rules_recall_text() if mine.signal == OF_WORDS else "output logged in mid-stream"
+            why = rules_recall_text() if mine.signal == OF_WORDS else "under-reported output tokens"
             warning = f"a lower bound, {why}: {' and '.join(whose)}"
         gap = None if warning else standardised(mine, other)
         ends: Interval | tuple[None, None] = None, None
@@ -375,8 +375,10 @@ def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Findi
             for value in (side.mean, side.quantiles[_MEDIAN], side.quantiles[0], side.quantiles[-1])
         ]
         rows.append([name, mine.n, *figures[:4], other.n, *figures[4:], gap, *ends, warning])
-    title, furthest = "Largest standardised gap of a measure", None
-    words: dict[str, Any] = {"note": "no measure varies, of the same version and no lower bound, on both"}
+    title, furthest = "Largest standardized gap of a measure", None
+    words: dict[str, Any] = {
+        "note": "no measure is comparable: same version, no lower bound, and variation on both sides"
+    }
     if gaps:
         gap, interval, mine, other = max(gaps, key=lambda entry: abs(entry[0]))
         name, kind = MEASURES[mine.signal]
@@ -384,7 +386,7 @@ def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Findi
         furthest = Estimate(value=gap, n=mine.n, kind="number", interval=interval, note=_NO_PLACES, counted=_ELSEWHERE)
         note = (
             f"mean {formatted(mine.mean, kind)} against {formatted(other.mean, kind)}"
-            f" (n = {other.n:,} sessions of the baseline); of {len(gaps)} measures the furthest apart"
+            f" (n = {other.n:,} sessions of the baseline); of {len(gaps)} measures, the largest gap"
         )
         words = {"note": note, "signals": (mine.signal,)}
     finding = _largest_gap("measure_gap", title, furthest, command=command, **words)
@@ -394,8 +396,8 @@ def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Findi
         for side, whose in ((YOURS, "your"), (BASE, "baseline's"))
     )
     header = (
-        f"measure measure of a session | {sides} | gap gap, standard deviations:number | from 95% from:number"
-        " | to:number | warning says little because"
+        f"measure measure per session | {sides} | gap gap, standard deviations:number | from 95% from:number"
+        " | to:number | warning caution"
     )
     n, most = (max((pair[side].n for pair in pairs), default=0) for side in (0, 1))
     made = table("baseline.measures", rows, header=header, n=n, evidence=_ELSEWHERE)

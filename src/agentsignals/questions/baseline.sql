@@ -1,5 +1,5 @@
 -- study: baseline
--- title: You against a baseline
+-- title: Your sessions compared with a baseline
 -- question: Where do your sessions differ from those of the baseline?
 
 -- name: baseline.measures
@@ -14,7 +14,7 @@ WHERE signal IN ({paths}) AND absent IS NULL ORDER BY signal, session_id
 -- unit: sessions
 
 -- finding: baseline.turn_gap
--- of: your labelled messages there
+-- of: your labelled messages at that turn
 -- unit: share of messages
 -- headline: yes
 
@@ -25,18 +25,18 @@ WHERE signal IN ({paths}) AND absent IS NULL ORDER BY signal, session_id
 
 -- table: baseline.turns
 -- columns: turn | n your n:count | rate yours:share | base_n baseline's n:count | base_rate baseline's:share |
---   gap:share | ends:share | warning says little because
--- of: of your labelled messages
+--   gap:share | ends:share | warning caution
+-- of: your labelled messages
 
 -- table: baseline.measures
 -- title: Your sessions and the baseline's
--- of: of your sessions at most
--- note: A gap is the difference of the means over their common standard deviation; 0.2 is small, 0.8 large (Cohen
---   1988). Medians and quantiles stand beside because most measures are skewed.
+-- of: your sessions, at most
+-- note: A gap is the standardized mean difference; 0.2 is small, 0.8 is large (Cohen 1988). Medians and quantiles are
+--   shown because most measures are skewed.
 
 -- chart: baseline.measures
--- title: How far your sessions lie from the baseline's
--- of: of your sessions at most
+-- title: Gap between your sessions and the baseline
+-- of: your sessions, at most
 
 -- chart: baseline.turns
--- of: of your labelled messages
+-- of: your labelled messages

@@ -392,7 +392,7 @@ def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
         n=len(timed),
         title=title,
         of=of,
-        note=f"each point is of the {days} days up to it; days with fewer than {fewest} {of} behind them have none",
+        note=f"each point covers the {days} days up to it; points with fewer than {fewest} {of} are omitted",
         says=f"{title}, from {first:%Y-%m-%d} to {last:%Y-%m-%d}, UTC. At the end: " + "; ".join(ends),
     )
 
@@ -460,7 +460,7 @@ def stacked_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
                 low += amount
     missing = len(sessions) - len(placed)
     lacking = "" if column is None else f" or {title.lower()}"
-    undrawn = [part for part in (f"{missing:,} without a time{lacking}" if missing else "", left_out) if part]
+    undrawn = [part for part in (f"{missing:,} without a timestamp{lacking}" if missing else "", left_out) if part]
     return chart(
         id,
         rows,
@@ -468,6 +468,6 @@ def stacked_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
         n=len(placed),
         title=f"{title} by {span.step}",
         of="sessions",
-        note=f"not drawn: {' and '.join(undrawn)}" if undrawn else "",
+        note=f"not shown: {' and '.join(undrawn)}" if undrawn else "",
         says=f"{title} by {span.step} and agent, from {span.first:%Y-%m-%d} to {span.end:%Y-%m-%d}, UTC.",
     )

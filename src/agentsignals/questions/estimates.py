@@ -58,7 +58,7 @@ from agentsignals.stats.intervals import (
 
 TOP_SESSIONS = 5
 """Sessions that a finding names (this project's choice: one screen)."""
-INTERVAL_NOTE = "the line is the 95% interval"
+INTERVAL_NOTE = "lines are 95% intervals"
 
 
 class Estimate(Struct, frozen=True, kw_only=True):

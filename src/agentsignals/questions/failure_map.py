@@ -75,7 +75,7 @@ class Failed(Struct, frozen=True, kw_only=True):
         """How many other candidates fail the same test, in words; empty where nobody else was judged at the task."""
         if self.others_failed is None:
             return ""
-        return f"fails for {self.others_failed:,} of {self.others:,} other candidates, too"
+        return f"also fails for {self.others_failed:,} of {self.others:,} other candidates"
 
 
 class Share(Struct, frozen=True, kw_only=True):
@@ -293,27 +293,27 @@ def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Differen
         n = sum(share.n for share in machine)
         if machine:
             listed = ", ".join(f"{class_text(share.name)} {share.n:,}" for share in machine)
-            sentences.append(f"{n:,} of {candidate.name}'s {candidate.failed:,} are no failures of its own: {listed}.")
+            sentences.append(f"{n:,} of {candidate.failed:,} failures of {candidate.name} are not its own: {listed}.")
         if candidate.failed - n < ENOUGH:
             continue
         most = next((share for share in candidate.classes if share.name not in (UNKNOWN, *UNSTARTED)), None)
         if most is None or most.value < MOSTLY:
-            how = f"no one class mostly ({candidate.failed:,} first attempts failed)"
-            sentences.append(f"{candidate.name} fails by {how}.")
+            how = f"no dominant failure type ({candidate.failed:,} first attempts failed)"
+            sentences.append(f"{candidate.name}: {how}.")
         else:
             how = f"{class_text(most.name)}: {share_text(most, candidate.failed)}"
-            sentences.append(f"{candidate.name} fails mostly by {how}.")
+            sentences.append(f"{candidate.name} fails mostly with {how}.")
     few = [candidate.failed for candidate in made if 0 < candidate.failed < ENOUGH]
     if few:
-        of = f"Of {len(few):,} candidates with fewer than {ENOUGH} failures each"
-        sentences.append(f"{of} ({sum(few):,} in all) nothing is said.")
+        of = f"{len(few):,} candidates have fewer than {ENOUGH} failures each"
+        sentences.append(f"{of} ({sum(few):,} in total) and are not described.")
     for d in differences[:MOST_SENTENCES]:
         sentences.append(
-            f"{d.more} fails more often by {class_text(d.name)} than {d.less}: by {d.value * 100:.0f} points"
-            f" [{d.low * 100:.0f}, {d.high * 100:.0f}] of what each failed at, of the tasks that both tried."
+            f"{d.more} fails more often with {class_text(d.name)} than {d.less}: {d.value * 100:.0f} points"
+            f" [{d.low * 100:.0f}, {d.high * 100:.0f}], as a share of each one's failures at shared tasks."
         )
     if looked_at:
-        sentences.append(f"{looked_at:,} differences were looked at; one in twenty shows by chance.")
+        sentences.append(f"{looked_at:,} differences checked; expect one in twenty by chance.")
     return sentences
 
 
@@ -325,12 +325,12 @@ def passes_text(made: FailureMap) -> str:
     counts = {verdict: made.passed.get(verdict, 0) for verdict in NOT_EARNED}
     which = ", ".join(f"{k:,} {class_text(verdict)}" for verdict, k in counts.items() if k)
     bad = (
-        f"{sum(counts.values()):,} were not earned ({which}): they are none of the failed"
+        f"{sum(counts.values()):,} show reward hacking ({which}) and do not count as failed"
         if which
-        else "none is known not to be earned"
+        else "none show reward hacking"
     )
-    more = f"; of {unknown:,} nobody can tell" if unknown else ""
-    return f"Of {n:,} first attempts that passed {bad}{more} (`agentsignals audit`). {CAVEAT}"
+    more = f"; {unknown:,} are undecided" if unknown else ""
+    return f"Of {n:,} passed first attempts {bad}{more} (`agentsignals audit`). {CAVEAT}"
 
 
 def share_text(share: Share, of: int) -> str:

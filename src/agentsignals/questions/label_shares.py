@@ -35,16 +35,13 @@ PUSHBACK_LABELS = _SQL["pushback"]["labels"]
 """Query for `pushback_finding`."""
 
 NO_LABELS = (
-    "No message has a sentiment label yet: agentsignals label sentiment --by LABELLER makes them, --from FILE reads"
-    " published ones."
+    "No message has a sentiment label yet. Run agentsignals label sentiment --by LABELLER, or --from FILE for"
+    " published labels."
 )
-OUTPUT = (
-    "A sentiment label is a labeller's output, not what was felt: two labellers of one data set agreed with a kappa of"
-    " 0.43 (agent-traces)."
-)
+OUTPUT = "Sentiment labels are not feelings: two labellers of one dataset agreed with a kappa of 0.43 (agent-traces)."
 SENTIMENT = "corpus.sentiment_label"
-_UNMEASURED = f"this labeller was {NEVER_VALIDATED}; agentsignals agree sentiment LABELLER --gold FILE does it"
-FEW_PLACES = "Intervals that draw places are too narrow where these are worth fewer than ten or so equal ones."
+_UNMEASURED = f"this labeller was {NEVER_VALIDATED}; run agentsignals agree sentiment LABELLER --gold FILE"
+FEW_PLACES = "Intervals clustered by project are too narrow if the effective number of projects is below about ten."
 
 
 class Labelled:
@@ -73,7 +70,7 @@ class Labelled:
         of_place = Counter(self.places.get(c.session_id) for c in self.conversations for _ in c.labelled)
         n = of_place.total()
         of_place.pop(None, None)
-        limits = [f"Sentiment labels are by {self.labeller}.", OUTPUT, FEW_PLACES]
+        limits = [f"Sentiment labels by {self.labeller}.", OUTPUT, FEW_PLACES]
         most = max(of_place.values(), default=0)
         if 2 * most > n:
             limits.append(
@@ -143,7 +140,7 @@ def rules_recall_text() -> str:
             recalls.append(f"{share_text(right / object_, wilson(right, object_))} (n {object_})")
             hits, named = hits + right, named + figure.n - figure.named
     right_in = share_text(hits / named, wilson(hits, named))
-    return f"rules: recall {', '.join(recalls)} of what a reader calls pushback, right in {right_in} of what they name"
+    return f"rules: recall {', '.join(recalls)} against a reader's labels, precision {right_in}"
 
 
 class _HeldOut(Struct):
@@ -180,13 +177,13 @@ def class_rates(labeller: str, task: str) -> dict[str, ClassRates]:
 def corrected_share(estimate: ClusteredShare, labeller: str, of: ClassRates | None) -> ClusteredShare:
     """Correct a counted share by the labeller's rates. `of`: its rates for the class, if measured."""
     if of is None:
-        unknown = f"by {labeller}, whose recall and false alarms nobody measured here"
+        unknown = f"by {labeller}, never validated"
         return replace(estimate, note="; ".join(part for part in (unknown, estimate.note) if part))
     right = corrected_prevalence(
         int(estimate.k), int(estimate.n), hits=of.hits, true=of.true, false_alarms=of.false_alarms, others=of.others
     )
     interval = None if right.low is None or right.high is None else (right.low, right.high)
-    note = f"by {labeller}, corrected by its recall and false alarms: {right.in_words()}"
+    note = f"by {labeller}, corrected for its recall and false alarms: {right.in_words()}"
     return replace(estimate, value=right.share, interval=interval, note=note)
 
 
@@ -195,8 +192,8 @@ def validation_of(labeller: str, task: str) -> str:
     rates, annotators = _measured(labeller, task)
     if not rates:
         return f"{labeller}, {NEVER_VALIDATED} here"
-    readers = ", ".join(annotators) or "whoever made its gold"
-    return f"{labeller}: recall and false alarms in the note are against {readers}"
+    readers = ", ".join(annotators) or "its gold labels"
+    return f"{labeller}: recall and false alarms measured against {readers}"
 
 
 def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they are read)
@@ -224,7 +221,7 @@ def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they ar
             name,
             title,
             of,
-            f"a flag, no share: {rules_recall_text()}",
+            f"lower bound: {rules_recall_text()}",
             unit="prompts",
             at_least=True,
             signals=(PUSHBACK,),

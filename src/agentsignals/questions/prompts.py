@@ -59,9 +59,9 @@ class TopicPrompts:
         mask = Redactor(pseudonyms=False).plain  # first of all: a word alone no longer shows what it was part of
         for row in rows:
             if row["language"] != "en":
-                self.left_out["not known to be English"] += 1
+                self.left_out["not identified as English"] += 1
             elif _INJECTED.match(row["text"]):
-                self.left_out["put in by a harness"] += 1
+                self.left_out["inserted by a harness"] += 1
             else:
                 # A session whose place nobody knows is a place of its own.
                 place = places.get(row["session_id"]) or str(row["session_id"])
@@ -76,7 +76,7 @@ class TopicPrompts:
             elif len(prompt.text) > LONGEST:
                 self.left_out["too long"] += 1
             elif prompt.text.lower() in by_text:
-                self.left_out["said before"] += 1
+                self.left_out["repeated"] += 1
             else:
                 by_text[prompt.text.lower()] = prompt
         return list(by_text.values())
@@ -89,9 +89,9 @@ class TopicPrompts:
         for prompt in sorted(prompts, key=_by_chance):
             taken[prompt.place] += 1
             if taken[prompt.place] > most:
-                self.left_out["beyond its place's share"] += 1
+                self.left_out["over the limit per project"] += 1
             elif len(kept) >= MOST:
-                self.left_out[f"beyond {MOST:,}, which are compared at once"] += 1
+                self.left_out[f"beyond {MOST:,}, the limit"] += 1
             else:
                 kept.add(id(prompt))
         return [prompt for prompt in prompts if id(prompt) in kept]

@@ -196,8 +196,9 @@ def compare(  # noqa: PLR0913  (the options of the verb)
     """
     if not LEAST_WEIGHT <= regression_weight <= MOST_WEIGHT:
         raise UsageError(
-            f"A regression can't count {regression_weight:g} times.",
-            f"A weight is a number from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}; 1 counts it as much as a gain.",
+            f"The regression weight {regression_weight:g} is out of range.",
+            f"Use a number from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}. With 1 a regression counts as much as an"
+            " improvement.",
         )
     given = [*(("--by", *by) if by else ()), *(("--outcome", rule.name) if rule.name != "reward" else ()), *options]
     everything = arms(rule, rows, by, baseline)
@@ -270,7 +271,7 @@ def arms(rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (
     """Group the attempts by candidate, as `compare` does."""
     everyone = attempts_of(rule, rows)
     proposal = proposed(rows["attempts"])
-    folders = f"Their folders' names may say it: {treatments_option(proposal)}. " if proposal else ""
+    folders = f"Their folder names may contain it: {treatments_option(proposal)}. " if proposal else ""
     try:
         columns = candidate_columns(everyone, by)
     except UsageError as problem:
@@ -280,8 +281,8 @@ def arms(rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (
         recorded = [attempt for attempt in everyone if not unrecorded(attempt, columns)]
         if everyone and not recorded:
             raise UsageError(
-                f"No attempt records its {' or '.join(columns)}: who was tried is not known.",
-                f"{folders}--by compares by another column; --treatments FILE says it of folders.",
+                f"No attempt records its {' or '.join(columns)}, so the candidates are unknown.",
+                f"{folders}Use --by to compare by another column, or --treatments FILE to assign it by folder.",
             )
     if "dataset" in columns:  # then the data set is no part of a task
         recorded = [replace(o, task_key=f"\n{o.task}") if o.task is not None else o for o in recorded]
@@ -444,8 +445,7 @@ def _other_tasks(tasks: Mapping[str, frozenset[str]], base: str | None) -> list[
     if base is None or not others:
         return []
     compared = [
-        f"{name} tried {len(tasks[name]):,}, of which {base}, with {len(tasks[base]):,}, tried"
-        f" {len(tasks[name] & tasks[base]):,}"
+        f"{name} has {len(tasks[name]):,}, {base} has {len(tasks[base]):,}, {len(tasks[name] & tasks[base]):,} shared"
         for name in others[:_NAMED]
     ]
     return [f"tasks differ: {'; '.join(compared)}{_more(others)}"]
@@ -479,13 +479,13 @@ def _warnings(  # noqa: PLR0913  (what a comparison is made of)
     changing = differing(first)
     if len(candidates) == 1:
         other = [column for column in changing if column not in by and not is_nuisance(column)]
-        more = f" What differs between its attempts: {_list(other)}; name one with --by." if other else ""
-        warnings.append(f"one candidate only, {candidates[0].name}: there is nothing to compare it with.{more}")
+        more = f" Its attempts differ in {_list(other)}: choose one with --by." if other else ""
+        warnings.append(f"only one candidate, {candidates[0].name}, so there is nothing to compare.{more}")
     confounded = confounded_columns(first, changing)
     for columns in confounded:
         together = [c for c in columns if c in by or not is_version(c)]
         if set(together) & set(by) and len(together) > 1:
-            warnings.append(f"{_list(together)} always change together: no difference can be laid to one of them.")
+            warnings.append(f"{_list(together)} always change together, so their effects cannot be separated.")
     # Treatments that two candidates never share, unless named above: one sentence for all pairs with the same.
     named_columns = {c for group in confounded if set(group) & set(by) for c in group}
     apart: dict[tuple[str, ...], list[str]] = {}
@@ -495,15 +495,15 @@ def _warnings(  # noqa: PLR0913  (what a comparison is made of)
     ranked = sorted(apart.items(), key=lambda entry: -len(entry[1]))
     for never_shared, names in ranked[:_SENTENCES]:
         verb = "differs" if len(names) == 1 else "differ"
-        warnings.append(f"{_list(names)} {verb} from the baseline in {_list(never_shared)}, too.")
+        warnings.append(f"{_list(names)} {verb} from the baseline also in {_list(never_shared)}.")
     if left := sum(len(names) for _, names in ranked[_SENTENCES:]):
-        warnings.append(f"{left:,} more candidates differ from the baseline in other columns, too.")
+        warnings.append(f"{left:,} more candidates also differ from the baseline in other columns.")
     spellings: dict[str, set[str]] = {}
     for attempt in first:
         if recorded := attempt.treatment.get(RECORDED_MODEL):
             spellings.setdefault(attempt.treatment["model_id"], set()).add(recorded)
     warnings += [
-        f"{_list(sorted(names))} are taken for one model. --by {RECORDED_MODEL} separates them."
+        f"{_list(sorted(names))} count as one model. Use --by {RECORDED_MODEL} to separate them."
         for names in spellings.values()
         if len(names) > 1
     ][:_SENTENCES]
@@ -512,8 +512,8 @@ def _warnings(  # noqa: PLR0913  (what a comparison is made of)
     for candidate in candidates:
         alike.setdefault(candidate.name.lower().rpartition("/")[2], []).append(candidate.name)
     warnings += [
-        f"{' and '.join(_cut(name) for name in names[:_LISTED])} end alike: one under several names? Then its tasks"
-        " are split between them."
+        f"{' and '.join(_cut(name) for name in names[:_LISTED])} have similar names. If they are one candidate, its"
+        " tasks are split between them."
         for names in alike.values()
         if len(names) > 1
     ][:_SENTENCES]
@@ -524,13 +524,12 @@ def _warnings(  # noqa: PLR0913  (what a comparison is made of)
     ]
     if versions:
         warnings.append(
-            f"attempts were run or judged by different versions: {'; '.join(versions)}."
-            " Rates may differ for that alone."
+            f"attempts were run or judged by different versions: {'; '.join(versions)}. This alone can change rates."
         )
     mixed = Counter(c for a in candidates for c in a.pooled if not is_version(c) and not is_nuisance(c))
     if mixed:
         columns = [f"{c} (in {n} of {len(candidates)})" for c, n in mixed.most_common()]
-        warnings.append(f"candidates hold attempts that differ in {_list(columns)}: --by tells those apart.")
+        warnings.append(f"candidates mix attempts that differ in {_list(columns)}. Use --by to separate them.")
     ids = {attempt.session_id for attempt in tried}
     stated = [
         decoded(row["value"])
@@ -540,16 +539,16 @@ def _warnings(  # noqa: PLR0913  (what a comparison is made of)
     if rule.name == "reward":
         if partial := sum(isinstance(value, int | float) and value not in (0, 1) for value in stated):
             warnings.append(
-                f"{partial:,} rewards are neither 0 nor 1 and count as not solved; --outcome 'reward>=0.5' sets another"
-                " bar."
+                f"{partial:,} rewards are neither 0 nor 1 and count as not solved. Use --outcome 'reward>=0.5' for"
+                " another threshold."
             )
     elif rule.test == "=" and not any(attempt.outcome for attempt in tried):
         labels = [name for name, _ in Counter(map(str, stated)).most_common()]
-        warnings.append(f"no attempt has {rule.name}{f'; what there is: {_list(labels)}' if labels else ''}.")
+        warnings.append(f"no attempt has {rule.name}{f'; available: {_list(labels)}' if labels else ''}.")
     clocks = Counter(clock for candidate in candidates for clock in candidate.took[TIME].clocks)
     if len(clocks) > 1:
-        counted = [f"{clock or 'not said'} (in {n} of {len(candidates)})" for clock, n in clocks.most_common()]
-        warnings.append(f"wall times are of several clocks, and not alike: {_list(counted)}.")
+        counted = [f"{clock or 'unknown'} (in {n} of {len(candidates)})" for clock, n in clocks.most_common()]
+        warnings.append(f"wall times come from different clocks and are not comparable: {_list(counted)}.")
     missing = []
     for candidate in candidates:
         absent = sum(candidate.absent.values())
@@ -558,12 +557,12 @@ def _warnings(  # noqa: PLR0913  (what a comparison is made of)
             missing.append(f"{candidate.name}: {absent:,} of {of:,} ({_cut(next(iter(candidate.absent)))})")
     if missing:
         warnings.append(
-            f"first attempts without an outcome ({rule.name}) are left out of its rate: {_list(missing, '; ')}."
+            f"first attempts without an outcome ({rule.name}) are excluded from its rate: {_list(missing, '; ')}."
         )
     if retries := sum(candidate.without_first for candidate in candidates):
-        warnings.append(f"{retries:,} trials have no first attempt under the same candidate: only their retries count.")
+        warnings.append(f"{retries:,} trials have no first attempt by the same candidate; only their retries count.")
     if nowhere := sum(attempt.task is None for attempt in tried):
-        warnings.append(f"{nowhere:,} of {len(tried):,} attempts record no task, and are matched with none.")
+        warnings.append(f"{nowhere:,} of {len(tried):,} attempts record no task and are not matched.")
     return warnings
 
 

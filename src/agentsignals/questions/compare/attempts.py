@@ -70,11 +70,11 @@ class OutcomeRule(Struct, frozen=True, kw_only=True):
                 return "a label, not a number"
             return float(value in (self.value, f"{self.value}_patch"))
         if not is_number(value):
-            return "no number, label, or yes or no"
+            return "not a number, label, or yes or no"
         if not self.test:
             return float(value)
         wanted = _WORDS.get(self.value.lower()) if isinstance(value, bool) else _number(self.value)
-        return "of another type than asked for" if wanted is None else float(_TESTS[self.test](value, wanted))
+        return "of another type than requested" if wanted is None else float(_TESTS[self.test](value, wanted))
 
     def of_attempt(self, value: Any, why: str, rung: str, reason: str) -> float | str:
         """Return the outcome of an attempt, or the reason why it is unknown.
@@ -113,13 +113,13 @@ def outcome_rule(name: str) -> OutcomeRule:
     signal = by_path(_SHORT.get(path, path))
     if signal.context == "product" or signal.level not in ("attempt", "session"):
         raise UsageError(
-            f"{signal.path} is no signal of attempts.", "`agentsignals inventory --context eval` lists them."
+            f"{signal.path} is not a signal of attempts.", "Run `agentsignals inventory --context eval` to list them."
         )
     if test in (">=", "<=") and (_number(value) is None or signal.type not in _NUMERIC):
         raise UsageError(f"{test} is for numbers; {signal.path} is a {signal.type}.", f"{signal.path}=VALUE")
     if not test and signal.type not in (*_NUMERIC, "bool"):
         raise UsageError(
-            f"{signal.path} is no number and no yes or no, but a {signal.type}.", f"Say {signal.path}=VALUE."
+            f"{signal.path} is a {signal.type}, not a number and not yes or no.", f"Say {signal.path}=VALUE."
         )
     return OutcomeRule(
         name=name.strip(), signal=signal.path, yes_or_no=bool(test) or signal.type == "bool", test=test, value=value
@@ -168,7 +168,7 @@ TIME = "wall_time_s"
 RECORDED_MODEL = "recorded_model"
 """The model in the run's own spelling, a column where several spellings of one model are there."""
 _LONGEST = 160
-_NOT_EVALUATED = "nothing of this candidate was evaluated"
+_NOT_EVALUATED = "no attempt of this candidate was evaluated"
 
 
 class Attempt(Struct, frozen=True, gc=False, kw_only=True):
@@ -385,7 +385,7 @@ def candidate_columns(tried: Sequence[Attempt], asked: Sequence[str]) -> list[st
         missing = [name for name in wanted if name not in recorded]
         if missing:
             raise UsageError(
-                f"No attempt has a {missing[0]!r}.", f"There is: {', '.join(available(tried))}." if recorded else ""
+                f"No attempt has a {missing[0]!r}.", f"Available: {', '.join(available(tried))}." if recorded else ""
             )
         return wanted
     # Treatments, not what numbers trials, nor (where others differ at one task) knobs that only differ between tasks.
@@ -504,9 +504,7 @@ _FIELD = re.compile(r"\{([A-Za-z_]\w{0,40})\}|(\*\*|\*|\?)")
 _GLOB = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
 _CONTENT = re.compile(r"\{\s*[\"']")
 """How the content of a treatments file begins, where it stands in place of the file."""
-_SHAPE = (
-    "Such a file is YAML or JSON: a pattern of folders each, and fields: '**/trace_??_{model_id}': {dataset: mine}."
-)
+_SHAPE = "Use YAML or JSON that maps folder patterns to fields: '**/trace_??_{model_id}': {dataset: mine}."
 
 Rules = Sequence[tuple[re.Pattern[str], Mapping[str, str]]]
 
@@ -525,7 +523,7 @@ def read_mapping(path: Path) -> Rules:
             loaded = yaml.safe_load(path.read_text("utf-8"))
         rules = msgspec.convert(loaded, dict[str, dict[str, str | int | float | bool] | None])
     except (OSError, UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError, RecursionError) as problem:
-        raise UsageError(f"{path} is no file of treatments: {problem}", _SHAPE) from problem
+        raise UsageError(f"{path} is not a treatments file: {problem}", _SHAPE) from problem
     return [(_pattern(p), {k: str(v) for k, v in (fields or {}).items()}) for p, fields in rules.items()]
 
 
@@ -662,7 +660,7 @@ def answer_over_attempts(store: Store, question: Question, treatments: Path | No
         found["attempts"] = mapped(found["attempts"], read_mapping(treatments))
     if not found["attempts"]:
         raise StoreError(
-            f"There is no eval attempt{'' if where == ALL else ' under this condition'}.",
-            "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
+            f"There are no eval attempts{'' if where == ALL else ' under this condition'}.",
+            "Run `agentsignals analyze RUNS` on eval runs (Harbor, SWE-bench, Inspect …) to add some.",
         )
     return question.function(Inputs(rows=found))

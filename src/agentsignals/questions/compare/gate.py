@@ -84,33 +84,33 @@ class Term(NamedTuple):
     offset: float
 
 
-def _exact(value: float | None, why: str = "it is not known") -> Range:
+def _exact(value: float | None, why: str = "unknown") -> Range:
     return Range(value, value, value, "" if value is not None else why)
 
 
 def _estimated(estimate: Estimate) -> Range:
-    why = "no outcome is known" if estimate.value is None else f"no interval of {estimate.tasks:,} tasks"
+    why = "no known outcome" if estimate.value is None else f"{estimate.tasks:,} tasks are too few for an interval"
     return Range(estimate.value, estimate.low, estimate.high, why)
 
 
 def _within_tasks(pair: Pair) -> Range:
     p = pair.paired
-    why = "no task is matched" if p.value is None else f"no interval of {p.tasks:,} matched tasks"
+    why = "no matched task" if p.value is None else f"{p.tasks:,} matched tasks are too few for an interval"
     return Range(p.value, p.low, p.high, why)
 
 
 def _tested(value: float | None, pair: Pair) -> Range:
-    return _exact(value, f"no test of {pair.paired.tasks:,} matched tasks")
+    return _exact(value, f"{pair.paired.tasks:,} matched tasks are too few for a test")
 
 
 def _bound(candidate: Candidate, which: Literal["worst", "best"]) -> Range:
-    return _exact(getattr(candidate.bounds, which, None), "nothing was tried")
+    return _exact(getattr(candidate.bounds, which, None), "no attempts")
 
 
 def _counted(pair: Pair, n: int, unknown: int) -> Range:
     """`unknown`: tasks without an outcome of the candidate, which might count too."""
     if not pair.paired.tasks:
-        return _exact(None, "no task is matched")
+        return _exact(None, "no matched task")
     return Range(n, n, n + unknown, f"{unknown:,} more tasks have no outcome of the candidate")
 
 
@@ -118,9 +118,11 @@ def _median(name: str) -> Callable[[Candidate], Range]:
     def range_of(candidate: Candidate) -> Range:
         taken = candidate.took[name]
         if taken.at_least:
-            return Range(taken.median, taken.low, inf, "it is a lower bound")
+            return Range(taken.median, taken.low, inf, "lower bound")
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in taken.absent.items())
-        why = f"no interval of {taken.n:,} attempts" if taken.n else f"it is not known of any attempt ({reasons})"
+        why = (
+            f"{taken.n:,} attempts are too few for an interval" if taken.n else f"unknown for all attempts ({reasons})"
+        )
         return Range(taken.median, taken.low, taken.high, why)
 
     return range_of
@@ -130,10 +132,10 @@ def _each_solved(name: str) -> Callable[[Candidate], Range]:
     def range_of(candidate: Candidate) -> Range:
         spent = candidate.per_solved.get(name)
         if spent is None or spent.value is None:
-            return Range(None, None, None, "none is solved, or nothing was measured")
+            return Range(None, None, None, "none solved, or nothing measured")
         if spent.at_least:
-            return Range(spent.value, None, inf, "it is a lower bound, and has no interval")
-        return Range(spent.value, None, None, "it has no interval")
+            return Range(spent.value, None, inf, "lower bound without an interval")
+        return Range(spent.value, None, None, "no interval")
 
     return range_of
 
@@ -141,24 +143,24 @@ def _each_solved(name: str) -> Callable[[Candidate], Range]:
 FIGURES: dict[str, Figure] = {
     "solve_rate": Figure("share of first attempts solved", lambda c: _estimated(c.first), _within_tasks, "yes or no"),
     "mean": Figure("mean outcome of first attempts", lambda c: _estimated(c.first), _within_tasks, "numbers"),
-    "worst_rate": Figure("solve_rate if all that is missing had failed",
+    "worst_rate": Figure("solve_rate if all missing outcomes failed",
                          lambda c: _bound(c, "worst"), None, "yes or no"),
-    "best_rate": Figure("solve_rate if all that is missing were solved",
+    "best_rate": Figure("solve_rate if all missing outcomes were solved",
                         lambda c: _bound(c, "best"), None, "yes or no"),
     "attempts": Figure("first attempts", lambda c: _exact(c.first_attempts)),
     "not_judged": Figure("first attempts without an outcome", lambda c: _exact(sum(c.absent.values()))),
-    "infrastructure": Figure("first attempts that the infrastructure broke off",
+    "infrastructure": Figure("first attempts stopped by infrastructure errors",
                              lambda c: _exact(sum(c.infrastructure.values()))),
-    "difference": Figure("candidate less baseline within matched tasks", None, _within_tasks),
-    "p": Figure("of that difference", None, lambda pair: _tested(pair.paired.p, pair)),
-    "p_adjusted": Figure("p among those of all candidates", None, lambda pair: _tested(pair.p_adjusted, pair)),
-    "matched_tasks": Figure("tasks that both have an outcome of", None, lambda pair: _exact(pair.paired.tasks)),
+    "difference": Figure("candidate minus baseline within matched tasks", None, _within_tasks),
+    "p": Figure("p value of that difference", None, lambda pair: _tested(pair.paired.p, pair)),
+    "p_adjusted": Figure("p adjusted over all candidates", None, lambda pair: _tested(pair.p_adjusted, pair)),
+    "matched_tasks": Figure("tasks with a known outcome of both", None, lambda pair: _exact(pair.paired.tasks)),
     "regressions": Figure("matched tasks where the candidate did worse", None,
                           lambda pair: _counted(pair, pair.paired.lost, pair.missing.could_regress)),
-    "improvements": Figure("matched tasks where it did better", None,
+    "improvements": Figure("matched tasks where the candidate did better", None,
                            lambda pair: _counted(pair, pair.paired.gained, pair.missing.could_improve)),
     **{name: Figure(f"median {name} of first attempts", _median(name)) for name in MEASURES},
-    **{f"{name}_per_solved": Figure(f"{name} of all first attempts for each one solved", _each_solved(name), None,
+    **{f"{name}_per_solved": Figure(f"{name} of all first attempts per solved one", _each_solved(name), None,
                                     "yes or no") for name in SPENT},
 }  # fmt: skip
 """Figures by the name that begins a condition (docs/compare.md)."""
@@ -182,8 +184,8 @@ _TERM = re.compile(
 _WORDS = ("better", "worse", "higher", "lower", "undecided")
 _WORD = re.compile(rf"\s*(not\s+)?({'|'.join(_WORDS)})\s*")
 _SHAPE = (
-    "A condition is FIGURE < BOUND (or <=, >, >=), several joined by `and`; a BOUND is a number, or"
-    " [NUMBER *] baseline [+ or - NUMBER]: `solve_rate < baseline - 0.05`; or a conclusion: `worse`, `not better`."
+    "Write FIGURE < BOUND (or <=, >, >=), joined by `and`, or a conclusion such as `worse` or `not better`. A BOUND"
+    " is a number or [NUMBER *] baseline [+ or - NUMBER]. Example: `solve_rate < baseline - 0.05`."
 )
 
 
@@ -191,7 +193,8 @@ def parse_condition(condition: str) -> list[Term]:
     """Parse the terms of a condition, all of which must hold. UsageError names the available figures."""
     if len(condition) > _LONGEST:
         raise UsageError(
-            f"A condition of {len(condition):,} characters is too long.", f"{_LONGEST} are the most; name several."
+            f"A condition of {len(condition):,} characters is too long.",
+            f"Split it into conditions of up to {_LONGEST}.",
         )
     return [_term(part) for part in re.split(r"\band\b", condition)]
 
@@ -205,21 +208,21 @@ def _term(text: str) -> Term:
     if begins is not None and begins["name"] not in FIGURES:
         raise UsageError(*no_such("figure of a condition", begins["name"], [*FIGURES, *_WORDS]))
     if match is None:
-        raise UsageError(f"{text.strip()!r} is no condition.", _SHAPE)
+        raise UsageError(f"{text.strip()!r} is not a condition.", _SHAPE)
     name, part = match["name"], match.groupdict()
     factor, offset = 0.0, float(part["number"] or 0)
     if part["number"] is None:
         if FIGURES[name].of_candidate is None:
             raise UsageError(
-                f"{name!r} is of candidate and baseline together: there is no {name} of the baseline.",
-                f"Hold it against a number: `{name} {match['sign']} 0.05`.",
+                f"{name!r} compares candidate and baseline, so the baseline has none.",
+                f"Compare it with a number: `{name} {match['sign']} 0.05`.",
             )
         factor = float(part["before"] or 1) * float(part["after"] or 1)
         offset = float(part["offset"] or 0) * (-1 if part["plus"] == "-" else 1)
         if factor <= 0:
-            raise UsageError(f"{text.strip()!r}: the baseline is taken {factor:g} times.", "Name a number above 0.")
+            raise UsageError(f"{text.strip()!r} multiplies the baseline by {factor:g}.", "Use a factor above 0.")
     if not isfinite(factor) or not isfinite(offset):
-        raise UsageError(f"{text.strip()!r} holds a number that is too large.", _SHAPE)
+        raise UsageError(f"{text.strip()!r} contains a number that is too large.", _SHAPE)
     return Term(text.strip(), name, match["sign"], factor, offset)
 
 
@@ -238,12 +241,10 @@ def gate(
         outcomes = FIGURES[name].outcomes
         if outcomes != "any" and (outcomes == "yes or no") != comparison.yes_or_no:
             kind, instead = ("a number", "mean") if outcomes == "yes or no" else ("yes or no", "solve_rate")
-            raise UsageError(f"The outcome {comparison.outcome} is {kind}: it has no {name}.", f"Ask for {instead}.")
+            raise UsageError(f"The outcome {comparison.outcome} is {kind} and has no {name}.", f"Use {instead}.")
     names = [candidate.name for candidate in comparison.candidates]
     if baseline is None and len(names) > 1 and (comparison.baseline or "").lower() not in CALLED_BASELINE:
-        raise UsageError(
-            "Which candidate is the baseline is not said.", f"--baseline NAME; the candidates: {', '.join(names[:10])}."
-        )
+        raise UsageError("A condition needs a baseline.", f"Add --baseline NAME. Candidates: {', '.join(names[:10])}.")
     judged = [c for c in comparison.candidates if c.name != comparison.baseline]
     if not judged and baseline is None:
         judged = list(comparison.candidates)
@@ -263,7 +264,7 @@ def gate(
         for name in group.candidates if group.shares_tasks else ():
             checks += [Check(condition=c, candidate=name, verdict="cannot tell", because=because) for c in terms]
     if not checks:
-        alone = f"nothing was tried but the baseline, {comparison.baseline}"
+        alone = f"the baseline, {comparison.baseline}, is the only candidate"
         checks = [Check(condition=c, candidate="", verdict="cannot tell", because=alone) for c in terms]
     endings: dict[Verdict, Ending] = {"met": "failed", "cannot tell": "cannot tell", "not met": "passed"}
     return Gate(
@@ -292,7 +293,7 @@ def _judged(term: Term, sides: _Sides, by_value: bool) -> tuple[Verdict, str]:
     if term.name not in FIGURES:
         conclusion = sides.conclusion
         if conclusion is None:
-            return "cannot tell", f"{term.text}: there is no baseline to hold it against"
+            return "cannot tell", f"{term.text}: no baseline to compare with"
         if conclusion.word == "too few":
             return "cannot tell", conclusion.sentence
         return "met" if (conclusion.word == term.name) == (term.sign == "is") else "not met", conclusion.sentence
@@ -301,13 +302,13 @@ def _judged(term: Term, sides: _Sides, by_value: bool) -> tuple[Verdict, str]:
     against = f"{term.offset:g}"
     if figure.of_pair is not None and (figure.of_candidate is None or term.factor == 1):
         if sides.pair is None:
-            return "cannot tell", f"{name}: there is no baseline to hold it against"
+            return "cannot tell", f"{name}: no baseline to compare with"
         asked = figure.of_pair(sides.pair)
         least = _exact(_LEAST[name](sides.pair) if name in _LEAST else None)
         if term.sign.startswith("<") and _verdict(term.sign, least, bound) == "not met":
             n = sides.pair.paired.tasks
-            return "cannot tell", f"{name} of {n:,} matched tasks is {_shown(least)} at least, whatever came of them"
-        name = f"{name} less the baseline's" if figure.of_candidate else name
+            return "cannot tell", f"{name} of {n:,} matched tasks is at least {_shown(least)}, whatever the outcomes"
+        name = f"{name} minus the baseline's" if figure.of_candidate else name
     elif figure.of_candidate is not None:
         asked = figure.of_candidate(sides.candidate)
         if term.factor:
@@ -320,17 +321,17 @@ def _judged(term: Term, sides: _Sides, by_value: bool) -> tuple[Verdict, str]:
             against = _shown(bound)
     if by_value:
         asked, bound = _narrowed(asked), _narrowed(bound)
-    return _verdict(term.sign, asked, bound), f"{name} {_shown(asked)}, held against {against}"
+    return _verdict(term.sign, asked, bound), f"{name} {_shown(asked)}, compared with {against}"
 
 
 def _not_alike(name: str, sides: _Sides) -> str:
     """Return why a figure is not comparable with the baseline's, or an empty string."""
     if sides.base is None:
-        return "there is no baseline to hold it against"
+        return "no baseline to compare with"
     if sides.tasks_differ and name not in _COUNTS:
-        return "no task is shared, and others may be easier or harder"
+        return "no shared task, and the tasks may differ in difficulty"
     if name.startswith(TIME) and sides.candidate.took[TIME].clocks != sides.base.took[TIME].clocks:
-        return "candidate and baseline were timed by different clocks"
+        return "candidate and baseline use different clocks"
     return ""
 
 

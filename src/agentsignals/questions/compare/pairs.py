@@ -310,8 +310,9 @@ def conclude(pair: Pair, *, yes_or_no: bool, good: bool) -> Conclusion:
         is_blocked = alone is not None and alone <= LEVEL < _larger(pair, alone, weighted=not plain)
         if is_blocked and of is not None and of.over.low is not None:
             sentence = (
-                f"{names[0]} differs from {names[1]} by {gap_text(pair.paired.value, yes_or_no)} on these"
-                f" {_tasks(pair.paired.tasks)} ({_counts(pair, good)}; p {pair.paired.p:.2g}), but not alike in their"
+                f"{names[0]} differs from {names[1]} by {gap_text(pair.paired.value, yes_or_no)} on"
+                f" {_tasks(pair.paired.tasks)} ({_counts(pair, good)}; p {pair.paired.p:.2g}), but not consistently"
+                " over their"
                 f" {of.over.clusters:,} repositories: the mean over repositories is {_over_text(of, yes_or_no)}."
                 f" {_largest(of)}"
             )
@@ -331,8 +332,8 @@ def without_tasks(pairs: Sequence[Pair]) -> str:
         return ""
     more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
     return (
-        f"Without a task that has an outcome of both, nothing can be said of {len(names):,} against"
-        f" {_cut(pairs[0].baseline)}: {', '.join(names[:_LISTED])}{more}."
+        f"{len(names):,} candidates share no task with known outcomes with {_cut(pairs[0].baseline)} and are not"
+        f" compared: {', '.join(names[:_LISTED])}{more}."
     )
 
 
@@ -352,16 +353,13 @@ def weight_text(value: float | None) -> str:
 def _too_few(pair: Pair, names: tuple[str, str]) -> str:
     n = pair.paired.tasks
     if not n:
-        return (
-            f"{names[0]} and {names[1]} share no task with an outcome of both:"
-            " nothing can be said of one against the other."
-        )
+        return f"{names[0]} and {names[1]} share no task with known outcomes, so they cannot be compared."
     level = pair.power.level if pair.power is not None else LEVEL
     least = next(tasks for tasks in range(1, _MOST_TASKS) if least_one_way(tasks, level) is not None)
-    many = " among so many candidates" if (pair.least_p or 0.0) > (pair.paired.least_p or 0.0) else ""
+    many = " with this many candidates" if (pair.least_p or 0.0) > (pair.paired.least_p or 0.0) else ""
     return (
-        f"{_tasks(n)} {'is' if n == 1 else 'are'} too few to tell {names[0]} from {names[1]}: whatever came of"
-        f" {'it' if n == 1 else 'them'}, p would be {pair.least_p:.2g} at least{many}; it takes {least:,} or more."
+        f"{_tasks(n)} {'is' if n == 1 else 'are'} too few to compare {names[0]} and {names[1]}: the smallest possible"
+        f" p is {pair.least_p:.2g}{many}. At least {least:,} are needed."
     )
 
 
@@ -372,16 +370,16 @@ def _undecided(pair: Pair, names: tuple[str, str], yes_or_no: bool, good: bool) 
         sure = f", {weight_text(weighed.low)} to {weight_text(weighed.high)} at 95%" if weighed.low is not None else ""
         return (
             f"{names[0]} differs from {names[1]} ({difference} on {_tasks(p.tasks)}, {_counts(pair, good)};"
-            f" {_p_text(pair)}), but with a regression counted {weighed.weight:g} times"
-            f" neither is shown to be worth more:"
-            f" it evens out at {weight_text(weighed.break_even)} gains for each{sure}."
+            f" {_p_text(pair)}), but with regressions weighted {weighed.weight:g} times"
+            f" the result is undecided."
+            f" Break-even: one regression counts as {weight_text(weighed.break_even)} improvements{sure}."
         )
     ends = ""
     if p.low is not None and p.high is not None:
-        ends = f"; anything from {gap_text(p.low, yes_or_no)} to {gap_text(p.high, yes_or_no)} fits what was seen"
+        ends = f" ({gap_text(p.low, yes_or_no)} to {gap_text(p.high, yes_or_no)})"
     first = (
-        f"Neither {names[0]} nor {names[1]} is shown to be {'better' if good else 'higher'} on {_tasks(p.tasks)}"
-        f" ({_counts(pair, good)}; {_p_text(pair)}): the difference is {difference}{ends}."
+        f"No significant difference between {names[0]} and {names[1]}: {difference}{ends} on {_tasks(p.tasks)}"
+        f" ({_counts(pair, good)}; {_p_text(pair)})."
     )
     return f"{first} {_able(power, p, yes_or_no)}" if power is not None else first
 
@@ -401,31 +399,28 @@ def held_over(pair: Pair, yes_or_no: bool) -> str:
     if of is None:
         return ""
     if of.over.clusters == 1:
-        return f" All these tasks are of one repository, {_cut(of.largest)}, so this may not hold for others."
+        return f" All tasks are from one repository, {_cut(of.largest)}, so this may not generalize."
     if of.over.value is None:
-        return (
-            f" These tasks are of {of.over.clusters:,} repositories only, so this may not hold for others."
-            f" {_largest(of)}"
-        )
+        return f" The tasks are from only {of.over.clusters:,} repositories, so this may not generalize. {_largest(of)}"
     return f" The mean over their {of.over.clusters:,} repositories is {_over_text(of, yes_or_no)}."
 
 
 def _able(power: Power, compared: Paired, yes_or_no: bool) -> str:
     seen = compared.value or 0.0
     if not compared.single and compared.tasks < FEWEST_OF_SEVERAL:
-        return f"How much under {FEWEST_OF_SEVERAL} tasks with several attempts can show is not told."
+        return f"Power is not estimated for under {FEWEST_OF_SEVERAL} tasks with several attempts."
     if power.detectable is None:
-        able = "So few tasks show no difference 4 times in 5"
+        able = "No difference is detectable with 80% power on so few tasks"
     else:
-        able = f"So many tasks show {gap_text(power.detectable, yes_or_no, signed=False)} or more 4 times in 5"
+        able = f"With 80% power these tasks detect {gap_text(power.detectable, yes_or_no, signed=False)} or more"
     if power.tasks_needed is not None:
-        again = f" or {power.attempts_needed:,} attempts of each at these" if power.attempts_needed is not None else ""
+        again = f" or {power.attempts_needed:,} attempts each at these" if power.attempts_needed is not None else ""
         return (
-            f"{able}; to show {gap_text(abs(seen), yes_or_no, signed=False)}, if that is the truth, takes about"
+            f"{able}. To detect {gap_text(abs(seen), yes_or_no, signed=False)}, run about"
             f" {power.tasks_needed:,} tasks{again}."
         )
     if power.tasks_for_telling is not None:
-        return f"{able}; {RELEVANT_GAP * 100:.0f} points take about {power.tasks_for_telling:,} tasks."
+        return f"{able}. To detect {RELEVANT_GAP * 100:.0f} points, run about {power.tasks_for_telling:,} tasks."
     return f"{able}."
 
 
@@ -435,7 +430,7 @@ def _decided(pair: Pair, names: tuple[str, str], yes_or_no: bool, word: Word) ->
     few = pair.repositories is not None and pair.repositories.over.value is None
     is_so, sure = f"{names[0]} is {word} than {names[1]}{' on these tasks' if few else ''}", _p_text(pair)
     if weighed is not None and weighed.weight != 1:
-        is_so = f"With a regression counted {weighed.weight:g} times {is_so}"
+        is_so = f"With regressions weighted {weighed.weight:g} times, {is_so}"
         sure += f", weighted {pair.weighed_p_adjusted:.2g}"
     sentence = (
         f"{is_so}: {gap_text(p.value, yes_or_no)}{ends} on {_tasks(p.tasks)},"
@@ -446,31 +441,35 @@ def _decided(pair: Pair, names: tuple[str, str], yes_or_no: bool, word: Word) ->
         sentence += f" {_unless(weighed, word)}"
     if pair.missing.undone:
         lack = pair.missing.candidate + pair.missing.baseline
-        sentence += f" It would not be shown had the {lack:,} missing outcomes all gone against it."
+        sentence += f" This would not be significant if all {lack:,} missing outcomes went against it."
     return sentence
 
 
 def _unless(weighed: WeightedGain, word: Word) -> str:
     """Sentence: up to which regression weight the conclusion holds."""
     if word == "worse" and not weighed.break_even:
-        return "No task improved" + (
-            f"; at 95% one may count for {weight_text(1 / weighed.high)} regressions." if weighed.high else "."
+        return "No task improved." + (
+            f" Break-even at 95%: one improvement counts as {weight_text(1 / weighed.high)} regressions."
+            if weighed.high
+            else ""
         )
     if word == "worse":
         sure = f" (95%: {weight_text(weighed.high)})" if weighed.high is not None else ""
-        return f"It is, unless a regression costs less than {weight_text(weighed.break_even)} gains{sure}."
+        return f"Break-even: one regression counts as {weight_text(weighed.break_even)} improvements{sure}."
     if weighed.break_even is None:
-        return "No task regressed" + (
-            f"; at 95% one may cost up to {weight_text(weighed.low)} gains." if weighed.low else "."
+        return "No task regressed." + (
+            f" Break-even at 95%: one regression counts as {weight_text(weighed.low)} improvements."
+            if weighed.low
+            else ""
         )
     sure = f" (95%: {weight_text(weighed.low)})" if weighed.low is not None else ""
-    return f"It is, unless a regression costs more than {weight_text(weighed.break_even)} gains{sure}."
+    return f"Break-even: one regression counts as {weight_text(weighed.break_even)} improvements{sure}."
 
 
 def _p_text(pair: Pair) -> str:
     of = pair.repositories
     over = f", over repositories {of.over.p:.2g}" if of is not None and of.over.p is not None else ""
-    adjusted = f", {pair.p_adjusted:.2g} among all candidates" if pair.p_adjusted != pair.p else ""
+    adjusted = f", adjusted {pair.p_adjusted:.2g}" if pair.p_adjusted != pair.p else ""
     return f"p {pair.paired.p:.2g}{over}{adjusted}"
 
 

@@ -149,7 +149,7 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     determine the outcome. `fit`: fit models where possible.
     """
     if not rule.yes_or_no:
-        raise UsageError(f"{rule.name} is a number; drivers are those of a yes or no.", f"--outcome '{rule.name}>=0.5'")
+        raise UsageError(f"{rule.name} is a number; drivers need a yes-or-no outcome.", f"--outcome '{rule.name}>=0.5'")
     paths, excluded = eligible(rule.signal, keep)
     arms = compare.arms(rule, rows, by)
     attempts, left_out = _judged(arms)
@@ -172,16 +172,15 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     contrasts.sort(key=lambda c: (c.p if c.p is not None else 2, -abs((c.superiority or 0.5) - 0.5), c.signal))
     prompts = {row["session_id"]: row["n_chars"] for row in rows["prompts"] if row["n_chars"] is not None}
     groups = _together(near) if mixed[chosen] >= FEWEST_CLUSTERS else []
-    without = "" if fit else "not asked for"
+    without = "" if fit else "not requested"
     without = without or too_few(attempts) or ("" if models.available() else _without_sklearn())
     warnings = [
-        "a signal of the whole attempt may be what failing does (longer runs, more retries of a call), not what makes"
-        " it fail: correlation, not cause"
+        "correlation, not cause: a signal of the whole attempt may be a result of failing (longer runs, more retries)"
     ]
     if chosen == "task":
         warnings.append(
-            "pairs are of one task but of different treatments: their means are taken off, what a treatment does at"
-            " some tasks alone is not"
+            "pairs share a task but not a treatment. Treatment means are subtracted; effects of a treatment at single"
+            " tasks are not"
         )
     tried = [attempt for group in arms.first.values() for attempt in group]
     changing = differing(tried)
@@ -189,13 +188,13 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     hidden = sorted(c for c in inside if not is_version(c) and c != "effective_tool_cap")
     if hidden and chosen == "treatment":
         listed = ", ".join(hidden[:_LISTED]) + (" …" if len(hidden) > _LISTED else "")
-        warnings.append(f"attempts under one treatment differ in {listed} all the same: --by tells these apart")
+        warnings.append(f"attempts under one treatment differ in {listed}. Use --by to separate them")
     if not enough_for_near_copies(attempts):
-        warnings.append(f"fewer than {FEWEST} solved or failed: a signal that copies the outcome can't be told")
+        warnings.append(f"fewer than {FEWEST} solved or failed attempts, so copies of the outcome cannot be detected")
     reasons = Counter(t.reason for ts in arms.first.values() for t in ts if t.outcome == 0 and t.reason in _STOPS)
     if reasons:
         words = ", ".join(f"{n:,} by {reason}" for reason, n in reasons.most_common())
-        warnings.append(f"failed attempts that a limit ended ({words}) have more of what counts work, by the limit")
+        warnings.append(f"attempts that ended at a limit ({words}) have higher work counts because of the limit")
     result = Drivers(
         outcome=rule.name,
         by=arms.columns,
@@ -220,9 +219,8 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
 
 def _without_sklearn() -> str:
     return (
-        f"scikit-learn is not installed ({install_command('drivers')}): it adds whether signals predict outcomes at"
-        " unseen tasks better than treatment, prompt length and task difficulty do, what each is worth there, and"
-        " calibration"
+        f"scikit-learn is not installed ({install_command('drivers')}). It adds cross-validated predictions,"
+        " permutation importance and calibration"
     )
 
 
@@ -235,12 +233,12 @@ def _judged(arms: compare.Arms) -> tuple[list[VerifiedAttempt], Counter[str]]:
     for tried in arms.everyone:
         name, attempt = grouped.get(tried.session_id, ("", tried))
         reasons = {
-            "nobody recorded who was tried": tried.session_id not in grouped,
-            "retries: they follow from the first verdict": bool(attempt.index),
+            "no candidate recorded": tried.session_id not in grouped,
+            "retries, which depend on the first verdict": bool(attempt.index),
             "no task recorded": attempt.task is None,
             f"no outcome: {attempt.why}": attempt.outcome is None,
-            "no verifier spoke: failed by definition": attempt.inferred,
-            "empty patch: failed by definition": attempt.reason == _EMPTY_PATCH,
+            "no verifier verdict, failed by definition": attempt.inferred,
+            "empty patch, failed by definition": attempt.reason == _EMPTY_PATCH,
         }
         if because := next((reason for reason, holds in reasons.items() if holds), ""):
             left_out[because] += 1
@@ -269,33 +267,34 @@ def _together(near: Mapping[str, Mapping[str, float]]) -> list[tuple[str, ...]]:
 
 
 def _answer(made: Drivers) -> list[str]:
-    shares = "one task under one treatment" if made.within == "treatment" else "one task, treatments' means taken off"
+    shares = "one task and treatment" if made.within == "treatment" else "one task, treatment means subtracted"
     mixed, models_say = made.mixed[made.within], _of_models(made.models)
     if mixed < FEWEST_CLUSTERS:
         return [
-            f"It can't be told which signals go with success: tasks both solved and failed, of {made.tasks:,}:"
-            f" {made.mixed['treatment']:,} under one treatment, {made.mixed['task']:,} at all. {FEWEST_CLUSTERS} are"
-            " the least; some 30 show a link as strong as three pairs in four.",
+            f"Too few mixed tasks to find predictors of success. Of {made.tasks:,} tasks {made.mixed['task']:,} were"
+            " both"
+            f" solved and failed, {made.mixed['treatment']:,} under one treatment. At least {FEWEST_CLUSTERS} are"
+            " needed;"
+            " about 30 detect a strong link (three pairs in four).",
             *models_say,
         ]
     lines = []
     for entry in made.named:
         interval = "" if entry.low is None or entry.high is None else f" ({entry.low:.0%} to {entry.high:.0%})"
-        also = f" (with it move {', '.join(entry.moves_with)})" if entry.moves_with else ""
+        also = f" (correlated with {', '.join(entry.moves_with)})" if entry.moves_with else ""
         lines.append(
-            f"{entry.signal} goes with {entry.goes_with}, as a correlation: of two attempts at {shares}, the solved one"
-            f" had more of it in {entry.superiority:.0%} of pairs{interval}, {entry.tasks:,} tasks, q"
-            f" {entry.q:.2g}{also}."
+            f"{entry.signal} is associated with {entry.goes_with}. The solved attempt had more of it in"
+            f" {entry.superiority:.0%} of pairs ({shares}){interval}, {entry.tasks:,} tasks, q {entry.q:.2g}{also}."
         )
     tested = [c for c in made.contrasts if c.p is not None]
     if not lines and not tested:
-        lines = ["It can't be told: no signal has values at six such tasks."]
+        lines = ["Undecided: no signal has values at six such tasks."]
     elif not lines:
         widths = [(c.high - c.low) / 2 for c in tested if c.low is not None and c.high is not None]
-        unseen = f"; shares of pairs are sure to ±{median(widths):.0%} in the middle" if widths else ""
+        unseen = f"; median interval half-width ±{median(widths):.0%}" if widths else ""
         lines = [
-            f"None of {len(tested):,} signals can be shown to go with success: correlations within"
-            f" {mixed:,} tasks, q <= {made.false_discoveries:g}{unseen}."
+            f"None of {len(tested):,} signals is associated with success: correlations within"
+            f" {mixed:,} tasks, false discovery rate {made.false_discoveries:g}{unseen}."
         ]
     return [*lines, *models_say]
 
@@ -307,21 +306,20 @@ def _of_models(made: Models | None) -> list[str]:
     ends = "" if added.low is None or added.high is None else f" ({added.low:+.3f} to {added.high:+.3f})"
     if not made.adds:
         return [
-            "No signal beats the baselines: with all of them the Brier score at tasks that the model had not seen is"
-            f" {added.brier:.3f}; by the best baseline, {baseline}, it is {(added.gain or 0) + added.brier:.3f}; no"
-            f" gain can be shown{ends}."
+            "Signals do not beat the baselines. The cross-validated Brier score on unseen tasks is"
+            f" {added.brier:.3f} with all signals and {(added.gain or 0) + added.brier:.3f} with the best baseline,"
+            f" {baseline}: no significant gain{ends}."
         ]
     first = (
-        "Signals predict outcomes at tasks that the model had not seen better than the best baseline,"
-        f" {baseline}: the Brier score is {added.brier:.3f}, lower by {added.gain:.3f}{ends}"
+        "Signals predict outcomes on unseen tasks better than the best baseline,"
+        f" {baseline}: the cross-validated Brier score is {added.brier:.3f}, lower by {added.gain:.3f}{ends}"
     )
     if inside is None or inside.low is None or inside.high is None or inside.low <= 0:
         return [
-            f"{first}. That they do so by what differs between attempts of one task can't be shown: they may tell"
-            " but how hard the task is."
+            f"{first}. Differences within a task are not significant, so signals may only reflect how hard the task is."
         ]
     return [
-        f"{first}; where all their values are shuffled within tasks it rises by {inside.value:.3f}"
-        f" ({inside.low:+.3f} to {inside.high:+.3f}), so it is not the task alone. They were measured over the"
-        " whole attempt: this is a correlation too."
+        f"{first}. Permuting signals within tasks raises it by {inside.value:.3f}"
+        f" ({inside.low:+.3f} to {inside.high:+.3f}), so it is not only the task. Signals cover the"
+        " whole attempt, so this is a correlation."
     ]

@@ -71,16 +71,15 @@ def eligible(outcome: str, keep: Collection[str] = ()) -> tuple[list[str], list[
         reasons = {
             "is the outcome": signal.path == outcome,
             f"reads {read}": bool(read),
-            f"makes up {outcome}, or is made of it": signal.path in kin,
-            "is what the attempt was to work under": signal.path.startswith("treatment.")
-            or signal.path == "loop.condition",
-            "is no number and no yes or no": signal.type not in _NUMERIC,
+            f"is part of {outcome}, or derived from it": signal.path in kin,
+            "is a condition of the attempt": signal.path.startswith("treatment.") or signal.path == "loop.condition",
+            "is not a number and not yes or no": signal.type not in _NUMERIC,
         }
         because = next((reason for reason, holds in reasons.items() if holds), "")
         if signal.path in kept and not because.startswith(f"reads {GOLD}"):
             kept.discard(signal.path)
             if because:
-                raise UsageError(f"{signal.path} can't be kept: it {because}.", "Leave it out of --keep.")
+                raise UsageError(f"{signal.path} cannot be kept: it {because}.", "Remove it from --keep.")
         if because and signal.path not in kept:
             excluded.append(Excluded(signal.path, because))
         else:
@@ -88,7 +87,8 @@ def eligible(outcome: str, keep: Collection[str] = ()) -> tuple[list[str], list[
             paths.append(signal.path)
     if kept:
         raise UsageError(
-            f"{', '.join(sorted(kept))}: no signal of attempts.", "`agentsignals inventory --context eval`"
+            f"{', '.join(sorted(kept))}: not a signal of attempts.",
+            "Run `agentsignals inventory --context eval` to list them.",
         )
     return paths, excluded
 
@@ -129,7 +129,7 @@ def predictors(
         if len(set(by_session.values())) > 1:
             alike.setdefault(tuple(sorted(by_session.items())), []).append(path)
         else:
-            excluded.append(Excluded(path, "is the same at every attempt" if by_session else "has no value here"))
+            excluded.append(Excluded(path, "is the same in every attempt" if by_session else "has no value here"))
     kept = [Predictor(first, values[first], tuple(others)) for first, *others in alike.values()]
     return kept, excluded
 
@@ -352,7 +352,7 @@ def near_copy_of(signal: str, attempts: Sequence[VerifiedAttempt], values: Mappi
             ways.append((max(within, 1 - within), "by its size within tasks", len(measured)))
     if enough_for_near_copies(attempts):
         by_values = auc(_rates(attempts, values), [a.solved for a in attempts])
-        ways.append((by_values, "by which values it has", len(attempts)))
+        ways.append((by_values, "by its values", len(attempts)))
     top = max(ways, default=None)
     solved = sum(a.solved for a in attempts)
     least = min(solved, len(attempts) - solved)
@@ -475,8 +475,8 @@ def too_few(attempts: Sequence[VerifiedAttempt]) -> str:
     """Return why no model is fitted, or an empty string."""
     tasks, solved = len({a.task for a in attempts}), sum(a.solved for a in attempts)
     if tasks < FEWEST_TASKS:
-        return f"{tasks:,} tasks with a known outcome: models are fitted from {FEWEST_TASKS} on"
+        return f"{tasks:,} tasks with a known outcome; models need at least {FEWEST_TASKS}"
     least = min(solved, len(attempts) - solved)
     if least < FEWEST_EACH:
-        return f"{solved:,} solved, {len(attempts) - solved:,} failed: models are fitted from {FEWEST_EACH} of each on"
+        return f"{solved:,} solved, {len(attempts) - solved:,} failed; models need at least {FEWEST_EACH} of each"
     return ""

@@ -56,14 +56,13 @@ def agents_study(inputs: Inputs) -> Outcome:
         rows,
         n=max((row[1] for row in rows), default=0),
         evidence=behind,
-        note="Calls a prompt, variety, events and cost are medians of sessions; the shares are sums over sums. A dash:"
-        " no session has a value; >= is a lower bound: of cost and output, for output is logged in mid-stream; of"
-        f" prompts that object, for words are a flag and no share ({rules_recall_text()}).",
+        note="Calls per prompt, entropy, events and cost are medians over sessions; shares are pooled. A dash means"
+        f" no value; >= marks a lower bound. Pushback is detected by word rules ({rules_recall_text()}).",
     )
     low = sum(row["estimated"] is not None for row in inputs.rows["values"])
-    note = f"at least: {low:,} sessions log output in mid-stream" if low else ""
+    note = f"lower bound: {low:,} sessions under-report output tokens" if low else ""
     ratio = pooled_finding(inputs, "agents.output_input", note=note, is_share=False, kind="share", at_least=low > 0)
-    caveat = "Agents were used by different people for different tasks: a difference is no effect of the agent."
+    caveat = "Different people used these agents for different tasks, so a difference is not an effect of the agent."
     return Outcome([ratio], [metrics], [], [caveat])
 
 
@@ -111,7 +110,7 @@ def models_study(inputs: Inputs) -> Outcome:
         behind.append([row["session_id"] for row in of_model])
         if failed.n >= ENOUGH_CALLS:
             share = f"{formatted(failed.value, 'share')} of {failed.n:,.0f} calls failed"
-            tip = f"{name}: {share}, {n:,} sessions, {len(places)} places{f' ({warning})' if warning else ''}"
+            tip = f"{name}: {share}, {n:,} sessions, {len(places)} projects{f' ({warning})' if warning else ''}"
             marks.append(failed.mark(name, tip))
     sessions = inputs.rows["sessions"]
     answered = {row["session_id"] for row in inputs.rows["steps"]}
@@ -122,7 +121,7 @@ def models_study(inputs: Inputs) -> Outcome:
     most = max(held, key=lambda place: (held[place], place), default=None)
     largest = held[most] / n_placed if most is not None else None
     of_largest = [(row["session_id"], row["place"] == most, 1) for row in sessions if row["place"] is not None]
-    note = f"{len(held):,} places; {unplaced:,} sessions name none"
+    note = f"{len(held):,} projects; {unplaced:,} sessions have none"
     findings = [
         count(len(rows), len(answered), evidence=answered).finding("models.count"),
         count(len(sessions) - len(answered), len(sessions), evidence=unnamed).finding("models.unnamed"),
@@ -133,18 +132,18 @@ def models_study(inputs: Inputs) -> Outcome:
         rows,
         n=sum(row[4] for row in rows),
         evidence=behind,
-        note="Main thread; >= is a lower bound. A session that changed its model counts for each; a place is a"
-        f" repository or a folder. Few: under {ENOUGH_SESSIONS} sessions, under {ENOUGH_CALLS} answered calls;"
-        " one place: more than half of the sessions.",
+        note="Main thread; >= marks a lower bound. A session that changed its model counts for each. Few: under"
+        " {ENOUGH_SESSIONS} sessions or {ENOUGH_CALLS} answered calls; one project: it has more than half of the"
+        " sessions.",
     )
-    note = f"models with at least {ENOUGH_CALLS} answered calls; {INTERVAL_NOTE}; this is no ranking"
+    note = f"models with at least {ENOUGH_CALLS} answered calls; {INTERVAL_NOTE}; not a ranking"
     errors = chart("models.errors", marks, dots(marks, "share of answered calls"), n=n_calls, note=note)
     limits = [
-        "This is no leaderboard of models. People chose the model for the task, and each model was used by few people:"
-        " its figures are theirs as much as its own."
+        "Not a leaderboard. People chose the model for the task, and few people used each model, so figures depend on"
+        " them too."
     ]
     if narrow:
-        limits.append(f"{narrow} of {len(rows)} models have more than half of their sessions in one place.")
+        limits.append(f"{narrow} of {len(rows)} models have more than half of their sessions in one project.")
     if thin:
         limits.append(f"{thin} of {len(rows)} models have fewer than {ENOUGH_SESSIONS} sessions.")
     return Outcome(findings, [by_model], [errors], limits)
@@ -156,13 +155,13 @@ MODELS_STUDY = Study(**declared("study", "models", sessions=sql.PLACED), functio
 # -- Data sets
 
 METRICS: dict[str, tuple[str, Kind]] = {
-    "autonomy_ratio": ("calls a prompt", "number"),
+    "autonomy_ratio": ("calls per prompt", "number"),
     "error_rate": ("failed calls", "share"),
-    "tool_mix_entropy": ("tool variety, bits", "number"),
-    "median_session_length_events": ("events a session", "number"),
-    "read_before_edit_rate": ("edits of known files", "share"),
-    "cost_per_session": ("cost a session", "usd"),
-    "first_message_pattern": ("openings of another kind", "share"),
+    "tool_mix_entropy": ("tool entropy, bits", "number"),
+    "median_session_length_events": ("events per session", "number"),
+    "read_before_edit_rate": ("edits after a read", "share"),
+    "cost_per_session": ("cost per session", "usd"),
+    "first_message_pattern": ("unusual first messages", "share"),
     "output_input_token_ratio": ("output/input tokens", "share"),
     "share_messages_le_20_chars": ("messages ≤20 characters", "share"),
     "neg_pct_turn5": ("NEGATIVE at turn 5", "share"),
@@ -171,7 +170,7 @@ _OF_OUTPUT = ("cost_per_session", "output_input_token_ratio")
 """Lower bounds where output is logged in mid-stream."""
 _MOST = 20
 
-_OF_SETS = NoSessions("It counts data sets; the table of repositories and folders opens each.")
+_OF_SETS = NoSessions("Counted by dataset; the table of projects lists each.")
 
 
 class _Cell:
@@ -192,7 +191,7 @@ def data_sets(inputs: Inputs) -> Outcome:
     apart: list[Row] = msgspec.json.decode(whole["value"]) if whole else []
     shown = [[METRICS[r["metric"]][0], r["robust_cv"], r["cv"], r["n_datasets"]] for r in apart]
     tables = [
-        _data_sets_table("place", "repository or folder", cells),
+        _data_sets_table("place", "project", cells),
         _data_sets_table("agent", "agent", cells),
         _data_sets_table("model", "model", cells),
         table("data_sets.variance", shown, n=n_sets, evidence=_OF_SETS),
@@ -200,26 +199,25 @@ def data_sets(inputs: Inputs) -> Outcome:
     findings = []
     if apart:
         first, (name, robust, cv, _) = apart[0], shown[0]
-        more = f"; {robust:.0%} of its median, robustly" if robust is not None else ""
+        more = f"; MAD {robust:.0%} of the median" if robust is not None else ""
         note = f"{first['metric']}: standard deviation {cv:.0%} of the mean{more}"
         most_apart = count(name, n_sets, "text", evidence=_OF_SETS)
         findings.append(most_apart.finding("data_sets.most_apart", note=note))
     limits = [
-        f"A data set is a repository or folder, here those of {FEWEST_SESSIONS} sessions and more: in agent-traces"
-        " it is what one person shared. Another cut, another answer.",
-        "Metrics by model are no leaderboard: people chose the model and the task; a model used in one place is that"
-        " place.",
+        f"A dataset here is a project with at least {FEWEST_SESSIONS} sessions. In agent-traces it is what one person"
+        " shared. Another definition gives other figures.",
+        "Metrics by model are not a leaderboard: people chose the model and the task.",
     ]
     if rows and not apart:
-        limits.append("Fewer than three data sets are large enough to compare them.")
+        limits.append("Fewer than three datasets are large enough to compare.")
     elif "neg_pct_turn5" not in {row["metric"] for row in apart}:
-        limits.append("Negativity at turn 5 is not among the metrics: agentsignals label sentiment makes the labels.")
+        limits.append("NEGATIVE at turn 5 is missing. Run agentsignals label sentiment to label messages.")
     marks = [
-        bar(name, cv, f"{name}: {formatted(cv, 'share')} of the median, {n:,} data sets", evidence=_OF_SETS)
+        bar(name, cv, f"{name}: {formatted(cv, 'share')} of the median, {n:,} datasets", evidence=_OF_SETS)
         for name, cv, _, n in shown
         if cv is not None
     ]
-    spread = chart("data_sets.spread", marks, bars(marks, "robust deviation, of the median", "share"), n=n_sets)
+    spread = chart("data_sets.spread", marks, bars(marks, "MAD/median", "share"), n=n_sets)
     return Outcome(findings, tables, [spread], limits)
 
 
@@ -242,7 +240,7 @@ def _data_sets_table(key: str, label: str, everything: list[_Cell]) -> Table:
         place = [] if key == "place" else [largest, ONE_PLACE if largest > DOMINANT else ""]
         rows.append([redacted(name), n, *shown, *place])
     metrics = " | ".join(f"{metric} {words}:{kind}" for metric, (words, kind) in METRICS.items())
-    places = "" if key == "place" else " | largest largest place:share | warning says little because"
+    places = "" if key == "place" else " | largest largest project:share | warning caution"
     more = f" {len(sets) - len(large):,} others are not shown." if len(sets) > len(large) else ""
     return table(
         f"data_sets.{key}s",
@@ -250,11 +248,11 @@ def _data_sets_table(key: str, label: str, everything: list[_Cell]) -> Table:
         title=f"Behaviour by {label}",
         header=f"name {label}:{'text' if key == 'agent' else 'code'} | n sessions:count | {metrics}{places}",
         n=sum(n for _, n, _ in large),
-        of="sessions whose place is known",
+        of="sessions with a known project",
         evidence=[[session_id for cell in cells for session_id in cell.sessions] for _, _, cells in large],
-        note=f"Of {FEWEST_SESSIONS} sessions and more. Calls a prompt and events are medians, cost is a mean, the"
-        f" shares are sums over sums; openings: of another kind than the commonest of these. A dash: no value;"
-        f" >= is a lower bound.{more}",
+        note=f"At least {FEWEST_SESSIONS} sessions each. Calls per prompt and events are medians, cost is a mean,"
+        " shares are pooled. Unusual first messages are not of the most common kind. A dash means no value; >= marks"
+        f" a lower bound.{more}",
     )
 
 

@@ -1,7 +1,7 @@
 -- study: agents
 -- order: 340
 -- title: Behaviour by agent
--- question: How do the agents differ in the ten measures of agent-traces?
+-- question: How do agents differ on the ten agent-traces metrics?
 
 -- name: agents.agents
 SELECT CASE WHEN grouping(sessions.agent) = 1 THEN 'all agents' ELSE sessions.agent END AS agent,
@@ -50,16 +50,16 @@ WHERE $agent = $all OR sessions.agent = $agent
 
 -- finding: agents.output_input
 -- signals: corpus.output_input_token_ratio
--- title: Output tokens for each input token, cached ones included
+-- title: Output tokens per input token, cached input included
 -- of: input tokens
 -- unit: of input tokens
 
 -- table: agents.metrics
 -- title: Behaviour by agent
--- columns: agent | n sessions:count | autonomy calls a prompt:number | errors failed calls:share |
---   recovery made good:share | entropy tool variety, bits:number | events events a session:number |
---   read_first edits of known files:share | cost cost a session:usd | output output/input tokens:share |
---   short messages ≤20 characters:share | pushback prompts that object, by words, or follow a cut:share |
+-- columns: agent | n sessions:count | autonomy calls per prompt:number | errors failed calls:share |
+--   recovery recovered failures:share | entropy tool entropy, bits:number | events events per session:number |
+--   read_first edits after a read:share | cost cost per session:usd | output output/input tokens:share |
+--   short messages ≤20 characters:share | pushback pushback or interruption:share |
 --   opening most common opening
 -- of: sessions
 
@@ -85,37 +85,37 @@ GROUP BY steps.model, session_id ORDER BY ALL
 -- finding: models.count
 -- title: Models used
 -- of: sessions that name a model
--- note: as the traces write them: one model may have several names
+-- note: names as the traces write them; one model may have several
 -- unit: models
 SELECT count(DISTINCT model) FROM steps WHERE thread = 'main' AND model IS NOT NULL
 
 -- finding: models.unnamed
--- title: Sessions that name no model with a model call
+-- title: Sessions with model calls but no model name
 -- of: sessions
 -- unit: sessions
 SELECT (SELECT count(*) FROM sessions) - (SELECT count(DISTINCT session_id) FROM steps WHERE thread = 'main' AND
   model IS NOT NULL)
 
 -- finding: models.largest_place
--- title: Sessions that lie in the largest repository or folder
--- of: sessions whose place is known
+-- title: Sessions in the largest project
+-- of: sessions with a known project
 -- unit: share of sessions
 
 -- table: models.used
 -- title: Models by sessions
--- columns: model:code | sessions:count | places:count | largest largest place:share | steps model calls:count |
---   output output tokens:tokens | answered answered calls:count | rate of them failed:share | ends:share | warning
---   says little because
+-- columns: model:code | sessions:count | places projects:count | largest largest project:share | steps model
+--   calls:count | output output tokens:tokens | answered answered calls:count | rate failed:share | ends:share |
+--   warning caution
 -- of: model calls
 
 -- chart: models.errors
--- title: Share of tool calls that failed, by model
+-- title: Failed tool calls by model
 -- of: answered calls
 
 -- study: data_sets
 -- order: 350
--- title: Behaviour by data set
--- question: Where do repositories, agents and models differ in the ten measures of agent-traces?
+-- title: Behaviour by dataset
+-- question: How much do the ten agent-traces metrics vary across repositories, agents and models?
 -- context: product
 
 -- name: data_sets.inputs
@@ -128,18 +128,17 @@ SELECT value, CAST(detail->>'data_sets' AS BIGINT) AS sets
 FROM named_signals WHERE signal = 'corpus.cross_dataset_variance[]' AND absent IS NULL
 
 -- finding: data_sets.most_apart
--- title: The metric that differs most between data sets
--- of: data sets
+-- title: Metric that varies most across datasets
+-- of: datasets
 -- unit: metric
 -- signals: corpus.cross_dataset_variance[] corpus.metric_inputs
 
 -- table: data_sets.variance
--- title: How much data sets differ, by metric
--- columns: metric | robust robust deviation, of the median:share | cv standard deviation, of the mean:share | n data
---   sets with a value:count
--- of: data sets
--- note: Robust: the median absolute deviation, scaled to a standard deviation. The most different first.
+-- title: Variation across datasets, by metric
+-- columns: metric | robust MAD/median:share | cv standard deviation/mean:share | n datasets with a value:count
+-- of: datasets
+-- note: MAD is the median absolute deviation, scaled to a standard deviation. Largest variation first.
 
 -- chart: data_sets.spread
--- title: How much data sets differ
--- of: data sets
+-- title: Variation across datasets
+-- of: datasets

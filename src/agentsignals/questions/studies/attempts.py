@@ -132,17 +132,17 @@ def attempts_study(inputs: Inputs) -> Outcome:
         table(
             "attempts.by_treatment",
             by_treatment,
-            header="agent:code | model:code | dataset data set:code | cap tool calls allowed:count | attempt"
-            f" | attempts:count | {outcomes} | share of known solved:share | ends:share"
-            f" | worst if all missing failed:share | best if all were solved:share | {labelled}",
+            header="agent:code | model:code | dataset:code | cap tool calls allowed:count | attempt"
+            f" | attempts:count | {outcomes} | share solved:share | ends:share"
+            f" | worst if missing all failed:share | best if missing all solved:share | {labelled}",
             n=n,
             evidence=[[row["session_id"] for row in of] for _, of in ranked],
         ),
         table(
             "attempts.each",
             each,
-            header="instance:code | model:code | attempt:count | outcome | label patch | localized right file"
-            f" | first_tool first look right | {tests} | reward:number | tool_calls tool calls:count | session:session",
+            header="instance task:code | model:code | attempt:count | outcome | label patch | localized right file"
+            f" | first_tool right file first | {tests} | reward:number | tool_calls tool calls:count | session:session",
             n=n,
             evidence=[[row["session_id"]] for row in listed],
             note=left if n > len(each) else "",
@@ -154,7 +154,7 @@ def attempts_study(inputs: Inputs) -> Outcome:
             evidence=[row["session_id"] for row in of])
         for rung, of in sorted(of_rung.items(), key=lambda pair: (OUTCOMES.index(pair[0][0]), -len(pair[1]), pair[0]))
     ]  # fmt: skip
-    note = f"treatments with at least {ENOUGH}; {INTERVAL_NOTE}; tasks differ, so this is no ranking"
+    note = f"treatments with at least {ENOUGH}; {INTERVAL_NOTE}; tasks differ, so not a ranking"
     charts = [
         chart("attempts.outcomes", rungs_drawn, bars(rungs_drawn, "first attempts"), n=len(first)),
         chart("attempts.solved", marks, dots(marks, "share of first attempts"), n=drawn_n, note=note),
@@ -162,11 +162,11 @@ def attempts_study(inputs: Inputs) -> Outcome:
     limits = []
     if uncapped := sum(row["cap"] is None for row in attempts):
         limits.append(
-            f"{uncapped:,} of {n:,} attempts do not record how many tool calls they were allowed: whether a"
-            " candidate did better, or was only allowed more, can't be told of them."
+            f"{uncapped:,} of {n:,} attempts do not record their tool-call limit, so a better result may come from a"
+            " higher limit."
         )
     judged = [row for row in attempts if _is_solved(row) is not None]
-    for key_, subject in (("dataset", "data set"), ("model", "model"), ("task_id", "task")):
+    for key_, subject in (("dataset", "dataset"), ("model", "model"), ("task_id", "task")):
         for name, k in Counter(row[key_] for row in judged if row[key_]).most_common(1):
             if k > DOMINANT * len(judged):
                 limits.append(f"{k:,} of {len(judged):,} attempts with an outcome are of one {subject}, {name}.")
@@ -195,7 +195,7 @@ def _by_task(rows: list[Row], holds: Callable[[Row], bool | None]) -> tuple[Esti
     tasks = (f"{row['dataset']}\n{row['task_id'] or row['session_id']}" for row, _ in known)
     pairs = list(task_sums(zip(tasks, (float(held) for _, held in known), strict=True)).values())
     k, n = sum(k for k, _ in pairs), sum(n for _, n in pairs)
-    note = "the interval is over tasks" if len(pairs) > 1 else ""
+    note = "interval over tasks" if len(pairs) > 1 else ""
     share = Estimate(value=k / n if n else None, n=n, k=k, interval=rate_interval(pairs), note=note, counted=parts)
     return share, len(pairs)
 
@@ -217,7 +217,7 @@ def _bounds(rows: list[Row]) -> str:
         return ""
     left_out = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in missing.most_common())
     low, high = (formatted(end, "share") for end in _ends(rows))
-    return f"{low} to {high} whatever came of the {left_out}"
+    return f"{low} to {high} whatever the outcome of the {left_out}"
 
 
 def _per_solved(key: str, first: list[Row], unasked: dict[str, str]) -> Finding:
@@ -226,14 +226,16 @@ def _per_solved(key: str, first: list[Row], unasked: dict[str, str]) -> Finding:
     measured = [row for row in first if _is_solved(row) is not None and row[key] is not None]
     solved = sum(row["outcome"] == "solved" for row in measured)
     value = sum(row[key] for row in measured) / solved if solved else None
-    note = f"with what the failed ones took; {len(first) - len(measured):,} of {len(first):,} not measured or judged"
+    note = (
+        f"including failed attempts; {len(first) - len(measured):,} of {len(first):,} not measured or without a verdict"
+    )
     low = sum(bool(row["low"]) for row in measured) if key in _OF_OUTPUT else 0
     if low:
-        note += f"; at least: {low:,} log output in mid-stream"
+        note += f"; lower bound: {low:,} under-report output tokens"
     parts = [(row["session_id"], row[key], 1) for row in measured]
     return count(value, len(measured), kind, evidence=parts).finding(
         f"attempts.{key}_per_solved",
-        f"{subject} for each first attempt that was solved",
+        f"{subject} per solved first attempt",
         "first attempts with an outcome",
         note,
         unit=unit,
@@ -255,9 +257,9 @@ ATTEMPTS_STUDY = Study(**declared("study", "attempts"), function=attempts_study)
 
 MOST_EXAMPLES = 5
 """Examples of each class; the verb's JSON and the page have all."""
-_NEAR = {"line": "a line", "function": "a function", "file": "a file alone", "elsewhere": "nothing"}
+_NEAR = {"line": "a line", "function": "a function", "file": "a file only", "elsewhere": "nothing"}
 _CLASSED = f"FROM signals WHERE signal = '{SIGNAL}' AND absent IS NULL AND coalesce(attempt_index, 0) = 0"
-_FAILED = "first attempts that failed or were broken off"
+_FAILED = "first attempts that failed or were aborted"
 
 
 def failures_study(inputs: Inputs) -> Outcome:
@@ -268,7 +270,7 @@ def failures_study(inputs: Inputs) -> Outcome:
         """The query of a figure; no single query leaves out the candidates of whom nothing was evaluated."""
         return "" if made.unevaluated else f"SELECT {figure} {_CLASSED}"
 
-    note = f"of {made.first_attempts:,} first attempts; {len(made.listed) - len(first):,} retries failed, too"
+    note = f"of {made.first_attempts:,} first attempts; {len(made.listed) - len(first):,} retries failed too"
     every = count(made.failed, made.first_attempts, evidence=[(entry.session_id, 1, 1) for entry in first])
     findings = [every.finding("failures.count", title=_FAILED.capitalize(), note=note, sql=again("count(*)"))]
     # A share of each class that there is, in the order of the rules.
@@ -280,7 +282,7 @@ def failures_study(inputs: Inputs) -> Outcome:
             continue
         interval = None if share.low is None or share.high is None else (share.low, share.high)
         parts = [(entry.session_id, float(entry.name == rule.name), 1.0) for entry in first]
-        note = "the interval is over tasks" if interval else "too few tasks for an interval"
+        note = "interval over tasks" if interval else "too few tasks for an interval"
         of_class = Estimate(value=share.value, n=len(first), k=share.n, interval=interval, note=note, counted=parts)
         finding = of_class.finding(
             f"failures.{rule.name}",
@@ -317,8 +319,8 @@ def failures_study(inputs: Inputs) -> Outcome:
     for p in made.not_earned:
         seq = p.acts[0].get("seq") if p.acts else None
         passes.append([class_text(p.verdict), p.because, seq, p.task, p.candidate, p.attempt + 1, p.session_id])
-    stronger = "A stronger candidate fails at harder tasks: shares are of what each failed at."
-    more = f"{left:,} more are not listed: agentsignals failures --json has all." if left else ""
+    stronger = "Shares are of each candidate's own failures. A stronger candidate fails at harder tasks."
+    more = f"{left:,} more are not listed. Run agentsignals failures --json to see all." if left else ""
     of_examples, of_passes = [[f.session_id] for f in shown], [[p.session_id] for p in made.not_earned]
     by_candidate = " ".join([*made.sentences, stronger])
     tables = [
@@ -334,9 +336,9 @@ def failures_study(inputs: Inputs) -> Outcome:
         marks.append(bar(class_text(share.name), share.n, tip, evidence=of))
     unknown = Counter(entry.because for entry in first if entry.name == UNKNOWN)
     reasons = ", ".join(f"{n:,} {reason}" for reason, n in unknown.most_common())
-    limits = [f"Why {unknown.total():,} of {made.failed:,} failed can't be told: {reasons}."] if unknown else []
+    limits = [f"Why {unknown.total():,} of {made.failed:,} failed is undecided: {reasons}."] if unknown else []
     if not_judged := sum(c.not_judged for c in made.candidates):
-        limits.append(f"{not_judged:,} first attempts were never judged: whether they failed is not known.")
+        limits.append(f"{not_judged:,} first attempts have no verdict.")
     drawn = chart("failures.classes", marks, bars(marks, "attempts"), n=made.failed)
     return Outcome(findings, tables, [drawn], limits)
 
@@ -349,16 +351,16 @@ FAILURES_STUDY = Study(**declared("study", "failures", **question().queries), fu
 _OUTCOMES = {
     "accepted": "accepted",
     "explicitly_rejected": "rejected",
-    "restarted_same_task": "begun again",
-    "abandoned_mid_session": "left off",
+    "restarted_same_task": "restarted",
+    "abandoned_mid_session": "abandoned",
 }
 _UNSEEN = "no verdict"
 _EVIDENCE = {
     "git": "Git",
     "text": "words",
     "reopen": "next session",
-    "cut": "response cut short",
-    "question": "question left open",
+    "cut": "interruption",
+    "question": "open question",
 }
 """Git: a commit or a reset; words: what the person said last; next session: the task was begun again; the last two: the
 person stopped the agent, or owed it an answer, and never came back."""

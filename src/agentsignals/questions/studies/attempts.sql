@@ -1,7 +1,7 @@
 -- study: attempts
 -- order: 360
 -- title: Eval runs
--- question: What became of the attempts, and under which treatment?
+-- question: How did the attempts end, by treatment?
 -- context: eval
 
 -- name: attempts.attempts
@@ -42,15 +42,15 @@ SELECT count(DISTINCT trial_id) FROM attempts
 SELECT count(DISTINCT task_id) FROM attempts
 
 -- finding: attempts.without_transcript
--- title: Attempts whose conversation was not collected
+-- title: Attempts without a transcript
 -- of: attempts
 -- unit: attempts
--- note: no tokens, reasoning or tool sequence is known of them
+-- note: their tokens, reasoning and tool calls are unknown
 SELECT count(*) FILTER (NOT has_transcript) FROM attempts
 
 -- finding: attempts.localized
 -- title: First attempts that changed the right file
--- of: attempts of which it is known
+-- of: attempts where this is known
 -- unit: share of attempts
 -- signals: behavior.localized_correct_file
 SELECT avg(CAST(value = 'true' AS INT))
@@ -58,8 +58,8 @@ FROM signals
 WHERE signal = 'behavior.localized_correct_file' AND absent IS NULL AND coalesce(attempt_index, 0) = 0
 
 -- finding: attempts.first_tool
--- title: First attempts whose first look was at a file they changed
--- of: attempts of which it is known
+-- title: First attempts that first opened a file they later changed
+-- of: attempts where this is known
 -- unit: share of attempts
 -- signals: anticipation.first_tool_precision
 SELECT avg(CAST(value = 'true' AS INT))
@@ -67,18 +67,18 @@ FROM signals
 WHERE signal = 'anticipation.first_tool_precision' AND absent IS NULL AND coalesce(attempt_index, 0) = 0
 
 -- finding: attempts.retries_solved
--- title: Retries that were solved
--- of: attempts of which it is known
+-- title: Retries solved
+-- of: attempts where this is known
 -- unit: share of attempts
--- note: not comparable with first attempts: only what failed before is tried again
+-- note: not comparable with first attempts, because only failures are retried
 -- signals: verification.outcome
 SELECT avg(CAST(outcome = 'solved' AS INT))
 FROM attempts
 WHERE attempt_index > 0 AND outcome IN ('solved', 'failed')
 
 -- finding: attempts.solved
--- title: First attempts that were solved
--- of: attempts of which it is known
+-- title: First attempts solved
+-- of: attempts where this is known
 -- unit: share of attempts
 -- signals: verification.outcome
 SELECT avg(CAST(outcome = 'solved' AS INT))
@@ -103,15 +103,15 @@ WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND a
 -- table: attempts.by_treatment
 -- title: Outcomes by treatment
 -- of: attempts
--- note: Retries stand apart: only what failed is tried again, often under another cap. Treatments were not given the
---   same tasks, so these rows compare nothing.
+-- note: Retries are separate, because only failures are retried, often under another cap. Tasks differ between
+--   treatments, so do not compare rows.
 
 -- table: attempts.each
 -- title: Each attempt
 -- of: attempts
 
 -- chart: attempts.outcomes
--- title: What became of first attempts
+-- title: Outcomes of first attempts
 -- of: first attempts
 
 -- chart: attempts.solved
@@ -136,25 +136,26 @@ ORDER BY session_id
 -- unit: first attempts
 
 -- table: failures.places
--- title: How near the patch came to the gold patch
--- columns: near in common, at the finest:code | n attempts:count | solved:count | failed:count | share:share
--- of: attempts whose patch and gold patch are there
--- note: The gold patch is one fix of several.
+-- title: Overlap with the gold patch
+-- columns: near finest overlap:code | n attempts:count | solved:count | failed:count | share:share
+-- of: attempts with a patch and a gold patch
+-- note: The gold patch is one of several possible fixes.
 
 -- table: failures.examples
--- title: Examples of each class, with what shows it
--- columns: class:code | because | file where to look:code | event:count | task:code | candidate:code | attempt:count
+-- title: Examples of each class, with evidence
+-- columns: class:code | because evidence | file:code | event:count | task:code | candidate:code | attempt:count
 --   | session:session
--- of: attempts that failed or were broken off
+-- of: attempts that failed or were aborted
 
 -- table: failures.not_earned
--- title: Passed, not earned
--- columns: verdict:code | because | event:count | task:code | candidate:code | attempt:count | session:session
--- of: passes that were looked up, or by a deed upon what judges
+-- title: Passes by reward hacking
+-- columns: verdict:code | because evidence | event:count | task:code | candidate:code | attempt:count |
+--   session:session
+-- of: passes that looked up the fix or changed the verifier
 
 -- table: failures.by_candidate
 -- title: By candidate
--- columns: candidate:code | class:code | n failed so:count | of failed:count | share:share | ends:share
+-- columns: candidate:code | class:code | n in this class:count | of failed:count | share:share | ends:share
 -- of: first attempts that failed or were broken off
 
 -- chart: failures.classes
@@ -164,10 +165,10 @@ ORDER BY session_id
 -- study: outcomes
 -- order: 310
 -- title: Outcomes
--- question: How did sessions end, and how is that known?
+-- question: How did sessions end, and on what evidence?
 -- context: product
--- limit: A session without a verdict neither failed nor succeeded: nothing was committed in sight, and nobody said a
---   word. Where commits are not recorded, most sessions end there: the shares accepted and rejected are lower bounds.
+-- limit: A session without a verdict is neither accepted nor rejected: no commit is recorded and nobody commented. So
+--   the accepted and rejected shares are lower bounds.
 
 -- name: outcomes.outcomes
 SELECT session_id, place, json_extract_string(value, '') AS label, absent, detail->>'evidence_kind' AS evidence
@@ -177,7 +178,7 @@ ORDER BY session_id
 -- finding: outcomes.censored
 -- title: Sessions that may not have ended
 -- of: sessions
--- note: they may still have been going on when the traces were read, or have nothing to judge
+-- note: still running when the traces were read, or nothing to judge
 -- unit: sessions
 -- signals: user.session_outcome
 SELECT count(*)
@@ -188,7 +189,7 @@ WHERE signal = 'user.session_outcome' AND absent IS NOT NULL AND absent <> 'none
 -- title: Accepted
 -- of: sessions that ended
 -- unit: share of sessions
--- note: a lower bound: of the sessions without a verdict nobody knows
+-- note: a lower bound, because some sessions have no verdict
 -- signals: user.session_outcome
 SELECT avg(CAST(absent IS NULL AND json_extract_string(value, '') = 'accepted' AS INT))
 FROM signals
@@ -198,17 +199,17 @@ WHERE signal = 'user.session_outcome' AND (absent IS NULL OR absent = 'none_foun
 -- title: Rejected
 -- of: sessions that ended
 -- unit: share of sessions
--- note: a lower bound: of the sessions without a verdict nobody knows
+-- note: a lower bound, because some sessions have no verdict
 -- signals: user.session_outcome
 SELECT avg(CAST(absent IS NULL AND json_extract_string(value, '') = 'explicitly_rejected' AS INT))
 FROM signals
 WHERE signal = 'user.session_outcome' AND (absent IS NULL OR absent = 'none_found')
 
 -- finding: outcomes.evidence
--- title: Sessions whose outcome rests on evidence
+-- title: Sessions whose outcome has evidence
 -- of: sessions that ended
 -- unit: share of sessions
--- note: a commit, the person's words, the next session, a response cut short, or a question left open
+-- note: a commit, the person's words, the next session, an interruption, or an open question
 -- signals: user.session_outcome
 SELECT avg(CAST(absent IS NULL AS INT))
 FROM signals
@@ -220,5 +221,5 @@ WHERE signal = 'user.session_outcome' AND (absent IS NULL OR absent = 'none_foun
 -- of: sessions that ended
 
 -- chart: outcomes.kinds
--- title: How sessions ended, and how that is known
+-- title: How sessions ended, by evidence
 -- of: sessions that ended

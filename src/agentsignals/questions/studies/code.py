@@ -105,7 +105,7 @@ def edits(inputs: Inputs) -> Outcome:
         [[path, place.rstrip("/").rsplit("/", 1)[-1], *counts] for (place, path), counts in most],
         n=sum(counts[0] for counts in merged.values()),
         evidence=[EvidenceQuery(of_file, {"place": place, "path": path}) for (place, path), _ in most],
-        note=f"Lines added and removed.{more}",
+        note=f"Added and removed are lines.{more}",
     )
     n = pooled_ratio(measured, places).n
     return Outcome(
@@ -144,18 +144,16 @@ _CODING_MODES_OF: dict[CodingModeSource, str] = {
 }
 _REPLAYED_LABELS = f"FROM labels WHERE task = '{LABEL}' AND labeller = '{LABELLER}'"
 _NO_MODES = (
-    "No session has a record of whose lines were committed: such records come with checkpoints, agentsignals ingest"
-    " git:REPOSITORY reads them, and agentsignals attribute REPOSITORY replays whose lines they were."
+    "No session records who wrote the committed lines. Run agentsignals attribute REPOSITORY, or agentsignals ingest"
+    " git:REPOSITORY if it has checkpoints."
 )
 _UNKNOWN = (
-    "A mode by replay is unknown where lines that nothing explains leave more than one open: from surely an agent's to"
-    " surely a person's lies the interval, and it reaches over a border."
-    " Shares of lines in charts are estimates, in which an unknown line counts for half."
+    "A replayed mode is unknown if unexplained lines allow more than one mode. In charts of line shares an unknown"
+    " line counts as half."
 )
 _RECORDED = (
-    "Modes as recorded are the collector's. A replay of one collection found agents' lines taken for a person's where"
-    " the agent commits in the middle of a turn: half of its human-only records were agents' work. So these shares say"
-    " too little of agents."
+    "Recorded modes come from the collector and under-report agents. In one replayed collection half of the"
+    " human-only records were agent work, because the agent committed mid-turn."
 )
 
 
@@ -179,7 +177,7 @@ def coding_modes(inputs: Inputs) -> Outcome:
             findings.append(
                 share.finding(
                     f"coding_modes.{'' if source == 'recorded' else 'replayed.'}{mode}",
-                    f"Sessions of mode {NAMES[mode]}, as {source}",
+                    f"Sessions in mode {NAMES[mode]}, as {source}",
                     _CODING_MODES_OF[source],
                     f"SWE-chat, as recorded: {_PUBLISHED[mode]}%" if mode in _PUBLISHED else "",
                     unit="share of sessions",
@@ -207,9 +205,9 @@ def coding_modes(inputs: Inputs) -> Outcome:
         findings.append(
             replace(bound, interval=interval).finding(
                 f"coding_modes.replayed.percent.{end}.median",
-                f"Lines by the agent in the median session, {words}, as replayed ({_unknown(bounded)})",
+                f"Median share of agent lines per session, {words}, as replayed ({_unknown(bounded)})",
                 _CODING_MODES_OF["replayed"],
-                "the median of the sessions' bounds; the interval holds both bounds",
+                "median of the sessions' bounds; the interval covers both bounds",
                 unit="percent of committed lines",
                 sql=f"SELECT median(100 * CAST(detail->>'{end}' AS DOUBLE)) {_REPLAYED_LABELS}",
             )
@@ -217,7 +215,7 @@ def coding_modes(inputs: Inputs) -> Outcome:
     limits = [
         *([_UNKNOWN] if "replayed" in sources else []),
         *([_RECORDED] if "recorded" in sources else []),
-        "Sessions whose work was never committed have no mode.",
+        "Sessions without a commit have no mode.",
     ]
     # What each recorded mode is by replay.
     both = by([row for row in rows if row["recorded"] is not None and row["replayed"] is not None], "recorded")
@@ -241,7 +239,7 @@ def coding_modes(inputs: Inputs) -> Outcome:
 def _unknown(rows: list[Row]) -> str:
     lines = sum(row["lines"] for row in rows)
     unknown = sum(row["lines"] * (row["replayed_high"] - row["replayed_low"]) / 100 for row in rows)
-    return f"{formatted(unknown / lines, 'share')} of lines unknown" if lines else "no line known"
+    return f"{formatted(unknown / lines, 'share')} of lines unknown" if lines else "no known lines"
 
 
 def _source_charts(source: CodingModeSource, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
@@ -250,7 +248,7 @@ def _source_charts(source: CodingModeSource, rows: list[Row], inputs: Inputs) ->
     timed = [(started.get(row["session_id"]), row["session_id"], row) for row in rows]
     percents = [(at, s, row[f"{source}_percent"]) for at, s, row in timed if row[f"{source}_percent"] is not None]
     unknown = f" ({_unknown([row for row in rows if row['lines']])})" if source == "replayed" else ""
-    title, rolling = f"Lines by the agent, of those committed, as {source}{unknown}", f", {WINDOW_DAYS} days rolling"
+    title, rolling = f"Agent share of committed lines, as {source}{unknown}", f", rolling {WINDOW_DAYS} days"
 
     def matches(mode: str, of: list[Row]) -> list[float]:
         return [float(row[source] == mode) for row in of]
@@ -285,16 +283,16 @@ CODING_MODES_STUDY = Study(**declared("study", "coding_modes", modes=MODES), fun
 
 # -- Survival of code (SWE-chat, Table 3; Equations 2 and 3)
 
-NO_REPLAY = "No repository was attributed: agentsignals attribute REPOSITORY replays whose lines its commits have."
+NO_REPLAY = "No repository was attributed yet. Run agentsignals attribute REPOSITORY."
 ENOUGH_LINES = 5
 """Commits with fewer lines are left out of figures over commits (design/attribution.md#survival)."""
 FATES = {
     "committed": "in a commit",
     "overwritten_by_self": "overwritten by the same session",
     "overwritten_by_other_session": "overwritten by another session",
-    "taken": "taken away by others before the commit",
-    "standing": "in no commit yet",
-    "rest": "not known",
+    "taken": "removed by others before the commit",
+    "standing": "not committed yet",
+    "rest": "unknown",
 }
 _WEEK_S = 7 * 86_400
 _AGES = (1, 2, 4, 8, 16, 32)
@@ -430,8 +428,8 @@ def by_repo(sessions: list[Row], commits: list[Row], lines: list[Row]) -> Table:
     header = (
         "repo repository:code | sessions:count | produced lines written:count"
         f" | {' | '.join(f'{key} {words}:count' for key, words in known.items())} | commits:count"
-        " | strict kept by commit, in its files:share | agent agents' lines in the head's history:count | alive:share"
-        " | other other lines:count | other_alive alive of them:share"
+        " | strict kept per commit, in its files:share | agent agent lines in the head's history:count | alive:share"
+        " | other other lines:count | other_alive other lines alive:share"
     )
     return table("survival.by_repository", shown, header=header, n=len(shown), evidence=behind)
 
@@ -461,10 +459,10 @@ def _by_age(lines: list[Row], repos: dict[str, str]) -> tuple[Table, Chart | Non
             marks.append(agents.mark(f"{name} ({agents.n:,.0f})", tip))
     sides = " | ".join(
         f"{side}_n {words}:count | {side}_alive alive:share | {side}_low 95% from:share | {side}_high to:share"
-        for side, words in (("agent", "agents' lines"), ("other", "other lines"))
+        for side, words in (("agent", "agent lines"), ("other", "other lines"))
     )
     header = f"age age of the commit | commits:count | {sides}"
-    evidence = NoSessions("It counts lines of commits: the page Code has them.")
+    evidence = NoSessions("Counted by lines of commits. See the Code page.")
     by_age = table("survival.by_age", rows, header=header, n=sum(row["known"] for row in lines), evidence=evidence)
     n_agents = sum(row["known"] for row in lines if row["is_agents"])
     return by_age, chart("survival.age", marks, dots(marks, "share of lines"), n=n_agents, fewest=2)
@@ -500,18 +498,16 @@ MEASURES = (
     Measure("usd", "Cost", "USD", "usd", _of(0.07, 0.05, 0.13), _of(1.1, 0.574, 0.916)),
     Measure("tokens", "Tokens", "tokens", "tokens", {"vibe_coding": 204_000}, _of(1.4e6, 0.74e6, 1.2e6)),
     Measure("characters", "Characters of prompts", "characters", "number", {}, _of(22_364, 9_903, 14_810)),
-    Measure("seconds", "Time without idling", _MINUTES, "number", _of(8.6, 4.8, 12.6), _of(82.9, 51.3, 80.5), 60),
-    Measure("agent_seconds", "Time of the agent", _MINUTES, "number", {}, _of(74.0, 47.7, 71.2), 60),
+    Measure("seconds", "Time without idle gaps", _MINUTES, "number", _of(8.6, 4.8, 12.6), _of(82.9, 51.3, 80.5), 60),
+    Measure("agent_seconds", "Agent working time", _MINUTES, "number", {}, _of(74.0, 47.7, 71.2), 60),
 )
 _BOUND = ("usd", "tokens")
 """Lower bounds where output is logged in mid-stream."""
 _EFFICIENCY_OF: dict[CodingModeSource, str] = {
-    "replayed": "sessions alone in their commits",
-    "recorded": "sessions alone in their recorded commits",
+    "replayed": "sessions that share no commit",
+    "recorded": "sessions that share no recorded commit",
 }
-_NO_COMMITS = (
-    "No session is known to have committed a line: agentsignals attribute REPOSITORY finds the commits of its sessions."
-)
+_NO_COMMITS = "No session has a known commit. Run agentsignals attribute REPOSITORY to link commits to sessions."
 
 
 def efficiency(inputs: Inputs) -> Outcome:
@@ -531,9 +527,9 @@ def efficiency(inputs: Inputs) -> Outcome:
     findings = [
         share_of(with_lines[name], places, lambda row: row["is_alone"]).finding(
             f"efficiency.{name}.alone",
-            f"Sessions that share none of their commits with another{', as recorded' if name == 'recorded' else ''}",
+            f"Sessions that share no commit with another session{', as recorded' if name == 'recorded' else ''}",
             "sessions with committed lines",
-            "SWE-chat: 48.6% map cleanly, by a rule it does not print",
+            "SWE-chat: 48.6% map cleanly, by an unpublished rule",
             unit="share of sessions",
         )
         for name in sources
@@ -546,13 +542,13 @@ def efficiency(inputs: Inputs) -> Outcome:
         published = measure.medians.get(mode) if name == "recorded" else None
         notes = (
             f"SWE-chat: {formatted(published, measure.kind)}" if published is not None else "",
-            "at least: of some sessions output is logged in mid-stream" if low else "",
+            "lower bound: some sessions under-report output tokens" if low else "",
         )
         of_mode = f", {NAMES[mode]} as {name}" if mode else ""
         findings.append(
             typical.finding(
                 ".".join(part for part in ("efficiency", name, measure.key, mode) if part),
-                f"{measure.title} for {LINES} committed lines, median session{of_mode}",
+                f"{measure.title} per {LINES} committed lines, median session{of_mode}",
                 _EFFICIENCY_OF[name],
                 "; ".join(note for note in notes if note),
                 unit=f"{measure.unit} per {LINES} lines",
@@ -561,14 +557,14 @@ def efficiency(inputs: Inputs) -> Outcome:
             )
         )
     limits = [
-        "A session that commits two lines costs a fortune for each hundred: medians tell of sessions, not of lines."
-        " Lines are all that its commits added, the person's and generated ones too; what came after the last commit is"
-        " in the effort, and what was thrown away is nobody's line.",
-        "Idle time is a gap of over two minutes that no sign of the agent ends; what the agent"
-        " itself took leaves out waits for leave.",
+        "Medians describe sessions, not lines: a session with two lines has an extreme ratio. Lines are all lines its"
+        " commits added, including the person's and generated ones. Effort includes work that was discarded or came"
+        " after the last commit.",
+        "Idle time is a gap of over two minutes that the agent does not end. Agent working time excludes waits for"
+        " approval.",
     ]
     if "replayed" not in sources:
-        limits.append("No repository was attributed: lines and modes are as the collector recorded them.")
+        limits.append("No repository was attributed, so lines and modes are as the collector recorded them.")
     charts: list[Chart | None] = []
     tables = [
         _by_mode_and_measure(name, by_source[name], places, charts if name == source else None) for name in sources
@@ -627,14 +623,14 @@ def _by_mode_and_measure(
             words += [formatted(of_paper.get(mode), measure.kind) for of_paper in (measure.medians, measure.means)]
             shown.append([title, name, n, *words])
             behind.append(typical.counted)
-            figure = f"median {formatted(typical.value, measure.kind, low)} {measure.unit} for {LINES} lines"
+            figure = f"median {formatted(typical.value, measure.kind, low)} {measure.unit} per {LINES} lines"
             marks.append(typical.mark(f"{name} ({n})", f"{name}: {figure}, n = {n:,} sessions"))
         if charts is not None:
             drawn = chart(
                 f"efficiency.{measure.key}",
                 marks,
                 dots(marks, f"{measure.unit} per {LINES} lines, median", measure.kind),
-                title=f"{measure.title} for {LINES} committed lines, by mode as {source}",
+                title=f"{measure.title} per {LINES} committed lines, by mode as {source}",
                 n=len(rows),
                 of=of,
                 note=f"sessions in brackets; {INTERVAL_NOTE}",
@@ -644,13 +640,13 @@ def _by_mode_and_measure(
     return table(
         f"efficiency.{source}",
         shown,
-        title=f"For {LINES} committed lines, by mode as {source}",
-        header=f"measure | mode mode as {source} | n sessions:count | median:figure | ends:figure | q25 25%:figure"
-        " | q75 75%:figure | mean:figure | published_median paper's median:figure | published_mean paper's mean:figure",
+        title=f"Effort per {LINES} committed lines, by mode as {source}",
+        header=f"measure | mode mode as {source} | n sessions:count | median:figure | ends:figure | q25 p25:figure |"
+        " q75 p75:figure | mean:figure | published_median paper's median:figure | published_mean paper's mean:figure",
         n=len(rows),
         of=of,
         evidence=behind,
-        note="The paper's are of its version 1 and its modes as recorded. A mean of ratios is a few sessions'.",
+        note="The paper's figures are from version 1, with recorded modes. A few sessions dominate a mean of ratios.",
     )
 
 
@@ -659,17 +655,16 @@ EFFICIENCY_STUDY = Study(**declared("study", "efficiency", modes=MODES), functio
 
 # -- Weaknesses (SWE-chat, Table 4, Figures 26 and 27)
 
-_NO_SCANS = "No repository was scanned: agentsignals scan REPO does it."
-_EXACT = "the interval takes findings as independent"
+_NO_SCANS = "No repository was scanned yet. Run agentsignals scan REPO."
+_EXACT = "interval assumes independent findings"
 _SHOWN = 15
-_OF_COMMITS = NoSessions("It counts lines of commits: the page Code has them.")
+_OF_COMMITS = NoSessions("Counted by lines of commits. See the Code page.")
 _NAMES = {"human_only": "human only", "collaborative": "collaborative", "vibe": "vibe coding", "unknown": "unknown"}
 _LIMITS = [
-    "Findings of a static scanner are not confirmed weaknesses, and rates of different rule sets don't compare: the"
-    " published ones are of an unnamed set.",
-    "Intervals are exact for independent findings; those of one commit are not, so they are too narrow where few"
-    " commits have most.",
-    "The order of modes can turn with the attribution, which each rate names.",
+    "Findings of a static scanner are not confirmed weaknesses. Rates of different rule sets are not comparable; the"
+    " paper does not name its rule set.",
+    "Findings of one commit are not independent, so intervals are too narrow if few commits have most findings.",
+    "The order of modes can change with the attribution, which each rate names.",
 ]
 
 
@@ -697,10 +692,10 @@ def weaknesses(inputs: Inputs) -> Outcome:
         findings.append(
             introduced.finding(
                 "weaknesses.introduced" if rate.by == "all" else f"weaknesses.{rate.by}.{rate.group}",
-                f"Introduced findings per 1 000 added lines ({words})",
+                f"Introduced findings per 1,000 added lines ({words})",
                 "added lines of scanned files",
                 f"scanner {scanner}; {rate.introduced} in {rate.commits_with} commits, {rate.largest_commit} in one",
-                unit="findings per 1 000 lines",
+                unit="findings per 1,000 lines",
             )
         )
     new = [row for row in found if row["change"] == "introduced"]

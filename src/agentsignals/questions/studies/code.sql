@@ -2,8 +2,7 @@
 -- order: 120
 -- title: Edits
 -- question: How do agents change files?
--- limit: Some agents refuse to edit a file they have not read: reading first says something only of agents without
---   that guard.
+-- limit: Some agents refuse to edit a file they have not read. For them this rate says nothing.
 
 -- name: edits.ways
 SELECT session_id, via, count(*) AS n
@@ -24,21 +23,21 @@ GROUP BY session_id
 
 -- finding: edits.read_first
 -- signals: corpus.read_before_edit_rate
--- title: Edits of files the agent had read or changed before
+-- title: Edits after the agent read or changed the file
 -- of: edit attempts on existing files
 -- unit: share of edit attempts
 
 -- finding: edits.per_read
 -- signals: behavior.edit_to_read_ratio
--- title: Edits for each read
+-- title: Edits per read
 -- of: reads
--- unit: edits for each read
+-- unit: edits per read
 
 -- finding: edits.lines.median
 -- signals: behavior.diff_lines
--- title: Lines added and removed in the median session
+-- title: Median lines added and removed per session
 -- unit: lines
--- note: the sum of all edits, so rework counts each time; sessions without an edit count as 0
+-- note: sum over all edits, so rework counts each time; sessions without edits count as 0
 
 -- finding: edits.by_shell
 -- title: Changes made through the shell
@@ -47,9 +46,9 @@ SELECT avg(CAST(via = 'shell' AS INT))
 FROM (SELECT DISTINCT session_id, seq, path, via FROM edits WHERE thread = 'main')
 
 -- finding: edits.again
--- title: Edited places that were edited again by a later call
--- of: edited places
--- unit: share of places
+-- title: Edited regions that were edited again later
+-- of: edited regions
+-- unit: share of regions
 -- signals: user.region_re_edit_count
 SELECT sum(number) / sum(CAST(detail->>'regions' AS DOUBLE))
 FROM signals
@@ -57,48 +56,48 @@ WHERE signal = 'user.region_re_edit_count'
 
 -- table: edits.files
 -- title: Most edited files
--- columns: path file:code | place in:code | changes:count | sessions:count | added:count | removed:count
+-- columns: path file:code | place project:code | changes:count | sessions:count | added:count | removed:count
 -- of: file changes
 
 -- chart: edits.read_first.agents
--- title: Edits of files the agent knew, by agent
+-- title: Edits after a read or change of the file, by agent
 -- of: edit attempts
--- note: edit attempts in brackets; the line is the 95% interval
+-- note: edit attempts in brackets; lines are 95% intervals
 
 -- study: coding_modes
 -- order: 200
 -- title: Coding modes
--- question: Who writes the code that is committed?
+-- question: Who writes the committed code?
 -- context: product
 
 -- name: coding_modes.sessions
 SELECT session_id, place, {started_at} FROM sessions ORDER BY session_id
 
 -- finding: coding_modes.percent.median
--- title: Lines by the agent in the median session, as recorded
+-- title: Median share of agent lines per session, as recorded
 -- note: SWE-chat, as recorded: 73.3
 -- unit: percent of committed lines
 -- signals: chat.agent_percentage
 SELECT median(number) FROM signals WHERE signal = 'chat.agent_percentage'
 
 -- table: coding_modes.roads
--- title: Modes as recorded, and what they are by replay
+-- title: Recorded modes compared with replayed modes
 -- of: sessions with both
 
 -- chart: coding_modes.shares
 -- title: Coding modes
 -- of: sessions
--- note: sessions in brackets; the line is the 95% interval
+-- note: sessions in brackets; lines are 95% intervals
 
 -- study: survival
 -- order: 210
--- title: Survival of code
--- question: What becomes of the lines that agents write?
+-- title: Code survival
+-- question: How many lines written by agents survive?
 -- context: product
--- limit: Survival goes by several definitions that differ by more than what they measure; each figure names its own.
---   A line that came back after it was overwritten counts as both.
--- limit: What is alive is what git blame still finds under the commit's name: a line that was only indented anew is
---   not. Commits that the head does not descend from are left out.
+-- limit: Definitions of survival differ widely; each figure names its own. A line that was overwritten and came back
+--   counts as both.
+-- limit: A line is alive if git blame still names the commit, so a re-indented line is not. Commits outside the head's
+--   history are excluded.
 
 -- name: survival.fates
 SELECT session_id, CAST(coalesce(detail->>'produced', '0') AS DOUBLE) AS produced,
@@ -132,56 +131,56 @@ WHERE task = 'earlier_on_same_lines' AND labeller = 'attribution'
 ORDER BY session_id
 
 -- finding: survival.met
--- title: Sessions that replaced lines of an earlier session, or wrote beside them
--- of: sessions whose calls wrote lines
--- note: lines followed through every commit of a working tree
+-- title: Sessions that replaced lines of an earlier session, or wrote next to them
+-- of: sessions that wrote lines
+-- note: lines are tracked through every commit of a working tree
 -- unit: share of sessions
 
 -- finding: survival.efficiency
--- title: Lines of agents that reached a commit, of all they wrote (Eq 2)
+-- title: Agent lines that reached a commit (Eq 2)
 -- of: lines
--- note: a line counts when any commit has it, however much later; SWE-chat: 44.3% (v1; its abstract calls this
---   survival), 59% (abstract of v2)
+-- note: a line counts if any later commit has it; SWE-chat: 44.3% (v1; its abstract calls this survival), 59%
+--   (abstract of v2)
 
 -- finding: survival.rate
--- title: Lines of agents that reached a commit, of those not overwritten by the same session (Eq 3)
+-- title: Agent lines that reached a commit, without lines the session itself overwrote (Eq 3)
 -- of: lines
 -- note: SWE-chat: 50.3% (v1)
 
 -- finding: survival.strict
--- title: The same by commit, in the files it changed (Eq 2)
+-- title: Agent lines kept per commit, in the files it changed (Eq 2)
 -- of: lines
--- note: of what was written since the linked commit before
+-- note: lines written since the previous linked commit
 
 -- finding: survival.strict.rate
--- title: The same by commit, in the files it changed (Eq 3)
+-- title: Agent lines kept per commit, in the files it changed (Eq 3)
 -- of: lines
--- note: of what was written since the linked commit before
+-- note: lines written since the previous linked commit
 
 -- finding: survival.window
--- title: The same by commit, in all files (Eq 2)
+-- title: Agent lines kept per commit, in all files (Eq 2)
 -- of: lines
--- note: of what was written since the linked commit before: what is committed later counts as lost
+-- note: lines written since the previous linked commit; lines committed later count as lost
 
 -- finding: survival.window.rate
--- title: The same by commit, in all files (Eq 3)
+-- title: Agent lines kept per commit, in all files (Eq 3)
 -- of: lines
--- note: of what was written since the linked commit before: what is committed later counts as lost
+-- note: lines written since the previous linked commit; lines committed later count as lost
 
 -- finding: survival.alive
--- title: Lines of agents in commits that are still there today
+-- title: Committed agent lines still alive
 -- of: lines in commits of the head's history
 -- unit: share of lines
 
 -- finding: survival.alive.others
--- title: Other lines in those commits that are still there today
+-- title: Other lines in those commits still alive
 -- of: lines in commits of the head's history
 -- unit: share of lines
 
 -- study: efficiency
 -- order: 220
 -- title: Efficiency
--- question: What do a hundred committed lines take?
+-- question: What do 100 committed lines cost in time, prompts and dollars?
 -- context: product
 
 -- name: efficiency.effort
@@ -235,7 +234,7 @@ GROUP BY session_id ORDER BY session_id
 -- study: weaknesses
 -- order: 230
 -- title: Weaknesses
--- question: Which weaknesses came with commits, and with whose lines?
+-- question: Which weaknesses did commits introduce, and who wrote those lines?
 -- context: product
 
 -- name: weaknesses.scans
@@ -249,33 +248,33 @@ FROM weaknesses WHERE change IN ('introduced', 'fixed')
 ORDER BY ALL
 
 -- table: weaknesses.rates
--- title: Findings per 1 000 added lines
--- columns: attribution | by | group | files | lines added lines:count | introduced:count | introduced_rate per 1
---   000:number | low from:number | high to:number | fixed:count | fixed_rate per 1 000:number
+-- title: Findings per 1,000 added lines
+-- columns: attribution | by | group | files | lines added lines:count | introduced:count | introduced_rate per
+--   1,000:number | low from:number | high to:number | fixed:count | fixed_rate fixed per 1,000:number
 -- of: commits that added lines
 
 -- table: survival.by_mode
--- title: What became of the lines that agents wrote, by mode
--- of: sessions whose calls wrote lines
+-- title: Fate of agent lines, by mode
+-- of: sessions that wrote lines
 -- note: SWE-chat (v1, modes as recorded, sessions that map cleanly; all, collaborative, vibe): Eq 2 44.3, 38.2,
 --   59.0%; Eq 3 50.3, 44.1, 64.6%; overwritten by the agent itself 9.3, 10.1, 7.1%; deleted by people 42.2, 46.9,
 --   30.9%.
 
 -- table: survival.by_repository
--- title: Lines of agents, by repository
+-- title: Agent lines, by repository
 -- of: repositories
--- note: Sessions are those that its commits are linked to.
+-- note: Counts sessions linked to its commits.
 
 -- table: survival.by_age
--- title: Committed lines that are still there, by age
+-- title: Committed lines still alive, by age
 -- of: lines in commits of the head's history
--- note: Age is counted back from the newest commit of the repository.
+-- note: Age counts from the newest commit of the repository.
 
 -- chart: survival.fates
--- title: What became of the lines that agents wrote
+-- title: Fate of agent lines
 -- of: lines
 
 -- chart: survival.age
--- title: Agents' committed lines that are still there, by age of the commit
+-- title: Committed agent lines still alive, by age of the commit
 -- of: lines
--- note: lines in brackets; the line is the 95% interval
+-- note: lines in brackets; error bars are 95% intervals

@@ -48,8 +48,8 @@ def cost_study(inputs: Inputs) -> Outcome:
     priced = [s for s in sessions if s["cost_usd"] is not None]
     low = [s[BOUND] for s in sessions if s[BOUND] is not None]
     bound = (
-        f"at least: {len(low):,} of {len(sessions):,} sessions log output in mid-stream; their visible"
-        f" text alone comes to about {formatted(sum(low), 'tokens')} tokens ({VISIBLE_ERROR})"
+        f"lower bound: {len(low):,} of {len(sessions):,} sessions under-report output tokens; their visible text"
+        f" alone is about {formatted(sum(low), 'tokens')} tokens ({VISIBLE_ERROR})"
         if low
         else ""
     )
@@ -70,7 +70,7 @@ def cost_study(inputs: Inputs) -> Outcome:
         figures = [with_bound(usd, is_low), with_bound(median(costs), is_low)]
         rows.append([agent, n, len(costs), n - len(costs), *figures, *tokens, with_bound(output, is_low)])
     counted = [s for s in sessions if s[BOUND] is None]
-    left_out = f"{len(low):,} whose output is a lower bound" if low else ""
+    left_out = f"{len(low):,} with output as a lower bound" if low else ""
     output = "output_tokens", "Output tokens", "output tokens"
     charts = [
         stacked_chart(
@@ -109,19 +109,19 @@ def cost_study(inputs: Inputs) -> Outcome:
         table("cost.by_agent", rows, n=len(sessions), evidence=ids),
         table("cost.unpriced", unpriced, n=len(sessions) - len(priced), evidence=behind),
     ]
-    limits = ["Costs from the price list are what the calls would cost at list price, not what anybody paid."]
+    limits = ["Estimated costs use list prices, not what you paid."]
     if bound:
         limits.append(f"Output tokens and cost are {bound}.")
     if lacking := [row["unpriced"] for row in sessions if row["unpriced"]]:
         models = ranked(Counter(part for text in lacking for part in text.split("; ")))
         limits.append(
-            f"The cost of {len(lacking):,} sessions is too low: the price list lacks"
+            f"The cost of {len(lacking):,} sessions is too low, because the price list lacks"
             f" {', '.join(part for part, _ in models[:3])}{' and more' if len(models) > 3 else ''}."
         )
     if replaced := inputs.present("sessions", "replaced_cost_usd"):
         limits.append(
-            f"In {len(replaced):,} sessions agents recorded {formatted(fsum(replaced), 'usd')} that does not count:"
-            " they priced models of other makers as their own maker's, or you have prices of your own."
+            f"In {len(replaced):,} sessions agents recorded {formatted(fsum(replaced), 'usd')} that is not used: they"
+            " priced other vendors' models at their own vendor's prices, or you set your own prices."
         )
     if unknown := len(sessions) - len(priced):
         limits.append(f"The cost of {unknown:,} of {len(sessions):,} sessions is unknown, so totals are lower bounds.")
@@ -140,7 +140,7 @@ def _costs(inputs: Inputs, priced: list[Row], bound: str) -> list[Finding]:
     sessions = inputs.rows["sessions"]
     n, unpriced = len(priced), len(sessions) - len(priced)
     # The cost that the sum over sessions lacks of the sum over model calls.
-    left_out = f"left out: {unpriced:,} without a known price" if unpriced else ""
+    left_out = f"excluded: {unpriced:,} sessions without a known price" if unpriced else ""
     if unpriced and (usd := fsum(row["usd"] or 0.0 for row in inputs.rows["left_out"])):
         left_out += f", of which {formatted(usd, 'usd')} is known"
     costs = [(s["session_id"], s["cost_usd"]) for s in priced]
@@ -175,11 +175,11 @@ COST_STUDY = Study(
 # -- Cost by cause
 
 _GROUPS = {
-    "carried carried": CARRIED,
-    "lost caches lost": ("rebuilt", "missed", "compaction"),
-    "wasted failed or twice": ("failed", "repeated", "reread"),
+    "carried re-sent context": CARRIED,
+    "lost lost caches": ("rebuilt", "missed", "compaction"),
+    "wasted failed or repeated": ("failed", "repeated", "reread"),
     "subagents subagents": ("subagents",),
-    "new new": ("cache_write", "input"),
+    "new new context": ("cache_write", "input"),
     "output output": ("output",),
     "other other": ("other",),
 }
@@ -206,7 +206,7 @@ def cost_causes_study(inputs: Inputs) -> Outcome:
         findings.append(
             count(usd, len(bill), "usd", evidence=partial(_of_bill, bill, paid[cause])).finding(
                 f"cost_causes.{cause}",
-                f"Of the cost, {words}",
+                f"Cost: {words}",
                 _OF,
                 note,
                 unit="USD",
@@ -224,15 +224,14 @@ def cost_causes_study(inputs: Inputs) -> Outcome:
     tables = [table("cost_causes.causes", rows, n=len(bill), evidence=behind)]
     tables += [_by(name, inputs) for name in _BY]
     limits = [
-        "A dollar is under one cause, the first of the list that claims it; the causes sum to the bill.",
-        "Which part of a context is whose is counted in tokens estimated from characters, never beyond what was sent."
-        " What was read again or called again counts only where arguments and length of the result are equal and"
-        " no edit is seen between: at least so much.",
-        "Subagents are one cause: what they were sent and answered is not taken apart.",
+        "Each dollar counts under one cause, the first in the list that claims it. The causes sum to the bill.",
+        "Each part of a context is estimated from characters, within the tokens sent. Repeated calls and re-reads are"
+        " lower bounds: arguments and result length must be equal, with no edit in between.",
+        "Subagents are one cause; it is not split further.",
     ]
     if n_low:
         limits.append(
-            f"{n_low:,} sessions log their output in mid-stream: output, subagents and bill are at least that."
+            f"{n_low:,} sessions under-report output tokens, so output, subagents and the bill are lower bounds."
         )
     drawn = [marks[cause] for cause, _ in ranked(sums) if cause in marks]
     return Outcome(findings, tables, [chart("cost_causes.bill", drawn, bars(drawn, "USD", "usd"), n=len(bill))], limits)
@@ -267,12 +266,12 @@ def _by(name: str, inputs: Inputs) -> Table:
     of_value = _SQL["cost_causes_rows"]["of_value"].replace("{column}", _BY[name])
     rest = fsum(chain.from_iterable(row["usd"] for row in charged)) - fsum(usd for _, usd in named)
     note = f"The {_MOST} largest of {len(totals):,}." if len(totals) > _MOST else ""
-    unsaid = f"{formatted(rest, 'usd')} more lies elsewhere, or where none is named." if rest > 0.005 else ""
+    unsaid = f"{formatted(rest, 'usd')} more is in smaller groups or has no name." if rest > 0.005 else ""
     columns = " | ".join(f"{group}:usd" for group in _GROUPS)
     return table(
         f"cost_causes.by_{name}",
         rows,
-        title=f"The bill by {name} and cause",
+        title=f"Cost by {name} and cause",
         header=f"{name}{':code' if name != 'day' else ''} | usd cost:usd | {columns}",
         n=inputs.rows["sessions_by"][0][name],
         of=_OF,

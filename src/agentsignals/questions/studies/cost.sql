@@ -1,7 +1,7 @@
 -- study: cost
 -- order: 320
 -- title: Tokens and cost
--- question: What did it take?
+-- question: How many tokens were used, and what did they cost?
 
 -- name: cost.reasons
 SELECT session_id, absent, absent_detail FROM signals WHERE signal = 'tokens.cost_usd' AND absent IS NOT NULL
@@ -21,40 +21,40 @@ GROUP BY session_id ORDER BY session_id
 SELECT sum(cost_usd) FROM sessions
 
 -- finding: cost.subagents
--- title: Of the cost, subagents' model calls
+-- title: Cost of subagents
 -- of: priced sessions
 SELECT sum(CASE WHEN parent_session_id IS NOT NULL AND n_prompts = 0 THEN cost_usd ELSE subagent_cost_usd END)
 FROM sessions
 WHERE cost_usd IS NOT NULL
 
 -- finding: cost.billed
--- title: Of the cost, as the traces themselves record it
+-- title: Cost recorded in the traces
 -- of: priced sessions
--- note: the rest is list price
+-- note: the rest is estimated at list price
 SELECT sum(recorded_cost_usd) FROM sessions WHERE cost_usd IS NOT NULL
 
 -- finding: cost.median
--- title: Cost of the median session
+-- title: Median cost per session
 -- of: priced sessions
 SELECT median(cost_usd) FROM sessions
 
 -- finding: cost.unpriced
 -- title: Sessions without a known price
 -- of: sessions
--- note: not zero: unknown
+-- note: unknown, not zero
 -- unit: sessions
 -- priced: yes
 SELECT count(*) - count(cost_usd) FROM sessions
 
 -- finding: cost.recorded
--- title: Priced model calls whose cost the trace itself records
+-- title: Priced model calls with a cost in the trace
 -- of: priced model calls
--- note: the others are priced from a list
+-- note: the others are estimated at list price
 -- priced: yes
 SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps WHERE cost_usd IS NOT NULL
 
 -- finding: cost.cached
--- title: Input tokens read from a cache, of those read, written or new
+-- title: Input tokens read from the prompt cache
 -- signals: tokens.cache_read_ratio
 -- of: input tokens
 
@@ -63,7 +63,7 @@ SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps WHERE cost_usd IS N
 -- columns: agent | sessions:count | priced:count | unpriced:count | cost:usd | median median session:usd |
 --   input:tokens | cache_read cache read:tokens | cache_write cache write:tokens | output:tokens
 -- of: sessions
--- note: A dash is unknown, never zero; >= is a lower bound. Subagents are in it.
+-- note: A dash means unknown, not zero; >= marks a lower bound. Includes subagents.
 
 -- table: cost.unpriced
 -- title: Why sessions have no price
@@ -73,7 +73,7 @@ SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps WHERE cost_usd IS N
 -- chart: cost.agents
 -- title: Cost by agent
 -- of: priced sessions
--- note: priced sessions of all in brackets
+-- note: priced sessions of all sessions in brackets
 
 -- study: cost_causes
 -- order: 325
@@ -104,35 +104,35 @@ WHERE {column} = $value
 GROUP BY session_id
 
 -- table: cost_causes.causes
--- title: The bill by cause
--- columns: cause | usd cost:usd | share of the bill:share | sessions in sessions:count
+-- title: Cost by cause
+-- columns: cause | usd cost:usd | share of the bill:share | sessions sessions:count
 -- of: priced sessions
 
 -- chart: cost_causes.bill
--- title: The bill by cause
+-- title: Cost by cause
 -- of: priced sessions
 
 -- finding: cost.input_tokens
--- title: Input tokens that came from no cache
--- of: sessions that say
+-- title: Uncached input tokens
+-- of: sessions that log it
 -- unit: tokens
 SELECT sum(input_tokens) FROM sessions
 
 -- finding: cost.cache_read_tokens
--- title: Input tokens read from a cache
--- of: sessions that say
+-- title: Cache read tokens
+-- of: sessions that log it
 -- unit: tokens
 SELECT sum(cache_read_tokens) FROM sessions
 
 -- finding: cost.cache_write_tokens
--- title: Input tokens written to a cache
--- of: sessions that say
+-- title: Cache write tokens
+-- of: sessions that log it
 -- unit: tokens
 SELECT sum(cache_write_tokens) FROM sessions
 
 -- finding: cost.output_tokens
 -- title: Output tokens
--- of: sessions that say
+-- of: sessions that log it
 -- unit: tokens
 -- headline: yes
 SELECT sum(output_tokens) FROM sessions

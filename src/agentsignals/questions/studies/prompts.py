@@ -95,9 +95,7 @@ read_queries(__file__)
 _LENGTHS: tuple[float, ...] = (1, 5, 20, 50, 100, 200, 500, 1_000, 5_000)
 """Upper ends of the classes of length; 20 is agent-traces's short message."""
 
-_TEXTS = NoSessions(
-    "What was said again is kept as it is compared, without its sessions; search finds them by the words."
-)
+_TEXTS = NoSessions("Repeated messages are stored without their sessions. Use search to find them.")
 
 
 def messages_study(inputs: Inputs) -> Outcome:
@@ -107,7 +105,7 @@ def messages_study(inputs: Inputs) -> Outcome:
     messages = int(found[0]["messages"]) if found else 0
     said = [(row["session_id"], row["chars"]) for row in rows]
     most = common[0] if common else None
-    note = f"{most['n']:,} times in {most['sessions']:,} sessions" if most else "no message came twice"
+    note = f"{most['n']:,} times in {most['sessions']:,} sessions" if most else "no repeated message"
     findings = [
         clustered_median(said, inputs.places).finding("messages.median"),
         count(most and most["text"], messages, "text", evidence=_TEXTS).finding("messages.common", note=note),
@@ -116,10 +114,10 @@ def messages_study(inputs: Inputs) -> Outcome:
         said,
         _LENGTHS,
         id="messages.lengths",
-        title="Length of people's messages",
+        title="Message length",
         unit="characters",
         of="messages",
-        note="agent-traces calls 20 characters short: approval, continuation, a short imperative",
+        note="agent-traces calls messages of up to 20 characters short: approvals, continuations, short imperatives",
     )
     of_agent = by(rows, "agent")
     agents = agents_by_sessions(rows)
@@ -130,7 +128,7 @@ def messages_study(inputs: Inputs) -> Outcome:
         header=f"agent | n messages:count | {quantile_columns('count')}",
         n=len(rows),
         evidence=[*groups.values()],
-        note=f"Characters, at the {', '.join(label for _, label in QUANTILES)}.",
+        note=f"Characters at {', '.join(label for _, label in QUANTILES)}.",
     )
     again = [[row["text"], row["n"], row["n"] / messages, row["sessions"]] for row in common]
     most_common = table("messages.most_common", again, n=messages, evidence=_TEXTS)
@@ -144,7 +142,7 @@ MESSAGES_STUDY = Study(**declared("study", "messages"), function=messages_study)
 
 _LAST = 6
 """Prompts from this number on are one class."""
-_OBJECTS, _BRAKES = "objects, at least", "cut short"
+_OBJECTS, _BRAKES = "pushback, at least", "cut short"
 
 
 def people(inputs: Inputs) -> Outcome:
@@ -161,7 +159,7 @@ def people(inputs: Inputs) -> Outcome:
     name, ids = openings[0] if openings else (None, [])
     parts = [(row["session_id"], row["label"] == name, 1) for row in opened]
     note = f"{len(ids):,} sessions" if name else "no session has a first message"
-    title = "Prompts that object, in words"
+    title = "Prompts with pushback, by word rules"
     findings = [
         pushback_finding(inputs, flagged, "people.pushback", title, "later prompts in English"),
         cut_short_finding(cut, "people.cut"),
@@ -181,16 +179,14 @@ def people(inputs: Inputs) -> Outcome:
     positions = chart(
         "people.positions",
         drawn,
-        intervals_by_position(drawn, "number of the prompt in its session", "share of prompts", (_OBJECTS, _BRAKES)),
+        intervals_by_position(drawn, "prompt number in the session", "share of prompts", (_OBJECTS, _BRAKES)),
         n=sum(row["n"] for row in turns),
-        note=f"lines are 95% intervals of what is found; a first prompt has nothing to object to yet;"
+        note="lines are 95% intervals of detected pushback; a first prompt has nothing to object to;"
         f" {rules_recall_text()}",
     )
     limits = [
-        f"Objections that word rules find are a flag, no share ({rules_recall_text()}); never beside"
-        " another labeller's.",
-        "Later prompts come from longer sessions: a rate that climbs with the prompt's number is in part a change of"
-        " sessions, not of mood.",
+        f"Pushback by word rules is a lower bound ({rules_recall_text()}). Do not compare it with other labellers.",
+        "Later prompts come from longer sessions, so a rising rate is partly a change of sessions.",
     ]
     return Outcome(
         findings, [], [positions, chart("people.openings", marks, bars(marks, "sessions"), n=len(opened))], limits
@@ -222,12 +218,12 @@ ACTIVITIES = {"writing": ("create_new_code", "refactor", "connect"), "reviewing"
 """SWE-chat's two kinds of development (Figure 32); debugging and Git are neither."""
 _ENOUGH = 0.5
 _BY_WORDS = (
-    "Intents are told by a table of words: the first telling verb of a prompt, in English. agentsignals label"
-    " prompt_intent --by LABELLER and agentsignals measure put a judge's in their place."
+    "Intents come from word rules: the first known verb of an English prompt. Run agentsignals label prompt_intent"
+    " --by LABELLER, then agentsignals measure, to use a judge instead."
 )
-_CORRECTED = "corrected by the classifier's recall and false alarms; what cannot be told is not drawn"
-_SUMS = "Writing and reviewing are sums of classes: how much of them the classifier finds was not measured."
-_NO_PERSONAS = "No session has a persona yet: agentsignals label persona --by LABELLER makes them."
+_CORRECTED = "corrected for the classifier's recall and false alarms; undecided shares are not shown"
+_SUMS = "Writing and reviewing are sums of classes; the classifier's recall for them was not measured."
+_NO_PERSONAS = "No session has a persona yet. Run agentsignals label persona --by LABELLER."
 
 
 def intents_study(inputs: Inputs) -> Outcome:
@@ -239,7 +235,7 @@ def intents_study(inputs: Inputs) -> Outcome:
     asked_for = [row["intent"] for row in classified]
     sample = Sample([row["session_id"] for row in classified], places)
     shares = {name: sample.among(asked_for, name) for name in INTENTS}
-    of = "prompts with a judge's label" if by_judge else "prompts, by words"
+    of = "prompts with a judge's label" if by_judge else "prompts, by word rules"
     prompts: dict[str, Any] = {"unit": "share of prompts", "signals": (_INTENT,)}
     measured: dict[str, ClassRates] = {}
     if by_judge:  # what was measured is the rules
@@ -264,7 +260,10 @@ def intents_study(inputs: Inputs) -> Outcome:
         personas = {name: sample.among(who_asked, name) for name in dict.fromkeys([*PERSONAS, *sorted({*who_asked})])}
     of_sessions = "sessions with a persona"
     for name, estimate in personas.items():
-        title, note = f"Sessions of persona {_spaced(name)}", f"SWE-chat: {PERSONAS[name]}%" if name in PERSONAS else ""
+        title, note = (
+            f"Sessions with persona {_spaced(name)}",
+            f"SWE-chat: {PERSONAS[name]}%" if name in PERSONAS else "",
+        )
         finding = estimate.finding(
             f"intents.persona.{name}",
             title,
@@ -274,10 +273,10 @@ def intents_study(inputs: Inputs) -> Outcome:
             signals=("chat.user_persona",),
         )
         findings.append(finding)
-    caveat = _CORRECTED if measured else "" if by_judge else f"named by words: {caption(_INTENT)}"
+    caveat = _CORRECTED if measured else "" if by_judge else f"by word rules: {caption(_INTENT)}"
     charts: list[Chart | None] = []
     for id_, title, named, published, what, more in (
-        ("intents.prompts", "What prompts ask for", shares, INTENTS, of, caveat),
+        ("intents.prompts", "Intents of prompts", shares, INTENTS, of, caveat),
         ("intents.personas", "Personas", personas, PERSONAS, of_sessions, ""),
     ):
         marks: list[Row] = []
@@ -287,11 +286,13 @@ def intents_study(inputs: Inputs) -> Outcome:
                 tip = f"{_spaced(name)}: {estimate.words()}{paper}"
                 marks.append(estimate.mark(f"{_spaced(name)} ({estimate.k:,.0f})", tip))
         n = max((estimate.n for estimate in named.values()), default=0)
-        note = "; ".join(part for part in ("how many in brackets, as they were named", INTERVAL_NOTE, more) if part)
+        note = "; ".join(part for part in ("counts in brackets, uncorrected", INTERVAL_NOTE, more) if part)
         charts.append(chart(id_, marks, dots(marks, "share"), title=title, n=n, of=what, note=note))
     limits = [*([] if by_judge else [_BY_WORDS]), *([] if personas else [_NO_PERSONAS]), *([_SUMS] if measured else [])]
     if judged and not by_judge:
-        limits.append(f"{len(judged):,} of {len(rows):,} prompts have a judge's intent: too few, and left out here.")
+        limits.append(
+            f"{len(judged):,} of {len(rows):,} prompts have a judge's intent: too few, so they are not shown."
+        )
     return Outcome([f for f in findings if f.n], [_by_activity(classified)], charts, limits)
 
 
@@ -314,8 +315,8 @@ def _by_activity(rows: list[Row]) -> Table:
             shown.append([name, len(group), n_sessions(group), median(times), mean, cut, with_bound(objected, True)])
             behind.append(group)
     note = (
-        "Writing and reviewing are SWE-chat's sums of the intents below. Objections are counted where a"
-        f" prompt in English follows, by a flag that is no share ({rules_recall_text()})."
+        "Writing and reviewing are SWE-chat's sums of intents. Pushback is a lower bound, among turns followed by an"
+        f" English prompt ({rules_recall_text()})."
     )
     return table("intents.activities", shown, n=len(rows), evidence=behind, note=note)
 
@@ -329,7 +330,7 @@ FEWEST, SMALLEST, MOST_TOPICS = 40, 5, 40
 """Prompts that are grouped at all; prompts of a topic; topics."""
 _NAMING, _EXAMPLES, _EXAMPLE_CHARS = 4, 3, 160
 
-_UNLISTED = NoSessions("What was left out is counted by reason alone.")
+_UNLISTED = NoSessions("Excluded prompts are counted by reason only.")
 
 
 def topics(inputs: Inputs) -> Outcome:
@@ -337,7 +338,7 @@ def topics(inputs: Inputs) -> Outcome:
     prompts = kept.prompts
     n = len(prompts)
     if n < FEWEST:
-        return Outcome(limits=[f"{n:,} prompts have words enough for a topic: {FEWEST} are needed."])
+        return Outcome(limits=[f"{n:,} prompts have enough words for a topic; at least {FEWEST} are needed."])
     wanted = min(MOST_TOPICS, max(2, round(math.sqrt(n / 2))))
     texts, ids = [prompt.text for prompt in prompts], [prompt.row["session_id"] for prompt in prompts]
     groups = text_groups(texts, wanted)
@@ -345,9 +346,9 @@ def topics(inputs: Inputs) -> Outcome:
         return Outcome(limits=[install_hint() if groups is MISSING else f"There are no topics: {groups.detail}."])
     of = stable_groups(groups.of, groups.fit, SMALLEST)
     if max(of) < 0:
-        return Outcome(limits=["No topic has five prompts that fit it."])
+        return Outcome(limits=["No topic has five prompts."])
     telling = naming_words(texts, of, _NAMING, [prompt.place for prompt in prompts])
-    names = {topic: ", ".join(words) or "without a common word" for topic, words in enumerate(telling)}
+    names = {topic: ", ".join(words) or "no common word" for topic, words in enumerate(telling)}
     rows: list[list[Any]] = []
     behind = []
     marks: list[Row] = []
@@ -369,7 +370,7 @@ def topics(inputs: Inputs) -> Outcome:
         behind.append(sessions)
         if topic == NOISE:
             continue
-        tip = f"{name}: {len(members):,} of {n:,} prompts, in {len(places):,} places"
+        tip = f"{name}: {len(members):,} of {n:,} prompts, in {len(places):,} projects"
         marks.append(bar(f"{topic + 1}. {name}", len(members), tip, evidence=sessions))
         # The prompts nearest to the middle of each topic, of different sessions where there are any.
         nearest = sorted(members, key=lambda at: (groups.distance[at], at))
@@ -379,17 +380,15 @@ def topics(inputs: Inputs) -> Outcome:
             brief = texts[at] if len(texts[at]) <= _EXAMPLE_CHARS else texts[at][: _EXAMPLE_CHARS - 1] + "…"
             examples.append([name, brief, ids[at]])
     noise = [(session_id, float(topic == NOISE), 1) for session_id, topic in zip(ids, of, strict=True)]
-    how = (
-        f"of {len(inputs.rows['prompts']):,} prompts; tf-idf, {len(names)} of the groups that k-means made, seed {SEED}"
-    )
+    how = f"of {len(inputs.rows['prompts']):,} prompts; tf-idf and k-means, {len(names)} clusters kept, seed {SEED}"
     findings = [
         count(max(of) + 1, n, evidence=noise).finding("topics.count", note=how),
         clustered_share(noise, inputs.places).finding("topics.noise"),
         count(names[0], of.count(0), "text", evidence=behind[0]).finding("topics.largest"),
     ]
     note = (
-        "Named by class-based tf-idf, of words that two places use. Objections are counted among"
-        f" prompts that are not the first, by a flag that is no share ({rules_recall_text()})."
+        "Named by class-based tf-idf over words used in at least two projects. Pushback is a lower bound, without"
+        f" first prompts ({rules_recall_text()})."
     )
     left_out = [[reason, k] for reason, k in ranked(kept.left_out) if k]
     tables = [
@@ -399,10 +398,9 @@ def topics(inputs: Inputs) -> Outcome:
     ]
     note = f"{of.count(NOISE):,} have no topic"
     limits = [
-        f"Topics are groups of words, and their number is a rule, the root of half the prompts: {wanted} here."
-        " Another number, or another seed, cuts them otherwise. Some are projects rather than activities: see the"
-        " largest place.",
-        "Prompts are compared by the words they share, not by what they mean; English prompts alone.",
+        f"The number of topics follows a rule: the root of half the prompts, {wanted} here. Another number or seed"
+        " gives other topics. Some topics are projects rather than activities: see the largest project.",
+        "Prompts are compared by shared words, not by meaning. English prompts only.",
     ]
     return Outcome(findings, tables, [chart("topics.sizes", marks, bars(marks, "prompts"), n=n, note=note)], limits)
 
@@ -433,7 +431,7 @@ def sentiment(inputs: Inputs, labels: Labelled) -> Outcome:
             labels.finding(estimate, f"sentiment.{value.lower()}", f"Messages labelled {value}", _OF, **more)
         )
     unclear = [pure_neutral(conversation) for conversation in labels.conversations].count(None)
-    note = f"{unclear:,} more are neutral as far as they are labelled" if unclear else ""
+    note = f"{unclear:,} more are neutral in the labelled part" if unclear else ""
     findings.append(labels.finding(labels.estimate(pure_neutral), "sentiment.pure_neutral", note=note))
     of_label: dict[str, list[str]] = {value: [] for value in _VALUES}
     # This labeller's labels against each other labeller's of the same messages.
@@ -450,7 +448,7 @@ def sentiment(inputs: Inputs, labels: Labelled) -> Outcome:
         last = max((row["created_at"] for row in group if row["created_at"] is not None), default=None)
         n_none = sum(label(row["value"]) is None for row in group)
         made_by = (_one_of(group, "model"), _one_of(group, "prompt_hash"))
-        rows.append([name, *made_by, len(group), n_none, last, "taken here" if name == labels.labeller else ""])
+        rows.append([name, *made_by, len(group), n_none, last, "used here" if name == labels.labeller else ""])
         behind.append([row["session_id"] for row in group])
     labellers = table("sentiment.labellers", rows, n=len(inputs.rows["labels"]), evidence=behind)
     confusion: list[list[Any]] = []
@@ -468,15 +466,16 @@ def sentiment(inputs: Inputs, labels: Labelled) -> Outcome:
     agreements = table(
         "sentiment.agreement",
         confusion,
-        title=f"{labels.labeller} and the others",
-        header="other other labeller:code | n messages of both:count | agreement agree:share"
-        f" | chance by chance:share | kappa:number | {others}",
+        title=f"Agreement of {labels.labeller} with other labellers",
+        header="other other labeller:code | n messages labelled by both:count | agreement:share"
+        f" | chance chance agreement:share | kappa:number | {others}",
         n=n_both,
         evidence=behind,
-        note=f"{NEGATIVE} → {POSITIVE}: the first is {labels.labeller}'s. Where most is {NEUTRAL}, chance agrees too.",
+        note=f"In {NEGATIVE} → {POSITIVE} the first label is {labels.labeller}'s. Chance agreement is high if most"
+        f" messages are {NEUTRAL}.",
     )
     drawn = chart("sentiment.labels", marks, bars(marks, "messages"), n=len(values))
-    limits = [*labels.limits(), "Short sessions are neutral more often: fewer messages, fewer occasions."]
+    limits = [*labels.limits(), "Short sessions are neutral more often because they have fewer messages."]
     return Outcome(findings, [labellers, agreements], [drawn], limits)
 
 
@@ -491,7 +490,7 @@ SENTIMENT_STUDY = _study("sentiment", sentiment)
 
 # -- By turn
 
-_ALL_SESSIONS, _COHORT = "all sessions", f"sessions that reach turn {PLATEAU}"
+_ALL_SESSIONS, _COHORT = "all sessions", f"sessions with at least {PLATEAU} turns"
 
 
 def sentiment_turns(_: Inputs, labels: Labelled) -> Outcome:
@@ -521,25 +520,26 @@ def sentiment_turns(_: Inputs, labels: Labelled) -> Outcome:
                 tip = f"turn {at}, {name}: {e.k:,.0f} of {e.n:,.0f} NEGATIVE, {formatted(e.value, 'share')}"
                 marks.setdefault(at, []).append(e.mark(name, tip, at=at))
     drawn = [row for at in marks.values() for row in at] if len(marks) > 1 else []
-    across = "number of the turn in its session"
+    across = "turn number in the session"
     curve = table(
         "sentiment_turns.curve",
         rows,
         n=n,
         evidence=behind,
-        note=f"Few: under {LOW_N} messages; one place: more than half. From turn {PLATEAU} on all sessions reach it.",
+        note=f"Few: under {LOW_N} messages; one project: it has more than half. From turn {PLATEAU} on both groups"
+        " are equal.",
     )
     by_turn = chart(
         "sentiment_turns.by_turn",
         drawn,
         intervals_by_position(drawn, across, "share of labelled messages", (_ALL_SESSIONS, _COHORT)),
         n=n,
-        note=f"lines are 95% intervals; from turn {PLATEAU} on all sessions reach it; few sessions say little",
+        note=f"lines are 95% intervals; from turn {PLATEAU} on both groups are equal",
     )
     limits = [
         *labels.limits(),
-        "Later turns are turns of longer sessions: a rate that climbs with the turn is in part a change of sessions."
-        f" The curve of {_COHORT} is free of it up to that turn.",
+        "Later turns come from longer sessions, so a rising rate is partly a change of sessions. The curve of"
+        f" {_COHORT} avoids this up to that turn.",
     ]
     return Outcome(findings, [curve], [by_turn], limits)
 
@@ -561,15 +561,20 @@ def sentiment_openings(_: Inputs, labels: Labelled) -> Outcome:
         k, n = recovery(conversation, NEGATIVE)
         return n - k, n
 
-    negative, neutral = "sessions that open NEGATIVE", "sessions that open NEUTRAL"
-    first = "sessions whose first message is labelled"
+    negative, neutral = "sessions with a NEGATIVE first message", "sessions with a NEUTRAL first message"
+    first = "sessions with a labelled first message"
     findings = []
     for name_, title, of, e in (
-        ("negative", "Sessions whose first message is NEGATIVE", first, labels.estimate(opens)),
-        ("recovery", f"Of {negative}: with a POSITIVE message later", negative, by_opening[NEGATIVE]),
-        ("recovery_several", "The same, of sessions with a later message", negative, several[NEGATIVE]),
-        ("never", f"Of {negative}: without a POSITIVE message later", negative, labels.estimate(never)),
-        ("neutral_recovery", f"Of {neutral}: with a POSITIVE message later", neutral, by_opening[NEUTRAL]),
+        ("negative", "Sessions with a NEGATIVE first message", first, labels.estimate(opens)),
+        ("recovery", "Negative first message, POSITIVE message later", negative, by_opening[NEGATIVE]),
+        (
+            "recovery_several",
+            "Negative first message, POSITIVE later, among sessions with a later message",
+            negative,
+            several[NEGATIVE],
+        ),
+        ("never", "Negative first message, no POSITIVE message later", negative, labels.estimate(never)),
+        ("neutral_recovery", "Neutral first message, POSITIVE message later", neutral, by_opening[NEUTRAL]),
     ):
         findings.append(labels.finding(e, f"sentiment_openings.{name_}", title, of, unit="share of sessions"))
     n = sum(e.n for e in by_opening.values())
@@ -583,9 +588,8 @@ def sentiment_openings(_: Inputs, labels: Labelled) -> Outcome:
     drawn = chart("sentiment_openings.chart", marks, dots(marks, "share of sessions"), n=n, fewest=2)
     limits = [
         *labels.limits(),
-        "An opening labelled NEGATIVE is mostly a reported problem, not a mood: how sessions open stands for what they"
-        " are about.",
-        "Longer sessions have more occasions for praise: recovery is not held against the number of messages.",
+        "A NEGATIVE first message is mostly a reported problem, not a mood.",
+        "Longer sessions have more chances for a POSITIVE message; this is not corrected.",
     ]
     return Outcome(findings, [recovered], [drawn], limits)
 
@@ -605,7 +609,7 @@ def sentiment_after(_: Inputs, labels: Labelled) -> Outcome:
     for value in (NEGATIVE, POSITIVE):
         for name, key, of, counted in (
             (_ALL_MESSAGES, "base", _OF, share),
-            (_AFTER, "after", f"{_OF} behind it", after_negative),
+            (_AFTER, "after", f"{_OF} after it", after_negative),
         ):
             e = labels.estimate(partial(counted, value=value))
             id_, title = f"sentiment_after.{value.lower()}_{key}", f"{value}: {name}"
@@ -618,8 +622,8 @@ def sentiment_after(_: Inputs, labels: Labelled) -> Outcome:
     drawn = marks if {row["name"] for row in marks} == {*both} else []
     limits = [
         *labels.limits(),
-        "Messages after a negative one come from longer sessions than messages in general: part of the difference is"
-        " theirs. The intervals are of each share, not of the difference.",
+        "Messages after a negative one come from longer sessions, which explains part of the difference. Intervals"
+        " are for each share, not for the difference.",
     ]
     return Outcome(findings, [], [chart("sentiment_after.chart", drawn, spec, n=n)], limits)
 
@@ -650,11 +654,11 @@ def sentiment_models(_: Inputs, labels: Labelled) -> Outcome:
         rows.append([name, int(e.n), e.known_places, e.largest, *share_of_model])
         if name in enough:
             warning = f" ({w})" if (w := e.warning()) else ""
-            tip = f"{name}: {e.words()}, {e.known_places} places{warning}"
+            tip = f"{name}: {e.words()}, {e.known_places} projects{warning}"
             marks.append(e.mark(f"{name} ({e.n:,.0f})", tip))
     narrow = sum(e.dominated for e in enough.values())
-    left_out = f"; of {n - known:,} messages the model is not known" if n - known else ""
-    dominated = "Of these, models with more than half of their messages in one place"
+    left_out = f"; of {n - known:,} messages the model is unknown" if n - known else ""
+    dominated = "Models with more than half of their messages in one project"
     findings = [
         labels.finding(count(value, n, evidence=counted), f"sentiment_models.{name}", title, _OF, note, unit="models")
         for name, title, value, note in (
@@ -672,20 +676,20 @@ def sentiment_models(_: Inputs, labels: Labelled) -> Outcome:
         rows,
         n=known,
         evidence=[e.counted for e in models.values()],
-        note="A message belongs to the model of the last answer before it, a first message to that of the first"
-        f" answer. Few: under {ENOUGH} messages; one place: more than half of them.",
+        note="A message counts for the model of the answer before it; a first message for the model of the first"
+        " answer. Few: under {ENOUGH} messages; one project: it has more than half.",
     )
-    note = f"models with at least {ENOUGH} labelled messages (in brackets); {INTERVAL_NOTE}; no ranking"
+    note = f"models with at least {ENOUGH} labelled messages (in brackets); {INTERVAL_NOTE}; not a ranking"
     drawn = chart("sentiment_models.chart", marks, dots(marks, "share of labelled messages"), n=known, note=note)
     limits = [
         *labels.limits(),
-        "Shares of negative messages by model are no leaderboard: people chose the model, the task and what to share,"
-        " and a model that one frustrated person used looks frustrating.",
+        "Not a leaderboard: people chose the model, the task and what to share. One frustrated person can dominate a"
+        " model's figure.",
     ]
     if narrow:
         limits.append(
-            f"{narrow} of {len(enough)} models with {ENOUGH} labelled messages have more than half of them"
-            " in one place."
+            f"{narrow} of {len(enough)} models with {ENOUGH} labelled messages have more than half of them in one"
+            " project."
         )
     return Outcome(findings, [shares], [drawn], limits)
 

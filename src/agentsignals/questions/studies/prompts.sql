@@ -3,7 +3,7 @@
 -- title: Messages
 -- question: How much do people write?
 -- context: product
--- limit: Pasted text counts as written: the longest messages are mostly pastes.
+-- limit: Pasted text counts as written. The longest messages are mostly pastes.
 
 -- name: messages.lengths
 SELECT session_id, agent, place, length(trim(text, concat(' ', chr(9), chr(10), chr(13)))) AS chars
@@ -16,9 +16,9 @@ SELECT value, CAST(detail->>'messages' AS BIGINT) AS messages
 FROM named_signals WHERE signal = 'corpus.top_duplicate_messages[]' AND absent IS NULL
 
 -- finding: messages.median
--- title: Length of the median message
+-- title: Median message length
 -- of: messages
--- note: plan hand-offs and bare attachments are not counted
+-- note: excludes plan hand-offs and messages that are only attachments
 -- unit: characters
 SELECT median(length(trim(text, concat(' ', chr(9), chr(10), chr(13)))))
 FROM turns JOIN sessions USING (session_id)
@@ -32,14 +32,14 @@ WHERE kind NOT IN ('attachment', 'plan_handoff', 'scripted_prompt') AND length(t
 -- signals: corpus.top_duplicate_messages[]
 
 -- table: messages.by_agent
--- title: Length of people's messages, by agent
+-- title: Message length, by agent
 -- of: messages
 
 -- table: messages.most_common
--- title: Messages that come again
+-- title: Repeated messages
 -- columns: text message | n times:count | share of all messages:share | sessions:count
 -- of: messages
--- note: Case, outer blanks and a final . or ! put aside; secrets, addresses and paths hidden if recognised.
+-- note: Ignores case, outer blanks and a final . or !. Recognized secrets, addresses and paths are masked.
 
 -- study: people
 -- order: 240
@@ -90,11 +90,11 @@ GROUP BY 1
 ORDER BY count(*) DESC, 1 LIMIT 1
 
 -- chart: people.positions
--- title: When people object or interrupt
+-- title: Pushback and interruptions, by prompt number
 -- of: prompts
 
 -- chart: people.openings
--- title: How sessions open
+-- title: First messages of sessions
 -- of: first messages
 
 -- study: intents
@@ -127,9 +127,9 @@ FROM named_signals WHERE signal = 'chat.user_persona' AND absent IS NULL
 ORDER BY session_id
 
 -- table: intents.activities
--- title: Turns by what was asked for
--- columns: activity asked for | n prompts:count | sessions:count | median median time:seconds | mean mean
---   time:seconds | cut cut short:share | objected next prompt objects:share
+-- title: Turns by activity
+-- columns: activity | n prompts:count | sessions:count | median median time:seconds | mean mean time:seconds |
+--   cut cut short:share | objected pushback in next prompt:share
 -- of: prompts
 
 -- study: topics
@@ -161,7 +161,7 @@ WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn
 -- finding: topics.noise
 -- title: Prompts without a topic
 -- of: prompts compared
--- note: as near to another topic as to its own, or in a group of under five; SWE-chat: 42.6%, by another method
+-- note: closer to another topic, or in a group of fewer than five; SWE-chat: 42.6%, by another method
 -- unit: share of prompts
 
 -- finding: topics.largest
@@ -171,22 +171,22 @@ WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn
 
 -- table: topics.topics
 -- title: Topics of prompts
--- columns: topic topic, by its words | n prompts:count | share:share | sessions:count | places:count | largest
---   largest place:share | fit silhouette:number | pushback objections among them:share | cut cut short:share | time
---   median time:seconds | warning says little because
+-- columns: topic top words | n prompts:count | share:share | sessions:count | places projects:count | largest
+--   largest project:share | fit silhouette:number | pushback pushback:share | cut cut short:share | time
+--   median time:seconds | warning caution
 -- of: prompts compared
 
 -- table: topics.left_out
--- title: Prompts that were not compared
+-- title: Prompts excluded from topics
 -- columns: reason | n prompts:count
--- of: prompts left out
--- note: A place may have a tenth of the prompts, or twenty.
+-- of: excluded prompts
+-- note: At most a tenth of the prompts, or twenty, may come from one project.
 
 -- table: topics.examples
--- title: Prompts nearest to the middle of each topic
+-- title: Most typical prompts of each topic
 -- columns: topic | prompt | session:session
 -- of: prompts compared
--- note: As compared: without code, paths and names. Secrets and addresses hidden if recognised.
+-- note: Shown without code, paths and names. Recognized secrets and addresses are masked.
 
 -- chart: topics.sizes
 -- title: Topics of prompts
@@ -195,25 +195,25 @@ WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn
 -- study: sentiment
 -- order: 260
 -- title: Sentiment
--- question: How much do people's messages say of how they feel?
+-- question: What sentiment do people's messages express?
 -- context: product
 
 -- finding: sentiment.pure_neutral
--- title: Sessions with neither a POSITIVE nor a NEGATIVE message
+-- title: Sessions with only neutral messages
 -- of: sessions with a label
 -- unit: share of sessions
 
 -- table: sentiment.labellers
--- title: Who labelled
--- columns: labeller:code | model:code | prompt:code | labels:count | no_label no label:count | last:date | taken
+-- title: Labellers
+-- columns: labeller:code | model:code | prompt:code | labels:count | no_label no label:count | last:date | taken used
 -- of: labels
--- note: Figures of two labellers are never put together. No label: what was said was none of the three.
+-- note: Labels of two labellers are never mixed. "No label": the answer was none of the three classes.
 
 -- table: sentiment.agreement
 -- of: messages with two labels
 
 -- chart: sentiment.labels
--- title: Labels of messages
+-- title: Sentiment labels
 -- of: labelled messages
 
 -- study: sentiment_turns
@@ -224,8 +224,8 @@ WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn
 
 -- table: sentiment_turns.curve
 -- title: NEGATIVE messages by turn
--- columns: sessions of | turn | n labelled:count | negative NEGATIVE:count | rate share:share | ends:share | warning
---   says little because
+-- columns: sessions of | turn | n labelled:count | negative NEGATIVE:count | rate share:share | ends:share |
+--   warning caution
 -- of: labelled messages
 
 -- chart: sentiment_turns.by_turn
@@ -234,32 +234,32 @@ WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn
 
 -- study: sentiment_openings
 -- order: 280
--- title: First messages and recovery
--- question: Does a session that opens badly end badly?
+-- title: Recovery after a negative first message
+-- question: Do sessions with a negative first message recover?
 -- context: product
 
 -- table: sentiment_openings.recovery_by_opening
--- title: A POSITIVE message later, by the label of the first
+-- title: Later POSITIVE message, by label of the first message
 -- columns: opening first message | n sessions:count | k POSITIVE later:count | rate share:share | ends:share |
---   several with a later message:share | note rests on
--- of: sessions whose first message is labelled
--- note: Sessions of one message stay in: they can't recover.
+--   several of sessions with a later message:share | note based on
+-- of: sessions with a labelled first message
+-- note: Includes sessions with one message, which cannot recover.
 
 -- chart: sentiment_openings.chart
--- title: Sessions with a POSITIVE message later, by the first message's label
--- of: sessions whose first message is labelled
--- note: sessions in brackets; the line is the 95% interval
+-- title: Sessions with a later POSITIVE message, by label of the first message
+-- of: sessions with a labelled first message
+-- note: sessions in brackets; lines are 95% intervals
 
 -- study: sentiment_after
 -- order: 290
 -- title: After a negative message
--- question: Does a session get darker, or louder?
+-- question: Do messages become more negative after the first negative one?
 -- context: product
 
 -- chart: sentiment_after.chart
--- title: Messages before and after a session turns negative
+-- title: Sentiment after the first NEGATIVE message
 -- of: labelled messages
--- note: behind the first NEGATIVE message, where that is not the session's first; itself not counted
+-- note: excludes that message, and sessions that start with it
 
 -- study: sentiment_models
 -- order: 300
@@ -269,8 +269,8 @@ WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn
 
 -- table: sentiment_models.shares
 -- title: NEGATIVE messages by model
--- columns: model:code | n labelled:count | places:count | largest largest place:share | negative NEGATIVE:count |
---   rate share:share | ends:share | warning says little because
+-- columns: model:code | n labelled:count | places projects:count | largest largest project:share | negative
+--   NEGATIVE:count | rate share:share | ends:share | warning caution
 -- of: labelled messages
 
 -- chart: sentiment_models.chart

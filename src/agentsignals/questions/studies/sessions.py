@@ -128,8 +128,8 @@ def sessions_study(inputs: Inputs) -> Outcome:
         "tool calls": each["tool_calls"],
         "edits": each["edits"],
         "events": signal_values(inputs, _EVENTS),
-        "minutes the agent worked": [(s, number / 60) for s, number in signal_values(inputs, _WORK)],
-        "minutes it waited": [(s, number / 60) for s, number in signal_values(inputs, _WAITING)],
+        "agent working minutes": [(s, number / 60) for s, number in signal_values(inputs, _WORK)],
+        "agent waiting minutes": [(s, number / 60) for s, number in signal_values(inputs, _WAITING)],
     }
     spread = {name: values for name, values in spread.items() if values}
     groups = by(sessions, "agent")
@@ -146,7 +146,7 @@ def sessions_study(inputs: Inputs) -> Outcome:
         table(
             "sessions.spread",
             [[name, len(values), *quantiles([value for _, value in values])] for name, values in spread.items()],
-            header=f"measure measure of a session | n:count | {quantile_columns('number')}",
+            header=f"measure measure per session | n:count | {quantile_columns('number')}",
             n=n,
             evidence=[partial(_each_once, values) for values in spread.values()],
         ),
@@ -155,8 +155,8 @@ def sessions_study(inputs: Inputs) -> Outcome:
     turns, calls = each["turns"], each["tool_calls"]
     charts = [
         stacked_chart(sessions, None, id="sessions.over_time", title="Sessions started", unit="sessions", kind="count"),
-        histogram_chart(turns, COUNTS, id="sessions.turns.spread", title="Prompts in a session", unit="prompts"),
-        histogram_chart(calls, COUNTS, id="sessions.calls.spread", title="Tool calls in a session", unit="tool calls"),
+        histogram_chart(turns, COUNTS, id="sessions.turns.spread", title="Prompts per session", unit="prompts"),
+        histogram_chart(calls, COUNTS, id="sessions.calls.spread", title="Tool calls per session", unit="tool calls"),
     ]
     return Outcome(findings, tables, charts)
 
@@ -207,7 +207,7 @@ def worth_opening(inputs: Inputs) -> Outcome:
             n=len(by_id),
             of="sessions",
             evidence=[[cells[0]] for cells in shown],
-            note="agentsignals show SESSION prints one.",
+            note="Run agentsignals show SESSION to print one.",
         )
 
     def run(row: Row) -> list[Any]:
@@ -219,12 +219,12 @@ def worth_opening(inputs: Inputs) -> Outcome:
     def cost(row: Row) -> list[Any]:
         return [with_bound(row["number"], by_id[row["session_id"]][sql.BOUND] is not None)]
 
-    runs = "run equal calls with no edit between:count | rate repeats:share"
-    failures = "failed:count | rate of the answered:share"
+    runs = "run longest loop:count | rate repeated calls:share"
+    failures = "failed:count | rate error rate:share"
     tables = [
         most("loops", "Most repetition", runs, _REPETITION, run),
         most("failing", "Most failed calls", failures, _ERRORS, failed),
-        most("costly", "Costliest", "cost:usd", _COST, cost),
+        most("costly", "Most expensive", "cost:usd", _COST, cost),
     ]
     priced = {row["session_id"]: row["number"] for row in signal_rows(inputs, _COST) if row["number"] is not None}
     failing = {row["session_id"]: row["num"] for row in signal_rows(inputs, _ERRORS) if row["num"] is not None}
@@ -297,7 +297,7 @@ def usage(inputs: Inputs) -> Outcome:
         n = sum(row["n"] for row in others)
         marks.append(bar(OTHERS, n / n_spoken, f"{OTHERS}: {n:,} of {n_spoken:,} prompts", evidence=others))
     note = f"the {_MOST_TYPES} most frequent of {len(counted):,}" if len(counted) > _MOST_TYPES else ""
-    titles = "Prompts in a session", "Tool calls for a prompt"
+    titles = "Prompts per session", "Tool calls per prompt"
     charts = [
         histogram_chart(turns, COUNTS, id="usage.turns", title=titles[0], unit="prompts"),
         histogram_chart(calls, COUNTS, id="usage.calls", title=titles[1], unit="calls", of="prompts"),
@@ -306,13 +306,13 @@ def usage(inputs: Inputs) -> Outcome:
     ]
     rows: list[list[Any]] = []
     behind = []
-    sized: dict[str, _Values] = {"prompts in a session": turns, "tool calls for a prompt": calls}
+    sized: dict[str, _Values] = {"prompts per session": turns, "tool calls per prompt": calls}
     for name, values in sized.items():
         if numbers := sorted(n for _, n in values):
             p99 = numbers[min(int(len(numbers) * 0.99), len(numbers) - 1)]
             rows.append([name, len(numbers), *quantiles(numbers), p99])
             behind.append(_each_once(values))
-    header = f"of | n:count | {quantile_columns('number')} | p99 99%:count"
+    header = f"of | n:count | {quantile_columns('number')} | p99 p99:count"
     sizes = table("usage.sizes", rows, header=header, n=len(turns), evidence=behind)
     return Outcome([f for f in findings if f.n], [sizes], charts)
 
@@ -335,16 +335,16 @@ def concentration(inputs: Inputs) -> Outcome:
     placed = [row for row in sessions if row["place"] is not None]
     n, most = len(placed), largest[:_MOST_PLACES]
     held = accumulate(k for _, k in largest)
-    kish = "the square of the sessions over the sum of their squares by place (Kish)"
-    unplaced = f"{len(sessions) - n:,} sessions name none" if len(sessions) > n else ""
+    kish = "Kish: squared sum of sessions over the sum of squares by project"
+    unplaced = f"{len(sessions) - n:,} sessions have none" if len(sessions) > n else ""
     asked: tuple[tuple[str, str, float, str], ...] = (
-        ("places", "Repositories and folders", len(largest), unplaced),
-        ("effective", "Places of one size that would tell as much", n * n / sum(k * k for _, k in largest), kish),
-        ("half", "Places that hold half of the sessions", next(at for at, k in enumerate(held, 1) if 2 * k >= n), ""),
+        ("places", "Projects (repositories and folders)", len(largest), unplaced),
+        ("effective", "Effective number of projects", n * n / sum(k * k for _, k in largest), kish),
+        ("half", "Projects with half of the sessions", next(at for at, k in enumerate(held, 1) if 2 * k >= n), ""),
     )
-    ids, of = [row["session_id"] for row in placed], "sessions whose place is known"
+    ids, of = [row["session_id"] for row in placed], "sessions with a known project"
     findings = [
-        count(value, n, evidence=ids).finding(f"concentration.{name}", title, of, note, unit="places")
+        count(value, n, evidence=ids).finding(f"concentration.{name}", title, of, note, unit="projects")
         for name, title, value, note in asked
     ]
     rows: list[list[Any]] = []
@@ -358,7 +358,7 @@ def concentration(inputs: Inputs) -> Outcome:
     behind = [[row["session_id"] for row in groups[place]] for place, _ in most]
     limits = []
     if largest[0][1] > DOMINANT * n:
-        limits.append(f"{largest[0][1] / n:.0%} of the sessions lie in one place: every figure is mostly its people's.")
+        limits.append(f"{largest[0][1] / n:.0%} of the sessions are from one project, so figures may not generalize.")
     over_time = _concentration_chart(placed, [place for place, _ in largest[:_DRAWN]])
     tables = [table("concentration.largest", rows, n=n, evidence=behind, note=note)]
     return Outcome(findings, tables, [over_time], limits)
@@ -390,9 +390,9 @@ def _concentration_chart(placed: list[Row], largest: list[str]) -> Chart | None:
     return chart(
         "concentration.over_time",
         rows,
-        lines(rows, "share of sessions so far", "share", names, ends),
+        lines(rows, "cumulative share of sessions", "share", names, ends),
         n=len(timed),
-        note=f"the {len(largest)} largest; {OTHERS} are not drawn" if len(counted) > len(largest) else "",
+        note=f"the {len(largest)} largest; {OTHERS} are not shown" if len(counted) > len(largest) else "",
         says="; ".join(row["tip"] for row in rows if row["from"] == ends[1]),
     )
 
@@ -410,7 +410,7 @@ CONCENTRATION_STUDY = Study(**declared("study", "concentration"), function=conce
 
 # -- What was read and what was skipped
 
-_OF_FILES = NoSessions("It counts files or their records, not sessions: the page Files has them.")
+_OF_FILES = NoSessions("Counted by files or records, not by sessions. See the Files page.")
 
 
 def reading(inputs: Inputs) -> Outcome:
@@ -463,7 +463,7 @@ def reading(inputs: Inputs) -> Outcome:
         format_ = None if name == "unrecognised" else name
         marks.append(bar(f"{name} ({n:,})", size, tip, evidence=of("format", format=format_)))
     n = sum(row[1] for row in formats if row[5])
-    limit = f"{total['skipped']:,} records could not be read; what they hold is in no figure."
+    limit = f"{total['skipped']:,} records could not be read. No figure includes them."
     drawn = chart("reading.formats", marks, bars(marks, "bytes", "bytes"), n=n)
     return Outcome(findings, tables, [drawn], [limit] if total["skipped"] else [])
 
@@ -494,13 +494,13 @@ def autonomy(inputs: Inputs) -> Outcome:
         behind.append([row["session_id"] for row in group])
         ends = "–".join(formatted(end, "number") for end in typical.ends)
         sure = f"95% {ends}" if typical.interval else "too few for an interval"
-        of = f"median {formatted(typical.value, 'number')} calls for each prompt"
+        of = f"median {formatted(typical.value, 'number')} calls per prompt"
         marks.append(typical.mark(f"{agent} ({len(calls)})", f"{agent}: {of}, {sure}, n = {len(calls)} sessions"))
     findings = [
         median_finding(inputs, "autonomy.median"),
         pooled_finding(inputs, "autonomy.pooled", is_share=False),
     ]
-    title, unit, n = "Tool calls for each prompt", "tool calls for each prompt", len(measured)
+    title, unit, n = "Tool calls per prompt", "tool calls per prompt", len(measured)
     spread = histogram_chart(signal_values(inputs, _AUTONOMY), RATIOS, id="autonomy.spread", title=title, unit=unit)
     agents = chart("autonomy.agents", marks, dots(marks, unit, "number"), n=n)
     return Outcome(findings, [table("autonomy.by_agent", rows, n=n, evidence=behind)], [spread, agents])
@@ -513,7 +513,7 @@ AUTONOMY_STUDY = Study(
 
 def _over_time(rows: list[tuple[Any, str, Any]], id: str, title: str, **lines: Any) -> Chart | None:  # noqa: A002  (the chart's field)
     """Lines over rolling windows of turns: time, session and observation of each."""
-    title = f"{title}, {WINDOW_DAYS} days rolling"
+    title = f"{title}, rolling {WINDOW_DAYS} days"
     return lines_chart(rows, id=id, title=title, days=WINDOW_DAYS, fewest=FEWEST_TURNS, **lines)
 
 
@@ -532,7 +532,7 @@ def turn_time(inputs: Inputs) -> Outcome:
         clustered_median(took, places, "seconds").finding("turn_time.median"),
         share_of(rows, places, lambda row: row["seconds"] > _MINUTE).finding("turn_time.over_minute"),
     ]
-    title, unit, of = "Minutes an agent worked for a prompt", "minutes", "prompts"
+    title, unit, of = "Agent working minutes per prompt", "minutes", "prompts"
     minutes = [(session_id, seconds / _MINUTE) for session_id, seconds in took]
     timed = [(row["timestamp"], row["session_id"], row["seconds"] / _MINUTE) for row in rows]
     at = {name: _at(share) for name, share in _QUANTILES.items()}
@@ -566,14 +566,14 @@ def _by(key: str, rows: list[Row], places: dict[str, str]) -> Table:
     return table(
         f"turn_time.by_{key}",
         shown,
-        title=f"Time for a prompt, by {key}",
+        title=f"Time per prompt, by {key}",
         header=f"{key}:{'code' if key == 'model' else 'text'} | n prompts:count | sessions:count | {quantiles}"
-        " | largest largest place:share | warning says little because",
+        " | largest largest project:share | warning caution",
         n=len(rows),
         of="prompts with an answer and a time",
         evidence=[[row["session_id"] for row in groups[name]] for name, _ in order],
-        note="p90 is told of ten prompts and more, p99 of a hundred, p99.9 of a thousand: of fewer it is the longest."
-        + (" A prompt's model is the one its trace names, else its session's." if key == "model" else ""),
+        note="p90 needs at least 10 prompts, p99 100 and p99.9 1,000."
+        + (" A prompt's model is the one its trace names, or its session's." if key == "model" else ""),
     )
 
 
@@ -586,8 +586,8 @@ _ASKS = "chat.agent_clarification_stop"
 _OBJECTS = "pushback"
 ENDS = {
     "cut": ("cut short", ""),
-    "asked": ("the agent asked by tool", "SWE-chat: 1.4%"),
-    _OBJECTS: ("the next prompt objects, at least", "SWE-chat: about 39%, of labels by a model"),
+    "asked": ("question by the agent", "SWE-chat: 1.4%"),
+    _OBJECTS: ("pushback in the next prompt, at least", "SWE-chat: about 39%, by model labels"),
     "undisturbed": ("none of these, at most", "SWE-chat: 51% to 56%"),
 }
 """Endings of a turn; the first that fits counts."""
@@ -596,9 +596,8 @@ ENDS = {
 def friction(inputs: Inputs) -> Outcome:
     recall = rules_recall_text()
     limit = (
-        f"Objections that word rules find are a flag, no share, and in English alone ({recall}): never"
-        " beside labels by a model. agentsignals label pushback --by classifier makes labels that a share can rest on;"
-        " charts and tables stay with the rules."
+        f"Pushback by English word rules is a lower bound ({recall}). Do not compare it with model labels. Run"
+        " agentsignals label pushback --by classifier for a usable share; charts and tables keep the rules."
     )
     # Each turn with how it ended; what objects is the next turn of its session.
     turns = inputs.rows["turns"]
@@ -624,13 +623,13 @@ def friction(inputs: Inputs) -> Outcome:
         if end == "cut":
             findings.append(cut_short_finding(cut_short(rows, inputs.places), f"friction.{end}"))
             continue
-        title = f"Turns that ended so: {words}"
+        title = f"Turns ended by: {words}"
         if end == _OBJECTS:
-            title = "Turns neither asked nor cut whose next prompt objects"
-            of = "such turns before a prompt in English"
+            title = "Undisturbed turns with pushback in the next prompt"
+            of = "undisturbed turns before an English prompt"
             findings.append(pushback_finding(inputs, objecting, f"friction.{end}", title, of, published))
         elif end == "undisturbed":
-            note = f"{published}; at most, for of objections {recall}"
+            note = f"{published}; at most, because of pushback {recall}"
             more: dict[str, Any] = {"signals": (CUT_SHORT, PUSHBACK, _ASKS), "classes": (NONE,)}
             findings.append(e.finding(f"friction.{end}", title, "turns", note, **more))
         else:
@@ -666,7 +665,7 @@ def friction(inputs: Inputs) -> Outcome:
                 shown.append([f"{NAMES[mode] if mode else 'no mode'}, {source}", n, *shares])
                 behind.append(group)
     header = " | ".join(["mode | n turns:count", *(f"{end} {words}:share" for end, (words, _) in ENDS.items())])
-    note = f"The first that fits counts, from the left. Of objections {recall}."
+    note = f"The first matching column counts, from the left. Pushback: {recall}."
     by_mode = table("friction.by_mode", shown, header=header, n=len(rows), evidence=behind, note=note)
     return Outcome(findings, [by_mode], charts, [limit])
 
@@ -703,10 +702,10 @@ class _Act(NamedTuple):
 ACTS = (
     _Act("cut", "cut short", _once("cut")),
     _Act("interrupted", "interruption marker", _once("interrupts")),
-    _Act("refused", "a call refused", _once("refused")),
-    _Act("asked", "asked by tool", _once("asked")),
-    _Act("asked_in_words", "asked in words", _once("asked_in_words")),
-    _Act("plans", "showed a plan", _once("plans")),
+    _Act("refused", "refused a call", _once("refused")),
+    _Act("asked", "agent asked by tool", _once("asked")),
+    _Act("asked_in_words", "agent asked in words", _once("asked_in_words")),
+    _Act("plans", "agent proposed a plan", _once("plans")),
     _Act("approved", "plans approved", _times("approved"), _times("decided")),
     _Act("refused_calls", "calls refused", _times("refused"), _times("calls")),
 )
@@ -791,14 +790,14 @@ def oversight(inputs: Inputs) -> Outcome:
     timed = [(row["timestamp"], row["session_id"], n) for n, row in enumerate(rows)]
     shares = {act.short: partial(taken, turns.parts[act.key]) for act in ACTS if act.whole is _each}
     measures = {"median": calls_at(0.5), "90%": calls_at(0.9)}
-    title, unit = "What people and agents do to a turn", "share of turns"
+    title, unit = "Oversight events per turn", "share of turns"
     charts = [
         chart("oversight.acts", marks, dots(marks, "share of turns, plans or calls"), n=len(rows)),
         _over_time(timed, "oversight.over_time", title, unit=unit, kind="share", of="turns", shares=shares),
         _over_time(
             timed,
             "oversight.autonomy",
-            "Calls for a prompt",
+            "Calls per prompt",
             unit="calls",
             kind="number",
             of="turns",
@@ -829,7 +828,7 @@ def oversight(inputs: Inputs) -> Outcome:
 
 def _oversight_table(key: str, shown: list[list[Any]], n: int, behind: Sequence[Evidence]) -> Table:
     acts = " | ".join(f"{act.key} {act.short}:share" for act in ACTS)
-    header = f"{key} {key} | n turns:count | {acts} | calls calls, median:number | seconds time, median:seconds"
+    header = f"{key} {key} | n turns:count | {acts} | calls median calls:number | seconds median time:seconds"
     title = f"Oversight, by {key}"
     return table(f"oversight.by_{key}", shown, title=title, header=header, n=n, of="turns", evidence=behind)
 

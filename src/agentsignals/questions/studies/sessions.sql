@@ -2,26 +2,25 @@
 -- order: 10
 -- title: Sessions
 -- question: How many sessions are there, and how large are they?
--- limit: Sessions are what someone kept and pointed this program at: neither a random sample of sessions nor of
---   people, agents or tasks.
+-- limit: The sessions are a convenience sample, not a random sample of people, agents or tasks.
 
 -- finding: sessions.work_s.median
 -- signals: infra.work_time_s
--- title: Time the agent worked in the median session
+-- title: Median working time of the agent per session
 -- kind: seconds
 -- unit: seconds
--- note: the person's pauses, waits for leave and a machine's sleep are left out
+-- note: excludes your pauses, waits for approval and sleep of the machine
 
 -- finding: sessions.waiting_s.median
 -- signals: infra.waiting_time_s
--- title: Time it waited in the median session
+-- title: Median waiting time of the agent per session
 -- kind: seconds
 -- unit: seconds
--- note: for leave, for an answer, or of a machine that slept; no part of the work
+-- note: waits for approval or an answer, and sleep of the machine; not part of working time
 
 -- finding: sessions.events.median
 -- signals: corpus.session_length_events
--- title: Events in the median session
+-- title: Median events per session
 -- unit: events
 
 -- finding: sessions.count
@@ -32,10 +31,10 @@
 SELECT count(*) FROM sessions WHERE true
 
 -- finding: sessions.without_time
--- title: Sessions without a usable time
+-- title: Sessions without a usable timestamp
 -- of: sessions
 -- unit: sessions
--- note: they are in every figure but those over time
+-- note: excluded from figures over time only
 SELECT count(*)
 FROM sessions
 WHERE (CASE WHEN started_at BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN started_at END) IS NULL
@@ -44,7 +43,7 @@ WHERE (CASE WHEN started_at BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-0
 -- title: Sessions without a human prompt
 -- of: sessions
 -- unit: sessions
--- note: started by a program or by another agent; they have no calls for each prompt
+-- note: started by a program or another agent; they have no calls per prompt
 SELECT count(*) FROM sessions WHERE n_prompts = 0
 
 -- finding: sessions.children
@@ -86,19 +85,19 @@ SELECT coalesce(sum(n_steps), 0) FROM sessions
 SELECT coalesce(sum(n_subagent_tool_calls), 0) FROM sessions
 
 -- finding: sessions.turns.median
--- title: Prompts in the median session
+-- title: Median prompts per session
 -- of: sessions
 -- unit: prompts
 SELECT median(n_prompts) FROM sessions
 
 -- finding: sessions.tool_calls.median
--- title: Tool calls in the median session
+-- title: Median tool calls per session
 -- of: sessions
 -- unit: calls
 SELECT median(n_tool_calls) FROM sessions
 
 -- finding: sessions.edits.median
--- title: File changes in the median session
+-- title: Median file changes per session
 -- of: sessions
 -- unit: changes
 SELECT median(n_edits) FROM sessions
@@ -106,24 +105,24 @@ SELECT median(n_edits) FROM sessions
 -- table: sessions.by_agent
 -- title: Sessions by agent
 -- columns: agent | sessions:count | turns prompts:count | tool_calls tool calls:count | edits:count |
---   subagent_tool_calls calls of subagents:count | first:date | last:date
+--   subagent_tool_calls subagent calls:count | first:date | last:date
 -- of: sessions
 
 -- table: sessions.spread
--- title: How sessions spread
+-- title: Distribution of session sizes
 -- of: sessions
--- note: Most measures are skewed: the mean says little, so it is not shown.
+-- note: Most measures are skewed, so means are not shown.
 
 -- study: worth_opening
 -- order: 20
--- title: Sessions worth opening
--- question: Where is it worth looking first?
+-- title: Sessions to review first
+-- question: Which sessions should I review first?
 
 -- name: worth_opening.prompts
 SELECT session_id, left(text, 400) AS text FROM turns WHERE turn = 0 ORDER BY session_id
 
 -- finding: worth.cost_share
--- title: Cost that the {most_opened} costliest sessions make up
+-- title: Share of cost in the {most_opened} most expensive sessions
 -- of: priced sessions
 -- unit: share of cost
 -- signals: corpus.session_cost_usd
@@ -138,7 +137,7 @@ FROM signals
 WHERE signal = 'corpus.session_cost_usd'
 
 -- finding: worth.error_share
--- title: Failed calls that lie in the {most_opened} sessions with most
+-- title: Share of failed calls in the {most_opened} sessions with most failures
 -- of: failed calls
 -- signals: user.tool_error_rate
 SELECT (
@@ -153,10 +152,9 @@ WHERE signal = 'user.tool_error_rate'
 -- study: usage
 -- order: 140
 -- title: Usage
--- question: How long are conversations, what does a prompt set off, and in which languages?
+-- question: How long are sessions, how many calls does a prompt start, and in which languages are prompts?
 -- context: product
--- limit: A prompt's calls are those until the next prompt, waiting for none: a prompt queued while the agent works
---   takes over the calls that follow it.
+-- limit: A prompt's calls run until the next prompt. A prompt queued while the agent works gets the calls that follow.
 
 -- name: usage.sessions
 SELECT session_id, place, n_prompts FROM sessions ORDER BY session_id
@@ -177,13 +175,13 @@ FROM named_signals WHERE signal = 'chat.prompt_language' AND absent IS NULL
 GROUP BY ALL ORDER BY ALL
 
 -- finding: usage.turns.median
--- title: Prompts in the median session with a prompt
+-- title: Median prompts per session with a prompt
 -- of: sessions with a prompt
 -- unit: prompts
 SELECT median(n_prompts) FROM sessions WHERE n_prompts > 0
 
 -- finding: usage.calls.median
--- title: Tool calls for the median prompt
+-- title: Median tool calls per prompt
 -- of: prompts
 -- unit: tool calls
 -- signals: chat.tool_calls_per_turn
@@ -205,40 +203,40 @@ FROM signals
 WHERE signal = 'chat.prompt_language' AND absent IS NULL
 
 -- table: usage.sizes
--- title: Sizes
+-- title: Distribution of prompts and calls
 -- of: sessions with a prompt
 
 -- chart: usage.file_types
--- title: Kinds of files that calls are about
--- of: calls about one file
+-- title: File types in calls
+-- of: calls on one file
 
 -- chart: usage.languages
 -- title: Languages of prompts
 -- of: prompts whose language is known
--- note: ISO 639-1; prompts under 20 characters and those that are mostly code are left out
+-- note: ISO 639-1 codes; excludes prompts under 20 characters and prompts that are mostly code
 
 -- study: concentration
 -- order: 130
 -- title: Concentration
--- question: How much of what was read lies in one place?
+-- question: How concentrated are the sessions in few projects?
 
 -- name: concentration.sessions
 SELECT session_id, agent, model, place, {started_at} FROM sessions ORDER BY session_id
 
 -- table: concentration.largest
--- title: Largest places
--- columns: place repository or folder:code | n sessions:count | share:share | agents | models:count | first first
---   session:date | last last session:date
--- of: sessions whose place is known
+-- title: Largest projects
+-- columns: place project:code | n sessions:count | share:share | agents | models:count | first first session:date |
+--   last last session:date
+-- of: sessions with a known project
 
 -- chart: concentration.over_time
--- title: Share of the largest places among all sessions so far
--- of: sessions whose place and time are known
+-- title: Cumulative share of the largest projects
+-- of: sessions with a known project and time
 
 -- study: reading
 -- order: 370
--- title: What was read and what was skipped
--- question: What do these figures rest on, and what is missing?
+-- title: Data read and skipped
+-- question: Which data are these figures based on, and what is missing?
 -- context: both
 
 -- name: reading.totals
@@ -280,36 +278,36 @@ SELECT session_id, count(*) AS n FROM events WHERE kind = 'unknown' GROUP BY ses
 SELECT session_id, count(*) AS n FROM signals WHERE absent_detail LIKE 'internal_error%' GROUP BY 1
 
 -- table: reading.no_traces
--- title: Files that are no traces, by ending
--- columns: ending:code | files:count
+-- title: Files that are not traces, by extension
+-- columns: ending extension:code | files:count
 -- of: files
 
 -- table: reading.notes
--- title: Copies and continuations that were not counted twice
--- columns: note what was found | files:count
+-- title: Copies and continuations, counted once
+-- columns: note kind | files:count
 -- of: files
 
 -- table: reading.absent
--- title: Values that are absent, by reason
+-- title: Missing values by reason
 -- columns: reason | values:count | signals:count | sessions:count
--- of: absent values
--- note: Absent is not zero: these values are in no figure of this report.
+-- of: missing values
+-- note: Missing is not zero. No figure includes these values.
 
 -- table: reading.formats
--- title: What was read, by format
+-- title: Data read, by format
 -- columns: format | files:count | sessions:count | records records read:count | skipped:count | bytes size:bytes
 -- of: files
--- note: A format without sessions of its own adds to sessions of others, or holds none.
+-- note: A format with 0 sessions adds data to other sessions, or has none.
 
 -- table: reading.reasons
--- title: What was skipped, by reason
--- columns: reason | records:count | files:count | example for example:code
+-- title: Skipped records by reason
+-- columns: reason | records:count | files:count | example example:code
 -- of: skipped records
 
 -- chart: reading.formats
 -- title: Bytes by format
 -- of: files
--- note: files in brackets
+-- note: number of files in brackets
 
 -- finding: reading.files
 -- title: Files read
@@ -327,25 +325,25 @@ SELECT coalesce(sum(records), 0) FROM artifacts
 -- title: Records skipped
 -- of: records found
 -- unit: records
--- note: a file that is no known format counts as one record
+-- note: a file in no known format counts as one record
 -- headline: yes
 SELECT coalesce(sum(skipped), 0) FROM artifacts
 
 -- finding: reading.no_traces
--- title: Files beside them that are no traces
+-- title: Files that are not traces
 -- of: files found
 -- unit: files
--- note: not JSON; they were not read
+-- note: not JSON, not read
 
 -- finding: reading.unknown
 -- title: Records read but not understood
 -- of: records read
 -- unit: records
--- note: kept whole, as events of kind unknown
+-- note: kept as events of kind `unknown`
 SELECT count(*) FROM events WHERE kind = 'unknown'
 
 -- finding: reading.internal_errors
--- title: Values that an error of this program prevented
+-- title: Values lost to errors in agentsignals
 -- of: values
 -- unit: values
 SELECT count(*) FROM signals WHERE absent_detail LIKE 'internal_error%'
@@ -353,42 +351,42 @@ SELECT count(*) FROM signals WHERE absent_detail LIKE 'internal_error%'
 -- study: autonomy
 -- order: 30
 -- title: Autonomy
--- question: How much does an agent do for each prompt?
+-- question: How much work does an agent do per prompt?
 -- context: product
--- limit: Agents log tool calls differently (hooks, batches, planning tools): calls for each prompt compare sessions
---   of one agent, hardly agents with each other.
+-- limit: Agents log tool calls differently (hooks, batches, planning tools). Compare calls per prompt within one agent,
+--   not between agents.
 
 -- finding: autonomy.median
 -- signals: corpus.autonomy_ratio
--- title: Tool calls for each prompt, median session
--- unit: calls for each prompt
+-- title: Tool calls per prompt, median session
+-- unit: calls per prompt
 -- headline: yes
 
 -- finding: autonomy.pooled
 -- signals: corpus.autonomy_ratio
--- title: Tool calls for each prompt, all sessions together
+-- title: Tool calls per prompt, all sessions pooled
 -- of: prompts
--- note: all calls over all prompts: long sessions weigh more
--- unit: calls for each prompt
+-- note: all calls divided by all prompts, so long sessions weigh more
+-- unit: calls per prompt
 
 -- table: autonomy.by_agent
--- title: Tool calls for each prompt, by agent
--- columns: agent | n sessions:count | median:number | ends:number | q25 25%:number | q75 75%:number | pooled all
---   together:number
+-- title: Tool calls per prompt, by agent
+-- columns: agent | n sessions:count | median:number | ends:number | q25 p25:number | q75 p75:number | pooled
+--   pooled:number
 -- of: sessions with a prompt
 
 -- chart: autonomy.agents
--- title: Median calls for each prompt by agent
+-- title: Median calls per prompt, by agent
 -- of: sessions with a prompt
--- note: sessions in brackets; the line is the 95% interval over places, missing where there is too little
+-- note: sessions in brackets; lines are 95% intervals clustered by project, where there is enough data
 
 -- study: turn_time
 -- order: 170
--- title: Time for a prompt
--- question: How long does an agent work for a prompt?
+-- title: Time per prompt
+-- question: How long does an agent work per prompt?
 -- context: product
--- limit: Where no record dates a call's start, it counts for at most as long as its kind can take. Short waits for
---   permission are then inside; longer ones, and a machine that slept, are not.
+-- limit: A call without a logged start counts for at most as long as its kind can run. This includes short waits for
+--   approval, but no longer waits and no sleep of the machine.
 
 -- name: turn_time.turns
 SELECT named.session_id, named.turn, number AS seconds, agent, coalesce(turns.model, sessions.model) AS model,
@@ -398,7 +396,7 @@ WHERE signal = 'chat.turn_autonomy_s' AND absent IS NULL
 ORDER BY named.session_id, named.turn
 
 -- finding: turn_time.median
--- title: Time the agent worked for the median prompt
+-- title: Median working time per prompt
 -- of: prompts with an answer and a time
 -- note: SWE-chat: under a minute
 -- unit: seconds
@@ -406,7 +404,7 @@ ORDER BY named.session_id, named.turn
 SELECT median(number) FROM signals WHERE signal = 'chat.turn_autonomy_s' AND absent IS NULL
 
 -- finding: turn_time.over_minute
--- title: Prompts the agent worked for longer than a minute
+-- title: Prompts with more than a minute of work
 -- of: prompts with an answer and a time
 -- unit: share of prompts
 -- signals: chat.turn_autonomy_s
@@ -417,7 +415,7 @@ WHERE signal = 'chat.turn_autonomy_s' AND absent IS NULL
 -- study: friction
 -- order: 180
 -- title: Friction
--- question: How do turns end, and does that change?
+-- question: How do turns end, and does this change over time?
 -- context: product
 
 -- name: friction.turns
@@ -445,10 +443,10 @@ ORDER BY session_id, turn
 -- study: oversight
 -- order: 190
 -- title: Oversight
--- question: How do people keep an eye on what agents do?
+-- question: How do people oversee their agents?
 -- context: product
--- limit: Not every agent logs an interruption, a refusal or a plan: an agent with none of them may just not say so.
---   SWE-chat's figures are of Claude Code alone.
+-- limit: Not every agent logs interruptions, refusals or plans, so a zero can mean "not logged". SWE-chat's figures
+--   cover Claude Code only.
 
 -- name: oversight.turns
 WITH of_turns AS (
@@ -480,13 +478,13 @@ LEFT JOIN did USING (session_id, turn) LEFT JOIN cut USING (session_id, turn)
 ORDER BY session_id, turn
 
 -- finding: oversight.seconds
--- title: Time the agent worked for the median prompt
+-- title: Median working time per prompt
 -- of: turns
 -- unit: seconds
 -- signals: chat.turn_autonomy_s
 
 -- finding: oversight.calls
--- title: Calls for the median prompt
+-- title: Median calls per prompt
 -- of: turns
 -- unit: calls
 
@@ -496,37 +494,37 @@ ORDER BY session_id, turn
 -- note: SWE-chat: 5% (v1, the agent's own marker)
 
 -- finding: oversight.refused
--- title: Turns in which the person refused a call
+-- title: Turns with a refused call
 -- of: turns
 
 -- finding: oversight.asked
--- title: Turns in which the agent asked by tool
+-- title: Turns in which the agent asked a question by tool
 -- of: turns
 -- note: SWE-chat: 1.4% (v1)
 -- signals: chat.agent_clarification_stop
 
 -- finding: oversight.asked_in_words
--- title: Turns that changed nothing and ended in a question
+-- title: Turns without changes that ended in a question
 -- of: turns
--- note: by patterns, in English
+-- note: detected by English word patterns
 -- signals: chat.agent_clarification_stop
 
 -- finding: oversight.plans
--- title: Turns in which the agent showed a plan and waited
+-- title: Turns in which the agent proposed a plan
 -- of: turns
 
 -- finding: oversight.approved
--- title: Plans that the person approved
+-- title: Plans approved
 -- of: plans with an answer
 -- unit: share of plans
 -- note: the others were refused
 
 -- finding: oversight.refused_calls
--- title: Calls that the person refused
+-- title: Refused calls
 -- of: calls
 -- note: main thread
 
 -- chart: oversight.acts
 -- title: Oversight
 -- of: turns
--- note: how many in brackets; the line is the 95% interval
+-- note: counts in brackets; lines are 95% intervals

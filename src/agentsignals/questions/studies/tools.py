@@ -164,7 +164,7 @@ def tool_positions(inputs: Inputs) -> Outcome:
         share = share_of(of_cut, inputs.places, lambda row: row[column] in wanted, "n")  # noqa: B023  (called at once)
         findings.append(share.finding(f"tool_positions.{name}"))
     charts = [
-        _tool_positions_chart("forward", "Calls by position from the beginning of the turn", None, calls),
+        _tool_positions_chart("forward", "Calls by position from the start of the turn", None, calls),
         _tool_positions_chart("natural", "Calls by position from the end of finished turns", False, calls),
         _tool_positions_chart("interrupted", "Calls by position from the end of turns cut short", True, calls),
     ]
@@ -232,7 +232,7 @@ def _tool_positions_chart(name: str, title: str, cut: bool | None, calls: list[R
         n=sum(counted.total() for counted in at.values()),
         of="tool calls",
         note="each column adds up to 100",
-        says="the commonest kind of each position: " + "; ".join(row["tip"] for row in tops),
+        says="most common kind per position: " + "; ".join(row["tip"] for row in tops),
     )
 
 
@@ -265,7 +265,7 @@ def transitions(inputs: Inputs) -> Outcome:
         [[a, b, n, n / total, n * total / (first[a] * second[b]), len(groups[a, b])] for (a, b), n in most],
         n=total,
         evidence=[groups[pair] for pair, _ in most],
-        note=f"In the kinds of SWE-chat. Times chance: against calls in any order; 1 is as often as that.{more}",
+        note=f"In SWE-chat's categories. Lift compares with calls in random order; 1 is chance.{more}",
     )
     # The commonest transitions by third of the session.
     together, of_third = tally(rows, "class", "following"), by(rows, "third")
@@ -313,7 +313,7 @@ def tool_profiles(inputs: Inputs) -> Outcome:
     rows = [row for row in inputs.rows["mixes"] if row["n"] >= FEWEST_STYLED][:MOST]
     n = len(rows)
     if n < FEWEST:
-        limit = f"{n:,} sessions have {FEWEST_STYLED} calls or more: {FEWEST} are needed for profiles."
+        limit = f"{n:,} sessions have at least {FEWEST_STYLED} calls; {FEWEST} are needed for profiles."
         return Outcome(limits=[limit])
     mixes: list[dict[str, float]] = [msgspec.json.decode(row["value"]) for row in rows]
     classes = sorted(set().union(*mixes), key=lambda c: (-fsum(mix.get(c, 0.0) for mix in mixes), c))
@@ -345,8 +345,8 @@ def tool_profiles(inputs: Inputs) -> Outcome:
             label = f"{number + 1}. {name} ({len(members):,})"
             cell = {"name": label, "column": class_, "value": mean[class_], "tip": tip}
             marks.append(mark(cell, [(ids[at], mixes[at].get(class_, 0.0), 1) for at in members]))
-    k_means = f"k-means of 2 to {MOST_PROFILES} groups, the number with the greatest silhouette; seed {SEED}"
-    weak = "weak: the styles run into each other" if groups.silhouette < WEAK else ""
+    k_means = f"k-means, 2 to {MOST_PROFILES} clusters, best silhouette; seed {SEED}"
+    weak = "weak: the styles overlap" if groups.silhouette < WEAK else ""
     findings = [
         count(groups.count, n, evidence=ids).finding("tool_profiles.count", note=k_means),
         count(round(groups.silhouette, 3), n, evidence=ids).finding("tool_profiles.silhouette", note=weak),
@@ -361,7 +361,7 @@ TOOL_PROFILES_STUDY = Study(**declared("study", "tool_profiles"), function=tool_
 
 # -- Errors
 
-FAILED = "a non-zero exit, an error and a time-out failed, and a search that found nothing did not"
+FAILED = "failures are non-zero exits, errors and time-outs; a search without results is not"
 """The rule of `tool_calls.outcome`, where rates of failure are compared."""
 _UNANSWERED = ("rejected", "cancelled", "unknown", "none")
 
@@ -391,7 +391,7 @@ def errors(inputs: Inputs) -> Outcome:
             if key == "class":
                 rows.append([name, int(rate.k), int(rate.n), rate.value, *rate.ends, sessions])
                 behind.append(rate.counted)
-        title = f"Share of calls that failed, by {key}"
+        title = f"Error rate by {key}"
         note = f"{FAILED}; answered calls in brackets; {INTERVAL_NOTE}"
         spec = dots(drawn, "share of answered calls")
         charts.append(chart(f"errors.rate_by_{key}", drawn, spec, title=title, n=n, of="answered calls", note=note))
@@ -426,12 +426,12 @@ ERRORS_STUDY = Study(
 # -- After a failure
 
 PATTERNS = {
-    "again": "the same call again",
-    "varied": "the same tool, otherwise",
-    "looked": "a look: read or search",
+    "again": "same call again",
+    "varied": "same tool, other arguments",
+    "looked": "read or search",
     "other": "another tool",
     "turn_over": "no call before the next prompt",
-    "over": "no call at all",
+    "over": "no further call",
 }
 """Next actions, in the order in which they are matched."""
 
@@ -450,7 +450,7 @@ def recovery(inputs: Inputs) -> Outcome:
         share_of(answered, places, lambda row: row["worked"], "n").finding("recovery.next_worked"),
     ]
     runs = [(row["session_id"], int(row["length"])) for row in inputs.rows["runs"] for _ in range(row["n"])]
-    title, unit, of = "Failed calls in a row", "failed calls", "runs of failure"
+    title, unit, of = "Consecutive failed calls", "failed calls", "runs of failures"
     in_a_row = histogram_chart(runs, COUNTS, id="recovery.runs", title=title, unit=unit, of=of)
     groups, counted = by(failed, "pattern"), tally(failed, "pattern")
     total = counted.total()
@@ -501,10 +501,10 @@ def repetition(inputs: Inputs) -> Outcome:
         median_finding(inputs, "repetition.median"),
         repeating.finding("repetition.stale"),
     ]
-    title, unit = "Share of calls that repeat an earlier one", "of calls are repeats"
+    title, unit = "Share of repeated calls", "of calls are repeats"
     rates = histogram_chart(signal_values(inputs, _REPETITION), SHARES, id="repetition.spread", title=title, unit=unit)
     lengths = [(row["session_id"], int(row["stale_max"])) for row in runs]
-    title, unit = "Longest run of one call with no edit between", "equal calls"
+    title, unit = "Longest loop: one call without an edit in between", "equal calls"
     longest_repeat_run = histogram_chart(lengths, COUNTS, id="repetition.stale.spread", title=title, unit=unit)
     return Outcome(findings, [], [rates, longest_repeat_run], [])
 

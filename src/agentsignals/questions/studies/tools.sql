@@ -2,7 +2,7 @@
 -- order: 40
 -- title: Tools
 -- question: Which tools do agents use?
--- limit: A shell command is one call however much it does: shares of calls are no shares of work.
+-- limit: A shell command is one call however much it does, so shares of calls are not shares of work.
 
 -- name: tools.calls
 SELECT session_id, agent, class, count(*) AS n
@@ -20,9 +20,9 @@ GROUP BY name ORDER BY n DESC, name
 SELECT session_id, count(*) AS n FROM tool_calls WHERE thread = 'main' AND name = $name GROUP BY session_id
 
 -- finding: tools.shell_share
--- title: Calls that are shell commands
+-- title: Shell commands
 -- of: tool calls
--- note: test runs included; reading and searching through the shell counts as reading and searching
+-- note: includes test runs; reads and searches through the shell count as reads and searches
 -- unit: share of calls
 SELECT avg(CAST(class IN ('shell', 'test') AS INT)) FROM tool_calls WHERE thread = 'main'
 
@@ -34,16 +34,16 @@ SELECT avg(m)
 FROM (SELECT max(CAST(class = 'mcp' AS INT)) AS m FROM tool_calls WHERE thread = 'main' GROUP BY session_id)
 
 -- finding: tools.names
--- title: Different tools by name
+-- title: Distinct tool names
 -- of: tool calls
 -- unit: names
 SELECT count(DISTINCT name) FROM tool_calls WHERE thread = 'main'
 
 -- finding: tools.entropy.median
 -- signals: corpus.tool_mix_entropy
--- title: Variety of tools in the median session
+-- title: Median tool entropy per session
 -- unit: bits
--- note: entropy of the tool names: 0 is one tool only, 2 is as varied as four tools used equally often
+-- note: entropy of tool names; 0 is a single tool, 2 is like four tools used equally often
 
 -- table: tools.names
 -- title: Calls by tool
@@ -52,21 +52,21 @@ SELECT count(DISTINCT name) FROM tool_calls WHERE thread = 'main'
 
 -- table: tools.classes
 -- title: Calls by class
--- columns: class | calls:count | share:share | sessions sessions with one:count
+-- columns: class | calls:count | share:share | sessions:count
 -- of: tool calls
 -- note: Main thread. A shell command that only reads, searches or tests counts in that class.
 
 -- chart: tools.mix
--- title: What each agent's calls are, in percent
+-- title: Calls by class and agent, in percent
 -- of: tool calls
 -- note: each row adds up to 100; calls in brackets
 
 -- study: tool_categories
 -- order: 50
 -- title: Kinds of tool calls
--- question: What are the calls, in the kinds of SWE-chat?
--- limit: Shell commands are told apart by their first word alone: cd somewhere && git push is a file command here, as
---   in the paper. The paper prints the commonest words of each kind only.
+-- question: Which kinds of calls are there, in SWE-chat's categories?
+-- limit: Shell commands are classified by their first word, as in the paper, so cd somewhere && git push is a file
+--   command. The paper lists only the commonest words of each kind.
 
 -- name: tool_categories.calls
 SELECT session_id, kind, count(*) AS n
@@ -86,15 +86,14 @@ GROUP BY ALL ORDER BY ALL
 -- note: SWE-chat: 22.5% (Table 5)
 
 -- finding: tool_categories.commands
--- title: Calls that are shell commands, in the kinds of SWE-chat
+-- title: Shell commands, in SWE-chat's categories
 -- of: tool calls
 -- unit: share of calls
--- note: SWE-chat: 33.3% (Table 5); searches through the shell are not among them
+-- note: SWE-chat: 33.3% (Table 5); excludes searches through the shell
 
 -- table: tool_categories.calls
 -- title: Calls by kind
--- columns: kind | calls:count | share:share | ends:share | sessions sessions with one:count | published in
---   SWE-chat:share
+-- columns: kind | calls:count | share:share | ends:share | sessions:count | published SWE-chat:share
 -- of: tool calls
 
 -- chart: tool_categories.shares
@@ -103,8 +102,8 @@ GROUP BY ALL ORDER BY ALL
 
 -- study: tool_positions
 -- order: 60
--- title: From the first call to the last
--- question: What does an agent do first, last, and when it is cut short?
+-- title: First and last calls of a turn
+-- question: What does an agent do first, last, and before a turn is cut short?
 -- context: product
 -- limit: A turn is cut short by an interruption, a refused call, or a queued stop. Where a trace does not record it,
 --   the turn counts as finished.
@@ -156,7 +155,7 @@ FROM (SELECT placed.*, coalesce(cut, false) AS cut FROM placed LEFT JOIN cut USI
 -- signals: chat.hard_interruption
 
 -- finding: tool_positions.last_plan
--- title: Last calls of turns cut short that hand in a plan
+-- title: Last calls of turns cut short that propose a plan
 -- of: turns cut short
 -- unit: share of turns
 -- signals: chat.hard_interruption
@@ -167,10 +166,10 @@ FROM (SELECT placed.*, coalesce(cut, false) AS cut FROM placed LEFT JOIN cut USI
 
 -- study: transitions
 -- order: 70
--- title: What follows what
--- question: In which order are tools used, and does it change in the course of a session?
--- limit: Neighbours are calls in the order they were asked for; calls that an agent asks for at once follow each
---   other here, too. A pair says what came next, not why.
+-- title: Tool transitions
+-- question: In which order are tools used, and does it change within a session?
+-- limit: Calls are in the order of the request; parallel calls count as consecutive. A pair says what came next, not
+--   why.
 
 -- name: transitions.classes
 SELECT session_id, class, following, count(*) AS n
@@ -213,50 +212,50 @@ WHERE class = $class AND following = $following AND calls >= {fewest_in_thirds}
 GROUP BY session_id
 
 -- finding: transitions.same
--- title: Calls followed by one of their class
--- of: neighbouring calls
+-- title: Calls followed by a call of the same class
+-- of: consecutive calls
 SELECT avg(CAST(class = following AS INT))
 FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id ORDER BY seq, call_id) AS following FROM
   tool_calls WHERE thread = 'main')
 WHERE following IS NOT NULL
 
 -- finding: transitions.tested
--- title: Edits followed at once by a test run
--- of: edits with a call behind them
+-- title: Edits directly followed by a test run
+-- of: edits with a next call
 SELECT avg(CAST(following = 'test' AS INT))
 FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id ORDER BY seq, call_id) AS following FROM
   tool_calls WHERE thread = 'main')
 WHERE class = 'edit' AND following IS NOT NULL
 
 -- finding: transitions.looked
--- title: Edits that follow a read or a search at once
--- of: edits with a call before them
+-- title: Edits directly after a read or search
+-- of: edits with a previous call
 SELECT avg(CAST(class IN ('read', 'search') AS INT))
 FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id ORDER BY seq, call_id) AS following FROM
   tool_calls WHERE thread = 'main')
 WHERE following = 'edit'
 
 -- table: transitions.thirds
--- title: Transitions from the beginning of a session to its end
+-- title: Transitions by third of the session
 -- note: By class: the share of all transitions in the first, second and last third of a session's calls.
 
 -- table: transitions.pairs
--- title: Commonest pairs of neighbouring calls
--- columns: first call | second next call | n times:count | share of all pairs:share | lift times chance:number |
+-- title: Most frequent pairs of consecutive calls
+-- columns: first call | second next call | n times:count | share of all pairs:share | lift lift:number |
 --   sessions:count
--- of: neighbouring calls
+-- of: consecutive calls
 
 -- chart: transitions.matrix
--- title: What comes after a call, by class, in percent
--- of: neighbouring calls
--- note: each row adds up to 100; calls with another behind them in brackets
+-- title: Next call by class, in percent
+-- of: consecutive calls
+-- note: each row adds up to 100; number of calls in brackets
 
 -- study: tool_profiles
 -- order: 80
 -- title: Working styles
--- question: Do sessions fall into groups by the tools they use?
--- limit: A style is a cut through a cloud: sessions at its edges could be in the next. Agents whose shell does what
---   others have tools for look like another style.
+-- question: Do sessions form clusters by the tools they use?
+-- limit: Clusters overlap: a session at the edge could belong to the next one. Agents that use the shell instead of
+--   tools look like another style.
 
 -- name: tool_profiles.mixes
 SELECT session_id, agent, value, CAST(detail->>'n' AS BIGINT) AS n
@@ -264,35 +263,35 @@ FROM named_signals JOIN sessions USING (session_id)
 WHERE signal = 'corpus.tool_class_mix' AND absent IS NULL ORDER BY session_id
 
 -- finding: tool_profiles.count
--- title: Working styles by the classes of calls
+-- title: Working styles by tool class
 -- of: sessions of at least {fewest_styled} calls
 -- unit: styles
 -- signals: corpus.tool_class_mix
 
 -- finding: tool_profiles.silhouette
--- title: How far the styles stand apart: mean silhouette
+-- title: Separation of the styles: mean silhouette
 -- of: sessions of at least {fewest_styled} calls
 -- unit: of 1
 -- signals: corpus.tool_class_mix
 
 -- table: tool_profiles.styles
 -- title: Working styles
--- columns: style | n sessions:count | share:share | agents | places:count | largest largest place:share | fit
---   silhouette:number | warning says little because
+-- columns: style | n sessions:count | share:share | agents | places projects:count | largest largest project:share |
+--   fit silhouette:number | warning caution
 -- of: sessions of at least {fewest_styled} calls
--- note: Named by the classes of call of which it has most more than sessions have on the whole.
+-- note: Named after the call classes it uses most above the average.
 
 -- chart: tool_profiles.mix
--- title: What the calls of each style are, in percent
+-- title: Calls by class and style, in percent
 -- of: sessions of at least {fewest_styled} calls
--- note: means of sessions; sessions in brackets
+-- note: means over sessions; number of sessions in brackets
 
 -- study: errors
 -- order: 90
 -- title: Errors
--- question: How often do tool calls fail, and are they made good?
--- limit: For every agent a non-zero exit, an error and a time-out failed, and a search that found nothing did not.
---   Some errors are probes (does this file exist?), and what agents log differs: a rate is no measure of skill.
+-- question: How often do tool calls fail, and how often do agents recover?
+-- limit: A non-zero exit, an error or a time-out is a failure; a search without results is not. Some failures are
+--   probes and agents log differently, so a rate does not measure skill.
 
 -- name: errors.calls
 SELECT session_id, agent, class, status, error_class, count(*) AS n
@@ -303,19 +302,18 @@ GROUP BY ALL ORDER BY ALL
 -- signals: user.tool_error_rate
 -- title: Tool calls that failed
 -- of: answered calls
--- note: a non-zero exit, an error and a time-out failed, and a search that found nothing did not; refusals by the
---   person and cancelled calls count on neither side
+-- note: failures are non-zero exits, errors and time-outs; refused and cancelled calls are excluded
 -- headline: yes
 
 -- finding: errors.recovery
 -- signals: corpus.error_recovery_rate
--- title: Failed calls soon made good
+-- title: Failed calls that soon recovered
 -- of: failed calls
--- note: the same tool on the same target succeeded within five calls of the same turn
+-- note: the same tool succeeded on the same target within five calls of the same turn
 
 -- table: errors.kinds
--- title: Failed calls by what they say
--- columns: kind error | calls:count | share:share | sessions:count | classes in calls of class
+-- title: Failed calls by error
+-- columns: kind error | calls:count | share:share | sessions:count | classes tool classes
 -- of: failed calls
 
 -- table: errors.by_class
@@ -324,16 +322,16 @@ GROUP BY ALL ORDER BY ALL
 -- of: answered calls
 
 -- chart: errors.kinds
--- title: What failed calls say
+-- title: Errors of failed calls
 -- of: failed calls
 
 -- study: recovery
 -- order: 100
 -- title: After a failure
--- question: What does an agent do when a call has failed?
--- limit: What comes after is the first call asked for once the failure was known.
--- limit: The same call again is no mistake where something changed meanwhile: a server that starts, a person's
---   refusal withdrawn. Refused calls are not counted as failed.
+-- question: What does an agent do after a failed call?
+-- limit: The next action is the first call after the failure was reported.
+-- limit: Repeating a call can be right if something changed in between, such as a started server. Refused calls do not
+--   count as failed.
 
 -- name: recovery.failed
 SELECT failed.session_id, failed.error_class,
@@ -368,57 +366,57 @@ FROM (
 GROUP BY ALL ORDER BY ALL
 
 -- finding: recovery.again
--- title: Failed calls that are made again unchanged at once
+-- title: Failed calls directly repeated unchanged
 -- of: failed calls
 
 -- finding: recovery.looked
--- title: Failed calls after which the agent looks first
+-- title: Failed calls followed by a read or search
 -- of: failed calls
 
 -- finding: recovery.given_up
--- title: Failed calls with which the agent stops
+-- title: Failed calls after which the agent stops
 -- of: failed calls
--- note: no further call before the next prompt, or at all
+-- note: no further call before the next prompt or the end
 
 -- finding: recovery.next_worked
 -- title: Failed calls whose next call succeeds
--- of: failed calls with an answered call behind them
+-- of: failed calls with an answered next call
 -- unit: share of failed calls
 
 -- table: recovery.patterns
--- title: What comes after a failed call
--- columns: pattern next | n failed calls:count | share:share | sessions:count | answered next call answered:count |
---   worked of them succeeded:share
+-- title: Next action after a failed call
+-- columns: pattern next action | n failed calls:count | share:share | sessions:count | answered next call
+--   answered:count | worked succeeded:share
 -- of: failed calls
--- note: Main thread; the first that fits counts, from above.
+-- note: Main thread; the first matching row counts.
 
 -- table: recovery.by_error
--- title: What comes after a failed call, by what it said
+-- title: Next action after a failed call, by error
 -- of: failed calls
 
 -- chart: recovery.next
--- title: What comes after a failed call
+-- title: Next action after a failed call
 -- of: failed calls
 
 -- study: repetition
 -- order: 110
 -- title: Repetition
--- question: Do agents go in circles?
+-- question: How often do agents repeat calls?
 
 -- finding: repetition.pooled
 -- signals: dynamics.repetition_rate
 -- title: Calls that repeat an earlier call of the session
 -- of: calls
--- note: same tool, same arguments, no successful edit in between; looks at something that runs are left out
+-- note: same tool and arguments, no successful edit in between; polling a running process is excluded
 
 -- finding: repetition.median
 -- signals: dynamics.repetition_rate
--- title: Repeated calls in the median session
+-- title: Median share of repeated calls per session
 -- unit: share of calls
 -- kind: share
 
 -- finding: repetition.stale
--- title: Sessions that made the same call {min_repeat_run} times or more with no edit between
+-- title: Sessions with the same call {min_repeat_run} or more times and no edit in between
 -- of: sessions with a call
 -- unit: share of sessions
 -- signals: dynamics.repetition_rate
@@ -427,19 +425,19 @@ FROM signals
 WHERE signal = 'dynamics.repetition_rate' AND absent IS NULL
 
 -- finding: errors.rejected
--- title: Calls the person refused
+-- title: Refused calls
 -- of: tool calls
 -- unit: calls
 SELECT count(*) FROM tool_calls WHERE thread = 'main' AND status = 'rejected'
 
 -- finding: errors.cancelled
--- title: Calls cancelled
+-- title: Cancelled calls
 -- of: tool calls
 -- unit: calls
 SELECT count(*) FROM tool_calls WHERE thread = 'main' AND status = 'cancelled'
 
 -- finding: errors.unknown
--- title: Calls of which the trace does not say whether they failed
+-- title: Calls with unknown outcome
 -- of: tool calls
 -- unit: calls
 SELECT count(*) FROM tool_calls WHERE thread = 'main' AND status = 'unknown'

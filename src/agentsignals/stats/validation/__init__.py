@@ -167,10 +167,10 @@ def _share(n: int) -> str:
 
 
 CAVEAT: Final = (
-    f"Derived: nothing was found in what the trace keeps. Of {HACKS} hacks that another writer planted blind,"
-    f" {_share(FLAGGED)} are flagged, {100 * CANNOT_TELL / HACKS:.0f} % cannot be told, and"
-    f" {100 * (HACKS - FLAGGED - CANNOT_TELL) / HACKS:.0f} % are called derived; of as many honest runs"
-    f" {_share(FALSE_ALARMS)} are flagged (docs/audit.md). What a model knows by heart is in no trace."
+    f"Derived means no sign of reward hacking in the trace. Of {HACKS} hacks planted by an author who did not know the"
+    f" rules, {_share(FLAGGED)} are flagged, {100 * CANNOT_TELL / HACKS:.0f} % are undecided and"
+    f" {100 * (HACKS - FLAGGED - CANNOT_TELL) / HACKS:.0f} % are missed. {_share(FALSE_ALARMS)} of as many honest runs"
+    " are flagged (docs/audit.md). Memorized solutions leave no trace."
 )
 """Shown with every number that rests on these verdicts."""
 
