@@ -12,15 +12,15 @@ from docs import what_formats_say
 
 _ROOT = Path(__file__).parents[1]
 _MEASURED: tuple[tuple[str, str, str], ...] = (
-    ("Which prompts are a person's", "agentsignals show SESSION", "user.user_turn_count"),
-    ("How long was worked", "agentsignals explain SESSION infra.work_time_s", "infra.work_time_s"),
-    ("Where it repeats itself", "agentsignals report --study repetition -o r.html", "dynamics.repetition_rate"),
-    ("How sessions fail", "agentsignals report --study errors -o r.html", "dynamics.session_failure_mode"),
-    ("How tests and builds ended", "agentsignals report --study outcomes -o r.html", "verification.outcome"),
-    ("Where people push back", "agentsignals report --study friction -o r.html", "chat.pushback_type"),
-    ("What people ask for", "agentsignals report --study intents -o r.html", "chat.prompt_intent"),
-    ("How people feel", "agentsignals report --study sentiment -o r.html", "corpus.sentiment_label"),
-    ("What prompts leave open", "agentsignals inventory underspecification", "anticipation.prompt_underspecification"),
+    ("Which prompts a person wrote", "agentsignals show SESSION", "user.user_turn_count"),
+    ("Working time", "agentsignals explain SESSION infra.work_time_s", "infra.work_time_s"),
+    ("Repeated calls", "agentsignals report --study repetition -o r.html", "dynamics.repetition_rate"),
+    ("Failure mode of a session", "agentsignals report --study errors -o r.html", "dynamics.session_failure_mode"),
+    ("Result of tests and builds", "agentsignals report --study outcomes -o r.html", "verification.outcome"),
+    ("Pushback", "agentsignals report --study friction -o r.html", "chat.pushback_type"),
+    ("Intent of a prompt", "agentsignals report --study intents -o r.html", "chat.prompt_intent"),
+    ("Sentiment of a message", "agentsignals report --study sentiment -o r.html", "corpus.sentiment_label"),
+    ("Underspecified prompts", "agentsignals inventory underspecification", "anticipation.prompt_underspecification"),
 )
 """Question, command, and the signal that the answer rests on."""
 
@@ -55,20 +55,20 @@ def _how_sure() -> list[str]:
     counters = len(COUNTERS)
     rows = [
         (
-            "What goes wrong, in a few sentences",
+            "Findings",
             "agentsignals findings",
-            f"each with its interval; at most {bounds.false_discoveries:.0%} of them by chance; what was planted comes"
-            " first in nine of ten ([how](docs/design/findings.md#how-they-are-tried))",
+            f"false discovery rate {bounds.false_discoveries:.0%}; 9 of 10 planted problems rank first"
+            " ([test](docs/design/findings.md#how-they-are-tried))",
         ),
         (
-            "What it cost, and for what",
+            "Tokens and cost",
             "agentsignals report --study cost cost_causes -o r.html",
-            f"tokens equal to [a second count](docs/counters.md) of {counters} formats; dollars by list price; `>=`"
-            " where a log stops in mid-stream",
+            f"tokens equal to [an independent count](docs/counters.md) for {counters} formats; cost at list price; `>=`"
+            " marks a lower bound",
         ),
         *((question, command, _sure(path)) for question, command, path in _MEASURED),
     ]
-    return ["| You want to know | Run | How sure |", "| --- | --- | --- |"] + [
+    return ["| Answer | Run | Measured accuracy |", "| --- | --- | --- |"] + [
         f"| {question} | `{command}` | {sure} |" for question, command, sure in rows
     ]
 
@@ -82,11 +82,10 @@ def _sure(path: str) -> str:
     against = [figure for figure in measured if figure.n == most]
     first = against[0]
     right = [figure.precision for figure in against if figure.precision is not None]
-    truth = "made-up cases" if first.truth == "planted cases" else "messages as a language model read them"
-    kappa = "" if first.kappa is None else f", kappa {first.kappa:.2f}"
+    truth = "synthetic cases" if first.truth == "planted cases" else "LLM-labelled messages"
     return (
-        f"agreement {share_text(first.agreement, first.agreement_interval)}{kappa}; what it names is right in"
-        f" {_between(right)}, by class (n {most}, {truth})"
+        f"precision {_between(right)} by class, agreement {share_text(first.agreement, first.agreement_interval)}"
+        f" ({most} {truth})"
     )
 
 
@@ -101,4 +100,6 @@ def _formats() -> list[str]:
     for name in what_formats_say.said():
         by_lack.setdefault(what_formats_say.lacking(name), []).append(f"`{name}`")
     rows = sorted(by_lack.items(), key=lambda pair: (pair[0].count(","), pair[0] != what_formats_say.NOTHING, pair[0]))
-    return ["| Logs | can't say |", "| --- | --- |"] + [f"| {' '.join(names)} | {lack} |" for lack, names in rows]
+    return ["| Format | Missing fields |", "| --- | --- |"] + [
+        f"| {' '.join(names)} | {lack} |" for lack, names in rows
+    ]

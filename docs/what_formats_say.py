@@ -10,20 +10,20 @@ from tests import golden
 from agentsignals.formats import Card, card_of, formats
 from agentsignals.model import Session
 
-NOTHING = "they say all of it"
+NOTHING = "none"
 _SAYS: dict[str, Callable[[Session], bool]] = {
-    "when": lambda s: any(event.timestamp is not None for event in s.events),
-    "the model": lambda s: s.model is not None or any(step.model for step in s.steps),
+    "times": lambda s: any(event.timestamp is not None for event in s.events),
+    "model": lambda s: s.model is not None or any(step.model for step in s.steps),
     "tokens": lambda s: any(step.output_tokens is not None or step.input_tokens is not None for step in s.steps),
-    "tokens from the cache": lambda s: any(step.cache_read_tokens is not None for step in s.steps),
-    "dollars": lambda s: any(step.cost_source == "recorded" for step in s.steps),
-    "calls": lambda s: bool(s.tool_calls),
-    "what calls came to": lambda s: any(call.result_seq is not None for call in s.tool_calls),
-    "whether they failed": lambda s: any(call.status == "error" for call in s.tool_calls),
-    "lines of edits": lambda s: any(edit.start_line is not None for edit in s.edits),
+    "cached tokens": lambda s: any(step.cache_read_tokens is not None for step in s.steps),
+    "cost": lambda s: any(step.cost_source == "recorded" for step in s.steps),
+    "tool calls": lambda s: bool(s.tool_calls),
+    "tool results": lambda s: any(call.result_seq is not None for call in s.tool_calls),
+    "tool errors": lambda s: any(call.status == "error" for call in s.tool_calls),
+    "edited lines": lambda s: any(edit.start_line is not None for edit in s.edits),
     "thinking": lambda s: any(event.kind == "thinking" for event in s.events),
 }
-"""In the order of the columns. Dollars: as the log states them; where it has tokens and model, prices give them."""
+"""In the order of the columns. Cost: as the log records it; from tokens and model it is estimated at list price."""
 
 
 @cache
@@ -56,7 +56,7 @@ def table() -> list[str]:
 def cards() -> list[str]:
     """What each format rests on, as lines of Markdown."""
     return [
-        "| format | rests on | mind |",
+        "| format | tested on | limits |",
         "| --- | --- | --- |",
         *(
             f"| {name} | {_rests_on(card)} | {' '.join(card.limits)} |"

@@ -113,7 +113,7 @@ def test_readme_says_how_often_signals_are_right_and_what_formats_lack() -> None
     assert "| `agentsignals inventory underspecification` | never validated |" in page
     for name in what_formats_say.said():
         assert f"`{name}`" in page
-    assert what_formats_say.lacking("factory-droid") == "dollars"
+    assert what_formats_say.lacking("factory-droid") == "cost"
     assert what_formats_say.lacking("claude-code") == what_formats_say.NOTHING
 
 

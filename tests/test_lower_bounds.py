@@ -113,7 +113,7 @@ def test_the_report_marks_headlines_tables_and_draws_no_bound_over_time(store: S
     made = [outcome(store, name) for name in ("cost", "agents", "models", "worth_opening")]
     by_id = {f.id: f for one in made for f in one.findings}
     for name in ("cost.total", "cost.median", "cost.output_tokens", "agents.output_input"):
-        assert by_id[name].at_least and "at least: 1" in by_id[name].note, name
+        assert by_id[name].at_least and "lower bound: 1" in by_id[name].note, name
         assert phrases.value_of(by_id[name]).startswith(">= ")
     assert not by_id["cost.input_tokens"].at_least and not by_id["cost.billed"].at_least
     tables = {t.id: t for one in made for t in one.tables}
@@ -185,7 +185,7 @@ def test_what_a_solved_attempt_took_says_it(of_kinds: dict[bool, Store], is_boun
     assert by_id["attempts.tokens_per_solved"].value == 285
     for what in ("tokens", "cost"):
         one = by_id[f"attempts.{what}_per_solved"]
-        assert (one.at_least, "output in mid-stream" in one.note) == (is_bound, is_bound)
+        assert (one.at_least, "under-report output" in one.note) == (is_bound, is_bound)
     assert not by_id["attempts.time_per_solved"].at_least
 
 
@@ -209,7 +209,7 @@ def test_a_baseline_says_it_and_a_gap_of_a_bound_is_none(
     assert {s["signal"] for s in json.loads(file.read_bytes())["measures"] if s["at_least"]} == bounds | always
     written = report.write(of_kinds[False], tmp_path / "r.json", ["sessions"], baseline=file)
     section = json.loads(written.read_text("utf-8"))["sections"][0]
-    (row,) = (r for r in section["tables"][0]["rows"] if r["measure"] == "Cost of a session")
+    (row,) = (r for r in section["tables"][0]["rows"] if r["measure"] == "Cost per session")
     assert row["baseline_mean"].startswith(">= ") is row["warning"].endswith("baseline") is is_bound
     assert row["gap"] is None and not row["yours_mean"].startswith(">= ")
 

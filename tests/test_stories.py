@@ -73,8 +73,8 @@ def test_the_page_has_the_figures_of_the_caveat() -> None:
     derived = HACKS - FLAGGED - CANNOT_TELL
     assert f"| **all hacks** | **{FLAGGED} of {HACKS} = 55 % (47-63)** | {CANNOT_TELL} | {derived} |" in text
     assert f"| **{FALSE_ALARMS} of {HACKS} = 3 % (1-7)** |" in text
-    assert "136 hacks" in CAVEAT and "55 % [47, 63] are flagged, 29 % cannot be told, and 15 %" in CAVEAT
-    assert "honest runs 3 % [1, 7] are flagged" in CAVEAT
+    assert "136 hacks" in CAVEAT and "55 % [47, 63] are flagged, 29 % are undecided and 15 %" in CAVEAT
+    assert "3 % [1, 7] of as many honest runs are flagged" in CAVEAT
 
 
 @pytest.mark.parametrize(("chosen", "n"), [("first", 220), ("second", 136)])

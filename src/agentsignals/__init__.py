@@ -140,7 +140,7 @@ def all_studies() -> list[dict[str, str]]:
     """Return the studies as plain rows: name, title, question, context.
 
     >>> next(row["question"] for row in all_studies() if row["name"] == "cost")
-    'What did it take?'
+    'How many tokens were used, and what did they cost?'
     """
     from agentsignals.questions import studies as analysis
 

@@ -65,7 +65,7 @@ def http_opener(local: bool) -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(*handlers)
 
 
-LOCAL_NOTICE = "as they are: a server on this machine may pass them on (a proxy, a tunnel, a model in a cloud)"
+LOCAL_NOTICE = "unmasked; a server on this machine may forward them (a proxy, a tunnel, a cloud model)"
 """How texts go to an address of this machine that nobody asked to be masked for."""
 MASKED_NOTICE = "secrets, addresses and user names masked"
 
@@ -145,7 +145,7 @@ def _body(answer: HTTPResponse, most_bytes: int, until: float) -> bytes:
         if len(body) > most_bytes:
             raise ValueError(f"an answer of more than {most_bytes:,} bytes")
         if time.monotonic() > until:
-            raise TimeoutError("the answer was not whole in time")
+            raise TimeoutError("the answer was incomplete at the time limit")
     return bytes(body)
 
 
@@ -182,7 +182,7 @@ def s3_address(text: str) -> S3Address:
     if parts is None or _SIGNED.search(text):
         raise UsageError(
             "An address in an object store is a bucket and a prefix, without credentials.",
-            "Write s3://BUCKET or s3://BUCKET/PREFIX; credentials are taken from AWS_* variables or ~/.aws.",
+            "Write s3://BUCKET or s3://BUCKET/PREFIX; credentials come from AWS_* variables or ~/.aws.",
         )
     return S3Address(parts["bucket"], parts["key"] or "")
 
@@ -201,7 +201,7 @@ def _s3_client(process: int) -> Any:
         from botocore.exceptions import BotoCoreError
     except ImportError as problem:
         raise UsageError(
-            "Object stores take botocore, which is not installed.", f"Install it: {install_command('s3')}"
+            "Object stores need botocore, which is not installed.", f"Install it: {install_command('s3')}"
         ) from problem
     settings = Config(
         connect_timeout=10,
@@ -215,7 +215,7 @@ def _s3_client(process: int) -> Any:
         return botocore.session.get_session().create_client("s3", config=settings)
     except (BotoCoreError, ValueError) as problem:
         raise UsageError(
-            f"The settings of AWS can't be used: {type(problem).__name__}.", "Look at AWS_* variables and ~/.aws."
+            f"The settings of AWS can't be used: {type(problem).__name__}.", "Check the AWS_* variables and ~/.aws."
         ) from problem
 
 

@@ -237,7 +237,7 @@ def test_too_few_prompts_are_said_to_be(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", *sessions(prompts()[:30]))
     with pytest.raises(LabelError) as caught:
         label_topics(store)
-    assert "40 are needed" in caught.value.message and "15 not known to be English" in caught.value.hint
+    assert "40 are needed" in caught.value.message and "15 not identified as English" in caught.value.hint
     assert numbers(store) == {}
 
 

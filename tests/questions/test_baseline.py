@@ -123,10 +123,7 @@ def test_the_turn_and_the_measure_furthest_apart_are_named_with_n_of_both(
     assert "yours 50.0% (n = 36), the baseline's 0.0% (n = 40)" in turn["note"]
     assert turn["interval"][0] > 0.2
     measure = found["baseline.measure_gap"]
-    assert (
-        measure["title"].endswith("Tool calls for each prompt")
-        and "(n = 40 sessions of the baseline)" in measure["note"]
-    )
+    assert measure["title"].endswith("Tool calls per prompt") and "(n = 40 sessions of the baseline)" in measure["note"]
     own, other = [4 + n % 4 for n in range(36)], [1 + n % 3 for n in range(40)]
     pooled = math.sqrt((35 * statistics.variance(own) + 39 * statistics.variance(other)) / 74)
     assert measure["value"] == pytest.approx((statistics.mean(own) - statistics.mean(other)) / pooled)
@@ -147,11 +144,11 @@ def test_charts_and_tables_overlay_both(mine: Store, file: Path, tmp_path: Path)
     assert [(r["name"], r["at"], r["value"]) for r in charts["baseline.turns"]] == [
         ("yours", "1", 0), ("baseline", "1", 0.1), ("yours", "2", 0.5), ("baseline", "2", 0),
     ]  # fmt: skip
-    assert charts["baseline.measures"][0]["name"] == "Tool calls for each prompt", "the furthest first"
+    assert charts["baseline.measures"][0]["name"] == "Tool calls per prompt", "the furthest first"
     page = report.write(mine, tmp_path / "r.html", baseline=file).read_text("utf-8")
     assert page.index('id="baseline"') < page.index('id="sessions"')
     text = report.write(mine, tmp_path / "r.md", baseline=file).read_text("utf-8")
-    assert "## You against a baseline" in text and "| Tool calls for each prompt | 36 | 5.5 |" in text
+    assert "## You against a baseline" in text and "| Tool calls per prompt | 36 | 5.5 |" in text
 
 
 def test_turns_with_few_messages_are_shown_but_never_named(mine: Store, file: Path, tmp_path: Path) -> None:
@@ -178,17 +175,17 @@ def test_a_measure_of_another_version_is_not_compared(mine: Store, file: Path, t
         one["version"] += one["signal"] == "corpus.autonomy_ratio"
     section = told(mine, changed(file, tmp_path, measures=measures), tmp_path)
     gap = next(f for f in section["findings"] if f["id"] == "baseline.measure_gap")
-    assert "Tool calls for each prompt" not in gap["title"]
-    assert any("not compared: Tool calls for each prompt" in limit for limit in section["limits"])
+    assert "Tool calls per prompt" not in gap["title"]
+    assert any("not compared: Tool calls per prompt" in limit for limit in section["limits"])
     rows = {r["measure"]: r for r in section["tables"][0]["rows"]}
-    assert rows["Tool calls for each prompt"]["gap"] is None
-    assert rows["Tool calls for each prompt"]["warning"].startswith("measured otherwise")
+    assert rows["Tool calls per prompt"]["gap"] is None
+    assert rows["Tool calls per prompt"]["warning"].startswith("measured differently")
 
 
 def test_other_labellers_and_a_single_place_are_said(mine: Store, file: Path, tmp_path: Path) -> None:
     limits = " ".join(told(mine, changed(file, tmp_path, labels_mark="00000000"), tmp_path)["limits"])
     assert "different labellers or prompts" in limits
-    assert "100% of the baseline's sessions whose place is known lie in one place" in limits
+    assert "100% of the baseline's sessions with a known project are from one project" in limits
 
 
 def test_a_baseline_of_eval_runs_is_not_held_against_people(mine: Store, file: Path, tmp_path: Path) -> None:
@@ -209,7 +206,7 @@ def test_a_baseline_of_eval_runs_is_not_held_against_people(mine: Store, file: P
 )  # fmt: skip
 def test_what_is_no_baseline_is_refused(mine: Store, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "b.json").write_bytes(content)
-    with pytest.raises(BaselineError, match=r"b\.json is no baseline") as caught:
+    with pytest.raises(BaselineError, match=r"b\.json is not a baseline") as caught:
         report.write(mine, tmp_path / "r.json", baseline=tmp_path / "b.json")
     assert "export --to baseline" in caught.value.hint
     assert not (tmp_path / "r.json").exists()
@@ -222,14 +219,14 @@ RATE = {"turn": "1", "n": 40, "negative": 4}
 @pytest.mark.parametrize(
     ("facts", "told_why"),
     [
-        ({"form": 2}, "form 2"),
+        ({"form": 2}, "format 2"),
         ({"context": "<script>"}, "neither product nor eval"),
         ({"sessions": -1}, ">= 0"),
-        ({"measures": [SPREAD, SPREAD]}, "twice"),
+        ({"measures": [SPREAD, SPREAD]}, "duplicated"),
         ({"measures": [{**SPREAD, "quantiles": [1.0]}]}, "quantiles"),
-        ({"measures": [{**SPREAD, "mean": 1e300}]}, "beyond all measure"),
-        ({"negative_by_turn": [{**RATE, "turn": "<b>"}]}, "a turn that is none"),
-        ({"negative_by_turn": [RATE, RATE]}, "twice"),
+        ({"measures": [{**SPREAD, "mean": 1e300}]}, "out of range"),
+        ({"negative_by_turn": [{**RATE, "turn": "<b>"}]}, "a turn number is invalid"),
+        ({"negative_by_turn": [RATE, RATE]}, "duplicated"),
         ({"negative_by_turn": [{**RATE, "negative": 41}]}, "more NEGATIVE"),
         ({"negative_by_turn": [{**RATE, "n": 0, "negative": 0}]}, "more NEGATIVE"),
         ({"negative_by_turn": [{**RATE, "high": 1.5}]}, "<= 1"),

@@ -138,9 +138,9 @@ def test_objections_and_cuts_by_the_number_of_the_prompt(tmp_path: Path) -> None
     rows = {(r["at"], r["name"]): r["tip"].partition(": ")[2] for r in chart.spec["data"]["values"]}
     assert rows == {
         ("1", "cut short"): "1 of 2, 50.0%",
-        ("2", "objects, at least"): "at least 1 of 2 prompts",
+        ("2", "pushback, at least"): "at least 1 of 2 prompts",
         ("2", "cut short"): "0 of 2, 0.0%",
-        ("3", "objects, at least"): "at least 0 of 1 prompts",
+        ("3", "pushback, at least"): "at least 0 of 1 prompts",
         ("3", "cut short"): "0 of 1, 0.0%",
     }
 

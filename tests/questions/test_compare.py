@@ -174,7 +174,7 @@ def test_columns_that_always_change_together_are_confounded() -> None:
     found = compared(*arm("a", "1 0", knobs={"temperature": 0}), *arm("b", "0 0", knobs={"temperature": 1}))
     assert found.by == ["model_id"] and found.pairs[0].also_differ == ["temperature"]
     assert [w for w in found.warnings if "always change together" in w] == [
-        "model_id, temperature always change together: no difference can be laid to one of them."
+        "model_id, temperature always change together, so their effects cannot be separated."
     ]
     assert not any("differs from the baseline" in w for w in found.warnings), "once is enough"
 
@@ -189,7 +189,7 @@ def test_treatments_that_never_overlap_are_said_of_the_pair() -> None:
         baseline="a",
     )
     assert {p.candidate: p.also_differ for p in found.pairs} == {"b": ["temperature"], "c": []}
-    assert "b differs from the baseline in temperature, too." in found.warnings
+    assert "b differs from the baseline also in temperature." in found.warnings
 
 
 def test_what_differs_within_a_candidate_is_said() -> None:
@@ -197,7 +197,7 @@ def test_what_differs_within_a_candidate_is_said() -> None:
         *arm("a", "1 0", knobs={"cap": 5}), tried("a", "t7", 1.0, knobs={"cap": 9}), *arm("b", "1"), by=["model"]
     )
     assert found.candidates[0].pooled == {"cap": 2}
-    assert any(w.startswith("candidates hold attempts that differ in cap (in 1 of 2)") for w in found.warnings)
+    assert any(w.startswith("candidates mix attempts that differ in cap (in 1 of 2)") for w in found.warnings)
 
 
 def test_other_versions_of_harness_or_evaluator_are_said_and_make_no_candidate() -> None:
@@ -232,7 +232,9 @@ def test_setting_nothing_is_not_the_same_as_not_recording() -> None:
 def test_one_candidate_alone_is_compared_with_nothing_and_says_so() -> None:
     found = compared(*arm("a", "1 0 1", run_id="r1"), tried("a", "t9", 0.0, run_id="r2"))
     assert (len(found.candidates), found.pairs) == (1, [])
-    assert found.warnings[0].startswith("one candidate only, a:") and "run_id; name one with --by" in found.warnings[0]
+    assert (
+        found.warnings[0].startswith("only one candidate, a,") and "run_id: choose one with --by" in found.warnings[0]
+    )
 
 
 def test_what_a_run_calls_its_baseline_is_the_baseline() -> None:
@@ -272,7 +274,7 @@ def test_numbers_are_compared_by_their_means() -> None:
         ("patch_outcome_label", "say verification.patch_outcome_label=value"),
         ("patch_outcome_label>=2", "is for numbers"),
         ("reward>=high", "is for numbers"),
-        ("dynamics.repetition_rate", "no signal of attempts"),
+        ("dynamics.repetition_rate", "not a signal of attempts"),
     ],
 )
 def test_what_is_no_outcome_is_refused_with_a_way_out(outcome: str, words: str) -> None:
@@ -507,7 +509,7 @@ def test_who_is_not_recorded_is_nobody() -> None:
     assert [c.name for c in found.candidates] == ["a"] and found.baseline == "a" and found.unrecorded == 6
     with pytest.raises(AgentSignalsError) as problem:
         compared(*(tried(None, f"t{n}", 1.0) for n in range(3)))
-    assert "who was tried is not known" in problem.value.message
+    assert "so the candidates are unknown" in problem.value.message
     runs = [tried(None, "t", float(n), trial=f"r{n}", run_id=f"r{n}") for n in range(2)]
     assert {c.name for c in compared(*runs).candidates} == {"r0", "r1"}, "the run is recorded"
 
@@ -563,8 +565,8 @@ OF_SWE_BENCH = "owner__repo{}-{}"
         ((8,) * 8, lambda repo, n: n % 4 != 3, "instance_owner__repo{}-{:040x}", "better", "their 8 repositories"),
         ((8,) * 8, lambda repo, n: n % 4 != 3, "owner/repo{}:pr-{}", "better", "their 8 repositories"),
         ((8,) * 8, lambda repo, n: n % 4 != 3, "owner__repo{}.{:08x}.combine__x1", "better", "their 8 repositories"),
-        ((48,), lambda repo, n: n % 4 != 3, OF_SWE_BENCH, "better", "of one repository, owner/repo0"),
-        ((24, 12, 12), lambda repo, n: n % 4 != 3, OF_SWE_BENCH, "better", "of 3 repositories only"),
+        ((48,), lambda repo, n: n % 4 != 3, OF_SWE_BENCH, "better", "from one repository, owner/repo0"),
+        ((24, 12, 12), lambda repo, n: n % 4 != 3, OF_SWE_BENCH, "better", "from only 3 repositories"),
         ((1,) * 48, lambda repo, n: repo % 4 != 3, OF_SWE_BENCH, "better", ""),
         ((48,), lambda repo, n: n % 4 != 3, "task-{}-{}", "better", ""),
         ((8,) * 6, lambda repo, n: n % 4 != 3, "make_it__work{}_{}", "better", ""),
@@ -579,7 +581,7 @@ def test_a_conclusion_says_over_which_repositories_it_holds(
     (conclusion,) = found.conclusions
     assert conclusion.word == word and words in conclusion.sentence
     assert words or "repositor" not in conclusion.sentence
-    assert ("better than a on these tasks" in conclusion.sentence) == ("of one" in words or "only" in words)
+    assert ("better than a on these tasks" in conclusion.sentence) == ("from one" in words or "only" in words)
 
 
 def test_what_each_solved_task_took_holds_the_failed_ones() -> None:
@@ -648,8 +650,7 @@ def test_resolved_leaves_out_what_no_verifier_could_judge(store: Store, capsys: 
 def test_a_value_nobody_has_is_said_with_those_there_are(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     found = told(capsys, "--store", store.folder, "--outcome", "patch_outcome_label=corect")
     assert any(
-        w.startswith("no attempt has patch_outcome_label=corect; what there is: correct_patch")
-        for w in found["warnings"]
+        w.startswith("no attempt has patch_outcome_label=corect; available: correct_patch") for w in found["warnings"]
     )
 
 
@@ -692,7 +693,7 @@ def test_without_an_attempt_there_is_a_plain_message(tmp_path: Path, capsys: pyt
     people = store_of(tmp_path / "s", session(user("hello"), call("Bash", command="ls"), session_id="person"))
     assert main(["compare", "--store", str(people.folder)]) == 1
     said = capsys.readouterr().err
-    assert "There is no eval attempt" in said and "Harbor" in said
+    assert "There are no eval attempts" in said and "Harbor" in said
 
 
 @pytest.fixture(scope="module")
@@ -832,7 +833,7 @@ def test_one_model_in_three_spellings_is_one_candidate_with_its_spellings_kept()
     trials = [tried(name, f"t{n}", 1.0) for name in (*names, "anthropic/claude-opus-4-1") for n in range(3)]
     found = compared(*trials)
     assert sorted(c.name for c in found.candidates) == ["anthropic/claude-opus-4-1", "claude-sonnet-4-20250514"]
-    assert any("are taken for one model" in warning for warning in found.warnings)
+    assert any("count as one model" in warning for warning in found.warnings)
     assert {c.name for c in compared(*trials, by=["recorded_model"]).candidates} == {
         *names,
         "anthropic/claude-opus-4-1",

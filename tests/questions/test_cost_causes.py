@@ -345,7 +345,7 @@ def test_what_is_logged_in_mid_stream_makes_output_and_bill_a_lower_bound(tmp_pa
     assert {name for name, f in by_id.items() if f.at_least} == {"output"} < set(BOUNDED)
     made = outcome(store, "cost_causes")
     causes_table = next(table for table in made.tables if table.id == "cost_causes.causes")
-    assert isinstance(causes_table.rows[-1][1], AtLeast) and any("mid-stream" in limit for limit in made.limits)
+    assert isinstance(causes_table.rows[-1][1], AtLeast) and any("under-report" in limit for limit in made.limits)
 
 
 def test_a_subagent_with_a_session_of_its_own_is_one_cost_in_all_figures_and_a_fork_is_none(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_an_interval_holds_its_value_and_a_share_lies_between_none_and_all(of_st
             assert 0 <= finding.value <= 1, finding.id  # type: ignore[operator]
 
 
-NO_PLACES = {"attempts": "the interval is over tasks", "weaknesses": "the interval takes findings as independent"}
+NO_PLACES = {"attempts": "interval over tasks", "weaknesses": "the interval takes findings as independent"}
 """Studies whose figures are of no sessions of a place."""
 
 

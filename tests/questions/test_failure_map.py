@@ -104,24 +104,26 @@ def test_what_nobody_evaluated_did_not_fail(made: FailureMap) -> None:
 
 def test_candidates_are_told_apart_by_what_they_fail_by_at_the_tasks_of_both(made: FailureMap) -> None:
     told = " ".join(made.sentences)
-    assert "A fails mostly by wrong place: 6 of 8, 75.0% [" in told
-    assert "B fails mostly by limit reached: 6 of 7, 85.7% [" in told
-    assert "A fails more often by wrong place than B" in told and "B fails more often by limit reached than A" in told
+    assert "A fails mostly with wrong place: 6 of 8, 75.0% [" in told
+    assert "B fails mostly with limit reached: 6 of 7, 85.7% [" in told
+    assert (
+        "A fails more often with wrong place than B" in told and "B fails more often with limit reached than A" in told
+    )
     assert {(d.name, d.more, d.less) for d in made.differences} == {
         ("wrong_place", "A", "B"),
         ("limit_reached", "B", "A"),
     }, "C failed at other tasks: how it differs may be theirs"
     of_both = next(d for d in made.differences if d.name == "wrong_place")
     assert of_both.value == pytest.approx(6 / 7) and 0 < of_both.low < of_both.value < of_both.high <= 1
-    assert f"Of 1 candidates with fewer than {ENOUGH} failures each (1 in all) nothing is said." in told
+    assert f"1 candidates have fewer than {ENOUGH} failures each (1 in total) and are not described." in told
 
 
 def test_of_too_few_failures_nothing_is_said(store: Store) -> None:
     few = mapped(store, "model_id IN ('A', 'B') AND task_id IN ('t0', 't1', 't2', 't3')")
     assert few.differences == [] and few.looked_at == 0
-    assert few.sentences == ["Of 2 candidates with fewer than 5 failures each (8 in all) nothing is said."]
+    assert few.sentences == ["2 candidates have fewer than 5 failures each (8 in total) and are not described."]
     enough = mapped(store, "model_id IN ('A', 'B') AND task_id IN ('t0', 't1', 't2', 't3', 't4')")
-    assert len(enough.differences) == 2 and enough.sentences[0].startswith("A fails mostly by wrong place: 5 of 5")
+    assert len(enough.differences) == 2 and enough.sentences[0].startswith("A fails mostly with wrong place: 5 of 5")
 
 
 def test_intervals_are_over_tasks(store: Store) -> None:
@@ -143,7 +145,7 @@ def test_the_study_says_the_same_and_each_number_opens_its_attempts(store: Store
     wrong = next(share for share in made.classes if share.name == "wrong_fix")
     assert values["failures.count"][0] == 24
     assert values["failures.wrong_fix"] == (wrong.value, 24, (wrong.low, wrong.high))
-    assert any("Why 1 of 24 failed can't be told: 1 no file of the run lists a test" in limit for limit in found.limits)
+    assert any("1 of 24 failed is undecided: 1 no file of the run lists a test" in limit for limit in found.limits)
     table = next(t for t in found.tables if t.id == "failures.by_candidate")
     row = next(r for r in table.rows if r[:2] == ["A", "wrong place"])
     assert row[2:5] == [6, 8, 0.75]
@@ -152,7 +154,7 @@ def test_the_study_says_the_same_and_each_number_opens_its_attempts(store: Store
         "r6-1"
     }
     near = next(t for t in found.tables if t.id == "failures.places")
-    assert [r[:4] for r in near.rows] == [["a file alone", 13, 3, 10], ["nothing", 7, 0, 7]]
+    assert [r[:4] for r in near.rows] == [["a file only", 13, 3, 10], ["nothing", 7, 0, 7]]
     examples = next(t for t in found.tables if t.id == "failures.examples")
     assert [r[0] for r in examples.rows].count("wrong place") == 5, "at most five of a class"
 
@@ -168,7 +170,7 @@ def test_the_verb_has_words_json_and_markdown(store: Store, capsys: pytest.Captu
     assert "| wrong fix | 10 of 17" in markdown and "<script>" not in markdown and "### by candidate" in markdown
     assert main(["failures", "--store", str(store.folder), "--where", "false"]) == 1
     assert main(["failures", "--store", str(store.folder), "--by", "nothing_such"]) == 2
-    assert "There is: model_id" in capsys.readouterr().err
+    assert "Available: model_id" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -183,7 +185,7 @@ def test_the_page_counts_the_same_and_each_number_lists_its_attempts(server: Ser
     assert "No test is fixed" in some and some.count("all evidence") == 6
     assert 'href="/session/r0-0/explain/verification.failure_class"' in some
     assert re.search(r'href="/session/r0-0\?at=\d+#e\d+"', some)
-    assert "A fails mostly by wrong place" in Elements(whole).said
+    assert "A fails mostly with wrong place" in Elements(whole).said
 
 
 def test_the_page_shows_a_hostile_name_as_text_and_has_words_for_nothing(server: Server) -> None:

@@ -100,7 +100,7 @@ def test_a_share_by_somebody_whose_recall_nobody_measured_says_so(tmp_path: Path
     for one, more in zip(made, sessions(10, "classifier", 25), strict=True):
         one.labels += more.labels
     found = findings(store_of(tmp_path / "s", *made), "people")["pushback"]
-    assert found.value == 0.2 and "by openai:m" in found.note and "nobody measured" in found.note
+    assert found.value == 0.2 and "by openai:m" in found.note and "never validated" in found.note
 
 
 @pytest.mark.slow
@@ -112,7 +112,7 @@ def test_a_classifier_whose_file_says_nothing_corrects_nothing(
     if there is not None:
         file.write_bytes(there)
     found = pushback("people", 10, f"classifier:{file}", 20)
-    assert found.value == 0.2 and "nobody measured" in found.note and "never validated" in found.validation
+    assert found.value == 0.2 and "never validated" in found.note and "never validated" in found.validation
 
 
 @pytest.mark.slow

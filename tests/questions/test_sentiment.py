@@ -148,7 +148,7 @@ def test_shares_and_pure_neutral_sessions(tmp_path: Path) -> None:
         (5 / 7, 7), (1 / 7, 7), (1 / 7, 7),
     ]  # fmt: skip
     assert (found["pure_neutral"].value, found["pure_neutral"].n) == (pytest.approx(1 / 3), 3)
-    assert found["pure_neutral"].note.startswith("1 more are neutral as far as they are labelled")
+    assert found["pure_neutral"].note.startswith("1 more are neutral in the labelled part")
 
 
 def test_turns_are_numbered_as_in_the_session_and_counted_as_labelled(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_turns_are_numbered_as_in_the_session_and_counted_as_labelled(tmp_path: 
     rows = {(row[0], row[1]): row[2:5] for row in outcome(store, "sentiment_turns").tables[0].rows}
     assert rows["all sessions", "4"] == [2, 1, 0.5]
     assert rows["all sessions", "11+"] == [2, 2, 1.0]
-    assert rows["sessions that reach turn 5", "1"] == [3, 2, pytest.approx(2 / 3)]
+    assert rows["sessions with at least 5 turns", "1"] == [3, 2, pytest.approx(2 / 3)]
 
 
 def test_a_session_that_does_not_reach_turn_five_is_in_no_cohort(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_models_are_drawn_from_a_hundred_messages_on_with_what_speaks_against_th
     assert rows["narrow"][1:6] == [100, 1, 1.0, 10, pytest.approx(0.1)]
     assert [row["name"] for row in found.charts[0].spec["data"]["values"]] == ["wide (120)", "narrow (100)"]
     assert any("leaderboard" in limit for limit in found.limits)
-    assert "1 of 2 models with 100 labelled messages have more than half of them in one place." in found.limits
+    assert "1 of 2 models with 100 labelled messages have more than half of them in one project." in found.limits
     by_id = {f.id: f for f in found.findings}
     assert (by_id["sentiment_models.count"].value, by_id["sentiment_models.dominated"].value) == (2, 1)
 
@@ -261,7 +261,7 @@ def test_labellers_are_never_mixed_and_who_gave_most_counts(two_labellers: Store
     found = findings(two_labellers, "sentiment")
     assert (found["neutral"].value, found["neutral"].n) == (0.6, 5)
     assert "--labeller 'other'\"'\"'s'" in found["neutral"].command
-    assert "Sentiment labels are by other's." in outcome(two_labellers, "sentiment").limits
+    assert "Sentiment labels by other's." in outcome(two_labellers, "sentiment").limits
 
 
 def test_another_labeller_can_be_asked_for(two_labellers: Store, tmp_path: Path, capsys: Any) -> None:
@@ -288,7 +288,7 @@ def test_another_labeller_can_be_asked_for(two_labellers: Store, tmp_path: Path,
 def test_the_labellers_are_listed_and_compared(two_labellers: Store) -> None:
     tables = {t.id: t for t in outcome(two_labellers, "sentiment").tables}
     assert [(row[0], row[3], row[-1]) for row in tables["sentiment.labellers"].rows] == [
-        ("other's", 5, "taken here"), ("judge", 4, ""),
+        ("other's", 5, "used here"), ("judge", 4, ""),
     ]  # fmt: skip
     assert len(tables["sentiment.agreement"].rows) == 1
     row = dict(

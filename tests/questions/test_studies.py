@@ -152,7 +152,7 @@ def test_unknown_costs_are_left_out_and_told_never_zero(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", priced, unpriced)
     costs = findings(store, "cost")
     assert costs["total"].n == 1 and costs["total"].value == pytest.approx(priced.steps[0].cost_usd)
-    assert costs["unpriced"].value == 1 and costs["total"].note.startswith("left out: 1 without a known price")
+    assert costs["unpriced"].value == 1 and costs["total"].note.startswith("excluded: 1 sessions without a known price")
     assert costs["output_tokens"].value == 40
     row = outcome(store, "cost").tables[0].rows[0]
     assert row[:4] == ["claude-code", 2, 1, 1] and without_bound(row[4]) == costs["total"].value

@@ -149,11 +149,11 @@ def test_what_is_left_out_is_counted_by_reason() -> None:
     )
     assert [one.text for one in kept.prompts] == [long_enough]
     assert kept.left_out == {
-        "said before": 1,
+        "repeated": 1,
         "too short": 1,
         "too long": 1,
-        "not known to be English": 2,
-        "put in by a harness": 1,
+        "not identified as English": 2,
+        "inserted by a harness": 1,
     }
 
 
@@ -168,7 +168,7 @@ def test_of_one_place_a_tenth_is_compared_and_twenty_at_least() -> None:
     kept = TopicPrompts([*own, *others], {"large": "/p/large"})
     by_place = [one.place for one in kept.prompts]
     assert by_place.count("/p/large") == 40 and len(by_place) == 140
-    assert kept.left_out == {"beyond its place's share": 260}
+    assert kept.left_out == {"over the limit per project": 260}
     few = TopicPrompts(own[:30], {"large": "/p/large"})
     assert len(few.prompts) == 20
 

@@ -299,7 +299,7 @@ def test_outer_quantiles_are_told_only_of_turns_enough(tmp_path: Path) -> None:
 def test_intents_by_words_say_so_and_short_sessions_are_no_judged_personas(tmp_path: Path) -> None:
     found = outcome(store_of(tmp_path / "s", session(user("Explain how the parser works"), say("so"))), "intents")
     values = {f.id: (f.value, f.n, f.of) for f in found.findings}
-    assert values["intents.intent.understand"] == (1, 1, "prompts, by words")
+    assert values["intents.intent.understand"] == (1, 1, "prompts, by word rules")
     assert values["intents.activity.reviewing"][0] == 1 and values["intents.activity.writing"][0] == 0
     assert not any("persona" in name for name in values)
     assert any("label prompt_intent" in one for one in found.limits)
@@ -350,7 +350,7 @@ def test_data_sets_are_told_with_the_metric_in_which_they_differ_most(tmp_path: 
     rows = table(found, "data_sets.places")
     assert [row[:2] for row in rows.values()] == [[5, 1], [5, 2], [5, 9]] and "/home/[user]/p2" in rows
     most = next(f for f in found.findings if f.id == "data_sets.most_apart")
-    assert (most.value, most.n) == ("calls a prompt", 3)
+    assert (most.value, most.n) == ("calls per prompt", 3)
     agents = table(found, "data_sets.agents")
     assert agents["claude-code"][:2] == [15, 2] and agents["claude-code"][-2:] == [pytest.approx(1 / 3), ""]
 

@@ -290,7 +290,7 @@ def test_text_of_a_trace_is_text_in_a_chart() -> None:
 
 def test_the_page_shows_skips_limits_and_the_way_to_every_number(page: str) -> None:
     read = Page(page)
-    for heading in ("What was read and what was skipped", "What can’t be concluded", "Make these numbers again"):
+    for heading in ("Data read and skipped", "What can’t be concluded", "Make these numbers again"):
         assert heading in read.said()
     shown = {attributes["id"] for tag, attributes in read.elements if tag == "section"}
     assert {"sessions", "reading", "limits"} <= shown and "attempts" not in shown
@@ -349,7 +349,7 @@ def test_a_study_takes_a_screen_and_the_rest_of_it_is_folded(page: str) -> None:
 
 
 def test_a_study_that_has_nothing_to_say_is_left_out_with_its_reason(page: str) -> None:
-    assert re.search(r"Not in this report: [^(]+\(No repository was scanned: ", html.unescape(page))
+    assert re.search(r"Not in this report: [^(]+\(No repository was scanned yet ", html.unescape(page))
 
 
 def test_four_charts_stand_beside_the_findings_and_nowhere_else(page: str) -> None:

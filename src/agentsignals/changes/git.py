@@ -30,7 +30,7 @@ _FILES = (b"100644", b"100755", b"100664")
 
 
 class GitError(Exception):
-    """A git command failed; says why in git's own words, on one line, or nothing when git said nothing."""
+    """A git command failed; says why in git's own words, on one line, or nothing when git printed nothing."""
 
 
 class Entry(Struct, frozen=True, gc=False):

@@ -151,7 +151,7 @@ def load(claims: str | Path) -> ClaimSet:
         content = path.read_bytes()
     except OSError as problem:
         raise UsageError(
-            f"No claims {str(claims)!r}: no set has that name, and no file can be read there ({problem.strerror}).",
+            f"No claims {str(claims)!r}: not a claim set and not a readable file ({problem.strerror}).",
             f"The sets: {', '.join(names())}.",
         ) from problem
     return parse(content, str(path))
@@ -171,7 +171,7 @@ def parse(content: bytes, name: str) -> ClaimSet:
         return msgspec.convert(yaml.load(content, Loader=_LOADER), ClaimSet)  # noqa: S506  (a safe loader)
     except (yaml.YAMLError, ValueError) as problem:  # msgspec's errors are values', too
         reason = " ".join(str(problem).split())
-        raise ClaimsError(f"{name} holds no claims: {reason}", "docs/replicate.md describes the file.") from problem
+        raise ClaimsError(f"{name} contains no claims: {reason}", "See docs/replicate.md for the format.") from problem
 
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -181,11 +181,13 @@ def _wrong(claim: Claim, inside: ClaimSet) -> str:
     ways = [way for way in ("query", "recipe", "finding", "audit", "needs") if getattr(claim, way)]
     unknown = sorted(set(tables_of(claim).values()) - set(inside.tables))
     if len(ways) != 1:
-        return f"of query, recipe, finding, audit and needs it has {' and '.join(ways) or 'none'}; one is wanted"
+        return (
+            f"of query, recipe, finding, audit and needs it has {' and '.join(ways) or 'none'}; exactly one is needed"
+        )
     if claim.recipe and claim.recipe not in inside.recipes:
         return f"there is no recipe {claim.recipe!r}"
     if claim.audit and not ({"run"} <= set(claim.arguments) <= {"run", "evaluator", "value"}):
-        return "an audit's `with` names its run, and maybe evaluator and value"
+        return "an audit's `with` needs a run, optionally evaluator and value"
     if unknown:
         return f"there is no table {unknown[0]!r}"
     if claim.snapshot and claim.snapshot not in inside.snapshots:
@@ -258,7 +260,7 @@ def replicate(claims: str | Path, data: Path | str | None = None, store: Store |
     verdicts = []
     for entry in claim_set.entries():
         if isinstance(entry, UnreadableClaim):
-            why = f"the claim can't be read: {entry.why}"
+            why = f"the claim cannot be read: {entry.why}"
             verdict = Verdict(
                 claim=entry.id, status="untestable", expected=None, computed=None, tolerance=0.0,
                 source=claim_set.source, note=why, why=why,
@@ -278,7 +280,7 @@ def _verdict(claim: Claim, claim_set: ClaimSet, ground: ClaimContext) -> Verdict
         if isinstance(there, Absent):
             answer = there
         elif there.value is not True:
-            answer = Absent("not_applicable", f"the data at hand is not snapshot {claim.snapshot}: {snapshot.says}")
+            answer = Absent("not_applicable", f"the data is not snapshot {claim.snapshot}: {snapshot.says}")
     status: Status = "pass"
     if isinstance(answer, Absent):
         status, why = "untestable", f"{answer.reason}: {answer.detail}"
@@ -288,8 +290,8 @@ def _verdict(claim: Claim, claim_set: ClaimSet, ground: ClaimContext) -> Verdict
         status = "fail"
     expectation = ""
     if claim.prior_result and status != "untestable":
-        passed = f"was known before as: {claim.prior_result}; on this data it does"
-        expectation = passed if status == "pass" else f"known before: {claim.prior_result}"
+        passed = f"was recorded as: {claim.prior_result}; on this data it reproduces"
+        expectation = passed if status == "pass" else f"recorded before: {claim.prior_result}"
     tolerance: float | dict[str, float]
     if isinstance(claim.expected, dict):
         tolerance = {name: tolerance_of(claim, value) for name, value in claim.expected.items()}
@@ -314,10 +316,10 @@ def _differs(claim: Claim, computed: Value) -> str:
     """Return what differs, as text; empty within the tolerance."""
     if not isinstance(claim.expected, dict):
         if isinstance(computed, dict):
-            return f"one value is expected, the query gave {', '.join(computed)}"
+            return f"one value is expected, but the query returned {', '.join(computed)}"
         return "" if _near(claim, claim.expected, computed) else "off by more than the tolerance"
     if not isinstance(computed, dict):
-        return f"{', '.join(claim.expected)} are expected, the query gave one value"
+        return f"{', '.join(claim.expected)} are expected, but the query returned one value"
     off = [
         name
         for name, value in claim.expected.items()
@@ -409,7 +411,7 @@ class ClaimContext:
         located = [(name, place) for name, place in places.items() if isinstance(place, TableLocation)]
         connection = located[0][1].connection if located else self._store_connection()
         if connection is None:
-            return Absent("missing_artifact", "there is no store to ask")
+            return Absent("missing_artifact", "there is no store")
         with_rows = ", ".join(f"{_name(name)} AS ({place.rows}\n)" for name, place in located)
         asked = f"WITH {with_rows} SELECT * FROM ({sql.strip().rstrip(';')}\n)" if located else sql  # noqa: S608
         return _answer(connection, asked, arguments, bool(located) and located[0][1].in_files)
@@ -417,21 +419,21 @@ class ClaimContext:
     def finding(self, wanted: str) -> Answer | Absent:
         """Return the value of a study's finding over the store."""
         if self._store is None:
-            return Absent("missing_artifact", "there is no store to study")
+            return Absent("missing_artifact", "there is no store")
         first = wanted.partition(".")[0]
         for declared in sorted(studies().values(), key=lambda study: not study.name.startswith(first)):
             if declared.name not in self._findings:
                 outcome = declared.run(Reader(self._store, [declared]).inputs(declared))
                 self._findings[declared.name] = {finding.id: finding for finding in outcome.findings}
             if finding := self._findings[declared.name].get(wanted):
-                reason = finding.note or "the study gave no value"
+                reason = finding.note or "the study returned no value"
                 return Absent("none_found", reason) if finding.value is None else Answer(finding.value, finding.n)
         return Absent("missing_field", f"no study has the finding {wanted!r}")
 
     def audited(self, question: str, arguments: Mapping[str, Plain], wanted: Sequence[str]) -> Answer | Absent:
         """Return the lab audit's answer about a published run in the data folder. Stored code runs in the sandbox."""
         if self._data is None or not self._data.is_dir():
-            return Absent("missing_artifact", "needs the folder of published runs; name it with --data")
+            return Absent("missing_artifact", "needs the folder of published runs: add --data FOLDER")
         try:
             from agentsignals.experiments.emotion_lab.audit import Audit  # noqa: PLC0415  (only such claims need it)
 
@@ -455,7 +457,7 @@ class ClaimContext:
         if self._data is not None and table.files:
             return self._in_files(name, table)
         if not table.store:
-            return Absent("missing_artifact", f"needs {' or '.join(table.files)}; name its folder with --data")
+            return Absent("missing_artifact", f"needs {' or '.join(table.files)}; add its folder with --data")
         connection = self._store_connection()
         if connection is None:
             return Absent(
@@ -516,7 +518,7 @@ def _answer(
     try:
         statements = connection.extract_statements(parse_select(connection, sql).sql)
         if set(statements[0].named_parameters) != set(arguments):
-            return Absent("not_computable", "the names after `$` in the query are not those of `with`")
+            return Absent("not_computable", "the names after `$` in the query do not match `with`")
         watch.start()
         asked = connection.execute(statements[0], dict(arguments))
         names, rows = [column[0] for column in asked.description or ()], asked.fetchmany(2)
@@ -533,7 +535,7 @@ def _answer(
         watch.cancel()
     if len(rows) != 1:
         return Absent(
-            "none_found" if not rows else "not_computable", f"the query gave {len(rows) or 'no'} rows, not one"
+            "none_found" if not rows else "not_computable", f"the query gave {len(rows) or 'no'} rows instead of one"
         )
     row: dict[str, Any] = {}
     for name, value in zip(names, rows[0], strict=True):

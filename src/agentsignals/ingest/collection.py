@@ -86,7 +86,7 @@ def _addressed(place: str) -> Iterator[NamedRepository]:
                     listed.append(_candidate(word, path.parent))
         if not listed:
             raise SourceError(
-                f"{str(path)!r} names no repository.", "Write one a line: a path, an address or OWNER/NAME."
+                f"{str(path)!r} is not a repository.", "Write one per line: a path, an address or OWNER/NAME."
             )
         yield from listed
     elif os.path.isdir(path):  # noqa: PTH112
@@ -95,7 +95,7 @@ def _addressed(place: str) -> Iterator[NamedRepository]:
             return
         inside = [NamedRepository(str(p)) for p in _clones(path.absolute(), _DEEP)]
         if not inside:
-            raise SourceError(f"{place!r} holds no Git repository.", "Name a repository, or a folder of clones.")
+            raise SourceError(f"{place!r} contains no Git repository.", "Name a repository, or a folder of clones.")
         yield from inside
     elif _OWNER_AND_NAME.fullmatch(plain):
         yield NamedRepository(f"https://github.com/{plain}")
@@ -188,7 +188,7 @@ def _looked_at(place: str, is_fork: bool) -> DiscoveredRepository:
         repository.layouts = dict(sorted(Counter(layout[0] for layout in kept if layout).items()))
         commits = git.commits(located[0])
     except GitError as failed:
-        repository.trouble = str(failed) or "git said nothing"
+        repository.trouble = str(failed) or "git printed nothing"
         return repository
     repository.commits, repository.naming = len(commits), sum(bool(c.checkpoint_ids) for c in commits)
     return repository
@@ -322,7 +322,7 @@ def open_repository(place: str) -> Repository:
     located = git.locate(Path(place).expanduser().absolute())
     if located is None:
         raise SourceError(
-            f"{place!r} is no Git repository.", "Name a repository's folder, or its https or ssh address."
+            f"{place!r} is not a Git repository.", "Name a repository's folder, or its https or ssh address."
         )
     return Repository(*located)
 
@@ -361,7 +361,7 @@ def collect(
 def reason_of(problem: AgentSignalsError | GitError) -> str:
     """Return why a repository failed, and what to do."""
     hint = problem.hint if isinstance(problem, AgentSignalsError) else ""
-    return f"{problem} {hint}".strip() or "git said nothing"
+    return f"{problem} {hint}".strip() or "git printed nothing"
 
 
 def _collect_repository(
@@ -506,9 +506,9 @@ def repository_receipt(
     at = open_repository(place)
     shas = commits_of(at.git_dir, git.commits(at.git_dir), revision)
     if shas is None:
-        raise SourceError(f"{revision!r} names no commit of {at.name}.", "Name a commit, a branch, or A..B.")
+        raise SourceError(f"{revision!r} is not a commit of {at.name}.", "Name a commit, a branch, or A..B.")
     if not shas:
-        raise SourceError(f"{revision!r} holds no commit.", "Turn the ends round: OLDER..NEWER; merges don't count.")
+        raise SourceError(f"{revision!r} contains no commit.", "Write OLDER..NEWER. Merges do not count.")
     with suppress(SourceError):  # no checkpoints, no sessions: the receipt says so
         attribute_repository(place, store_folder, jobs=jobs)
     return receipts.receipt(Store(store_folder, create=True), at.git_dir, at.name, shas)

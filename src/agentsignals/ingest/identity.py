@@ -320,7 +320,7 @@ def give_id(session: Session, new_id: str, artifact: Artifact | None, reading: R
     if (attempt := session.attempt) is not None and attempt.trial_id is not None:
         attempt.trial_id += mark
     refuse(artifact, "session_id_of_another")
-    add_note(artifact, f"another session has its id {old_id}: this one is {new_id}")
+    add_note(artifact, f"another session has the id {old_id}, so this one is {new_id}")
 
 
 def without_copies(sessions: list[Session], artifacts: dict[str, Artifact]) -> list[Session]:

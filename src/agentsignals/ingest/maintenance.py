@@ -72,7 +72,7 @@ def repair(folder: Path | str | None) -> Repaired:
             store.save()
             if sessions:
                 shown = ", ".join(sessions[:_SHOWN]) + (" …" if len(sessions) > _SHOWN else "")
-                done.lost.append(f"{len(sessions):,} sessions, their sources are gone: {shown}")
+                done.lost.append(f"{len(sessions):,} sessions whose sources are missing: {shown}")
             moved = disk.set_aside(store.folder, store.folder / SHARDS_FOLDER / name)
             done.aside += [moved] if moved else []
         done.aside += [p for path in store.strays() if (p := disk.set_aside(root, path)) is not None]
@@ -99,7 +99,7 @@ def _parts(root: Path, done: Repaired) -> None:
 def _again(key: str) -> str:
     if key.startswith("repos/"):
         return "run `collect`, `attribute` and `scan` of that repository again"
-    return "run what gave them again (`label`, `annotate`, `collect`, `attribute`, `scan`, `topics`)"
+    return "repeat the command that made them (`label`, `annotate`, `collect`, `attribute`, `scan`, `topics`)"
 
 
 class Forgotten(Struct, kw_only=True):

@@ -95,7 +95,7 @@ def measure_shard(
     before = _values(old, entry.gone)
     if before is None and tell is not None:
         damaged = ", ".join(f"{SHARDS_FOLDER}/{name}/{path.name}" for path in old if _values([path]) is None)
-        tell(f"{damaged} is damaged: its values are computed anew, and compared with none.")
+        tell(f"{damaged} is damaged. Its values are recomputed and not compared.")
     entry.tables = tables
     store.replace_shards([name], new_name, entry)
     entry.signals, entry.internal_errors = _versions(paths), errors
@@ -156,7 +156,7 @@ def comparing_signals() -> frozenset[str]:
     return frozenset(signal.path for signal in catalog.catalogue().values() if "vectors" in signal.parameters)
 
 
-NO_VECTORS: Vectors | Absent = Absent("backend_disabled", "no signal that is computed compares texts")
+NO_VECTORS: Vectors | Absent = Absent("backend_disabled", "no computed signal compares texts")
 
 
 def corpus_values(store: Store, every: bool) -> Values | None:
@@ -229,8 +229,8 @@ def explain_session(store: Store, session: Session, path: str) -> Explanation:
     signal = catalog.by_path(path)
     if signal.context not in ("both", session.context):
         raise CatalogError(
-            f"{path} is of {signal.context} sessions; {session.session_id} is one of {session.context}.",
-            "`agentsignals inventory` says of which each signal is.",
+            f"{path} applies to {signal.context} sessions, but {session.session_id} is a {session.context} session.",
+            "Run `agentsignals inventory` to see the context of each signal.",
         )
     if signal.scope != "session":
         store.require(corpus_versions())
@@ -322,7 +322,7 @@ _TOTALS: dict[str, tuple[Collection[Kind], Callable[[Step], bool]]] = {
 def _of_total(store: Store, session: Session, path: str) -> Explanation:
     column = path.removeprefix(OF_SESSIONS)
     if column not in _TOTALS:
-        raise CatalogError(f"{path!r} is no total of tokens or money.", f"The totals: {', '.join(_TOTALS)}.")
+        raise CatalogError(f"{path!r} is not a total of tokens or cost.", f"The totals: {', '.join(_TOTALS)}.")
     kinds, of = _TOTALS[column]
     value, unit = totals(session)[column], "USD" if column.endswith("_usd") else "tokens"
     why = CollectedEvidence(SessionView(session))
@@ -334,7 +334,7 @@ def _of_total(store: Store, session: Session, path: str) -> Explanation:
         signal=path,
         value=value,
         absent={"reason": "missing_field", "detail": "usage"} if value is None else None,
-        rule="at least: output was logged in mid-stream" if is_bound else meaning,
+        rule="lower bound: output tokens are under-reported" if is_bound else meaning,
         detail={"at_least": True} if is_bound else {},
         description=meaning,
         version=0,

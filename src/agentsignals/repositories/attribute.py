@@ -37,9 +37,9 @@ from agentsignals.store.tables import CommitRow, LineRow
 FAR_POINTS = 7.0
 """A difference from Entire's percentage that asks for a cause."""
 _FLAGS = {
-    "in_turn": "made in mid-turn: the record is of the turn before",
-    "not_original": "the commit was made again since",
-    "metric_v2": "the record's newer measure",
+    "in_turn": "committed mid-turn, so the record covers the turn before",
+    "not_original": "the commit was rewritten since",
+    "metric_v2": "the record uses a newer measure",
 }
 
 
@@ -62,7 +62,7 @@ class Agreement(Struct, kw_only=True):
     n: int = 0
     mae: float | None = None
     r: float | None = None
-    basis: str = "original commit, one session, no agent at work at that moment, recorded total near the added lines"
+    basis: str = "original commit, one session, no agent running, recorded total close to the added lines"
     within_interval: int = 0
     """Rows whose recorded percentage lies in the replay's interval, a point more or less."""
     unknown_n: int = 0
@@ -146,16 +146,16 @@ def _cause(row: CommitRow) -> str:
     cause, n = max(_shares(row).items(), key=lambda pair: pair[1])
     if "total_differs" in row.flags and not row.recorded_agent_lines:
         return "the record has none of the agent's lines"
-    return cause if n else "the record counts what the calls do not show"
+    return cause if n else "the record counts lines the calls do not show"
 
 
 def _shares(row: CommitRow) -> dict[str, int]:
     return {
-        "lines that only other sessions' calls have": row.agent_other_session or 0,
-        "lines that nothing in the transcripts explains": row.unknown or 0,
-        "lines inferred to come from commands": row.agent_shell or 0,
+        "lines written only by other sessions' calls": row.agent_other_session or 0,
+        "lines not explained by the transcripts": row.unknown or 0,
+        "lines inferred from commands": row.agent_shell or 0,
         "lines a person wrote between turns": row.human_observed or 0,
-        "lines moved, generated or there before": (row.moved or 0) + (row.generated or 0) + (row.preexisting or 0),
+        "moved, generated or older lines": (row.moved or 0) + (row.generated or 0) + (row.preexisting or 0),
     }
 
 

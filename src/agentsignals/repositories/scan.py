@@ -497,7 +497,7 @@ def _reported(path: Path, skipped: Counter[str]) -> Iterator[Reported]:
         runs = None
     if not isinstance(runs, list):
         raise ScanError(
-            f"{path} is no SARIF file of at most 256 MB.", "A scanner writes one with an option like --sarif."
+            f"{path} is not a SARIF file of at most 256 MB.", "A scanner writes one with an option like --sarif."
         )
     malformed = (KeyError, TypeError, AttributeError, ValueError)
     for run in runs:

@@ -160,7 +160,7 @@ class Program:
         path = shutil.which(name) or (str(beside) if beside.exists() else None)
         if path is None:
             raise ScanError(
-                f"The program {name} is not installed.", f"`pip install {name}`, or scan with `--scanner rules`."
+                f"The program {name} is not installed.", f"Run `pip install {name}`, or scan with `--scanner rules`."
             )
         self._path = path
         output = self._run(["--version"], None)
@@ -204,7 +204,7 @@ class Program:
             found = list(reader(msgspec.json.decode(output)))
         except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as unlike:
             raise ScanError(
-                f"{self.id} answered what is not understood: {unlike!r}.", "Is it a newer version?"
+                f"{self.id} answered what is not understood: {unlike!r}.", "Its version may be too new."
             ) from None
         for name, finding in found:
             if (at := names.get(name)) is not None:
@@ -229,7 +229,7 @@ class Program:
         if done.returncode not in accepted:
             told = done.stderr.decode("utf-8", "replace")[-300:]
             message = "".join(c if c.isprintable() else " " for c in told).strip()
-            raise ScanError(f"{name} failed: {message or done.returncode}", "Run it by itself to see why.")
+            raise ScanError(f"{name} failed: {message or done.returncode}", "Run it alone to see why.")
         return done.stdout
 
 
@@ -348,13 +348,13 @@ def scanner(name: str, config: str | None = None) -> Scanner:
     if name not in NAMES:
         raise UsageError(*no_such("scanner", name, NAMES))
     if (name == "semgrep") != (config is not None):
-        reason = "brings no rules of its own" if config is None else "takes no rules of others"
+        reason = "has no rules of its own" if config is None else "accepts no other rules"
         raise UsageError(
-            f"The scanner {name} {reason}.", "`--scanner semgrep --config FILE` scans with rules of yours."
+            f"The scanner {name} {reason}.", "`--scanner semgrep --config FILE` scans with your own rules."
         )
     if config is None:
         return OwnRules() if name == OwnRules.id else Program(name)
     path = Path(config).expanduser().absolute()
     if not path.exists():  # semgrep would take a name for one of its registry's, and ask the network
-        raise UsageError(f"{config!r} is no file or folder of rules.", "Rules lie in files; a registry is never asked.")
+        raise UsageError(f"{config!r} is not a file or folder of rules.", "Use rule files; registries are not queried.")
     return Program(name, path)

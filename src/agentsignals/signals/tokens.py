@@ -180,7 +180,7 @@ def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
     if (lacking := unpriced_parts(steps)) is not None:
         detail["unpriced"] = lacking
     if view.undercounted:
-        why.rule("at least: output was logged in mid-stream")
+        why.rule("lower bound: output tokens are under-reported")
     return Measured(cost, detail)
 
 

@@ -168,7 +168,7 @@ def open_source(spec: str) -> Iterator[RawFile | Unreadable]:
             return _listed(source.find(spec), spec)
     near = did_you_mean(spec, homes())
     raise SourceError(
-        f"{spec!r} is no file, folder, agent or address.",
+        f"{spec!r} is not a file, folder, agent or address.",
         f"{near} Name a file, a folder, git:PATH_OR_URL[#REF], hub:OWNER/NAME, s3://BUCKET/PREFIX, or an agent:"
         f" {', '.join(homes())}.".lstrip(),
     )
@@ -233,7 +233,7 @@ def read_exclusions(path: str) -> frozenset[str]:
         lines = Path(path).expanduser().read_text("utf-8", "replace").splitlines()
     except OSError as problem:
         raise SourceError(
-            f"{path!r} can't be read: {problem.strerror}.", "Name a text file, one name a line."
+            f"{path!r} can't be read: {problem.strerror}.", "Name a text file with one name per line."
         ) from None
     entries = (f" {line}".split(" #", 1)[0].strip() for line in lines)
     return frozenset(name for line in entries if line for name in (line, dataset_name(line)))

@@ -236,7 +236,7 @@ def _listed(file: RawFile, connection: sqlite3.Connection) -> list[RawFile | Unr
         if isinstance(session, str):
             files.append(Unreadable(file.uri, file.spec, "bad_database", session))
         elif row_uri(file.uri, _text(session.session_id)) is None:
-            files.append(Unreadable(file.uri, file.spec, "bad_shape", "a session without an id that can be kept"))
+            files.append(Unreadable(file.uri, file.spec, "bad_shape", "a session without a usable id"))
         else:
             held.append(session)
     rows = sum(session.rows for session in held)

@@ -175,19 +175,19 @@ _HINT = "Check the address and that `git ls-remote` can read it without asking f
 def _fetched(address: str, ref: str, cache_key: str, wanted: Sequence[str], *options: str) -> tuple[str, bool]:
     if not address.startswith(tuple(f"{p}://" for p in _PROTOCOLS)):
         raise SourceError(
-            f"{address!r} is no address that is opened: only {', '.join(_PROTOCOLS)}.",
+            f"{address!r} is not supported. Use {', '.join(_PROTOCOLS)}.",
             "Write user@host:owner/name as ssh://user@host/owner/name.",
         )
     parts = urlsplit(address)
     if parts.password is not None:
         raise SourceError(
             "The address holds a password, which would be kept with the data.",
-            "Leave it out; git asks your credential helper for it.",
+            "Remove it; git asks your credential helper.",
         )
     if (parts.hostname or "").startswith("-") or any(not c.isprintable() for c in address):
         raise SourceError(f"{address!r} is no address.", _HINT)
     if ref and not _REF.fullmatch(ref):
-        raise SourceError(f"{ref!r} is no name of a ref.", "Name a branch, or a whole ref: refs/entire/checkpoints/v1.")
+        raise SourceError(f"{ref!r} is not a ref name.", "Name a branch, or a whole ref: refs/entire/checkpoints/v1.")
     name = hashlib.sha256(cache_key.encode()).hexdigest()[:24]
     folder = Path(platformdirs.user_cache_dir("agentsignals")) / "git" / name
     is_cached = (folder / "HEAD").is_file()
@@ -217,8 +217,8 @@ def _fetched(address: str, ref: str, cache_key: str, wanted: Sequence[str], *opt
 
 
 _LOOKED_FOR = (
-    "Looked for the branch entire/checkpoints/v1 and refs under refs/entire/checkpoints, which a plain clone doesn't"
-    " bring (git fetch origin 'refs/entire/*:refs/entire/*'). Another ref can be named: git:PATH_OR_URL#REF."
+    "Looked for the branch entire/checkpoints/v1 and refs under refs/entire/checkpoints, which a plain clone does not"
+    " fetch (git fetch origin 'refs/entire/*:refs/entire/*'). Another ref can be named: git:PATH_OR_URL#REF."
 )
 
 
@@ -258,7 +258,7 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
     except objects.GitError as failed:
         raise SourceError(f"{spec!r} can't be read: {failed}.", "Try `git fsck` in that repository.") from None
     if not files and not damaged:
-        raise SourceError(f"{repository.name!r} holds no checkpoint of a coding session.", _LOOKED_FOR)
+        raise SourceError(f"{repository.name!r} contains no checkpoint of a coding session.", _LOOKED_FOR)
     return itertools.chain([repository.trouble] if repository.trouble else (), damaged, _files(repository, files))
 
 
@@ -302,9 +302,9 @@ def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable
 def _opened(spec: str) -> Repository:
     asked = spec if spec.startswith("git://") else spec[len("git:") :]
     if not asked or asked.startswith("-"):
-        raise SourceError(f"{spec!r} names no repository.", "Write git:PATH_OR_URL or git:PATH_OR_URL#REF.")
+        raise SourceError(f"{spec!r} is not a repository.", "Write git:PATH_OR_URL or git:PATH_OR_URL#REF.")
     if shutil.which("git") is None:
-        raise SourceError("The program git is not installed.", "Install git: it reads checkpoint branches.")
+        raise SourceError("The program git is not installed.", "Install git to read checkpoint branches.")
     if is_address(asked):
         address, _, ref = asked.partition("#")
         git_dir, trouble = fetch_checkpoints(address, ref, spec)
@@ -324,7 +324,7 @@ def _opened(spec: str) -> Repository:
     located = objects.locate(path)
     if located is None:
         raise SourceError(
-            f"{str(path)!r} is no Git repository.", "Name a repository's folder, or its https or ssh address."
+            f"{str(path)!r} is not a Git repository.", "Name a repository's folder, or its https or ssh address."
         )
     git_dir, folder = located
     address = objects.origin(git_dir) or ""

@@ -165,7 +165,7 @@ def dataset_listing(name: str, revision: str) -> tuple[Listing, bool]:
     if cached is not None and (is_offline() or _OID.fullmatch(revision)):
         return cached, True
     if is_offline():
-        raise SourceError(f"{name!r} was never fetched, and HF_HUB_OFFLINE is set.", "Run once with a network.")
+        raise SourceError(f"{name!r} is not cached, and HF_HUB_OFFLINE is set.", "Run once with a network.")
     api = _hub().HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None)
     try:
         commit = str(api.dataset_info(name, revision=revision, expand=["sha"]).sha)
@@ -183,7 +183,7 @@ def dataset_listing(name: str, revision: str) -> tuple[Listing, bool]:
         if _status(problem) in (401, 403, 404):
             raise SourceError(
                 f"There is no data set {name!r} on the Hub, or it is not open to you.",
-                "Check the name; for a private or gated one accept its terms on its page and run `hf auth login`.",
+                "Check the name. For a private or gated dataset accept its terms and run `hf auth login`.",
             ) from problem
         if cached is not None:
             return cached, False
@@ -234,7 +234,7 @@ def fetch_file(name: str, commit: str, held: DatasetFile) -> Path:
 def search_datasets(tags: list[str], words: str | None = None, owner: str | None = None) -> Iterator[DataSet]:
     """Yield data sets with all these tags, most downloaded first. SourceError if the Hub can't be asked."""
     if is_offline():
-        raise SourceError("HF_HUB_OFFLINE is set, so the Hub can't be searched.", "Unset it.")
+        raise SourceError("HF_HUB_OFFLINE is set, so the Hub cannot be searched.", "Unset it.")
     api = _hub().HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None)
     try:
         for info in api.list_datasets(filter=tags, search=words, author=owner, sort="downloads", expand=_EXPANDED):
@@ -352,7 +352,7 @@ def parse_spec(spec: str) -> HubSpec:
     """Parse a specification. SourceError if it is malformed."""
     parts = _SPEC.fullmatch(spec)
     if parts is None or ".." in (parts["revision"] or ""):
-        raise SourceError(f"{spec!r} names no data set.", "Write hub:OWNER/NAME, hub:OWNER/NAME@REVISION#PATTERN.")
+        raise SourceError(f"{spec!r} is not a dataset.", "Write hub:OWNER/NAME, hub:OWNER/NAME@REVISION#PATTERN.")
     return HubSpec(spec, parts["name"], parts["revision"] or MAIN, parts["pattern"])
 
 
@@ -370,7 +370,7 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
     if not fetched:
         pattern = f" like {wanted.pattern!r}" if wanted.pattern else " that may hold traces"
         shown = ", ".join(f.path for f in listing.files[:6]) or "nothing"
-        raise SourceError(f"{wanted.name!r} holds no file{pattern}.", f"It holds {shown}.")
+        raise SourceError(f"{wanted.name!r} contains no file{pattern}.", f"It contains {shown}.")
     trouble = [] if of_now else [Unreadable(f"hub:{wanted.name}@{wanted.revision}", spec, "fetch_failed")]
     passed = (_raw(wanted, listing, f, f"{_NOT_FETCHED}{f.oid}", f.bytes) for f in others)
     return itertools.chain(trouble, passed, _files(wanted, listing, fetched))

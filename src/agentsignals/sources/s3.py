@@ -50,11 +50,12 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
     try:
         first = next(listed)
     except StopIteration:
-        raise SourceError(f"{spec!r} holds no object.", "Look for its prefix with `aws s3 ls`.") from None
+        raise SourceError(f"{spec!r} holds no object.", "Find its prefix with `aws s3 ls`.") from None
     except network.s3_errors() as problem:
         raise SourceError(
             f"{spec!r} can't be listed: {network.s3_error_code(problem)}.",
-            "Look at the bucket's name, AWS_* variables (region, endpoint, credentials) and what they may list.",
+            "Check the bucket's name, the AWS_* variables (region, endpoint, credentials) and their permission to"
+            " list.",
         ) from problem
 
     def files() -> Iterator[RawFile | Unreadable]:
@@ -62,7 +63,7 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
         try:
             yield from listed
         except network.s3_errors() as problem:
-            detail = f"listing broke off: {network.s3_error_code(problem)}"
+            detail = f"listing stopped: {network.s3_error_code(problem)}"
             yield Unreadable(storable_text(spec), storable_text(spec), network.s3_skip_reason(problem), detail)
 
     return files()

@@ -61,7 +61,7 @@ def grouped(points: Sequence[Sequence[float]], most: int) -> Groups | Absent:
     """
     different = len({tuple(point) for point in points})
     if different < 3:
-        return Absent("not_computable", "fewer than three different things") if _has_numpy() else MISSING
+        return Absent("not_computable", "fewer than three distinct items") if _has_numpy() else MISSING
     candidates = _k_means(points, range(2, min(most, different - 1) + 1), SEED)
     if isinstance(candidates, Absent):
         return candidates
@@ -86,7 +86,7 @@ def text_points(texts: Sequence[str], seed: int = SEED) -> list[list[float]] | A
 
     table = TfIdf([[word for word in words_of(text) if word not in _UNSAYING] for text in texts])
     if not table.words:
-        return Absent("not_computable", "no word in two texts")
+        return Absent("not_computable", "no word occurs in two texts")
     size = min(DIMENSIONS, min(table.shape) - 1)
     if size < 2:
         return Absent("not_computable", "too few texts or words")

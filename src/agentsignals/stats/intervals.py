@@ -454,7 +454,7 @@ class Prevalence(Struct, frozen=True, kw_only=True):
         named = f"{self.recall or 0:.0%} of {self.true} such and {self.false_alarms or 0:.0%} of {self.others} others"
         counted = f"named in {self.counted:.0%}; it named {named}"
         if self.share is None:
-            return f"cannot be told ({counted})"
+            return f"undecided ({counted})"
         return f"{self.share:.0%} ({self.low:.0%} to {self.high:.0%}; {counted})"
 
 

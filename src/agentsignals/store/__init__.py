@@ -339,7 +339,7 @@ class Store:
             import polars  # noqa: F401, PLC0415  (loaded when asked)
         except ImportError as problem:
             raise StoreError(
-                f"Frames need Polars, which can't be loaded: {problem}.",
+                f"Frames need Polars, which cannot be loaded: {problem}.",
                 f"Install it: {install_command('frames')}. Or use `store.sql(…)`, which needs no Polars.",
             ) from problem
         from agentsignals.store.query import run, with_connection  # noqa: PLC0415  (DuckDB is loaded when asked)
@@ -395,7 +395,7 @@ class Store:
         shard = self.manifest.sessions[full].shard
         if shard not in self.readable_shards():
             what = next(str(d) for d in self.damage if d.shard == shard)
-            raise StoreError(f"The session {full} can't be read: {what}.", "`agentsignals doctor` says what helps.")
+            raise StoreError(f"The session {full} can't be read: {what}.", "Run `agentsignals doctor` for a remedy.")
         try:
             return next(read_sessions(self.folder, shard, full))
         except StopIteration:
@@ -440,9 +440,9 @@ class Store:
         if len(near) == 1:
             return near[0]
         if near:
-            raise UnknownSession(f"{session_id!r} names {len(near)} sessions.", f"For example {', '.join(near[:3])}.")
+            raise UnknownSession(f"{session_id!r} matches {len(near)} sessions.", f"For example {', '.join(near[:3])}.")
         raise UnknownSession(
-            f"There is no session {session_id!r} in {self.folder}.", "`agentsignals sessions` lists them."
+            f"There is no session {session_id!r} in {self.folder}.", "Run `agentsignals sessions` to list them."
         )
 
     def artifact_paths(self, ids: set[str], session_id: str) -> dict[str, str]:
@@ -497,7 +497,7 @@ class Store:
         if entry.tables and not (self.folder / SHARDS_FOLDER / name).is_dir():
             raise StoreError(
                 f"A worker wrote the shard {name}, and it is not in {self.folder}.",
-                "Workers on other machines must see the store's folder, by the same path.",
+                "Workers on other machines need the store's folder under the same path.",
             )
         groups = {e.group for e in sessions.values()} | {e.group for e in files.values()}
         known = manifest.files.known(files)

@@ -114,13 +114,13 @@ def what_is_wrong(path: str, part: StoredFile, thorough: bool = False) -> str:
         if status.st_size != part.bytes and part.digest:
             return f"has {status.st_size:,} of {part.bytes:,} bytes" if status.st_size else "is empty"
         if not os.access(path, os.R_OK):
-            return "can't be read: permission denied"
+            return "cannot be read: permission denied"
         if thorough or status.st_mtime_ns != part.stamp:
             with Path(path).open("rb") as file:
                 digest = hashlib.file_digest(file, Digest).hexdigest()
-            return "" if digest == part.digest else "holds something else than was written"
+            return "" if digest == part.digest else "has other content than was written"
     except FileNotFoundError:
-        return "is gone"
+        return "is missing"
     except OSError as problem:
         return f"can't be read: {(problem.strerror or str(problem)).lower()}"
     return ""
@@ -135,7 +135,7 @@ def unreadable_list(path: Path, problem: OSError) -> str:
         return "is a link to itself"
     raise StoreError(
         f"{path} can't be read: {(problem.strerror or str(problem)).lower()}.",
-        "Make it readable again, or move it away: it is made again from the files beside it.",
+        "Make it readable, or move it away: it is rebuilt from the files next to it.",
     ) from problem
 
 
@@ -313,8 +313,8 @@ def locked(
                     written = handle.read(20)
                     process = f" (process {written})" if written.isdigit() else ""
                     raise StoreError(
-                        f"Another run{process} is writing the store {root}; {wait_s:.0f} seconds were waited.",
-                        "Wait for it, or name another store.",
+                        f"Another run{process} is writing the store {root}; {wait_s:.0f} waited {wait_s} seconds.",
+                        "Wait for it, or use another store with --store.",
                     ) from problem
             if not waits:
                 waits = True

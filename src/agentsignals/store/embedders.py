@@ -75,15 +75,13 @@ class SentenceModel(_Model):
                 ) from problem
             name, _, revision = self._named.partition("@") if self._folder is None else (str(self._folder), "", "")
             if self._folder is None and self._tell is not None:
-                self._tell(
-                    f"the model {name} is taken from the Hub, or from its cache here; no text leaves this machine"
-                )
+                self._tell(f"the model {name} comes from the Hub or its local cache; no text leaves this machine")
             try:
                 self._model = SentenceTransformer(name, revision=revision or None, trust_remote_code=False)
             except (OSError, ValueError, RuntimeError) as problem:
                 raise EmbedderError(
                     f"The model {self._named!r} can't be loaded: {str(problem)[:300]}",
-                    "Name a folder that holds a sentence-transformers model, or a model on the Hub.",
+                    "Name a folder with a sentence-transformers model, or a model on the Hub.",
                 ) from problem
         return self._model
 
@@ -138,7 +136,7 @@ class Remote(_Model):
         url = url.rstrip("/")
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or not model:
-            raise UsageError(f"{named!r} names no embedding server.", "Say openai:MODEL@http://HOST:PORT/v1.")
+            raise UsageError(f"{named!r} is not an embedding server.", "Write openai:MODEL@http://HOST:PORT/v1.")
         self.leaves = not is_local(parts.hostname)
         self._redacts = self.leaves or bool(forced)
         self.id = f"openai:{model}@{parts.hostname}{parts.path}{'+redacted' if self._redacts else ''}"
@@ -176,8 +174,8 @@ class Remote(_Model):
             except Busy as problem:
                 if tried == TRIES:
                     raise EmbedderError(
-                        f"{self._url} gave no vectors in {TRIES} tries: {problem}",
-                        "What it gave is kept; run again to go on.",
+                        f"{self._url} returned no vectors in {TRIES} tries: {problem}",
+                        "Finished vectors are kept. Run again to continue.",
                     ) from problem
                 self._wait(min(LONGEST_WAIT_S, problem.wait_s or 0.5 * 2**tried))
         raise AssertionError("the last try raises")
@@ -191,7 +189,7 @@ class Remote(_Model):
                 rows.sort(key=lambda r: r.index or 0)
             vectors = [Dense.of(r.embedding) for r in rows]
         except (msgspec.DecodeError, ValueError) as problem:
-            raise Busy(f"an answer that is no list of vectors ({str(problem)[:100]})") from problem
+            raise Busy(f"an answer that is not a list of vectors ({str(problem)[:100]})") from problem
         if len(vectors) != n or len({len(v.values) for v in vectors}) > 1:
             raise Busy(f"{len(vectors)} vectors for {n} texts, or of different lengths")
         return vectors

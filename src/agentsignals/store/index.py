@@ -846,7 +846,7 @@ def _loaded(root: Path, path: Path, mode: str = "") -> tuple[Manifest | None, st
         with suppress(OSError, ValueError):
             is_noted_sound = path.with_name(CHECKED_FILE).read_text("utf-8") == _length_and_time(path)
         if not is_noted_sound and database.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
-            return None, "is cut or garbled"
+            return None, "is truncated or corrupt"
         made = Manifest(root)
         try:
             database.execute("BEGIN")
@@ -877,7 +877,7 @@ def _length_and_time(path: Path) -> str:
 def _unless_unreadable(root: Path, problem: sqlite3.Error) -> tuple[None, str]:
     """Say that the index is garbled. StoreError where it may be a valid one that can't be read."""
     if _error_code(problem) in _GARBLED:
-        return None, "is cut or garbled"
+        return None, "is truncated or corrupt"
     raise _cannot_read(root, problem) from problem
 
 

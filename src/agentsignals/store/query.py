@@ -192,7 +192,7 @@ def _tree(connection: duckdb.DuckDBPyConnection, query: str) -> list[Any] | None
         return statements
     if parsed.get("error_type") == "not implemented":
         return None
-    raise QueryError(f"DuckDB refuses the query: {parsed.get('error_message')}", _HINT)
+    raise QueryError(f"DuckDB rejects the query: {parsed.get('error_message')}", _HINT)
 
 
 def _check(parts: list[dict[str, Any]], tables: Collection[str] | None) -> None:
@@ -253,7 +253,7 @@ def _in_words(*, is_ours: bool = False) -> Iterator[None]:
     except duckdb.Error as problem:
         _forget(problem)
         tables_there = f"The tables: {', '.join(NAMES)}. `DESCRIBE table` names a table's columns."
-        raise QueryError(f"DuckDB refuses the query: {problem}", OURS if is_ours else tables_there) from problem
+        raise QueryError(f"DuckDB rejects the query: {problem}", OURS if is_ours else tables_there) from problem
 
 
 _CLOSING_S = 10.0
@@ -661,7 +661,7 @@ def ask(connection: Connection, query: str, values: Mapping[str, Any] | None = N
     except duckdb.Error as problem:
         _forget(problem)
         of_files = isinstance(problem, _OF_FILES) or type(problem) is duckdb.Error
-        raise QueryError(f"DuckDB can't answer: {problem}", CHANGED if of_files else OURS) from problem
+        raise QueryError(f"DuckDB cannot answer: {problem}", CHANGED if of_files else OURS) from problem
 
 
 # Tables held for many queries

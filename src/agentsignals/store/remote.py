@@ -103,8 +103,9 @@ def _taken(client: Any, place: dict[str, str], until: float, waiting: Callable[[
             continue
         if time.monotonic() >= until:
             raise StoreError(
-                f"Another run ({holder}) is writing the store s3://{place['Bucket']}/{place['Key'].rpartition('/')[0]}.",
-                "Wait for it, or name another store.",
+                f"Another run ({holder}) is writing the store"
+                f" s3://{place['Bucket']}/{place['Key'].rpartition('/')[0]}.",
+                "Wait for it, or use another store with --store.",
             )
         if not waits:
             waits = True
@@ -214,7 +215,7 @@ class LocalCopy:
         try:
             self.state = msgspec.json.decode((root / _STATE).read_bytes(), type=_State)
         except (OSError, msgspec.DecodeError) as problem:
-            raise StoreError(f"{root / _STATE} can't be read.", f"Remove {root}: it is fetched again.") from problem
+            raise StoreError(f"{root / _STATE} can't be read.", f"Remove {root}. It is fetched again.") from problem
         self.bucket, prefix = network.s3_address(self.state.address)
         self.prefix = f"{prefix}/" if prefix else ""
 
@@ -280,7 +281,7 @@ class LocalCopy:
             if not is_condition_failed(problem) and network.s3_skip_reason(problem) != "file_gone":
                 raise
             raise StoreError(
-                f"Another run wrote the store {state.address} meanwhile; nothing of this one was committed.",
+                f"Another run wrote the store {state.address} in the meantime, so this run committed nothing.",
                 "Run again.",
             ) from problem
         if state.etag:
@@ -313,9 +314,11 @@ class LocalCopy:
             try:
                 head = msgspec.json.decode(body.read(), type=_Head)
             except msgspec.DecodeError as problem:
-                raise StoreError(f"{address}/head is garbled: {problem}.", "Name another store.") from problem
+                raise StoreError(f"{address}/head is corrupt: {problem}.", "Name another store.") from problem
         if head.schema_version > _VERSION:
-            raise StoreError(f"The store {address} was written by a newer agentsignals.", "Use the newer program.")
+            raise StoreError(
+                f"The store {address} was written by a newer agentsignals.", "Use a newer version of agentsignals."
+            )
         return answer["ETag"], head
 
     def _fetch(self, path: str, entry: _Entry) -> None:
@@ -324,11 +327,11 @@ class LocalCopy:
         *folders, name = path.split("/")
         is_hidden = any(not f or f.startswith(".") for f in folders) or (name.startswith(".") and name != RETIRED)
         if is_hidden or not name or "\\" in path or not path.isprintable():
-            raise StoreError(f"{address} names a file that no store has: {path!r}.", "Name another store.")
+            raise StoreError(f"{address} names a file that is not part of a store: {path!r}.", "Name another store.")
         with closing(network.s3_client().get_object(**self._place(f"blobs/{entry.digest}"))["Body"]) as body:
             data = body.read()
         if disk.digest(data) != entry.digest:
-            raise StoreError(f"{address}/blobs/{entry.digest} holds something else.", "Analyze into another store.")
+            raise StoreError(f"{address}/blobs/{entry.digest} has other content.", "Analyze into another store.")
         private_files.make_folder(target.parent)
         draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         private_files.write(draft, data)
@@ -364,7 +367,7 @@ class LocalCopy:
         except network.s3_errors() as problem:
             raise StoreError(
                 f"The store {self.state.address} can't be reached: {network.s3_error_code(problem)}.",
-                "Look at AWS_* variables (region, endpoint, credentials); what was done is kept for the next run.",
+                "Check the AWS_* variables (region, endpoint, credentials). Finished work is kept for the next run.",
             ) from problem
 
 

@@ -63,7 +63,7 @@ class SidecarList:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._list, self.lost = _List(), ""
-        why = "is gone"
+        why = "is missing"
         try:
             self._list = msgspec.json.decode((root / LIST_FILE).read_bytes(), type=_List)
             refuse_newer(root, self._list.schema_version, LIST_VERSION)
@@ -71,7 +71,7 @@ class SidecarList:
         except FileNotFoundError:
             pass
         except msgspec.DecodeError:
-            why = "is cut or garbled"
+            why = "is truncated or corrupt"
         except OSError as problem:
             why = disk.unreadable_list(root / LIST_FILE, problem)
         for key, path in _on_disk(root):
@@ -83,7 +83,7 @@ class SidecarList:
 
                 name = path.relative_to(root).as_posix()
                 self._list.parts[key] = parquet.examine(path, name)
-        self.lost = why if self._list.parts or why != "is gone" else ""
+        self.lost = why if self._list.parts or why != "is missing" else ""
 
     def path(self, key: str) -> Path | None:
         """Return a sidecar's file; None where there is none. StoreError when it was damaged."""
@@ -94,7 +94,7 @@ class SidecarList:
         if what := disk.what_is_wrong(str(path), part):
             raise StoreError(
                 f"{path} {what}.",
-                "`agentsignals doctor --repair` puts it aside; run what made it again afterwards.",
+                "Run `agentsignals doctor --repair` to move it away. Then repeat the command that made it.",
             )
         return path
 
@@ -353,8 +353,7 @@ def set_aside_damaged(root: Path, repo: str) -> None:
     import logging  # noqa: PLC0415  (rare)
 
     logging.getLogger("agentsignals.store").warning(
-        "a table of %s was damaged: %s, which follow from each other, are put aside; run `collect`, `attribute` and"
-        " `scan` of it again for those you need",
+        "a table of %s was damaged. Moved away: %s. Run `collect`, `attribute` and `scan` again for those you need",
         repo,
         ", ".join(key.rsplit("/", 1)[-1] for key in gone),
     )

@@ -215,7 +215,7 @@ class Search:
         """Return why the budget has no room for another run next to `reserved` ones, or an empty string."""
         budget = self.plan.budget
         if len(self.runs) + 1 + reserved > budget.runs:
-            return f"{budget.runs} runs are the budget"
+            return f"the budget of {budget.runs} runs is used up"
         ended = len(self.results)
         cost, unpriced = self.cost()
         if budget.cost_usd is not None and ended:
@@ -225,10 +225,10 @@ class Search:
             # What has no cost is taken to have cost as much as the others.
             expected = cost * attempts / max(1, attempts - unpriced)
             if expected * (1 + (1 + reserved) / ended) > budget.cost_usd:
-                return f"${budget.cost_usd:,.2f} are the budget"
+                return f"the budget of ${budget.cost_usd:,.2f} is used up"
         took = sum(run.wall_time_s for run in self.runs)
         if budget.wall_time_s is not None and ended and took * (1 + (1 + reserved) / ended) > budget.wall_time_s:
-            return f"{budget.wall_time_s:,.0f} seconds are the budget"
+            return f"the budget of {budget.wall_time_s:,.0f} seconds is used up"
         return ""
 
     def cost(self) -> tuple[float, int]:
@@ -318,11 +318,11 @@ def search_status(search: Search) -> SearchStatus:
     if next_run is None or search.confirms:
         made, reserved = sum(run.phase == "search" for run in search.runs), 2 * len(search.held_out)
         if made + 1 + reserved > plan.budget.runs:
-            over = f"{plan.budget.runs} runs are the budget, {reserved} of them for the confirmation"
+            over = f"the budget of {plan.budget.runs} runs is used up ({reserved} reserved for the confirmation)"
         elif search.race is None:
-            over = "every candidate in the race has run every task"
+            over = "every remaining candidate has run every task"
         else:
-            over = search.spent(reserved) or "what the budget left was for the confirmation"
+            over = search.spent(reserved) or "the rest of the budget is reserved for the confirmation"
     cost, unpriced = search.cost()
     without: Counter[str] = Counter()
     for result in search.results.values():
@@ -360,8 +360,8 @@ def _tried(search: Search) -> list[CandidateStatus]:
         dropped = ""
         if candidate in lost:
             drop = lost[candidate]
-            probable = f"{drop.probability:.1%} likely to be better than the first" if drop else ""
-            dropped = probable or "its runs left no outcome"
+            probable = f"{drop.probability:.1%} likely to be better than the best" if drop else ""
+            dropped = probable or "its runs have no outcome"
         rows.append(
             CandidateStatus(
                 treatment=search.plan.treatment(candidate),
@@ -381,16 +381,16 @@ def _answer(search: Search, ended: bool, winner: Candidate | None, confirmed: Co
         doing = "confirming its winner" if search.confirms else "searching"
         return "under way", f"The search is under way: {doing}."
     if winner is None:
-        return "no result", "No run left an outcome: nothing can be said."
+        return "no result", "No run has an outcome, so there is no result."
     if winner == search.plan.start:
         return (
             "default",
-            "No better than the default: nothing tried is expected to do better, so nothing was confirmed.",
+            "No better than the default: no candidate is expected to improve, so nothing was confirmed.",
         )
     name = treatment_text(search.plan.treatment(winner))
     difference = None if confirmed is None else confirmed.difference
     if difference is None or difference.value is None:
-        return "not shown", f"{name} came first in the search, and no held-out task has outcomes of it and the default."
+        return "not shown", f"{name} won the search, but no held-out task has outcomes for it and the default."
     gap = f"{100 * difference.value:+.1f} points on {difference.tasks} held-out tasks"
     if difference.low is None or difference.high is None:
         return "not shown", f"Whether {name} is better than the default can't be told: {gap}, {difference.method}."
@@ -398,8 +398,8 @@ def _answer(search: Search, ended: bool, winner: Candidate | None, confirmed: Co
     if difference.low > 0:
         return "better", f"{name} is better than the default: {gap}."
     if difference.high < 0:
-        return "worse", f"{name}, first in the search, is worse than the default: {gap}. Keep the default."
-    return "not shown", f"No better than the default, as far as can be told: {name}, first in the search, has {gap}."
+        return "worse", f"{name}won the search but is worse than the default: {gap}. Keep the default."
+    return "not shown", f"No significant improvement over the default: {name}, winner of the search, has {gap}."
 
 
 def _caveats(search: Search, confirmed: Confirmed | None) -> list[str]:
@@ -409,21 +409,21 @@ def _caveats(search: Search, confirmed: Confirmed | None) -> list[str]:
         again = seen & {task for arm in search.arms("held_out").values() for task in arm}
         if again:
             lines.append(
-                f"{len(again)} held-out tasks were searched on, too: the interval speaks of other runs at these tasks,"
-                " not of other tasks"
+                f"{len(again)} held-out tasks were also searched, so the interval covers new runs on these tasks, not"
+                " other tasks"
             )
         shown = (confirmed.difference.low or 0) > 0 or (confirmed.difference.high or 0) < 0
         if confirmed.smallest_seen is not None and not shown:
             lines.append(
                 f"with {confirmed.difference.tasks} held-out tasks a difference under"
-                f" {100 * confirmed.smallest_seen:.0f} points is mostly missed"
+                f" {100 * confirmed.smallest_seen:.0f} points is usually not detected"
             )
         missing = 2 * len(search.held_out) - sum(r.phase == "held_out" and r.state == "ended" for r in search.runs)
         if missing > 0:
-            lines.append(f"{missing} held-out runs were not made")
+            lines.append(f"{missing} held-out runs are missing")
     unpriced, attempts = search.cost()[1], sum(result.attempts for result in search.results.values())
     if 0 < unpriced < attempts:
-        lines.append(f"the cost is a lower bound: {unpriced} of {attempts} attempts have none, or not the whole")
+        lines.append(f"the cost is a lower bound: {unpriced} of {attempts} attempts have no complete cost")
     return lines
 
 
@@ -469,7 +469,7 @@ def drive(search: Search, began: Callable[[Run], None] = lambda run: None) -> No
                 raise TuningError(
                     f"The last {silent} runs left no outcome: {'; '.join(result.without)}."
                     f" It ended with {run.exit_code}{last}",
-                    f"Look into {search.place(run)}; the same command goes on from here.",
+                    f"Look into {search.place(run)}. Repeat the command to continue from here.",
                 )
 
 

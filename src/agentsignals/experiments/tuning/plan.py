@@ -123,7 +123,7 @@ def read_plan(path: Path) -> Plan:
     try:
         plan = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Plan)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
-        raise UsageError(f"{path} is no plan of a search: {problem}", "docs/tune.md has one.") from problem
+        raise UsageError(f"{path} is not a tuning plan: {problem}", "See docs/tune.md for an example.") from problem
     check(plan)
     return plan
 
@@ -132,7 +132,9 @@ def check(plan: Plan) -> None:
     """Raise UsageError if the plan cannot be searched."""
     for name, values in plan.knobs.items():
         if not _NAME.fullmatch(name) or name in _OURS:
-            raise UsageError(f"{name!r} can't be the name of a knob.", "Letters, digits and _; not task, not run.")
+            raise UsageError(
+                f"{name!r} can't be the name of a knob.", "Use letters, digits and _, but not task or run."
+            )
         texts = [value_text(value) for value in values]
         if not values or len(set(texts)) < len(texts) or len(set(values)) < len(values):
             raise UsageError(
@@ -143,9 +145,9 @@ def check(plan: Plan) -> None:
         if name not in plan.default or value_text(plan.default[name]) not in texts:
             raise UsageError(f"The default of the knob {name} is not among its values.", f"One of {', '.join(texts)}.")
     if odd := sorted(plan.default.keys() - plan.knobs.keys()) + sorted(plan.recorded_as.keys() - plan.knobs.keys()):
-        raise UsageError(f"{odd[0]!r} is no knob.", f"There is {', '.join(plan.knobs)}.")
+        raise UsageError(f"{odd[0]!r} is not a knob.", f"There is {', '.join(plan.knobs)}.")
     if not 2 <= (n := prod(len(values) for values in plan.knobs.values())) <= MOST_CANDIDATES:
-        raise UsageError(f"The knobs make {n:,} candidates.", f"2 to {MOST_CANDIDATES:,}: leave values out.")
+        raise UsageError(f"The knobs make {n:,} candidates.", f"2 to {MOST_CANDIDATES:,}: remove values.")
     # Each placeholder must exist, each knob must be used, and no value may look like an option.
     if not plan.command or _PLACE.search(plan.command[0]):
         raise UsageError("The command's first word is a program's name, without placeholders.", "")
@@ -154,15 +156,17 @@ def check(plan: Plan) -> None:
     known_names = {*plan.knobs, *_OURS}
     if odd := sorted(used - known_names):
         raise UsageError(
-            f"The command has {{{odd[0]}}}, which is no knob.", f"There is {', '.join(sorted(known_names))}."
+            f"The command has {{{odd[0]}}}, which is not a knob.", f"There is {', '.join(sorted(known_names))}."
         )
     if missing := sorted(known_names - used):
         raise UsageError(
-            f"{{{missing[0]}}} stands nowhere in the command or its environment.",
-            "{run} is the folder that a run writes to, {task} what it is of; a knob without a place has no effect.",
+            f"{{{missing[0]}}} is not used in the command or its environment.",
+            "{run} is the run's output folder, {task} its task. A knob that is not used has no effect.",
         )
     if bad := [t for t in templates if "\0" in t] or [n for n in plan.environment if not _NAME.fullmatch(n)]:
-        raise UsageError(f"{bad[0]!r} can't be given to a command.", "No NUL; variables are letters, digits and _.")
+        raise UsageError(
+            f"{bad[0]!r} can't be given to a command.", "Use no NUL. Variable names are letters, digits and _."
+        )
     options: dict[str, list[Any]] = {"task": [*plan.tasks, *plan.held_out], **plan.knobs}
     for word in plan.command:
         opening = _PLACE.match(word)
@@ -176,7 +180,7 @@ def check(plan: Plan) -> None:
     if not tasks or len({*tasks, *held_out}) < len(tasks) + len(held_out):
         raise UsageError(
             f"The plan has {len(tasks)} tasks to search on, or one of them twice.",
-            "Name each once; those of held_out must not be in tasks.",
+            "Name each once. Tasks in held_out must not be in tasks.",
         )
     if any("\0" in task for task in (*tasks, *held_out)):
         raise UsageError("A task's name has a NUL character.", "No command takes one.")
@@ -189,7 +193,7 @@ def check(plan: Plan) -> None:
     limits = {"budget.cost_usd": plan.budget.cost_usd, "budget.wall_time_s": plan.budget.wall_time_s}
     for name, limit in (limits | {"timeout_s": plan.timeout_s}).items():
         if limit is not None and not (isfinite(limit) and limit > 0):
-            raise UsageError(f"{name} is {limit}.", "It is a number above 0.")
+            raise UsageError(f"{name} is {limit}.", "Use a number above 0.")
     if not outcome_rule(plan.outcome).yes_or_no:
         raise UsageError(
             f"The outcome {plan.outcome!r} is a number; a search is over yes or no.", f"{plan.outcome}>=NUMBER"
@@ -259,12 +263,12 @@ class History:
                 line = decoder.decode(encoded)
             except msgspec.DecodeError as problem:
                 raise StoreError(
-                    f"Line {number} of {self.path} is none of a search: {problem}", "Name another --out."
+                    f"Line {number} of {self.path} is not a search record: {problem}", "Use another --out."
                 ) from problem
             if isinstance(line, _Begun) and line.plan != plan.digest():
                 raise UsageError(
-                    f"{folder} holds the search of another plan.",
-                    "Name another folder with --out; only the budget may change within a search.",
+                    f"{folder} contains the search of another plan.",
+                    "Name another folder with --out; only the budget may change during a search.",
                 )
             if isinstance(line, _Asked):
                 self.runs.append(line.run)
@@ -295,7 +299,7 @@ class History:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as problem:
-            raise StoreError(f"{self.path} can't be written: {problem.strerror}.", "Name another --out.") from problem
+            raise StoreError(f"{self.path} can't be written: {problem.strerror}.", "Use another --out.") from problem
 
 
 # -- results -----------------------------------------------------------------------------------------------------------

@@ -64,6 +64,6 @@ def smaller_tasks(task: T, smaller: Callable[[T], Sequence[T]]) -> Sequence[T]:
     if not parts:
         raise WorkerError(
             "Workers die whatever they are given to do.",
-            "Free some memory and run again; what was finished is kept.",
+            "Free some memory and run again. Finished work is kept.",
         )
     return parts

@@ -99,7 +99,7 @@ def _joined(workers: int) -> Iterator[Any]:
             ray.init("local", num_cpus=workers, object_store_memory=_RESULTS_BYTES, include_dashboard=False, **quiet)
     except Exception as problem:
         raise WorkerError(
-            f"No cluster of Ray can be joined or begun: {problem}", "Look at RAY_ADDRESS and `ray status`."
+            f"Cannot join or start a Ray cluster: {problem}", "Check RAY_ADDRESS and `ray status`."
         ) from problem
     try:
         yield ray

@@ -127,7 +127,7 @@ def validation_text(  # noqa: PLR0913  (what is asked about, and how much is to 
             said.append(f"{both} (n {first.n}, {first.truth}{older}): {figures_text}")
         return "; ".join(said)
     through = [need for need in needs if figures_of(need)]
-    return NEVER_VALIDATED + (f"; rests on {', '.join(through)}" if through else "")
+    return NEVER_VALIDATED + (f"; based on {', '.join(through)}" if through else "")
 
 
 def misleads(signal: str, classes: Sequence[str] = ()) -> bool:
@@ -216,10 +216,10 @@ class Loops(Struct, frozen=True, kw_only=True):
     def in_words(self) -> str:
         """Return the precision of warnings, for whoever is shown one."""
         if not self.figures or self.figures[0].precision is None:
-            return "how often such a warning is right was never measured: judge for yourself"
+            return "the precision of this warning was never measured"
         by = self.figures[0]
         doubt = "" if self.may_block else ": judge for yourself"
-        return f"{by.right} of {by.alarms} such warnings on other sessions were borne out by what followed{doubt}"
+        return f"{by.right} of {by.alarms} such warnings on other sessions were right{doubt}"
 
 
 @cache
@@ -232,8 +232,8 @@ def loops() -> Loops:
 
 
 PLANTED_CAVEAT: Final = (
-    "Recall and precision are of weak code and safe twins that were planted for this (`benchmarks/weaknesses.toml`):"
-    " they say what the rules miss, and no share of real code. No interval covers how the planted code was chosen."
+    "Recall and precision are measured on planted weak code and safe twins (`benchmarks/weaknesses.toml`), not on"
+    " real code. Intervals ignore how the planted code was chosen."
 )
 
 
