@@ -437,7 +437,7 @@ def test_an_agents_words_stand_in_its_folder_alone() -> None:
     }
     leaked = {(name, word) for name, words in outside.items() for word in words if word not in ORDINARY} - excused
     assert {f"{name} has the {words_of_agents()[word]} {word}" for name, word in leaked} == set()
-    assert set().union(*outside.values()) >= ORDINARY, "a word that stands nowhere any more needs no excuse"
+    assert set().union(*outside.values()) >= ORDINARY, "a word that is not used any more needs no excuse"
     assert {p for p in SPEAKS_OF_AGENTS if not any(f"{n} {w}".startswith(p) for n, w in excused - leaked)} == set()
 
 

@@ -181,7 +181,7 @@ def test_clones_are_looked_for_so_deep(deep: int, found: bool, tmp_path: Path) -
     if found:
         assert [c.place for c in named_repositories([str(tmp_path)])] == [str(clone)]
     else:
-        with pytest.raises(SourceError, match="holds no Git repository"):
+        with pytest.raises(SourceError, match="contains no Git repository"):
             named_repositories([str(tmp_path)])
 
 

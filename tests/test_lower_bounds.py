@@ -123,7 +123,7 @@ def test_the_report_marks_headlines_tables_and_draws_no_bound_over_time(store: S
         assert any(isinstance(row[at], AtLeast) for row in tables[name].rows), (name, column)
     drawn = {c.id: c for one in made for c in one.charts}
     for name in ("cost.over_time", "cost.output.over_time"):
-        assert "1 whose output is a lower bound" in drawn[name].note and drawn[name].n == 2
+        assert "1 with output as a lower bound" in drawn[name].note and drawn[name].n == 2
 
 
 def test_pages_mark_it(store: Store) -> None:
@@ -137,7 +137,7 @@ def test_pages_mark_it(store: Store) -> None:
 def test_explain_says_at_least_with_the_error_of_the_estimate(store: Store) -> None:
     for signal in ("tokens.output_tokens_total", "tokens.cost_usd"):
         explained = explain(store, BOUND, signal)
-        assert explained.detail["at_least"] is True and "at least" in explained.rule
+        assert explained.detail["at_least"] is True and "lower bound" in explained.rule
     assert "3.2 times" in explain(store, BOUND, "tokens.output_tokens_total").rule
     assert "at_least" not in explain(store, KNOWN, "tokens.cost_usd").detail
 

@@ -379,7 +379,7 @@ def test_a_claim_that_asks_the_audit_wrongly_says_so_and_costs_no_other(tmp_path
         "pass",
         *["untestable"] * 2,
     ]
-    assert "names its run" in found["a"].note
+    assert "needs a run" in found["a"].note
     assert "horoscope" in found["b"].note
     assert "mine" in found["c"].note
     assert "the results of other are not here" in found["d"].note

@@ -130,7 +130,7 @@ def test_a_source_of_the_set_is_that_of_its_claims_unless_they_name_their_own(da
 def test_a_known_failure_that_passes_says_so(data: Path) -> None:
     found = one({"query": "SELECT 2", "prior_result": "does not reproduce"}, data)
     assert found.status == "pass"
-    assert "on this data it does" in found.note
+    assert "on this data it reproduces" in found.note
 
 
 HOSTILE = (

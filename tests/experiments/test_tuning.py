@@ -69,9 +69,9 @@ def plan(**changes: Any) -> Plan:
     [
         ({"command": ["{tone}", "{run}", "{task}"]}, "first word"),
         ({"command": []}, "first word"),
-        ({"command": ["run", "{run}", "{task}"]}, "{tone} stands nowhere"),
-        ({"command": ["run", "{task}", "{tone}"]}, "{run} stands nowhere"),
-        ({"command": ["run", "{run}", "{task}", "{tone}", "{dose}"]}, "{dose}, which is no knob"),
+        ({"command": ["run", "{run}", "{task}"]}, "{tone} is not used"),
+        ({"command": ["run", "{task}", "{tone}"]}, "{run} is not used"),
+        ({"command": ["run", "{run}", "{task}", "{tone}", "{dose}"]}, "{dose}, which is not a knob"),
         ({"command": ["run", "{run}", "{task}", "{tone}", "a\0"]}, "can't be given"),
         ({"environment": {"A=B": "x"}}, "'A=B' can't be given"),
         ({"knobs": {"tone": ["plain", "--help"]}}, "read as an option"),
@@ -84,7 +84,7 @@ def plan(**changes: Any) -> Plan:
         ({"knobs": {"tone": ["plain", *map(str, range(1000))]}}, "make 1,001 candidates"),
         ({"knobs": {"run": ["a", "b"]}, "default": {"run": "a"}}, "name of a knob"),
         ({"default": {"tone": "loud"}}, "not among its values"),
-        ({"default": {"tone": "plain", "dose": 1}}, "'dose' is no knob"),
+        ({"default": {"tone": "plain", "dose": 1}}, "'dose' is not a knob"),
         ({"tasks": ["t1", "h1"]}, "twice"),
         ({"tasks": ["t1"], "held_out": []}, "0 tasks to search on"),
         ({"budget": Budget(runs=3)}, "too small"),
@@ -236,7 +236,7 @@ def test_a_candidate_whose_runs_leave_no_outcome_is_out(tmp_path: Path) -> None:
         search.runs.append(run)
         search.__dict__.setdefault("results", {})[number] = result
         assert (("calm",) in search.dropped()) == (number == 4)
-    assert [row.dropped for row in search_status(search).tried] == ["", "its runs left no outcome"]
+    assert [row.dropped for row in search_status(search).tried] == ["", "its runs have no outcome"]
 
 
 def test_the_plan_of_the_page_is_one() -> None:
@@ -273,7 +273,7 @@ def test_a_run_is_read_from_the_store_and_the_next_begun_where_the_budget_allows
     cost, unpriced = search.cost()
     assert cost > 1 and unpriced == 0
     for budget, why in (
-        (Budget(runs=8, wall_time_s=39.0), "39 seconds are the budget"),
+        (Budget(runs=8, wall_time_s=39.0), "the budget of 39 seconds is used up"),
         (Budget(runs=8, wall_time_s=40.0), ""),
         (Budget(runs=8, cost_usd=3.9 * cost), f"${3.9 * cost:,.2f} are the budget"),
         (Budget(runs=8, cost_usd=4.1 * cost), ""),
@@ -340,7 +340,7 @@ def tune(capsys: pytest.CaptureFixture[str], path: Path, *more: str) -> tuple[in
 def test_a_plan_that_is_none_is_refused(tmp_path: Path) -> None:
     for text in ("", "command = 1", "{", "colour = 1"):
         (tmp_path / "p.toml").write_text(text, "utf-8")
-        with pytest.raises(UsageError, match="no plan of a search"):
+        with pytest.raises(UsageError, match="not a tuning plan"):
             read_plan(tmp_path / "p.toml")
 
 

@@ -247,7 +247,7 @@ def test_a_shard_written_where_the_store_is_not_ends_the_run(
     monkeypatch.setattr(shard, "read_shard", lambda task: read(replace(task, root=str(tmp_path / "other"))))
     with pytest.raises(StoreError, match="is not in") as caught:
         pipeline.analyze([str(demo_folder / "corpus" / "codex")], tmp_path / "s", jobs=1)
-    assert "by the same path" in caught.value.hint
+    assert "under the same path" in caught.value.hint
     assert Store(tmp_path / "s").manifest.shards == {} and Store(tmp_path / "s").warnings == []
 
 

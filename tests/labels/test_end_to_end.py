@@ -236,7 +236,7 @@ def test_a_server_on_this_machine_gets_texts_as_they_are_after_a_notice_and_mask
         tmp_path, ["DB_PASSWORD=Jd6pF4gM0uZx7r in /home/brunhildgard/shop", "why not Jd6pF4gM0uZx7r?"]
     ).folder
     arguments = ["label", "sentiment", "--store", str(store), "--by", f"openai:tiny@{server.url}"]
-    assert main(arguments) == 0 and "as they are" in capsys.readouterr().err
+    assert main(arguments) == 0 and "unmasked" in capsys.readouterr().err
     assert json.dumps(server.requests).count("Jd6pF4gM0uZx7r") >= 2
     server.requests.clear()
     assert main([*arguments, "--redact"]) == 0 and MASKED_NOTICE in capsys.readouterr().err

@@ -153,7 +153,7 @@ def test_a_number_of_a_class_carries_that_class_and_any_other_the_weakest() -> N
     assert "git precision" in caption("chat.prompt_intent", ("git",))
     assert "git precision" not in caption("chat.prompt_intent")
     assert caption("chat.prompt_intent").count(" precision ") == 1 and "language model" in caption("chat.prompt_intent")
-    assert caption("chat.pushback_rate").startswith("heuristic, never validated; rests on chat.pushback_type")
+    assert caption("chat.pushback_rate").startswith("heuristic, never validated; based on chat.pushback_type")
     assert caption("tokens.input_tokens_total") == caption("no.such_signal") == ""
 
 

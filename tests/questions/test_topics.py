@@ -239,4 +239,4 @@ def test_too_few_sessions_have_no_styles(tmp_path: Any) -> None:
 
 def test_equal_sessions_are_not_cut_into_styles() -> None:
     pytest.importorskip("numpy")
-    assert grouping.grouped([[1.0, 0.0]] * 40, 8) == Absent("not_computable", "fewer than three different things")
+    assert grouping.grouped([[1.0, 0.0]] * 40, 8) == Absent("not_computable", "fewer than three distinct items")

@@ -295,7 +295,7 @@ def test_a_large_difference_is_listed_with_what_most_likely_causes_it() -> None:
     assert agreement([row(70.0, 1.0, agent_low=0.5, agent_high=1.0)]).within_interval == 1
     assert [(d.low, d.high) for d in told.far] == [(50.0, 90.0)]
     assert [(d.recorded, d.replayed, d.cause) for d in told.far] == [
-        (20.0, 90.0, "lines that nothing in the transcripts explains: 40 of 100")
+        (20.0, 90.0, "lines not explained by the transcripts: 40 of 100")
     ]
 
 
@@ -326,9 +326,9 @@ def test_bounds_of_lines_that_are_all_known_meet() -> None:
             {"recorded_agent_lines": 100},
             "the record counts lines that are not",
         ),
-        (10.0, 1.0, ["total_differs", "in_turn"], {"recorded_agent_lines": 40}, "made in mid-turn"),
+        (10.0, 1.0, ["total_differs", "in_turn"], {"recorded_agent_lines": 40}, "committed mid-turn"),
         (0.0, 1.0, ["total_differs"], {"recorded_agent_lines": 0}, "the record has none of the agent's lines"),
-        (50.0, 1.0, ["metric_v2"], {"recorded_agent_lines": 50}, "the record's newer measure"),
+        (50.0, 1.0, ["metric_v2"], {"recorded_agent_lines": 50}, "the record uses a newer measure"),
     ],
 )
 def test_every_row_far_apart_has_a_cause(

@@ -281,9 +281,9 @@ def test_the_document_and_the_table_name_the_attribution(tmp_path: Path, capsys:
     ("words", "code", "says"),
     [
         (["--scanner", "guess"], 2, "There is no scanner"),
-        (["--scanner", "semgrep"], 2, "brings no rules"),
-        (["--scanner", "semgrep", "--config", "p/default"], 2, "no file or folder"),
-        (["--config", "rules.yaml"], 2, "takes no rules"),
+        (["--scanner", "semgrep"], 2, "no rules of its own"),
+        (["--scanner", "semgrep", "--config", "p/default"], 2, "not a file or folder"),
+        (["--config", "rules.yaml"], 2, "accepts no other rules"),
         (["--sarif", "nowhere.sarif", "--scanner", "rules"], 2, "A scanner and"),
     ],
 )
@@ -462,13 +462,13 @@ def test_scan_says_recall_beside_the_count_and_where_it_is_unknown(
     assert (python["language"], python["files"], python["introduced"]) == ("python", 1, 1)
     assert python["planted"]["weak"] > python["planted"]["detected"] > 0
     assert (rust["language"], rust["introduced"], rust["planted"]) == ("rust", 0, None)
-    assert "no share of real code" in said["recall_caveat"]
+    assert "not on real code" in said["recall_caveat"]
     assert main(["scan", str(story.root), *at]) == 0
     lines = capsys.readouterr().out.splitlines()
     [shown] = [line for line in lines if line.startswith("python ")]
     assert f"{python['planted']['detected']}/{python['planted']['weak']} " in shown
     assert any(line.startswith("rust ") and line.count("unknown") == 2 for line in lines)
-    assert any("no share of real code" in line for line in lines)
+    assert any("not on real code" in line for line in lines)
 
 
 def test_the_study_gives_the_rates_of_the_scan_with_interval_and_attribution(scanned: tuple[Story, Scan]) -> None:

@@ -118,7 +118,7 @@ def test_a_commit_is_asked_about_once(small: Hub) -> None:
 
 def test_offline_without_anything_from_before_is_an_error(small: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(SourceError, match="never fetched"):
+    with pytest.raises(SourceError, match="is not cached"):
         open_source("hub:ann/traces")
 
 
@@ -212,10 +212,10 @@ def test_a_name_that_could_drive_a_terminal_is_shown_in_escapes(hub: Hub) -> Non
     [
         ("hub:ann/nothing", "There is no data set 'ann/nothing'"),
         ("hub:ann/traces@v9", "has no revision 'v9'"),
-        ("hub:ann/traces#*.txt", "holds no file like"),
-        ("hub:ann/empty", "holds no file that may hold traces"),
-        ("hub:ann", "names no data set"),
-        ("hub:ann/traces@../x", "names no data set"),
+        ("hub:ann/traces#*.txt", "contains no file like"),
+        ("hub:ann/empty", "contains no file that may hold traces"),
+        ("hub:ann", "is not a dataset"),
+        ("hub:ann/traces@../x", "is not a dataset"),
     ],
 )
 def test_what_is_not_there_is_said(small: Hub, spec: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,7 +83,7 @@ def test_a_text_without_a_shared_word_lies_nowhere() -> None:
     points = text_points(["lamp door", "door lamp kite", "kite sand", "sand lamp", "unheard"])
     assert not isinstance(points, Absent)
     assert points[-1] == [0.0] * len(points[0]) and all(any(point) for point in points[:-1])
-    assert text_points(["lamp", "door"]) == Absent("not_computable", "no word in two texts")
+    assert text_points(["lamp", "door"]) == Absent("not_computable", "no word occurs in two texts")
 
 
 @pytest.mark.slow

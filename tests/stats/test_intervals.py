@@ -210,7 +210,7 @@ def test_rogan_and_gladens_estimate() -> None:
 )
 def test_what_cannot_be_told_is_not(measured: dict[str, int]) -> None:
     found = corrected_prevalence(50, 200, **measured)
-    assert found.share is None and "cannot be told" in found.in_words()
+    assert found.share is None and "undecided" in found.in_words()
 
 
 def test_a_share_stays_a_share() -> None:

@@ -204,7 +204,7 @@ def test_an_index_that_was_cut_is_made_again(store: Store, keep: int) -> None:
     path = store.folder / index.INDEX_FILE
     path.write_bytes(path.read_bytes()[: keep or None] if keep else b"")
     again = Store(store.folder)
-    assert "garbled" in again.warnings[0] or "empty" in again.warnings[0]
+    assert "corrupt" in again.warnings[0] or "empty" in again.warnings[0]
     assert len(again.manifest.sessions) == 50 and again.manifest.contexts() == {"product": 50}
     assert len(Store(store.folder, write=True).manifest.sessions) == 50
     assert Store(store.folder).warnings == []
@@ -373,14 +373,14 @@ def test_an_index_that_nobody_touched_is_not_checked_at_each_opening(store: Stor
     data, status = bytearray(path.read_bytes()), path.stat()
     data[-3000:] = os.urandom(3000)
     path.write_bytes(data)
-    assert "garbled" in Store(store.folder).warnings[0], "its time is another"
+    assert "corrupt" in Store(store.folder).warnings[0], "its time is another"
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     trusting = Store(store.folder)
     assert trusting.warnings == [], "the cheap look trusts length and time"
     trusting.check_files(thorough=True)
     assert [d.place for d in trusting.damage] == [index.INDEX_FILE]
     note.unlink()
-    assert "garbled" in Store(store.folder).warnings[0]
+    assert "corrupt" in Store(store.folder).warnings[0]
     assert Store(store.folder, write=True).warnings and not Store(store.folder).warnings and note.exists()
 
 

@@ -126,7 +126,7 @@ def test_what_has_no_source_any_more_is_named_and_given_up_only_when_asked(
     (tmp_path / "empty").mkdir()
     assert pipeline.analyze([str(tmp_path / "empty")], store, jobs=1).lost_sessions == lost
     assert counts(store)["sessions"] == len(lost), "what can be read stays readable"
-    with pytest.raises(StoreError, match=r"turns\.parquet is gone"):
+    with pytest.raises(StoreError, match=r"turns\.parquet is missing"):
         Store(store).session(lost[0])
     done = maintenance.repair(store)
     assert lost[0] in done.lost[0]

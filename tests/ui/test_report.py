@@ -349,7 +349,7 @@ def test_a_study_takes_a_screen_and_the_rest_of_it_is_folded(page: str) -> None:
 
 
 def test_a_study_that_has_nothing_to_say_is_left_out_with_its_reason(page: str) -> None:
-    assert re.search(r"Not in this report: [^(]+\(No repository was scanned yet ", html.unescape(page))
+    assert re.search(r"Not in this report: [^(]+\(No repository was scanned yet", html.unescape(page))
 
 
 def test_four_charts_stand_beside_the_findings_and_nowhere_else(page: str) -> None:
