@@ -98,6 +98,10 @@ MEANINGS: dict[str, str] = {
     "artifacts.records": "records (mostly lines) that it holds",
     "artifacts.skipped": "of those, the ones that gave nothing",
     "artifacts.note": "what is to be said of it",
+    "artifacts.dataset": "OWNER/NAME of the data set on the Hub that it is of",
+    "artifacts.revision": "the data set's commit",
+    "artifacts.config": "its configuration, as the file's folder names it",
+    "artifacts.split": "its split, as the file's name says it",
     # sessions
     "sessions.context": "`product` for people's sessions, `eval` for those of a harness",
     "sessions.agent": "whose session it is, by the name used here",

@@ -288,7 +288,7 @@ def test_what_went_out_comes_back_through_a_hub(hub: Hub, store: Path, capsys: p
     assert Store(back).sql(asked).fetchall() == Store(store).sql(asked).fetchall()
     assert (summary.sessions, summary.skipped) == (2, {})
     again, _ = exported(capsys, back, "hub")
-    assert "`hub:me/mine`" in (again / "README.md").read_text("utf-8"), "where the sessions came from"
+    assert "`hub:me/mine@" in (again / "README.md").read_text("utf-8"), "where the sessions came from"
 
 
 @pytest.mark.slow

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import datetime
 import gzip
+import hashlib
 import io
 import json
+import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -500,3 +502,84 @@ def test_hub_lists_a_table_as_one_file(hub: Hub) -> None:
     hub.sets["ann/table"] = DataSet({"a.parquet": as_parquet(SMITH)})
     (file,) = open_source("hub:ann/table")
     assert isinstance(file, RawFile) and not isinstance(file, Unreadable)
+
+
+# -- caches of the Hub's, and which data set a file is of
+
+
+def cached(folder: Path, commits: dict[str, dict[str, bytes]], main: str = "") -> Path:
+    """A data set as huggingface_hub keeps it: files of snapshots are links to blobs."""
+    data_set = folder / "datasets--anna--runs"
+    for commit, files in commits.items():
+        for path, content in files.items():
+            blob = data_set / "blobs" / hashlib.sha256(content).hexdigest()
+            blob.parent.mkdir(parents=True, exist_ok=True)
+            blob.write_bytes(content)
+            link = data_set / "snapshots" / commit / path
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(os.path.relpath(blob, link.parent))
+    if main:
+        (data_set / "refs").mkdir()
+        (data_set / "refs" / "main").write_text(main)
+    return data_set
+
+
+def outcomes(n: int) -> bytes:
+    return as_parquet([{"instance_id": f"o__r-{i}", "resolved": i == 0, "model": "m"} for i in range(n)])
+
+
+OLD, NEW = "1" * 40, "2" * 40
+
+
+@pytest.mark.parametrize(
+    ("commits", "main", "attempts", "repeated"),
+    [
+        ({OLD: {"data/train.parquet": outcomes(2)}, NEW: {"data/train.parquet": outcomes(2)}}, "", 2, 1),
+        ({OLD: {"data/train.parquet": outcomes(2)}, NEW: {"data/train.parquet": outcomes(3)}}, NEW, 3, 1),
+        ({OLD: {"data/train.parquet": outcomes(2)}, NEW: {"data/train.parquet": outcomes(3)}}, OLD, 2, 1),
+        ({OLD: {"a.parquet": outcomes(2), "data/b.parquet": outcomes(2)}}, OLD, 2, 1),
+        ({OLD: {"a.parquet": outcomes(2)}, NEW: {"b.parquet": outcomes(3)}}, NEW, 5, 0),
+    ],
+    ids=["one blob", "a newer commit", "main is older", "two names of a blob", "two parts"],
+)
+def test_a_table_of_a_cache_counts_once(
+    tmp_path: Path, commits: dict[str, dict[str, bytes]], main: str, attempts: int, repeated: int
+) -> None:
+    cached(tmp_path / "hub", commits, main)
+    summary = pipeline.analyze([str(tmp_path / "hub")], tmp_path / "store", jobs=1)
+    assert (summary.attempts, summary.repeated, summary.skipped, summary.unread) == (attempts, repeated, {}, [])
+
+
+def test_a_link_to_a_file_that_is_read_anyway_counts_once(tmp_path: Path) -> None:
+    (tmp_path / "mine/runs").mkdir(parents=True)
+    (tmp_path / "mine/runs/a.parquet").write_bytes(outcomes(2))
+    (tmp_path / "mine/latest.parquet").symlink_to("runs/a.parquet")
+    (tmp_path / "mine/.git").mkdir()
+    (tmp_path / "mine/.git/b.parquet").write_bytes(outcomes(3))
+    (tmp_path / "mine/kept.parquet").symlink_to(".git/b.parquet")
+    summary = pipeline.analyze([str(tmp_path / "mine")], tmp_path / "store", jobs=1)
+    assert (summary.attempts, summary.repeated) == (5, 1), "a link into a folder that is not walked is followed"
+    named = pipeline.analyze([str(tmp_path / "mine/latest.parquet")], tmp_path / "other", jobs=1)
+    assert named.attempts == 2
+
+
+def test_data_set_commit_configuration_and_split_are_told(hub: Hub, tmp_path: Path) -> None:
+    files = {
+        "data/train-00000-of-00001.parquet": outcomes(2),
+        "small/test.jsonl": as_lines(SMITH),
+        "big/tool/dev/a.csv": as_csv(SMITH),
+    }
+    hub.sets["ann/set"] = DataSet(files)
+    pipeline.analyze(["hub:ann/set#*"], tmp_path / "store", jobs=1)
+    cached(tmp_path / "hub", {NEW: files})
+    pipeline.analyze([str(tmp_path / "hub")], tmp_path / "cached", jobs=1)
+    told = [("big/tool", "dev"), (None, "train"), ("small", "test")]
+    for place, name, commit in (("store", "ann/set", hub.sets["ann/set"].commit), ("cached", "anna/runs", NEW)):
+        asked = "SELECT dataset, revision, config, split FROM artifacts ORDER BY path"
+        found = Store(tmp_path / place).sql(asked).fetchall()
+        assert found == [(name, commit, config, split) for config, split in told]
+
+
+def test_elsewhere_a_file_is_of_no_data_set(tmp_path: Path) -> None:
+    _, store = analyzed(tmp_path, {"data/train.parquet": outcomes(2)})
+    assert store.sql("SELECT dataset, revision, config, split FROM artifacts").fetchall() == [(None,) * 4]

@@ -19,11 +19,13 @@ from msgspec import Struct, field
 
 from agentsignals import private_files
 from agentsignals.errors import ExportError
+from agentsignals.ingest.plan import artifact_of
 from agentsignals.model import Session
 from agentsignals.model.registry import Registry
 from agentsignals.questions.sql import sections
 from agentsignals.redaction import Guard, Redactor
 from agentsignals.redaction.known import KNOWN
+from agentsignals.sources import origin_of
 from agentsignals.store import artifact_id
 
 if TYPE_CHECKING:
@@ -331,10 +333,11 @@ def card_closing(choice: Choice, sources: list[str]) -> list[str]:
 
 
 def sources_of(store: Store, ids: Collection[str]) -> list[str]:
-    """Return the published data sets that sessions came from."""
+    """Return the published data sets that sessions came from, each with the commit that was read."""
     groups = {store.manifest.sessions[i].group for i in ids}
-    files = store.manifest.files.values()
-    return sorted({e.spec for e in files if e.group in groups and e.spec.startswith("hub:")})
+    found = [(e, origin_of(artifact_of(uri, e).file)) for uri, e in store.manifest.files.items() if e.group in groups]
+    specs = {e.spec for e, origin in found if origin is None and e.spec.startswith("hub:")}
+    return sorted(specs | {f"hub:{o.dataset}@{o.revision}" for _, o in found if o is not None})
 
 
 def markdown_table(names: tuple[str, str], rows: Iterable[tuple[str, int]]) -> list[str]:

@@ -164,6 +164,8 @@ def summarize(store: Store, uris: set[str]) -> Summary:
         ):  # which loads what a path needs not
             whose = kind.spec
         for reason in kind.skipped if kind.format is None or NO_CONVERSATIONS in kind.skipped else ():
+            if reason == REPEATED_FILE:
+                continue
             unread = UnreadFiles(reason=reason, what=kind.note, files=0, bytes=0, example=kind.example, agent=whose)
             one = groups.setdefault((reason, _NUMBER.sub("#", kind.note), whose), unread)
             one.files += kind.files

@@ -47,7 +47,16 @@ from agentsignals.ingest.plan import (
 from agentsignals.model import MAIN, Absent, Artifact, Session, prices
 from agentsignals.model import lazy as mapped
 from agentsignals.signals.catalog import FIRST, INTERNAL_ERROR, Result, catalogue, measure
-from agentsignals.sources import OUT_OF_MEMORY, Unreadable, error_text, expect, read, reason_of, storable_text
+from agentsignals.sources import (
+    OUT_OF_MEMORY,
+    Unreadable,
+    error_text,
+    expect,
+    origin_of,
+    read,
+    reason_of,
+    storable_text,
+)
 from agentsignals.store import artifact_id, parquet, shards, sidecars, tables
 from agentsignals.store.index import FIGURES, ArtifactEntry, SessionEntry, ShardEntry
 from agentsignals.store.parquet import SignalRows, signal_rows
@@ -641,6 +650,9 @@ def _artifact(member: RecognisedArtifact, data: bytes | Unreadable) -> Artifact:
         bytes=len(held) if held or not isinstance(data, Unreadable) else file.bytes,
         mtime_ns=file.stamp,
     )
+    if (origin := origin_of(file)) is not None:
+        artifact.dataset, artifact.revision = origin.dataset, origin.revision
+        artifact.config, artifact.split = origin.config, origin.split
     if isinstance(data, Unreadable):
         skip(artifact, data.reason)
         artifact.note = data.detail or None

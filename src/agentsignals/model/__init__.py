@@ -544,6 +544,12 @@ class Artifact(Struct, gc=False, kw_only=True):
     record_kinds: dict[str, int] = field(default_factory=dict)
     """Records of each kind that were read, including those that leave no event (hook ticks, snapshots)."""
     note: str | None = None
+    dataset: str | None = None
+    """OWNER/NAME of the data set on the Hub that it is a file of."""
+    revision: str | None = None
+    """The commit of the data set, whatever branch was asked for."""
+    config: str | None = None
+    split: str | None = None
 
 
 class Session(Struct, kw_only=True):

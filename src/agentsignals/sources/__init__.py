@@ -49,6 +49,40 @@ class RawFile(Struct, frozen=True, kw_only=True):
     repo_hint: str | None = None
 
 
+class Origin(Struct, frozen=True):
+    """The data set that a file is of: its name, its commit, and the part of it."""
+
+    dataset: str
+    revision: str
+    config: str | None
+    split: str | None
+
+
+_IN_CACHE = re.compile(r"/datasets--((?:(?!--)[^/])+)--([^/]+)/snapshots/([0-9a-f]{7,64})/(.+)")
+_IN_HUB = re.compile(r"([^/@]+)/([^@]+)@([0-9a-f]{7,64}):(.+)", re.DOTALL)
+_SHARD = re.compile(r"(.+?)[-_.]\d{5}-of-\d{5}")
+_SPLIT = re.compile(r"(?:^|[-_.])(train|test|validation|valid|val|dev|eval)(?:[-_.]|$)")
+
+
+def origin_of(file: RawFile) -> Origin | None:
+    """Return the data set that a file is of, by its place on the Hub or in a cache of the Hub's. None elsewhere.
+
+    Split and configuration are told by names of files and folders, as the Hub tells them.
+    """
+    found = _IN_HUB.fullmatch(file.container) if file.source == "hub" else _IN_CACHE.search(file.uri)
+    if found is None:
+        return None
+    owner, name, commit, path = found.groups()
+    *folders, stem = path.split("/")
+    shard, word = _SHARD.match(stem), _SPLIT.search(stem)
+    split = shard[1] if shard is not None else word[1] if word is not None else None
+    named = [folder for folder in folders if folder != "data"]
+    if split is None and named and (word := _SPLIT.fullmatch(named[-1])) is not None:
+        split = word[1]
+        named.pop()
+    return Origin(f"{owner}/{name}", commit, "/".join(named) or None, split)
+
+
 class Unreadable(Struct, frozen=True):
     """A file that exists and can't be read, or should exist and doesn't. It is counted, and never ends a run."""
 

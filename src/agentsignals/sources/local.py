@@ -32,6 +32,8 @@ from agentsignals.sources import (
     uri_of,
 )
 
+REPEATED_FILE = "repeated_file"
+"""Reason not to list a file that is listed under another name."""
 SKIPPED_FOLDERS = frozenset((".git", "node_modules", ".venv", "__pycache__"))
 """Folders that hold no sessions of an agent."""
 
@@ -113,14 +115,19 @@ def found_homes() -> dict[str, list[Path]]:
 
 
 def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:
-    """List files depth first, without recursion: folders may be nested deeper than calls can be."""
-    left = [(root, True)]
+    """List files depth first, without recursion: folders may be nested deeper than calls can be. A file counts once,
+    however many links to it there are."""
+    left = [(root, True, False)]
+    links = Links(root)
     while left:
-        path, is_folder = left.pop()
+        path, is_folder, is_link = left.pop()
         if not is_folder:
+            if links.repeat(path, is_link):
+                yield Unreadable(uri_of(path), spec, REPEATED_FILE)
+                continue
             for file in _files(path, spec):
-                is_link = isinstance(file, Unreadable) and file.reason == "linked_folder"
-                if not (is_link and os.path.realpath(path).startswith(os.path.realpath(root) + os.sep)):
+                is_linked = isinstance(file, Unreadable) and file.reason == "linked_folder"
+                if not (is_linked and links.is_walked(os.path.realpath(path))):
                     yield file  # else a link to a folder that is walked anyway
             continue
         try:
@@ -132,6 +139,10 @@ def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:
         if len(inside) > 1:
             inside.sort(key=_NAME, reverse=True)
         names = [entry.name for entry in inside]
+        if "blobs" in names and "snapshots" in names:  # a cache of the Hub's: the files are links to blobs
+            links.caches.append(path + os.sep)
+            left += [(commit, True, False) for commit in reversed(_commits(path))]
+            continue
         is_bare = "HEAD" in names and "objects" in names and "refs" in names
         if is_bare or ".git" in names:
             from agentsignals.sources import git  # noqa: PLC0415  (which loads what files alone need not)
@@ -141,11 +152,53 @@ def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:
                 if is_bare:
                     continue
         for entry in inside:
-            is_inner = False  # what is wrong is said when it is looked at as a file
+            is_inner = is_link = False  # what is wrong is said when it is looked at as a file
             with suppress(OSError):
-                is_inner = entry.is_dir(follow_symlinks=False)
+                is_inner, is_link = entry.is_dir(follow_symlinks=False), entry.is_symlink()
             if not is_inner or entry.name not in SKIPPED_FOLDERS:
-                left.append((entry.path, is_inner))
+                left.append((entry.path, is_inner, is_link))
+
+
+def _commits(cache: str) -> list[str]:
+    """Return the snapshots of a data set in a cache of the Hub's: that of its main branch first, then the newest."""
+    folder = os.path.join(cache, "snapshots")
+    main = ""
+    with suppress(OSError, UnicodeDecodeError):
+        main = Path(cache, "refs", "main").read_text("utf-8").strip()
+    with suppress(OSError):
+        commits = [entry for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+        commits.sort(key=lambda entry: (entry.name != main, -entry.stat().st_mtime_ns, entry.name))
+        return [entry.path for entry in commits]
+    return []
+
+
+class Links:
+    """The files that a walk has met: a link to one of them, or an older commit's file of its path, repeats it."""
+
+    def __init__(self, root: str) -> None:
+        self._root = os.path.realpath(root)
+        self._met: set[str] = set()
+        self.caches: list[str] = []
+        """Folders of data sets in caches of the Hub's."""
+
+    def is_walked(self, real: str) -> bool:
+        """Return whether a walk comes to a file or folder by its own path, too."""
+        if not real.startswith(self._root + os.sep):
+            return False
+        inner = real[len(self._root) :].split(os.sep)
+        return SKIPPED_FOLDERS.isdisjoint(inner) and not any(real.startswith(f"{c}blobs{os.sep}") for c in self.caches)
+
+    def repeat(self, path: str, is_link: bool) -> bool:
+        """Return whether a file is listed under another name, or in a newer commit."""
+        names = [os.path.realpath(path)] if is_link else []
+        if is_link and os.path.isfile(names[0]) and self.is_walked(names[0]):
+            return True
+        for cache in self.caches:
+            if path.startswith(cache):
+                names.append(cache + os.sep + os.sep.join(path[len(cache) :].split(os.sep)[2:]))
+        is_met = not self._met.isdisjoint(names)
+        self._met.update(names)
+        return is_met
 
 
 _NAME = attrgetter("name")
