@@ -158,6 +158,7 @@ VERBS: dict[str, Callable[[str], list[str]]] = {
     "show": lambda session: [session],
     "search": lambda session: ["test"],
     "labels": lambda session: [],
+    "today": lambda session: [],
 }
 
 

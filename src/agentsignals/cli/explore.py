@@ -22,6 +22,7 @@ from agentsignals.cli.output import (
     write_csv,
 )
 from agentsignals.errors import NothingFound, QueryError, StoreError, UsageError
+from agentsignals.formats import resume_command
 from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
 from agentsignals.model.registry import did_you_mean
 from agentsignals.questions.formatting import AT_LEAST, formatted
@@ -66,10 +67,16 @@ def timeline(session: Session, everything: bool = False) -> str:
         f" {len({(e.seq, e.path) for e in session.edits if e.thread == MAIN})} edits",
         "tokens": ", ".join(f"{bound if kind == 'output' else ''}{n:,} {kind}" for n, kind in tokens if n is not None),
         "cost": ", ".join(filter(None, costs)),
+        "resume": resumed(session.context, session.format, session.session_id, session.cwd, session.parent_session_id),
     }
     lines = [f"{name:8} {printable(str(value))}" for name, value in facts.items() if value]
     shown = (event for event in session.events if is_shown(event, everything))
     return "\n".join([*lines, "", *(_line(event, calls.get(event.seq), session) for event in shown)])
+
+
+def resumed(context: str, format_name: str, session_id: str, cwd: str | None, parent: str | None) -> str:
+    """Return the agent's command that goes on with a person's session; a subagent's can't be gone on with."""
+    return resume_command(format_name, session_id, cwd) if context == "product" and parent is None else ""
 
 
 def is_shown(event: Event, everything: bool) -> bool:
@@ -105,7 +112,7 @@ def _cut(text: str, n: int) -> str:
 
 _COLUMNS = (
     "session_id, agent, model, started_at, ended_at, n_prompts, n_tool_calls, n_edits, output_tokens, cost_usd,"
-    " visible_output_tokens, unpriced, replaced_cost_usd, repo, cwd, title"
+    " visible_output_tokens, unpriced, replaced_cost_usd, repo, cwd, title, format, context, parent_session_id"
 )
 _LONGEST = 300
 """Characters of a first prompt."""
@@ -152,7 +159,8 @@ def run_sessions(options: argparse.Namespace) -> int:
     if not listed and options.limit and not (behind and behind.closed):
         raise NothingFound("No session fits.", "`agentsignals sessions` without conditions lists all.")
     if options.json:
-        print(json_text(listed))
+        of = ("context", "format", "session_id", "cwd", "parent_session_id")
+        print(json_text([session | {"resume": resumed(*(session[name] for name in of))} for session in listed]))
         return 0
     beginnings = short_ids(store.manifest.sessions)
     first = () if behind is None else ("counts",)

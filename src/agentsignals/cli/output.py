@@ -317,7 +317,7 @@ def cell(value: Any, most: int = MAX_CELL) -> str:
 
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?")
-_NUMBER = re.compile(r"(?:>= |≥ |~ ?)?[-+]?\$?\d[\d,]*(?:\.\d+)?(?: ?(?:%|s|min|h|d|[kMG]B?|B))?")
+_NUMBER = re.compile(r"–|(?:>= |≥ |~ ?)?[-+]?\$?\d[\d,]*(?:\.\d+)?(?: ?(?:%|s|min|h|d|[kMG]B?|B))?")
 """A cell that is set to the right."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from fnmatch import translate
 from functools import cache
@@ -74,6 +75,8 @@ class Card(Struct, frozen=True, kw_only=True):
     """Facts that a reader of its figures has to know, a sentence each: values that are absent, files never seen."""
     fields: tuple[Fields, ...] = ()
     """Fields of the harness's record types, for formats of a harness that publishes these."""
+    resume: str = ""
+    """The agent's own command that goes on with a session, which it calls `ID`. Empty where it has none."""
 
     @property
     def rests_on(self) -> Kind:
@@ -297,6 +300,17 @@ def card_of(made: Format) -> Card | None:
     """Return a format's card: the one that it was declared with, else that of `cards/<name>.toml`."""
     place = Path(__file__).parent / "cards" / f"{made.name}.toml"
     return made.card or (toml.decode(place.read_bytes(), type=Card) if place.is_file() else None)
+
+
+def resume_command(format_name: str, session_id: str, cwd: str | None = None) -> str:
+    """Return the agent's own command that goes on with a session, in its folder; empty where it has none. It is safe in
+    a shell, whatever the trace calls them."""
+    named = format_named(format_name)
+    card = card_of(named) if named is not None else None
+    if card is None or not card.resume:
+        return ""
+    command = " ".join(shlex.quote(session_id) if word == "ID" else word for word in card.resume.split())
+    return f"cd {shlex.quote(cwd)} && {command}" if cwd else command
 
 
 def read_by(module: str) -> Callable[[list[Input]], Reading]:

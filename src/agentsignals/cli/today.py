@@ -1,0 +1,138 @@
+"""`today`: what agents cost by day, week, month, five-hour block, project, branch, model or agent."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from datetime import UTC, tzinfo
+from typing import Any
+
+from agentsignals.cli.analyze import selected_store
+from agentsignals.cli.output import json_text, printable, table, tell
+from agentsignals.errors import NothingFound, UsageError
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.spending import Spending, Spent, spending
+from agentsignals.store.index import INDEX_FILE, main_context
+from agentsignals.store.selection import period
+
+_SINCE = {"project": "30d", "branch": "30d", "model": "30d", "agent": "30d"}
+"""What a table is of where `--since` does not say; tables of time show their last rows."""
+OVER_BUDGET = 1
+
+
+def run_today(options: argparse.Namespace) -> int:
+    """Print the table. Exit code 1 where the budget of the day, week or month is spent."""
+    if options.limit < 1:
+        raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 1 or more.")
+    # Time and model are of model calls here, which a long session has of several days.
+    since, until, model = options.since, options.until, options.model
+    options.since = options.until = options.model = None
+    store = selected_store(options)
+    by, since = options.by, since or _SINCE.get(options.by)
+    made = spending(
+        store,
+        by,
+        context=options.context or main_context(store.contexts()),
+        since=period(since, "--since")[0] if since else None,
+        until=period(until, "--until")[1] if until else None,
+        model=model,
+        zone=_zone(options.timezone),
+        most=options.limit,
+    )
+    if made.last is None:
+        raise NothingFound("No model call of the store has a time.", "`agentsignals analyze FOLDER` reads sessions.")
+    budget = None if options.budget is None else _budget(made, options.budget)
+    if options.json:
+        print(json_text({"spending": made, "budget": budget}))
+    elif options.statusline:
+        print(printable(_status(made)))
+    else:
+        print(printable(_head(made)))
+        none = f"No model call {f'since {since}' if since else 'until then'}; the last was on {made.last:%Y-%m-%d}."
+        print(f"\n{_table(made, since) if made.rows else none}")
+        age = time.time() - (store.folder / INDEX_FILE).stat().st_mtime
+        read = f"The store was last updated {_ago(age)} ago; `agentsignals analyze` reads what is new."
+        undated = f" {made.undated:,} model calls without a time are in no sum." if made.undated else ""
+        print(f"\nTimes are in {made.zone}. {read}{undated}")
+    if budget is not None and budget["is_over"]:
+        if not options.json:
+            used = formatted(budget["cost_usd"], "usd", budget["is_bound"])
+            tell(f"Over budget {budget['period']}: {used} of {formatted(options.budget, 'usd')}.")
+        return OVER_BUDGET
+    return 0
+
+
+def _zone(name: str | None) -> tzinfo | None:
+    if name is None:
+        return None
+    from zoneinfo import ZoneInfo, available_timezones
+
+    try:
+        return UTC if name.upper() == "UTC" else ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        from agentsignals.model.registry import did_you_mean
+
+        hint = f"{did_you_mean(name, available_timezones())} Write a name such as Europe/Berlin, or UTC.".lstrip()
+        raise UsageError(f"There is no time zone {name!r}.", hint) from None
+
+
+def _budget(made: Spending, limit: float) -> dict[str, Any]:
+    """Compare the cost of the current period with a limit: the week with `--by week`, the month with `--by month`, the
+    open block with `--by block`, else the day. A lower bound above it is over it."""
+    block = made.block.spent if made.block else None
+    spent = {"week": made.week, "month": made.month, "block": block}.get(made.by, made.today)
+    cost = spent.cost_usd if spent is not None else 0.0
+    return {
+        "limit_usd": limit,
+        "period": {"week": "this week", "month": "this month", "block": "in this block"}.get(made.by, "today"),
+        "cost_usd": cost,
+        "is_bound": spent is not None and spent.is_bound,
+        "is_over": cost is not None and cost > limit,
+    }
+
+
+def _cost(spent: Spent) -> str:
+    return formatted(spent.cost_usd, "usd", spent.is_bound)
+
+
+def _head(made: Spending) -> str:
+    n = made.today.sessions
+    today = f"Today {_cost(made.today)} ({n:,} session{'' if n == 1 else 's'})"
+    if not made.today.calls and made.last is not None:
+        today = f"No model call today; the last was on {made.last:%Y-%m-%d}"
+    parts = [today, f"this week {_cost(made.week)}", f"this month {_cost(made.month)}"]
+    return " · ".join([*parts, *_block(made)])
+
+
+def _block(made: Spending) -> list[str]:
+    if made.block is None:
+        return []
+    left = int((made.block.end.timestamp() - time.time()) // 60)
+    ends = f"{made.block.start:%H:%M} to {made.block.end:%H:%M}"
+    return [f"block {ends} {_cost(made.block.spent)}, {left // 60} h {left % 60} min left"]
+
+
+def _status(made: Spending) -> str:
+    return " · ".join([f"{_cost(made.today)} today", f"{_cost(made.week)} this week", *_block(made)])
+
+
+def _table(made: Spending, since: str | None) -> str:
+    def row(spent: Spent) -> tuple[Any, ...]:
+        cached = (spent.cache_read_tokens or 0) + (spent.cache_write_tokens or 0)
+        has_cache = spent.cache_read_tokens is not None or spent.cache_write_tokens is not None
+        tokens = (spent.input_tokens, spent.output_tokens, cached if has_cache else None)
+        counts = (spent.sessions, spent.calls, *(formatted(n, "tokens") for n in tokens))
+        return spent.name, *counts, _cost(spent)
+
+    heads = (made.by, "sessions", "calls", "input", "output", "cached", "cost")
+    lines = [row(spent) for spent in made.rows]
+    name = f"all since {since}" if since else "all"
+    lines.append((name, *row(made.whole)[1:]))
+    return table(heads, lines, optional=("calls", "input", "output", "cached", "sessions"))
+
+
+def _ago(seconds: float) -> str:
+    minutes = int(seconds // 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1440} days"
