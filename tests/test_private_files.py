@@ -82,6 +82,7 @@ WRITES: dict[str, list[list[str]]] = {
     "search": [["listing"]],
     "serve": [],
     "sessions": [[]],
+    "today": [[]],
     "share": [["SESSION", "--out", "OUT/share.html"], ["--team", "--out", "OUT/team.json"]],
     "tune": [["PLAN", "--out", "OUT/search"]],
     "validate": [["--write", "OUT/figures.json"]],
