@@ -20,8 +20,6 @@ CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions"
 # Hundreds of processes begin here, and each would compile hundreds of modules anew.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# Lines are asked for whole; tests of the terminal name its width.
-os.environ["COLUMNS"] = "1000"
 
 # A busy machine is no defect of what is tested: neither one slow example nor slow drawing fails a test.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -40,6 +38,14 @@ def pytest_sessionfinish() -> None:
     gc.collect()
     gc.freeze()
     atexit.register(gc.unfreeze)  # libraries that count their objects at the end find them all gone
+
+
+@pytest.fixture(scope="session", autouse=True)
+def wide_terminal() -> Iterator[None]:
+    """Lines are printed whole; tests of the terminal name its width."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "1000")
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -284,7 +284,7 @@ def test_a_log_of_two_sessions_names_both(tmp_path: Path) -> None:
         log.say("done")
     (tmp_path / "77777777-0000-4000-8000-000000000001.jsonl").write_bytes(b"".join(log.data() for log in logs))
     pipeline.analyze([str(tmp_path)], tmp_path / "store", jobs=1)
-    with pytest.raises(UnknownSession, match="names 2 sessions") as raised:
+    with pytest.raises(UnknownSession, match="2 sessions") as raised:
         Store(tmp_path / "store").resolve("77777777")
     assert all(log.session in raised.value.hint for log in logs)
 
