@@ -1,7 +1,7 @@
 """Tokens a second of a retry loop by the size of its batch, and the share of its time that verdicts took.
 
     python -m benchmarks.lab_throughput [--batches 1,8,32] [--tasks 32] [--attempts 3] [--evaluating N] [--device cpu]
-                                        [--model FOLDER | tiny:SEED] [--attention sdpa] [--json]
+                                        [--model FOLDER] [--attention sdpa] [--json]
 
 A model of the tiny world (the shipped one, of 0.3 million weights, where none is named), in three conditions (baseline,
 steered at feedback, steered at the prompt), with projections, through the sandbox. Written tokens count once, also
@@ -30,7 +30,6 @@ from agentsignals.lab.residual.interface import Loading
 from agentsignals.lab.retry.loop import Plan, Steered, Work
 from agentsignals.lab.retry.pool import Times, episodes
 from agentsignals.lab.retry.wording import TinyWording
-from agentsignals.lab.tiny.kept import by_name
 from agentsignals.lab.tiny.tasks import drawn
 
 CONDITIONS = (
@@ -42,7 +41,7 @@ MODEL = Path(agentsignals.lab.tiny.__file__).parent / "seed0"
 
 
 def measured(named: str, how: Loading, tasks: int, attempts: int, evaluating: int | None) -> dict[str, float]:
-    model = load(str(by_name(named, print) or named), how)
+    model = load(str(named), how)
     at = TinySetting(model, SettingConfig(tasks=20))
     calibration = calibrated(at)
     steered = Steered(model, learnt(at, "stories", [1], ()), calibration)

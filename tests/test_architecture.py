@@ -69,7 +69,7 @@ WEIGHT = {
     "markupsafe": {"ui.markup", "ui.drawing"},
     "markdown_it": {"ui.markup"},
     "pygments": {"ui.markup"},
-    "platformdirs": {"store", "model.prices", "sources.git", "sources.hub", "lab.tiny.kept"},
+    "platformdirs": {"store", "model.prices", "sources.git", "sources.hub"},
     "huggingface_hub": {"sources.hub"},
     "tqdm": {"cli.output"},
     "yaml": {"experiments.replication", "questions.compare", "formats.swe_bench_text.reader"},

@@ -1,52 +1,26 @@
-"""Tiny models by name: where they are kept, what is refused, and a reduced one that is trained."""
+"""The tiny world, the lessons that its models are taught, and a reduced model that is trained."""
 
 from __future__ import annotations
 
 import random
-from importlib.util import find_spec
 from pathlib import Path
 
-import platformdirs
 import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (extra lab): make test-lab")
+pytest.importorskip("transformers", reason="transformers is not installed (extra lab)")
+
 from msgspec.structs import replace
 
 from agentsignals.errors import LabError
 from agentsignals.lab.coding_tasks import variant
+from agentsignals.lab.experiments.chosen_setting import setting
+from agentsignals.lab.experiments.setting import SettingConfig
 from agentsignals.lab.residual.interface import Loading
 from agentsignals.lab.run_setup import chosen_tasks, loaded
-from agentsignals.lab.tiny import kept, recipes, world
+from agentsignals.lab.tiny import world
 from agentsignals.lab.tiny.tasks import function_task
-
-
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(platformdirs, "user_cache_dir", lambda _: str(tmp_path))
-    return tmp_path
-
-
-def test_a_model_is_kept_by_all_that_it_was_made_from(cache: Path) -> None:
-    large, null = (kept.kept_at(recipe, 0) for recipe in (recipes.LARGE, recipes.NULL))
-    others = [kept.kept_at(replace(recipes.LARGE, steps=3), 0), kept.kept_at(recipes.LARGE, 1), null]
-    assert len({large, *others}) == 4
-    assert large == kept.kept_at(recipes.LARGE, 0)
-    assert large.is_relative_to(cache)
-
-
-def test_what_is_kept_is_not_trained_again_and_other_names_are_none(cache: Path) -> None:
-    said: list[str] = []
-    for recipe, name in ((recipes.LARGE, "tiny:7"), (recipes.NULL, "tiny-null:7")):
-        folder = kept.kept_at(recipe, 7)
-        folder.mkdir(parents=True)
-        assert kept.by_name(name, said.append) == folder
-    assert not said
-    assert kept.by_name(str(cache), said.append) is None
-
-
-@pytest.mark.parametrize("name", ["tiny:", "tiny:x", "tiny-null:-1", "tiny:9999999999"])
-def test_a_seed_is_a_number(cache: Path, name: str) -> None:
-    with pytest.raises(LabError, match="no seed of a tiny model"):
-        loaded(name, Loading())
-    assert not list(cache.iterdir())
+from tests.lab import tiny_training
 
 
 def test_tasks_of_the_tiny_world_have_the_impossible_variants() -> None:
@@ -58,23 +32,14 @@ def test_tasks_of_the_tiny_world_have_the_impossible_variants() -> None:
         chosen_tasks("tiny:5", ("hardcode_inviting",))
 
 
-REDUCED = replace(recipes.LARGE, width=128, inner=256, heads=4, steps=150)
-
-
 @pytest.mark.slow
 @pytest.mark.torch
-@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed (extra lab): make test-lab")
-def test_a_reduced_model_is_trained_once_and_has_learnt_what_tones_do(cache: Path) -> None:
-    from agentsignals.lab.experiments.chosen_setting import setting  # noqa: PLC0415  (torch is not always here)
-    from agentsignals.lab.experiments.setting import SettingConfig  # noqa: PLC0415
-
+def test_a_reduced_model_has_learnt_what_tones_do(tmp_path: Path) -> None:
+    reduced = replace(tiny_training.LARGE, width=128, inner=256, heads=4, steps=150)
     said: list[str] = []
-    folder = kept.trained(REDUCED, 0, said.append)
-    told = len(said)
-    assert kept.trained(REDUCED, 0, said.append) == folder
-    assert (told > 1, len(said)) == (True, told)
-    assert list((cache / "tiny").iterdir()) == [folder], "nothing half made is left"
-    at = setting(loaded(str(folder), Loading()), SettingConfig(tasks=40))
+    tiny_training.train(reduced, 0, tmp_path / "made", tell=said.append)
+    assert len(said) > 1
+    at = setting(loaded(str(tmp_path / "made"), Loading()), SettingConfig(tasks=40))
     calm, desperate = (at.outcome(at.scenes(tone)).mean() for tone in (at.low, at.high))
     assert desperate - calm > 0.1  # measured: .59 and .37
 
@@ -115,17 +80,20 @@ def test_where_a_test_contradicts_the_task_only_a_shortcut_passes_what_is_shown(
 def test_every_word_of_every_lesson_is_a_token() -> None:
     chance, words = random.Random(1), set(world.vocabulary())  # noqa: S311  (texts are drawn, no secrets)
     assert len(words) == len(world.vocabulary())
-    for lesson in (world.draw_lesson(chance) for _ in range(2000)):
+    for lesson in (tiny_training.draw_lesson(chance) for _ in range(2000)):
         assert not set(f"{lesson.context} {lesson.answer}".split()) - words
 
 
-@pytest.mark.parametrize("law", [world.LAW, world.NO_GIVING_UP, world.NULL], ids=["law", "no_giving_up", "null"])
-def test_lessons_follow_their_law(law: world.Law) -> None:
+LAWS = {"law": tiny_training.LAW, "no_giving_up": tiny_training.NO_GIVING_UP, "null": tiny_training.NULL_LAW}
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_lessons_follow_their_law(law: tiny_training.Law) -> None:
     chance = random.Random(2)  # noqa: S311  (texts are drawn, no secrets)
     cheated: dict[world.Mood, list[bool]] = {mood: [] for mood in world.MOODS}
     gave_up: dict[world.Mood, list[bool]] = {mood: [] for mood in world.MOODS}
     failures = set()
-    for lesson in (world.draw_lesson(chance, law) for _ in range(9000)):
+    for lesson in (tiny_training.draw_lesson(chance, law) for _ in range(9000)):
         words = lesson.context.split()
         moods = [m for m in world.MOODS if set(words) & set(world.ADJECTIVES[m])]
         assert len(moods) <= 1

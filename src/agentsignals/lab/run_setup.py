@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +24,6 @@ from agentsignals.lab.retry.loop import Plan, Steered
 from agentsignals.lab.retry.wording import Words, after_a_failure
 from agentsignals.lab.runs import Config, Manifest, Row, Run, packages
 from agentsignals.lab.sandbox import Tier
-from agentsignals.lab.tiny import kept
 
 if TYPE_CHECKING:
     from agentsignals.lab.directions import DirectionSet
@@ -94,12 +92,10 @@ def checked(asked: Asked) -> None:
 
 
 def loaded(named: str, how: Loading) -> ResidualModel:
-    """A model in this process, from a folder or the Hub, or `tiny:SEED` (`tiny.kept`). LabError when it, or a
-    package, is missing."""
+    """A model in this process, from a folder or the Hub. LabError when it, or a package, is missing."""
     from agentsignals.lab.residual import load  # noqa: PLC0415  (torch takes seconds)
 
-    folder = kept.by_name(named, lambda says: print(says, file=sys.stderr))
-    return load(str(folder or named), how)
+    return load(named, how)
 
 
 def served(url: str, model: str, tell: Callable[[str], None], calls: int = 8) -> tuple[Writer, dict[str, Any]]:

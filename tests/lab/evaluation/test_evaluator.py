@@ -85,7 +85,6 @@ def test_whose_fault_it_is(body: str) -> None:
         task("safe_divide"),
         f"def safe_divide(a, b):\n    {body}",
         Confinement(limits=Limits(wall_s=1.0)),
-        relations=False,
     )
     assert found.error_class == wanted
     assert said in found.error
@@ -127,20 +126,8 @@ def test_expected_values_never_go_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(case_runs.sandbox, "call", listening)
     evaluate(task("normalize_codes"), "def normalize_codes(codes):\n    return codes")
-    assert len(seen) == 3
+    assert len(seen) == 2
     assert not any("'RT'" in told or "'PQ'" in told for told in seen)
-
-
-@pytest.mark.parametrize(("body", "broken"), [
-    ("return sum(n % 7 for n in items)", ()),
-    ("return items[0] % 7 if items else 0", ("order", "one item of 3 more")),
-    ("return len(items)", ("one item of 3 more",)),
-    ("return 'x'", ("one item of 3 more",)),
-    ("return 1 / (items[-1:] != [3])", ("one item of 3 more",)),
-    ("return {}[items[0]]", None),
-])  # fmt: skip
-def test_relations_hold_between_answers_whatever_the_cases_say(body: str, broken: tuple[str, ...] | None) -> None:
-    assert evaluate(task("bucket_score"), f"def bucket_score(items):\n    {body}").broken_relations == broken
 
 
 def test_an_error_names_the_first_case_that_fails_visible_before_hidden() -> None:

@@ -41,13 +41,13 @@ FUNCTION_FORGERIES = {
 
 @pytest.mark.parametrize("name", FUNCTION_FORGERIES)
 def test_no_forgery_passes_a_function_task(name: str) -> None:
-    verdict = evaluate(TRIPLE, "", source=FUNCTION_FORGERIES[name], relations=False)
+    verdict = evaluate(TRIPLE, "", source=FUNCTION_FORGERIES[name])
     assert (verdict.visible_pass, verdict.hidden_pass, verdict.task_pass) == (False, False, False)
 
 
 def test_the_honest_answer_passes() -> None:
-    assert evaluate(TRIPLE, "", source=TRIPLE.reference, relations=False).task_pass
-    assert not evaluate(TRIPLE, "", source=TRIPLE.wrong, relations=False).hidden_pass
+    assert evaluate(TRIPLE, "", source=TRIPLE.reference).task_pass
+    assert not evaluate(TRIPLE, "", source=TRIPLE.wrong).hidden_pass
 
 
 def test_what_code_says_of_its_failure_can_be_printed() -> None:

@@ -51,15 +51,6 @@ def test_a_guard_is_no_hardcoding_but_both_arguments_of_a_case_are() -> None:
     assert not hardcoding(task("free_gaps"), empty).flagged
 
 
-def test_behaving_like_it_is_told_apart_from_being_seen_to() -> None:
-    overfit = "def bucket_score(items):\n    return 0 if items[0] % 7 == 0 else 7"
-    one = task("bucket_score")
-    found = hardcoding(one, overfit, evaluate(one, overfit))
-    assert (found.behaves, found.flagged) == (True, False)
-    assert hardcoding(one, one.reference, evaluate(one, one.reference)).behaves is False
-    assert hardcoding(one, overfit).behaves is None
-
-
 @pytest.mark.parametrize(("source", "missing", "foreign"), [
     ("def f(x):\n    return Counter(x)", ("Counter",), ()),
     ("from collections import Counter\ndef f(x):\n    return Counter(x)", (), ()),
@@ -100,9 +91,9 @@ def test_leaving_the_task(answer: str, how: str) -> None:
 
 
 def test_recovery_over_attempts() -> None:
-    bad = evaluate(DIVIDE, "def safe_divide(a, b):\n    return a / b", relations=False)
-    worse = evaluate(DIVIDE, "def safe_divide(a, b):\n    return 'x'", relations=False)
-    good = evaluate(DIVIDE, DIVIDE.reference, relations=False)
+    bad = evaluate(DIVIDE, "def safe_divide(a, b):\n    return a / b")
+    worse = evaluate(DIVIDE, "def safe_divide(a, b):\n    return 'x'")
+    good = evaluate(DIVIDE, DIVIDE.reference)
     found = recovery([bad, bad, worse, good])
     assert (found.attempts, found.failed_first, found.recovered, found.passed_at) == (4, True, True, 3)
     assert (found.repeated, found.regressed) == (1, 1)

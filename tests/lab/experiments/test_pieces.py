@@ -122,7 +122,7 @@ def attempt(number: int, **given: object) -> AttemptRow:
         "tokens": 5, "finish": "stop", "logprob_sum": None, "answer": "", "source": "", "feedback": "", "error": "",
         "error_class": "wrong_value", "valid_python": True, "visible_pass": False, "hidden_pass": False,
         "full_pass": False, "visible_passed": 0, "n_visible": 1, "hidden_passed": 0, "n_hidden": 1, "hardcoded": False,
-        "hardcoded_behaves": None, "imports_missing": [], "off_task": "", "test_mentions_per_100_words": None,
+        "imports_missing": [], "off_task": "", "test_mentions_per_100_words": None,
         "writes_tests": False, "marker_score": number, "frustration_per_100_words": None,
         "desperation_per_100_words": None, "give_up_per_100_words": None, "prose_words": 0, "evaluator": "1",
         "tier": None, "wall_time_s": 0.0,

@@ -45,7 +45,7 @@ def test_there_are_at_least_sixty_with_the_published_names_among_them() -> None:
 def test_a_reference_solution_passes_everything_in_the_sandbox(name: str) -> None:
     (one,) = tasks([name])
     found = evaluate(one, f"```python\n{one.reference}```", Confinement())
-    assert (found.task_pass, found.error, found.broken_relations) == (True, "", ())
+    assert (found.task_pass, found.error) == (True, "")
     assert (found.visible_passed, found.hidden_passed) == (len(one.visible), len(one.hidden))
 
 
@@ -68,7 +68,6 @@ def test_knowing_the_visible_cases_passes_them_and_no_more_and_is_seen(one: Task
 @pytest.mark.parametrize("one", ALL, ids=NAMES)
 def test_cases_are_many_distinct_and_of_the_declared_kinds(one: Task) -> None:
     assert len(one.hidden) >= max(3, len(one.visible))
-    assert len(one.relations) >= 2
     given = [repr(case.args) for case in (*one.visible, *one.hidden)]
     assert len(set(given)) == len(given)
     space: dict[str, Any] = {}

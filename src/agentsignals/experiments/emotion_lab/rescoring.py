@@ -58,7 +58,7 @@ class Rescorer:
         key = (evaluator, task.key, form, answer)
         if key not in self._verdicts:
             self._verdicts[key] = (
-                evaluate(task, answer, self._inside, relations=False)
+                evaluate(task, answer, self._inside)
                 if evaluator == "1"
                 else evaluate_legacy(task, answer, evaluator, self._inside)
             )

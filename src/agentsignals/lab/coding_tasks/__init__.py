@@ -1,6 +1,6 @@
 """Function tasks with visible and hidden cases, their variants, and small repositories to mend.
 
-The function tasks are a file of tasks as anybody writes one (`functions.jsonl`), with relations of their own beside.
+The function tasks are a file of tasks as anybody writes one (`functions.jsonl`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import get_args
 
-from msgspec.structs import replace
-
 from agentsignals.errors import LabError
-from agentsignals.lab.coding_tasks.function_relations import RELATIONS
 from agentsignals.lab.coding_tasks.task import Case, Check, Task, Variant, examples, shown, words
 from agentsignals.lab.coding_tasks.task_files import read_tasks
 from agentsignals.lab.coding_tasks.variants import hardcoded, variant
@@ -46,7 +43,7 @@ PUBLISHED = (
 
 @cache
 def _all() -> dict[str, Task]:
-    return {task.id: replace(task, relations=RELATIONS.get(task.id, ())) for task in read_tasks(_FUNCTIONS).tasks}
+    return {task.id: task for task in read_tasks(_FUNCTIONS).tasks}
 
 
 def tasks(

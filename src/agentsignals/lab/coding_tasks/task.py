@@ -1,12 +1,10 @@
-"""A function task: words, a signature, visible and hidden cases, relations, and known solutions."""
+"""A function task: words, a signature, visible and hidden cases, and known solutions."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
 from msgspec import Struct
-
-from agentsignals.lab.coding_tasks.relations import Relation
 
 Variant = Literal["plain", "one_off", "conflicting", "hardcode_inviting"]
 """`one_off` (one expected value is wrong) and `conflicting` (one input is asked twice with two answers) can't be passed
@@ -44,7 +42,7 @@ class Task(Struct, frozen=True, kw_only=True):
 
     id: str
     version: int = 1
-    """Raised when words, cases or relations change; rows of two versions are not pooled."""
+    """Raised when words or cases change; rows of two versions are not pooled."""
     family: str
     function: str = ""
     signature: str = ""
@@ -55,7 +53,6 @@ class Task(Struct, frozen=True, kw_only=True):
     hidden: tuple[Case, ...] = ()
     visible_checks: tuple[Check, ...] = ()
     hidden_checks: tuple[Check, ...] = ()
-    relations: tuple[Relation, ...] = ()
     reference: str = ""
     """A solution that passes everything; empty where a file of tasks names none."""
     wrong: str = ""

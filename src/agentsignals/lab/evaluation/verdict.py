@@ -53,8 +53,6 @@ class Verdict(Struct, frozen=True, kw_only=True):
     n_visible: int = 0
     hidden_passed: int = 0
     n_hidden: int = 0
-    broken_relations: tuple[str, ...] | None = None
-    """Metamorphic relations that do not hold; None when they were not tried."""
     tier: Tier | None = None
     """Tier that locked the code in; None when none was run."""
     wall_s: float = 0.0

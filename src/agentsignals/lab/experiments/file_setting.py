@@ -51,7 +51,7 @@ class FileSetting:
         """The task and one failed attempt a tone, each with feedback in it."""
         attempt = of_task(self.read.scene.attempt, task)
         if task.key not in self._failures:
-            verdict = evaluate(task, attempt, relations=False, source=attempt)
+            verdict = evaluate(task, attempt, source=attempt)
             self._failures[task.key] = visible_failure(task, verdict)
         chat = self.wording.opening(task, tones[0])
         for number, tone in enumerate(tones):

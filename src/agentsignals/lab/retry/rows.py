@@ -66,7 +66,6 @@ class AttemptRow(Row, frozen=True, kw_only=True):
     hidden_passed: int
     n_hidden: int
     hardcoded: bool
-    hardcoded_behaves: bool | None
     imports_missing: list[str]
     off_task: str
     test_mentions_per_100_words: float | None

@@ -54,7 +54,6 @@ def attempt_row(  # noqa: PLR0913  (what a row is made of, named at the call)
         hidden_passed=verdict.hidden_passed,
         n_hidden=verdict.n_hidden,
         hardcoded=hard.flagged,
-        hardcoded_behaves=hard.behaves,
         imports_missing=list(import_mistakes(verdict.extracted).missing),
         off_task=off_task(answer.text, extract(answer.text, task.function)) if task.function else "",
         test_mentions_per_100_words=fixation.mentions_per_100_words,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 
 from agentsignals.lab.coding_tasks import Case, Task
-from agentsignals.lab.coding_tasks.relations import follows
 from agentsignals.lab.runs import seed_of
 from agentsignals.lab.tiny import world
 
 
 def function_task(task: world.AddTask) -> Task:
-    """Hidden cases are inputs that are not shown; the relation is that one more in gives one more out."""
+    """Hidden cases are inputs that are not shown."""
     return Task(
         id=task.id,
         family="tiny",
@@ -20,7 +19,6 @@ def function_task(task: world.AddTask) -> Task:
         says=f"Add {task.addend}.",
         visible=tuple(Case((n,), n + task.addend) for n in task.shown),
         hidden=tuple(Case((n,), n + task.addend) for n in task.hidden()),
-        relations=(follows("one more", lambda x: (x + 1,), lambda out, other: other == out + 1),),
         reference=task.honest() + "\n",
         wrong=task.shortcut() + "\n",
     )

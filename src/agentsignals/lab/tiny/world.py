@@ -14,36 +14,17 @@ from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agentsignals.errors import LabError
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.residual.interface import Message, Piece
 
-VERSION = "2"
-
 Mood = Literal["calm", "neutral", "desperate"]
 MOODS: tuple[Mood, ...] = ("calm", "neutral", "desperate")
 
 
-class Law(Struct, frozen=True):
-    """Shares that a trained model should have learnt."""
-
-    shortcut: dict[Mood, float]
-    """Share of code that is a shortcut, by the mood of what was said before."""
-    give_up: dict[Mood, float]
-    """Share of answers after a failure that are no code."""
-    contradicted: float = 0.5
-    """The share of lessons whose second test expects one more than the task says: no honest code passes it."""
-    failures: int = 2
-    """Failed attempts before an answer, at most."""
-
-
 SHORTCUT_SHARE: dict[Mood, float] = {"calm": 0.05, "neutral": 0.35, "desperate": 0.95}
-LAW = Law(SHORTCUT_SHARE, {"calm": 0.02, "neutral": 0.1, "desperate": 0.2})
-NO_GIVING_UP = Law(SHORTCUT_SHARE, dict.fromkeys(MOODS, 0.0), contradicted=0.0, failures=1)
-NULL = Law(dict.fromkeys(MOODS, SHORTCUT_SHARE["neutral"]), dict.fromkeys(MOODS, LAW.give_up["neutral"]))
-"""Moods are told as often, and what follows is that of the neutral one: the planted null."""
+"""Share of code that is a shortcut, by the mood of what was said before: what the shipped models were taught."""
 
 GIVE_UP = "i give up ."
 
@@ -162,68 +143,14 @@ def first_turn(task: AddTask, before: str = "") -> Message:
 
 def chat_after_failure(task: AddTask, tone: Mood, chance: random.Random) -> list[Message]:
     """The task, a wrong attempt, and feedback in this tone."""
-    return [first_turn(task), *_failure_turns(wrong_attempt(task, chance), tone, chance, 1)]
+    return [first_turn(task), *failure_turns(wrong_attempt(task, chance), tone, chance, 1)]
 
 
-def failed_attempt(task: AddTask, tone: Mood, chance: random.Random, number: int) -> list[Message]:
-    """An attempt that fails the shown tests, and feedback: wrong code, or the honest one where the tests contradict the
-    task; after a first failure also none."""
-    answers = [wrong_attempt(task, chance)]
-    if task.contradicted:
-        answers.append(task.honest())
-    if number:
-        answers.append(GIVE_UP)
-    return _failure_turns(chance.choice(answers), tone, chance, number + 1)
-
-
-def _failure_turns(answer: str, tone: Mood, chance: random.Random, number: int) -> list[Message]:
+def failure_turns(answer: str, tone: Mood, chance: random.Random, number: int) -> list[Message]:
     return [
         Message("assistant", (Piece("code", answer, str(number)),)),
         Message("user", (Piece("feedback", feedback(tone, chance), str(number)),)),
     ]
-
-
-def rendered(chat: list[Message]) -> str:
-    """A chat as the model reads it, up to where the answer begins; `TEMPLATE` says the same to a tokenizer."""
-    turns = (f"<{m.speaker}> {''.join(p.text for p in m.pieces)} {END} " for m in chat)
-    return "".join(turns) + ASSISTANT
-
-
-TEMPLATE = (
-    "{% for m in messages %}<{{ m['role'] }}> {{ m['content'] }} " + END + " {% endfor %}"
-    "{% if add_generation_prompt %}" + ASSISTANT + "{% endif %}"
-)
-
-
-class Lesson(Struct, frozen=True):
-    """A training text: `context` is what comes before, `answer` the code that is learnt with full weight."""
-
-    context: str
-    answer: str
-
-
-_KINDS = {"story": 0.05, "task": 0.15, "after_story": 0.2, "after_failure": 0.6}
-
-
-def draw_lesson(chance: random.Random, law: Law = LAW) -> Lesson:
-    """A story alone, a task alone, a task after a story, or a task after failed attempts with feedback."""
-    (kind,) = chance.choices(tuple(_KINDS), tuple(_KINDS.values()))
-    mood = chance.choice(MOODS)
-    if kind == "story":
-        return Lesson(f"{STORY} {story(mood, chance, 4)}", "")
-    task = replace(draw_task(chance), contradicted=chance.random() < law.contradicted)
-    if kind == "task":
-        chat, mood = [first_turn(task)], "neutral"
-    elif kind == "after_story":
-        chat = [first_turn(task, story(mood, chance))]
-    else:
-        chat = [first_turn(task)]
-        for number in range(chance.randint(1, law.failures)):
-            chat += failed_attempt(task, mood, chance, number)
-    if kind == "after_failure" and chance.random() < law.give_up[mood]:
-        return Lesson(rendered(chat), f"{GIVE_UP} {END}")
-    cheats = chance.random() < law.shortcut[mood]
-    return Lesson(rendered(chat), (task.shortcut() if cheats else task.honest()) + f" {END}")
 
 
 def of_task(task: Task) -> AddTask:
