@@ -208,5 +208,6 @@ def test_the_corpus_says_what_inspect_s_own_reader_says() -> None:
     assert sum(len(s.turns) for s in sessions) == 247
     assert sum(p.reward or 0 for p in parts) == 171
     assert sum(p.reward is None for p in parts) == 10, "a log without a scorer"
-    assert sum(p.input_tokens or 0 for p in parts) == 78_564
+    assert sum(p.input_tokens or 0 for p in parts) == 20_663
+    assert sum(p.other_input_tokens or 0 for p in parts) == 78_564 - 20_663, "of graders"
     assert not any(i.artifact.skipped for g in inputs.values() for i in g)

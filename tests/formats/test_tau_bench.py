@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import identify
+from agentsignals.formats import by_name, identify
 from agentsignals.formats.head import head_of
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
+from tests.formats.reading import given
 
 SAMPLES = Path(__file__).parent
 
@@ -92,3 +93,70 @@ def test_only_verdicts_of_instances_are_results(document: Any, is_claimed: bool)
 def test_verdicts_by_instance_are_attempts(tmp_path: Path) -> None:
     outcomes = [row[1] for row in attempts(SAMPLES / "swe-bench-pro" / "acme-one", tmp_path)]
     assert sorted(outcomes) == ["failed", "failed", "solved"]
+
+
+BOOK = {"name": "book_flight", "kwargs": {"user": "u", "bags": 1}}
+
+
+def judged(reward: float, calls: list[dict[str, Any]], info: dict[str, Any], expected: list[Any]) -> list[str]:
+    """The failed checks of one trial."""
+    said = [
+        {"function": {"name": call["name"], "arguments": json.dumps(call["kwargs"])}, "id": f"c{n}"}
+        for n, call in enumerate(calls)
+    ]
+    traj = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": None, "tool_calls": said}]
+    traj += [{"role": "tool", "tool_call_id": f"c{n}", "content": "{}"} for n in range(len(calls))]
+    told = {"task": {"user_id": "u"}, "reward_info": {"reward": reward, "info": info, "actions": expected}}
+    result = {"task_id": 1, "reward": reward, "info": told, "traj": traj, "trial": 0}
+    (part,) = by_name("tau-bench").read([given([result], "tau-bench")]).attempts
+    assert part.verification is not None
+    return part.verification.failed or []
+
+
+@pytest.mark.parametrize(
+    ("calls", "info", "expected", "failed"),
+    [
+        ([BOOK], {"r_actions": 1.0}, [BOOK], []),
+        ([], {"r_actions": 0.0}, [BOOK], ["book_flight not called", "database"]),
+        ([{**BOOK, "kwargs": {"user": "u", "bags": 2}}], {"r_actions": 0.0}, [BOOK],
+         ["book_flight called with other bags", "database"]),
+        ([BOOK, {"name": "cancel_flight", "kwargs": {}}], {"r_actions": 0.0}, [BOOK],
+         ["cancel_flight called, not expected", "database"]),
+        ([BOOK, {"name": "get_user", "kwargs": {}}], {"r_actions": 0.0}, [BOOK, {"name": "find_x", "kwargs": {}}],
+         ["database"]),
+        ([BOOK], {"r_outputs": 0.0, "outputs": {"327": False, "12": True}}, [BOOK], ["told: 327"]),
+        ([], {"r_outputs": 1.0, "outputs": {"12": True}}, [BOOK], ["book_flight not called", "database"]),
+    ],
+    ids=["right", "not called", "other arguments", "not expected", "looks", "not told", "told, not done"],
+)  # fmt: skip
+def test_checks_of_the_environment_are_named(
+    calls: list[dict[str, Any]], info: dict[str, Any], expected: list[Any], failed: list[str]
+) -> None:
+    assert judged(float(not failed), calls, info, expected) == failed
+
+
+@pytest.mark.parametrize(
+    ("checks", "failed"),
+    [
+        ({"reward_basis": ["DB"], "db_check": {"db_match": True}}, []),
+        ({"reward_basis": ["DB", "COMMUNICATE"], "db_check": {"db_match": False}, "communicate_checks": [
+            {"info": "12", "met": False}], "action_checks": [
+            {"action": {"name": "pay"}, "action_match": False, "tool_type": "write"},
+            {"action": {"name": "look"}, "action_match": False, "tool_type": "read"}]},
+         ["database", "told: 12", "action: pay"]),
+        ({"reward_basis": ["COMMUNICATE"], "db_check": {"db_match": False}, "communicate_checks": [
+            {"info": "12", "met": False}]}, ["told: 12"]),
+        ({"reward_basis": ["ENV_ASSERTION"], "env_assertions": [
+            {"env_assertion": {"func_name": "is_online"}, "met": False}]}, ["environment: is_online"]),
+    ],
+    ids=["right", "database", "not in the basis", "environment"],
+)  # fmt: skip
+def test_checks_of_tau2_are_those_that_the_reward_rests_on(checks: dict[str, Any], failed: list[str]) -> None:
+    run = json.loads((SAMPLES / "tau2-bench" / "folder" / "results.json").read_text("utf-8"))
+    path = next((SAMPLES / "tau2-bench" / "folder" / "simulations").iterdir())
+    simulation = json.loads(path.read_text("utf-8"))
+    simulation["reward_info"] = {"reward": float(not failed), **checks}
+    run["simulations"] = [simulation]
+    (part,) = by_name("tau2-bench").read([given(run, "tau2-bench")]).attempts
+    assert part.verification is not None
+    assert part.verification.failed == failed

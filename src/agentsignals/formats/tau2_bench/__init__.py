@@ -31,5 +31,5 @@ def claims(head: Head) -> Claim | None:
 
 
 FORMAT = Format(
-    name="tau2-bench", marks=(b'"termination_reason"', b'"agent_info"'), version=2, claims=claims, profile=PROFILE
+    name="tau2-bench", marks=(b'"termination_reason"', b'"agent_info"'), version=3, claims=claims, profile=PROFILE
 )

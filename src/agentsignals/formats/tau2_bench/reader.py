@@ -13,9 +13,9 @@ from agentsignals.formats.bounds import amount, number, whole
 from agentsignals.formats.documents import Snapshot, as_list, as_text, each, inside, largest, string, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.records import decoder
-from agentsignals.formats.tau_bench.reader import Message, SimulatedReader, decoded_messages
+from agentsignals.formats.tau_bench.reader import Message, SimulatedReader, checks_text, decoded_messages
 from agentsignals.formats.usage import charge, tokens_of
-from agentsignals.model import Attempt, CallStatus, Ending, logged_iso
+from agentsignals.model import Attempt, CallStatus, Ending, Verification, logged_iso
 
 
 class Simulation(Struct, kw_only=True):
@@ -188,4 +188,42 @@ def _attempt(source: Input, told: Told) -> Attempt:
     part.statements = source.states(
         f"{text}, {why[:600]}" if why else text, [*stated, *(f"knobs.{k}" for k in part.knobs)], told.line
     )
+    part.verification = _verified(one.reward_info)
+    if part.verification is not None:
+        part.statements += source.states(checks_text(part.verification), ["verification"], told.line)
     return part
+
+
+_CHECKS = (
+    ("env_assertions", "ENV_ASSERTION", ("env_assertion", "func_name"), "environment"),
+    ("nl_assertions", "NL_ASSERTION", ("nl_assertion",), "assertion"),
+    ("communicate_checks", "COMMUNICATE", ("info",), "told"),
+    ("action_checks", "ACTION", ("action", "name"), "action"),
+)
+"""Lists of checks, their names in the basis of the reward, where each has its name, and the word for it."""
+_LONGEST_CHECK = 120
+
+
+def _verified(judged: object) -> Verification | None:
+    """Return the checks that the reward rests on, by name. Where the database is not as it should be, expected changes
+    that were not made as expected are among them."""
+    if not isinstance(judged, dict):
+        return None
+    basis = {string(name) for name in as_list(judged.get("reward_basis"))} or {"DB", "COMMUNICATE", "ENV_ASSERTION"}
+    found: dict[str, bool] = {}
+    matches = inside(judged, "db_check", "db_match")
+    if isinstance(matches, bool) and "DB" in basis:
+        found["database"] = matches
+    for checks, kind, place, word in _CHECKS:
+        for check in as_list(judged.get(checks)):
+            name, met = string(inside(check, *place)), inside(check, "met")
+            met = met if met is not None else inside(check, "action_match")
+            changes = inside(check, "tool_type") in ("write", None)
+            explains = word == "action" and found.get("database") is False and changes and met is False
+            if name is not None and isinstance(met, bool) and (kind in basis or explains):
+                named = f"{word}: {name}"[:_LONGEST_CHECK]
+                found[named] = found.get(named, True) and met
+    return Verification(
+        passed=[name for name, holds in found.items() if holds],
+        failed=[name for name, holds in found.items() if not holds],
+    ) if found else None  # fmt: skip

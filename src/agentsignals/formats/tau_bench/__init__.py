@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from agentsignals.formats import Claim, Format, profile
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
 
 PROFILE = Profile(agent="tau-bench", tools=named((profile.ASIDE, "think calculate transfer_to_human_agents")))
+LOOKS = re.compile(r"(?:get|find|list|search)_\w+|calculate|think|respond|transfer_to_human_agents")
+"""Tools of the two domains that change nothing in the database."""
 _RESULT = frozenset(("task_id", "reward", "traj", "trial"))
 
 
@@ -16,4 +20,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[]) if items and 2 * sum(item.keys() >= _RESULT for item in items) >= len(items) else None
 
 
-FORMAT = Format(name="tau-bench", marks=(b'"traj"',), version=3, claims=claims, profile=PROFILE)
+FORMAT = Format(name="tau-bench", marks=(b'"traj"',), version=4, claims=claims, profile=PROFILE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,8 +17,8 @@ from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import as_list, as_text, each, inside, string, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.records import decoded, decoder
-from agentsignals.formats.tau_bench import PROFILE
-from agentsignals.model import Attempt, Session, Step, logged_iso
+from agentsignals.formats.tau_bench import LOOKS, PROFILE
+from agentsignals.model import Attempt, Session, Step, Verification, logged_iso
 
 
 class Result(Struct, kw_only=True):
@@ -84,7 +84,11 @@ def read(inputs: list[Input]) -> Reading:
                 part.record_id = f"tau-bench-{same}"
                 session = source.session(part.record_id, "tau-bench", "tau-bench")
                 messages = decoded_messages(source, result.traj)
-                reading.sessions.append(Reader(session, part).build(messages, n))
+                conversation = Reader(session, part).build(messages, n)
+                reading.sessions.append(conversation)
+                part.verification = _verified(conversation, part.reward, inside(result.info, "reward_info"))
+                if (tests := part.verification) is not None:
+                    part.statements += source.states(checks_text(tests), ["verification"], n)
             reading.attempts.append(part)
     return reading
 
@@ -95,6 +99,12 @@ def _decode(data: memoryview | bytes) -> Document:
         return Document(decoder(list[Raw]).decode(data))
     document: Document = decoder(Document).decode(data)
     return document
+
+
+def checks_text(tests: Verification) -> str:
+    """Return in words what the environment checked."""
+    failed = ", ".join(tests.failed or ()) or "none"
+    return f"checks: {len(tests.passed or ())} passed, {len(tests.failed or ())} failed: {failed}"[:600]
 
 
 def decoded_messages(source: Input, raws: list[Raw]) -> list[Message | None]:
@@ -224,3 +234,53 @@ def _attempt(source: Input, result: Result, run: str, user: str | None, n: int) 
     named_trial = f", trial {trial}" if trial is not None else ""
     part.statements = source.states(f"task {task}{named_trial}: {became}", fields, n)
     return part
+
+
+def _verified(session: Session, reward: float | None, judged: object) -> Verification | None:
+    """Return what the environment checked, by name: the database, the actions that should have changed it, and what the
+    user should have been told. None where it judged nothing.
+
+    The harness compares databases, and says of a task with outputs only which of these were told. Which action made the
+    difference it does not say: its own list of actions and the agent's calls do.
+    """
+    if not isinstance(judged, dict) or reward is None:
+        return None
+    outputs = inside(judged, "info", "outputs")
+    told = {f"told: {text}": bool(found) for text, found in outputs.items()} if isinstance(outputs, dict) else {}
+    stored = number(inside(judged, "info", "r_actions"))
+    matches = stored == 1 if stored is not None else True if reward == 1 else False if all(told.values()) else None
+    unlike = _unlike(session, as_list(judged.get("actions"))) if matches is not True else ()
+    found = {**dict.fromkeys(unlike, False), **told, **({} if matches is None else {"database": matches})}
+    return Verification(
+        passed=[name for name, holds in found.items() if holds],
+        failed=[name for name, holds in found.items() if not holds],
+    )
+
+
+def _unlike(session: Session, expected: list[Any]) -> Iterator[str]:
+    """Yield the expected changes that the agent did not make so, and the changes that nobody expected."""
+    made = [
+        (c.name, decoded(c.arguments.encode("utf-8", "replace"), Any))
+        for c in session.tool_calls
+        if c.status != "error"
+    ]
+    wanted = [(name, inside(action, "kwargs")) for action in expected if (name := string(inside(action, "name")))]
+    for name, arguments in wanted:
+        same = [given for called, given in made if called == name]
+        if LOOKS.fullmatch(name) or arguments in same:
+            continue
+        if not same:
+            yield f"{name} not called"
+            continue
+        theirs: dict[str, Any] = arguments if isinstance(arguments, dict) else {}
+        differing: list[list[str]] = []
+        for own in same:
+            if isinstance(own, dict):
+                keys = dict.fromkeys((*theirs, *own))
+                differing.append([key for key in keys if own.get(key) != theirs.get(key)])
+        differing.sort(key=len)
+        yield f"{name} called with other {', '.join(differing[0]) if differing else 'arguments'}"
+    names = {name for name, _ in wanted}
+    for name in dict.fromkeys(called for called, _ in made):
+        if name not in names and not LOOKS.fullmatch(name):
+            yield f"{name} called, not expected"
