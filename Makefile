@@ -130,7 +130,7 @@ clean:
 
 # Stamps: installed again only when pyproject.toml changed. An editable install follows the sources by itself.
 $(VENV)/.core: pyproject.toml | $(BIN)/python
-	$(BIN)/python $(PIP) --editable '.[charts]'
+	$(BIN)/python $(PIP) --editable .
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml requirements/dev.txt | $(BIN)/python
