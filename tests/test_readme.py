@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,13 +26,14 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder with Claude Code sessions, a store of its own, and an empty folder to work in."""
+    """A home folder with Claude Code sessions, a store of its own, and a folder to work in with an eval run."""
     demo_corpus.make_corpus(tmp_path / "corpus")
     (tmp_path / ".claude").mkdir()
     (tmp_path / "corpus" / "claude-code").rename(tmp_path / ".claude" / "projects")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("AGENTSIGNALS_STORE", str(tmp_path / "store"))
     (tmp_path / "work").mkdir()
+    shutil.copytree(Path(__file__).parent / "formats" / "harbor" / "job", tmp_path / "work" / "jobs")
     monkeypatch.chdir(tmp_path / "work")
     return tmp_path
 

@@ -135,7 +135,7 @@ def amount(value: float, unit: str) -> str:
         return f"{formatted(value, 'usd')}{more}"
     if of == "hours":
         return f"{value:,.1f} {of}{more}" if value >= 1 else f"{formatted(3600 * value, 'seconds')}{more}"
-    return f"{ceil(value):,} {of.removesuffix('s') if value == 1 else of}{more}"
+    return f"{ceil(value):,} {of.removesuffix('s') if ceil(value) == 1 else of}{more}"
 
 
 class Period(Struct, frozen=True, kw_only=True):

@@ -139,7 +139,7 @@ def failures(inputs: Inputs) -> list[Answer]:
                 p=between[1] if between else p_above(share, MOSTLY_FAILING),
                 n=n_sessions(rows),
                 cause=with_source_lines(asked),
-                do=f"Fix or replace it: check what {error} says.",
+                do=f"Fix or replace it. Start with its failures: {error}.",
                 caveat=f"{_SOME_ARE_MEANT}; {share.note}.",
                 by_session={session_id: k for session_id, k, _ in parts if k},
             )
@@ -156,7 +156,7 @@ def failures(inputs: Inputs) -> list[Answer]:
                     details=f"{told}.",
                     **contrast.more(sum(n for _, _, n in parts), "failed calls", whole),
                     cause=with_source_lines(f"{asked} AND {sessions_sql(contrast.in_group)}"),
-                    do=f"Check what {error} says {contrast.where}.",
+                    do=f"Check its failures {contrast.where}: {error}.",
                     caveat=f"{_NO_CAUSE} {_SOME_ARE_MEANT}; {contrast.group.note}.",
                     by_session={session_id: k for session_id, k, _ in parts if k and session_id in contrast.in_group},
                 )
@@ -217,7 +217,7 @@ def untested_changes(inputs: Inputs) -> list[Answer]:
                 details=f"{len(of & never):,} of them never ran a test or build.",
                 **contrast.more(len(rows), "sessions", len(rows)),
                 cause=with_source_lines(asked),
-                do=f"Add the test or build command to the instructions {contrast.where}.",
+                do=f"Add the test or build command to the instructions for sessions {contrast.where}.",
                 caveat=f"{_NO_CAUSE} Checks by the person, or by a program that is not known as a test or build, are"
                 " not"
                 f" seen; {contrast.group.note}.",
@@ -419,7 +419,7 @@ def pushback(inputs: Inputs) -> list[Answer]:
                 f" {contrast.group.n:,.0f} later prompts {contrast.where}, compared with {rest} in {contrast.matched}.",
                 **contrast.more(turns, "prompts", whole),
                 cause=with_source_lines(asked),
-                do=f"Read what you objected to {contrast.where}, and add it to the instructions.",
+                do=f"Read your objections {contrast.where}, and add them to the instructions.",
                 caveat=f"{_NO_CAUSE} Detected by English word patterns with a precision of"
                 f" {formatted(validity, 'share')}. Recall: {recalls}; {contrast.group.note}.",
                 validity=validity,
