@@ -190,3 +190,38 @@ def test_a_renamed_run_report_is_of_the_predictions_beside_it(tmp_path: Path) ->
     )
     assert [(task, outcome) for task, _, outcome, _ in found] == JUDGED
     assert {m for _, m, _, _ in found} == {MODEL}
+
+
+def archived(model: str) -> dict[str, str]:
+    """A run of OpenHands' benchmarks: predictions all go by the agent's name, the model stands in the configuration."""
+    rows = [
+        {"instance_id": t, "model_name_or_path": "OpenHands", "model_patch": PATCH if t < TASKS[3] else ""}
+        for t in TASKS
+    ]
+    meta = {"llm": {"model": model, "api_key": "x"}, "dataset": "acme/set", "max_iterations": 100}
+    logs = {
+        f"logs/run_evaluation/eval_1/OpenHands/{task}/report.json": json.dumps(
+            {task: {"patch_exists": True, "patch_successfully_applied": True, "resolved": n == 0, "model": model}}
+        )
+        for n, task in enumerate(TASKS[:-1])
+    }
+    return {
+        "output.swebench.jsonl": as_lines(rows),
+        "metadata.json": json.dumps(meta),
+        "output.report.json": summary(TASKS),
+        **logs,
+    }
+
+
+def test_an_archived_run_is_of_the_model_in_its_configuration(tmp_path: Path) -> None:
+    found = known(put(tmp_path / "in", {f"set/one/{name}": text for name, text in archived(MODEL).items()}))
+    assert [(task, outcome) for task, _, outcome, _ in found] == JUDGED
+    assert {m for _, m, _, _ in found} == {MODEL}
+
+
+def test_two_archived_runs_under_one_name_are_two_candidates(tmp_path: Path) -> None:
+    files = {f"set/{m.replace('/', '-')}/{n}": text for m in (MODEL, "acme/two") for n, text in archived(m).items()}
+    found = known(put(tmp_path / "in", files))
+    assert sorted((task, model, outcome) for task, model, outcome, _ in found) == sorted(
+        (task, model, outcome) for task, outcome in JUDGED for model in (MODEL, "acme/two")
+    )

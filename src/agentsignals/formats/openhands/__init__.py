@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Mapping
 
 from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
@@ -49,6 +50,8 @@ def claims(head: Head) -> Claim | None:
     """An event names neither its conversation nor its number: its place does. Files of a conversation share its folder,
     copies of it its id, and subagents the folder that they lie in."""
     document, folder = head.document, folder_of(head.path)
+    if is_of_evaluation(document):
+        return Claim(keys=[], lends=posixpath.dirname(head.path))
     stats, name = document.get("stats"), posixpath.basename(head.path)
     is_state = isinstance(stats, dict) and "usage_to_metrics" in stats and "execution_status" in document
     is_cut_state = name == STATE_FILE and "id" in document and document.get("agent") is CUT
@@ -64,6 +67,13 @@ def claims(head: Head) -> Claim | None:
     if (parent := parent_folder(folder)) is not None:
         keys.append(f"folder:{parent}")
     return Claim(keys=keys)
+
+
+def is_of_evaluation(document: Mapping[str, object]) -> bool:
+    """Return whether a document is the configuration of an evaluation run, which its instances share."""
+    llm = document.get("llm")
+    is_named = llm is CUT or (isinstance(llm, Mapping) and isinstance(llm.get("model"), str))
+    return is_named and isinstance(document.get("dataset"), str) and "max_iterations" in document
 
 
 def folder_of(path: str) -> str:
@@ -86,8 +96,8 @@ def parent_folder(folder: str) -> str | None:
 
 FORMAT = Format(
     name="openhands",
-    marks=(b'"execution_status"', b'"agent"', b'"source"'),
-    version=1,
+    marks=(b'"execution_status"', b'"agent"', b'"source"', b'"max_iterations"'),
+    version=2,
     claims=claims,
     unit=session_folder("events", "subagents"),
     profile=PROFILE,

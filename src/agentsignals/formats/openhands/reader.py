@@ -21,6 +21,7 @@ from agentsignals.model import (
     ABANDONED,
     MAIN,
     SESSION_TOTAL,
+    Attempt,
     CallStatus,
     EventKind,
     Session,
@@ -185,6 +186,8 @@ class _Folder(Struct):
 
 def read(inputs: list[Input]) -> Reading:
     """Read all files of a group. Of several copies of a conversation the one with most events counts."""
+    evaluations = [source for source in inputs if _is_evaluation(source)]
+    inputs = [source for source in inputs if source not in evaluations]
     best: dict[str, _Folder] = {}
     for folder in sorted(_folders(inputs), key=lambda f: (-len(f.files), f.path)):
         if folder.files:
@@ -194,7 +197,55 @@ def read(inputs: list[Input]) -> Reading:
                 saw_again(file.source.artifact)
     logged = {file.event.llm_response_id for folder in best.values() for file in folder.files}
     zone_us = _zone_us(best.values())
-    return Reading([Reader(name, folder).build(logged, zone_us) for name, folder in sorted(best.items())])
+    sessions = [Reader(name, folder).build(logged, zone_us) for name, folder in sorted(best.items())]
+    return Reading(sessions, attempts=[part for source in evaluations for part in _configured(source)])
+
+
+class Evaluation(Struct, gc=False, kw_only=True):
+    """The configuration of an evaluation run (`metadata.json` of OpenHands/benchmarks), which its instances share."""
+
+    llm: dict[str, Any]
+    dataset: str
+    dataset_split: object = None
+    max_iterations: object = None
+    max_retries: object = None
+    n_critic_runs: object = None
+    agent_type: object = None
+    openhands_sdk_version: object = None
+    acp_agent_version: object = None
+
+
+_OPTIONS = ("temperature", "top_p", "reasoning_effort", "seed")
+"""Of the model. Its key and its address are never read."""
+
+
+def _is_evaluation(source: Input) -> bool:
+    is_event = EVENT_FILE.search(source.artifact.path) is not None
+    return not is_event and decoded(bytes(source.data), Evaluation) is not None
+
+
+def _configured(source: Input) -> list[Attempt]:
+    """Return what a run lends to its attempts: predictions all go by the name of the agent, which is no model."""
+    run = document(source.data, source.artifact, decoder(Evaluation).decode)
+    if run is None:
+        return []
+    saw(source.artifact, "evaluation")
+    settings = {
+        "model_id": run.llm.get("model"),
+        "agent_type": "openhands" if run.agent_type in (None, "default") else run.agent_type,
+        "agent_version": run.acp_agent_version or run.openhands_sdk_version,
+        "dataset": run.dataset,
+        "split": run.dataset_split,
+        "max_steps": run.max_iterations,
+        "max_retries": run.max_retries,
+        "n_critic_runs": run.n_critic_runs,
+        **{name: run.llm.get(name) for name in _OPTIONS},
+    }
+    knobs = {name: value for name, value in settings.items() if isinstance(value, str | int | float)}
+    part = Attempt(root=source.folder, scope="lent", knobs=knobs, kinds=["harness_config"])
+    listed = ", ".join(f"{name} {value}" for name, value in knobs.items())
+    part.statements = source.states(f"configured: {listed}", [f"knobs.{name}" for name in knobs])
+    return [part]
 
 
 def _folders(inputs: list[Input]) -> list[_Folder]:
