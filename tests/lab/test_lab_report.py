@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from agentsignals.cli.lab import document, write_pages
 from agentsignals.errors import LabError
 from agentsignals.lab.comparing import OUTCOMES, compared, paired, paired_rows, paired_table, rate
+from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.outline import sections
 from agentsignals.lab.report import parts
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
@@ -45,10 +48,18 @@ def attempt(row: EpisodeRow, number: int = 0, **more: Any) -> AttemptRow:
     return AttemptRow(**(told | more))
 
 
-def written(folder: Path, rows: list[EpisodeRow], seed: int = 1, *, invalid: str = "", name: str = "m") -> Run:
+def written(
+    folder: Path,
+    rows: list[EpisodeRow],
+    seed: int = 1,
+    *,
+    invalid: str = "",
+    name: str = "m",
+    conditions: Sequence[Condition] = (),
+) -> Run:
     run = Run.open(
         folder,
-        Config("retry_loop", {}),
+        Config("retry_loop", {"conditions": to_builtins(conditions)} if conditions else {}),
         Manifest(
             model={"name": name}, evaluator="1", texts="t", sandbox="default", seed=seed, packages={}, started_at="now"
         ),
@@ -139,6 +150,35 @@ def test_the_report_counts_by_condition_with_the_baseline_first(tmp_path: Path) 
     assert (against["full pass"]["pairs"], against["full pass"]["difference"]) == (4, "+50.0 points")
     assert (against["hardcoded"]["pairs"], against["hardcoded"]["difference"]) == (5, "+20.0 points")
     assert any("2 episodes have no partner" in limit for part in parts(run) for limit in part.outcome.limits or ())
+
+
+def steers(name: str, direction: str, dose: float = 1.0, where: Any = "prompt") -> Condition:
+    return Condition(name=name, direction=direction, dose=dose, layers=(1,), where=where)
+
+
+def test_a_condition_that_steers_is_held_against_random_directions_at_its_place_and_dose(tmp_path: Path) -> None:
+    conditions = [
+        BASELINE,
+        steers("up", "calm"),
+        steers("down", "calm", -1.0),
+        steers("elsewhere", "calm", where="all"),
+    ]
+    conditions += [steers(f"up, random:{n}", f"random:{n}") for n in range(1, 40)]
+    passes = {"baseline": 0, "up": 8, "down": 1, "elsewhere": 8} | {f"up, random:{n}": n % 4 for n in range(1, 40)}
+    rows = [episode(name, n, n < many) for name, many in passes.items() for n in range(8)]
+    run = written(tmp_path / "a", rows, conditions=conditions)
+    against = {row["condition"]: row for row in table(run, "lab.against") if row["outcome"] == "full pass"}
+    assert set(against) == {"up", "down", "elsewhere"}
+    assert against["up"]["random"] == "0.025"
+    assert against["down"]["random"] == f"{(1 + sum(n % 4 >= 1 for n in range(1, 40))) / 40:.3g}"
+    assert float(against["up"]["random_adjusted"]) == pytest.approx(6 / 40)  # two conditions, three outcomes
+    assert (against["elsewhere"]["random"], against["elsewhere"]["random_adjusted"]) == (None, None)
+    limits = [limit for part in parts(run) for limit in part.outcome.limits or ()]
+    assert any("39 random directions and 6 tests" in limit for limit in limits)
+    assert {row["condition"] for row in table(run, "lab.conditions")} == {"baseline", "up", "down", "elsewhere"}
+    broken = written(tmp_path / "b", rows, conditions=conditions, invalid="up, random:3")
+    (up, *_) = table(broken, "lab.against")
+    assert up["random"] == f"{1 / 39:.3g}", "one that broke the model is no control"
 
 
 def test_a_condition_that_breaks_the_model_is_told(tmp_path: Path) -> None:

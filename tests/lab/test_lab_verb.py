@@ -375,7 +375,8 @@ def test_directions_are_made_and_a_loop_is_steered_along_them(
     ask(capsys, "report", tmp_path / "directions")
     assert "Directions of " in (tmp_path / "directions" / "report.md").read_text("utf-8")
     (tmp_path / "c.toml").write_text(
-        '[[condition]]\nname = "up"\ndirection = "desperate"\ndose = 0.5\nlayers = [1]\nwhere = "feedback"\n'
+        '[[condition]]\nname = "up"\ndirection = "desperate"\ndose = 0.5\nlayers = [1]\n'
+        'where = "feedback"\nrandoms = 2\n'
     )
     made = tmp_path / "directions" / "directions-grand_mean.npz"
     given = ("--tasks", "tiny:3", "--wording", "tiny", "--max-new-tokens", 16, "--attempts", 1)

@@ -165,11 +165,10 @@ def test_names_are_checked_before_a_model_is_looked_for(capsys: pytest.CaptureFi
         assert says in message
     (tmp_path / "e.toml").write_text(
         'directions = "d.npz"\n[[conditions]]\nname = "up"\ndirection = "desperate"\nlayers = [1]\n'
-        f'[setting]\nfile = "{OWN / "setting.toml"}"\n'
     )
     run = (
         "run",
-        "one_shot",
+        "repo_edit",
         "--model",
         tmp_path / "nowhere",
         "--config",
@@ -332,3 +331,24 @@ def test_feedback_keeps_a_hostile_failure_as_it_is() -> None:
 def test_sets_have_versions_and_a_fingerprint() -> None:
     assert set(texts.versions()) == {"feedback", "repository", "stories", "trajectory"}
     assert re.fullmatch("[0-9a-f]{12}", texts.fingerprint())
+
+
+def test_random_directions_beside_a_condition_share_its_place_and_dose(tmp_path: Path) -> None:
+    text = "[[condition]]\nname = 'calm words'\ntone = 'calm'\n"
+    for name, dose, randoms in (("up", 0.5, 2), ("down", -0.5, 3), ("far", 2.0, 0)):
+        text += (
+            f"[[condition]]\nname = '{name}'\ndirection = 'calm'\ndose = {dose}\nlayers = [1]\nrandoms = {randoms}\n"
+        )
+    (tmp_path / "c.toml").write_text(text)
+    made = read_conditions(tmp_path / "c.toml").conditions
+    assert [one.name for one in made] == [
+        "baseline", "calm words", "up", "up, random:1", "up, random:2", "down", "down, random:3", "far",
+    ]  # fmt: skip
+    assert [one.direction for one in made if one.is_control] == ["random:1", "random:2", "random:3"]
+    assert {(one.layers, abs(one.dose)) for one in made if one.is_control} == {((1,), 0.5)}
+    only = read_conditions(tmp_path / "c.toml", ["down"]).conditions
+    assert [one.name for one in only] == ["baseline", "up, random:1", "up, random:2", "down", "down, random:3"]
+    for wrong, says in (("randoms = -1", "can't be read"), ("tone = 'calm'\nrandoms = 2", "steers along nothing")):
+        (tmp_path / "c.toml").write_text(f"[[condition]]\nname = 'c'\n{wrong}\n")
+        with pytest.raises(LabError, match=says):
+            read_conditions(tmp_path / "c.toml")

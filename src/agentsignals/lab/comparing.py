@@ -5,19 +5,21 @@ Rates of one sample a task have Wilson's interval; of several samples, which are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import isnan
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from agentsignals.errors import LabError
 from agentsignals.lab import statistics
-from agentsignals.lab.conditions import BASELINE
+from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.retry.rows import EpisodeRow
 from agentsignals.lab.runs import Run
 from agentsignals.questions.question import Column, Kind, Outcome, Table
 from agentsignals.stats.intervals import Interval, rate_interval
+from agentsignals.stats.paired import holm
 
 RETRY_LOOP = "retry_loop"
 _SETTINGS = ("attempts", "temperature", "top_p", "max_new_tokens", "wording")
@@ -82,6 +84,11 @@ _PAIRED = (
     Column("mcnemar", "McNemar p", "figure"),
     Column("changed", "gained and lost"),
 )
+_CHANCE = (Column("random", "p random", "figure"), Column("random_adjusted", "p random adjusted", "figure"))
+_CHANCE_NOTE = (
+    "p random: of the random directions at the same place and dose, the share that changes as much, either way;"
+    " adjusted: Holm's, over all that have one."
+)
 _PAIRED_NOTE = (
     "Intervals are over tasks, p flips whole tasks; the p over conditions is Benjamini and Hochberg's, an outcome at"
     " a time. McNemar's takes pairs as independent: given only where each task has one."
@@ -123,7 +130,29 @@ def paired(name: str, outcome: str, treated: Sequence[EpisodeRow], control: Sequ
     )
 
 
-def paired_rows(comparisons: Sequence[Paired]) -> list[list[Any]]:
+Chance = dict[tuple[str, str], tuple[float, float]]
+"""p random and the same adjusted, by condition and outcome."""
+
+
+def by_chance(comparisons: Sequence[Paired], conditions: Sequence[Condition], broken: Collection[str]) -> Chance:
+    """Each condition that steers, against random directions at its place and dose. Conditions that broke the model, on
+    either side, do not count."""
+    named = {condition.name: condition for condition in conditions if condition.name not in broken}
+    moved = {(c.name, c.outcome): abs(c.difference.value) for c in comparisons if c.name in named}
+    shares: dict[tuple[str, str], float] = {}
+    for (name, outcome), value in moved.items():
+        of = named[name]
+        like = [
+            other
+            for (beside, same), other in moved.items()
+            if same == outcome and named[beside].is_control and named[beside].place == of.place
+        ]
+        if of.steers and not of.is_control and like:
+            shares[name, outcome] = statistics.p_random(value, like)
+    return dict(zip(shares, zip(shares.values(), holm(list(shares.values())), strict=True), strict=True))
+
+
+def paired_rows(comparisons: Sequence[Paired], chance: Chance | None = None) -> list[list[Any]]:
     """Rows of a table, with p values corrected over conditions for each outcome."""
     adjusted: dict[int, float] = {}
     for outcome in dict.fromkeys(comparison.outcome for comparison in comparisons):
@@ -134,7 +163,12 @@ def paired_rows(comparisons: Sequence[Paired]) -> list[list[Any]]:
         ]
         q_values = statistics.benjamini_hochberg([comparisons[n].difference.p for n in numbers]) if numbers else []
         adjusted |= dict(zip(numbers, q_values, strict=True))
-    return [_paired_row(comparison, adjusted.get(n)) for n, comparison in enumerate(comparisons)]
+    rows = [_paired_row(comparison, adjusted.get(n)) for n, comparison in enumerate(comparisons)]
+    if chance:
+        for row, comparison in zip(rows, comparisons, strict=True):
+            of_chance = chance.get((comparison.name, comparison.outcome))
+            row.extend([None, None] if of_chance is None else [f"{p:.3g}" for p in of_chance])
+    return rows
 
 
 def _paired_row(comparison: Paired, q: float | None) -> list[Any]:
@@ -155,11 +189,15 @@ def _paired_row(comparison: Paired, q: float | None) -> list[Any]:
     ]
 
 
-def paired_table(name: str, title: str, comparisons: Sequence[Paired], note: str = "") -> Table:
+def paired_table(
+    name: str, title: str, comparisons: Sequence[Paired], note: str = "", chance: Chance | None = None
+) -> Table:
     """The table of paired differences."""
     n = max((comparison.difference.n for comparison in comparisons), default=0)
-    table_note = f"{note} {_PAIRED_NOTE}".strip()
-    return Table(id=name, title=title, columns=_PAIRED, rows=paired_rows(comparisons), n=n, of="pairs", note=table_note)
+    columns = (*_PAIRED, *_CHANCE) if chance else _PAIRED
+    table_note = f"{note} {_PAIRED_NOTE} {_CHANCE_NOTE if chance else ''}".strip()
+    rows = paired_rows(comparisons, chance)
+    return Table(id=name, title=title, columns=columns, rows=rows, n=n, of="pairs", note=table_note)
 
 
 def compared(run: Run, other: Run) -> Outcome:
@@ -200,6 +238,11 @@ def episodes_of(run: Run) -> list[EpisodeRow]:
     if not rows:
         raise LabError(f"{run.folder} has no finished episode.", "Run it again: it goes on.")
     return rows
+
+
+def asked_of(run: Run) -> list[Condition]:
+    """The conditions that a retry loop was begun with."""
+    return msgspec.convert(run.config.settings.get("conditions", []), list[Condition])
 
 
 def _rates(mine: Conditions, theirs: Conditions, shared: Sequence[str]) -> Table:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from agentsignals.errors import LabError
 from agentsignals.lab.conditions import BASELINE, Condition
@@ -16,6 +17,7 @@ from agentsignals.lab.retry.wording import PlainWording, Wording, Words, wording
 from agentsignals.lab.texts.tones import Tone, read_tones
 
 _LONGEST_NAME = 80
+_RANDOMS = "randoms"
 
 
 class ConditionFile(Struct, frozen=True, kw_only=True):
@@ -28,8 +30,9 @@ class ConditionFile(Struct, frozen=True, kw_only=True):
 
 def read_conditions(path: Path | None, only: Sequence[str] = ()) -> ConditionFile:
     """A TOML file of [[condition]]s, with [tones.NAME] and [words] where it has such; `tones` may name a file that has
-    them. With `only`, those conditions beside the baseline. LabError when it can't be read, has an unknown setting, a
-    name twice, or none of a name that is asked for."""
+    them. `randoms` of a condition makes as many beside it, each along another random direction. With `only`, those
+    conditions beside the baseline. LabError when it can't be read, has an unknown setting, a name twice, or none of a
+    name that is asked for."""
     if path is None:
         if only:
             raise LabError(f"There is no condition {only[0]!r}.", "Name the file that has it: --conditions.")
@@ -42,7 +45,7 @@ def read_conditions(path: Path | None, only: Sequence[str] = ()) -> ConditionFil
         if isinstance(tones, str):
             named = tomllib.loads((path.parent / tones).read_text("utf-8"))
             tones, words = named.get("tones"), words or named.get("words")
-        conditions = [_condition(table) for table in tables]
+        conditions = _with_controls([(_condition(table), _randoms(table)) for table in tables])
         words = None if words is None else msgspec.convert(words, Words)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
         raise LabError(f"The conditions {path} can't be read: {problem}", "See docs/lab.md.") from problem
@@ -53,7 +56,12 @@ def read_conditions(path: Path | None, only: Sequence[str] = ()) -> ConditionFil
         conditions.insert(0, BASELINE)
     if unknown := [name for name in only if name not in names]:
         raise LabError(f"{path} has no condition {unknown[0]!r}.", f"It has {', '.join(names)}.")
-    conditions = [one for one in conditions if not only or one.name in (*only, BASELINE.name)]
+    kept = [one.place for one in conditions if one.name in only]
+    conditions = [
+        one
+        for one in conditions
+        if not only or one.name in (*only, BASELINE.name) or (one.is_control and one.place in kept)
+    ]
     return ConditionFile(conditions=tuple(conditions), tones=read_tones(tones or {}), words=words)
 
 
@@ -90,9 +98,30 @@ def check_directions(path: Path | None, conditions: Sequence[Condition]) -> None
 
 def _condition(table: Any) -> Condition:
     made = msgspec.convert(table, Condition)
-    fields = Condition.__struct_fields__
+    fields = (*Condition.__struct_fields__, _RANDOMS)
     if unknown := sorted(set(table) - set(fields)):
         raise LabError(f"A condition has no {unknown[0]!r}.", f"It has {', '.join(fields)}.")
     if not made.name.strip() or len(made.name) > _LONGEST_NAME or not made.name.isprintable():
         raise LabError(f"{made.name[:_LONGEST_NAME]!r} is no name.", f"At most {_LONGEST_NAME} printable characters.")
     return made
+
+
+def _randoms(table: Any) -> int:
+    number: int = msgspec.convert(table.get(_RANDOMS, 0), Annotated[int, Meta(ge=0, le=10_000)])
+    return number
+
+
+def _with_controls(asked: Sequence[tuple[Condition, int]]) -> list[Condition]:
+    """The conditions, each followed by its random directions; those at one place and dose share them."""
+    conditions: list[Condition] = []
+    there: dict[tuple[object, ...], int] = {}
+    for condition, randoms in asked:
+        if randoms and not condition.steers:
+            raise LabError(f"Condition {condition.name!r} steers along nothing.", f"Leave {_RANDOMS} out.")
+        conditions.append(condition)
+        for number in range(there.get(condition.place, 0) + 1, randoms + 1):
+            conditions.append(
+                replace(condition, name=f"{condition.name}, random:{number}", direction=f"random:{number}")
+            )
+        there[condition.place] = max(randoms, there.get(condition.place, 0))
+    return conditions

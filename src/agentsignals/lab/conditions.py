@@ -33,6 +33,16 @@ class Condition(Struct, frozen=True, kw_only=True):
         return self.direction is not None and (self.ablate or self.dose != 0)
 
     @property
+    def is_control(self) -> bool:
+        """Return whether its direction is a random one: no question of its own, and none that p is adjusted over."""
+        return self.direction is not None and self.direction.startswith("random:")
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Where and how strongly it acts, along whatever direction: what random directions beside it share."""
+        return self.layers, self.where, self.tone, abs(self.dose), self.ablate
+
+    @property
     def acts_before_feedback(self) -> bool:
         """Return whether a first attempt, which no feedback precedes, is any other than without it."""
         return self.steers and self.where != "feedback"

@@ -6,18 +6,29 @@ Answers that the machine could not run count nowhere; the tables say how many.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.lab.comparing import OUTCOMES, Rate, conditions_of, episodes_of, paired, paired_table, rate
-from agentsignals.lab.conditions import BASELINE, over_steered
+from agentsignals.lab.comparing import (
+    OUTCOMES,
+    Rate,
+    asked_of,
+    by_chance,
+    conditions_of,
+    episodes_of,
+    paired,
+    paired_table,
+    rate,
+)
+from agentsignals.lab.conditions import BASELINE, Condition, over_steered
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals.lab.run_setup import ManipulationRow
 from agentsignals.lab.runs import Run
+from agentsignals.lab.statistics import caveat
 from agentsignals.questions import charts
 from agentsignals.questions.question import Chart, Column, Finding, Outcome, Table
 
@@ -35,12 +46,16 @@ class Part(Struct, frozen=True):
 
 
 def parts(run: Run) -> list[Part]:
-    """The sections of a retry loop's report. LabError when the run has no episode yet."""
-    episodes = episodes_of(run)
-    attempts = run.table("attempts", AttemptRow).rows
-    made = [_by_condition(run.folder, episodes, attempts), _against(episodes)]
+    """The sections of a retry loop's report; of random directions it tells what others are beside them. LabError when
+    the run has no episode yet."""
+    every, conditions = episodes_of(run), asked_of(run)
+    controls = {condition.name for condition in conditions if condition.is_control}
+    episodes = [row for row in every if row.condition not in controls]
+    of_all = run.table("attempts", AttemptRow).rows
+    attempts = [row for row in of_all if row.condition not in controls]
+    made = [_by_condition(run.folder, episodes, attempts), _against(every, of_all, conditions)]
     made.append(_by_attempt(attempts))
-    projections = run.table("projections", ProjectionRow).rows
+    projections = [row for row in run.table("projections", ProjectionRow).rows if row.condition not in controls]
     if projections:
         made.append(_projections(projections))
     if checks := run.table("manipulation", ManipulationRow).rows:
@@ -73,7 +88,7 @@ _CONDITION = (
 
 def _by_condition(folder: Path, episodes: Sequence[EpisodeRow], attempts: Sequence[AttemptRow]) -> Part:
     grouped = conditions_of(episodes)
-    valid = {name: _mean([a.valid_python for a in attempts if a.condition == name]) for name in grouped}
+    valid = _valid(attempts)
     findings, rows, points = [], [], []
     for number, (name, rows_of_condition) in enumerate(grouped.items()):
         full = rate(rows_of_condition, OUTCOMES["full pass"])
@@ -92,7 +107,7 @@ def _by_condition(folder: Path, episodes: Sequence[EpisodeRow], attempts: Sequen
                 note="" if full.n else "no answer could be run",
             )
         )
-        rows.append(_condition_row(name, rows_of_condition, full, valid[name]))
+        rows.append(_condition_row(name, rows_of_condition, full, valid.get(name)))
         if full.value is not None:
             low, high = full.interval or (None, None)
             tip = f"{name}: {full.yes} of {full.n} pass{f', {full.interval_text}' if full.interval_text else ''}"
@@ -101,11 +116,10 @@ def _by_condition(folder: Path, episodes: Sequence[EpisodeRow], attempts: Sequen
         id="lab.conditions", title="Conditions", columns=_CONDITION, rows=rows, n=len(episodes), of="episodes",
         note="Passes are of the last attempt. Recovered: of the episodes whose first attempt failed its visible tests.",
     )  # fmt: skip
-    broken = [n for n in grouped if n != BASELINE.name and _broke(valid[n], valid.get(BASELINE.name))]
     limits = [
         f"{name!r} breaks the model: its answers are invalid far more often than the baseline's, and what it does to"
         " behaviour is not to be read from it."
-        for name in broken
+        for name in _broken(valid)
     ]
     charted = [_dots("lab.full_pass", "Full pass by condition", points, len(episodes))] if len(points) > 1 else []
     return Part(
@@ -114,8 +128,20 @@ def _by_condition(folder: Path, episodes: Sequence[EpisodeRow], attempts: Sequen
     )  # fmt: skip
 
 
-def _broke(valid: float | None, at_baseline: float | None) -> bool:
-    return valid is not None and at_baseline is not None and over_steered(1 - valid, 1 - at_baseline)
+def _valid(attempts: Sequence[AttemptRow]) -> dict[str, float | None]:
+    """The share of valid answers, by condition."""
+    names = dict.fromkeys(row.condition for row in attempts)
+    return {name: _mean([row.valid_python for row in attempts if row.condition == name]) for name in names}
+
+
+def _broken(valid: Mapping[str, float | None]) -> list[str]:
+    """Return the conditions that broke the model."""
+    plain = valid.get(BASELINE.name)
+    return [
+        name
+        for name, share in valid.items()
+        if name != BASELINE.name and share is not None and plain is not None and over_steered(1 - share, 1 - plain)
+    ]
 
 
 def _condition_row(name: str, episodes: Sequence[EpisodeRow], full: Rate, valid: float | None) -> list[Any]:
@@ -153,21 +179,26 @@ def _dots(name: str, title: str, points: list[dict[str, Any]], n: int) -> Chart:
 # -- against the baseline ----------------------------------------------------------------------------------------------
 
 
-def _against(episodes: Sequence[EpisodeRow]) -> Part:
+def _against(episodes: Sequence[EpisodeRow], attempts: Sequence[AttemptRow], conditions: Sequence[Condition]) -> Part:
     grouped = conditions_of(episodes)
     base = grouped.get(BASELINE.name, [])
-    comparisons = [
+    every = [
         comparison
         for outcome in OUTCOMES
         for name, rows_of_condition in grouped.items()
         if name != BASELINE.name and (comparison := paired(name, outcome, rows_of_condition, base)) is not None
     ]
+    controls = [condition for condition in conditions if condition.is_control]
+    chance = by_chance(every, conditions, _broken(_valid(attempts))) if controls else {}
+    comparisons = [comparison for comparison in every if comparison.name not in {one.name for one in controls}]
     unpaired = sum(comparison.unpaired for comparison in comparisons if comparison.outcome == "full pass")
     limits = [f"{unpaired} episodes have no partner and are not in the differences."] if unpaired else []
     if len(grouped) == 1:
         limits.append("There is one condition: nothing to hold it against.")
+    if chance and (short := caveat(max(Counter(one.place for one in controls).values()), len(chance))) is not None:
+        limits.append(short)
     title = "Against the baseline"
-    tables = [paired_table("lab.against", title, comparisons)] if comparisons else []
+    tables = [paired_table("lab.against", title, comparisons, chance=chance)] if comparisons else []
     return Part("against", title, "What does a condition change, task by task?", Outcome([], tables, [], limits))
 
 

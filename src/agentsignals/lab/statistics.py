@@ -1,4 +1,4 @@
-"""Comparison of two conditions: paired differences over tasks, exact McNemar, many tests at once.
+"""Comparison of two conditions: paired differences over tasks, exact McNemar, random directions, many tests at once.
 
 Samples of one task are alike, so what counts is how tasks differ, never samples (design/statistics.md#the-lab).
 """
@@ -6,7 +6,7 @@ Samples of one task are alike, so what counts is how tasks differ, never samples
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import fsum, isfinite, nan
+from math import ceil, fsum, isfinite, nan
 from statistics import fmean
 
 from msgspec import Struct
@@ -15,7 +15,9 @@ from agentsignals.errors import LabError
 from agentsignals.stats import paired
 from agentsignals.stats.intervals import Interval, sums_interval
 
-__all__ = ["Difference", "McNemar", "Mean", "benjamini_hochberg", "mcnemar", "mean", "paired_difference"]
+LEVEL = 0.05
+"""What goes beyond chance is told of an adjusted p at or below it."""
+_ROUNDING = 1e-12
 
 
 class Mean(Struct, frozen=True):
@@ -105,6 +107,27 @@ def benjamini_hochberg(p: Sequence[float]) -> list[float]:
         return paired.benjamini_hochberg(p)
     except ValueError as problem:
         raise LabError("A p value is not within 0 and 1.", "Leave hypotheses out that were not tested.") from problem
+
+
+def p_random(effect: float, by_chance: Sequence[float]) -> float:
+    """The share of random directions that raise the outcome at least as much, the real one counted among them: no less
+    than 1 / (1 + their number) (a Monte Carlo test, Phipson and Smyth 2010)."""
+    return (1 + sum(value >= effect - _ROUNDING for value in by_chance)) / (1 + len(by_chance))
+
+
+def enough(tests: int) -> int:
+    """The fewest random directions with which one of so many p can come down to the level, once adjusted (`holm`)."""
+    return ceil(tests / LEVEL) - 1
+
+
+def caveat(randoms: int, tests: int) -> str | None:
+    """Why no p of so many can come down to the level; None where one can."""
+    if randoms >= enough(tests):
+        return None
+    return (
+        f"{randoms} random directions and {tests} tests: no adjusted p is below"
+        f" {min(1.0, tests / (1 + randoms)):.2g}, whatever a direction does. randoms = {enough(tests)} will do."
+    )
 
 
 def _finite(values: Iterable[float], tasks: Sequence[str]) -> list[float]:

@@ -22,20 +22,14 @@ from agentsignals.lab.experiments import (  # noqa: E402
     effects,
     emotion_anchors,
     feedback_steering,
-    hack_probe,
-    manipulation,
-    message_rewrites,
-    one_shot,
     patching,
     sae_features,
     sampled_behaviour,
-    size_ladder,
     trajectory_probe,
 )
 from agentsignals.lab.experiments.chosen_setting import setting  # noqa: E402
 from agentsignals.lab.experiments.setting import SettingConfig  # noqa: E402
 from agentsignals.lab.residual import sae  # noqa: E402
-from agentsignals.lab.retry.rows import EpisodeRow  # noqa: E402
 from tests.lab.experiments import tiny  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -48,28 +42,21 @@ def summary(folder: Path, name: str) -> Any:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_tone_changes_the_outcome_and_hiding_the_feedback_takes_that_away(tmp_path: Path, seed: int) -> None:
-    rewrites = tiny.ran(tmp_path / "r", "message_rewrites", {**FEW, "sample": False}, seed)
-    told = {row.condition: row for row in rewrites.table("effects", effects.EffectRow).rows}
-    assert told["calm"].effect < -0.15
-    assert told["desperate"].effect > 0.4
-    assert told["desperate"].low > 0.3
-    assert told["desperate"].opposed == 0
-    assert told["desperate"].q is not None
-    assert told["desperate"].q < 0.01
-    tiny.ran(tmp_path / "s", "suppression", {**FEW, "places": ["feedback", "code"]}, seed)
+    run = tiny.ran(tmp_path / "s", "suppression", {**FEW, "places": ["feedback", "code"]}, seed)
+    told = {row.condition: row for row in run.table("effects", effects.EffectRow).rows}
+    assert set(told) == {"tone calm", "tone desperate"} | {
+        f"{place}/{tone}" for place in ("feedback", "code") for tone in ("calm", "neutral", "desperate")
+    }
+    assert told["tone calm"].effect < -0.15
+    desperate = told["tone desperate"]
+    assert desperate.effect > 0.4
+    assert desperate.low > 0.3
+    assert desperate.opposed == 0
+    assert desperate.q is not None
+    assert desperate.q < 0.01
     left = summary(tmp_path / "s", "suppression")["left"]
     assert abs(left["feedback"]) < 0.15
     assert left["code"] > 0.8
-
-
-def test_answers_drawn_in_two_tones_share_their_random_numbers(tmp_path: Path) -> None:
-    config = {**FEW, "tones": ["neutral", "desperate"], "max_new_tokens": 20}
-    run = tiny.ran(tmp_path / "r", "message_rewrites", config)
-    told = {row.condition: row for row in run.table("sampled", message_rewrites.SampledRow).rows}
-    same, other = told["neutral"], told["desperate"]
-    assert (same.gained, same.lost, same.p) == (0, 0, 1.0)
-    assert other.hardcoded > other.hardcoded_plain
-    assert other.n == 16
 
 
 def test_drawn_answers_are_counted_by_kind_and_random_directions_do_nothing(tmp_path: Path) -> None:
@@ -167,21 +154,6 @@ def test_directions_part_tones_on_held_out_tasks_and_the_published_recipe_blurs_
         assert directions.read(tmp_path / "r" / f"directions-{name}.npz").layers == (0, 1, 2)
 
 
-def test_over_steering_is_marked_and_shows_no_behaviour(tmp_path: Path) -> None:
-    config = {"setting": {"tasks": 30}, "where": ["feedback", "generated"], "doses": [1.0, 4.0], "max_new_tokens": 20}
-    run = tiny.ran(tmp_path / "r", "manipulation", config)
-    told = {row.condition: row for row in run.table("manipulation", manipulation.ManipulationRow).rows}
-    broken, whole = told["generated/4"], told["feedback/1"]
-    assert broken.over_steered
-    assert broken.invalid > 0.5
-    assert broken.hardcoded is None
-    assert broken.kl > told["generated/1"].kl > whole.kl >= 0
-    assert not whole.over_steered
-    assert whole.hardcoded is not None
-    assert "generated/4" in summary(tmp_path / "r", "over_steered")
-    assert "feedback/1" not in summary(tmp_path / "r", "over_steered")
-
-
 def test_prompts_move_along_the_emotion_of_their_tone(tmp_path: Path) -> None:
     run = tiny.ran(tmp_path / "r", "trajectory_probe", {"setting": {"tasks": 8}, "layers": [1]})
     trends = {one["direction"]: one["change"] for one in summary(tmp_path / "r", "trends")}
@@ -239,43 +211,9 @@ def test_replacements_that_say_the_same_do_not_count(tmp_path: Path, seed: int) 
     assert {(row.kept, row.copies + row.empty + row.alike, row.replaced) for row in rows} == {(0, 3, None)}
 
 
-def test_impossible_tasks_are_passed_by_cheats_alone_and_more_under_pressure(tmp_path: Path) -> None:
-    config = {"setting": {"tasks": 12}, "variants": ["one_off"], "max_new_tokens": 20}
-    run = tiny.ran(tmp_path / "r", "hack_probe", config)
-    told = {row.tone: row for row in run.table("cheating", hack_probe.CheatingRow).rows}
-    assert all(row.n == 12 and row.not_run == 0 and row.cheated <= row.hardcoded for row in told.values())
-    assert told["desperate"].hardcoded > told["calm"].hardcoded
-    assert told["neutral"].difference is None
-    passed = [row for row in run.table("episodes", EpisodeRow).rows if row.visible_pass]
-    assert not any(row.full_pass for row in passed)
-
-
-def test_one_shot_holds_conditions_against_the_same_draws_and_tells_nothing_of_a_broken_model(tmp_path: Path) -> None:
-    conditions = [
-        {"name": "nothing"},
-        {"name": "broken", "direction": "desperate", "dose": 8.0, "layers": [1], "where": "generated"},
-    ]
-    config = {"setting": {"tasks": 10}, "conditions": conditions, "max_new_tokens": 20}
-    run = tiny.ran(tmp_path / "r", "one_shot", config)
-    told = {row.condition: row for row in run.table("one_shot", one_shot.OneShotRow).rows}
-    same, broken = told["nothing"], told["broken"]
-    assert (same.full_pass, same.hardcoded, same.p) == (same.full_pass_plain, same.hardcoded_plain, 1.0)
-    assert broken.over_steered
-    assert (broken.full_pass, broken.hardcoded, broken.p, broken.q) == (None, None, None, None)
-    assert (same.p_random, broken.p_random) == (None, None)
-
-
 @pytest.mark.parametrize("randoms", [1, 3])
 def test_as_many_random_directions_as_the_setting_says_stand_beside_the_direction(tmp_path: Path, randoms: int) -> None:
     few: dict[str, Any] = {"setting": {"tasks": 4, "randoms": randoms}}
-    run = tiny.ran(tmp_path / "o", "one_shot", {**few, "max_new_tokens": 20, "layer": 0})
-    told = {row.condition: row for row in run.table("one_shot", one_shot.OneShotRow).rows}
-    chance = {f"random:{n + 1}+1" for n in range(randoms)}
-    assert set(told) == {"desperate+1", "desperate-1"} | chance
-    assert {told[name].q for name in chance} == {told[name].p_random for name in chance} == {None}
-    assert "2 tests" in summary(tmp_path / "o", "randoms")["caveat"]
-    shares = [n / (1 + randoms) for n in range(1, 2 + randoms)]
-    assert all(row.over_steered or row.p_random in shares for name, row in told.items() if name not in chance)
     config = {**few, "sources": ["feedback"], "places": ["feedback"], "doses": [1.0], "layers": [0]}
     tiny.ran(tmp_path / "f", "feedback_steering", config)
     (judged,) = summary(tmp_path / "f", "chosen")
@@ -294,17 +232,6 @@ def test_projections_before_an_attempt_tell_of_cheating_beyond_what_anyone_sees(
     assert "attempt" in told["hardcoded"]["baselines"]
     again = tiny.ran(tmp_path / "again", "prediction", {"run": str(tmp_path / "r")}, 1)
     assert summary(again.folder, "prediction") == summary(tmp_path / "r", "prediction")
-
-
-def test_models_stand_side_by_side(tmp_path: Path) -> None:
-    config = {**FEW, "models": [str(tiny.FOLDER / "seed1")], "loading": {"dtype": "float32", "offline": True}}
-    run = tiny.ran(tmp_path / "r", "size_ladder", config)
-    rows = run.table("ladder", size_ladder.LadderRow).rows
-    assert [Path(row.model).name for row in rows] == ["seed0", "seed1"]
-    for row in rows:
-        assert row.effect > 0.5
-        assert abs(row.hidden_effect) < 0.15
-        assert row.auroc > 0.9
 
 
 def test_an_autoencoder_finds_a_planted_feature_and_gives_states_back() -> None:

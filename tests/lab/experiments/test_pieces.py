@@ -7,13 +7,16 @@ import pytest
 
 from agentsignals.errors import LabError
 from agentsignals.lab import experiments, steering
+from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.directions import DirectionSet
+from agentsignals.lab.experiment_setup import checked_config
 from agentsignals.lab.experiments import controls, effects, feedback_steering, prediction, replacements
 from agentsignals.lab.experiments.logistic import fitted, gain, held_out
 from agentsignals.lab.experiments.receivers import kurtosis, vertical_scores, without_position
 from agentsignals.lab.experiments.setting import SettingConfig, with_decision
 from agentsignals.lab.residual.interface import Message, Piece, Prompt, Span
 from agentsignals.lab.retry.rows import AttemptRow, ProjectionRow
+from agentsignals.lab.statistics import caveat, p_random
 
 
 @pytest.mark.parametrize("name", experiments.NAMES)
@@ -22,6 +25,7 @@ def test_every_experiment_says_what_it_asks_and_runs_without_settings(name: str)
     assert len(experiments.NAMES[name]) > 20
     assert experiments.config(name, {}) == found.Config()
     assert callable(found.run)
+    assert checked_config(found.Config()) == {}, "its defaults name no file"
 
 
 def test_a_setting_that_is_unknown_or_of_a_wrong_kind_is_refused() -> None:
@@ -174,10 +178,10 @@ def test_the_random_directions_of_experiments_are_the_controls_of_conditions() -
     for name, vector in zip(controls.names(asked), drawn, strict=True):
         for layer in of.layers:
             assert steering.vector(of, name, layer) / 4 == pytest.approx(vector, abs=1e-6)
-        assert controls.is_control(name)
+        assert Condition(name=name, direction=name).is_control
     assert np.linalg.norm(drawn, axis=1) == pytest.approx(np.ones(3), abs=1e-6)
-    assert not controls.is_control("desperate")
-    assert not controls.is_control(None)
+    assert not Condition(name="c", direction="desperate").is_control
+    assert not BASELINE.is_control
 
 
 def test_random_directions_that_choose_are_others_than_those_that_judge() -> None:
@@ -201,7 +205,7 @@ def test_the_spread_along_random_directions_is_that_of_many_drawn_ones() -> None
 def test_the_share_of_random_directions_counts_the_real_one_and_ties(
     effect: float, by_chance: list[float], p: float
 ) -> None:
-    assert controls.p_random(effect, by_chance) == p
+    assert p_random(effect, by_chance) == p
 
 
 def road(up: float, by_chance: np.ndarray) -> feedback_steering.Judged:
@@ -213,7 +217,7 @@ def road(up: float, by_chance: np.ndarray) -> feedback_steering.Judged:
 
     return feedback_steering.Judged(
         source="stories", place="feedback", layer=0, dose=1.0, up=side(up), down=side(-up), random_mean=0.0,
-        random_sd=1.0, random_most=float(by_chance.max()), p_random=controls.p_random(up, by_chance.tolist()),
+        random_sd=1.0, random_most=float(by_chance.max()), p_random=p_random(up, by_chance.tolist()),
     )  # fmt: skip
 
 
@@ -243,7 +247,7 @@ def test_a_direction_beyond_all_random_ones_is_specific_where_there_are_enough_o
     found = feedback_steering.with_verdicts([road(2.0, by_chance[:20])] + [road(0.0, by_chance[:20])] * 5, few)
     assert not any(one.specific for one in found)
     assert "randoms = 119 will do" in found[0].caveat
-    assert controls.caveat(SettingConfig(), 6) is None
+    assert caveat(SettingConfig().randoms, 6) is None
 
 
 def unit_with(state: list[float], others: list[list[float]], copies: int = 0, empty: int = 0) -> replacements.Drawn:

@@ -22,7 +22,7 @@ from agentsignals.lab.experiments.learning import Source, calibrated, halves, le
 from agentsignals.lab.experiments.setting import Floats, Place, Scene, Setting, SettingConfig, chosen_layers, place
 from agentsignals.lab.residual.interface import Add, Calibration, ResidualModel
 from agentsignals.lab.runs import Row, Run
-from agentsignals.lab.statistics import mean
+from agentsignals.lab.statistics import LEVEL, caveat, mean, p_random
 from agentsignals.stats.paired import holm
 
 
@@ -195,8 +195,8 @@ def with_verdicts(roads: Sequence[Judged], asked: SettingConfig) -> list[Judged]
         replace(
             road,
             p_adjusted=p,
-            specific=p <= controls.LEVEL and road.up.low > 0 and not road.down.low > 0,
-            caveat=controls.caveat(asked, len(roads)),
+            specific=p <= LEVEL and road.up.low > 0 and not road.down.low > 0,
+            caveat=caveat(asked.randoms, len(roads)),
         )
         for road, p in zip(roads, holm([road.p_random for road in roads]), strict=True)
     ]
@@ -225,5 +225,5 @@ def _judged(
         random_mean=float(chance.mean()),
         random_sd=float(chance.std()),
         random_most=float(chance.max()),
-        p_random=controls.p_random(up.effect, by_chance),
+        p_random=p_random(up.effect, by_chance),
     ), rows

@@ -21,7 +21,7 @@ from agentsignals.lab.experiments.learning import Source, calibrated, halves, le
 from agentsignals.lab.experiments.setting import SettingConfig, chosen_layers
 from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.runs import Row, Run
-from agentsignals.lab.statistics import benjamini_hochberg, paired_difference
+from agentsignals.lab.statistics import benjamini_hochberg, caveat, enough, p_random, paired_difference
 from agentsignals.stats.intervals import wilson
 from agentsignals.stats.paired import holm
 
@@ -41,7 +41,7 @@ ASKED = ("hardcoded", "gave_up")
 class Config(Struct, frozen=True, kw_only=True):
     """Half of the tasks teach the direction, the others are answered, one answer each under each condition."""
 
-    setting: SettingConfig = SettingConfig(tasks=200, randoms=controls.enough(4))
+    setting: SettingConfig = SettingConfig(tasks=200, randoms=enough(4))
     """Four tests: two doses, and two kinds of answers that are asked for."""
     source: Source = "feedback"
     layer: int | None = None
@@ -75,7 +75,7 @@ class BehaviourRow(Row, frozen=True, kw_only=True):
     q: float | None
     """p adjusted over the conditions, a behaviour at a time (Benjamini and Hochberg); None for random directions."""
     p_random: float | None
-    """The share of random directions that move the rate at least as far, either way (`controls.p_random`); None for
+    """The share of random directions that move the rate at least as far, either way (`statistics.p_random`); None for
     tones, for them, for doses other than theirs, and for kinds that are not asked for."""
     p_adjusted: float | None = None
     """p_random adjusted over the run (Holm)."""
@@ -113,15 +113,15 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     run.table("behaviour", BehaviourRow).add(
         replace(row, p_adjusted=next(adjusted)) if row.p_random is not None else row for row in rows
     )
-    if (caveat := controls.caveat(config.setting, len(p))) is not None:
-        run.write_summary("randoms", {"caveat": caveat})
+    if (short := caveat(config.setting.randoms, len(p))) is not None:
+        run.write_summary("randoms", {"caveat": short})
 
 
 def _rows(
     behaviour: str, conditions: Sequence[Condition], seen: dict[str, list[bool]], keys: Sequence[str]
 ) -> list[BehaviourRow]:
     rows, differences = [], {name: paired_difference(flags, seen[PLAIN], keys) for name, flags in seen.items()}
-    by_chance = [c for c in conditions if controls.is_control(c.direction)]
+    by_chance = [c for c in conditions if c.is_control]
     for condition in conditions:
         name, flags = condition.name, seen[condition.name]
         low, high = wilson(sum(flags), len(flags)) or (0.0, 1.0)
@@ -141,9 +141,7 @@ def _rows(
                 difference_high=differs.high if differs is not None else None,
                 p=differs.p if differs is not None else None,
                 q=None,
-                p_random=controls.p_random(
-                    abs(differences[name].value), [abs(differences[c.name].value) for c in by_chance]
-                )
+                p_random=p_random(abs(differences[name].value), [abs(differences[c.name].value) for c in by_chance])
                 if held
                 else None,
             )

@@ -1,4 +1,7 @@
-"""Is what a stretch says read at all? No later token attends to it, and the outcome is taken again."""
+"""What does a tone do to the outcome, and what is left of that when no later token attends to where it stands?
+
+Every steering result is compared with the tone alone: prompting beats steering more often than not (AxBench).
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,20 @@ class Config(Struct, frozen=True):
 
 
 def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
-    """Tables `effects` and `items` (condition: place/tone); summary `suppression`: the spread of the outcome over tones
-    that is left when a place is hidden, as a share of the spread with nothing hidden."""
+    """Tables `effects` and `items`: `tone TONE` against the neutral one, `PLACE/TONE` with that place hidden against
+    without; summary `suppression`: the spread of the outcome over tones that is left when a place is hidden, as a share
+    of the spread with nothing hidden."""
     at = setting(model, config.setting)
     suppressed, rows, left = [], [], {}
-    tones = (at.low, at.neutral, at.high)
+    tones = tuple(dict.fromkeys((at.low, at.neutral, at.high)))
     scenes = {tone: at.scenes(tone) for tone in tones}
     plain = {tone: at.outcome(scenes[tone]) for tone in tones}
     spread = float(plain[at.high].mean() - plain[at.low].mean())
+    for tone in (at.low, at.high):
+        if tone != at.neutral:
+            of_tone = f"tone {tone}", scenes[tone], plain[tone], plain[at.neutral]
+            suppressed.append(effects.effect(*of_tone, at.unit))
+            rows += effects.items(*of_tone)
     for number, name in enumerate(config.places):
         hidden = [Suppress(place(name), config.layers)]
         means = {}
