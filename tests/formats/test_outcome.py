@@ -75,6 +75,7 @@ CANNOT_SAY = {
 }  # fmt: skip
 """The formats that are asked, each with the questions that its logs can't answer."""
 ELSEWHERE = {
+    "claude-form": "is read as Claude Code's records are",
     "entire": "holds the logs of other agents, and is read as they are",
     "aider": "how a command ended is not logged",
     "antigravity": "its small cases show how a command ended",

@@ -244,6 +244,10 @@ _NOBODY = Profile()
 _AGENT_KINDS = ("text", "thinking", "tool_call")
 
 
+_FEWEST_OF_ONE_TIME = 5
+"""Events that show that a log's one time is of none of them: several answers of a model take longer."""
+
+
 class SessionBuilder:
     """Collects one session. `turn_index` is the turn that runs now, None before the first prompt."""
 
@@ -587,6 +591,22 @@ class SessionBuilder:
         session.edits.extend(self._shell_edits.edits(recorded, session.events))
         session.edits.sort(key=lambda e: (e.seq, e.hunk))
         return session
+
+    def drop_one_time(self) -> None:
+        """Drop the times of a finished session whose records all have one: that of an export or a conversion."""
+        session = self.session
+        stamps = [e.timestamp for e in session.events if e.timestamp is not None]
+        if len(stamps) < _FEWEST_OF_ONE_TIME or len(session.steps) < 2 or stamps.count(stamps[0]) < len(stamps):
+            return
+        for event in session.events:
+            event.timestamp = None
+        for turn in session.turns:
+            turn.timestamp = None
+        for step in session.steps:
+            step.timestamp = None
+        for call in session.tool_calls:
+            call.started_at = call.ended_at = None
+        session.started_at = session.ended_at = None
 
     def _unanswered(self, call_id: str) -> ToolCall | None:
         calls = self._calls.get(call_id, ())

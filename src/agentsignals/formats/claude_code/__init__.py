@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format, claude_form, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, Tool, named
@@ -118,7 +118,7 @@ def claims(head: Head) -> Claim | None:
     if about is not None and b'"agentType"' in head.data:
         return Claim(keys=[f"session:{about[1]}"] if about[1] else [])
     records = head.records
-    if any("harness" in r for r in records):
+    if any("harness" in r for r in records) or claude_form.claims(head) is not None:
         return None
     # Others have `parentUuid` and `sessionId`, too. Only Claude Code also has a message with `content`.
     messages = [m for r in records if isinstance(m := r.get("message"), dict) and m]

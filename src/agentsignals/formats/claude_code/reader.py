@@ -567,7 +567,9 @@ class SessionReader:
             if leaf is not None and leaf in self.seen and self.seen[leaf].session_id == session.session_id
         ]
         session.title = self.custom_title or session.title or (titles[-1] if titles else None)
-        return self.builder.finish()
+        self.builder.finish()
+        self.builder.drop_one_time()
+        return session
 
     def bill_iterations(self) -> None:
         """Add a step for each model call behind a message (design/formats.md#claude-code-usage).

@@ -365,6 +365,7 @@ class RowReader(Conversation):
         if hermes.is_row(row):
             self.event("meta", hermes.facts_of(row))
         session = self.builder.finish()
+        self.builder.drop_one_time()
         if session.started_at is None:
             session.started_at = _time(row.get(columns.started or ""))
         if session.ended_at is None:
