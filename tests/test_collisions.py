@@ -263,7 +263,7 @@ TALK = [{"from": "human", "value": "x"}, {"from": "gpt", "value": "y"}]
         ({"files": [{"conversations": TALK}]}, []),
         ({"trace_id": "t", "conversations": TALK}, ["conversation-table"]),
     ],
-    ids=range(40),
+    ids=range(44),
 )
 def test_look_alikes_of_claude_codex_and_gemini_and_rows_of_conversations(content: Any, expected: list[str]) -> None:
     assert claimants(content) == expected
