@@ -269,6 +269,62 @@ def test_a_block_that_ends_an_answer_is_no_call_where_nobody_asked_for_it(tmp_pa
     assert (summary.sessions, summary.tool_calls) == (1, 0)
 
 
+def test_answers_in_fenced_blocks_beside_a_verdict_called_target(tmp_path: Path) -> None:
+    """As nebius' SWE-agent trajectories come (their card): roles `ai`, words in `text` and `system_prompt`."""
+
+    def said(role: str, text: str) -> dict[str, Any]:
+        is_system = role == "system"
+        return {"role": role, "text": None if is_system else text, "system_prompt": text if is_system else None}
+
+    acts = [("ls -F", "a.py"), ("open a.py", "[File: a.py]"), ("submit", "diff --git")]
+    turns = [said("system", "RESPONSE FORMAT:\n```\nls -a\n```"), said("user", "Solve it.")]
+    turns += [m for c, o in acts for m in (said("ai", f"DISCUSSION\nNext.\n```\n{c}\n```"), said("user", o))]
+    rows = [
+        {
+            "instance_id": f"a__b-{n}",
+            "model_name": "m",
+            "target": n == 0,
+            "trajectory": turns,
+            "exit_status": "done",
+        }
+        for n in range(2)
+    ]
+    for kind in ("a.parquet", "a.jsonl"):
+        _, store = analyzed(tmp_path, {kind: as_parquet(rows) if kind == "a.parquet" else as_lines(rows)}, kind)
+        asked = "SELECT reward, exit_status FROM attempts ORDER BY reward"
+        assert store.sql(asked).fetchall() == [(0.0, "done"), (1.0, "done")]
+        assert store.sql("SELECT n_prompts, n_tool_calls FROM sessions").fetchall() == [(1, 3), (1, 3)]
+
+
+def test_a_conversation_in_two_columns_is_one(tmp_path: Path) -> None:
+    """As trainers take them: what was asked, and what is to be answered."""
+    call = {"type": "function", "function": {"name": "bash", "arguments": {"command": "ls"}}}
+    for asked in ([{"role": "user", "content": "Do it."}], "Do it."):
+        rows = [
+            {"id": ONE, "prompt": asked, "completion": [{"role": "assistant", "content": "", "tool_calls": [call]}]}
+        ]
+        _, store = analyzed(tmp_path, {"a.parquet": as_parquet(rows)}, f"s{type(asked).__name__}")
+        assert facts(store)[0][-3:] == (1, 1, 0)
+
+
+def test_a_topic_is_no_task(tmp_path: Path) -> None:
+    rows = [{"id": f"session-{n:04}", "task": "coding", "model": "m", "messages": chat(f"{n}")} for n in range(2)]
+    summary, _ = analyzed(tmp_path, {"a.jsonl": as_lines(rows)})
+    assert (summary.sessions, summary.attempts) == (2, 0)
+
+
+def test_what_datasets_writes_beside_its_tables_is_known(tmp_path: Path) -> None:
+    info = {"citation": "", "description": "", "features": {"id": {"dtype": "string"}}, "homepage": "", "license": ""}
+    state = {"_data_files": [{"filename": "data-00000-of-00001.arrow"}], "_fingerprint": "a", "_split": "train"}
+    files = {"train/data-00000-of-00001.arrow": as_arrow(SMITH), "dataset_dict.json": b'{"splits": ["train"]}'}
+    files |= {
+        "train/dataset_info.json": json.dumps(info, indent=2).encode(),
+        "train/state.json": json.dumps(state).encode(),
+    }
+    summary, _ = analyzed(tmp_path, files)
+    assert (summary.sessions, summary.skipped) == (3, {"not_sessions": 3})
+
+
 # -- rows that are other formats' files
 
 
@@ -485,6 +541,17 @@ def test_rows_that_splits_repeat_count_once(tmp_path: Path, kinds: tuple[str, st
     summary, _ = analyzed(tmp_path, files)
     assert (summary.sessions, summary.attempts) == (4, 4)
     assert summary.repeated + summary.repeated_records > 0, "copies are told"
+
+
+def test_tries_with_the_same_words_are_apart_by_task_verdict_and_number(tmp_path: Path) -> None:
+    said = chat("x")
+    rows = [{"instance_id": f"o__r-{n}", "resolved": True, "messages": said} for n in (1, 2)]
+    rows += [{"instance_id": "o__r-1", "resolved": False, "messages": said}]
+    _, store = analyzed(tmp_path, {"a.parquet": as_parquet(rows), "b.csv": as_csv(rows[:2])})
+    assert sorted((row[4], row[5]) for row in facts(store)) == [("o__r-1", 0.0), ("o__r-1", 1.0), ("o__r-2", 1.0)]
+    numbered = [{**rows[0], "seed": n, "split": s} for n in (1, 2) for s in ("train", "all")]
+    summary, _ = analyzed(tmp_path, {"a.jsonl": as_lines(numbered)}, "numbered")
+    assert (summary.attempts, summary.repeated_records) == (2, 2)
 
 
 @pytest.mark.slow

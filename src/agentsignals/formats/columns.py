@@ -189,7 +189,8 @@ def score_of(value: object) -> float | None:
 
 CONVERSATIONS = (
     "messages", "conversation", "conversations", "trajectory", "traj", "trace", "transcript", "history", "dialogue",
-    "dialog", "chat", "turns", "steps", "events", "spans", "trajectories", "traces", "transcripts",
+    "dialog", "chat", "turns", "steps", "events", "spans", "trajectories", "traces", "transcripts", "completion",
+    "response",
 )  # fmt: skip
 """Columns that hold a conversation a row, the most usual first."""
 SESSION_IDS = (
@@ -200,6 +201,8 @@ STARTED = ("started_at", "start_time", "date", "created_at")
 ENDED = ("ended_at", "end_time", "finished_at", "timestamp")
 INSTRUCTIONS = ("system", "system_prompt")
 REPO = ("repo", "repository", "repo_name")
+PROMPT, ANSWERS = "prompt", ("completion", "response")
+"""A conversation in two columns, as models are trained with."""
 LABELS = ("labels", "annotations")
 """Columns that may hold what people said of the conversation, as a file of its format has it."""
 RESULT = ("result", "target")
@@ -241,12 +244,32 @@ class Row(Struct, frozen=True, kw_only=True):
     result: str | None
     repo: str | None
     labels: str | None
+    prompt: str | None
+    names_attempts: bool
+    """A task or a run is named. `task` alone may be the topic of a chat."""
 
     @property
     def read(self) -> frozenset[str]:
         """Every column but that of the conversation."""
-        own = (self.started, self.ended, self.instructions, self.patch, self.result, self.repo, self.labels)
+        own = (
+            self.started,
+            self.ended,
+            self.instructions,
+            self.patch,
+            self.result,
+            self.repo,
+            self.labels,
+            self.prompt,
+        )
         return self.outcomes.read.union(self.session_id, (name for name in own if name is not None))
+
+    def identity(self, row: Mapping[str, Any]) -> list[str]:
+        """Return what tells an attempt from others with the same words: task, verdict, and who was tried, but not the
+        split, which may repeat the row."""
+        tried = (column for knob, column in self.outcomes.settings.items() if knob in (*KNOBS, "run_id"))
+        names = sorted({*self.outcomes.outcomes, *tried, self.outcomes.task or "", self.result or ""})
+        values = ((name, row.get(name)) for name in names if name != self.outcomes.settings.get("split"))
+        return [f"{name}={str(value).lower()}" for name, value in values if value not in (None, "", [])]
 
 
 def spelled(names: Iterable[str]) -> dict[str, str]:
@@ -273,6 +296,8 @@ def row_of(names: tuple[str, ...]) -> Row:
         result=_first(spelt, RESULT),
         repo=_first(spelt, REPO),
         labels=_first(spelt, LABELS),
+        prompt=spelt.get(PROMPT),
+        names_attempts=not spelt.keys().isdisjoint((*_NAMED_TASK, *_RUN, "trial_name", "trial_id")),
     )
 
 
@@ -280,6 +305,12 @@ def may_hold(names: Iterable[str]) -> list[str]:
     """Return the columns that hold conversations by their names, the most usual first."""
     spelt = spelled(names)
     return [spelt[name] for name in CONVERSATIONS if name in spelt]
+
+
+def asked_in(row: Mapping[str, Any], column: str) -> Any:
+    """Return what a column of answers answers. None beside a column that holds whole conversations."""
+    spelt = spelled(row)
+    return row.get(spelt.get(PROMPT, "")) if column in [spelt.get(name) for name in ANSWERS] else None
 
 
 def messages_of(value: Any) -> list[dict[str, Any]]:

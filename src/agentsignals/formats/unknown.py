@@ -14,7 +14,7 @@ from msgspec import Struct
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import UNREADABLE
 
-UNREAD_VERSION = 2
+UNREAD_VERSION = 3
 """Raise it when other files are recognised: then unclaimed files are looked at again."""
 Reason = Literal["agent_not_read", "not_sessions", "other_export"]
 
@@ -99,6 +99,16 @@ def _chat_messages(head: Head) -> bool:
     return all(isinstance(m, dict) and _has(m, role=str) and "content" in m for m in messages)
 
 
+def _saved_data_set(head: Head) -> bool:
+    """The files that `datasets` writes beside the tables of a data set on disk."""
+    keys = head.document.keys()
+    return (
+        {"_data_files", "_fingerprint"} <= keys
+        or {"features", "citation", "license"} <= keys
+        or (keys == {"splits"} and isinstance(head.document["splits"], list))
+    )
+
+
 _SENT_BY_GROK = frozenset(("system", "user", "assistant", "reasoning", "tool_result", "backend_tool_call"))
 _OF_VIBE = frozenset(
     ("store_format", "last_finished_turn_id", "recovery_journal_segment", "runtime_state_version", "core_plugins")
@@ -121,6 +131,7 @@ _LOOKS: dict[str, Callable[[Head], bool]] = {
     "chatgpt": lambda head: _has(_first_item(head), mapping=dict, current_node=str),
     "claude_ai": lambda head: _has(_first_item(head), uuid=str, chat_messages=list),
     "chat_messages": _chat_messages,
+    "saved_data_set": _saved_data_set,
 }
 
 

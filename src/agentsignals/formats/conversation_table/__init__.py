@@ -76,6 +76,6 @@ FORMAT = Format(
     claims=claims,
     pieces=pieces_by("conversation_table.reader"),
     of_json=None,
-    weight=16,
+    weight=500,
     is_last=True,
 )

@@ -143,7 +143,7 @@ class TableReader:
             if part is not None:
                 yield Reading(attempts=[part])
             return
-        if messages := _messages_in(value):
+        if messages := self._asked(row) + _messages_in(value):
             yield from self._take(Told(line, row, messages, self._name(row)))
             return
         yield from self._last()
@@ -152,6 +152,11 @@ class TableReader:
             skip(self.artifact, "bad_shape")
         else:
             yield reading
+
+    def _asked(self, row: Values) -> Messages:
+        """Return the messages that a row has apart from those that answer them."""
+        asked = tables.asked_in(row, self.column or "")
+        return [{tables.ROLE[0]: "user", tables.WORDS[0]: asked}] if isinstance(asked, str) else _messages_in(asked)
 
     def _take(self, told: Told) -> Iterator[Reading]:
         """Hold a row back until the next one shows that it is no longer state of the same conversation."""
@@ -170,7 +175,7 @@ class TableReader:
         told, self.waiting = self.waiting, None
         if told is None:
             return
-        digest = digest_of(told.messages)
+        digest = digest_of(told.messages, tables.row_of(tuple(told.row)).identity(told.row))
         name = told.name or digest
         if len(name) < _SHORTEST_ID or name.isdigit():
             name = f"{name}-{digest}"
@@ -249,19 +254,20 @@ class TableReader:
         patch = row.get(columns.patch or "")
         told = [row.get(name) for name in columns.outcomes.outcomes]
         is_judged = any(value is not None for value in told) or result is not None
-        if columns.outcomes.task is None and not is_judged:
+        if not columns.names_attempts and not is_judged:
             return None
         if session is None and not is_judged:
             return None
         part = outcomes.attempt_of(self.source, columns.outcomes, self.is_reward, line, row)
-        if part.reward is None and not part.exit_status and result is not None:
+        if part.reward is None and result is not None:
             solved, score = tables.verdict(result), tables.score_of(result)
             part.reward = (
                 float(solved) if solved is not None else score if score is not None and 0 <= score <= 1 else None
             )
-            if part.reward is None and isinstance(result, str) and result.strip():
+            if part.reward is None and part.exit_status is None and isinstance(result, str) and result.strip():
                 part.exit_status = _short(result)
-            part.statements[0].fields.append("reward" if part.reward is not None else "exit_status")
+                part.statements[0].fields.append("exit_status")
+            part.statements[0].text += f", {columns.result} {str(result)[:_SHOWN_CHARS]}"
         if isinstance(patch, str) and looks_like_diff(patch):
             part.patch, part.patch_text_bytes = patched_files(patch), len(patch.encode("utf-8", "replace"))
             part.kinds.append("patch")
@@ -272,9 +278,10 @@ class TableReader:
         return part
 
 
-def digest_of(messages: Messages) -> str:
-    """Return a digest of what was said, the same in every kind of file. In Parquet each message has every key."""
-    said = msgspec.json.encode(_without_nones(messages), enc_hook=str, order="deterministic")
+def digest_of(messages: Messages, identity: list[str]) -> str:
+    """Return a digest of what was said in which attempt, the same in every kind of file. In Parquet each message has
+    every key."""
+    said = msgspec.json.encode([_without_nones(messages), identity], enc_hook=str, order="deterministic")
     return hashlib.blake2b(said, digest_size=DIGEST_BYTES).hexdigest()
 
 
@@ -337,6 +344,7 @@ def _time(value: Any) -> int | None:
 _FAILED = ("Error:", "error:", "ERROR:", "Error executing tool")
 _PARTS = frozenset(("text", "image", "image_url", "input_audio", "input_video", "file", "input_text", "output_text"))
 _MOSTLY = 2 / 3
+_SHOWN_CHARS = 100
 _LONGEST_JSON = 100_000
 """Characters of a result that is looked at as JSON."""
 
