@@ -16,11 +16,16 @@ from agentsignals.errors import ClaimsError, SourceError, UsageError
 from agentsignals.experiments import replication as ground
 from agentsignals.experiments.replication import Verdict, replicate
 from agentsignals.model import Label
+from agentsignals.sources import open_source
+from agentsignals.sources.hub import cache_folder
 from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from tests import sentiment_data
 from tests.build import call, session, user
+from tests.hub_server import DataSet, Hub, hub
 from tests.questions.stores import store_of
+
+__all__ = ["hub"]
 
 TABLE = "tables: {t: {files: [t.csv], columns: {a: BIGINT, b: VARCHAR}}}\n"
 
@@ -365,6 +370,25 @@ def test_a_file_of_the_hubs_cache_is_a_link_to_a_blob(tmp_path: Path, named: str
     (snapshot / "data").mkdir(parents=True)
     (snapshot / "data" / "train.parquet").symlink_to("../../../blobs/4f1c0a")
     assert set(statuses(replicate("sentiment", snapshot / named)).values()) == {"pass"}
+
+
+def test_a_data_set_of_the_hub_is_fetched_and_then_read_without_a_network(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentiment_data.messages().write_parquet(tmp_path / "m.parquet")
+    data = (tmp_path / "m.parquet").read_bytes()
+    hub.sets["ann/other"] = DataSet({"first.parquet": data})
+    assert any(open_source("hub:ann/other")), "the same content is in another data set's cache"
+    hub.sets["ann/set"] = DataSet({"data/train-00000-of-00001.parquet": data, "raw/huge.bin": b"x" * 9})
+    assert set(statuses(replicate("sentiment", "hub:ann/set")).values()) == {"pass"}
+    assert "raw/huge.bin" not in hub.downloads()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert set(statuses(replicate("sentiment", "hub:ann/set@main")).values()) == {"pass"}
+    kept = cache_folder() / "datasets--ann--set"
+    (kept / "blobs").mkdir(exist_ok=True)
+    assert set(statuses(replicate("sentiment", kept)).values()) == {"pass"}, "named by its folder in the cache"
+    with pytest.raises(SourceError, match="ann/unknown"):
+        replicate("sentiment", "hub:ann/unknown")
 
 
 def test_compressed_lines_will_do(tmp_path: Path) -> None:

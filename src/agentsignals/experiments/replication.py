@@ -27,6 +27,8 @@ from agentsignals.model import Absent
 from agentsignals.questions.findings import Reader
 from agentsignals.questions.question import Finding
 from agentsignals.questions.studies import studies
+from agentsignals.sources import hub
+from agentsignals.sources.local import commits_in
 from agentsignals.store import Store
 from agentsignals.store.query import parse_select, path_list, readable
 
@@ -247,15 +249,14 @@ class Verdict(Struct, frozen=True, kw_only=True):
 def replicate(claims: str | Path, data: Path | str | None = None, store: Store | None = None) -> list[Verdict]:
     """Check the claims of a set or a YAML file, in order.
 
-    `data`: the folder or file that the claims are about; without it the store is used where the set allows it. Missing
+    `data`: the folder or file that the claims are about, a data set in a cache of the Hub's, or `hub:OWNER/NAME`, whose
+    files are fetched; without it the store is used where the set allows it. Missing
     data makes a claim untestable; damaged data makes it fail. SourceError if `data` does not exist, UsageError or
     ClaimsError if there are no such claims.
     """
 
     claim_set = load(claims)
-    folder = Path(data).expanduser() if data is not None else None
-    if folder is not None and not folder.exists():
-        raise SourceError(f"There is no {folder}.", f"--data names {claim_set.data or 'the data of the claims'}.")
+    folder = _data_folder(str(data), claim_set) if data is not None else None
     ground = ClaimContext(claim_set.tables, folder, store)
     verdicts = []
     for entry in claim_set.entries():
@@ -269,6 +270,16 @@ def replicate(claims: str | Path, data: Path | str | None = None, store: Store |
             verdict = _verdict(entry, claim_set, ground)
         verdicts.append(verdict)
     return verdicts
+
+
+def _data_folder(data: str, claim_set: ClaimSet) -> Path:
+    if hub.accepts(data):
+        return hub.folder_of(data, (pattern for table in claim_set.tables.values() for pattern in table.files))
+    folder = Path(data).expanduser()
+    if not folder.exists():
+        raise SourceError(f"There is no {folder}.", f"--data names {claim_set.data or 'the data of the claims'}.")
+    commits = commits_in(str(folder)) if (folder / "blobs").is_dir() else []
+    return Path(commits[0]) if commits else folder
 
 
 def _verdict(claim: Claim, claim_set: ClaimSet, ground: ClaimContext) -> Verdict:

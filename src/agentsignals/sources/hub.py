@@ -376,6 +376,24 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
     return itertools.chain(trouble, passed, _files(wanted, listing, fetched))
 
 
+def folder_of(spec: str, patterns: Iterable[str]) -> Path:
+    """Return a folder with the files of a data set that match one of these patterns, fetched. SourceError if the data
+    set can't be listed or a file can't be fetched."""
+    wanted = parse_spec(spec)
+    listing, _ = dataset_listing(wanted.name, wanted.revision)
+    folder = cache_folder() / _repository(listing.name) / "snapshots" / listing.commit
+    named = [pattern for pattern in patterns if ".." not in pattern]
+    chosen = [f for f in listing.files if any(PurePosixPath(f.path).match(pattern) for pattern in named)]
+    for held, here in _fetched(listing, [f for f in chosen if is_safe(f.path)]):
+        if isinstance(here, str):
+            raise SourceError(f"{held.path} of {wanted.name} can't be had: {here.replace('_', ' ')}.", _HINT)
+        if not (link := folder / held.path).exists():  # the content lies in another data set
+            private_files.make_folder(link.parent)
+            link.symlink_to(here)
+    private_files.make_folder(folder)
+    return folder
+
+
 def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable]:
     for file in files:
         if file.key.startswith(_NOT_FETCHED):

@@ -141,7 +141,7 @@ def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:
         names = [entry.name for entry in inside]
         if "blobs" in names and "snapshots" in names:  # a cache of the Hub's: the files are links to blobs
             links.caches.append(path + os.sep)
-            left += [(commit, True, False) for commit in reversed(_commits(path))]
+            left += [(commit, True, False) for commit in reversed(commits_in(path))]
             continue
         is_bare = "HEAD" in names and "objects" in names and "refs" in names
         if is_bare or ".git" in names:
@@ -159,7 +159,7 @@ def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:
                 left.append((entry.path, is_inner, is_link))
 
 
-def _commits(cache: str) -> list[str]:
+def commits_in(cache: str) -> list[str]:
     """Return the snapshots of a data set in a cache of the Hub's: that of its main branch first, then the newest."""
     folder = os.path.join(cache, "snapshots")
     main = ""
