@@ -183,14 +183,14 @@ def test_what_is_broken_elsewhere_is_named_and_left_out(tmp_path: Path) -> None:
     exits = [line for line in done.stdout.splitlines() if line.startswith("exit")]
     assert exits[:6] == ["exit 0", "exit 1", "exit 0", "exit 2", "exit 0", "exit 0"], done.stdout + done.stderr
     assert "0,True" in done.stdout.splitlines()
-    assert "no such file, folder or agent" in done.stderr and "Traceback" not in done.stderr
+    assert "is not a file, folder, agent or address" in done.stderr and "Traceback" not in done.stderr
     for kind, name in [
         ("format", "gone"), ("format", "codec"), ("format", "other"), ("signal", "needy"), ("signal", "damaged"),
         ("source", "rude"), ("study", "ends"), ("export", "none"),
     ]:  # fmt: skip
         assert done.stderr.count(f"The {kind} '{name}' is left out") == 1, (kind, name, done.stderr)
         assert re.search(rf"^{kind} {name} +problem", done.stdout, re.M), (kind, name, done.stdout)
-    assert "left out: trips: broken_units:TRIPS of broken-toys 1.0: KeyError" in done.stdout
+    assert "not checked: trips: broken_units:TRIPS of broken-toys 1.0: KeyError" in done.stdout
     left_out = {row["study"]: row["reason"] for row in json.loads((tmp_path / "r.json").read_text())["left_out"]}
     assert "broken-toys 1.0: KeyError" in left_out["stumbles"]
 

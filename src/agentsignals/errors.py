@@ -36,12 +36,26 @@ class SourceError(AgentSignalsError):
     """A source is not there, or can't be opened."""
 
 
+class UnknownSource(SourceError):
+    """What was named is no file, folder, agent or address."""
+
+    kind = "source"
+    exit_code = 2
+
+
 class NothingFound(AgentSignalsError):
     """No session, finding or signal is there, or fits what was asked for."""
 
 
 class FormatError(AgentSignalsError):
     """A forced format is unknown."""
+
+
+class UnknownFormat(FormatError):
+    """No format has that name."""
+
+    kind = "format"
+    exit_code = 2
 
 
 class AmbiguousFormat(FormatError):
@@ -61,9 +75,13 @@ class StoreError(AgentSignalsError):
 class UnknownSession(StoreError):
     """No session of that id in the store."""
 
+    exit_code = 2
+
 
 class CatalogError(AgentSignalsError):
     """A signal is declared wrongly, or is not known."""
+
+    exit_code = 2
 
 
 class NameCollision(AgentSignalsError):

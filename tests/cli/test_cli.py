@@ -147,6 +147,29 @@ def test_a_name_that_is_none_gets_the_nearest(
     assert code in (1, 2) and f"Did you mean {meant}?" in error["hint"], error
 
 
+WRONG = [
+    ["nonsense"], ["analyze", "/no/such/folder"], ["analyze", ".", "--format", "nobody"], ["formats", "nobody"],
+    ["show", "nobody"], ["explain", "nobody", "tokens.cost_usd"], ["findings", "nobody.here"], ["findings", "--nobody"],
+    ["report", "--study", "nobody", "-o", "x.html"], ["report", "-o", "x.pdf"], ["export", "--to", "nobody", "-o", "x"],
+    ["label", "nobody"], ["label", "sentiment", "--by", "nobody"], ["inventory", "--status", "nobody"],
+    ["sessions", "--since", "nobody"], ["today", "--by", "nobody"], ["compare", "--fail-if", "nobody"],
+    ["repo", "nobody"], ["evals", "compare", "--nobody"], ["search", "x", "--kind", "nobody"],
+    ["analyze", "--jobs", "x"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_what_is_wrong_is_one_line_and_what_to_do_another(
+    words: list[str], store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = ["--store", str(store if words[0] != "analyze" else tmp_path / "new")]
+    assert main([*words, *named]) == 2
+    said = capsys.readouterr()
+    first, *more = said.err.splitlines()
+    assert said.out == "" and first.startswith("agentsignals: ") and len(more) == 1 and more[0].startswith("  ")
+    assert "nobody" in first or words[-1] in first
+
+
 def test_a_place_in_the_place_of_a_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"agentsignals analyze {tmp_path}" in refused(capsys, tmp_path)[1]["hint"]
 
@@ -243,7 +266,7 @@ def test_inventory_filters(capsys: pytest.CaptureFixture[str]) -> None:
     assert {r["path"] for r in ask(capsys, "inventory", "repetition")} >= {"dynamics.repetition_rate"}
     assert all(r["context"] in ("eval", "both") for r in ask(capsys, "inventory", "--context", "eval"))
     assert all(r["high_value"] for r in ask(capsys, "inventory", "--high-value"))
-    assert main(["inventory", "--status", "nonsense", "--json"]) == 1
+    assert main(["inventory", "--status", "nonsense", "--json"]) == 2
     assert "needs a judge" in json.loads(capsys.readouterr().out)["error"]["hint"]
 
 
@@ -260,7 +283,7 @@ def test_show_tells_a_session_by_the_beginning_of_its_id(store: Path, capsys: py
     more = say(capsys, "show", session_id, "--all", "--store", store)
     assert "tool_result" in more and "tool_result" not in told
     code, error = refused(capsys, "show", "nobody", "--store", store)
-    assert (code, error["kind"]) == (1, "unknown_session")
+    assert (code, error["kind"]) == (2, "unknown_session")
 
 
 def test_show_tells_a_session_by_its_logs_own_name(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -318,7 +341,7 @@ def test_explain_names_events_and_lines(store: Path, capsys: pytest.CaptureFixtu
         path = Path(found["artifacts"][item["artifact"]])
         assert "tool_use" in path.read_text().splitlines()[item["line"] - 1]
     code, error = refused(capsys, "explain", session_id, "behavior.no_such", "--store", store)
-    assert (code, error["kind"]) == (1, "catalog")
+    assert (code, error["kind"]) == (2, "catalog")
 
 
 @pytest.mark.parametrize(
@@ -366,7 +389,7 @@ def test_a_format_says_what_it_rests_on_and_which_versions_were_met(
     told = capsys.readouterr().out
     assert "real        856 sessions" in told and "home        ~/.claude/projects" in told and "mind  " in told
     code, error = refused(capsys, "formats", "nobody", "--store", store)
-    assert (code, error["kind"]) == (1, "format")
+    assert (code, error["kind"]) == (2, "format")
 
 
 def test_without_a_source_the_agents_of_this_machine_are_read(

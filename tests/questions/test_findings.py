@@ -691,12 +691,12 @@ def test_the_verb_says_the_sentence_how_sure_and_how_to_see_it(
     assert (
         "\n1. $" in out and "rebuilding expired prompt caches" in out and "agentsignals findings money.rebuilt" in out
     )
-    assert "candidates were looked at" in out and "at most 5%" in out
+    assert "checks run. False discovery rate 5%. Effects under 5% are hidden." in out
     assert main(["findings", "money.rebuilt", "--store", str(paused.folder)]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("Where did the money go?\n$") and "mind: " in out and "pause_s" in out
+    assert out.startswith("Where did the money go?\n$") and "Caveat: " in out and "pause_s" in out
     assert main(["findings", "--effect", "1", "--store", str(paused.folder)]) == 0
-    assert "Nothing stands out" in capsys.readouterr().out
+    assert "No findings. Topics checked: " in capsys.readouterr().out
 
 
 def test_what_was_kept_is_printed_as_it_was_when_it_was_computed(

@@ -279,7 +279,7 @@ def run_findings(options: argparse.Namespace) -> int:
             held = [dict(zip(names, row, strict=True)) for row in redacted_in(evidence)]
             print(json_text({"finding": answer, "evidence": held}))
             return 0
-        lines = [answer.question, answer.sentence, *_below(answer)[:-1], f"mind: {answer.caveat}"]
+        lines = [answer.question, answer.sentence, *_below(answer)[:-1], f"Caveat: {answer.caveat}"]
         lines += [f"agentsignals show {session_id}" for session_id in answer.sessions]
         print("\n".join(printable(line) for line in lines))
         print(table(names, redacted_in(evidence[:_ROWS]), 60, optional=("line", "file"), one_line=True))
@@ -301,8 +301,8 @@ def run_findings(options: argparse.Namespace) -> int:
 def _findings_text(made: Findings, named: str = "") -> str:
     from agentsignals.cli.analyze import elsewhere_lines
     from agentsignals.questions.summary import head_text, of_context, resolved_text
+    from agentsignals.ui.document import checks_text
 
-    n = sum(made.looked_at.values())
     resolved = resolved_text(made.resolved)
     lines = [head_text(of_context(made)), *resolved]
     if made.bill:
@@ -317,13 +317,9 @@ def _findings_text(made: Findings, named: str = "") -> str:
         ]
     questions = ", ".join(name.replace("_", " ") for name in made.looked_at)
     if not made.answers:
-        lines += ["", f"Nothing stands out from your other sessions. Looked at: {questions}."]
-    lines += [
-        "",
-        f"{n:,} candidates were looked at; of those said at most {made.bounds.false_discoveries:.0%} are expected to be"
-        f" wrong by chance; nothing below {made.bounds.effect:.0%} of the whole is said.",
-        *(f"left out: {name}: {why}" for name, why in made.left_out.items()),
-    ]
+        lines += ["", f"No findings. Topics checked: {questions or 'none'}."]
+    left_out = (f"not checked: {name.replace('_', ' ')}: {why}" for name, why in made.left_out.items())
+    lines += ["", checks_text(made), *left_out]
     return "\n".join(printable(line) for line in lines)
 
 

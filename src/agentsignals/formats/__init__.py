@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from msgspec import Raw, Struct, field, structs, toml
 
-from agentsignals.errors import AmbiguousFormat, FormatError, UsageError
+from agentsignals.errors import AmbiguousFormat, UnknownFormat, UsageError
 from agentsignals.formats.bounds import VERSION, valid_claim, validate
 from agentsignals.formats.bounds import refuse as refuse
 from agentsignals.formats.head import HEAD_BYTES, Head
@@ -445,7 +445,7 @@ def format_named(name: str) -> Format | None:
 def by_name(name: str) -> Format:
     """Return the format of that name. FormatError lists the formats."""
     if (named := format_named(name)) is None:
-        raise FormatError(*no_such("format", name, formats()))
+        raise UnknownFormat(*no_such("format", name, formats()))
     return named
 
 

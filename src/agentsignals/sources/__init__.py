@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentsignals.errors import AgentSignalsError, SourceError, is_out_of_memory
+from agentsignals.errors import AgentSignalsError, SourceError, UnknownSource, is_out_of_memory
 from agentsignals.formats import homes
 from agentsignals.model.registry import Registry, did_you_mean
 
@@ -201,7 +201,7 @@ def open_source(spec: str) -> Iterator[RawFile | Unreadable]:
         if _accepts(source, spec):
             return _listed(source.find(spec), spec)
     near = did_you_mean(spec, homes())
-    raise SourceError(
+    raise UnknownSource(
         f"{spec!r} is not a file, folder, agent or address.",
         f"{near} Name a file, a folder, git:PATH_OR_URL[#REF], hub:OWNER/NAME, s3://BUCKET/PREFIX, or an agent:"
         f" {', '.join(homes())}.".lstrip(),

@@ -284,23 +284,30 @@ def is_figure(kind: Kind) -> bool:
 
 
 def looked_at(findings: Findings) -> str:
-    """Say how many checks were run, and the false discovery rate."""
-    n = sum(findings.looked_at.values())
+    """State the bill, how many checks were run, and the thresholds."""
     bill = f"{findings.bill}. " if findings.bill else ""
+    return f"{bill[:1].upper()}{bill[1:]}{checks_text(findings)}"
+
+
+def checks_text(findings: Findings) -> str:
+    """State how many checks were run, the false discovery rate and the smallest effect shown."""
+    n = sum(findings.looked_at.values())
     return (
-        f"{bill[:1].upper()}{bill[1:]}{n:,} candidates were looked at; of those said at most"
-        f" {findings.bounds.false_discoveries:.0%} are expected to be wrong by chance, and nothing below"
-        f" {findings.bounds.effect:.0%} of the whole is said."
+        f"{n:,} check{'' if n == 1 else 's'} run. False discovery rate {findings.bounds.false_discoveries:.0%}. Effects"
+        f" under {findings.bounds.effect:.0%} are hidden."
     )
 
 
 def sure_of(answer: Answer) -> str:
-    """State confidence, n and the interval of a finding."""
-    sure = f"Sureness {answer.sureness:.2f}, n = {answer.n:,}"
-    if answer.interval is not None:
-        low, high = (formatted(end, "share") for end in answer.interval)
-        sure += f", 95% {low} to {high}"
-    return sure + (f", q {answer.q:.2g}" if answer.q is not None else "")
+    """State the confidence, the interval and n of a finding. Its q is in JSON and in the table `findings`."""
+    word = next(word for least, word in _CONFIDENCE if answer.sureness >= least)
+    ends = "" if answer.interval is None else " to ".join(formatted(end, "share") for end in answer.interval)
+    parts = (f"{word} confidence", ends, f"{answer.n:,} session{'' if answer.n == 1 else 's'}")
+    return " · ".join(filter(None, parts))
+
+
+_CONFIDENCE = ((0.8, "High"), (0.5, "Medium"), (0.0, "Low"))
+"""Least confidence of each word."""
 
 
 def more_of(figures: Sequence[Finding], charts: Sequence[Chart], tables: Sequence[Table]) -> str:
