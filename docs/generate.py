@@ -143,7 +143,7 @@ def validation_page() -> str:
         "",
         "# How often signals are right",
         "",
-        "`agentsignals validate --gold FILES` holds every signal with planted cases or gold labels against them. Its"
+        "`agentsignals labels validate --gold FILES` holds every signal with planted cases or gold labels against them. Its"
         " figures are these; a version of the signal's that they were measured with stands in `figures.json`. The same"
         " words stand beside the numbers in report, page, frame, `compare`, `explain` and `inventory`.",
         "",

@@ -40,7 +40,7 @@ PROMPTS_GOLD = GOLD / "prompts_gold.jsonl"
 
 
 def test_the_shipped_figures_of_planted_cases_are_those_of_today() -> None:
-    """Stale? `agentsignals validate --gold FILES --write src/agentsignals/stats/validation/figures.json`."""
+    """Stale? `agentsignals labels validate --gold FILES --write src/agentsignals/stats/validation/figures.json`."""
     assert [f for f in figures() if f.truth == PLANTED] == validate()
 
 

@@ -273,7 +273,7 @@ def test_without_commits_the_study_says_what_finds_them(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", session(user("go")))
     for name in ("efficiency", "survival"):
         found = outcome(store, name)
-        assert found.findings == [] and "agentsignals attribute" in found.limits[0]
+        assert found.findings == [] and "agentsignals repo attribute" in found.limits[0]
 
 
 # -- oversight ---------------------------------------------------------------------------------------------------------

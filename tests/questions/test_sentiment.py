@@ -125,7 +125,7 @@ def test_without_labels_they_say_what_makes_them_and_are_left_out(tmp_path: Path
     store = store_of(tmp_path / "s", session(user("go"), session_id="a"))
     for name in STUDIES:
         assert outcome(store, name) == Outcome(limits=[NO_LABELS])
-    assert "agentsignals label sentiment --by" in NO_LABELS
+    assert "agentsignals labels label sentiment --by" in NO_LABELS
     left_out = {one.study: one.reason for one in document(store).left_out}
     assert {name: left_out[name] for name in STUDIES} == dict.fromkeys(STUDIES, NO_LABELS)
 

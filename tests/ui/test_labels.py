@@ -133,7 +133,7 @@ def test_hostile_labels_stay_text(server: Server) -> None:
 def test_a_store_without_labels_says_how_to_make_some(tmp_path: Path) -> None:
     Store(tmp_path / "store", create=True).save()
     with serving(Store(tmp_path / "store")) as running:
-        assert "agentsignals label pushback" in text_of(running, "/labels")
+        assert "agentsignals labels label pushback" in text_of(running, "/labels")
         assert ask(running, "/labels?a=x&b=y&class=z").status == 200
 
 
@@ -236,7 +236,7 @@ def test_what_is_in_the_file_is_not_asked_again_also_by_a_later_run(opened: Open
         assert Open(later, opened.path).send(form).status == 303
         while "All is labelled" not in (text := page(later, START)):
             Open(later, opened.path).send(Open(later, opened.path).form())
-    assert "agentsignals agree pushback rules --gold" in text
+    assert "agentsignals labels agree pushback rules --gold" in text
     places = [(row["session_id"], row["turn"]) for row in opened.written()]
     assert len(places) == len(set(places)) == 4, "all but the first message of each, which nothing stands before"
 

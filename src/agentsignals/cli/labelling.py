@@ -238,7 +238,7 @@ def _export_gold(options: argparse.Namespace, wanted: Task) -> int:
         print(json_text({"file": options.gold, "rows": n, "strata": strata}))
         return 0
     print(f"written     {n:,} rows, each a {wanted.level}, of {strata:,} strata to {options.gold}")
-    print(f"next        agentsignals annotate {wanted.name} --as NAME --gold {options.gold}")
+    print(f"next        agentsignals labels annotate {wanted.name} --as NAME --gold {options.gold}")
     return 0
 
 

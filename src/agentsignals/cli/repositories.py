@@ -287,7 +287,7 @@ def _repositories(options: argparse.Namespace) -> int:
     print(table(names, rows, 70))
     print(f"{len(found):,} repositories, {sum(bool(d.layouts) for d in found):,} of them hold checkpoints")
     if any(d.layouts or not d.is_here for d in found):
-        print(f"bring them in with: agentsignals collect {' '.join(printable(name) for name in options.names)}")
+        print(f"bring them in with: agentsignals repo collect {' '.join(printable(name) for name in options.names)}")
     return 0
 
 
@@ -378,7 +378,7 @@ def _receipt_sentences(made: Receipt) -> Iterator[str]:
             rest += f"; {missing} whose transcripts are not here cost more" if missing else ""
             yield f"{whose} cost{least} {made.cost_usd:,.2f} USD as a whole{rest}."
     if made.weaknesses is None:
-        yield "No scan has looked at these commits (`agentsignals scan` reads those of sessions, in its languages)."
+        yield "No scan has looked at these commits (`agentsignals repo scan` reads those of sessions, in its languages)."
     else:
         part = "" if made.commits_scanned == len(made.commits) else f" of {made.commits_scanned} of the commits"
         yield f"A scan{part} found {len(made.weaknesses):,} weaknesses introduced."
@@ -392,7 +392,7 @@ _LISTED, _OF_ONE = 25, 5
 def run_rules(options: argparse.Namespace) -> int:
     if options.file and not options.repository:
         raise UsageError(
-            "--file is a file of a repository.", "Name the repository, too: `agentsignals rules . --file …`."
+            "--file is a file of a repository.", "Name the repository, too: `agentsignals repo rules . --file …`."
         )
     report = ingest.repository_rules(options.repository, options.store, file=options.file, jobs=options.jobs)
     made = redacted_in(report)

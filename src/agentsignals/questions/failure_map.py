@@ -330,7 +330,7 @@ def passes_text(made: FailureMap) -> str:
         else "none show reward hacking"
     )
     more = f"; {unknown:,} are undecided" if unknown else ""
-    return f"Of {n:,} passed first attempts {bad}{more} (`agentsignals audit`). {CAVEAT}"
+    return f"Of {n:,} passed first attempts {bad}{more} (`agentsignals evals audit`). {CAVEAT}"
 
 
 def share_text(share: Share, of: int) -> str:

@@ -196,7 +196,7 @@ def labelled(  # noqa: PLR0913  (a declaration is a record)
     field: Literal["value", "number"] = "value",
     **facts: Any,
 ) -> None:
-    """Declare the value or number of a session's label; `agentsignals label TASK --by LABELLER` makes them. Where
+    """Declare the value or number of a session's label; `agentsignals labels label TASK --by LABELLER` makes them. Where
     several labellers did a task, the one with most labels of it counts, then the youngest; the detail names it. `task`:
     the path's last part, where it is not given."""
     asked = task or path.rpartition(".")[2]

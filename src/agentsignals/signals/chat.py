@@ -505,7 +505,7 @@ class _Written:
         return sum([span.lines for span in self._by_path.pop(path, ())])
 
 
-# `agentsignals attribute REPO` and `scan REPO` leave their results as labels of the sessions they are about.
+# `agentsignals repo attribute REPO` and `scan REPO` leave their results as labels of the sessions they are about.
 
 
 def _measured_in_repository(view: SessionView, why: Evidence, task: str, missing: Absent) -> Measured | Absent:

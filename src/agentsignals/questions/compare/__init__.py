@@ -346,7 +346,7 @@ def comparable(  # noqa: PLR0913  (the options of the verb)
             tasks=len(frozenset[str]().union(*tasks.values())),
             shares_tasks=any(each & whole.tasks[base] for each in tasks.values()),
             reasons=reasons,
-            command=f"agentsignals compare {shlex.join([*options, *words])}",
+            command=f"agentsignals evals compare {shlex.join([*options, *words])}",
         )
         others.append(other)
     return replace(
@@ -622,7 +622,7 @@ def resolved_groups(inputs: Inputs) -> list[ResolvedGroup]:
                 datasets=comparison.datasets,
                 tasks=comparison.common_tasks or max(c.tasks for c in comparison.candidates),
                 candidates=sorted(described, key=lambda c: (-(c.share if c.share is not None else -1), c.name)),
-                command=f"agentsignals compare --outcome {RULE.name}{against}" if comparison.pairs else "",
+                command=f"agentsignals evals compare --outcome {RULE.name}{against}" if comparison.pairs else "",
             )
         )
     return made

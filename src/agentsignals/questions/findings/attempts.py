@@ -142,7 +142,7 @@ def no_model(inputs: Inputs) -> list[Answer]:
             share=len(lacking) / len(rows),
             n=len(rows),
             cause=f"{OF_ATTEMPTS} WHERE model_id IS NULL",
-            do=f"Compare them by folder name: `agentsignals compare {treatments_option(proposal)}`.",
+            do=f"Compare them by folder name: `agentsignals evals compare {treatments_option(proposal)}`.",
             caveat="People choose folder names. Check that the names match what ran.",
             of_data=True,
         )
@@ -228,7 +228,7 @@ _RUNGS = {
     "not_judged": ("have no verdict", "Re-run the verifier; they are excluded.", _BY_HARNESS),
     "failed": (
         "failed for the same reason",
-        "Run `agentsignals failures` to list them by candidate. One change may fix many of them.",
+        "Run `agentsignals evals failures` to list them by candidate. One change may fix many of them.",
         "Classified by rules over what the run recorded (design/failures.md)",
     ),
 }
@@ -301,7 +301,7 @@ def not_earned(inputs: Inputs) -> list[Answer]:
             **_these(ids),
             **share_fields(share, LEAST_UNEARNED),
             n=len(rows),
-            do="Run `agentsignals audit` for the evidence. Use `compare --outcome verification.earned` to exclude"
+            do="Run `agentsignals evals audit` for the evidence. Use `compare --outcome verification.earned` to exclude"
             " them.",
             caveat=f"{unknown:,} more passes are undecided; {share.note}. {CAVEAT}",
         )

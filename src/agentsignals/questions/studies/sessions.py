@@ -597,7 +597,7 @@ def friction(inputs: Inputs) -> Outcome:
     recall = rules_recall_text()
     limit = (
         f"Pushback by English word rules is a lower bound ({recall}). Do not compare it with model labels. Run"
-        " agentsignals label pushback --by classifier for a usable share; charts and tables keep the rules."
+        " agentsignals labels label pushback --by classifier for a usable share; charts and tables keep the rules."
     )
     # Each turn with how it ended; what objects is the next turn of its session.
     turns = inputs.rows["turns"]

@@ -313,7 +313,7 @@ def _unsaid(history: History, reopened: bool, reaction: dict[str, Any]) -> tuple
     return None, "none", "rule 5: neither accepted, rejected, begun again, nor seen to be left off"
 
 
-# `agentsignals attribute REPO` leaves its results as labels of the sessions they are about.
+# `agentsignals repo attribute REPO` leaves its results as labels of the sessions they are about.
 
 from_repository = signals_with(source="git", status="needs a repository", origin="agentsignals")
 

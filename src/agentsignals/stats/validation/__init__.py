@@ -1,6 +1,6 @@
-"""Measured precision and recall of signals that claim a meaning, as `agentsignals validate` wrote them.
+"""Measured precision and recall of signals that claim a meaning, as `agentsignals labels validate` wrote them.
 
-`agentsignals validate --write` writes `figures.json`; it is never edited by hand. A figure keeps the version of the
+`agentsignals labels validate --write` writes `figures.json`; it is never edited by hand. A figure keeps the version of the
 signal it was measured with. `planted/<family>.json` holds made-up sessions with known truth.
 """
 

@@ -234,7 +234,7 @@ def failures_page(snapshot: Snapshot, query: Query) -> Page:
     return Page("failures.html.j2", "Failures", filled)
 
 
-# Candidates of an eval against each other, as `agentsignals compare` has it; each number opens its attempts.
+# Candidates of an eval against each other, as `agentsignals evals compare` has it; each number opens its attempts.
 
 MOST_COMPARED = 25
 MOST_TASKS = 200
