@@ -143,8 +143,8 @@ def validation_page() -> str:
         "",
         "# How often signals are right",
         "",
-        "`agentsignals labels validate --gold FILES` holds every signal with planted cases or gold labels against them. Its"
-        " figures are these; a version of the signal's that they were measured with stands in `figures.json`. The same"
+        "`agentsignals labels validate --gold FILES` holds every signal with planted cases or gold labels against them."
+        " Its figures are these; a version of the signal's that they were measured with stands in `figures.json`. The same"
         " words stand beside the numbers in report, page, frame, `compare`, `explain` and `inventory`.",
         "",
         "* **Planted cases** are made-up sessions whose truth is as written (`stats/validation/planted/`). Who wrote"

@@ -467,7 +467,7 @@ def test_an_odd_candidate_is_a_footnote_and_stops_no_comparison(
     (other,) = found.other_groups
     assert other.candidates == ["odd"] and other.shares_tasks == shares and reason in "".join(other.reasons)
     words = shlex.split(other.command)
-    assert words[:4] == ["agentsignals", "compare", "--by", "model"] and words[-1] == "--anyway"
+    assert words[:5] == ["agentsignals", "evals", "compare", "--by", "model"] and words[-1] == "--anyway"
     given = {"baseline": words[words.index("--baseline") + 1], "only": [words[words.index("--only") + 1]]}
     again = compared(*alike, *odd, by=["model"], anyway=True, **given)
     assert len(again.pairs) == 1 and "odd" in {again.pairs[0].candidate, again.pairs[0].baseline} and again.unlike

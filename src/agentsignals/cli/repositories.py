@@ -378,7 +378,7 @@ def _receipt_sentences(made: Receipt) -> Iterator[str]:
             rest += f"; {missing} whose transcripts are not here cost more" if missing else ""
             yield f"{whose} cost{least} {made.cost_usd:,.2f} USD as a whole{rest}."
     if made.weaknesses is None:
-        yield "No scan has looked at these commits (`agentsignals repo scan` reads those of sessions, in its languages)."
+        yield "These commits were not scanned; `agentsignals repo scan` reads those of sessions, in its languages."
     else:
         part = "" if made.commits_scanned == len(made.commits) else f" of {made.commits_scanned} of the commits"
         yield f"A scan{part} found {len(made.weaknesses):,} weaknesses introduced."

@@ -196,8 +196,8 @@ def labelled(  # noqa: PLR0913  (a declaration is a record)
     field: Literal["value", "number"] = "value",
     **facts: Any,
 ) -> None:
-    """Declare the value or number of a session's label; `agentsignals labels label TASK --by LABELLER` makes them. Where
-    several labellers did a task, the one with most labels of it counts, then the youngest; the detail names it. `task`:
+    """Declare the value or number of a session's label; `agentsignals labels label TASK --by LABELLER` makes them.
+    Where several labellers did a task, the one with most labels of it counts, then the youngest; the detail names it. `task`:
     the path's last part, where it is not given."""
     asked = task or path.rpartition(".")[2]
     declare = signals_with(source="llm_judge", priority="P3", status="needs a judge")

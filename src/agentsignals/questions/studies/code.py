@@ -144,8 +144,8 @@ _CODING_MODES_OF: dict[CodingModeSource, str] = {
 }
 _REPLAYED_LABELS = f"FROM labels WHERE task = '{LABEL}' AND labeller = '{LABELLER}'"
 _NO_MODES = (
-    "No session records who wrote the committed lines. Run agentsignals repo attribute REPOSITORY, or agentsignals ingest"
-    " git:REPOSITORY if it has checkpoints."
+    "No session records who wrote the committed lines. Run agentsignals repo attribute REPOSITORY, or agentsignals"
+    " analyze git:REPOSITORY if it has checkpoints."
 )
 _UNKNOWN = (
     "A replayed mode is unknown if unexplained lines allow more than one mode. In charts of line shares an unknown"

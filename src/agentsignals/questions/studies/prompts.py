@@ -218,8 +218,8 @@ ACTIVITIES = {"writing": ("create_new_code", "refactor", "connect"), "reviewing"
 """SWE-chat's two kinds of development (Figure 32); debugging and Git are neither."""
 _ENOUGH = 0.5
 _BY_WORDS = (
-    "Intents come from word rules: the first known verb of an English prompt. Run agentsignals labels label prompt_intent"
-    " --by LABELLER, then agentsignals measure, to use a judge instead."
+    "Intents come from word rules: the first known verb of an English prompt. Run agentsignals labels label"
+    " prompt_intent --by LABELLER, then agentsignals measure, to use a judge instead."
 )
 _CORRECTED = "corrected for the classifier's recall and false alarms; undecided shares are not shown"
 _SUMS = "Writing and reviewing are sums of classes; the classifier's recall for them was not measured."

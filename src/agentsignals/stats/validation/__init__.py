@@ -1,7 +1,7 @@
 """Measured precision and recall of signals that claim a meaning, as `agentsignals labels validate` wrote them.
 
-`agentsignals labels validate --write` writes `figures.json`; it is never edited by hand. A figure keeps the version of the
-signal it was measured with. `planted/<family>.json` holds made-up sessions with known truth.
+`agentsignals labels validate --write` writes `figures.json`; it is never edited by hand. A figure keeps the version of
+the signal it was measured with. `planted/<family>.json` holds made-up sessions with known truth.
 """
 
 from __future__ import annotations
