@@ -144,8 +144,8 @@ def validation_page() -> str:
         "# How often signals are right",
         "",
         "`agentsignals labels validate --gold FILES` holds every signal with planted cases or gold labels against them."
-        " Its figures are these; a version of the signal's that they were measured with stands in `figures.json`. The same"
-        " words stand beside the numbers in report, page, frame, `compare`, `explain` and `inventory`.",
+        " Its figures are these; a version of the signal's that they were measured with stands in `figures.json`. The"
+        " same words stand beside the numbers in report, page, frame, `compare`, `explain` and `inventory`.",
         "",
         "* **Planted cases** are made-up sessions whose truth is as written (`stats/validation/planted/`). Who wrote"
         " them knew the rules: they show what a rule can't do, and no share among real sessions.",

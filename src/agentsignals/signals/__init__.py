@@ -197,8 +197,8 @@ def labelled(  # noqa: PLR0913  (a declaration is a record)
     **facts: Any,
 ) -> None:
     """Declare the value or number of a session's label; `agentsignals labels label TASK --by LABELLER` makes them.
-    Where several labellers did a task, the one with most labels of it counts, then the youngest; the detail names it. `task`:
-    the path's last part, where it is not given."""
+    Where several labellers did a task, the one with most labels of it counts, then the youngest; the detail names it.
+    `task`: the path's last part, where it is not given."""
     asked = task or path.rpartition(".")[2]
     declare = signals_with(source="llm_judge", priority="P3", status="needs a judge")
     declare(path, type, unit, doc=doc, **facts)(lambda view, why: label_of(view, why, asked, field))
