@@ -118,7 +118,7 @@ def _entry(one: Signal) -> Iterator[str]:
     if one.why_it_matters:
         yield f"* Why: {_text(one.why_it_matters)}"
     if one.pitfalls:
-        yield f"* Mind: {_text(one.pitfalls)}"
+        yield f"* Pitfalls: {_text(one.pitfalls)}"
     if measured := validation(one):
         yield f"* Basis: {one.basis}; {_text(measured)}"
     if one.needs:

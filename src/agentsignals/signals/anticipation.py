@@ -24,7 +24,7 @@ signal = signals_with(origin="Agent Signals")
 
 @signal("anticipation.assumption_count", "int", "matches", source="regex", priority="P1")
 def assumption_count(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Phrases of assuming in the agent's first thinking block, or, if it thought nothing, in its first message.
+    """Assumption phrases in the agent's first thinking block, or in its first message if it has none.
 
     Read are the response to turn 0: its first thinking event with text, else its first text event. Counted are
     matches of the pattern table `assumptions` outside code and quotations. 0 where there is neither; absent where
@@ -52,7 +52,7 @@ _LOOKING = frozenset(("read", "search", "plan", "ask"))
 
 @signal("anticipation.clarification_sought", "bool", "flag", basis="heuristic", priority="P1")
 def clarification_sought(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Whether the first response asks before it acts: an asking tool first, or only looking and then a question.
+    """True if the first response asks before it acts: by tool, or by reading only and ending with a question.
 
     True where the first call of turn 0 has class ask, or where all its calls are of class read, search, plan or ask
     and its last message ends in a question (within its last 300 characters) that is neither an offer nor a request
@@ -80,7 +80,7 @@ def clarification_sought(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal("anticipation.first_tool_precision", "bool", "flag", version=2, context="both")
 def first_tool_precision(view: SessionView, why: Evidence, touched_files: list[str]) -> Measured | Absent:
-    """Whether the first file of the repository that a read, search or edit call was about was changed in the end.
+    """True if the first repository file the agent opened or searched was changed in the end.
 
     In order of the log, the first main-thread call with a target file in the repository, failed calls included,
     that is no folder of another path of the session. True if behavior.touched_files[] has that file. Absent where
@@ -88,7 +88,7 @@ def first_tool_precision(view: SessionView, why: Evidence, touched_files: list[s
 
     Pitfalls: A test file or a document read first and never edited is a miss, though the area may be right: `same_dir`
     is the softer question.
-    Why: Tells understanding the task from guessing around.
+    Why: Separates understanding the task from guessing.
     """
     touched = [path for path in touched_files if view.in_repo(path)]
     if not touched:
@@ -154,9 +154,8 @@ def unrequested_files(view: SessionView, why: Evidence) -> dict[str, Any] | Abse
     "anticipation.conflation_turn", "int", "turn index", basis="heuristic", version=3, source="derived", priority="P3"
 )
 def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The first response that goes beyond what was asked for, as a judge said; without one, the first after work began
-    that changes three or more new files in folders neither worked in nor named before, though its turn limits the work,
-    or names files and asks for nothing new.
+    """The first response that exceeds the request, by a judge's label. Without a label, the first one that changes
+    three or more new files in new, unnamed folders, although its turn limits the work or asks for nothing new.
 
     By files: the first turn n > 0 after a first change whose response changes three or more files not changed before,
     in folders without an earlier change, that no turn up to n names (as in anticipation.unrequested_files), where turn
@@ -164,7 +163,7 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
 
     Pitfalls: Without a judge's label (method files) told by folders alone, confidence low. No value on the project's
     corpus.
-    Why: Early: the scope was misread. Late: its borders dissolved.
+    Why: Early: the scope was misread. Late: the scope grew.
     """
     judged = next((j for j in view.judgements("conflation_turn") if j.turn is None), None)
     if judged is not None:
@@ -286,7 +285,7 @@ _OUTCOME = re.compile(
 def prompt_underspecification(
     view: SessionView, why: Evidence, first_message_pattern: str | Absent
 ) -> Measured | Absent:
-    """How vague the first prompt is, 0..1: 0.4 for shortness, 0.3 for naming nothing concrete, 0.3 for no outcome.
+    """Vagueness of the first prompt, 0..1: 0.4 for shortness, 0.3 for naming nothing concrete, 0.3 for no outcome.
 
     0.4 * L + 0.3 * R + 0.3 * O over the first 4,000 characters of turn 0. L: (40 - tokens of the cleaned text) /
     35, cut to 0..1. R: 0 where the raw text names a path, code, identifier, call, flag, link, number of an issue,
@@ -296,7 +295,7 @@ def prompt_underspecification(
 
     Pitfalls: 1 is vague; its source's word on a low score means `prompt_quality`. “Review the branch” scores high and
     is clear in its place: no verdict by itself.
-    Why: What goes wrong after a vague prompt says little about the agent.
+    Why: Failures after a vague prompt say little about the agent.
     """
     if not view.turns:
         return Absent("not_applicable", "no_turns")
@@ -342,13 +341,13 @@ def _reference(text: str) -> str | None:
 @signal("anticipation.goal_alignment_at_close", "float", "similarity", version=3, source="llm_judge", priority="P3",
         status="needs a judge")  # fmt: skip
 def goal_alignment_at_close(view: SessionView, why: Evidence) -> Measured | Absent:
-    """How far what was delivered is what was asked, 0 to 1, as a judge scored it.
+    """How well the result matches the request, 0 to 1, by a judge.
 
     `number` of the judge's label of task goal_alignment_at_close.
 
     Pitfalls: A session that moved on to another task is measured by its first. How near the words are is
     anticipation.close_request_overlap, which is no judgement.
-    Why: Solid work on something else scores low.
+    Why: Good work on the wrong thing scores low.
     """
     measured = label_of(view, why, "goal_alignment_at_close", "number")
     if isinstance(measured, Measured):
@@ -359,14 +358,14 @@ def goal_alignment_at_close(view: SessionView, why: Evidence) -> Measured | Abse
 @signal("anticipation.close_request_overlap", "float", "similarity", source="embedding", priority="P3",
         origin="agentsignals")  # fmt: skip
 def close_request_overlap(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
-    """How near the agent's last words are to the session's first request, 0 to 1, on the embedder's scale.
+    """Similarity of the agent's last message and the first request, 0 to 1, on the embedder's scale.
 
     1 - the calibrated distance of dynamics.cp_curve[] between the request (the first turn with words) and the text
     that the agent wrote in the last response that has any.
 
     Pitfalls: An overlap of words, no verdict: a close in other words ("done, all green") scores low though the goal is
     met.
-    Why: Where the words are far apart, a look at the close is worth it.
+    Why: A low value suggests checking how the session ended.
     """
     passages = view.derived(Passages)
     compared = request_vectors(view, vectors, passages, min_turns=1)
@@ -403,10 +402,10 @@ labelled(
     "anticipation.instruction_adherence",
     "enum",
     "label",
-    """How far the explicit instructions of the session were followed: full, partial, ignored or contradicted.
+    """How well explicit instructions were followed: full, partial, ignored or contradicted.
 
     Pitfalls: Not the same as being right.
-    Why: Whether what was asked for was done as asked.
+    Why: Shows whether the agent did what was asked, as asked.
     """,
     origin="Agent Signals",
 )
@@ -419,7 +418,7 @@ def plan_optimality(view: SessionView, why: Evidence, plan_steps_detected: int) 
     The judge's label of task plan_optimality; not applicable where reasoning.plan_steps_detected is 0.
 
     Pitfalls: Judges are poor at this: calibrate against people's scores before using it.
-    Why: Whether the first plan led where the work ended.
+    Why: Shows whether the first plan was the one that worked.
     """
     if plan_steps_detected == 0:
         return Absent("not_applicable", "no_plan")

@@ -56,7 +56,7 @@ def edit_calls(view: SessionView, why: Evidence) -> Measured | Absent:
     Main-thread `tool_calls` with class edit, whatever their status. `succeeded`: status ok.
 
     Pitfalls: Blind to files changed through the shell: see behavior.bash_mediated_edits.
-    Why: Says more about the work done than all tool calls together do.
+    Why: Describes the work better than the number of tool calls.
     """
     if (recorded := _recorded(view, why, "edit_calls", len(view.edit_calls))) is not None:
         return recorded
@@ -96,21 +96,21 @@ def tool_sequence(view: SessionView, why: Evidence) -> Measured:
 
 @signal("behavior.files_searched_before_edit", "int", "files", harness=False)
 def files_searched_before_edit(view: SessionView, why: Evidence) -> Measured:
-    """Different files of the repository that a read or a search named as its target before the first change.
+    """Distinct repository files that a read or search targeted before the first change.
 
     As behavior.files_read_before_edit, over calls of class read or search.
 
     Pitfalls: Both extremes are bad. What a search of a whole folder finds does not count. Without an edit the whole
     session counts and the value is `censored`. The same figure as behavior.files_read_before_edit on every eval run of
     the project's corpus.
-    Why: How thoroughly the place was located before the first change; 0 is a blind patch.
+    Why: Shows how thoroughly the code was located before the first change; 0 is a blind patch.
     """
     return _looked_at(view, why, ("read", "search"))
 
 
 @signal("behavior.files_read_before_edit", "int", "files", harness=False)
 def files_read_before_edit(view: SessionView, why: Evidence) -> Measured:
-    """Different files of the repository read, by a read tool or a shell reader, before the first change.
+    """Distinct repository files read, by tool or shell, before the first change.
 
     Main-thread calls of class read before the first change (all calls where nothing was changed), each different target
     file in the repository once; failed reads count. Commands that print several files have no target and do not count.
@@ -125,7 +125,7 @@ def files_read_before_edit(view: SessionView, why: Evidence) -> Measured:
 
 @signal("behavior.edit_to_read_ratio", "float", "ratio", harness=False)
 def edit_to_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Edits, shell writes included, for each read.
+    """Edits per read, including shell writes.
 
     Main-thread calls of fine class edit or shell_write, failed ones included, over those of class read, which
     commands that print files have, too.
@@ -178,7 +178,7 @@ def _recorded(view: SessionView, why: Evidence, field: str, counted: int) -> Mea
 
 @signal("behavior.bash_mediated_edits", "bool", "flag", version=4)
 def bash_mediated_edits(view: SessionView, why: Evidence, edit_calls: int, touched_files: list[str]) -> Measured:
-    """Whether a file of the repository changed that no successful call to an edit tool changed: by the shell alone.
+    """True if the shell changed a repository file that no edit tool changed.
 
     True where behavior.touched_files[] has a file of the repository that no row of `edits` with via = 'edit_tool'
     has. `pure`: no call of class edit at all. Of an eval attempt without a conversation only `pure` is known, and
@@ -186,7 +186,7 @@ def bash_mediated_edits(view: SessionView, why: Evidence, edit_calls: int, touch
 
     Pitfalls: `pure` where no edit tool was called at all. A command that writes through a program (`node -e`, a fixing
     linter) is not known as a write, so its files are missing in a product session.
-    Why: Such changes leave no diff at call time: attribution and review see them last.
+    Why: Such changes have no diff in the log, so attribution and review can miss them.
     """
     touched = [path for path in touched_files if view.in_repo(path)]
     pure = edit_calls == 0 and bool(touched)
@@ -290,7 +290,7 @@ def _submitted(view: SessionView, attempt: Attempt) -> list[PatchedFile] | None:
 @signal("behavior.localization_mode", "obj", "labels", hindsight="the verdict", context="eval", source="harness",
         priority="P1")  # fmt: skip
 def localization_mode(view: SessionView, why: Evidence, files_searched_before_edit: int | Absent) -> Measured | Absent:
-    """The controller's words for how the attempt was located: `attempt1_mode`, `trial_recovery_mode`,
+    """The controller's label for how the attempt located the code: `attempt1_mode`, `trial_recovery_mode`,
     `final_failure_mode`; `mode` is the one for this attempt.
 
     Pitfalls: The controller's view in its own words, not the agent's; `localization_class` is this project's. No value

@@ -29,7 +29,7 @@ def turns_per_session(view: SessionView, why: Evidence, user_turn_count: int) ->
 
     Pitfalls: Publish quantiles: the distribution is skewed. SWE-chat leaves machine-made repositories out. The same
     figure as user.user_turn_count.
-    Why: The size of a conversation in SWE-chat's unit.
+    Why: Gives the size of a conversation in SWE-chat's unit.
     """
     why.support(view.turns)
     return user_turn_count
@@ -42,7 +42,7 @@ def tool_calls_per_turn(view: SessionView, why: Evidence) -> list[int]:
     Rows of `tool_calls` with thread 'main' and this `turn`.
 
     Pitfalls: Calls before the first prompt belong to no turn.
-    Why: How much work one prompt sets off.
+    Why: Shows how much work one prompt starts.
     """
     why.support(view.calls)
     n = Counter([c.turn for c in view.calls])
@@ -156,14 +156,14 @@ SECONDS_A_MINUTE = 60
 
 @signal("chat.turn_autonomy_s", "float", "seconds", version=2, level="turn", priority="P2", origin="SWE-chat")
 def turn_autonomy_s(view: SessionView, why: Evidence) -> list[float | Absent]:
-    """How long the agent worked for the turn, subagents' time included, without waits for leave or of a machine that
-    slept (infra.waiting_time_s).
+    """Working time of the agent for the turn, including subagents, without waits for approval or sleep of the machine
+    (infra.waiting_time_s).
 
     As infra.work_time_s, within the turn's response.
 
     Pitfalls: Each stretch counts for at most as long as its kind can take (design/signals.md#time-at-work): short waits
     for leave are inside, longer ones and a machine's sleep are not.
-    Why: For how long a person can turn to something else.
+    Why: Shows for how long a person can do something else.
     """
     why.support(view.turns)
     clock = view.derived(Clock)
@@ -226,7 +226,7 @@ SHORT_CHARS = 20
 
 @signal("chat.prompt_language", "str", "ISO 639-1", level="turn", source="derived", priority="P2")
 def prompt_language(view: SessionView, why: Evidence) -> list[str | Absent]:
-    """The language of the turn's own words, without code, links and pasted text.
+    """The language of the prompt, without code, links and pasted text.
 
     Of the first 600 characters of the cleaned text, if it has 20 or more: by script, where most letters are of one
     that is not Latin; else English where two of the words, and 30 % of the different ones, are its small words
@@ -234,7 +234,7 @@ def prompt_language(view: SessionView, why: Evidence) -> list[str | Absent]:
 
     Pitfalls: By script and small words, 20 languages: of real prompts 94 in 100 get one. A short prompt full of code
     speaks for none.
-    Why: Patterns of words here are English: in another language they say nothing.
+    Why: Word patterns work on English only.
     """
     why.support(view.turns)
     return [
@@ -256,8 +256,8 @@ def pushback_type(view: SessionView, why: Evidence) -> list[Measured | Absent]:
     The first of rejection, correction, failure_report whose patterns match the head of the turn, else non_pushback.
     Absent for turn 0 and for text that is not English.
 
-    Pitfalls: A flag, no share: patterns find about a tenth of what a reader finds; never beside a model's labels.
-    Why: What kind of objection a turn makes to the work before it.
+    Pitfalls: A lower bound: patterns find about a tenth of what a reader finds. Do not compare with a model's labels.
+    Why: Shows how a turn objects to the previous work.
     """
     return [_pushback(t, why) for t in view.turns]
 
@@ -283,13 +283,13 @@ def _pushback(turn: Turn, why: Evidence) -> Measured | Absent:
 
 @signal("chat.hard_interruption", "bool", "flag", level="turn")
 def hard_interruption(view: SessionView, why: Evidence) -> list[bool]:
-    """Whether the person cut the response: an interrupt, a refused tool call, or a queued "stop".
+    """True if the person cut the response short: an interrupt, a refused tool call, or a queued "stop".
 
     True for a turn that has a main-thread event of kind interrupt or a main-thread call with status rejected, or
     whose next turn is a queued_prompt that matches the correction pattern `stop` or `wait`.
 
-    Pitfalls: A permission denied by a rule is no interruption: nobody decided it then.
-    Why: The person pulled the brake.
+    Pitfalls: A permission denied by a rule is not an interruption.
+    Why: Shows that the person stopped the agent.
     """
     stops = [
         t for t in view.turns
@@ -311,7 +311,7 @@ def pushback_rate(
     hard_interruption: list[bool],
     user_turn_count: int,
 ) -> Measured | Absent:
-    """Turns after the first that object or follow a cut response, and a last response cut, out of all human turns.
+    """Share of human turns with pushback: turns after the first that object or follow a response cut short.
 
     Numerator: different numbers n > 0 of turns whose chat.pushback_type is rejection, correction or failure_report,
     or for which chat.hard_interruption of turn n - 1 is true; the number behind the last turn counts. Denominator:
@@ -319,7 +319,7 @@ def pushback_rate(
 
     Pitfalls: At least so much: its words are chat.pushback_type's, which find about a tenth of what a reader finds.
     Different labellers are not comparable: SWE-chat's 0.44 rests on a model's labels.
-    Why: How often the person objects, in words or by pulling the brake.
+    Why: Shows how often the person objects, in words or by stopping the agent.
     """
     soft = {n for n, v in enumerate(pushback_type) if isinstance(v, Measured) and v.value != "non_pushback"}
     hard = {n + 1 for n, cut in enumerate(hard_interruption) if cut}
@@ -334,7 +334,7 @@ def pushback_rate(
 
 @signal("chat.agent_clarification_stop", "bool", "flag", basis="heuristic", level="turn", priority="P1")
 def agent_clarification_stop(view: SessionView, why: Evidence) -> list[Measured | Absent]:
-    """Whether the response asks the person by tool, or changes nothing and ends in a question that is no offer.
+    """True if the response asks by tool, or changes nothing and ends in a question that is not an offer.
 
     True where a call of class ask belongs to the turn, or where the turn has no row in `edits` (any file) and the
     last text of its response ends, within 300 characters, in a question that is neither an offer nor a request for
@@ -373,13 +373,13 @@ VIBE_PERCENT = 99
 
 @signal("chat.agent_percentage", "float", "percent", source="git", priority="P1")
 def agent_percentage(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The agent's share of the committed lines, 0..100, as recorded beside the session.
+    """The agent's share of the committed lines, 0..100, as the collector recorded it.
 
     From `checkpoints` with agent_lines or agent_percentage: with one row, its agent_percentage (where
     total_committed or the percentage is above 0); else 100 * sum(agent_lines) / sum(total_committed).
 
     Pitfalls: The collector's attribution is taken as recorded; the attribution audit tells how good it is.
-    Why: Whose lines went into the commits of the session.
+    Why: Shows who wrote the committed lines.
     """
     recorded = [c for c in view.session.checkpoints if c.agent_lines is not None or c.agent_percentage is not None]
     if not recorded:
@@ -420,7 +420,7 @@ def agent_self_overwrite_share(view: SessionView, why: Evidence) -> Measured | A
 
     Pitfalls: Follows line numbers, not words: within a hunk of several changes the agent's lines are taken to lie
     evenly. A file changed through the shell is followed no further (`unfollowed_lines`).
-    Why: Explains lines that did not survive though no person threw them away.
+    Why: Explains lines that no person removed but that did not survive.
     """
     if not view.repo_edits:
         return Absent("not_applicable", "no_edit")
@@ -520,7 +520,7 @@ def _measured_in_repository(view: SessionView, why: Evidence, task: str, missing
 
 @signal("chat.code_survival_rate", "float", "ratio", source="git", priority="P1", status="needs a repository")
 def code_survival_rate(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Lines of the agent that are in the commits of the session, over the lines its successful edits added.
+    """Agent lines in the session's commits / lines that its successful edits added.
 
     `number` of the label code_survival that `attribute` leaves.
 
@@ -540,7 +540,7 @@ def vulnerabilities_introduced_per_kloc(view: SessionView, why: Evidence) -> Mea
     `number` of the label vulnerabilities that `scan` leaves.
 
     Pitfalls: Findings of a static scanner are not confirmed weaknesses; rates of different rule sets don't compare.
-    Why: Which weaknesses came with an agent's lines.
+    Why: Shows which weaknesses an agent's lines introduced.
     """
     return _measured_in_repository(view, why, "vulnerabilities", Absent("backend_disabled", "scanner"))
 
@@ -594,7 +594,7 @@ def user_persona(view: SessionView, why: Evidence, user_turn_count: int) -> Meas
     The value of the session's label of task persona.
 
     Pitfalls: Mostly `other` outside Claude Code in the published data.
-    Why: How the person steers: by correcting, by leaving open, by changing their mind.
+    Why: Shows how the person steers the agent.
     """
     if user_turn_count < 2:
         return Absent("not_applicable", "one_turn")
@@ -629,12 +629,12 @@ def prompt_intent(view: SessionView, why: Evidence) -> list[Measured]:
 @signal("chat.prompt_topic_cluster", "int", "cluster", level="turn", source="embedding", priority="P3",
         status="needs a judge")  # fmt: skip
 def prompt_topic_cluster(view: SessionView, why: Evidence) -> list[Measured | Absent] | Absent:
-    """The cluster a prompt falls into in the last topic run over the store; -1 where it falls into none.
+    """The topic cluster of the prompt in the last topic run; -1 if none.
 
     `number` of the turn's label of task topic.
 
     Pitfalls: Clusters follow projects as much as activities; -1 is noise. Numbers mean nothing across runs.
-    Why: What prompts are about, across a corpus.
+    Why: Shows what prompts are about across a corpus.
     """
     topics = {judgement.turn: judgement for judgement in view.judgements("topic") if judgement.turn is not None}
     if not topics:

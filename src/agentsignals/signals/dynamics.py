@@ -137,7 +137,7 @@ def repetition_rate(view: SessionView, why: Evidence, repeated_calls: dict[str, 
 
     Pitfalls: For loops look at stale_max; the rate tells the cost. With `equal` as numerator a test run again after an
     edit is a repeat, too.
-    Why: Repeating a call without progress is the mark of a loop.
+    Why: Repeating a call without progress is a sign of a loop.
     """
     counted = dict(repeated_calls)
     if why.is_kept:
@@ -202,7 +202,7 @@ def user_msg_length_slope(view: SessionView, why: Evidence) -> Measured | Absent
 
     Pitfalls: First prompts are the longest, so most healthy sessions fall: read excl_first_norm, where less than 0.5
     either way is flat.
-    Why: Messages that grow explain again what was not understood; messages that shrink may be trust or giving up.
+    Why: Growing messages may repeat what was misunderstood; shrinking ones may mean trust or giving up.
     """
     messages = [t for t in view.turns if t.kind not in UNSPOKEN]
     if len(messages) < FEWEST_TURNS:
@@ -323,7 +323,7 @@ def gd_inaction(view: SessionView, why: Evidence) -> Measured | Absent:
 
     Pitfalls: An adaptation to code, not the paper's number (arXiv 2505.02709). Names in prose: what was renamed counts
     as untouched; so do findings that a handed-over plan lists like steps. Few plans name what they change.
-    Why: Parts of the plan that were forgotten on the way.
+    Why: Shows forgotten parts of the plan.
     """
     # The plan that the person hands over first, else the agent's first plan.
     made: ToolCall | Turn | None = view.turns[0] if view.turns and view.turns[0].kind == "plan_handoff" else None
@@ -384,7 +384,7 @@ def plan_ged(view: SessionView, why: Evidence) -> Measured | Absent:
 
     Pitfalls: Plans in prose and to-do lists of one plan differ in words: see `sources`. RECAP compares plans of two
     writers and has no threshold. A second task in the same session brings a plan of its own.
-    Why: A plan that is another in the end says that the task was not understood when it began.
+    Why: A plan that changed completely suggests a misunderstood task.
     """
     versions = plans(view)
     if not versions:
@@ -424,13 +424,13 @@ def _edges(plan: Plan) -> Edges:
 
 @signal("dynamics.intent_coherence_curve[]", "list[float]", "coherence per response", source="embedding", priority="P1")
 def intent_coherence_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
-    """For each response how near the agent's visible words are to the session's first request, 0 to 1 on the embedder's
-    scale; null for responses without words.
+    """Similarity of each response's visible text and the first request, 0 to 1 on the embedder's scale; null without
+    text.
 
     The calibrated nearness (1 - the distance of dynamics.cp_curve[]) of each response's visible text, without code,
     to the first turn with words.
 
-    Pitfalls: Short answers ("done") are far from everything. The seed has a formula only, no path.
+    Pitfalls: Short answers ("done") score low. The seed has a formula only, no path.
     Why: A sudden drop is drift, a low plateau an answer to the wrong question.
     """
     passages = view.derived(Passages)
@@ -465,16 +465,16 @@ _BANDS = ((2, "started_wrong"), (4, "early"), (10, "mid_session"), (15, "late_mi
 
 @signal("dynamics.cp_curve[]", "list[float]", "CP per user turn", source="embedding", priority="P1")
 def cp_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
-    """For each human turn how far the exchanges up to it (it and the two before, the request left out) are from the
-    session's first request, 0 to 1 on the embedder's scale; null before it, and where there is nothing to compare.
+    """Distance of the last three exchanges from the first request, for each human turn, 0 to 1 on the embedder's
+    scale; null if there is nothing to compare.
 
     The request is the first turn with words. Window of turn n: turns n-2 to n, prompts and answers, the request's left
     out, at most 8,000 characters without code. CP = (1 - cosine(request, window) - aligned) / (unrelated - aligned),
     cut to 0..1, rounded to 6 digits; aligned and unrelated are the embedder's profile, and stand in the evidence.
 
-    Pitfalls: A distance of topics, no failure: half of the real sessions take up a second task. Values of two embedders
-    are never comparable.
-    Why: Shows when, and how fast, the talk left what was asked for first.
+    Pitfalls: Measures topic distance, not failure: half of the real sessions start a second task. Do not compare two
+    embedders.
+    Why: Shows when and how fast the conversation leaves the first request.
     """
     passages = view.derived(Passages)
     compared = request_vectors(view, vectors, passages)
@@ -533,7 +533,7 @@ def drift_onset_turn(view: SessionView, why: Evidence, cp_curve: list[float | No
     The first n with dynamics.cp_curve[][n] > 0.20.
 
     Pitfalls: A single aside triggers it; `sustained` asks for two turns in a row.
-    Why: Early: it started wrong. Late: it wore off.
+    Why: Early: a wrong start. Late: gradual drift.
     """
     if isinstance(cp_curve, Absent):
         return cp_curve
@@ -556,8 +556,8 @@ SAME_REGIONS = 0.5
 
 @signal("dynamics.assumption_lock_turn", "int", "turn index", basis="heuristic", source="derived", priority="P2")
 def assumption_lock_turn(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
-    """The first turn (0-based) with a correction or failure report that is followed by another within three turns,
-    without the answers in between having come nearer to it, or an acceptance lying between.
+    """The first turn (0-based) with a correction or failure report that is repeated within three turns, although the
+    answers in between did not move towards it and nothing was accepted.
 
     Over successive turns n < m with a match of the correction or failure-report patterns (turn 0 left out), m - n
     <= 3 and no acceptance pattern between: the first n whose answers (of turn n - 1 and of turn m - 1) differ in
@@ -565,7 +565,7 @@ def assumption_lock_turn(view: SessionView, why: Evidence, vectors: Vectors | Ab
 
     Pitfalls: Rests on corrections found by pattern, a third of those a reader finds. The drop of 30 % the seed cites is
     from chat agents. `confidence` is low with an embedder that counts words. One value on the project's corpus.
-    Why: The person says it again, and the agent goes on as before.
+    Why: Shows that the agent ignores a repeated correction.
     """
     if len(view.turns) < 3:
         return Absent("not_applicable", "few_turns")
@@ -666,7 +666,7 @@ def session_failure_mode(  # noqa: PLR0913  (the parameters are the needs of the
 
     Pitfalls: shifted_intent is no failure of the agent: the person moved on. Look at `confidence`: scope is told by the
     files that are named, intent by counted words. Clean says that nothing matched, not that the work was good.
-    Why: One word for how a session went wrong, with the reasons kept: where to look first.
+    Why: Names how a session went wrong, with the reasons.
     """
     if not view.steps and not any(view.responses):
         return Absent("not_applicable", "no_response")

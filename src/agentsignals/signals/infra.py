@@ -52,7 +52,7 @@ def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal("infra.timed_out", "bool", "flag", hindsight="the verifier's time", context="eval", source="harness")
 def timed_out(view: SessionView, why: Evidence, timeout_s: int | Absent) -> Measured | Absent:
-    """Whether the time was up before the agent had finished; `inferred` from a duration that reaches the limit.
+    """True if the time limit ended the agent; `inferred` from a duration that reaches the limit.
 
     As the harness says; else true where its time of the agent, else of the attempt, reaches treatment.timeout_s.
 

@@ -165,11 +165,10 @@ def attempt_result(  # noqa: PLR0913  (each is a signal of its own that it puts 
     model_id: str | Absent,
     agent_type: str | Absent,
 ) -> dict[str, Any] | Absent:
-    """What the attempt came to: its trial and place in it, reward, tests passed, cost, whether its code parses, and
-    under which treatment.
+    """Result of the attempt: trial, position, reward, tests passed, cost, whether its code parses, and treatment.
 
     Pitfalls: For adding up over attempts; each of its parts is a signal of its own, which says why it is missing.
-    Why: Figures over trials (recovery, cost of a solved task) are made of these.
+    Why: The input of figures over trials, such as recovery and cost per solved task.
     """
     attempt = view.session.attempt
     if attempt is None or attempt.trial_id is None:
@@ -245,7 +244,7 @@ def visible_hidden_gap(attempt_result: list[dict[str, Any]]) -> Measured | Absen
     Over trials whose last attempt has both.
 
     Pitfalls: Small where hidden tests resemble the visible ones.
-    Why: Code fitted to the tests it was shown.
+    Why: Shows code fitted to the visible tests.
     """
     ends = [t[-1] for t in _trials(attempt_result) if t[-1]["hidden"] is not None and t[-1]["visible"] is not None]
     if not ends:
@@ -327,7 +326,7 @@ rated(
 rated(
     "loop.hardcoding",
     "hardcoded",
-    """Whether the source answers inputs of the visible tests with their expected outputs as literals.
+    """True if the source returns expected outputs of visible tests as literals.
 
     Pitfalls: Literals miss special cases that are computed: read with visible_pass and not hidden_pass.
     """,

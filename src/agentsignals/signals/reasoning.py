@@ -289,7 +289,7 @@ def self_correction_count(view: SessionView, why: Evidence, has_reasoning_blocks
     table `self_corrections`.
 
     Pitfalls: The sign is ambiguous: read it with the outcome. Models that hide their thinking show few.
-    Why: The agent notices its own mistakes, or is stuck in them.
+    Why: The agent notices its own mistakes, or repeats them.
     """
     if isinstance(has_reasoning_blocks, Absent):
         return Absent("missing_field", has_reasoning_blocks.detail)

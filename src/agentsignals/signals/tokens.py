@@ -218,7 +218,7 @@ MOST_WITHOUT_COST = 0.05
 @signal("tokens.cost_per_resolved_task", "float", "USD per task", version=2, grows_with_output=True, level="corpus",
         priority="P1")  # fmt: skip
 def cost_per_resolved_task(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
-    """What all attempts cost together / trials that some attempt solved.
+    """Cost of all attempts / trials that some attempt solved.
 
     Sum of tokens.cost_usd of all attempts / different trials with an attempt of reward 1. Absent where more than 5
     % of the attempts have no cost.

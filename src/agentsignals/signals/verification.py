@@ -66,13 +66,13 @@ _RULES = {
 
 @signal("verification.reward", "float", "reward", version=2, hindsight="the verdict")
 def reward(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The reward that the verifier gave; never computed from counts. Absent where nobody judged, whatever was recorded.
+    """The verifier's reward, never computed from counts. Missing if there is no verdict.
 
     `attempts.reward`.
 
     Pitfalls: Hides partial progress: read patch_outcome_label, too. Not always 0 or 1: `non_binary`. The recorded
     number of an attempt that nobody judged is in verification.outcome (`recorded_reward`).
-    Why: Whether the task is solved: every test to be fixed passes and none broke.
+    Why: Shows whether the task is solved: all target tests pass and none broke.
     """
     attempt = view.session.attempt
     if attempt is None or not (_RESULTS & set(attempt.kinds) or attempt.reward is not None):
@@ -131,7 +131,7 @@ def patch_outcome_label(view: SessionView, why: Evidence, touched_files: list[st
 
 @signal("verification.patch_applies", "bool", "flag", hindsight="the verdict")
 def patch_applies(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> bool | Absent:
-    """Whether the patch applied cleanly to the repository.
+    """True if the patch applied cleanly to the repository.
 
     Pitfalls: False makes every count of tests absent. One value on the project's corpus.
     """
@@ -150,7 +150,7 @@ def patch_applies(view: SessionView, why: Evidence, touched_files: list[str] | A
 
 @signal("verification.patch_present", "bool", "flag", source="harness", priority="P1", origin="this project")
 def patch_present(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
-    """Whether the attempt produced a patch that is not empty.
+    """True if the attempt produced a non-empty patch.
 
     Method harness or patch: the harness's list of files, or the patch, is not empty. Method edit_log:
     behavior.touched_files[] has a file of the repository.
@@ -209,7 +209,7 @@ tests_counted(
     """Tests that passed before the patch and fail after it: regressions.
 
     Pitfalls: SWE-bench reports have a key of that name that is always empty: regressions fail in PASS_TO_PASS.
-    Why: Any regression matters.
+    Why: Every regression matters.
     """,
 )
 tests_counted(
@@ -312,14 +312,14 @@ def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | A
 @signal("verification.patch_localization", "enum", "|".join(get_args(Level)), hindsight="the gold patch",
         source="session", origin="this project")  # fmt: skip
 def patch_localization(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
-    """The finest place that the patch has in common with the gold patch: a line, a function, a file, or none.
+    """The finest overlap of the patch with the gold patch: a line, a function, a file, or none.
 
     line: both patches remove or replace a line of the same text in one file; function: both change a function of
     the same name in one file; file: both change one file; else elsewhere.
 
     Pitfalls: Against the gold patch, which is one fix of several. Functions are known where both diffs show them (the
     heading of a hunk may name the class alone); lines are compared by what stands on them.
-    Why: Whether it failed to find the place, or to mend it.
+    Why: Separates not finding the code from not fixing it.
     """
     attempt = view.session.attempt
     if attempt is None or not attempt.gold_patch:
@@ -376,13 +376,13 @@ def pass_audit(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @by_harness("verification.earned", "bool", "yes/no", version=2, basis="heuristic", hindsight="the verdict")
 def earned(view: SessionView, why: Evidence) -> bool | Absent:
-    """Whether an attempt passed by its own work: no for one that failed, or whose pass came from elsewhere.
+    """True if the attempt passed by its own work; false if it failed or passed by reward hacking.
 
     True for a passed attempt whose verification.pass_audit is derived, false for one that failed or whose audit is
     retrieved or verifier_touched.
 
-    Pitfalls: Absent where the audit of a pass cannot tell: `compare --outcome verification.earned` leaves those out.
-    Why: The resolve rate of passes that were the agent's own.
+    Pitfalls: Missing if the audit is undecided: `compare --outcome verification.earned` leaves those out.
+    Why: Gives the resolve rate without reward hacking.
     """
     attempt = view.session.attempt
     if attempt is None:

@@ -48,7 +48,7 @@ _CANONICAL: frozenset[EventKind] = frozenset(
 
 @signal("corpus.autonomy_ratio", "float", "tool calls per user message")
 def autonomy_ratio(view: SessionView, why: Evidence, tool_call_count: int, user_turn_count: int) -> Measured | Absent:
-    """Main-thread tool calls for each human turn.
+    """Main-thread tool calls per human turn.
 
     behavior.tool_call_count / user.user_turn_count.
 
@@ -548,12 +548,12 @@ def metric_inputs(  # noqa: PLR0913  (the parameters are the needs of the signal
     short_messages: dict[str, int] | Absent,
     sentiment_messages: dict[str, dict[str, Any]] | Absent,
 ) -> Figures | Absent:
-    """The session's part in each metric of its data set, and the place that this is.
+    """The session's input to each metric of its dataset, and the dataset's project.
 
     `place` here is the session's `repo`, else its `cwd` without a worktree part; not user.place.
 
     Pitfalls: Null where the session has no such value.
-    Why: What corpus.cross_dataset_variance puts together by data set.
+    Why: The input of corpus.cross_dataset_variance.
     """
     place = place_of(view.session.repo, view.session.cwd)
     if place is None:

@@ -219,8 +219,8 @@ def recovery_rate(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
 
 @signal("corpus.post_negative_shift", "obj", "ratios")
 def post_negative_shift(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
-    """NEGATIVE and POSITIVE shares of all messages, and of those behind a session's first NEGATIVE message where that
-    is not its first; that message itself is in neither `after` share.
+    """NEGATIVE and POSITIVE shares of all messages, and of messages after a session's first NEGATIVE one, without that
+    message and without sessions that start with it.
 
     Pitfalls: Louder, not only darker; and `after` is of longer sessions than `base`.
     """

@@ -58,7 +58,7 @@ def repository_marks(view: SessionView, why: Evidence) -> dict[str, list[str]] |
 
 @signal("user.place", "str", "name", source="derived", priority="P2", origin="this project")
 def place(why: Evidence, history: History) -> str | Absent:
-    """The repository that the session lies in, by name, folder, remote, history or changed files; else the folder.
+    """The session's project: its repository by name, folder, remote, history or changed files; else its folder.
 
     Its `repo` in lower case. Without one, its `cwd`; a Git worktree below it (`.claude/worktrees/x`,
     `.worktrees/x`) or beside it (`shop__worktrees/x`) is the folder itself. A folder is the repository that its
@@ -68,7 +68,7 @@ def place(why: Evidence, history: History) -> str | Absent:
 
     Pitfalls: Two clones whose logs have neither remote, commits nor changed files in common are two places. Depends on
     the sessions in the store: another session may join two places.
-    Why: Sessions of one repository are alike: intervals draw places, not sessions.
+    Why: Sessions of one repository are similar, so intervals are clustered by project.
     """
     if history.place is None:
         return Absent("not_applicable", "repo_unknown")
@@ -86,7 +86,7 @@ def session_reopened_within_s(view: SessionView, why: Evidence, history: History
     starts within 24 hours.
 
     Pitfalls: A quick return is no failure: a third of all sessions is followed by another within half an hour.
-    Why: Coming back at once may mean that the first session did not deliver.
+    Why: A quick return may mean that the first session failed.
     """
     ended = view.session.ended_at
     if history.place is None:
@@ -109,7 +109,7 @@ def prior_sessions_same_repo(why: Evidence, history: History) -> Measured | Abse
     Sessions with the same user.place and an earlier `started_at`, without a parent session and with a human turn.
 
     Pitfalls: Only what was collected counts: see store_start.
-    Why: How much of the work on this repository the store has seen before.
+    Why: Shows how much work on this repository the store contains.
     """
     if history.place is None:
         return Absent("not_applicable", "repo_unknown")
@@ -182,7 +182,7 @@ def prior_sessions_same_region(
     edited_line_prints: dict[str, str] | Absent,
     earlier_sessions_on_lines: dict[str, list[str]] | Absent,
 ) -> Measured | Absent:
-    """Earlier sessions of the same place that changed the same lines of the same file, or lines beside them.
+    """Earlier sessions of the same project that changed the same lines, or adjacent lines, of a file.
 
     Method content: sessions of the same user.place that started earlier and have a human turn, and whose
     user.edited_line_prints of a file share a print with those of this session's file of the same path. Compared are
@@ -190,7 +190,7 @@ def prior_sessions_same_region(
 
     Pitfalls: A lower bound. Without `attribute` a place is known again by a line that only this file has (method
     content); sessions that change different lines of one function are not told. Only what was collected counts.
-    Why: Work that several sessions come back to was not finished when it seemed so.
+    Why: Code that several sessions change again was not finished.
     """
     followed = {} if isinstance(earlier_sessions_on_lines, Absent) else earlier_sessions_on_lines
     if not isinstance(earlier_sessions_on_lines, Absent):

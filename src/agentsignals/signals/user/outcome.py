@@ -38,8 +38,8 @@ _UNSTASHES = re.compile(r"\bgit stash (?:pop|apply)\b")
 
 @signal("user.output_applied", "bool", "flag", version=3, source="git", status="needs a repository")
 def output_applied(view: SessionView, why: Evidence, lines_committed: dict[str, Any] | Absent) -> Measured | Absent:
-    """Whether lines the agent wrote were committed: by its lines in the commits of the repository, else by recorded
-    attribution, else by a commit after the last edit, else by one that a collector linked to it.
+    """True if lines the agent wrote were committed: by replay, else by recorded attribution, else by a commit after
+    the last edit, else by a linked commit.
 
     Without `attribute`: true where a checkpoint has agent_lines > 0, else false where it has total_committed > 0
     only; else true where a main-thread `git commit` behind the last edit of the repository printed `[branch sha]`;
@@ -48,7 +48,7 @@ def output_applied(view: SessionView, why: Evidence, lines_committed: dict[str, 
 
     Pitfalls: Committed is not merged. Without `attribute`, and a collector's record, only commits made inside the
     session are seen.
-    Why: The strongest cheap sign of quality: nobody has to be asked.
+    Why: A cheap sign of quality that needs no label.
     """
     edits = _work(view)
     if not edits:
@@ -125,8 +125,8 @@ def _in_repository(attribution: dict[str, Any], edits: list[Edit], why: Evidence
 
 @signal("user.changes_reverted", "bool", "flag", version=2, source="git", priority="P1", status="needs a repository")
 def changes_reverted(view: SessionView, why: Evidence, lines_taken_back: dict[str, Any] | Absent) -> Measured | Absent:
-    """Whether nine tenths of the lines the agent left standing were taken away again: by what commits show of its
-    files, else by a command that resets the whole working tree after the last edit, with nothing that brought it back.
+    """True if nine tenths of the lines the agent left were removed again, according to commits, or to a command that
+    reset the working tree after the last edit.
 
     By command: an agent's or person's `git checkout .`, `restore .`, `reset --hard`, `clean -f` or `stash` of the whole
     tree behind the last edit of the repository, not followed by `stash pop` or `apply`, and with no commit between the
@@ -199,7 +199,7 @@ def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
     commits_after, calls whose output names a commit; interrupted_after, an interrupt or refused call that no later
     call followed; question_open, a call of class ask without a result, or a closing question.
 
-    Pitfalls: Silence is no reaction of either kind: most sessions end without a word about the result.
+    Pitfalls: Silence is not a reaction. Most sessions end without a comment on the result.
     Why: The raw end of a session, from which the outcome is derived and can be derived anew.
     """
     if not view.turns:
@@ -258,7 +258,7 @@ def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the sign
 
     Pitfalls: No verdict (absent, none_found) is neither failure nor success, and where commits are not in sight it is
     the rule: publish evidence_kind and the share without a verdict with every rate.
-    Why: The label without which no other sign of satisfaction can be read.
+    Why: The label behind all figures about satisfaction.
     """
     reaction = closing_reaction if isinstance(closing_reaction, dict) else {"kind": "none"}
     gap = session_reopened_within_s
@@ -330,7 +330,7 @@ def lines_committed(view: SessionView, why: Evidence) -> dict[str, Any] | Absent
     """The lines that the session's calls wrote and that stand in commits: how many, in which, in which files.
 
     Pitfalls: A line is a session's where the replay of its calls put it. Lines that only a command wrote are none.
-    Why: Which commits have the work of a session, whoever made them: user.output_applied rests on it.
+    Why: Shows which commits contain the session's work. user.output_applied is based on it.
     """
     attribution = _attribution(view, LinesCommitted)
     if isinstance(attribution, Absent):
@@ -351,7 +351,7 @@ def lines_taken_back(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
 
     Pitfalls: Shares lie between what is certain and what is possible: of a line that nobody committed nothing is known
     until its file is in a commit.
-    Why: What of a session's work others removed again: user.changes_reverted rests on it.
+    Why: Shows which work was removed again. user.changes_reverted is based on it.
     """
     attribution = _attribution(view, LinesTakenBack)
     if isinstance(attribution, Absent):
@@ -366,8 +366,7 @@ def lines_taken_back(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
 
 @from_repository("user.earlier_sessions_on_lines", "obj", "files by session", priority="P2")
 def earlier_sessions_on_lines(view: SessionView, why: Evidence) -> dict[str, list[str]] | Absent:
-    """Sessions that began earlier and wrote lines that this one replaced, or wrote within three lines of; and the
-    files.
+    """Earlier sessions whose lines this one replaced, or wrote within three lines of, and the files.
 
     Pitfalls: Followed within one working tree; lines of other trees are known by their text only.
     Why: Which lines were whose, followed through every commit: user.prior_sessions_same_region rests on it.

@@ -44,7 +44,7 @@ def region_edit_history(view: SessionView, why: Evidence) -> Measured:
     followed through later edits; an edit that overlaps or touches it, belongs to it.
 
     Pitfalls: Line numbers of different moments are not comparable: use region_id.
-    Why: The foundation of every question about work on the same place: a file is too coarse for it.
+    Why: The basis of all figures about edits of the same region; a file is too coarse.
     """
     why.support(view.repo_edits)
     events = view.session.events
@@ -63,8 +63,8 @@ def region_re_edit_count(view: SessionView, why: Evidence) -> Measured | Absent:
 
     Regions of user.region_edit_history[] with edits of two calls or more.
 
-    Pitfalls: Editing again is not bad in itself: see convergence.
-    Why: The direct answer to: was the same place edited again and again?
+    Pitfalls: Repeated edits are not bad in themselves: see convergence.
+    Why: Shows whether the same region was edited repeatedly.
     """
     if not view.repo_edits:
         return Absent("not_applicable", "no_edit")
@@ -90,7 +90,7 @@ def region_edit_convergence(view: SessionView, why: Evidence) -> Measured | Abse
     and removes some that came since.
 
     Pitfalls: Two edits of a place say little: half of all re-edited regions have no more.
-    Why: Shrinking edits refine; edits that go back and forth are the failure.
+    Why: Shrinking edits refine; oscillating edits suggest failure.
     """
     if not view.repo_edits:
         return Absent("not_applicable", "no_edit")

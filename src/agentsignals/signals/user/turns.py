@@ -33,7 +33,7 @@ def user_turn_count(view: SessionView, why: Evidence) -> int:
 
     Rows of `turns` without kind scripted_prompt.
 
-    Pitfalls: Counting role=user is wrong by a factor of ten: most such records are tool results.
+    Pitfalls: Counting role=user is wrong by a factor of ten, because most such records are tool results.
     Why: The denominator of every rate about the person.
     """
     turns = [turn for turn in view.turns if turn.kind != "scripted_prompt"]
@@ -50,7 +50,7 @@ def rewinds(view: SessionView, why: Evidence) -> int | Absent:
     Events of kind rewind.
 
     Pitfalls: A prompt that was stopped before an answer and typed anew counts, too.
-    Why: The clearest rejection that a log holds.
+    Why: The clearest rejection in a log.
     """
     found = [event for event in view.session.events if event.kind == "rewind"]
     if not found and "rewinds_logged" not in view.session.conventions:
@@ -66,7 +66,7 @@ def user_msg_lengths(view: SessionView, why: Evidence) -> Measured:
     `n_tokens` of all rows of `turns`, in order.
 
     Pitfalls: Pastes and plan hand-offs are long and are not the person's words: see cleaned and kinds.
-    Why: Raw material of the length trend; nothing is interpreted when it is collected.
+    Why: The input of the length trend.
     """
     turns = view.turns
     why.support(turns)
@@ -83,7 +83,7 @@ def turn_timestamps(view: SessionView, why: Evidence) -> Measured | Absent:
 
     For each turn its timestamp, then those of the first and last event of its response; missing ones are left out.
 
-    Pitfalls: A gap is a fact; nobody knows whether the person gave up or went to lunch.
+    Pitfalls: A gap does not tell whether the person gave up or took a break.
     Why: The clock of the session, for every measure of pace.
     """
     stamped: list[tuple[str, int | None]] = []
@@ -102,12 +102,12 @@ def turn_timestamps(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal("user.turn_ratio", "float", "ratio")
 def turn_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
-    """Human turns for each model message on the main thread.
+    """Human turns per model message on the main thread.
 
     user.user_turn_count / rows of `steps` with thread 'main'.
 
     Pitfalls: An agent turn is a model message here; counted by response the ratio would be nearly always 1.
-    Why: Near 1 the two talk back and forth; below 0.5 the agent works alone; above 1.5 the person steers.
+    Why: Near 1: dialogue; below 0.5: the agent works alone; above 1.5: the person steers.
     """
     answered = len([1 for done in view.responses if done])
     with_text = len({e.step for e in view.by_kind.get("text", ()) if e.text})
@@ -125,8 +125,8 @@ def tool_error_rate(view: SessionView, why: Evidence) -> Measured | Absent:
 
     Main-thread calls with status error / with status ok or error.
 
-    Pitfalls: Some errors are probing.
-    Why: A rising rate is an agent that fights its environment.
+    Pitfalls: Some errors are probes.
+    Why: A rising rate suggests problems with the environment.
     """
     if not view.records_failures:
         return FAILURES_UNKNOWN
@@ -195,7 +195,7 @@ def time_to_first_edit_s(view: SessionView, why: Evidence) -> Measured | Absent:
     `ended_at` of the first change's call less the timestamp of turn 0.
 
     Pitfalls: Fast is not better. The person's own thinking time and waits are inside; `work_s` leaves them out.
-    Why: How long the person waits until something changes.
+    Why: Shows how long the person waits for the first change.
     """
     if view.first_edit_index is None:
         return Absent("not_applicable", "no_edit")
@@ -216,8 +216,9 @@ def per_turn_latency_s(view: SessionView, why: Evidence) -> Measured | Absent:
 
     For each turn the time of the last event of its response less the turn's.
 
-    Pitfalls: The clock's time: a wait for leave and a machine that slept are inside. chat.turn_autonomy_s is the work.
-    Why: What one request costs the person in time.
+    Pitfalls: Elapsed time, including waits for approval and sleep of the machine. See chat.turn_autonomy_s for working
+    time.
+    Why: Shows how long a person waits for one request.
     """
     latencies: list[float | None] = []
     paused: list[int] = []
@@ -256,7 +257,7 @@ def tool_errors_by_type(view: SessionView, why: Evidence) -> list[ToolErrors] | 
 
     Pitfalls: `sibling_cancelled` is no failure of that call: another call made beside it failed. Calls that a person
     refused or stopped are not listed.
-    Why: A wrong path, a stale edit and a red test call for different remedies.
+    Why: A wrong path, a stale edit and a failed test need different fixes.
     """
     if not view.records_failures:
         return FAILURES_UNKNOWN
@@ -281,7 +282,7 @@ def tool_result_sizes(view: SessionView, why: Evidence) -> Measured:
 
     Pitfalls: An estimate of text alone: a picture counts as nothing. A hosted search whose findings are not logged is
     left out (`unlogged`).
-    Why: Read with the context growth curve: which results filled the window.
+    Why: Shows which results filled the context window.
     """
     answered = [c for c in view.calls if c.result_seq is not None]
     sized = sorted((c for c in answered if c.result_tokens is not None), key=lambda call: call.result_seq or 0)
@@ -309,7 +310,7 @@ def model_changes(view: SessionView, why: Evidence) -> list[ModelChange] | Absen
     entry before. Models in angle brackets are no model. The first step is no change.
 
     Pitfalls: What a program's small helper model says is no change; only the main thread's messages are looked at.
-    Why: A session whose model changed on the way belongs to no model's statistics.
+    Why: A session whose model changed belongs to no single model.
     """
     entries = view.by_kind.get("model_change", [])
     steps = [s for s in view.steps if _is_model(s.model)]
@@ -356,8 +357,8 @@ def agent_hedging_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     100 * matches of the pattern table `hedges` / tokens, over the main thread's text events without code and
     quotations.
 
-    Pitfalls: About one match in eight is no doubt. The trajectory says more than the level. English only.
-    Why: An agent that hedges more and more is losing its way.
+    Pitfalls: About one match in eight is not a hedge. The trend matters more than the level. English only.
+    Why: Increasing hedging suggests that the agent is losing track.
     """
     prose = view.prose
     tokens = sum(prose.tokens.values())
@@ -378,7 +379,7 @@ def agent_hedging_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     As user.agent_hedging_rate, over the texts with each `turn`.
 
     Pitfalls: Of a short response one hedge makes a high value: `low_n` names those under 20 tokens.
-    Why: Whether doubt grows while the session goes on.
+    Why: Shows whether hedging grows during the session.
     """
     prose = view.prose
     if (other := other_language(prose)) is not None:
@@ -409,13 +410,13 @@ def _asks_permission(call: ToolCall) -> bool:
 
 @signal("user.confirmation_requests", "int", "requests", source="regex", priority="P1")
 def confirmation_requests(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Messages in which the agent asks for leave ("Should I …?"), plans shown for approval, such questions by tool.
+    """Requests for approval by the agent: messages ("Should I …?"), plans, and questions by tool.
 
     Main-thread messages (one a step) with a question of kind confirmation by the pattern table `asked`, plus calls
     of purpose plan_handoff and of class ask whose question is of that kind.
 
     Pitfalls: Permission dialogs of the client are not the agent's. Of 33 read, 33 asked for leave. English only.
-    Why: Right on a risky step, noise on a trivial one.
+    Why: Useful for a risky step, noise for a trivial one.
     """
     if (other := other_language(view.prose)) is not None:
         return other
