@@ -43,16 +43,16 @@ def left_in(text: str, planted: dict[str, str] = PLANTED) -> list[str]:
     return [name for name, value in planted.items() if value.lower() in low or quote(value).lower() in low]
 
 
-def run(n: int, uuid: str, solves: bool) -> dict[str, object]:
+def run(n: int, uuid: str, solves: bool, served: str) -> dict[str, object]:
     asked = user(f"DB_PASSWORD={PLANTED['title']} does not work, mend it", f"m{n}")
     events: list[object] = [{"event": "sample_init", **at(0)}]
     for k, command in enumerate(COMMANDS):
         events.append(model(2 * k, [asked], say("", f"a{k}", tool_calls=[call(f"c{k}", "bash", cmd=command)]),
-                            used=usage(100 + n, 10)))  # fmt: skip
+                            used=usage(100 + n, 10), model=served))  # fmt: skip
         failed = f"Exit code 2\nFATAL: DB_PASSWORD={PLANTED['error']} refused"
         events.append(tool(2 * k + 1, f"c{k}", "bash", failed, arguments={"cmd": command}))
     edit = call("e", "text_editor", command="str_replace", path=FILE, old_str="a", new_str=f"b{n}")
-    events += [model(8, [asked], say("", "a9", tool_calls=[edit]), used=usage(90, 9))]
+    events += [model(8, [asked], say("", "a9", tool_calls=[edit]), used=usage(90, 9), model=served)]
     events += [tool(9, "e", "text_editor", "edited", arguments=edit["arguments"])]
     error = {} if solves or n % 2 else {"error": {"message": f"ToolTimeout: token={PLANTED['tool name']}"}}
     return sample(
@@ -66,7 +66,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for k, candidate in enumerate((f"acme/token={PLANTED['model name']}", "acme/other")):
         logged = archive(
-            *(run(n, f"U{k}-{n}", solves=(n + k) % 3 == 0) for n in range(8)),
+            *(run(n, f"U{k}-{n}", solves=(n + k) % 3 == 0, served=candidate) for n in range(8)),
             head=header(model=candidate, run_id=f"R{k}", task_id=f"T{k}"),
         )
         (folder / f"run{k}.eval").write_bytes(logged)

@@ -132,9 +132,9 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
         bounds = ""  # what missing outcomes allow; none where none is missing
         if c.bounds is not None and c.bounds.worst != c.bounds.best:
             bounds = f"{_figure(c.bounds.worst, True)} to {_figure(c.bounds.best, True)}"
-        rows.append((c.name, c.attempts, c.tasks, c.first.n, sum(c.absent.values()), sum(c.infrastructure.values()),
-                     *_estimate(c.first, yes), c.first.method, bounds))  # fmt: skip
-    names: tuple[str, ...] = ("candidate", "attempts", "tasks", "known", "not judged", "infrastructure", rate, "95%",
+        rows.append((c.name, *_estimate(c.first, yes), c.attempts, c.tasks, c.first.n, sum(c.absent.values()),
+                     sum(c.infrastructure.values()), c.first.method, bounds))  # fmt: skip
+    names: tuple[str, ...] = ("candidate", rate, "95%", "attempts", "tasks", "known", "not judged", "infrastructure",
                               "interval", "worst to best")  # fmt: skip
     yield Part("candidates, first attempts", names, rows)
     if any(c.zeros.judged < c.zeros.n for c in shown):

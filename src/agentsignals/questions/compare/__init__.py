@@ -303,9 +303,9 @@ def comparable(  # noqa: PLR0913  (the options of the verb)
 ) -> Arms:
     """Return the candidates that are comparable with the baseline; the others are groups by name. As for `compare`."""
     names = list(whole.groups)
-    base = None if baseline is None else candidate_named(baseline, names)
+    base = None if baseline is None else candidate_named(baseline, whole.groups)
     if only:
-        chosen = {base, *(candidate_named(name, names) for name in only)}
+        chosen = {base, *(candidate_named(name, whole.groups) for name in only)}
         names = [name for name in names if name in chosen]
     known = {name: sum(o.outcome is not None for o in whole.first[name]) for name in names}
     named_first = [base] if base is not None else [name for name in names if name.lower() in CALLED_BASELINE][:1]

@@ -417,21 +417,46 @@ def candidate_columns(tried: Sequence[Attempt], asked: Sequence[str]) -> list[st
 
 
 def candidates(tried: Sequence[Attempt], by: Sequence[str]) -> Candidates:
-    """Group attempts by candidate, most attempts first."""
+    """Group attempts by candidate, most attempts first. A name has the values of `by` that distinguish it."""
     groups: dict[tuple[str | None, ...], list[Attempt]] = {}
     for attempt in tried:
         groups.setdefault(_key(attempt, by), []).append(attempt)
     ranked = sorted(groups.items(), key=lambda pair: (-len(pair[1]), [value or "" for value in pair[0]]))
-    names = []
-    for key, _ in ranked:  # the value of a single column; of several, those recorded, with the column's name if needed
-        filled = [(c, _cut(value, _LONGEST_VALUE)) for c, value in zip(by, key, strict=True) if value is not None]
-        shown = [value if len(by) == 1 or column in _PLAIN else f"{column}={value}" for column, value in filled]
-        names.append(_cut(" · ".join(shown) or NOT_RECORDED, _LONGEST_NAME))
+    names = _candidate_names([key for key, _ in ranked], by)
     counts, made = Counter(names), {}
     for name, (key, attempts) in zip(names, ranked, strict=True):
         digest = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).hexdigest()[:6]
         made[name if counts[name] == 1 else f"{name} #{digest}"] = attempts
     return made
+
+
+def _candidate_names(keys: Sequence[tuple[str | None, ...]], by: Sequence[str]) -> list[Name]:
+    """Name each candidate by its first recorded value, and by further values only where others have the same name.
+
+    Of a router's path to a model (`openai/accounts/fireworks/models/kimi-k2`) the last part is the name."""
+    models = {key[n] for n, column in enumerate(by) if column == "model_id" for key in keys} - {None}
+    shortened = Counter(model.rpartition("/")[2] for model in models if model is not None)
+    parts: list[list[str]] = []
+    for key in keys:
+        shown = []
+        for column, value in zip(by, key, strict=True):
+            if value is None:
+                shown.append("")
+                continue
+            last = value.rpartition("/")[2] if column == "model_id" and value.count("/") > 1 else ""
+            text = _cut(last if shortened[last] == 1 else value, _LONGEST_VALUE)
+            shown.append(text if len(by) == 1 or column in _PLAIN else f"{column}={text}")
+        parts.append(shown)
+    names = [next(filter(None, shown), NOT_RECORDED) for shown in parts]
+    for n in range(1, len(by)):
+        same: dict[str, set[str]] = {}
+        for name, shown in zip(names, parts, strict=True):
+            same.setdefault(name, set()).add(shown[n])
+        names = [
+            f"{name} · {shown[n]}" if len(same[name]) > 1 and shown[n] and any(shown[:n]) else name
+            for name, shown in zip(names, parts, strict=True)
+        ]
+    return [_cut(name, _LONGEST_NAME) for name in names]
 
 
 def unrecorded(attempt: Attempt, by: Sequence[str]) -> bool:
@@ -440,10 +465,15 @@ def unrecorded(attempt: Attempt, by: Sequence[str]) -> bool:
     return len(missing) == len(by) or "model_id" in missing
 
 
-def candidate_named(name: str, among: Sequence[Name]) -> Name:
-    """Return the candidate of that name, or the only one whose name contains it. UsageError lists them."""
+def candidate_named(name: str, among: Candidates) -> Name:
+    """Return the candidate of that name, or the only one whose name or treatment contains it. UsageError lists them."""
     matches = [candidate for candidate in among if candidate == name] or [
         candidate for candidate in among if name in candidate
+    ]
+    matches = matches or [
+        candidate
+        for candidate, attempts in among.items()
+        if any(name in value for value in attempts[0].treatment.values() if value)
     ]
     if len(matches) == 1:
         return matches[0]
