@@ -13,6 +13,7 @@ from agentsignals.formats.head import head_of
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from tests.formats.reading import given
+from tests.questions.stores import outcome
 
 SAMPLES = Path(__file__).parent
 
@@ -160,3 +161,10 @@ def test_checks_of_tau2_are_those_that_the_reward_rests_on(checks: dict[str, Any
     (part,) = by_name("tau2-bench").read([given(run, "tau2-bench")]).attempts
     assert part.verification is not None
     assert part.verification.failed == failed
+
+
+def test_the_simulated_user_is_in_the_bill_by_itself(tmp_path: Path) -> None:
+    pipeline.analyze([str(SAMPLES / "tau2-bench" / "whole")], tmp_path, jobs=1)
+    (paid,) = Store(tmp_path).sql("SELECT sum(harness_other_cost_usd) FROM attempts").fetchall()
+    told = {finding.id: finding.value for finding in outcome(Store(tmp_path), "attempts").findings}
+    assert told["attempts.other_cost"] == paid[0] > 0

@@ -225,3 +225,13 @@ def test_two_archived_runs_under_one_name_are_two_candidates(tmp_path: Path) -> 
     assert sorted((task, model, outcome) for task, model, outcome, _ in found) == sorted(
         (task, model, outcome) for task, outcome in JUDGED for model in (MODEL, "acme/two")
     )
+
+
+def test_verdicts_of_swe_bench_pro_judge_the_trials_below(tmp_path: Path) -> None:
+    names = [f"instance_acme__shop-{n}{'0' * 8}" for n in range(3)]
+    files = {f"run/trajs/{name}/{name}.traj.json": mini(name) for name in names[:2]}
+    verdicts = {name: n == 0 for n, name in enumerate(names)}
+    found = known(put(tmp_path / "in", {**files, "run/eval_results.json": json.dumps(verdicts)}))
+    assert found == [
+        (names[0], MODEL, "solved", True), (names[1], MODEL, "failed", True), (names[2], None, "failed", False),
+    ]  # fmt: skip

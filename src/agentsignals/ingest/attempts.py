@@ -292,7 +292,8 @@ def _is_about_trial(lent: Attempt, trial: list[Attempt]) -> bool:
     if lent.goes_by is None:
         return True
     runs = {p.run_id for p in trial if p.scope == "trial" and p.goes_by is not None and p.run_id is not None}
-    by_run = (f"{p.run_id}/{p.task_id}" for p in trial if p.run_id is not None)
+    of_table = lent.run_id is None and not lent.kinds  # it names the run by any folder above the trial
+    by_run = (f"{run}/{p.task_id}" for p in trial for run in (p.run_id, *(p.root.split("/") if of_table else ())))
     named = any(p.goes_by == lent.goes_by for p in trial) or lent.goes_by in by_run
     return named and (lent.run_id is None or not runs or lent.run_id in runs)
 

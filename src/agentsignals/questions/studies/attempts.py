@@ -99,6 +99,10 @@ def attempts_study(inputs: Inputs) -> Outcome:
         notes = "; ".join(part for part in (f"{n_tasks:,} tasks" if n_tasks else "", note) if part)
         findings.append(estimate.finding(f"attempts.{name}", note=notes, **more))
     findings += [_per_solved(key, first, unasked) for key in _SPENT]
+    besides = [(row["session_id"], row["other_cost"], 1) for row in attempts if row["other_cost"] is not None]
+    if besides:  # most harnesses count the agent alone
+        paid = count(sum(cost for _, cost, _ in besides), len(besides), "usd", evidence=besides)
+        findings.append(paid.finding("attempts.other_cost"))
     by_treatment: list[list[Any]] = []
     marks: list[Row] = []
     drawn_n = 0.0

@@ -10,7 +10,7 @@ SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.dataset, a.has_tr
   a.patch_outcome_label AS label, w.reason, coalesce(w.inferred, false) AS inferred, w.localized, w.precise,
   s.n_tool_calls, s.visible_output_tokens IS NOT NULL AS low, coalesce(s.cost_usd, a.harness_cost_usd) AS cost,
   coalesce(s.input_tokens + s.output_tokens, a.harness_input_tokens - coalesce(a.harness_cache_read_tokens, 0) + a.harness_output_tokens) AS tokens,
-  a.wall_time_s AS time, a.fail_to_pass_count, a.pass_to_fail_count, a.pass_to_pass_count, a.fail_to_fail_count
+  a.harness_other_cost_usd AS other_cost, a.wall_time_s AS time, a.fail_to_pass_count, a.pass_to_fail_count, a.pass_to_pass_count, a.fail_to_fail_count
 FROM attempts a JOIN sessions s USING (session_id)
 LEFT JOIN (
   SELECT session_id, max(detail->>'reason') FILTER (signal = 'verification.outcome') AS reason,
@@ -94,6 +94,12 @@ WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND c
 SELECT sum(coalesce(s.input_tokens + s.output_tokens, a.harness_input_tokens - coalesce(a.harness_cache_read_tokens, 0) + a.harness_output_tokens)) / nullif(count(*) FILTER (outcome = 'solved'), 0)
 FROM attempts a JOIN sessions s USING (session_id)
 WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND coalesce(s.input_tokens + s.output_tokens, a.harness_input_tokens - coalesce(a.harness_cache_read_tokens, 0) + a.harness_output_tokens) IS NOT NULL
+
+-- finding: attempts.other_cost
+-- title: Spent on graders, simulated users and runs that were thrown away
+-- of: attempts whose harness records it
+-- unit: US dollars
+SELECT sum(harness_other_cost_usd) FROM attempts WHERE harness_other_cost_usd IS NOT NULL
 
 -- finding: attempts.time_per_solved
 SELECT sum(a.wall_time_s) / nullif(count(*) FILTER (outcome = 'solved'), 0)
