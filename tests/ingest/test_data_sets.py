@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from agentsignals.cli import main
 from agentsignals.formats import rows as tables
 from agentsignals.ingest import pipeline
 from agentsignals.sources import RawFile, Unreadable, open_source
@@ -239,6 +240,7 @@ IN_TEXT = {
         "</invoke>\n</function_calls>",
         "a.py",
     ),
+    "CodeAct": ("I look.\n<execute_bash>\nls -la\n</execute_bash>", "OBSERVATION:\na.py"),
     "JSON in tags": (
         '<tool_call>{"name": "bash", "arguments": {"command": "ls -la"}}</tool_call>',
         "<tool_response>a.py</tool_response>",
@@ -650,3 +652,13 @@ def test_data_set_commit_configuration_and_split_are_told(hub: Hub, tmp_path: Pa
 def test_elsewhere_a_file_is_of_no_data_set(tmp_path: Path) -> None:
     _, store = analyzed(tmp_path, {"data/train.parquet": outcomes(2)})
     assert store.sql("SELECT dataset, revision, config, split FROM artifacts").fetchall() == [(None,) * 4]
+
+
+def test_tables_of_a_store_and_of_its_export_need_no_word(tmp_path: Path) -> None:
+    _, store = analyzed(tmp_path, {"a.jsonl": as_lines(SMITH)})
+    assert (
+        main(["export", "--to", "parquet", "-o", str(tmp_path / "out"), "--store", str(store.folder), "--quiet"]) == 0
+    )
+    for n, place in enumerate((tmp_path / "out", store.folder)):
+        summary = pipeline.analyze([place], tmp_path / f"again{n}", jobs=1)
+        assert "no_conversation_column" not in summary.skipped

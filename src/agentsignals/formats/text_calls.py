@@ -18,7 +18,10 @@ from msgspec import Struct
 _THINK, _THOUGHT = "<think>", "</think>"
 _CALL, _CALLED = "<tool_call>", "</tool_call>"
 _RESPONSE, _RESPONDED = "<tool_response>", "</tool_response>"
-_OPENING = re.compile(r'<tool_call>(?!\s{0,9}<function=)|<function=([\w.:-]{1,100})>|<invoke name="([\w.:-]{1,100})">')
+_OPENING = re.compile(
+    r'<tool_call>(?!\s{0,9}<function=)|<function=([\w.:-]{1,100})>|<invoke name="([\w.:-]{1,100})">'
+    r"|<(execute_\w{1,40})>"
+)
 _OPENED = re.compile(r"(?:<(?:tool_call|function_calls)>\s{0,9}){1,2}\Z")
 _CLOSED = re.compile(r"(?:\s{0,9}</(?:tool_call|function_calls)>){0,2}")
 """Tags around calls that have tags of their own."""
@@ -76,10 +79,14 @@ def answer_of(value: str) -> AgentMessage:
 
 def _written(value: str, opening: re.Match[str]) -> tuple[Called | None, int]:
     """Return the call that a tag opens, and where it ends. None if the tag holds no call."""
-    name = opening[1] or opening[2]
+    name = opening[1] or opening[2] or opening[3]
     if name is None:
         payload, end = _payload(value, opening.end(), _CALLED)
         return call_of(payload), end
+    if opening[3]:
+        end = value.find(f"</{name}>", opening.end())
+        body = msgspec.json.encode({"command": value[opening.end() : end].strip()}).decode()
+        return (Called(name, body), end + len(name) + 3) if end >= 0 else (None, -1)
     closing = "</function>" if opening[1] else "</invoke>"
     end = value.find(closing, opening.end())
     body = value[opening.end() : end if end >= 0 else len(value)]

@@ -477,6 +477,8 @@ def _recognise(
         return replace(alone, reason="not_a_trace", keys=())
     if head.complete and is_packed(head.data):
         schema = schema_of(head.data)
+        if schema is not None and _is_of_a_store(schema.names):
+            return replace(alone, reason="not_a_trace", keys=())
         if schema is not None:
             return replace(alone, reason=NO_CONVERSATIONS, detail=columns_note(schema.names))
         if data.startswith(MAGIC):
@@ -486,6 +488,17 @@ def _recognise(
     if reason == "unrecognised":
         return replace(alone, reason=reason, detail=first_fields(head))
     return replace(alone, reason=reason, keys=() if reason == "not_a_trace" else alone.keys)
+
+
+_FEWEST_COLUMNS, _MOSTLY = 5, 0.8
+
+
+def _is_of_a_store(names: list[str]) -> bool:
+    """Return whether a table is one of a store's, or of an export of it, of whatever version."""
+    from agentsignals.store.tables import COLUMNS  # noqa: PLC0415  (for tables only)
+
+    tables = (set(columns) for columns in COLUMNS.values())
+    return len(names) >= _FEWEST_COLUMNS and any(len(own & set(names)) >= _MOSTLY * len(names) for own in tables)
 
 
 def _of_long_lines(head: Head, file: RawFile, force: str | None) -> tuple[Format, Claim] | None:
