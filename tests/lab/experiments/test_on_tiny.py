@@ -6,7 +6,9 @@ where the answer begins before anything can be steered: there, steering the feed
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -16,6 +18,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed (extra lab)")
 pytest.importorskip("transformers", reason="transformers is not installed (extra lab)")
 
+from agentsignals.errors import LabError  # noqa: E402
 from agentsignals.lab import directions  # noqa: E402  (after the check that it can be loaded)
 from agentsignals.lab.experiments import directions as directions_experiment  # noqa: E402
 from agentsignals.lab.experiments import (  # noqa: E402
@@ -29,8 +32,8 @@ from agentsignals.lab.experiments import (  # noqa: E402
 )
 from agentsignals.lab.experiments.chosen_setting import setting  # noqa: E402
 from agentsignals.lab.experiments.setting import SettingConfig  # noqa: E402
-from agentsignals.lab.residual import sae  # noqa: E402
-from tests.lab.experiments import tiny  # noqa: E402
+from agentsignals.lab.residual import public_sae  # noqa: E402
+from tests.lab.experiments import small_sae, tiny  # noqa: E402
 
 pytestmark = pytest.mark.torch
 FEW = {"setting": {"tasks": 16}}
@@ -239,7 +242,7 @@ def test_an_autoencoder_finds_a_planted_feature_and_gives_states_back() -> None:
     axes = np.linalg.qr(chance.normal(size=(16, 16)))[0][:6].astype(np.float32)
     on = (chance.random((2000, 6)) < 0.1) * chance.uniform(1, 2, (2000, 6))
     states = (on @ axes + 0.5).astype(np.float32)
-    made = sae.trained(states, features=12, k=2, steps=600)
+    made = small_sae.trained(states, features=12, k=2, steps=600)
     assert sae_features.explained(made, [states[:900], states[900:]]) > 0.9
     found = made.features(states)
     assert ((found > 0).sum(axis=1) <= 2).all()
@@ -247,24 +250,43 @@ def test_an_autoencoder_finds_a_planted_feature_and_gives_states_back() -> None:
     assert np.linalg.norm(made.decoder, axis=1) == pytest.approx(np.ones(12), abs=1e-4)
 
 
-def test_features_that_part_the_tones_are_found_on_other_tasks(tmp_path: Path) -> None:
-    config = {"setting": {"tasks": 30}, "features": 64, "steps": 150, "best": 3, "shuffles": 40}
-    run = tiny.ran(tmp_path / "r", "sae_features", config)
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Stands in for sae-lens: an autoencoder of the tiny model's states in layer 1."""
+
+    def of(**how: int) -> None:
+        at = setting(tiny.model(), SettingConfig(tasks=30))
+        prompts = [scene.prompt for tone in (at.low, at.neutral, at.high) for scene in at.scenes(tone)]
+        states = np.concatenate([states[0] for states in tiny.model().states(prompts, [1])])
+        made = small_sae.trained(states, **how)
+        found = SimpleNamespace(
+            layer=1, made_for="tiny", decoder=made.decoder, features=made.features, rebuilt=made.rebuilt
+        )
+        monkeypatch.setattr(public_sae, "read", lambda folder, card: found)
+
+    return of
+
+
+def test_features_that_part_the_tones_are_found_on_other_tasks(tmp_path: Path, read: Callable[..., None]) -> None:
+    read(features=64, k=8, steps=150)
+    run = tiny.ran(tmp_path / "r", "sae_features", {"setting": {"tasks": 30}, "sae": "s", "best": 3, "shuffles": 40})
     rows = run.table("features", sae_features.FeatureRow).rows
     best = rows[0]
     assert abs(best.auroc - 0.5) + 0.5 > best.null_high
     told = summary(tmp_path / "r", "sae")
     assert told["direction_auroc"] > 0.95
-    assert (told["of"], told["caveat"]) == ("this run", None)
+    assert (told["of"], told["layer"], told["caveat"]) == ("s", 1, None)
     assert told["explained"] == best.explained > 0.5
 
 
-def test_an_autoencoder_that_gives_little_back_is_told_with_a_caveat(tmp_path: Path) -> None:
-    config = {"setting": {"tasks": 8}, "features": 4, "k": 1, "steps": 1, "shuffles": 5}
-    tiny.ran(tmp_path / "r", "sae_features", config)
+def test_an_autoencoder_that_gives_little_back_is_told_with_a_caveat(tmp_path: Path, read: Callable[..., None]) -> None:
+    read(features=4, k=1, steps=1)
+    tiny.ran(tmp_path / "r", "sae_features", {"setting": {"tasks": 8}, "sae": "s", "shuffles": 5})
     told = summary(tmp_path / "r", "sae")
     assert told["explained"] < 0.5
     assert "gives back" in told["caveat"]
+    with pytest.raises(LabError, match="No autoencoder was named"):
+        tiny.ran(tmp_path / "none", "sae_features", {"setting": {"tasks": 8}})
 
 
 def test_a_run_that_is_run_again_keeps_its_rows(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Which features of a sparse autoencoder tell the tones apart, beyond the best of as many features by chance?
 
 Difference-in-means directions detect better as a rule (AxBench, arXiv 2501.17148): this is a second look only. The
-autoencoder is a small one of this run's states, or one that others trained and `sae-lens` reads.
+autoencoder is one that others trained and `sae-lens` reads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agentsignals.lab.directions import Array
 from agentsignals.lab.experiments import Progress
 from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.learning import Source, calibrated, halves, learnt, place_of
-from agentsignals.lab.experiments.setting import Floats, Setting, SettingConfig, chosen_layers
+from agentsignals.lab.experiments.setting import Floats, Setting, SettingConfig
 from agentsignals.lab.residual.interface import Prompt, ResidualModel
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.separation import auroc, aurocs
@@ -29,19 +29,13 @@ _LITTLE = 0.5
 
 
 class Config(Struct, frozen=True, kw_only=True):
-    """An autoencoder of token states of all tones, trained in this run, or one of others."""
+    """Which autoencoder reads which tokens."""
 
     setting: SettingConfig = SettingConfig()
     source: Source = "feedback"
     """Where features are read."""
-    layer: int | None = None
-    """None: the middle one, or that of `sae`."""
     sae: str | None = None
-    """A folder that sae-lens saved, in place of an autoencoder of this run; `features`, `k` and `steps` are of the
-    latter."""
-    features: int = 256
-    k: int = 8
-    steps: int = 300
+    """A folder that sae-lens saved; its layer is what is read."""
     best: int = 10
     """Number of features that are judged."""
     shuffles: int = 200
@@ -66,7 +60,7 @@ class FeatureRow(Row, frozen=True, kw_only=True):
 
 
 class Autoencoder(Protocol):
-    """An autoencoder as the experiment asks it, ours or another's."""
+    """An autoencoder as the experiment asks it."""
 
     @property
     def decoder(self) -> Array: ...
@@ -131,25 +125,14 @@ def explained(by: Autoencoder, scenes: list[Array]) -> float:
 def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
     """Table `features`; summary `sae`: which autoencoder, how much of the variance of judging scenes it gives back, a
     caveat where that is little, and the contrast direction's own AUROC."""
-    from agentsignals.lab.residual import public_sae, sae  # noqa: PLC0415  (they load torch, and say what to install)
+    from agentsignals.lab.residual import public_sae  # noqa: PLC0415  (it loads torch, and says what to install)
 
-    if not 0 < config.k <= config.features:
-        raise LabError(f"{config.k} of {config.features} features.", "Take k between 1 and features.")
-    public = public_sae.read(Path(config.sae), model.card) if config.sae is not None else None
-    if public is not None and config.layer not in (None, public.layer):
-        raise LabError(f"{config.sae} is of layer {public.layer}, not {config.layer}.", "Leave `layer` out.")
-    at, layers = setting(model, config.setting), chosen_layers(model, ())
-    asked = config.layer if public is None else public.layer
-    layer = layers[len(layers) // 2] if asked is None else asked
+    if config.sae is None:
+        raise LabError("No autoencoder was named.", 'Write sae = "FOLDER", one that sae-lens saved (docs/lab.md).')
+    made = public_sae.read(Path(config.sae), model.card)
+    at, layer = setting(model, config.setting), made.layer
     reading = Reading(at, config.source, layer, calibrated(at).sink_norm[layer])
     first, second = halves(at, config.setting.seed)
-    if public is None:
-        tones = tuple(dict.fromkeys((at.low, at.neutral, at.high)))
-        prompts = [scene.prompt for tone in tones for scene in at.scenes(tone, first)]
-        tokens = np.concatenate([states[plain] for states, plain in reading.tokens(prompts)])
-        made: Autoencoder = sae.trained(tokens, config.features, config.k, steps=config.steps, seed=config.setting.seed)
-    else:
-        made = public
     progress(1, 2)
     dev, test = (reading.half(tasks, made) for tasks in (first, second))
     vector = directions.unit(learnt(at, config.source, [layer], first).vectors[0, 0])
@@ -157,8 +140,8 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     run.write_summary(
         "sae",
         {
-            "of": "this run" if config.sae is None else Path(config.sae).name,
-            "made_for": model.card.name if public is None else public.made_for,
+            "of": Path(config.sae).name,
+            "made_for": made.made_for,
             "layer": layer,
             "features": len(made.decoder),
             "explained": test.explained,

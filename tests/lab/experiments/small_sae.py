@@ -1,5 +1,4 @@
-"""A small sparse autoencoder, trained on states at hand. For looking at what directions miss; no match for one that was
-trained on billions of tokens."""
+"""A small sparse autoencoder, trained on states at hand, in place of one of others."""
 
 from __future__ import annotations
 
