@@ -128,10 +128,10 @@ def _entry(one: Signal) -> Iterator[str]:
 
 
 _DEEDS = {
-    "chat.prompt_intent": "a judge's: the rules stand in only until one is there, each share by rules carries its"
-    " class's figure, and shares by rules and by a judge are never put together",
+    "chat.prompt_intent": "a judge's; the shipped classifier labels where no judge did. Its shares are means of"
+    " calibrated probabilities, and labellers are never mixed in one figure",
     "chat.pushback_type": "a heuristic; counts of corrections and failures are lower bounds, told beside each rate",
-    "corpus.sentiment_label": "a judge's: labels by rules are named so, and carry their class's figure",
+    "corpus.sentiment_label": "a judge's; counts by rules are lower bounds and carry their class's figure",
 }
 """What was done about classes that are named wrongly as often as rightly, or nearly so."""
 

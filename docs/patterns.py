@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from agentsignals.signals import anticipation, chat, dynamics, reasoning
+from agentsignals.signals import anticipation, dynamics, reasoning
 from agentsignals.signals.corpus import metrics
 from agentsignals.signals.user import history, outcome
-from agentsignals.words import agent_lexicon, lexicon
+from agentsignals.words import agent_lexicon, lexicon, rule_labels
 from agentsignals.words.prose import Phrases
 from agentsignals.words.text import word_lists
 
@@ -31,7 +31,9 @@ _AGENTS = (
     '"than", "stop" or "never".',
 )
 _OTHERS: dict[str, tuple[Any, ...]] = {
-    "chat.prompt_intent": tuple(chat._INTENTS.items()),
+    "chat.prompt_intent, by rules": tuple(rule_labels._INTENTS.items()),
+    "corpus.sentiment_label, NEGATIVE by rules": tuple(word_lists("reactions")["sentiment"]["negative"].items()),
+    "corpus.sentiment_label, POSITIVE by rules": tuple(word_lists("reactions")["sentiment"]["positive"].items()),
     "chat.prompt_language, small words by language": tuple(
         (language, " ".join(words.split())) for language, words in word_lists("languages").items()
     ),

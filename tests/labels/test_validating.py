@@ -15,12 +15,12 @@ from agentsignals import inventory
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.labels.answers import Outcome
-from agentsignals.labels.labellers import labeller
+from agentsignals.labels.labellers import labeller, quality
 from agentsignals.labels.labellers.rules import Rules
 from agentsignals.labels.prompting import Asker, Question
 from agentsignals.labels.tasks import Case, Verdict, task, tasks
 from agentsignals.labels.units import Unit
-from agentsignals.labels.validation import BY_TASK, PLANTED, never_validated, rules_measured, validate
+from agentsignals.labels.validation import BY_TASK, PLANTED, never_validated, validate
 from agentsignals.model import Absent, Turn, TurnKind
 from agentsignals.questions.estimates import count
 from agentsignals.questions.question import Inputs, NoSessions, Study, Versions
@@ -41,7 +41,7 @@ PROMPTS_GOLD = GOLD / "prompts_gold.jsonl"
 
 def test_the_shipped_figures_of_planted_cases_are_those_of_today() -> None:
     """Stale? `agentsignals labels validate --gold FILES --write src/agentsignals/stats/validation/figures.json`."""
-    assert [f for f in figures() if f.truth == PLANTED] == validate()
+    assert [f for f in figures() if f.truth == PLANTED or "left out of training" in f.truth] == validate()
 
 
 @pytest.mark.skipif(not GOLD.exists(), reason="the corpus is not on this machine")
@@ -262,7 +262,7 @@ def test_sentiment_follows_seed_000s_rules(text: str, feeling: str) -> None:
 
 def test_a_verdict_names_the_words_it_rests_on() -> None:
     said = judged("sentiment", "this is ridiculous")
-    assert isinstance(said, Verdict) and said.reason == "frustration: “this is ridiculous”"
+    assert isinstance(said, Verdict) and said.reason == "verdict: “this is ridiculous”"
 
 
 @pytest.mark.parametrize(
@@ -298,9 +298,7 @@ def test_long_and_repetitive_messages_cost_no_time(text: str) -> None:
 
 @pytest.mark.corpus
 @pytest.mark.skipif(not GOLD.exists(), reason="the corpus is not on this machine")
-@pytest.mark.parametrize(
-    ("name", "column"), [("sentiment", "sentiment"), ("pushback", "pushback_swechat4"), ("prompt_intent", "intent")]
-)
+@pytest.mark.parametrize(("name", "column"), [("sentiment", "sentiment"), ("pushback", "pushback_swechat4")])
 def test_the_figures_shown_with_the_rules_are_those_of_the_gold_set(name: str, column: str) -> None:
     """Counted by hand here. The gold counts turns from 1; its labels are a language model's."""
     pairs = []
@@ -322,6 +320,7 @@ def test_the_figures_shown_with_the_rules_are_those_of_the_gold_set(name: str, c
         assert figure.precision == (pytest.approx(hits / named[figure.value], abs=5e-4) if figure.named else None)
 
 
-def test_a_run_by_rules_says_how_often_they_were_right() -> None:
-    assert "NEGATIVE precision" in rules_measured("sentiment") and "language model" in rules_measured("sentiment")
-    assert rules_measured("persona") == ""
+def test_a_run_says_how_good_its_labeller_is() -> None:
+    assert quality("rules", task("sentiment")).startswith("kappa 0.00 on 433 messages of unseen projects")
+    assert "by version 1 of it" in quality("rules", task("sentiment")), "the rules changed since"
+    assert quality("rules", task("persona")) == quality("openai:m", task("sentiment")) == ""

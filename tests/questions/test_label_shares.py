@@ -1,11 +1,13 @@
-"""Shares of messages that a rule or a classifier names: a flag of the one, corrected of the other."""
+"""Shares of messages that a rule or a classifier names: a lower bound, and the mean of calibrated probabilities."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from agentsignals.model import Label, Session
@@ -13,8 +15,8 @@ from agentsignals.questions import studies as analysis
 from agentsignals.questions.findings import Reader
 from agentsignals.questions.label_shares import rules_recall_text
 from agentsignals.questions.question import Finding
-from agentsignals.stats.intervals import corrected_prevalence
 from agentsignals.store import Store
+from agentsignals.words.classifier import shipped
 from tests.build import call, say, session, user
 from tests.questions.stores import findings, outcome, store_of
 
@@ -23,9 +25,17 @@ OBJECTS, GOES_ON = "no, that is wrong, undo it", "now write the next part of the
 STUDIES = ("people", "friction")
 
 
-def sessions(objecting: int, labeller: str = "", named: int = 0, of: int = N, task: str = "pushback") -> list[Session]:
+def sessions(
+    objecting: int,
+    labeller: str = "",
+    named: int = 0,
+    of: int = N,
+    task: str = "pushback",
+    *,
+    with_chances: bool = True,
+) -> list[Session]:
     """N sessions of two prompts: the second of `objecting` of them objects; `labeller` labels that of the first `of`,
-    and calls `named` of them a correction."""
+    and calls `named` of them a correction, each with probability .7, the others with .1."""
     made = []
     for n in range(N):
         second = OBJECTS if n < objecting else GOES_ON
@@ -34,7 +44,9 @@ def sessions(objecting: int, labeller: str = "", named: int = 0, of: int = N, ta
         )
         if labeller and n < of:
             value = ("correction", "non_pushback") if task == "pushback" else ("git", "other")
-            one.labels.append(Label(task=task, labeller=labeller, turn=1, value=value[n >= named]))
+            chances = dict(zip(value, (0.7, 0.3) if n < named else (0.1, 0.9), strict=True))
+            detail = json.dumps({"probabilities": chances}) if with_chances else None
+            one.labels.append(Label(task=task, labeller=labeller, turn=1, value=value[n >= named], detail=detail))
             if task != "pushback":
                 one.labels.append(Label(task=task, labeller=labeller, turn=0, value="other"))
         made.append(one)
@@ -67,20 +79,20 @@ def test_what_word_rules_find_is_a_count_at_least_with_how_much_they_find(
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_what_a_classifier_labels_is_a_share_corrected_and_by_name(
+def test_what_a_classifier_labels_is_the_mean_of_its_probabilities(
     pushback: Callable[..., Finding], study: str
 ) -> None:
-    """Of the shipped model: 10 of 17 that object and 13 of 59 others, on random rows of projects left out."""
     found = pushback(study, 10, "classifier", 25)
-    right = corrected_prevalence(25, N, hits=10, true=17, false_alarms=13, others=59)
-    assert right.share is not None and found.value == pytest.approx(right.share)
-    assert found.interval == (pytest.approx(right.low), pytest.approx(right.high)) and not found.at_least
-    assert (
-        "by classifier" in found.note
-        and "59% of 17 such and 22% of 59 others" in found.note
-        and "the rules flag 10 of 100" in found.note
-    )
-    assert found.validation.endswith("against a language model, single reader; not a human expert")
+    model = shipped("pushback")
+    assert model is not None and model.calibration is not None
+    error = model.calibration.share_errors[model.classes.index("non_pushback")]
+    assert found.value == pytest.approx(0.25 * 0.7 + 0.75 * 0.1)
+    assert found.interval is not None and not found.at_least
+    low, high = found.interval
+    assert low < found.value - 1.9 * error and high > found.value + 1.9 * error, "another project's error is in it"
+    assert "mean probability by classifier, which named 25%" in found.note
+    assert "the rules flag 10 of 100" in found.note
+    assert found.validation.startswith("classifier: kappa 0.34 [0.27, 0.38] on 354 messages of unseen projects")
 
 
 @pytest.mark.slow
@@ -115,12 +127,6 @@ def test_a_classifier_whose_file_says_nothing_corrects_nothing(
     assert found.value == 0.2 and "never validated" in found.note and "never validated" in found.validation
 
 
-@pytest.mark.slow
-def test_what_cannot_be_told_has_no_share(pushback: Callable[..., Finding]) -> None:
-    found = pushback("people", 10, "classifier", 0)
-    assert found.value is None and "cannot be told" in found.note
-
-
 def test_tables_of_what_rules_find_are_lower_bounds(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", *sessions(10))
     for study, table, column in (
@@ -135,13 +141,20 @@ def test_tables_of_what_rules_find_are_lower_bounds(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_intents_by_the_classifier_are_corrected_by_class(tmp_path: Path) -> None:
-    """`git` is found in 14 of 16 such, and in 4 of 81 others."""
-    found = findings(store_of(tmp_path / "s", *sessions(0, "classifier", 50, task="prompt_intent")), "intents")
-    right = corrected_prevalence(50, 2 * N, hits=14, true=16, false_alarms=4, others=81)
-    assert found["intent.git"].value == pytest.approx(right.share)
-    assert "88% of 16 such and 5% of 81 others" in found["intent.git"].note
-    assert not any(name.startswith("activity") for name in found), "of a sum of classes nothing was measured"
+def test_intents_by_the_classifier_are_means_of_probabilities(tmp_path: Path) -> None:
+    """A label without probabilities, by an older version, makes the share a count."""
+    made = sessions(0, "classifier", 50, task="prompt_intent")
+    for one in made:  # the first prompts' labels
+        one.labels[-1] = msgspec.structs.replace(one.labels[-1], detail='{"probabilities": {"other": 1.0}}')
+    found = findings(store_of(tmp_path / "s", *made), "intents")
+    assert found["intent.git"].value == pytest.approx((50 * 0.7 + 50 * 0.1) / (2 * N))
+    assert "which named 25%" in found["intent.git"].note
+    assert found["activity.writing"].value == 0
+    older = findings(
+        store_of(tmp_path / "older", *sessions(0, "classifier", 50, task="prompt_intent", with_chances=False)),
+        "intents",
+    )
+    assert older["intent.git"].value == 0.25 and "never validated" in older["intent.git"].note
 
 
 @pytest.mark.slow

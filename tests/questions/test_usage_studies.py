@@ -15,6 +15,7 @@ import pytest
 from agentsignals.ingest import pipeline
 from agentsignals.model import Checkpoint, Label, Session
 from agentsignals.questions.studies import studies
+from agentsignals.questions.studies.prompts import INTENTS
 from agentsignals.store import Store
 from tests.build import START, call, event, say, session, user
 from tests.questions.stores import chart, findings, outcome, store_of, table
@@ -296,14 +297,30 @@ def test_outer_quantiles_are_told_only_of_turns_enough(tmp_path: Path) -> None:
 # -- what was asked for ------------------------------------------------------------------------------------------------
 
 
-def test_intents_by_words_say_so_and_short_sessions_are_no_judged_personas(tmp_path: Path) -> None:
-    found = outcome(store_of(tmp_path / "s", session(user("Explain how the parser works"), say("so"))), "intents")
-    values = {f.id: (f.value, f.n, f.of) for f in found.findings}
-    assert values["intents.intent.understand"] == (1, 1, "prompts, by word rules")
-    assert values["intents.activity.reviewing"][0] == 1 and values["intents.activity.writing"][0] == 0
-    assert not any("persona" in name for name in values)
+def test_intents_by_the_classifier_are_shares_that_say_so(tmp_path: Path) -> None:
+    prompts = (user("Explain how the parser works"), say("so"), user("commit and push"), say("done"))
+    found = outcome(store_of(tmp_path / "s", session(*prompts)), "intents")
+    of_class = {f.id.removeprefix("intents.intent."): f for f in found.findings if ".intent." in f.id}
+    shares = {name: float(f.value or 0) for name, f in of_class.items()}
+    assert sum(shares.values()) == pytest.approx(1, abs=0.01) and set(shares) == set(INTENTS)
+    assert {f.of for f in of_class.values()} == {"prompts labelled by classifier"}
+    assert all("mean probability by classifier" in f.note for f in of_class.values())
+    assert all("kappa" in f.validation and "unseen projects" in f.validation for f in of_class.values())
+    for f in of_class.values():
+        assert f.interval is None or f.interval[0] <= float(f.value or 0) <= f.interval[1]
+    assert not any("persona" in f.id for f in found.findings)
     assert any("label prompt_intent" in one for one in found.limits)
     assert any("label persona" in one for one in found.limits)
+
+
+def test_intents_by_rules_are_lower_bounds_and_no_shares(tmp_path: Path) -> None:
+    made = session(user("explain it"), say("so"), user("commit that"), say("so"))
+    for turn, value in ((0, "understand"), (1, "git")):
+        made.labels.append(Label(task="prompt_intent", labeller="rules", turn=turn, value=value))
+    found = outcome(store_of(tmp_path / "s", made), "intents")
+    of_class = {f.id.removeprefix("intents.intent."): f for f in found.findings if ".intent." in f.id}
+    assert {f.kind for f in of_class.values()} == {"count"} and all(f.at_least for f in of_class.values())
+    assert of_class["git"].value == 1 and not [c for c in found.charts if c and c.id == "intents.prompts" and c.rows]
 
 
 def judged(name: str, intent: str | None, persona: str | None) -> Session:
@@ -315,17 +332,18 @@ def judged(name: str, intent: str | None, persona: str | None) -> Session:
     return made
 
 
-def test_a_judges_intents_are_not_added_to_those_told_by_words(tmp_path: Path) -> None:
+def test_a_judges_intents_are_not_added_to_the_classifiers(tmp_path: Path) -> None:
     most = [judged(f"j{n}", "git", None) for n in range(3)]
     found = findings(store_of(tmp_path / "most", *most, judged("w", None, None)), "intents")
     assert (found["intent.git"].value, found["intent.git"].n) == (1, 6)
-    assert found["intent.git"].of == "prompts with a judge's label"
+    assert found["intent.git"].of == "prompts labelled by judge"
     few = outcome(
         store_of(tmp_path / "few", judged("j", "git", None), *(judged(f"w{n}", None, None) for n in range(3))),
         "intents",
     )
-    values = {f.id: (f.value, f.n) for f in few.findings}
-    assert values["intents.intent.git"] == (0, 6) and any("2 of 8 prompts" in one for one in few.limits)
+    values = {f.id: (f.of, f.n) for f in few.findings}
+    assert values["intents.intent.git"] == ("prompts labelled by classifier", 6)
+    assert any("2 of 8 prompts" in one for one in few.limits)
 
 
 def test_personas_are_told_once_a_session_was_judged(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,18 @@ from msgspec.structs import asdict
 
 from agentsignals import private_files
 from agentsignals.cli.output import Bar, counted, fields, json_text, print_result, printable, table, tell
-from agentsignals.errors import ExportError, UsageError
+from agentsignals.errors import ExportError, UsageError, install_command
 from agentsignals.labels import annotation, batch, gold, matching
 from agentsignals.labels.agreement import Comparison, Several
 from agentsignals.labels.annotation import to_settle
-from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Labeller, labeller
+from agentsignals.labels.labellers import (
+    DEFAULT_WINDOW_TOKENS,
+    LABELLERS,
+    Labeller,
+    default_labeller,
+    labeller,
+    quality,
+)
 from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.prompting import prompting
 from agentsignals.labels.run import Estimate, Summary, estimate, versioned
@@ -26,20 +35,21 @@ from agentsignals.labels.topics import Summary as TopicsSummary
 from agentsignals.labels.topics import label_topics
 from agentsignals.labels.units import Selection, Unit, plain, units
 from agentsignals.labels.validation import never_validated, validate
+from agentsignals.model import CLASSIFIER, ENCODER, RULES
 from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE
 from agentsignals.redaction import Redactor
 from agentsignals.stats.agreement import Estimate as AgreementEstimate
 from agentsignals.stats.intervals import SEED
-from agentsignals.stats.validation import Figure
+from agentsignals.stats.validation import Figure, labeller_figure
 from agentsignals.store import Store
 from agentsignals.store.secrets import known_secrets, pseudonym_key
 from agentsignals.words.vectors import redacting
 
 # `label`: judgements by rules, by models, or out of a published data set.
 
-_RULES, _TOPIC, _CLUSTERS = "rules", "topic", "clusters"
-_TOPIC_ROW = (_TOPIC, "turn", "what prompts are about: groups of alike ones, --by clusters",
-              "words that tell them apart", "")  # fmt: skip
+_TOPIC, _CLUSTERS = "topic", "clusters"
+_TOPIC_ROW = (_TOPIC, "turn", "what prompts are about: groups of similar ones, --by clusters",
+              "words that distinguish them", _CLUSTERS, "", "")  # fmt: skip
 """Topics in the list of tasks."""
 _NOT_WITH_TOPICS = ("limit", "dry_run", "source", "labeller", "column", "gold", "sample", "examples",
                     "label_first", "export_batch", "import_batch", "batch_form", "again", "answers")  # fmt: skip
@@ -49,8 +59,15 @@ _FLAGS = {"source": "from", "gold": "export-gold"}
 
 def run_label(options: argparse.Namespace) -> int:
     if options.task is None:
-        names = ("task", "of", "says", "values", "prompt")
-        judged = [(t.name, t.level, t.says, ", ".join(t.values) or "a number", t.prompt_hash) for t in tasks().values()]
+        names = ("task", "of", "says", "values", "default", "measured", "prompt")
+        judged = []
+        for t in tasks().values():
+            try:
+                by = default_labeller(t)
+            except UsageError:
+                by = ""
+            values = ", ".join(t.values) or "a number"
+            judged.append((t.name, t.level, t.says, values, by, quality(by, t) if by else "", t.prompt_hash))
         listed = [*judged, _TOPIC_ROW]
         as_objects = [dict(zip(names, row, strict=True)) for row in listed]
         print(json_text(as_objects) if options.json else table(names, listed, 90))
@@ -118,7 +135,7 @@ def _labeller(options: argparse.Namespace, name: str, **more: Any) -> Labeller:
 
 def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
     in_files = options.export_batch is not None or options.import_batch is not None
-    by = _labeller(options, options.by or _RULES, redact=options.redact)
+    by = _labeller(options, options.by or default_labeller(wanted), redact=options.redact)
     sends = in_files or by.leaves or isinstance(by, ChatServer)
     masks = sends and (in_files or by.leaves if options.redact is None else options.redact)
     selection = Selection(options.where, options.limit, redact=masks)
@@ -136,9 +153,14 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
         to = _goes(by, masks) if sends else ""
         print(json_text({**asdict(cost), "goes_to": to}) if options.json else _estimate_text(cost, by, to))
         return 0
-    # What goes where is said before anything does, and that rules are only rules.
+    # What goes where is said before anything does, and how good the labeller is.
     if not in_files and by.model is None and not options.quiet:
-        tell("judging by rules: no model, no network. Rules miss much; the summary says how much.")
+        measured = quality(by.name, wanted)
+        tell(f"labelling by {by.name}, on this machine: {measured or 'its quality was never measured'}")
+        if by.name == RULES:
+            tell("rules find a part of each class: their counts are lower bounds")
+        elif options.by is None and by.name == CLASSIFIER and (better := labeller_figure(wanted.name, ENCODER)):
+            tell(f"better: encoder, kappa {better.kappa:.2f}. {install_command('encoder')}")
     elif not in_files and sends:
         tell(f"texts of the sessions go to {_goes(by, masks)}, for labels by {by.model}")
     with Bar(options.quiet) as bar:
@@ -198,6 +220,10 @@ def _summary_text(summary: Summary) -> str:
             ("masked", counted(summary.redacted, most_first=True)),
             ("older", older and f"{older:,} labels of another prompt still stand"),
             ("measured", summary.measured),
+            (
+                "at least" if summary.labeller == RULES else "counts",
+                "" if summary.shares else counted(summary.counts, most_first=True),
+            ),
             *((f"share {name}", share.in_words()) for name, share in summary.shares.items()),
             ("next", summary.labelled and "`agentsignals measure` computes the signals that rest on labels"),
         ]
@@ -228,7 +254,7 @@ def _export_gold(options: argparse.Namespace, wanted: Task) -> int:
         wanted,
         options.sample or annotation.SIZE,
         where=options.where,
-        by=options.by or _RULES,
+        by=options.by or RULES,
         seed=options.seed if options.seed is not None else SEED,
         mask=options.redact is not False,
     )
@@ -362,30 +388,77 @@ _EXCERPT = 100
 
 def run_agree(options: argparse.Namespace) -> int:
     wanted, first, others = task(options.task), options.first, options.others
-    if bool(others) == (options.gold is not None):
+    if not others and options.gold is None:
         raise UsageError("Agreement is of two: another labeller, or --gold FILE.", "agree sentiment rules human:ann")
+    if options.settle is not None and options.gold is not None:
+        raise UsageError("--settle writes what two labellers of the store said.", "Leave --gold or --settle out.")
     if options.gold is None and options.column is not None:
         raise UsageError("--column belongs to --gold.", "Leave it out.")
     if options.settle is not None and len(others) != 1:
         raise UsageError("--settle is for two labellers.", "agree sentiment human:ann human:ben --settle settle.jsonl")
     if len({first, *others}) <= len(others):
         raise UsageError("A labeller is named twice.", "Everybody agrees with themselves.")
+    if options.gold is not None:
+        return _agree_with_gold(options, wanted, [first, *others])
     if len(others) > 1:
         several = matching.among(Store(options.store), wanted, [first, *others])
         print(json_text(several) if options.json else _several_text(several))
         return 0 if several.n else 1
-    if others:
-        store = Store(options.store)
-        if options.settle is not None:
-            both = matching.pairs(store, wanted, first, others[0])
-            gold.write(options.settle, to_settle(wanted, first, others[0], both, known_secrets(store)))
-        result = matching.between(store, wanted, first, others[0])
-    else:
-        labels = gold.read(options.gold, wanted, options.column)
-        opened_store = None if matching.judges_texts(first, labels) else Store(options.store)
-        result = matching.with_gold(wanted, first, labels, opened_store)
+    store = Store(options.store)
+    if options.settle is not None:
+        both = matching.pairs(store, wanted, first, others[0])
+        gold.write(options.settle, to_settle(wanted, first, others[0], both, known_secrets(store)))
+    result = matching.between(store, wanted, first, others[0])
     print(json_text(result) if options.json else _agreement_text(result))
     return 0 if result.n else 1
+
+
+def _agree_with_gold(options: argparse.Namespace, wanted: Task, names: list[str]) -> int:
+    """Compare labellers with a gold file. Exit 1, with the reasons, where one has no label of its rows."""
+    labels = gold.read(options.gold, wanted, options.column)
+
+    @cache
+    def opened() -> Store:
+        return Store(options.store)
+
+    results = [matching.with_gold(wanted, name, labels, opened) for name in names]
+    alone = results[0] if len(results) == 1 else None
+    if options.json:
+        print(json_text(alone or {"task": wanted.name, "gold": options.gold, "labellers": results}))
+    elif alone is not None:
+        print(_agreement_text(alone))
+    else:
+        print("\n\n".join([_of_gold_text(results, labels), *(_agreement_text(result) for result in results)]))
+    for result in results:
+        if not result.n:
+            why = counted(result.left_out, most_first=True) or "the file has no labelled row"
+            tell(
+                f"{result.a} has no label of the {len(labels.rows):,} rows of {options.gold}: {why}. Rows that are not"
+                f" in the store need `text`, for labellers that read it ({', '.join(sorted(LABELLERS.all()))})."
+            )
+    return 0 if all(result.n for result in results) else 1
+
+
+def _of_gold_text(results: list[Comparison], labels: gold.Gold) -> str:
+    """All labellers in one table, below one that always names the most frequent class."""
+    frequent, n = Counter(row.label for row in labels.rows).most_common(1)[0]
+    over = "projects" if any(result.projects for result in results) else "sessions"
+    rows: list[tuple[Any, ...]] = [
+        (f"always {frequent}", len(labels.rows), f"{n / len(labels.rows):.2f}", "0.00", "", "")
+    ]
+    rows += [
+        (
+            result.a,
+            result.n,
+            _figure(result.agreement, result.agreement_interval),
+            _estimate(result.kappa),
+            _estimate(result.ac1),
+            ", ".join(f"{name} {_figure(of.f1)}" for name, of in result.per_class.items() if of.n),
+        )
+        for result in results
+    ]
+    head = f"{results[0].task}, against {results[0].gold}; 95% intervals over {over}"
+    return f"{printable(head)}\n\n{table(('labeller', 'n', 'agreement', 'kappa', 'AC1', 'F1 by class'), rows, 90)}"
 
 
 def _several_text(result: Several) -> str:
@@ -399,7 +472,8 @@ def _several_text(result: Several) -> str:
 
 def _agreement_text(comparison: Comparison) -> str:
     c, scores, back = comparison, comparison.scores, comparison.weighted_back
-    both = f"{c.n:,} in {c.sessions:,} sessions" if c.n else "nothing: no label of both"
+    places = f" of {c.projects:,} projects" if c.projects else ""
+    both = f"{c.n:,} in {c.sessions:,} sessions{places}" if c.n else "nothing: no label of both"
     rows: list[tuple[str, Any]] = [
         ("task", f"{c.task}: {c.a} (rows) and {c.b} (columns)"),
         ("gold by", c.gold),

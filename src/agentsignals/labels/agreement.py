@@ -52,6 +52,13 @@ class Both(Struct, frozen=True):
     score_b: float | None = None
     text: str | None = None
     """The message."""
+    project: str | None = None
+    """Its project, where intervals are over these."""
+
+    @property
+    def cluster(self) -> str:
+        """The unit that intervals draw: things of one are alike."""
+        return self.project or self.session_id
 
 
 class OfClass(Struct, frozen=True, kw_only=True):
@@ -113,13 +120,16 @@ class WeightedBack(Struct, frozen=True):
 
 class Comparison(Struct, kw_only=True):
     """Result of a comparison. Coefficients are None where they are not defined; so are all figures of classes where
-    the task's verdict is a score of many values. Intervals are by sessions: messages of one are alike."""
+    the task's verdict is a score of many values. Intervals are over projects where a gold file names six or more, else
+    over sessions: messages of one are alike."""
 
     task: str
     a: str
     b: str
     n: int
     sessions: int
+    projects: int | None = None
+    """Where intervals are over these."""
     agreement: float | None = None
     agreement_interval: Interval | None = None
     chance: float | None = None
@@ -161,7 +171,10 @@ class Several(Struct, kw_only=True):
 
 def compare(task: Task, a: str, b: str, both: Sequence[Both]) -> Comparison:
     """Compares what `a` and `b` said of the same things."""
-    comparison = Comparison(task=task.name, a=a, b=b, n=len(both), sessions=len({pair.session_id for pair in both}))
+    sessions, projects = {pair.session_id for pair in both}, {pair.project for pair in both} - {None}
+    comparison = Comparison(
+        task=task.name, a=a, b=b, n=len(both), sessions=len(sessions), projects=len(projects) or None
+    )
     scored = [(p.session_id, p.score_a, p.score_b) for p in both if p.score_a is not None and p.score_b is not None]
     if not task.values and scored:
         comparison.scores = _scores(scored)
@@ -171,12 +184,12 @@ def compare(task: Task, a: str, b: str, both: Sequence[Both]) -> Comparison:
         return comparison
     comparison.agreement, comparison.chance = measured.agreement, measured.chance
     comparison.confusion = measured.confusion
-    comparison.kappa = kappa_estimate((pair.session_id, pair.a, pair.b) for pair in both)
-    comparison.agreement_interval = clustered((pair.session_id, pair.a == pair.b, 1) for pair in both).interval
-    by_session = [(pair.session_id, (pair.a, pair.b), 1.0) for pair in both]
-    comparison.ac1 = jackknife.pairs_estimate(by_session, partial(ac1, labels=len(labels)))
+    comparison.kappa = kappa_estimate((pair.cluster, pair.a, pair.b) for pair in both)
+    comparison.agreement_interval = clustered((pair.cluster, pair.a == pair.b, 1) for pair in both).interval
+    by_cluster = [(pair.cluster, (pair.a, pair.b), 1.0) for pair in both]
+    comparison.ac1 = jackknife.pairs_estimate(by_cluster, partial(ac1, labels=len(labels)))
     if ordered(task):
-        comparison.weighted_kappa = jackknife.pairs_estimate(by_session, partial(weighted_kappa, order=labels))
+        comparison.weighted_kappa = jackknife.pairs_estimate(by_cluster, partial(weighted_kappa, order=labels))
     comparison.per_class = {name: _of_class(name, both) for name in labels}
     apart: dict[tuple[str, str], list[Both]] = {}
     for pair in both:
@@ -274,7 +287,7 @@ def score(task: Task, label: str) -> float | None:
 
 def _of_class(name: str, both: Sequence[Both]) -> OfClass:
     """F1 is a ratio of sums, too: twice the hits over how often either gave the class."""
-    parts = [(pair.session_id, pair.a == name, pair.b == name) for pair in both]
+    parts = [(pair.cluster, pair.a == name, pair.b == name) for pair in both]
     hits, predicted, n = (sum(column) for column in zip(*((a and b, a, b) for _, a, b in parts), strict=True))
     return OfClass(
         n=n,
@@ -295,10 +308,15 @@ def excerpt(text: str) -> str:
 
 
 def _examples(pairs: list[Both]) -> list[Example]:
-    """A few, spread over the sessions: from beginning to end of what there is. Masked before they are cut: half a
-    secret is no longer recognised as one."""
+    """A few different messages, spread over the sessions. Masked before they are cut: half a secret is no longer
+    recognised as one."""
     examples = []
-    for pair in pairs[:: max(1, len(pairs) // EXAMPLES)][:EXAMPLES]:
+    different = list(
+        {
+            (pair.text or pair.session_id, pair.turn if pair.text is None else None): pair for pair in reversed(pairs)
+        }.values()
+    )[::-1]
+    for pair in different[:: max(1, len(different) // EXAMPLES)][:EXAMPLES]:
         line = None if pair.text is None else excerpt(redacted(pair.text))
         examples.append(Example(pair.session_id, None if pair.turn is None else pair.turn + 1, line))
     return examples

@@ -38,6 +38,8 @@ MOST_ROW_CHARS = 1_000_000
 
 NO_SUCH_CLASS = "no_such_class"
 _WORDS = ("reason", "annotator", "prompt_hash", "stratum", "before", "text", "project")
+_ALSO = {"before": "prev_agent_tail", "text": "content_text"}
+"""Columns of published files that hold the same."""
 
 
 class GoldRow(Struct, kw_only=True, omit_defaults=True):
@@ -215,7 +217,11 @@ def _row(raw: dict[str, Any], task: Task, columns: tuple[str, ...], *, unlabelle
         weight=_number(raw.get("weight")),
         unsure=raw.get("unsure") in (True, "true", "True"),
         by_labeller={str(k): v for k, v in said.items() if isinstance(v, str)} if isinstance(said, dict) else {},
-        **{name: word for name in _WORDS if isinstance(word := raw.get(name), str) and word},
+        **{
+            name: word
+            for name in _WORDS
+            if isinstance(word := raw.get(name) or raw.get(_ALSO.get(name, "")), str) and word
+        },
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from agentsignals.errors import SourceError
+from agentsignals.errors import SourceError, StoreError
 from agentsignals.labels.agreement import (
     Both,
     Comparison,
@@ -28,22 +28,22 @@ from agentsignals.labels.agreement import (
     ordered,
     weighted_back,
 )
-from agentsignals.labels.classifier import classifier_of
+from agentsignals.labels.answers import Outcome
 from agentsignals.labels.gold import Gold, GoldRow
-from agentsignals.labels.labellers import LABELLERS, labeller
-from agentsignals.labels.labellers.rules import Rules
-from agentsignals.labels.prompting import Asker
-from agentsignals.labels.tasks import Case, Task, Verdict
-from agentsignals.labels.units import Unit
-from agentsignals.model import RULES, Label, Turn
-from agentsignals.redaction import redacted
+from agentsignals.labels.labellers import LABELLERS, Labeller, labeller
+from agentsignals.labels.prompting import Asker, Question
+from agentsignals.labels.tasks import Task, Unfit, Verdict
+from agentsignals.labels.units import plain, unit_of_text
+from agentsignals.model import Absent, Label
+from agentsignals.redaction import Redactor, redacted
 from agentsignals.redaction.spans import without_pseudonyms
 from agentsignals.stats.agent_traces import TASK, label
+from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
-from agentsignals.store.secrets import known_secrets
+from agentsignals.store.secrets import known_secrets, pseudonym_key
 from agentsignals.store.sidecars import LabelRow
-from agentsignals.words.text import count_tokens
+from agentsignals.words.classifier import classifier_of
 
 _NEEDED = ("session_id", "turn")
 _TEXT = "content_text"
@@ -275,18 +275,24 @@ def pairs(store: Store, task: Task, a: str, b: str) -> list[Both]:
     return _paired(said_by(store, task, a), said_by(store, task, b), _texts(store, task, a))
 
 
-def with_gold(task: Task, a: str, gold: Gold, store: Store | None = None) -> Comparison:
-    """A labeller against a gold file. Rules judge the file's own texts where it has them; others, and what has no
-    text, are found in the store by session, turn and text.
+def with_gold(task: Task, name: str, gold: Gold, opened: Callable[[], Store] = Store) -> Comparison:
+    """Compare a labeller with a gold file.
+
+    A labeller that reads texts judges the file as it is, by its texts and the turns before them. People, labellers of
+    published files and files without texts are looked up in the store, by session, turn and text; so is a language
+    model that labelled the store already. `opened`: opens the store.
     """
     left_out = Counter(gold.skipped)
     placed: dict[Place, GoldRow] = {}
-    if store is None:
-        first = _judged(task, gold.rows)
+    by = text_labeller(name, gold, task)
+    first = None if by is None else _kept(task, by.name, opened) if by.keeps else _judged(task, by, gold.rows)
+    if by is not None and (first is None or not by.keeps):
+        first = first or _judged(task, by, gold.rows)
         # What was not judged is counted with its reason, not again as missing.
         placed = {_place(row): row for row in gold.rows if _place(row) in first.by_place}
     else:
-        first = said_by(store, task, a)
+        store = opened()
+        first = first or said_by(store, task, name)
         for row, place in places_of(store, gold.rows):
             if isinstance(place, str) or place in placed:
                 left_out[place if isinstance(place, str) else "repeated"] += 1
@@ -294,7 +300,11 @@ def with_gold(task: Task, a: str, gold: Gold, store: Store | None = None) -> Com
                 placed[place] = row
     meant = {place: ComparedLabel(row.label, row.number, row.prompt_hash) for place, row in placed.items() if row.label}
     texts = {place: row.text for place, row in placed.items() if row.text is not None}
-    comparison = _compared(task, (a, first), (GOLD, Labels(meant, dict(left_out))), texts, only=set(placed))
+    projects = {place: row.project for place, row in placed.items() if row.project is not None}
+    if len(set(projects.values())) < FEWEST_CLUSTERS or len(projects) < len(placed):
+        projects = {}
+    second = (GOLD, Labels(meant, dict(left_out)))
+    comparison = _compared(task, (name, first), second, texts, only=set(placed), projects=projects)
     weights = {place: row.weight for place, row in placed.items() if row.weight is not None and row.weight > 0}
     shared = first.by_place.keys() & meant.keys()
     if task.values and shared <= weights.keys():
@@ -315,9 +325,23 @@ def with_gold(task: Task, a: str, gold: Gold, store: Store | None = None) -> Com
     return comparison
 
 
-def judges_texts(a: str, gold: Gold) -> bool:
-    """Tell whether a labeller needs no store: the rules do not, where every row has its text."""
-    return a == RULES and all(row.text is not None for row in gold.rows)
+def text_labeller(name: str, gold: Gold, task: Task) -> Labeller | None:
+    """Return the labeller of that name where it judges messages by their texts and all of the file's rows have one. A
+    language model is asked where its address is named, too: `openai:MODEL@URL`."""
+    kind, _, argument = name.partition(":")
+    is_named = kind in LABELLERS.places and ("@" in argument or not argument or LABELLERS.get(kind).optional)
+    if not is_named or task.level != "turn" or not gold.rows or any(row.text is None for row in gold.rows):
+        return None
+    return labeller(name)
+
+
+def _kept(task: Task, name: str, opened: Callable[[], Store]) -> Labels | None:
+    """Return the labels of a language model that a store has; None where it has none."""
+    try:
+        labels = said_by(opened(), task, name)
+    except StoreError:
+        return None
+    return labels if labels.by_place else None
 
 
 def said_by(store: Store, task: Task, labeller: str) -> Labels:
@@ -345,16 +369,18 @@ def _texts(store: Store, task: Task, labeller: str) -> dict[Place, str]:
     return {(session_id, turn): text for session_id, turn, text in texts}
 
 
-def _compared(
+def _compared(  # noqa: PLR0913  (two labellers, and what they are compared on)
     task: Task,
     a: tuple[str, Labels],
     b: tuple[str, Labels],
     texts: dict[Place, str],
     *,
     only: set[Place] | None = None,
+    projects: Mapping[Place, str] = MappingProxyType({}),
 ) -> Comparison:
-    """Compare two labellers, each with a name. `only`: labels of the first elsewhere say nothing."""
-    comparison = compare(task, a[0], b[0], _paired(a[1], b[1], texts))
+    """Compare two labellers, each with a name. `only`: labels of the first elsewhere say nothing. `projects`: the
+    clusters of the intervals, instead of sessions."""
+    comparison = compare(task, a[0], b[0], _paired(a[1], b[1], texts, projects))
     first, second = a[1].by_place.keys(), b[1].by_place.keys()
     left_out = Counter(a[1].left_out) + Counter(b[1].left_out)
     left_out[f"only_{b[0]}"] += len(second - first)
@@ -366,38 +392,53 @@ def _compared(
     return comparison
 
 
-def _paired(first: Labels, second: Labels, texts: dict[Place, str]) -> list[Both]:
+def _paired(
+    first: Labels, second: Labels, texts: dict[Place, str], projects: Mapping[Place, str] = MappingProxyType({})
+) -> list[Both]:
     """Pair the things both labelled, in order of session and turn."""
     both = []
     for place in sorted(first.by_place.keys() & second.by_place.keys(), key=in_order):
         x, y = first.by_place[place], second.by_place[place]
         text = texts.get(place)
-        both.append(Both(place[0], place[1], x.value, y.value, x.number, y.number, text))
+        both.append(Both(place[0], place[1], x.value, y.value, x.number, y.number, text, projects.get(place)))
     return both
 
 
-def _judged(task: Task, rows: list[GoldRow]) -> Labels:
-    """Label the rows' own texts by the rules."""
-    by = Rules()
-    version = by.version(task)
-    asker = Asker(task, by.name)
+def _judged(task: Task, by: Labeller, rows: list[GoldRow]) -> Labels:
+    """Label the rows' own texts. Those of sessions that a classifier was trained on are left out."""
+    version, asker = by.version(task), Asker(task, by.name)
+    classifier = classifier_of(by.name, task.name)
+    redactor = Redactor(pseudonym_key()) if by.leaves else None
     by_place: dict[Place, ComparedLabel] = {}
     left_out: Counter[str] = Counter()
+    waiting: dict[str, list[Place]] = {}
+    questions = []
     for row in rows:
         session_id, turn = place = _place(row)
-        text = row.text or ""
-        if turn is None:
-            left_out["no_turn"] += 1
-            continue
-        message = Turn(
-            turn=turn, kind="prompt", text=text, n_tokens=count_tokens(text), timestamp=None, model=None, seq=0
-        )
-        unit = Unit(session_id=session_id, turn=turn, message=message, parts=(text,), case=Case(turn + 1))
-        (verdict,) = by.judged(task.name, asker.questions(unit))
-        if isinstance(verdict, Verdict):
-            by_place[place] = ComparedLabel(verdict.value, verdict.number, version)
+        if turn is None or turn + 1 < task.min_turns:
+            left_out["no_turn" if turn is None else "first_turn"] += 1
+        elif classifier is not None and classifier.has_seen(session_id):
+            left_out[SEEN] += 1
         else:
-            left_out[verdict.detail or "no_verdict"] += 1
+            mask = redactor.plain if redactor is not None else plain
+            (question,) = asker.questions(unit_of_text(task, session_id, turn, row.text or "", row.before or "", mask))
+            waiting.setdefault(question.key, []).append(place)
+            if len(waiting[question.key]) == 1:
+                questions.append(question)
+
+    def done(question: Question, outcome: Outcome) -> None:
+        try:
+            answer = by.read(question, outcome.text) if outcome.text is not None else outcome.failure or "no_answer"
+        except Unfit as problem:
+            answer = problem.reason
+        places = waiting[question.key]
+        if isinstance(answer, Verdict):
+            label = ComparedLabel(answer.value, answer.number, version, outcome.model or by.model)
+            by_place.update(dict.fromkeys(places, label))
+        else:
+            left_out[(answer.detail or "no_verdict") if isinstance(answer, Absent) else answer] += len(places)
+
+    by.ask(questions, done)
     return Labels(by_place, dict(left_out))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
@@ -18,17 +18,16 @@ from msgspec import Struct, field
 
 from agentsignals.errors import UsageError
 from agentsignals.labels.answers import Answers, Outcome, consensus, now
-from agentsignals.labels.classifier import classifier_of, corrected_shares
-from agentsignals.labels.labellers import Labeller
+from agentsignals.labels.labellers import Labeller, quality
 from agentsignals.labels.prompting import AS_IT_IS, NOTES, NOTES_TOKENS, Asker, Prompting, Question
 from agentsignals.labels.tasks import Task, Unfit, Verdict, is_strict, mark
 from agentsignals.labels.units import NotAsked, Selection, Unit, tokens
-from agentsignals.labels.validation import rules_measured
-from agentsignals.model import RULES, Absent, Label
+from agentsignals.model import Absent, Label
 from agentsignals.model.prices import cost_usd
-from agentsignals.stats.intervals import Prevalence
+from agentsignals.stats.intervals import Prevalence, mean_probability
 from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
+from agentsignals.words.classifier import Model, classifier_of
 from agentsignals.words.text import estimate_tokens
 
 EVERY_S = 1.0
@@ -139,8 +138,10 @@ class Summary(Struct, kw_only=True):
     """The labeller's own figures: address, retries, pauses."""
     measured: str = ""
     """Measured quality of this labeller at this task; empty where unmeasured."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """Labels of this run by class, where the task has classes; those of rules are lower bounds."""
     shares: dict[str, Prevalence] = field(default_factory=dict)
-    """By class, of a classifier: the share of this run's labels, and what it stands for."""
+    """By class, of a classifier: the mean of its calibrated probabilities, and the count of its labels."""
     file: str = ""
 
 
@@ -194,11 +195,9 @@ class _Run:
             labeller=self._name,
             model=by.model,
             prompt_hash=self._version,
-            measured=rules_measured(task.name) if by.name == RULES else "",
+            measured=quality(by.name, task),
         )
         self._classifier = classifier_of(by.name, task.name)
-        if self._classifier is not None:
-            self.summary.measured = self._classifier.measured
 
     def through(self) -> Summary:
         started = now()
@@ -231,9 +230,11 @@ class _Run:
         if rows or sidecars.labels_of(folder, name, self._name):
             summary.file = str(sidecars.update_labels(folder, name, self._name, with_standing))
         summary.labelled, summary.unanswered = len(self._rows), self._open
+        if self._task.values:
+            summary.counts = dict(Counter(row.label.value for row in self._rows.values()).most_common())
         if self._classifier is not None:
-            named = Counter(row.label.value for row in self._rows.values())
-            summary.shares = corrected_shares(self._classifier, named)
+            made = [(row.session_id, row.label.value, row.label.detail) for row in self._rows.values()]
+            summary.shares = shares_of(self._classifier, made)
         summary.sessions = len({session_id for session_id, _ in self._rows})
         summary.redacted = self._selection.redacted
         summary.run_figures = self._by.run_figures()
@@ -389,6 +390,27 @@ class _Run:
             total, begun = self._selection.total, self._settled + self._open
             words = self._meter.words(self.summary, len(self._waiting))
             self._progress("labelling", self._settled, None if total is None else max(total, begun), words)
+
+
+class _Detail(Struct):
+    probabilities: dict[str, float] | None = None
+
+
+def shares_of(model: Model, labels: Iterable[tuple[str, str, str | None]]) -> dict[str, Prevalence]:
+    """Return the share of each class behind a classifier's labels (session, class, detail); empty where one of them
+    has no calibrated probabilities."""
+    chances = [
+        (session_id, value, msgspec.json.decode(detail or "{}", type=_Detail).probabilities)
+        for session_id, value, detail in labels
+    ]
+    if model.calibration is None or not chances or any(found is None for _, _, found in chances):
+        return {}
+    return {
+        name: mean_probability(
+            [(session_id, (found or {}).get(name, 0.0), value == name) for session_id, value, found in chances], error
+        )
+        for name, error in zip(model.classes, model.calibration.share_errors, strict=True)
+    }
 
 
 def versioned(task: Task, by: Labeller, prompting: Prompting) -> str:

@@ -8,7 +8,7 @@ much. A transcript is cut into parts between turns, then entries, then lines: to
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nsmallest
 from posixpath import splitext
 from textwrap import indent
@@ -24,6 +24,7 @@ from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.store.secrets import known_secrets, pseudonym_key
 from agentsignals.views.session import SessionView
+from agentsignals.words.text import count_tokens
 
 CALL_CHARS = 400
 RESULT_CHARS = 300
@@ -177,19 +178,8 @@ def units(task: Task, session: Session, room: int, mask: Mask = plain) -> Iterat
                 reason = "first_turn" if turn.text.strip() else "no_text"
                 yield NotAsked(session.session_id, turn.turn, reason if turn.kind in SPOKEN else turn.kind)
                 continue
-            shown, answer_end = shortened(mask(turn.text), MESSAGE_CHARS), None
-            if task.shows == "exchange":
-                parts = _before(view, turn, mask)
-                answer_end = dict(parts).get("end-of-answer", "")
-                shown = sections([*parts, ("message-to-judge", shown)])
-            yield Unit(
-                session_id=session.session_id,
-                turn=turn.turn,
-                message=turn,
-                parts=(shown,),
-                case=Case(len(view.turns)),
-                answer_end=answer_end,
-            )
+            parts = _before(view, turn, mask) if task.shows == "exchange" else None
+            yield _of_message(session.session_id, turn, mask, parts, len(view.turns))
         return
     if why := _not_asked(task, view):
         yield NotAsked(session.session_id, None, why)
@@ -213,6 +203,29 @@ def units(task: Task, session: Session, room: int, mask: Mask = plain) -> Iterat
         parts=tuple(material),
         case=Case(len(view.turns), "".join(material)),
     )
+
+
+def _of_message(session_id: str, turn: Turn, mask: Mask, parts: Sequence[tuple[str, str]] | None, n_turns: int) -> Unit:
+    """The unit of one message. `parts`: what came before it, where the task shows that."""
+    shown, answer_end = shortened(mask(turn.text), MESSAGE_CHARS), None
+    if parts is not None:
+        answer_end = dict(parts).get("end-of-answer", "")
+        shown = sections([*parts, ("message-to-judge", shown)])
+    return Unit(
+        session_id=session_id, turn=turn.turn, message=turn, parts=(shown,), case=Case(n_turns), answer_end=answer_end
+    )
+
+
+def unit_of_text(task: Task, session_id: str, turn: int, text: str, before: str, mask: Mask) -> Unit:  # noqa: PLR0913  (a row of a gold file)
+    """Return the unit of a message that is known by its text and by what came before it, as `before` writes it or as
+    the end of the agent's answer alone."""
+    message = Turn(turn=turn, kind="prompt", text=text, n_tokens=count_tokens(text), timestamp=None, model=None, seq=0)
+    parts = None
+    if task.shows == "exchange":
+        asked, end = request_in(before), answer_end_in(before)
+        both = (("last-request", asked), ("end-of-answer", end))
+        parts = [(name, mask(part)[-BEFORE_CHARS:]) for name, part in both if part]
+    return _of_message(session_id, message, mask, parts, turn + 1)
 
 
 def _not_asked(task: Task, view: SessionView) -> str:
@@ -250,6 +263,13 @@ def answer_end_in(text: str) -> str:
         return text
     _, _, quoted = text.partition(f"{_HEADINGS['end-of-answer']}\n")
     return "\n".join(line.removeprefix("| ") for line in quoted.splitlines())
+
+
+def request_in(text: str) -> str:
+    """Return the last request in what `before` made; empty for a text without its headings."""
+    _, heading, rest = text.partition(f"{_HEADINGS['last-request']}\n")
+    quoted = rest.partition(f"\n\n{_HEADINGS['end-of-answer']}")[0]
+    return "\n".join(line.removeprefix("| ") for line in quoted.splitlines()) if heading else ""
 
 
 def _before(view: SessionView, turn: Turn, mask: Mask) -> list[tuple[str, str]]:

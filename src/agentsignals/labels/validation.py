@@ -1,4 +1,4 @@
-"""Signals that claim a meaning, held against gold files and against planted cases."""
+"""Signals that claim a meaning, measured against gold files and planted cases."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from agentsignals.stats.intervals import Interval, wilson
 from agentsignals.stats.validation import NEVER_VALIDATED, Case, Figure, Planted, planted
 from agentsignals.views.history import History
 from agentsignals.views.session import SessionView
+from agentsignals.words.classifier import shipped
 
 UNSAID = "no verdict"
 BY_TASK = {
     "pushback": ("chat.pushback_type", ("pushback_swechat4", "pushback")),
     "sentiment": ("corpus.sentiment_label", ("sentiment",)),
-    "prompt_intent": ("chat.prompt_intent", ("intent", "prompt_intent")),
 }
 """The signal whose rules do a task of judging, and the columns a gold file may have its labels in."""
 PLANTED = "planted cases"
@@ -40,6 +40,7 @@ def validate(gold_files: Iterable[Path | str] = ()) -> list[Figure]:
         pairs = [(_named(family, case), case.truth or UNSAID) for case in family.cases]
         by_signal.setdefault(family.signal, []).extend(pairs)
     measured = [figure for path, pairs in by_signal.items() for figure in _figures(path, PLANTED, pairs)]
+    measured += _of_classifier("chat.prompt_intent", "prompt_intent")
     for path in gold_files:
         of_file = [figure for name in BY_TASK for figure in _of_gold(Path(path), task(name))]
         if not of_file:
@@ -58,13 +59,40 @@ def _of_gold(path: Path, judged: Task) -> Iterator[Figure]:
             if not path.is_file():
                 raise
             continue  # without that column
-        compared = agree.with_gold(judged, RULES, labels) if agree.judges_texts(RULES, labels) else None
+        has_texts = agree.text_labeller(RULES, labels, judged) is not None
+        compared = agree.with_gold(judged, RULES, labels) if has_texts else None
         if compared is not None and compared.n:
             pairs = [(a, b) for a, row in compared.confusion.items() for b, n in row.items() for _ in range(n)]
             yield from _figures(
                 signal, f"{path.name}, labelled by {compared.gold or 'somebody it does not name'}", pairs
             )
             return
+
+
+def _of_classifier(signal: str, task_name: str) -> Iterator[Figure]:
+    """The figures of a signal that the shipped classifier computes: those of its training, on projects left out."""
+    model = shipped(task_name)
+    held_out = None if model is None else model.held_out
+    if model is None or held_out is None or held_out.kappa is None:
+        return
+    right = sum(of.hits for of in held_out.classes.values())
+    for value, of in held_out.classes.items():
+        yield Figure(
+            signal=signal,
+            version=by_path(signal).version,
+            value=value,
+            truth=f"{held_out.projects} projects, each left out of training, read by {', '.join(model.annotators)}",
+            n=held_out.n,
+            named=of.named,
+            true=of.true,
+            precision=round(of.hits / of.named, 3) if of.named else None,
+            precision_interval=_rounded(wilson(of.hits, of.named)),
+            recall=round(of.hits / of.true, 3) if of.true else None,
+            recall_interval=_rounded(wilson(of.hits, of.true)),
+            agreement=round(right / held_out.n, 3),
+            agreement_interval=_rounded(wilson(right, held_out.n)),
+            kappa=held_out.kappa,
+        )
 
 
 def _figures(signal: str, truth: str, pairs: list[tuple[str, str]]) -> Iterator[Figure]:
@@ -126,11 +154,6 @@ def _named(family: Planted, case: Case) -> str:
     if family.yes_from is not None:
         return "yes" if value >= family.yes_from else "no"
     return str(value)
-
-
-def rules_measured(task_name: str) -> str:
-    """Describe the rules' measured quality at a task; empty where they can't do it."""
-    return validation(by_path(BY_TASK[task_name][0])) if task_name in BY_TASK else ""
 
 
 def never_validated(measured: Collection[str] = ()) -> list[str]:

@@ -1,32 +1,32 @@
-"""Shares from labels: sentiment by one labeller, and pushback corrected for the labeller's errors.
+"""Shares from labels: sentiment by one labeller, pushback, and what a classifier's labels stand for.
 
-Word rules give a count at least. A classifier's share is corrected by its recall and false alarms on projects held out
-of its training. Any other labeller's share is reported as labelled.
+Word rules give a lower bound. A classifier's share is the mean of its calibrated probabilities. Any other labeller's
+share is reported as labelled.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
-from importlib.resources import files
-from pathlib import Path
+from math import fsum
 from typing import Any
 
-import msgspec
-from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentsignals.model import CLASSIFIER, ENCODER, RULES, labeller_rank
-from agentsignals.questions.estimates import ClusteredShare, Estimate, clustered_share, count
+from agentsignals.errors import SourceError
+from agentsignals.model import RULES, labeller_rank
+from agentsignals.questions.estimates import ClusteredShare, Estimate, Sample, clustered_share, count
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Finding, Inputs, Outcome, Row
 from agentsignals.questions.sql import read_queries
 from agentsignals.signals.catalog import caption
 from agentsignals.stats.agent_traces import UNJUDGED, Conversation, Message, Part, label, main_labeller
-from agentsignals.stats.intervals import ClassRates, corrected_prevalence, wilson
-from agentsignals.stats.validation import NEVER_VALIDATED, figures_of, share_text
+from agentsignals.stats.intervals import widened, wilson
+from agentsignals.stats.validation import NEVER_VALIDATED, figures_of, labeller_figure, share_text
+from agentsignals.words.classifier import classifier_of
 
 _SQL = read_queries(__file__, unjudged=", ".join(f"'{kind}'" for kind in sorted(UNJUDGED)), rules=RULES)
 QUERIES = _SQL["sentiment"]
@@ -143,57 +143,48 @@ def rules_recall_text() -> str:
     return f"rules: recall {', '.join(recalls)} against a reader's labels, precision {right_in}"
 
 
-class _HeldOut(Struct):
-    random: dict[str, ClassRates] = field(default_factory=dict)
+def calibration_of(labeller: str, task: str) -> dict[str, float]:
+    """Return the standard deviation of a classifier's shares in other projects, by class; empty for other labellers,
+    and for a classifier without a calibration."""
+    with suppress(SourceError):  # its file is gone, or is none
+        model = classifier_of(labeller, task)
+        if model is not None and model.calibration is not None:
+            return dict(zip(model.classes, model.calibration.share_errors, strict=True))
+    return {}
 
 
-class _Model(Struct):
-    """The fields read from a classifier's file."""
+def probable_share(
+    counted: ClusteredShare, probable: ClusteredShare, chances: Sequence[float], labeller: str, share_error: float
+) -> ClusteredShare:
+    """Return the share behind a classifier's count: the mean of its calibrated probabilities.
 
-    held_out: _HeldOut | None = None
-    annotators: list[str] = field(default_factory=list)
-
-
-def _measured(labeller: str, task: str) -> tuple[dict[str, ClassRates], list[str]]:
-    """A classifier's confusion counts by class on held-out projects, and whose labels they are against; empty for any
-    other labeller."""
-    kind, _, name = labeller.partition(":")
-    # The file is data of the labels' stage, which stands above this one: read, not imported.
-    file = Path(name) if name else files("agentsignals").joinpath("labels", "classifier", f"{task}.{kind}.json")
-    if kind not in (CLASSIFIER, ENCODER) or not file.is_file():
-        return {}, []
-    try:
-        model = msgspec.json.decode(file.read_bytes(), type=_Model)
-    except msgspec.DecodeError:  # whatever lies there now is no classifier: nothing is known of the one that judged
-        return {}, []
-    return (model.held_out.random if model.held_out else {}), model.annotators
+    `counted`: by its labels. `probable`: by the probabilities, which are `chances`. The interval is `probable`'s,
+    widened by what the probabilities leave open and by the calibration's error in other projects.
+    """
+    interval, n = probable.interval, len(chances)
+    if not n:
+        return counted
+    share = fsum(chances) / n
+    if interval is not None:
+        interval = widened(share, interval, fsum(p * (1 - p) for p in chances) / n**2 + share_error**2)
+    note = f"mean probability by {labeller}, which named {counted.k / n:.0%}"
+    return replace(counted, value=share, interval=interval, note=f"{note}; {probable.note}")
 
 
-def class_rates(labeller: str, task: str) -> dict[str, ClassRates]:
-    """Return a classifier's confusion counts by class on held-out projects; empty for any other labeller."""
-    return _measured(labeller, task)[0]
-
-
-def corrected_share(estimate: ClusteredShare, labeller: str, of: ClassRates | None) -> ClusteredShare:
-    """Correct a counted share by the labeller's rates. `of`: its rates for the class, if measured."""
-    if of is None:
-        unknown = f"by {labeller}, never validated"
-        return replace(estimate, note="; ".join(part for part in (unknown, estimate.note) if part))
-    right = corrected_prevalence(
-        int(estimate.k), int(estimate.n), hits=of.hits, true=of.true, false_alarms=of.false_alarms, others=of.others
-    )
-    interval = None if right.low is None or right.high is None else (right.low, right.high)
-    note = f"by {labeller}, corrected for its recall and false alarms: {right.in_words()}"
-    return replace(estimate, value=right.share, interval=interval, note=note)
+def as_labelled(share: ClusteredShare, labeller: str) -> ClusteredShare:
+    """Return a share as its labeller labelled it, with a note that its errors are not known."""
+    unknown = f"by {labeller}, {NEVER_VALIDATED}"
+    return replace(share, note="; ".join(part for part in (unknown, share.note) if part))
 
 
 def validation_of(labeller: str, task: str) -> str:
     """Return the validation note of a share by a labeller."""
-    rates, annotators = _measured(labeller, task)
-    if not rates:
-        return f"{labeller}, {NEVER_VALIDATED} here"
-    readers = ", ".join(annotators) or "its gold labels"
-    return f"{labeller}: recall and false alarms measured against {readers}"
+    if figure := labeller_figure(task, labeller):
+        return f"{labeller}: {figure.text()}"
+    with suppress(SourceError):
+        if model := classifier_of(labeller, task):
+            return f"{labeller}: {model.measured}"
+    return f"{labeller}, {NEVER_VALIDATED} here"
 
 
 def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they are read)
@@ -219,7 +210,7 @@ def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they ar
         parts = [(session_id, float(flag), 1.0) for (session_id, _), flag in flagged.items()]
         return count(flags if flagged else None, len(flagged), evidence=parts).finding(
             name,
-            title,
+            f"{title}, by word rules",
             of,
             f"lower bound: {rules_recall_text()}",
             unit="prompts",
@@ -227,16 +218,14 @@ def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they ar
             signals=(PUSHBACK,),
         )
     labeller = max(able, key=lambda n: (n == inputs.labeller, labeller_rank(n), len(by_labeller[n])))
-    counted = [(row["session_id"], float(row["value"] != NONE), 1.0) for row in by_labeller[labeller]]
-    none = class_rates(labeller, _TASK).get(NONE)
-    # To object is not to be of the class `non_pushback`: what is a hit of the one is no false alarm of the other.
-    measured = none and ClassRates(
-        true=none.others,
-        hits=none.others - none.false_alarms,
-        others=none.true,
-        false_alarms=none.true - none.hits,
-    )
-    share = corrected_share(clustered_share(counted, inputs.places), labeller, measured)
+    rows = by_labeller[labeller]
+    sample = Sample([row["session_id"] for row in rows], inputs.places)
+    share, errors = sample.share([float(row["value"] != NONE) for row in rows]), calibration_of(labeller, _TASK)
+    chances = [1 - row["quiet"] for row in rows if row["quiet"] is not None]
+    if errors and len(chances) == len(rows):
+        share = probable_share(share, sample.share(chances), chances, labeller, errors[NONE])
+    else:
+        share = as_labelled(share, labeller)
     beside = f"the rules flag {flags:,} of {len(flagged):,}"
     notes = "; ".join(part for part in (note, beside) if part)
     return share.finding(name, title, of, notes, validation=validation_of(labeller, _TASK))

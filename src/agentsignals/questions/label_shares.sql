@@ -17,7 +17,8 @@ ORDER BY said.session_id, said.turn
 
 -- name: pushback.labels
 -- One row for each labelled message and labeller, without the rules, whose labels repeat the signal.
-SELECT session_id, turn, labeller, value
+SELECT session_id, turn, labeller, value,
+  TRY_CAST(json_extract(labels.detail, '$.probabilities.non_pushback') AS DOUBLE) AS quiet
 FROM labels JOIN sessions USING (session_id)
 WHERE task = 'pushback' AND turn IS NOT NULL AND seq IS NULL AND value IS NOT NULL
   AND split_part(labeller, ':', 1) <> '{rules}'

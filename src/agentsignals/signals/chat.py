@@ -9,14 +9,16 @@ import msgspec
 from msgspec import field
 
 from agentsignals.changes.regions import WHOLE_TREE, Range, Ranges, extents
-from agentsignals.model import RULES, Absent, Edit, ToolCall, Turn
+from agentsignals.model import CLASSIFIER, ENCODER, RULES, Absent, Edit, ToolCall, Turn
 from agentsignals.model.prices import PAID
 from agentsignals.signals import NO_JUDGE, Measured, Row, label_detail, label_of, labelled, ratio, signals_with
 from agentsignals.views.session import FILE_CLASSES, Evidence, SessionView, closing_question, target_file
 from agentsignals.views.working_time import Clock
 from agentsignals.words.agent_lexicon import other_language
-from agentsignals.words.lexicon import clean, corrections, failure_report, head, is_english, rejection
-from agentsignals.words.text import language_of, word_lists
+from agentsignals.words.classifier import features, judged, shipped
+from agentsignals.words.lexicon import clean, corrections, is_english
+from agentsignals.words.rule_labels import pushback_of
+from agentsignals.words.text import language_of
 
 signal = signals_with(origin="swe-chat")
 
@@ -267,18 +269,12 @@ def _pushback(turn: Turn, why: Evidence) -> Measured | Absent:
         return Absent("not_applicable", "first_turn")
     if not is_english(turn.text):
         return Absent("not_computable", "language")
-    label, pattern, matched = "non_pushback", "", ""
-    if refused := rejection(turn.text, turn.kind):
-        label, pattern, matched = "rejection", "rejection", refused
-    elif corrected := corrections(turn.text, turn.kind):
-        label, (pattern, matched) = "correction", corrected[0]
-    elif failed := failure_report(turn.text, turn.kind):
-        label, pattern, matched = "failure_report", "failure_report", failed
-    if matched:
-        why.match(turn, f"{label} {pattern}", matched)
-        return Measured(label, {"method": "regex", "pattern": pattern})
+    label = pushback_of(turn)
+    if label.words:
+        why.match(turn, f"{label.value} {label.rule}", label.words)
+        return Measured(label.value, {"method": "regex", "pattern": label.rule})
     why.counter([turn], "no pattern:")
-    return Measured(label, {"method": "regex"})
+    return Measured(label.value, {"method": "regex"})
 
 
 @signal("chat.hard_interruption", "bool", "flag", level="turn")
@@ -545,21 +541,6 @@ def vulnerabilities_introduced_per_kloc(view: SessionView, why: Evidence) -> Mea
     return _measured_in_repository(view, why, "vulnerabilities", Absent("backend_disabled", "scanner"))
 
 
-_INTENTS: dict[str, str] = word_lists("requests")["intents"]
-_BY_WORD = {word: name for name, words in reversed(_INTENTS.items()) for word in words.split()}
-_FIRST_WORDS = 12
-"""Number of first words among which a prompt's main verb is looked for."""
-
-
-def intent_of(turn: Turn) -> tuple[str, str]:
-    """Return the intent of the first word of a prompt that has one, and the word; `other` and nothing otherwise."""
-    for word in head(turn.text).lower().replace("/", " ").split()[:_FIRST_WORDS]:
-        plain = word.strip(".,:;!?()*")
-        if plain in _BY_WORD:
-            return _BY_WORD[plain], plain
-    return "other", ""
-
-
 labelled(
     "chat.session_success_score",
     "int",
@@ -601,28 +582,33 @@ def user_persona(view: SessionView, why: Evidence, user_turn_count: int) -> Meas
     return label_of(view, why, "persona")
 
 
-@signal("chat.prompt_intent", "enum", "label", level="turn", source="llm_judge", priority="P2")
-def prompt_intent(view: SessionView, why: Evidence) -> list[Measured]:
+@signal("chat.prompt_intent", "enum", "label", version=2, level="turn", source="llm_judge", priority="P2")
+def prompt_intent(view: SessionView, why: Evidence) -> list[Measured | Absent]:
     """What a prompt asks for: git, test, debug, refactor, understand, connect, create_new_code or other.
 
-    Of turn `n` the judge's label. Without one: the first of the first 12 words of the cleaned text that is in a
-    table of 58 words; git, test, debug, refactor, understand, connect and create_new_code, else other.
+    Of turn `n` the judge's label. Without one: the class of the shipped classifier with the highest score, for text
+    in English; `probabilities` in the detail are calibrated. Absent for other languages without a judge's label.
 
-    Pitfalls: Without a judge a table of words decides (method regex): it knows English, and the first verb it finds.
+    Pitfalls: Without a judge a small classifier decides (method classifier); its classes differ in precision.
     Why: What people ask agents for.
     """
-    judged = {judgement.turn: judgement for judgement in view.judgements("prompt_intent") if judgement.turn is not None}
-    intents = []
+    task = "prompt_intent"
+    judged_turns = {judgement.turn: judgement for judgement in view.judgements(task) if judgement.turn is not None}
+    model = shipped(task)
+    intents: list[Measured | Absent] = []
     for turn in view.turns:
-        label = judged.get(turn.turn)
+        label = judged_turns.get(turn.turn)
         if label is not None:
-            method = "regex" if label.labeller == RULES else "judge"
+            methods = {RULES: "regex", CLASSIFIER: CLASSIFIER, ENCODER: CLASSIFIER}
+            method = methods.get(label.labeller.partition(":")[0], "judge")
             intents.append(Measured(label.value, {"method": method, **label_detail(label)}))
+        elif model is None or not is_english(turn.text):
+            intents.append(Absent("not_computable", "language"))
         else:
-            intent, words = intent_of(turn)
-            if words:
-                why.match(turn, intent, words)
-            intents.append(Measured(intent, {"method": "regex"}))
+            value, probabilities = judged(model, features(turn, None))
+            why.support([turn], f"{value}, probability {probabilities[value]:.0%}:")
+            detail = {"method": CLASSIFIER, "labeller": CLASSIFIER, "probabilities": probabilities}
+            intents.append(Measured(value, detail))
     return intents
 
 

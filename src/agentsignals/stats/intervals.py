@@ -16,7 +16,6 @@ from itertools import chain, compress, repeat
 from math import atan, comb, copysign, cos, erfc, exp, fsum, lgamma, log, pi, sqrt, tan
 from typing import NamedTuple, TypeVar
 
-import msgspec
 from msgspec import Struct
 
 
@@ -413,80 +412,40 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
     return mean - half, mean + half
 
 
-# -- prevalence --------------------------------------------------------------------------------------------------------
-
-
-WIDEST = 0.5
-"""Wider intervals are not reported: nobody could act on them."""
-
-
-class ClassRates(Struct, frozen=True, kw_only=True):
-    """A classifier's confusion counts for one class, on random rows of projects that were held out of training."""
-
-    true: int
-    """Rows of this class."""
-    hits: int
-    """Rows of this class that the model named so."""
-    others: int
-    """Rows of other classes."""
-    false_alarms: int
-    """Rows of other classes that the model named so."""
+# -- shares by a judge that may be wrong -------------------------------------------------------------------------------
 
 
 class Prevalence(Struct, frozen=True, kw_only=True):
-    """A share as counted by an imperfect judge, and the corrected share behind it."""
+    """A class's share by a classifier: the mean of its calibrated probabilities, and the count of its labels."""
 
     counted: float
-    recall: float | None
-    """Share of positives that the judge finds."""
-    false_alarms: float | None
-    """Share of negatives that the judge names wrongly."""
-    true: int = 0
-    others: int = 0
-    """Number of positives (`true`) and negatives (`others`) that recall and false alarms were measured on."""
-    share: float | None = None
-    """None if it cannot be estimated: no measurements, a judge no better than chance, or too wide an interval."""
-    low: float | None = None
-    high: float | None = None
+    """Share of the things that it named so."""
+    n: int
+    share: float
+    """Mean calibrated probability."""
+    low: float
+    high: float
 
     def in_words(self) -> str:
-        """Return the share with its interval and the rates it was corrected by."""
-        named = f"{self.recall or 0:.0%} of {self.true} such and {self.false_alarms or 0:.0%} of {self.others} others"
-        counted = f"named in {self.counted:.0%}; it named {named}"
-        if self.share is None:
-            return f"undecided ({counted})"
-        return f"{self.share:.0%} ({self.low:.0%} to {self.high:.0%}; {counted})"
+        """Return the share with its interval, and the count."""
+        return f"{self.share:.0%} [{self.low:.0%}, {self.high:.0%}] (named in {self.counted:.0%} of {self.n:,})"
 
 
-def corrected_prevalence(named: int, n: int, *, hits: int, true: int, false_alarms: int, others: int) -> Prevalence:  # noqa: PLR0913  (two counts and what the judge did)
-    """Estimate the share behind `named` of `n` (Rogan and Gladen 1978), n above 0.
+def mean_probability(parts: Sequence[tuple[Hashable, float, bool]], share_error: float) -> Prevalence:
+    """Return the share behind (cluster, calibrated probability, named so) of at least one thing.
 
-    In a random sample the judge named `hits` of `true` positives and `false_alarms` of `others` negatives. The interval
-    adds z² to each count (Lang and Reiczigel 2014), which holds its level in small samples. Observations count as
-    independent.
+    The interval holds three errors: which clusters were drawn, what each thing is given its probability, and the
+    calibration's own in another project (`share_error`, a standard deviation).
     """
-    counted = named / n
-    recall, alarms = hits / true if true else None, false_alarms / others if others else None
-    plain = Prevalence(counted=counted, recall=recall, false_alarms=alarms, true=true, others=others)
-    if recall is None or alarms is None:
-        return plain
-    z2 = Z * Z
-    p, se, sp = (named + z2 / 2) / (n + z2), (hits + 1) / (true + 2), (others - false_alarms + 1) / (others + 2)
-    power = se + sp - 1
-    if recall <= alarms or power <= 0:
-        return plain
-    share = min(1.0, max(0.0, (counted - alarms) / (recall - alarms)))
-    middle = (p + sp - 1) / power
-    shift = 2 * z2 * (middle * se * (1 - se) / (true + 2) - (1 - middle) * sp * (1 - sp) / (others + 2))
-    half = (Z / power) * sqrt(
-        p * (1 - p) / (n + z2)
-        + se * (1 - se) / (true + 2) * middle**2
-        + sp * (1 - sp) / (others + 2) * (1 - middle) ** 2
-    )
-    low, high = middle + shift - half, middle + shift + half
-    if high < 0 or low > 1:  # named less often than where there is none: the judge does not behave here as it did there
-        return plain
-    low, high = max(0.0, low), min(1.0, high)
-    if high - low > WIDEST:
-        return plain
-    return msgspec.structs.replace(plain, share=min(max(share, low), high), low=low, high=high)
+    n = len(parts)
+    share = fsum(p for _, p, _ in parts) / n
+    drawn = clustered((cluster, p, 1) for cluster, p, _ in parts).interval
+    drawn = drawn or share_interval([(p, 1.0) for _, p, _ in parts]) or (share, share)
+    low, high = widened(share, drawn, fsum(p * (1 - p) for _, p, _ in parts) / n**2 + share_error**2)
+    return Prevalence(counted=sum(named for _, _, named in parts) / n, n=n, share=share, low=low, high=high)
+
+
+def widened(share: float, interval: Interval, variance: float) -> Interval:
+    """Return a share's 95% interval with an independent error of this variance added."""
+    low, high = ((end - share) ** 2 + Z * Z * variance for end in interval)
+    return max(0.0, share - sqrt(low)), min(1.0, share + sqrt(high))

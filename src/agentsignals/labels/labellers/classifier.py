@@ -1,5 +1,5 @@
-"""Judging by a small classifier without any package, network or server: the one that is shipped for a task, or one
-that `labels.classifier.training` made of somebody's own gold. How good it is stands in its file.
+"""Judging by a small classifier without any package, network or server: the shipped one of a task, or one that
+`labels.training` made from other gold. Its file has its measured quality.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentsignals.errors import UsageError
-from agentsignals.labels.classifier import Model, classifier_of, features, shipped_tasks
 from agentsignals.labels.labellers import Kind, LocalLabeller
 from agentsignals.labels.prompting import Question
 from agentsignals.labels.tasks import Task, Verdict
 from agentsignals.model import CLASSIFIER
+from agentsignals.words.classifier import Model, classifier_of, features, judged, shipped_tasks
 
 
 class Classifier(LocalLabeller):
@@ -41,9 +41,9 @@ class Classifier(LocalLabeller):
     def verdicts(self, task: str, messages: list[Question]) -> Iterable[Verdict]:
         model = self.classifier(task)
         for counted in self.features_of(messages, model):
-            chances = model.probabilities(counted)
-            highest = max(chances)
-            yield Verdict(model.classes[chances.index(highest)], detail={"probability": round(highest, 3)})
+            value, probabilities = judged(model, counted)
+            detail = {"probability": probabilities[value]}
+            yield Verdict(value, detail=detail | ({"probabilities": probabilities} if model.calibration else {}))
 
     def features_of(self, messages: list[Question], model: Model) -> list[dict[str, float]]:
         """The features of each message."""

@@ -1,4 +1,4 @@
-"""The classifier with a small sentence encoder (extra `encoder`): slightly better, a hundred times slower.
+"""The classifier with a small sentence encoder (extra `encoder`): better, a hundred times slower.
 
 `encoder:FILE` is a model of your own, trained with `--encoder`.
 """
@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 
 from agentsignals.errors import EmbedderError, install_command
-from agentsignals.labels.classifier import Model
 from agentsignals.labels.labellers import Kind
 from agentsignals.labels.labellers.classifier import Classifier
 from agentsignals.labels.prompting import Question
 from agentsignals.model import ENCODER
 from agentsignals.store.embedders import SentenceModel
+from agentsignals.words.classifier import Model
 
 NAME = "all-MiniLM-L6-v2"
 MOST_CHARS = 2_000

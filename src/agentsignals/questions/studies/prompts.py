@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from agentsignals.model import Absent
+from agentsignals.model import CLASSIFIER, RULES, Absent, labeller_rank
 from agentsignals.questions import sql
 from agentsignals.questions.charts import (
     QUANTILES,
@@ -48,11 +48,12 @@ from agentsignals.questions.label_shares import (
     PUSHBACK_LABELS,
     QUERIES,
     Labelled,
+    as_labelled,
     at_least_text,
-    class_rates,
-    corrected_share,
+    calibration_of,
     labelled,
     no_labels,
+    probable_share,
     pushback_finding,
     rules_recall_text,
     validation_of,
@@ -60,7 +61,6 @@ from agentsignals.questions.label_shares import (
 from agentsignals.questions.prompts import TopicPrompts
 from agentsignals.questions.question import Chart, Inputs, NoSessions, Outcome, Row, Study, Table
 from agentsignals.questions.sql import declared, read_queries
-from agentsignals.signals.catalog import caption
 from agentsignals.stats.agent_traces import (
     LOW_N,
     NEGATIVE,
@@ -88,7 +88,7 @@ from agentsignals.stats.grouping import (
     stable_groups,
     text_groups,
 )
-from agentsignals.stats.intervals import SEED, ClassRates, median
+from agentsignals.stats.intervals import SEED, median
 
 read_queries(__file__)
 
@@ -159,7 +159,7 @@ def people(inputs: Inputs) -> Outcome:
     name, ids = openings[0] if openings else (None, [])
     parts = [(row["session_id"], row["label"] == name, 1) for row in opened]
     note = f"{len(ids):,} sessions" if name else "no session has a first message"
-    title = "Prompts with pushback, by word rules"
+    title = "Prompts with pushback"
     findings = [
         pushback_finding(inputs, flagged, "people.pushback", title, "later prompts in English"),
         cut_short_finding(cut, "people.cut"),
@@ -217,40 +217,57 @@ PERSONAS = {"nitpicker": 39.7, "vague_requester": 33.5, "other": 19.9, "mind_cha
 ACTIVITIES = {"writing": ("create_new_code", "refactor", "connect"), "reviewing": ("understand", "test")}
 """SWE-chat's two kinds of development (Figure 32); debugging and Git are neither."""
 _ENOUGH = 0.5
-_BY_WORDS = (
-    "Intents come from word rules: the first known verb of an English prompt. Run agentsignals labels label"
-    " prompt_intent --by LABELLER, then agentsignals measure, to use a judge instead."
+_BY_CLASSIFIER = (
+    "Intents are by the shipped classifier, for English prompts. Run agentsignals labels label prompt_intent"
+    " --by LABELLER, then agentsignals measure, to use another labeller."
 )
-_CORRECTED = "corrected for the classifier's recall and false alarms; undecided shares are not shown"
-_SUMS = "Writing and reviewing are sums of classes; the classifier's recall for them was not measured."
+_BY_RULES = (
+    "Rules find a part of each intent: their counts are lower bounds. Run agentsignals labels label prompt_intent for"
+    " shares."
+)
 _NO_PERSONAS = "No session has a persona yet. Run agentsignals labels label persona --by LABELLER."
 
 
 def intents_study(inputs: Inputs) -> Outcome:
     rows, places = inputs.rows["turns"], inputs.places
-    judged = [row for row in rows if row["method"] == "judge"]
-    # One way of judging in one number: the judge's prompts alone, once it has judged most of them.
-    by_judge = len(judged) > _ENOUGH * len(rows)
-    classified = judged if by_judge else [row for row in rows if row["method"] != "judge"]
+    # One labeller in one number: the most trusted that judged most of the prompts, else the one with the most.
+    by_labeller = by(rows, "labeller")
+    able = [name for name, of in by_labeller.items() if len(of) > _ENOUGH * len(rows)]
+    ranked_by = {name: (name in able, labeller_rank(name), len(of)) for name, of in by_labeller.items()}
+    who = max(ranked_by, key=lambda name: ranked_by[name], default=CLASSIFIER)
+    classified = by_labeller.get(who, [])
     asked_for = [row["intent"] for row in classified]
     sample = Sample([row["session_id"] for row in classified], places)
     shares = {name: sample.among(asked_for, name) for name in INTENTS}
-    of = "prompts with a judge's label" if by_judge else "prompts, by word rules"
-    prompts: dict[str, Any] = {"unit": "share of prompts", "signals": (_INTENT,)}
-    measured: dict[str, ClassRates] = {}
-    if by_judge:  # what was measured is the rules
-        labellers = sorted({row["labeller"] or "a judge" for row in judged})
-        who = " and ".join(labellers)
-        measured = class_rates(who, "prompt_intent") if len(labellers) == 1 else {}
-        prompts["validation"] = validation_of(who, "prompt_intent")
-        shares = {name: corrected_share(share, who, measured.get(name)) for name, share in shares.items()}
+    of = f"prompts labelled by {who}"
+    prompts: dict[str, Any] = {"signals": (_INTENT,), "validation": validation_of(who, "prompt_intent")}
+    errors = calibration_of(who, "prompt_intent")
+    chances = [msgspec.json.decode(row["probabilities"]) for row in classified if row["probabilities"]]
     findings = []
+    if who == RULES:
+        for name, estimate in shares.items():
+            lower = count(int(estimate.k), int(estimate.n), evidence=estimate.counted)
+            title = f"Prompts that ask for: {_spaced(name)}"
+            id_ = f"intents.intent.{name}"
+            findings.append(lower.finding(id_, title, of, unit="prompts", at_least=True, classes=(name,), **prompts))
+        shares = {}
+    elif errors and len(chances) == len(classified):
+        for name, estimate in shares.items():
+            of_class = [chance.get(name, 0.0) for chance in chances]
+            shares[name] = probable_share(estimate, sample.share(of_class), of_class, who, errors.get(name, 0.5))
+    else:
+        shares = {name: as_labelled(share, who) for name, share in shares.items()}
+    prompts["unit"] = "share of prompts"
     for name, estimate in shares.items():
         title, note = f"Prompts that ask for: {_spaced(name)}", f"SWE-chat: {INTENTS[name]}%"
         findings.append(estimate.finding(f"intents.intent.{name}", title, of, note, classes=(name,), **prompts))
-    for activity, intents in {} if measured else ACTIVITIES.items():
+    for activity, intents in ACTIVITIES.items() if shares else ():
         title = f"Prompts about {activity} code: {', '.join(_spaced(intent) for intent in intents)}"
         estimate = sample.among(asked_for, *intents)
+        if errors and len(chances) == len(classified):
+            of_class = [sum(chance.get(name, 0.0) for name in intents) for chance in chances]
+            error = fsum(errors.get(name, 0.5) ** 2 for name in intents) ** 0.5
+            estimate = probable_share(estimate, sample.share(of_class), of_class, who, error)
         findings.append(estimate.finding(f"intents.activity.{activity}", title, of, classes=intents, **prompts))
     persona_rows = inputs.rows["personas"]
     personas: dict[str, ClusteredShare] = {}
@@ -273,7 +290,7 @@ def intents_study(inputs: Inputs) -> Outcome:
             signals=("chat.user_persona",),
         )
         findings.append(finding)
-    caveat = _CORRECTED if measured else "" if by_judge else f"by word rules: {caption(_INTENT)}"
+    caveat = f"by {who}" if shares else ""
     charts: list[Chart | None] = []
     for id_, title, named, published, what, more in (
         ("intents.prompts", "Intents of prompts", shares, INTENTS, of, caveat),
@@ -288,11 +305,13 @@ def intents_study(inputs: Inputs) -> Outcome:
         n = max((estimate.n for estimate in named.values()), default=0)
         note = "; ".join(part for part in ("counts in brackets, uncorrected", INTERVAL_NOTE, more) if part)
         charts.append(chart(id_, marks, dots(marks, "share"), title=title, n=n, of=what, note=note))
-    limits = [*([] if by_judge else [_BY_WORDS]), *([] if personas else [_NO_PERSONAS]), *([_SUMS] if measured else [])]
-    if judged and not by_judge:
-        limits.append(
-            f"{len(judged):,} of {len(rows):,} prompts have a judge's intent: too few, so they are not shown."
-        )
+    limits = [*([_BY_RULES] if who == RULES else [_BY_CLASSIFIER] if who == CLASSIFIER else []),
+              *([] if personas else [_NO_PERSONAS])]  # fmt: skip
+    limits += [
+        f"{len(of_other):,} of {len(rows):,} prompts are labelled by {name}; they are not shown here."
+        for name, of_other in by_labeller.items()
+        if name != who
+    ]
     return Outcome([f for f in findings if f.n], [_by_activity(classified)], charts, limits)
 
 

@@ -106,8 +106,8 @@ ORDER BY count(*) DESC, 1 LIMIT 1
 -- name: intents.turns
 WITH of_turns AS (
   SELECT session_id, turn, max(json_extract_string(value, '')) FILTER (signal = 'chat.prompt_intent') AS intent,
-    max(detail->>'method') FILTER (signal = 'chat.prompt_intent') AS method,
-    max(detail->>'labeller') FILTER (signal = 'chat.prompt_intent') AS labeller,
+    max(coalesce(detail->>'labeller', 'rules')) FILTER (signal = 'chat.prompt_intent') AS labeller,
+    max(CAST(detail->'probabilities' AS VARCHAR)) FILTER (signal = 'chat.prompt_intent') AS probabilities,
     max(number) FILTER (signal = 'chat.turn_autonomy_s') AS seconds,
     bool_or(number > 0) FILTER (signal = 'chat.hard_interruption') AS cut,
     max(json_extract_string(value, '')) FILTER (signal = 'chat.pushback_type') AS pushback
@@ -116,7 +116,7 @@ WITH of_turns AS (
     AND absent IS NULL
   GROUP BY ALL
 )
-SELECT session_id, turn, intent, method, labeller, seconds, cut,
+SELECT session_id, turn, intent, labeller, probabilities, seconds, cut,
   CAST(lead(pushback) OVER (PARTITION BY session_id ORDER BY turn) <> 'non_pushback' AS INT) AS objected
 FROM of_turns WHERE intent IS NOT NULL
 ORDER BY session_id, turn

@@ -1,7 +1,8 @@
 """Measured precision and recall of signals that claim a meaning, as `agentsignals labels validate` wrote them.
 
 `agentsignals labels validate --write` writes `figures.json`; it is never edited by hand. A figure keeps the version of
-the signal it was measured with. `planted/<family>.json` holds made-up sessions with known truth.
+the signal it was measured with. `planted/<family>.json` holds made-up sessions with known truth. `labellers.json` holds
+what the shipped labellers reached on messages of projects that nobody who wrote or trained one had seen.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -98,12 +99,16 @@ def planted() -> tuple[Planted, ...]:
     return tuple(family for file in files for family in msgspec.json.decode(file.read_bytes(), type=list[Planted]))
 
 
+_LABELLED_BY = {"chat.prompt_intent": "classifier"}
+"""Who labels where no judge did, if not the rules."""
+
+
 def validation_text(  # noqa: PLR0913  (what is asked about, and how much is to be said)
     signal: str, version: int, needs: Sequence[str], *, basis: str, classes: Sequence[str] = (), brief: bool = False
 ) -> str:
     """Return what was measured of a signal, as text; empty for one whose `basis` is the record.
 
-    Unmeasured signals say so, and which of their `needs` were measured. For a `judge` the rules were measured.
+    Unmeasured signals say so, and which of their `needs` were measured. For a `judge` its stand-in was measured.
     `version` is today's, to mark older figures. `brief`: only the largest truth, and the `classes` asked for, or the
     weakest.
     """
@@ -119,7 +124,7 @@ def validation_text(  # noqa: PLR0913  (what is asked about, and how much is to 
             if brief:  # the classes asked for, else the one with the lowest precision
                 weakest = min(of_truth, key=lambda figure: (figure.precision is None, figure.precision, figure.recall))
                 shown = [figure for figure in of_truth if figure.value in classes] or [weakest]
-            first, both = shown[0], "by rules: " * (basis == "judge")
+            first, both = shown[0], f"by {_LABELLED_BY.get(signal, 'rules')}: " * (basis == "judge")
             both += f"agreement {share_text(first.agreement, first.agreement_interval)}"
             both += "" if first.kappa is None else f", kappa {first.kappa:.2f}"
             older = "" if version == first.version else f", measured with version {first.version}"
@@ -147,6 +152,72 @@ def share_text(share: float | None, interval: Interval | None) -> str:
     if share is None:
         return "–"
     return f"{share:.0%}" + (f" [{interval[0]:.0%}, {interval[1]:.0%}]" if interval else "")
+
+
+# -- labellers on unseen projects --------------------------------------------------------------------------------------
+
+
+UNSEEN: Final = "messages of unseen projects, read by one language model (2026-11-28)"
+"""What `labellers.json` was measured on."""
+
+
+class LabellerFigure(Struct, frozen=True, kw_only=True):
+    """One shipped labeller at one task. The interval is a cluster bootstrap over projects."""
+
+    task: str
+    labeller: str
+    version: int
+    """Version of the rules, or of the classifier's features, at measurement."""
+    n: int
+    agreement: float
+    kappa: float
+    low: float | None
+    high: float | None
+    most_frequent: float
+    """Agreement of a labeller that always names the most frequent class."""
+    precision: dict[str, float]
+    """By class, where it was measured."""
+    recall: dict[str, float]
+    left_out: dict[str, float] = {}
+    """Precision by class of today's model on projects left out; of rules, on gold that their author read."""
+
+    def text(self) -> str:
+        """Return kappa, its interval and what it was measured on."""
+        interval = "" if self.low is None or self.high is None else f" [{self.low:.2f}, {self.high:.2f}]"
+        return f"kappa {self.kappa:.2f}{interval} on {self.n} {UNSEEN}"
+
+
+@cache
+def labeller_figures() -> tuple[LabellerFigure, ...]:
+    """Return the figures of all shipped labellers."""
+    return tuple(msgspec.json.decode((_FOLDER / "labellers.json").read_bytes(), type=list[LabellerFigure]))
+
+
+def labeller_figure(task: str, labeller: str) -> LabellerFigure | None:
+    """Return the figure of a shipped labeller at a task; None where it was not measured."""
+    return next((f for f in labeller_figures() if (f.task, f.labeller) == (task, labeller)), None)
+
+
+class Standing(NamedTuple):
+    """How a label may be shown."""
+
+    is_shown: bool
+    """False: the class is wrong as often as right, or nobody measured it."""
+    precision: float | None
+    """Share of this labeller's labels of the class that are right; None for people, and where nobody measured it."""
+
+
+def standing(task: str, labeller: str, value: str) -> Standing:
+    """Return whether a label of this class may be shown as such, and how often such labels are right.
+
+    People's labels are shown as they are, other models' without a precision. A shipped labeller's class is shown where
+    more than half of its labels were right.
+    """
+    figure = labeller_figure(task, labeller)
+    if figure is None:
+        return Standing(labeller.partition(":")[0] != "rules", None)
+    precision = figure.precision.get(value, figure.left_out.get(value))
+    return Standing(precision is not None and precision > HALF, precision)
 
 
 # -- verdicts on passes (docs/audit.md) --------------------------------------------------------------------------------

@@ -17,9 +17,9 @@ from agentsignals.errors import AgentSignalsError, SourceError, UsageError
 from agentsignals.labels import annotation, matching
 from agentsignals.labels.agreement import Several, classes, fitting
 from agentsignals.labels.annotation import name_of
-from agentsignals.labels.classifier import classifier_of, corrected_shares
 from agentsignals.labels.gold import GoldFile, GoldRow
 from agentsignals.labels.matching import Place
+from agentsignals.labels.run import shares_of
 from agentsignals.labels.tasks import Task, tasks
 from agentsignals.labels.units import Unit, before, plain, units
 from agentsignals.redaction import Redactor
@@ -29,6 +29,7 @@ from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route, part_of, sql
 from agentsignals.ui.snapshot import Snapshot
 from agentsignals.views.session import SessionView
+from agentsignals.words.classifier import classifier_of
 
 SIZE = 20
 MOST_COMPARED = 6
@@ -55,12 +56,13 @@ def page(snapshot: Snapshot, query: Query) -> Page:
     declared = tasks()[task].values if task in tasks() else ()
     classes = list(dict.fromkeys([*declared, *(row["value"] for row in every_of_task)]))
     classes = classes if len(classes) <= MOST_CLASSES else []
-    corrected: dict[str, dict[str, Prevalence]] = {}  # of each classifier by class; nothing of one whose file is gone
+    shares: dict[str, dict[str, Prevalence]] = {}  # of each classifier by class; nothing of one whose file is gone
     for name in _by_number(of_task, "labeller"):
         with suppress(SourceError):
             if model := classifier_of(name, task):
-                values = _by_number([row for row in of_task if row["labeller"] == name], "value")
-                corrected[name] = corrected_shares(model, values)
+                values = {**filter_.where.values, "task": task, "labeller": name}
+                made = snapshot.rows(sql("labels.details", sessions=chosen), values)
+                shares[name] = shares_of(model, [(row["session_id"], row["value"], row["detail"]) for row in made])
     filled: dict[str, Any] = {
         "tasks": every_task,
         "task": task,
@@ -68,7 +70,7 @@ def page(snapshot: Snapshot, query: Query) -> Page:
         "labellers": {name: _by_number(of_task, "labeller").get(name, 0) for name in labellers},
         "classes": classes,
         "counts": {(row["labeller"], row["value"]): row["n"] for row in of_task},
-        "corrected": corrected,
+        "shares": shares,
         "unsure": sum(row["unsure"] for row in of_task),
         "can_annotate": task in tasks() and tasks()[task].level != "repository",
         "query": query,

@@ -1,31 +1,29 @@
-"""A small classifier of single messages: its features, and a linear model without any package.
+"""A small classifier of single messages: its features, and a linear model that needs no package.
 
-`training` makes models and evaluates them on projects that were left out (docs/labels.md#classifier).
+`labels.training` makes models and measures them on projects left out of training (docs/labels.md#classifier).
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from math import exp, log1p, sqrt
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct, field
 
 from agentsignals.errors import SourceError
-from agentsignals.labels.labellers.rules import BY_TASK
-from agentsignals.labels.tasks import Verdict, mark
 from agentsignals.model import CLASSIFIER, ENCODER, Turn
-from agentsignals.stats.intervals import ClassRates, Prevalence, corrected_prevalence
+from agentsignals.words.rule_labels import BY_TASK
 
 # -- Features are named `kind:what`: `w:` one word or two in a row, `b:` the first ones, `e:` the last, `c:` three to
 # five letters, `p:` words of the answer before, `h:` a property of the message's form, `r:` a verdict of the rules
 
-VERSION = 1
+VERSION = 2
 """Raise it when a feature would change: a model knows which it was made with."""
 MOST_WORDS = 200
 """Later words of a message are mostly pasted."""
@@ -67,7 +65,7 @@ def features(turn: Turn, answer_end: str | None) -> dict[str, float]:
         [*(f"w:{word}" for word in (*here, *pairs)), *beginnings, *(f"e:{word}" for word in here[-1:]), *letters], 1.0
     )
     if answer_end is not None:
-        counted |= _of_answer(" ".join(answer_end.split())[-ANSWER_CHARS:], here)
+        counted |= _of_answer(" ".join(answer_end.split())[-ANSWER_CHARS:], here, turn.text)
     text = turn.text
     form = {
         "length": min(log1p(len(text)) / 4, 2.0),
@@ -84,15 +82,51 @@ def features(turn: Turn, answer_end: str | None) -> dict[str, float]:
         "capitals": float(bool(_CAPITALS.search(text))),
         "error": float(bool(_ERROR.search(text))),
     }
-    verdicts = {task: judge(turn) for task, judge in BY_TASK.items()}
     return (
         counted
         | {f"h:{name}": value for name, value in form.items() if value}
-        | {f"r:{task}:{v.value}": 1.0 for task, v in verdicts.items() if isinstance(v, Verdict)}
+        | {f"r:{task}:{rule(turn).value}": 1.0 for task, rule in BY_TASK.items()}
     )
 
 
-def _of_answer(end: str, here: list[str]) -> dict[str, float]:
+_ASKS = re.compile(
+    r"\?|\b(?:let me know|tell me|which (?:one|option|of)|would you (?:like|prefer)|do you want|want me to|shall i"
+    r"|should i|if you want|say the word|reply with|pick|choose|your call|prefer)\b"
+)
+"""The agent leaves something to the person."""
+_OPTION = re.compile(
+    r"(?m)(?:^|[\s(*\[|])(?:option )?([a-h]|\d{1,2})[)\].:*]|\boption ([a-h]|\d{1,2})\b|\[([a-z]{1,3})\]"
+)
+"""The sign of an option in the agent's list."""
+_CHOICE = re.compile(
+    r"\A\W{0,3}(?:(?:yes|ok|okay|sure|go|let'?s|do|take|with|use|i|prefer|choose|pick|the|please|both)[ ,]{1,2}){0,4}"
+    r"(?:option |number |#)?\(?([a-h]|\d{1,2}|[a-z]{1,3})\)?(?:\W|\Z)"
+)
+_ORDINAL = re.compile(
+    r"\b(?:(?:the )?(?:first|second|third|last|former|latter)(?: (?:one|option))?|both|neither|all of them)\b"
+)
+_MOST_CHOICE_WORDS = 14
+
+
+def chooses_option(text: str, answer_end: str) -> bool:
+    """Return whether a message takes one of the options that the agent's answer ends in."""
+    end, low = answer_end[-ANSWER_CHARS:].lower(), text.strip().lower()
+    if not _ASKS.search(end) or len(low.split()) > _MOST_CHOICE_WORDS:
+        return False
+    options = {next(filter(None, found)) for found in _OPTION.findall(end)}
+    chosen = _CHOICE.match(low)
+    if options and ((chosen and chosen[1] in options) or _ORDINAL.search(low)):
+        return True
+    long = {word for word in _WORD.findall(low) if len(word) > 3}
+    asked = set(_WORD.findall(" ".join(re.split(r"(?<=[.!?])\s", end)[-3:])))
+    return bool(long) and " or " in end and len(long & asked) >= _TAKEN_UP * len(long)
+
+
+_TAKEN_UP = 0.75
+"""Share of a message's longer words that stand in the agent's last sentences where it takes up one of them."""
+
+
+def _of_answer(end: str, here: list[str], text: str) -> dict[str, float]:
     before = words(end)
     if not before:
         return {"h:no answer before": 1.0}
@@ -100,6 +134,10 @@ def _of_answer(end: str, here: list[str]) -> dict[str, float]:
     if "?" in re.split(r"(?<=[.!?])\s", end)[-1]:
         counted["h:answers a question"] = 1.0
         counted |= {"h:short answer to a question": 1.0} if len(here) <= _FEW_WORDS else {}
+    if _ASKS.search(end.lower()):
+        counted["h:agent leaves something to the person"] = 1.0
+    if chooses_option(text, end):
+        counted["h:chooses an option"] = 1.0
     long = {word for word in here if len(word) > 3}
     if shared := long & set(before):
         counted["h:words of the answer"] = len(shared) / len(long)
@@ -109,12 +147,43 @@ def _of_answer(end: str, here: list[str]) -> dict[str, float]:
 # -- The linear model
 
 SHIPPED = Path(__file__).parent
-"""Where the models of this package lie: `TASK.classifier.json` and `TASK.encoder.json`."""
+"""Folder of the models of this package: `TASK.classifier.json` and `TASK.encoder.json`."""
 MOST_BYTES = 16 << 20
 
 
+class Calibration(Struct, frozen=True, kw_only=True):
+    """Turns scores into probabilities whose mean is a class's share: p ~ exp(slope * score + offset). Fitted to random
+    rows of projects left out."""
+
+    slope: float
+    offsets: list[float]
+    """One a class."""
+    share_errors: list[float]
+    """Of each class: the standard deviation, over projects left out, of the mean probability's error beyond that of
+    sampling."""
+    rows: int
+    projects: int
+
+
+class ClassCounts(Struct, frozen=True, kw_only=True):
+    """Rows of one class: how many there are, how many the model named so, and how many of these are right."""
+
+    true: int
+    named: int
+    hits: int
+
+
+class Others(Struct, frozen=True, kw_only=True):
+    """Scores without the largest project. The interval is over projects."""
+
+    n: int
+    kappa: float
+    low: float | None = None
+    high: float | None = None
+
+
 class HeldOut(Struct, frozen=True, kw_only=True):
-    """Scores of a model on projects that were left out of its training."""
+    """Scores of a model on projects that were left out of its training. The interval is over sessions."""
 
     n: int
     sessions: int
@@ -122,11 +191,9 @@ class HeldOut(Struct, frozen=True, kw_only=True):
     kappa: float | None
     low: float | None = None
     high: float | None = None
-    kappa_without_largest: float | None = None
-    """Over all projects but the one with the most rows, each left out."""
-    random: dict[str, ClassRates] = field(default_factory=dict)
-    """By class, of the rows drawn at random from all projects but the largest, which were judged by models made from
-    nearly all rows, as others' projects are: what shares are corrected by. Empty where none is known to be so drawn."""
+    others: Others | None = None
+    """Over all projects but the one with the most rows: trained as for a project of one's own."""
+    classes: dict[str, ClassCounts] = field(default_factory=dict)
 
 
 class Model(Struct, frozen=True, kw_only=True, dict=True):
@@ -134,12 +201,12 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
 
     task: str
     kind: str
-    """Whose it is: `classifier`, or `encoder` where a vector is among the features."""
+    """Its labeller: `classifier`, or `encoder` where vectors are among the features."""
     features_version: int
     classes: list[str]
     intercept: list[float]
     weights: dict[str, list[float]]
-    """By feature: what its value is multiplied by (of words their rarity, `idf`), then a weight for each class."""
+    """By feature: the factor of its value (of words their rarity, `idf`), then a weight for each class."""
     text_weight: float = 1.0
     uses_answer: bool = False
     """The features include the end of the answer before the message."""
@@ -147,11 +214,12 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
     """SHA-256 of each training file, by its name."""
     rows: int = 0
     sessions: list[str] = field(default_factory=list)
-    """Marks of the sessions whose messages it was made from (`session_mark`): it can't be judged by these."""
+    """Marks of the sessions it was trained on (`session_mark`): it can't be judged by these."""
     annotators: list[str] = field(default_factory=list)
     strength: float = 0.0
     """The inverse strength of the ridge."""
     held_out: HeldOut | None = None
+    calibration: Calibration | None = None
 
     @cached_property
     def seen(self) -> frozenset[str]:
@@ -160,27 +228,27 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def version(self) -> str:
-        """Names exactly these weights, training files and figures."""
-        return mark(msgspec.json.encode(self).decode())
+        """Name exactly these weights, training files and figures."""
+        return hashlib.blake2b(msgspec.json.encode(self), digest_size=6).hexdigest()
 
     @property
     def measured(self) -> str:
         """Scores in a line."""
         held_out = self.held_out
         if held_out is None or held_out.kappa is None:
-            return "never held against projects that it was not made from"
-        interval = "" if held_out.low is None else f" ({held_out.low:.2f} to {held_out.high:.2f})"
+            return "never measured on projects left out of its training"
+        interval = "" if held_out.low is None else f" [{held_out.low:.2f}, {held_out.high:.2f}]"
         return (
-            f"on projects left out kappa {held_out.kappa:.2f}{interval} with {', '.join(self.annotators) or 'its gold'}"
-            f" (n {held_out.n}, {held_out.sessions} sessions, {held_out.projects} projects)"
+            f"kappa {held_out.kappa:.2f}{interval} on {held_out.n:,} messages of {held_out.projects} projects,"
+            f" each left out of training; read by {', '.join(self.annotators) or 'whoever made its gold'}"
         )
 
     def has_seen(self, session_id: str) -> bool:
-        """Tell whether the model was trained on messages of this session."""
+        """Return whether the model was trained on messages of this session."""
         return session_mark(session_id) in self.seen
 
-    def probabilities(self, counted: dict[str, float]) -> list[float]:
-        """Return the probability of each class given a message's features; unknown features are ignored."""
+    def scores(self, counted: dict[str, float]) -> list[float]:
+        """Return a score for each class from a message's features; unknown features are ignored."""
         weights = self.weights
         weighed = [(value * row[0], row, name) for name, value in counted.items() if (row := weights.get(name))]
         texts = [value for value, _, name in weighed if name.partition(":")[0] in TEXT_KINDS]
@@ -190,9 +258,32 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
             scale = value * self.text_weight / length if name.partition(":")[0] in TEXT_KINDS else value
             for n, weight in enumerate(row[1:]):
                 scores[n] += scale * weight
+        return scores
+
+    def probabilities(self, scores: list[float]) -> list[float]:
+        """Return the calibrated probability of each class; without a calibration, the regression's own."""
+        calibration = self.calibration
+        if calibration is not None:
+            scores = [
+                calibration.slope * score + offset for score, offset in zip(scores, calibration.offsets, strict=True)
+            ]
         highest = max(scores)
         parts = [exp(score - highest) for score in scores]
         return [part / sum(parts) for part in parts]
+
+
+class Judgement(NamedTuple):
+    """A class, and the calibrated probability of each."""
+
+    value: str
+    probabilities: dict[str, float]
+
+
+def judged(model: Model, counted: dict[str, float]) -> Judgement:
+    """Return a model's judgement of a message by its features."""
+    scores = model.scores(counted)
+    chances = [round(chance, 4) for chance in model.probabilities(scores)]
+    return Judgement(model.classes[scores.index(max(scores))], dict(zip(model.classes, chances, strict=True)))
 
 
 def session_mark(session_id: str) -> str:
@@ -201,7 +292,7 @@ def session_mark(session_id: str) -> str:
 
 
 def read(path: Path | str) -> Model:
-    """The model in a file. SourceError where there is none, or it was made with other features."""
+    """Read a model. SourceError where there is none, or it was made with other features."""
     file = Path(path)
     try:
         if file.stat().st_size > MOST_BYTES:
@@ -221,33 +312,21 @@ def read(path: Path | str) -> Model:
     return model
 
 
+@cache
 def shipped(task: str, kind: str = CLASSIFIER) -> Model | None:
-    """The model of a kind that this package has for a task; None where it has none."""
+    """Return the model of a kind that this package has for a task, or None."""
     return read(path) if (path := SHIPPED / f"{task}.{kind}.json").is_file() else None
 
 
 def shipped_tasks(kind: str = CLASSIFIER) -> list[str]:
-    """The tasks that there are models of a kind for."""
+    """Return the tasks that there are models of a kind for."""
     return sorted(path.name.partition(".")[0] for path in SHIPPED.glob(f"*.{kind}.json"))
 
 
 def classifier_of(labeller: str, task: str) -> Model | None:
-    """The model behind a labeller's name; None where it is no classifier. SourceError where its file is gone, since
-    what it was made from is not known then."""
+    """Return the model behind a labeller's name; None where it is no classifier. SourceError where its file is gone:
+    its training sessions are unknown then."""
     kind, _, file = labeller.partition(":")
     if kind not in (CLASSIFIER, ENCODER):
         return None
     return read(file) if file else shipped(task, kind)
-
-
-def corrected_shares(model: Model, named: Mapping[str, int]) -> dict[str, Prevalence]:
-    """The share of each class behind how often a model named it, by what it was found to be worth on random rows of
-    projects that it was not made from."""
-    n = sum(named.values())
-    by_class = model.held_out.random if model.held_out is not None else {}
-    return {
-        name: corrected_prevalence(
-            named.get(name, 0), n, hits=of.hits, true=of.true, false_alarms=of.false_alarms, others=of.others
-        )
-        for name, of in (by_class if n else {}).items()
-    }

@@ -1,7 +1,7 @@
-"""Makes a classifier out of gold files, and judges it on projects that it was not made from (packages numpy and
+"""Train a classifier from gold files, and measure it on projects left out of training (packages numpy and
 scikit-learn: extra `drivers`; with --encoder, the extra `encoder`, too).
 
-    python -m agentsignals.labels.classifier.training pushback gold.jsonl more.jsonl --out pushback.json
+    python -m agentsignals.labels.training pushback gold.jsonl more.jsonl --out pushback.json
 
 Nothing is drawn: the same files give the same model. Rows without a `project` make a project of their session.
 """
@@ -13,7 +13,7 @@ import hashlib
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from math import log
+from math import exp, log
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,28 +23,43 @@ from msgspec import Struct
 from agentsignals import private_files
 from agentsignals.errors import AgentSignalsError, LabelError, UsageError, install_command
 from agentsignals.labels import gold
-from agentsignals.labels.classifier import TEXT_KINDS, VERSION, HeldOut, Model, features, session_mark
 from agentsignals.labels.labellers.encoder import vectors
-from agentsignals.labels.labellers.rules import BY_TASK
-from agentsignals.labels.tasks import Task, Verdict
+from agentsignals.labels.tasks import Task
 from agentsignals.labels.tasks import task as task_of
 from agentsignals.labels.units import answer_end_in
 from agentsignals.model import CLASSIFIER, ENCODER, Turn
 from agentsignals.stats.agreement import kappa_estimate
-from agentsignals.stats.intervals import ClassRates
+from agentsignals.stats.intervals import Z, t_quantile
+from agentsignals.words.classifier import (
+    TEXT_KINDS,
+    VERSION,
+    Calibration,
+    ClassCounts,
+    HeldOut,
+    Model,
+    Others,
+    features,
+    session_mark,
+)
+from agentsignals.words.rule_labels import BY_TASK
 from agentsignals.words.text import count_tokens
 
 MIN_SESSIONS, MIN_PROJECTS = 3, 2
 """A feature counts that stands in messages of so many sessions and projects: what one person or project writes alone
 teaches little about others, and does not get into the file."""
-FOLDS = 5
-STRENGTHS = {CLASSIFIER: (0.3, 1.0, 3.0), ENCODER: (0.1,)}
-"""Inverse strengths of the ridge that are tried; with vectors it was set by hand, out of .1 and .3."""
+FOLDS, FEWEST_PROJECTS = 8, 5
+STRENGTHS = {CLASSIFIER: 0.3, ENCODER: 0.1}
+"""Inverse strengths of the ridge; set by hand, out of .1, .3 and 1."""
 TEXT_WEIGHT = 3.0
 VECTOR_WEIGHT = 4.0
 """Weights of word features and of the vector relative to marks and rules; set once, by hand."""
-CURVE = (0.25, 0.5, 0.75, 1.0)
+CURVE = (0.25, 0.5)
+"""Shares of the sessions that the learning curve is measured with, beside all."""
+FEWEST_RANDOM = 8
+"""Random rows that a project needs to say how far off a share is."""
 _ROUNDS = 500
+_SMALLEST = {CLASSIFIER: 0.05, ENCODER: 0.02}
+"""Features whose weights are all below this are left out of the file. The ridge of an encoder's is stronger."""
 _DECIMALS = 2
 """Decimals of a weight: a message has some hundred features, whose rounding errors cancel out."""
 Features = dict[str, float]
@@ -69,6 +84,7 @@ class Judged(NamedTuple):
 
     example: Example
     predicted: str
+    scores: dict[str, float]
 
 
 def examples(
@@ -99,7 +115,6 @@ def _example(task: Task, row: gold.GoldRow, vector: Features) -> Example:
         model=None,
         seq=0,
     )
-    verdict = BY_TASK[task.name](turn)
     answer = answer_end_in(row.before or "") if task.shows == "exchange" else None
     return Example(
         label=str(row.label),
@@ -107,13 +122,16 @@ def _example(task: Task, row: gold.GoldRow, vector: Features) -> Example:
         project=row.project or f"session {row.session_id}",
         random=(row.stratum or "").endswith("random"),
         annotator=row.annotator or "somebody the file does not name",
-        rules=verdict.value if isinstance(verdict, Verdict) else task.values[-1],
+        rules=BY_TASK[task.name](turn).value,
         counted=features(turn, answer) | vector,
     )
 
 
-def fitted(held: Sequence[Example], strength: float, task: Task, share: float = 1.0) -> Model:
-    """The model of these examples. `share`: of their sessions, in an order without meaning."""
+def fitted(held: Sequence[Example], task: Task, share: float = 1.0, strength: float = 0.0) -> Model:
+    """Return the model of these examples. `share`: of their sessions, in an order without meaning. `strength`: the
+    labeller's own, where it is 0."""
+    kind = ENCODER if any(name.startswith("v:") for e in held[:1] for name in e.counted) else CLASSIFIER
+    strength = strength or STRENGTHS[kind]
     sessions = sorted({e.session_id for e in held}, key=session_mark)
     kept = set(sessions[: max(1, round(len(sessions) * share))])
     learnt = [e for e in held if e.session_id in kept]
@@ -149,11 +167,11 @@ def fitted(held: Sequence[Example], strength: float, task: Task, share: float = 
     }
     return Model(
         task=task.name,
-        kind=ENCODER if any(name.startswith("v:") for name in weights) else CLASSIFIER,
+        kind=kind,
         features_version=VERSION,
         classes=classes,
         intercept=[round(number, _DECIMALS) for number in intercept],
-        weights={name: row for name, row in weights.items() if any(row[1:])},
+        weights={name: row for name, row in weights.items() if max(map(abs, row[1:])) >= _SMALLEST[kind]},
         text_weight=TEXT_WEIGHT,
         uses_answer=task.shows == "exchange",
         rows=len(learnt),
@@ -193,55 +211,114 @@ def folds(held: Iterable[Example], n: int) -> list[set[str]]:
     return [{project for project, _ in group} for group in groups]
 
 
-def predicted(held: Sequence[Example], strength: float, task: Task) -> list[Judged]:
-    """Return each example's verdict by a model trained on the other projects."""
-    judged = []
-    for group in folds(held, FOLDS - 1):
-        model = fitted([e for e in held if e.project not in group], strength, task)
-        judged += [_judged(model, e) for e in held if e.project in group]
-    return judged
-
-
 def _judged(model: Model, example: Example) -> Judged:
-    chances = model.probabilities(example.counted)
-    return Judged(example, model.classes[chances.index(max(chances))])
-
-
-def chosen(held: Sequence[Example], task: Task) -> float:
-    """The strength with the highest kappa on projects left out of these."""
-    has_vectors = any(name.startswith("v:") for e in held[:1] for name in e.counted)
-    strengths = STRENGTHS[ENCODER if has_vectors else CLASSIFIER]
-    if len(strengths) == 1:
-        return strengths[0]
-    return max(strengths, key=lambda strength: (_kappa(predicted(held, strength, task)) or -1.0, strength))
+    scores = model.scores(example.counted)
+    return Judged(example, model.classes[scores.index(max(scores))], dict(zip(model.classes, scores, strict=True)))
 
 
 def _kappa(judged: Iterable[Judged]) -> float | None:
-    estimate = kappa_estimate((j.example.session_id, j.predicted, j.example.label) for j in judged)
+    estimate = kappa_estimate((j.example.project, j.predicted, j.example.label) for j in judged)
     return None if estimate is None else estimate.value
 
 
-def nested(held: Sequence[Example], task: Task) -> tuple[list[Judged], dict[float, float | None]]:
-    """Predictions for projects left out, each by a model whose strength was chosen without them; kappa by the share of
-    the sessions that it was made from."""
-    judged: list[Judged] = []
+def left_out(held: Sequence[Example], task: Task) -> tuple[list[Judged], dict[float, float | None]]:
+    """Judge each example by a model trained on the other projects. Also return kappa by the share of the sessions that
+    the models were trained on."""
     by_share = defaultdict[float, list[Judged]](list)
     for group in folds(held, FOLDS):
-        rest, left_out = [e for e in held if e.project not in group], [e for e in held if e.project in group]
-        strength = chosen(rest, task)
-        for share in CURVE:
-            model = fitted(rest, strength, task, share)
-            by_share[share] += [_judged(model, e) for e in left_out]
-        print(f"left out {len(left_out)} rows of {len(group)} projects; strength {strength}", file=sys.stderr)
-    judged = by_share[1.0]
-    return judged, {share: _kappa(of) for share, of in by_share.items()}
+        rest, out = [e for e in held if e.project not in group], [e for e in held if e.project in group]
+        for share in (*CURVE, 1.0):
+            model = fitted(rest, task, share)
+            by_share[share] += [_judged(model, e) for e in out]
+        print(f"left out {len(out)} rows of {len(group)} projects", file=sys.stderr)
+    return by_share[1.0], {share: _kappa(of) for share, of in by_share.items()}
+
+
+# -- Calibration: probabilities whose mean is a share
+
+
+def calibrated(judged: Sequence[Judged], classes: Sequence[str]) -> Calibration | None:
+    """Return the calibration on the random rows of projects left out; None without such rows of two projects.
+
+    Without the largest project: the others are judged by models trained on nearly all rows, as a project of one's own
+    is. Each project's error is that of a calibration on the other projects.
+    """
+    largest = Counter(j.example.project for j in judged).most_common(1)[0][0]
+    rows = [j for j in judged if j.example.random and j.example.project != largest]
+    by_project: dict[str, list[Judged]] = {}
+    for j in rows:
+        by_project.setdefault(j.example.project, []).append(j)
+    if len(by_project) < 2:
+        return None
+    slope, offsets = _scaled(rows, classes)
+    made = Calibration(
+        slope=round(slope, 3),
+        offsets=[round(offset, 3) for offset in offsets],
+        share_errors=[],
+        rows=len(rows),
+        projects=len(by_project),
+    )
+    squares, weights, measured = [0.0] * len(classes), 0, 0
+    for project, of in by_project.items():
+        if len(of) < FEWEST_RANDOM:
+            continue
+        scaled = _scaled([j for j in rows if j.example.project != project], classes)
+        chances = [_chances(j, classes, *scaled) for j in of]
+        weights, measured = weights + len(of), measured + 1
+        for at, name in enumerate(classes):
+            error = sum(chance[at] - (j.example.label == name) for j, chance in zip(of, chances, strict=True)) / len(of)
+            by_chance = sum(chance[at] * (1 - chance[at]) for chance in chances) / len(of) ** 2
+            squares[at] += len(of) * (error * error - by_chance)
+    if measured < 2:
+        return msgspec.structs.replace(made, share_errors=[_UNKNOWN_ERROR] * len(classes))
+    # Few projects: no class is trusted to be better than all together, and the quantile is Student's.
+    shares = [sum(j.example.label == name for j in rows) / len(rows) for name in classes]
+    spreads = [share * (1 - share) for share in shares]
+    together = max(0.0, sum(squares)) / weights / sum(spreads)
+    wider = t_quantile(measured - 1) / Z
+    errors = [
+        wider * max(square / weights, together * spread, 0.0) ** 0.5
+        for square, spread in zip(squares, spreads, strict=True)
+    ]
+    return msgspec.structs.replace(made, share_errors=[round(error, 4) for error in errors])
+
+
+_UNKNOWN_ERROR = 0.5
+"""Where it can't be measured: such a share's interval is everything."""
+
+
+def _chances(judged: Judged, classes: Sequence[str], slope: float, offsets: Sequence[float]) -> list[float]:
+    scores = [slope * judged.scores.get(name, -_FAR) + offset for name, offset in zip(classes, offsets, strict=True)]
+    highest = max(scores)
+    parts = [exp(score - highest) for score in scores]
+    return [part / sum(parts) for part in parts]
+
+
+_FAR = 20.0
+"""Minus this: the score of a class that a model has never seen."""
+_STEPS, _STEP, _PULL = 200, 2.0, 2.0
+"""Steps of the descent, their length, and the pull of the offsets towards 0, in rows."""
+
+
+def _scaled(rows: Sequence[Judged], classes: Sequence[str]) -> tuple[float, list[float]]:
+    """Return the slope and the offsets with the highest likelihood of these rows' labels."""
+    slope, offsets = 1.0, [0.0] * len(classes)
+    for _ in range(_STEPS):
+        steep, shifts = 0.0, [_PULL * offset for offset in offsets]
+        for j in rows:
+            for at, (name, chance) in enumerate(zip(classes, _chances(j, classes, slope, offsets), strict=True)):
+                residual = chance - (j.example.label == name)
+                shifts[at] += residual
+                steep += residual * max(-_FAR, j.scores.get(name, -_FAR))
+        slope = max(0.05, slope - 0.1 * _STEP * steep / len(rows))
+        offsets = [offset - _STEP * shift / len(rows) for offset, shift in zip(offsets, shifts, strict=True)]
+    return slope, offsets
 
 
 def held_out(judged: Sequence[Judged], classes: Sequence[str]) -> HeldOut:
-    """The figures that go into the model's file."""
+    """Return the figures that go into the model's file."""
     estimate = kappa_estimate((j.example.session_id, j.predicted, j.example.label) for j in judged)
     largest = Counter(j.example.project for j in judged).most_common(1)[0][0]
-    rows = [j for j in judged if j.example.random and j.example.project != largest]
     return HeldOut(
         n=len(judged),
         sessions=len({j.example.session_id for j in judged}),
@@ -249,39 +326,57 @@ def held_out(judged: Sequence[Judged], classes: Sequence[str]) -> HeldOut:
         kappa=None if estimate is None else _rounded(estimate.value),
         low=None if estimate is None else _rounded(estimate.low),
         high=None if estimate is None else _rounded(estimate.high),
-        kappa_without_largest=_rounded(_kappa(j for j in judged if j.example.project != largest)),
-        random={name: _of_class(rows, name) for name in classes} if rows else {},
+        others=_of_others(j for j in judged if j.example.project != largest),
+        classes={name: counts_of(judged, name) for name in classes},
     )
 
 
-def _of_class(rows: Sequence[Judged], name: str) -> ClassRates:
-    true = [j for j in rows if j.example.label == name]
-    others = [j for j in rows if j.example.label != name]
-    return ClassRates(
-        true=len(true),
-        hits=sum(j.predicted == name for j in true),
-        others=len(others),
-        false_alarms=sum(j.predicted == name for j in others),
+def random_rows(judged: Sequence[Judged], classes: Sequence[str]) -> list[bytes]:
+    """Return the random rows of projects left out as JSON: number of the project (0: the largest), class, class named,
+    scores. They hold no text."""
+    projects = [name for name, _ in Counter(j.example.project for j in judged).most_common()]
+    return [
+        msgspec.json.encode(
+            [
+                projects.index(j.example.project),
+                j.example.label,
+                j.predicted,
+                [round(j.scores.get(name, -_FAR), 2) for name in classes],
+            ]
+        )
+        for j in judged
+        if j.example.random
+    ]
+
+
+def counts_of(judged: Sequence[Judged], name: str) -> ClassCounts:
+    """Count the predictions of one class."""
+    return ClassCounts(
+        true=sum(j.example.label == name for j in judged),
+        named=sum(j.predicted == name for j in judged),
+        hits=sum(j.predicted == j.example.label == name for j in judged),
     )
 
 
 def trained(
-    paths: Sequence[Path | str], task: Task, column: str | None = None, *, encoder: bool = False
-) -> tuple[Model, dict[str, Any]]:
-    """The model made from all of the files, with what it is worth on projects left out; and a report."""
-    held = examples(paths, task, column, encoder=encoder)
-    if len({e.project for e in held}) < FOLDS:
-        raise UsageError("The examples are of too few projects to leave some out.", f"Label in {FOLDS} at least.")
-    judged, curve = nested(held, task)
-    model = fitted(held, chosen(held, task), task)
+    paths: Sequence[Path | str], task: Task, held: Sequence[Example]
+) -> tuple[Model, dict[str, Any], list[Judged]]:
+    """Return the model of all examples with its figures on projects left out, a report, and the predictions there.
+    `paths`: the files that the examples are from."""
+    if len({e.project for e in held}) < FEWEST_PROJECTS:
+        raise UsageError(
+            "The examples are of too few projects to leave some out.", f"Label in {FEWEST_PROJECTS} at least."
+        )
+    judged, curve = left_out(held, task)
+    model = fitted(held, task)
     model = msgspec.structs.replace(
         model,
         trained_on={Path(path).name: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths},
         annotators=sorted({e.annotator for e in held}),
         held_out=held_out(judged, task.values),
+        calibration=calibrated(judged, model.classes),
     )
-    # Kappa with intervals of rules, of the most frequent class, and of the model, over all projects left
-    # out and over all but the largest; classes; the learning curve.
+    # Kappa with intervals over all projects left out, and over all but the largest; by class; the learning curve.
     largest, rows = Counter(j.example.project for j in judged).most_common(1)[0]
     frequent = Counter(j.example.label for j in judged).most_common(1)[0][0]
     by = {
@@ -289,19 +384,33 @@ def trained(
         "rules": [j._replace(predicted=j.example.rules) for j in judged],
         "classifier": list(judged),
     }
-    return model, {
-        "largest": {"project": largest, "rows": rows},
-        "all": {name: _figures(of) for name, of in by.items()},
-        "without_largest": {name: _figures([j for j in of if j.example.project != largest]) for name, of in by.items()},
-        "classes": {
-            name: {by_: msgspec.to_builtins(_of_class(of, name)) for by_, of in by.items()} for name in task.values
+    return (
+        model,
+        {
+            "largest": {"project": largest, "rows": rows},
+            "all": {name: _figures(of) for name, of in by.items()},
+            "without_largest": {
+                name: _figures([j for j in of if j.example.project != largest]) for name, of in by.items()
+            },
+            "classes": {
+                name: {by_: msgspec.to_builtins(counts_of(of, name)) for by_, of in by.items()} for name in task.values
+            },
+            "curve": {f"{share:.0%}": _rounded(value) for share, value in curve.items()},
         },
-        "curve": {f"{share:.0%}": _rounded(value) for share, value in curve.items()},
-    }
+        judged,
+    )
+
+
+def _of_others(judged: Iterable[Judged]) -> Others | None:
+    held = list(judged)
+    estimate = kappa_estimate((j.example.project, j.predicted, j.example.label) for j in held)
+    if estimate is None:
+        return None
+    return Others(n=len(held), kappa=round(estimate.value, 3), low=_rounded(estimate.low), high=_rounded(estimate.high))
 
 
 def _figures(judged: Sequence[Judged]) -> dict[str, Any]:
-    estimate = kappa_estimate((j.example.session_id, j.predicted, j.example.label) for j in judged)
+    estimate = kappa_estimate((j.example.project, j.predicted, j.example.label) for j in judged)
     return {
         "n": len(judged),
         "sessions": len({j.example.session_id for j in judged}),
@@ -316,19 +425,24 @@ def _rounded(value: float | None) -> float | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m agentsignals.labels.classifier.training")
+    parser = argparse.ArgumentParser(prog="python -m agentsignals.labels.training")
     parser.add_argument("task", metavar="TASK", help=", ".join(BY_TASK))
     parser.add_argument("gold", metavar="FILE", nargs="+", help="gold files with `text`, and `project` where known")
     parser.add_argument("--column", metavar="NAME", help="where the label stands")
     parser.add_argument("--out", metavar="FILE", required=True, help="the model's file")
+    parser.add_argument("--left-out", metavar="FILE", help="also write each random row's project, label and scores")
     parser.add_argument("--encoder", action="store_true", help="for the labeller `encoder`: with vectors of messages")
     options = parser.parse_args(arguments)
     try:
-        model, report = trained(options.gold, task_of(options.task), options.column, encoder=options.encoder)
+        wanted = task_of(options.task)
+        held = examples(options.gold, wanted, options.column, encoder=options.encoder)
+        model, report, judged = trained(options.gold, wanted, held)
     except AgentSignalsError as problem:
         print(f"{problem} {problem.hint}", file=sys.stderr)
         return 2
     private_files.write(Path(options.out), msgspec.json.encode(model) + b"\n")
+    if options.left_out:
+        private_files.write(Path(options.left_out), b"[\n" + b",\n".join(random_rows(judged, model.classes)) + b"\n]\n")
     print(msgspec.json.format(msgspec.json.encode(report | {"version": model.version, "rows": model.rows})).decode())
     return 0
 
