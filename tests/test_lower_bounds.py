@@ -137,7 +137,9 @@ def test_pages_mark_it(store: Store) -> None:
 def test_explain_says_at_least_with_the_error_of_the_estimate(store: Store) -> None:
     for signal in ("tokens.output_tokens_total", "tokens.cost_usd"):
         explained = explain(store, BOUND, signal)
-        assert explained.detail["at_least"] is True and "lower bound" in explained.rule
+        assert explained.detail["at_least"] is True and (
+            "lower bound" in explained.rule or "at least" in explained.rule
+        )
     assert "3.2 times" in explain(store, BOUND, "tokens.output_tokens_total").rule
     assert "at_least" not in explain(store, KNOWN, "tokens.cost_usd").detail
 

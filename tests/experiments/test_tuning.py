@@ -192,7 +192,7 @@ def test_a_search_finds_what_is_better_and_confirms_it_on_tasks_it_has_not_seen(
     assert made.confirmed is not None and made.confirmed.difference.p == pytest.approx(2 / 2**8)
     assert [run.task for run in done.runs[-2:]] == ["h1", "h1"]
     assert {run.phase for run in done.runs[:-2]} == {"search"}
-    assert (made.over, made.caveats) == ("6 runs are the budget, 2 of them for the confirmation", [])
+    assert (made.over, made.caveats) == ("the budget of 6 runs is used up (2 reserved for the confirmation)", [])
 
 
 @pytest.mark.slow
@@ -275,10 +275,10 @@ def test_a_run_is_read_from_the_store_and_the_next_begun_where_the_budget_allows
     for budget, why in (
         (Budget(runs=8, wall_time_s=39.0), "the budget of 39 seconds is used up"),
         (Budget(runs=8, wall_time_s=40.0), ""),
-        (Budget(runs=8, cost_usd=3.9 * cost), f"${3.9 * cost:,.2f} are the budget"),
+        (Budget(runs=8, cost_usd=3.9 * cost), f"the budget of ${3.9 * cost:,.2f} is used up"),
         (Budget(runs=8, cost_usd=4.1 * cost), ""),
         (Budget(runs=4), ""),
-        (Budget(runs=3), "3 runs are the budget"),
+        (Budget(runs=3), "the budget of 3 runs is used up"),
     ):
         search.plan = replace(search.plan, budget=budget)
         assert search.spent(2) == why

@@ -53,7 +53,7 @@ def test_the_rate_is_told_before_and_after_with_what_nobody_can_tell(
     assert rates == {"resolved": (7, 8), "earned": (4, 8), "earned_at_most": (5, 8)}
     assert 0 < told["everyone"]["earned"]["low"] < 0.5 < told["everyone"]["earned"]["high"] < 1
     assert told["channels"] == {"copied": 2}
-    assert told["cannot_tell"] == {"its conversation is not there": 1}
+    assert told["cannot_tell"] == {"no transcript": 1}
     first = told["listed"][0]
     assert first["verdict"] == "cannot_tell"
     shown = next(entry for entry in told["listed"] if entry["verdict"] == "retrieved")

@@ -145,7 +145,7 @@ def test_the_study_says_the_same_and_each_number_opens_its_attempts(store: Store
     wrong = next(share for share in made.classes if share.name == "wrong_fix")
     assert values["failures.count"][0] == 24
     assert values["failures.wrong_fix"] == (wrong.value, 24, (wrong.low, wrong.high))
-    assert any("1 of 24 failed is undecided: 1 no file of the run lists a test" in limit for limit in found.limits)
+    assert any("1 of 24 failed is undecided: 1 no file of the run lists tests" in limit for limit in found.limits)
     table = next(t for t in found.tables if t.id == "failures.by_candidate")
     row = next(r for r in table.rows if r[:2] == ["A", "wrong place"])
     assert row[2:5] == [6, 8, 0.75]

@@ -154,12 +154,12 @@ def test_inputs_of_tests_are_special_cases_where_there_is_more_than_one(fix: str
 @pytest.mark.parametrize(
     ("facts", "steps", "because"),
     [
-        ({"kinds": []}, T.begun, "its conversation is not there"),
-        ({}, [], "it called no tool"),
-        ({}, [("sh", "ls", "a")], "nothing that it wrote"),
+        ({"kinds": []}, T.begun, "no transcript"),
+        ({}, [], "no tool call"),
+        ({}, [("sh", "ls", "a")], "the trace shows nothing that it wrote"),
         ({}, [*T.begun, ("sh", "./fix.sh > src/a.py", "")], "a program wrote src/a.py"),
         ({}, looked(DIFF, T.mine), f"showed it another {T.path} before"),
-        ({}, looked("x" * 90_000 + "\n", T.mine), "characters of what"),
+        ({}, looked("x" * 90_000 + "\n", T.mine), "are not stored"),
     ],
 )
 def test_what_cannot_be_seen_is_said(facts: dict[str, Any], steps: list[Step], because: str) -> None:

@@ -96,9 +96,9 @@ def _decided(session: Session, attempt: Attempt, facts: PatchFacts, started: boo
     tests = attempt.verification
     how_it_ended = ("exception", "exit_status", "fault", "ending")
     if started is False:
-        return "agent_not_started", attempt.exception or "its program was not there", ("agent_started",), False
+        return "agent_not_started", attempt.exception or "its program was missing", ("agent_started",), False
     if attempt.ending == "infrastructure" and not attempt.reward_counts:
-        return "infrastructure", attempt.exception or attempt.exit_status or "broken off", how_it_ended, False
+        return "infrastructure", attempt.exception or attempt.exit_status or "aborted", how_it_ended, False
     if attempt.reward_counts is False:
         why = attempt.exception or attempt.exit_status or "the harness calls the reward invalid"
         return "not_judged", why, ("reward_counts", *how_it_ended), False
@@ -113,7 +113,7 @@ def _decided(session: Session, attempt: Attempt, facts: PatchFacts, started: boo
         return "infrastructure", attempt.fault, ("fault",), False
     if facts.verifier == "not_run" and not _is_of_task(session, tests.missing_module if tests is not None else None):
         line = tests.message if tests is not None else ""
-        return "verifier_not_run", line or "it ended before its first test", ("verification",), False
+        return "verifier_not_run", line or "it ended before the first test", ("verification",), False
     if facts.verifier in ("crashed", "timed_out") or attempt.ending == "verifier":
         how = facts.verifier.replace("_", " ") if facts.verifier in ("crashed", "timed_out") else "failed"
         return "not_judged", f"verifier {how}", ("verification", "ending", *how_it_ended), False

@@ -71,12 +71,12 @@ class Case:
     def stopped_by(self) -> str:
         """The limit that ended the attempt; empty where the agent did."""
         if self.attempt.ending == "time" or self.attempt.timed_out:
-            return "its time was up"
+            return "the time limit was reached"
         if self.attempt.ending == "budget":
-            return f"its budget was used up ({self.attempt.exit_status or 'as the harness says'})"
+            return f"the budget was used up ({self.attempt.exit_status or 'as the harness says'})"
         last = self.view.steps[-1] if self.view.steps else None
         if last is not None and last.stop_reason in _LENGTH and not self.view.session.tool_calls:
-            return "its answer was cut at the most tokens it might have"
+            return "the answer was cut at the token limit"
         return ""
 
     @property
@@ -190,12 +190,12 @@ RULES += [
 def _stuck(case: Case) -> str:
     circle = case.circle if case.stopped_by or not case.is_handed_in else None
     ended = case.stopped_by or "it ended without a fix"
-    return f"{ended}, going in circles ({circle.kind}, {circle.times} times)" if circle is not None else ""
+    return f"{ended}, in a loop ({circle.kind}, {circle.times} times)" if circle is not None else ""
 
 
 @_rule("limit_reached", "Time, calls, tokens or money ran out first.", "the harness's ending")
 def _limit_reached(case: Case) -> str:
-    failing = f"; tests that fail: {_named(case.failing)}" if case.failing else ""
+    failing = f"; failing tests: {_named(case.failing)}" if case.failing else ""
     return f"{case.stopped_by}{failing}" if case.stopped_by else ""
 
 
@@ -209,16 +209,16 @@ def _no_call(case: Case) -> str:
     if not attempt.has_transcript:
         return ""
     if calls and all(call.status in ("rejected", "cancelled") or call.error_class in _REFUSALS for call in calls):
-        return f"all of its {len(calls)} calls were refused" if len(calls) > 1 else "its one call was refused"
+        return f"all of its {len(calls)} calls were refused" if len(calls) > 1 else "its only call was refused"
     answer = case.answer
     if answer is not None and (not calls or calls[-1].seq < answer.seq):
         written = (_CALL_MARKUP if calls else _CALL_AS_TEXT).search(answer.text or "")
         if written is not None:
-            return f"it ended with a call written as text: {' '.join(written[0].split())[:_NAME_CHARS]}"
+            return f"it ended with a tool call written as text: {' '.join(written[0].split())[:_NAME_CHARS]}"
     wants_work = attempt.patch is not None or attempt.gold_patch is not None or case.failing is not None
     steps = len(case.view.steps)
     in_steps = "one model call" if steps == 1 else f"{steps} model calls"
-    return f"it called no tool in {in_steps}" if not calls and wants_work and answer is not None else ""
+    return f"no tool call in {in_steps}" if not calls and wants_work and answer is not None else ""
 
 
 @_rule(
@@ -228,9 +228,9 @@ def _no_call(case: Case) -> str:
 )
 def _gave_up(case: Case) -> str:
     if case.facts.present is False:
-        return "no change was handed in"
+        return "no change was submitted"
     if not case.is_handed_in:
-        return "nothing that was there before is changed: only new files, tests or prose"
+        return "no existing code changed: only new files, tests or prose"
     return "no answer was given" if case.is_answer and case.answer is None else ""
 
 
@@ -308,24 +308,24 @@ def _tests_failed(case: Case) -> str:
     "the transcript: no tool was called",
 )
 def _wrong_answer(case: Case) -> str:
-    return "an answer was given, no tool was called, and the answer was not accepted" if case.is_answer else ""
+    return "the answer was wrong, and no tool was called" if case.is_answer else ""
 
 
 @_rule("cannot_tell", "What would decide is not recorded.", "")
 def _cannot_tell(case: Case) -> str:
     facts = case.facts
     if facts.targets is not None and facts.fixed == facts.targets and not facts.broken:
-        return "the verdict contradicts the tests" if facts.targets else "no test was to be fixed"
+        return "the verdict contradicts the tests" if facts.targets else "there was no test to fix"
     reward, verified = case.attempt.reward or 0.0, case.attempt.verification
     if verified is not None and verified.failed == [] and verified.passed:
-        return "the verdict contradicts the tests: all that are listed pass"
+        return "the verdict contradicts the tests: all listed tests pass"
     if 0 < reward < 1:
-        return f"no file of the run lists a test, or the parts of the reward of {reward:.2g}"
+        return f"no file of the run lists tests, or the parts of the reward of {reward:.2g}"
     if case.localization is not None and case.localization.gold_is_new and case.localization.level == "elsewhere":
-        return "no file of the run lists a test, and the gold patch only makes new files: another name may be as right"
+        return "no file of the run lists tests, and the gold patch only adds files, so other names may be right"
     if case.attempt.gold_patch and not case.knows_files:
-        return "no file of the run lists a test, and the patch was not recorded"
-    return "no file of the run lists a test"
+        return "no file of the run lists tests, and the patch was not recorded"
+    return "no file of the run lists tests"
 
 
 def _named(tests: Sequence[str] | None) -> str:

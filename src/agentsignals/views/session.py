@@ -82,7 +82,7 @@ class _InRepo(dict[str, bool]):
         return inside
 
 
-FAILURES_UNKNOWN = Absent("missing_field", "the trace does not say which calls failed")
+FAILURES_UNKNOWN = Absent("missing_field", "the trace does not record which calls failed")
 """Value of a figure of failed calls where `records_failures` is false."""
 
 

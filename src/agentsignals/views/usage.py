@@ -15,8 +15,8 @@ FINAL_SHARE = 0.5
 """Below it, the output of a session whose agent may log usage in mid-stream is a lower bound
 (design/formats.md#output-in-mid-stream)."""
 VISIBLE_ERROR = (
-    "characters / 4; where output is logged whole it is 3.2 times that in the median session, 4.8 times at the 90th"
-    " percentile, for thinking is paid for and seldom logged"
+    "characters / 4; in sessions with complete logs output is 3.2 times that (median) or 4.8 times (p90), because"
+    " thinking is billed but seldom logged"
 )
 """Error of the estimate from the visible text, over 58 sessions (design/formats.md#output-in-mid-stream)."""
 _WRITTEN = frozenset(("text", "thinking"))
