@@ -127,6 +127,14 @@ def test_a_call_that_fell_back_is_of_the_model_that_answered() -> None:
     assert [step.model for step in session.steps] == ["openai/gpt-y"]
 
 
+@pytest.mark.parametrize(("used", "n"), [(usage(30, 4), 1), (usage(0, 0), 0), (None, 0)])
+def test_a_call_that_was_paid_for_and_has_no_answer_is_billed(used: dict[str, Any] | None, n: int) -> None:
+    event = model(1, [user("Do it", "1")], None, used=used, error="content filter")
+    (session,) = read(archive(sample(events=[event]))).sessions
+    assert [(step.input_tokens, step.output_tokens) for step in session.steps] == [(30, 4)] * n
+    assert [e.kind for e in session.events if e.kind == "api_error"] == ["api_error"]
+
+
 ROLES = {"target": {"model": "acme/under-test"}, "judge": {"model": "other/judge"}}
 
 
@@ -142,9 +150,18 @@ def called(second: int, by: str, **more: Any) -> dict[str, Any]:
         ("none/none", {"writer": {"model": "acme/w"}}, ["acme/w"], "acme/w"),
         ("openai/gpt-x", ROLES, ["openai/gpt-x", "acme/under-test"], "openai/gpt-x"),
         ("openai/gpt-x", None, ["acme/served"], "acme/served"),
+        ("openai/gpt-5.2", None, ["gpt-5.2"], "openai/gpt-5.2"),
         ("openai/gpt-x", ROLES, [], "openai/gpt-x"),
     ],
-    ids=["roles alone", "an auditor and its target", "one role", "named and used", "another one served", "no calls"],
+    ids=[
+        "roles alone",
+        "an auditor and its target",
+        "one role",
+        "named and used",
+        "another one served",
+        "another spelling",
+        "no calls",
+    ],
 )
 def test_an_attempt_is_of_the_model_that_served_it(
     named: str, roles: dict[str, Any] | None, calls: list[str], tried: str

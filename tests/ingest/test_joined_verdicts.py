@@ -235,3 +235,10 @@ def test_verdicts_of_swe_bench_pro_judge_the_trials_below(tmp_path: Path) -> Non
     assert found == [
         (names[0], MODEL, "solved", True), (names[1], MODEL, "failed", True), (names[2], None, "failed", False),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["final.json", "a.b.c.json", "acme__coder-1.nightly.json"])
+def test_a_run_report_beside_trajectories_alone_judges_them(tmp_path: Path, name: str) -> None:
+    files = {f"run/{task}/{task}.traj.json": mini(task) for task in TASKS}
+    found = known(put(tmp_path / "in", {**files, f"run/{name}": summary(TASKS)}))
+    assert found == [(task, MODEL, outcome, True) for task, outcome in JUDGED]

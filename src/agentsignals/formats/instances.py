@@ -155,14 +155,19 @@ class TrialsBelow:
         is_other = model is not None and bool(told) and all(len({*same_models({m, model}).values()}) > 1 for m in told)
         return bare if alone and not is_other else None
 
-    def evaluation(self, path: str, listed: Collection[str]) -> dict[str, str]:
-        """Return model and run of an evaluation's summary that lists these instances: the evaluation below its folder
-        that its name has, else the only one whose reports are all of these instances, else what its name looks like."""
+    @property
+    def tasks(self) -> set[str]:
+        """Tasks that one trial alone has."""
+        return {canonical(name[1:]) for name in self.names if name.startswith("/")}
+
+    def evaluation(self, path: str, listed: Collection[str]) -> dict[str, str] | None:
+        """Return model and run of an evaluation's summary that lists these instances: the evaluation that its name has,
+        else the only one whose reports are all of these instances."""
         stem = posixpath.basename(path).removesuffix(".json")
         named = [(run, model) for run, model in self.evaluations if stem == f"{model}.{run}"]
         ids = {canonical(instance) for instance in listed}
         covered = named or [pair for pair, reported in self.evaluations.items() if reported <= ids]
-        return {"run": covered[0][0], "model": covered[0][1]} if len(covered) == 1 else of_summary(path)
+        return {"run": covered[0][0], "model": covered[0][1]} if len(covered) == 1 else None
 
 
 def run_of_model(model: str, instance: str) -> str:

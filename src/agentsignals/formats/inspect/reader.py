@@ -51,6 +51,7 @@ from agentsignals.model import (
     ToolCall,
     logged_iso,
 )
+from agentsignals.model.model_names import same_models
 
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Values of grades in Inspect's own metrics: correct, partial, incorrect, no answer, and words for yes and no."""
@@ -183,7 +184,7 @@ def _served(spec: Spec, work: Counter[str]) -> str | None:
     models worked, the role `target` is the one under test.
     """
     named = spec.model if spec.model not in _NO_MODEL else None
-    if named is not None and (not work or named in work):
+    if named is not None and (not work or any(len({*same_models({named, model}).values()}) == 1 for model in work)):
         return named
     target = string(inside(spec.model_roles, _UNDER_TEST, "model"))
     if target in work:
@@ -371,12 +372,15 @@ class Reader:
             self._builder.event("unknown", bytes(event.output).decode("utf-8", "replace"), at, thread=thread)
             return
         choice = output.choices[0] if output.choices else None
-        if choice is None or choice.message is None or (failure is not None and not choice.message.content):
-            return
+        answer, stop = (choice.message, choice.stop_reason) if choice is not None else (None, None)
+        if answer is None or (failure is not None and not answer.content):
+            if not any(usage.total_tokens for usage in self._usage(event)):
+                return
+            answer, stop = Message(role="assistant"), "error"  # it was paid for, and nothing of it could be used
         done = event.completed if isinstance(event.completed, str) else None
         model = string(inside(output.fallback, "fallback_model")) or event.model
         step = self._builder.step(None, model, logged_iso(done) or at, thread)
-        step.message_id, step.stop_reason = choice.message.id, choice.stop_reason
+        step.message_id, step.stop_reason = answer.id, stop
         if event.model is not None and thread == MAIN:
             self.work[event.model] += 1
         usage = output.usage
@@ -390,8 +394,8 @@ class Reader:
             step.reasoning_tokens = usage.reasoning_tokens
             if usage.total_cost is not None:
                 step.cost_usd, step.cost_source = usage.total_cost, "recorded"
-        self._mark_seen(choice.message, dict(self._requests[thread][1]))
-        self._add_message(choice.message, step.timestamp, thread, step)
+        self._mark_seen(answer, dict(self._requests[thread][1]))
+        self._add_message(answer, step.timestamp, thread, step)
 
     def usages(self, raws: list[Raw]) -> list[Usage]:
         """Return what the model calls among these events used."""

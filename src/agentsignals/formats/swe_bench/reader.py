@@ -305,18 +305,25 @@ def summary_parts(source: Input, handed_in: Mapping[str, Collection[str]] = Mapp
     saw(source.artifact, "summary")
     listed = {*summary.submitted_ids, *summary.completed_ids, *summary.resolved_ids, *summary.unresolved_ids,
               *summary.empty_patch_ids, *summary.error_ids}  # fmt: skip
-    evaluation = TrialsBelow(source.trials_below).evaluation(source.artifact.path, listed)
-    models = [model for model, tasks in handed_in.items() if set(map(canonical, listed)).issubset(tasks)]
-    if evaluation == of_summary(source.artifact.path) and len(models) == 1 and evaluation.get("model") not in handed_in:
+    ids, below = set(map(canonical, listed)), TrialsBelow(source.trials_below)
+    told = below.evaluation(source.artifact.path, listed)
+    evaluation = told or of_summary(source.artifact.path)
+    models = [model for model, tasks in handed_in.items() if ids.issubset(tasks)]
+    if told is None and len(models) == 1 and evaluation.get("model") not in handed_in:
         evaluation = {**evaluation, "model": models[0]}
+    # Where it lists every trial below, it is about these: its name is a guess, and makes no second attempt.
+    judged = below.tasks if told is None and below.tasks <= ids else set()
 
     def part(instance: str, became: str, reward: float | None, *fields: str) -> Attempt:
-        return Attempt(
-            root=source.folder, scope="lent", task_id=canonical(instance), run_id=evaluation["run"], reward=reward,
-            goes_by=run_of_model(evaluation.get("model") or evaluation["run"], instance),
-            observed={knob: evaluation[word] for word, knob in KNOBS if word in evaluation},
+        made = Attempt(
+            root=source.folder, scope="lent", task_id=canonical(instance), reward=reward,
             statements=source.states(f"evaluation summary: {instance} {became}", fields),
         )  # fmt: skip
+        if canonical(instance) not in judged:
+            made.run_id = evaluation["run"]
+            made.goes_by = run_of_model(evaluation.get("model") or evaluation["run"], instance)
+            made.observed = {knob: evaluation[word] for word, knob in KNOBS if word in evaluation}
+        return made
 
     alone: list[Attempt] = []
     for instance in summary.empty_patch_ids:
@@ -329,7 +336,8 @@ def summary_parts(source: Input, handed_in: Mapping[str, Collection[str]] = Mapp
         failed.verification = Verification(status="crashed", message="the evaluation ended in an error")
         alone.append(failed)
     for one in alone:
-        if source.named_trials is not None and f"{one.run_id}/{one.goes_by}" not in source.named_trials:
+        named = source.named_trials
+        if one.goes_by is not None and named is not None and f"{one.run_id}/{one.goes_by}" not in named:
             one.scope, one.root = "trial", _root_of(one)  # else the evaluation left a log: it is lent to that
     resolved = known_by_all(source, [part(i, "resolved", 1.0, "reward") for i in summary.resolved_ids])
     unresolved = known_by_all(source, [part(i, "unresolved", 0.0, "reward") for i in summary.unresolved_ids])
