@@ -149,3 +149,20 @@ def test_the_type_of_pushback(text: str, kind: Any, label: str, pattern: str | N
     assert (found[1].value, (found[1].detail or {}).get("pattern"), found[1].turn) == (label, pattern, 1)
     assert (found[1].detail or {})["method"] == "regex"
     assert lines(one, "chat.pushback_type") == ([3] if pattern else [])
+
+
+@pytest.mark.parametrize(
+    ("texts", "rate"),
+    [
+        (
+            ["go", "Das ist völlig falsch!", "schon wieder kaputt, das geht so nicht"],
+            Absent("not_computable", "language"),
+        ),
+        (["go", "no, the other file", "Das ist völlig falsch!"], 1 / 3),
+        (["mach das bitte", "no, the other file"], 0.5),
+        (["go"], 0.0),
+    ],
+)
+def test_a_session_in_another_language_has_no_rate_of_pushback(texts: list[str], rate: float | Absent) -> None:
+    one = view(*(part for text in texts for part in (user(text), say("ok"))))
+    assert value(one, "chat.pushback_rate") == rate

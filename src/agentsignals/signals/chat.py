@@ -299,7 +299,7 @@ def hard_interruption(view: SessionView, why: Evidence) -> list[bool]:
     return [t.turn in cut for t in view.turns]
 
 
-@signal("chat.pushback_rate", "float", "ratio", basis="heuristic")
+@signal("chat.pushback_rate", "float", "ratio", version=2, basis="heuristic")
 def pushback_rate(
     view: SessionView,
     why: Evidence,
@@ -311,12 +311,15 @@ def pushback_rate(
 
     Numerator: different numbers n > 0 of turns whose chat.pushback_type is rejection, correction or failure_report,
     or for which chat.hard_interruption of turn n - 1 is true; the number behind the last turn counts. Denominator:
-    user.user_turn_count.
+    user.user_turn_count. Absent where most turns after the first are not in English.
 
     Pitfalls: At least so much: its words are chat.pushback_type's, which find about a tenth of what a reader finds.
     Different labellers are not comparable: SWE-chat's 0.44 rests on a model's labels.
     Why: Shows how often the person objects, in words or by stopping the agent.
     """
+    foreign = sum(isinstance(v, Absent) and v.detail == "language" for v in pushback_type)
+    if foreign and 2 * foreign > len(pushback_type) - 1:
+        return Absent("not_computable", "language")
     soft = {n for n, v in enumerate(pushback_type) if isinstance(v, Measured) and v.value != "non_pushback"}
     hard = {n + 1 for n, cut in enumerate(hard_interruption) if cut}
     either = soft | hard
