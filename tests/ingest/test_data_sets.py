@@ -607,7 +607,7 @@ OLD, NEW = "1" * 40, "2" * 40
         ({OLD: {"data/train.parquet": outcomes(2)}, NEW: {"data/train.parquet": outcomes(3)}}, NEW, 3, 1),
         ({OLD: {"data/train.parquet": outcomes(2)}, NEW: {"data/train.parquet": outcomes(3)}}, OLD, 2, 1),
         ({OLD: {"a.parquet": outcomes(2), "data/b.parquet": outcomes(2)}}, OLD, 2, 1),
-        ({OLD: {"a.parquet": outcomes(2)}, NEW: {"b.parquet": outcomes(3)}}, NEW, 5, 0),
+        ({OLD: {"a.parquet": outcomes(2)}, NEW: {"b.parquet": outcomes(3)}}, NEW, 3, 0),
     ],
     ids=["one blob", "a newer commit", "main is older", "two names of a blob", "two parts"],
 )
@@ -617,6 +617,19 @@ def test_a_table_of_a_cache_counts_once(
     cached(tmp_path / "hub", commits, main)
     summary = pipeline.analyze([str(tmp_path / "hub")], tmp_path / "store", jobs=1)
     assert (summary.attempts, summary.repeated, summary.skipped, summary.unread) == (attempts, repeated, {}, [])
+
+
+def test_rows_of_outcomes_that_splits_or_commits_repeat_count_once(hub: Hub, tmp_path: Path) -> None:
+    rows = [{"instance_id": f"o__r-{n}", "resolved": n == 0, "model": "m"} for n in range(3)]
+    several = {"data/all.csv": as_csv([*rows, rows[0]]), "data/train.parquet": as_parquet(rows[:2])}
+    hub.sets["ann/set"] = DataSet(several)
+    summary = pipeline.analyze(["hub:ann/set#*"], tmp_path / "store", jobs=1)
+    assert (summary.attempts, summary.repeated) == (4, 1), "equal rows of one file are tries; another split repeats"
+    first = hub.sets["ann/set"].commit
+    summary = pipeline.analyze([f"hub:ann/set@{first}#*", "hub:ann/set#*"], tmp_path / "both", jobs=1)
+    assert summary.attempts == 4
+    _, store = analyzed(tmp_path, {"run1/r.parquet": as_parquet(rows), "run2/r.parquet": as_parquet(rows)}, "runs")
+    assert len(facts(store)) == 6, "elsewhere two folders are two runs"
 
 
 def test_a_link_to_a_file_that_is_read_anyway_counts_once(tmp_path: Path) -> None:

@@ -532,19 +532,20 @@ def identify(head: Head, last: bool = True) -> tuple[Format, Claim] | None:
     return claimed[0] if claimed else None
 
 
+OUTCOME_TABLE = "outcome-table"
+"""The format of tables that hold outcomes alone."""
+
+
 def begins_transcript(data: bytes, path: str) -> bool:
     """Return whether a file that begins so holds sessions, and not outcomes or other facts of trials alone."""
     try:
         found = identify(Head(data, path, len(data) < HEAD_BYTES))
     except AmbiguousFormat:
         return True
-    if found is None or found[0].name == _OUTCOMES:
+    if found is None or found[0].name == OUTCOME_TABLE:
         return False
     claim = found[1]
     return not (claim.lends or claim.everywhere or claim.companion)
-
-
-_OUTCOMES = "outcome-table"
 
 
 def claimed_by(candidate: Format, head: Head) -> Claim | None:

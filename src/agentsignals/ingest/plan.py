@@ -23,6 +23,7 @@ from agentsignals.formats import (
     ANSWERS,
     ASKS,
     MAX_DOCUMENT_BYTES,
+    OUTCOME_TABLE,
     Claim,
     Format,
     by_name,
@@ -46,6 +47,7 @@ from agentsignals.sources import (
     max_unpacked_bytes,
     nonblocking,
     open_source,
+    origin_of,
     path_of,
     read,
     reason_of,
@@ -420,6 +422,7 @@ _LFS_POINTER = re.compile(
 
 _ARCHIVES = (b"PK\x03\x04", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07")
 _TAR, _TAR_AT = b"ustar", 257
+_OF_DATA_SET = "data_set:"
 _TWIN = "twin:"
 """Prefix of a key made of the content: data sets are uploaded again, and files without session ids are equal then."""
 
@@ -535,6 +538,8 @@ def _keys(trace_format: Format, claim: Claim, file: RawFile) -> tuple[str, ...]:
     keys = [f"{kind}:{printable_id(name)}" for kind, _, name in named if name]  # an id that is empty is nobody's
     if file.source == "hub" and trace_format.snapshots:
         keys.append(f"{_TWIN}{file.key}")
+    if trace_format.name == OUTCOME_TABLE and (origin := origin_of(file)) is not None:
+        keys.append(f"{_OF_DATA_SET}{origin.dataset}")  # its splits and commits may repeat rows
     if claim.by_folder:
         keys.append(f"beside:{posixpath.dirname(file.uri)}")
     keys += trial_keys(claim, file)

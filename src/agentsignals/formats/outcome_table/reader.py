@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -32,11 +33,13 @@ def read(inputs: list[Input]) -> Reading:
 
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
     """Yield the rows a few hundred at a time: a small file may hold a million."""
+    seen: dict[str, set[bytes]] = {}
     for source in inputs:
         if source.lent:
             yield Reading(attempts=_lent(source))
         else:
-            yield from _pieces(source)
+            known = seen.setdefault(source.artifact.dataset or source.artifact.path, set())
+            yield from _pieces(source, known)
 
 
 _AT_HAND = 2
@@ -60,7 +63,8 @@ def _read_columns(names: list[str]) -> frozenset[str]:
     return tables.columns_of(names).read
 
 
-def _pieces(source: Input) -> Iterator[Reading]:
+def _pieces(source: Input, known: set[bytes] | None = None) -> Iterator[Reading]:
+    """Read a table. `known`: digests of the rows of other files of its data set, whose splits may repeat them."""
     names, rows = table(source, source.artifact, _read_columns, _LONGEST)
     columns = tables.columns_of(names)
     if columns.lacks:
@@ -73,13 +77,35 @@ def _pieces(source: Input) -> Iterator[Reading]:
     if below.names:  # rows that judge a trial below are told from those that are attempts by themselves
         seen = _rows_again(source, columns.task)
         tasks.update(canonical(str(row.get(columns.task or ""))) for row in seen)
-    first_rows = islice(rows, ROWS_MAX)
+    first_rows = _new_rows(source, columns, islice(rows, ROWS_MAX), known)
     made = (_part(source, columns, scored, *row) for row in first_rows)
     parts = (p for p in (_at_home(part, below, tasks, source) for part in made if part is not None) if p is not None)
     while batch := list(islice(parts, _AT_ONCE)):
         yield Reading(attempts=batch)
     if next(rows, None) is not None:
         skip(source.artifact, "too_many_rows")
+
+
+def _new_rows(
+    source: Input, columns: tables.Columns, rows: Iterator[tuple[int, Row]], known: set[bytes] | None
+) -> Iterator[tuple[int, Row]]:
+    """Leave out rows that another file of the data set has. Equal rows of one file are tries of their own."""
+    if known is None or source.artifact.dataset is None:
+        yield from rows
+        return
+    names = sorted(columns.read - {columns.settings.get("split")})
+    own: set[bytes] = set()
+    for line, row in rows:
+        if not isinstance(row, Lost):
+            values = ((name, row.get(name)) for name in names)
+            told = repr([(name, str(value).lower()) for name, value in values if value not in (None, "")])
+            digest = hashlib.blake2b(told.encode("utf-8", "replace"), digest_size=8).digest()
+            if digest in known:
+                saw(source.artifact, "repeated")
+                continue
+            own.add(digest)
+        yield line, row
+    known |= own
 
 
 def _at_home(part: Attempt, below: TrialsBelow, tasks: Counter[str], source: Input) -> Attempt | None:
