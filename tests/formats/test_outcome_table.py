@@ -96,7 +96,6 @@ def test_a_near_miss_says_what_it_lacks(row: dict[str, Any], lacks: str) -> None
         as_csv([{"task_id": "a", "model": "m", "score": 0.5, "n_samples": 10}] * 3),
         as_csv([{"task_id": "x" * 400, "model": "m", "passed": True}] * 3),
         as_lines([{"task_id": "a", "model": "m", "passed": True}]),
-        as_lines([{"task_id": "a", "model": "m", "passed": True, "messages": []}] * 3),
         as_lines([{"task_id": {"a": 1}, "model": "m", "passed": True}] * 3),
         b"task_id, model, passed\n",
         b"The task_id, the model and what passed are columns.\nSo it is,\nor not.\n",

@@ -458,6 +458,20 @@ def test_a_table_without_conversations_is_named_with_its_columns(
         assert says in json.dumps([u.what for u in summary.unread])
 
 
+@pytest.mark.parametrize("kind", ["train.parquet", "train.csv", "text.parquet", "train.jsonl", "train.json"])
+def test_conversations_of_an_unknown_form_are_told_beside_the_outcomes(tmp_path: Path, kind: str) -> None:
+    rows = [
+        {"task_id": f"t{n}", "success": True, "model": "m", "steps": [{"action": "ls", "observation": "a"}]}
+        for n in range(2)
+    ]
+    make = KINDS[kind]
+    summary, _ = analyzed(tmp_path, {kind: make(rows)})
+    assert (summary.attempts, summary.skipped) == (2, {"conversations_not_read": 1})
+    assert "column steps" in summary.unread[0].what
+    paths: Rows = [{**row, "steps": f"runs/{n}.json"} for n, row in enumerate(rows)]
+    assert analyzed(tmp_path, {kind: make(paths)}, "paths")[0].skipped == {}
+
+
 def test_a_file_about_a_table_takes_nothing_from_it(hub: Hub, tmp_path: Path) -> None:
     about = [as_lines([{"traj_id": ONE, "difficulty": "easy", "solved": True}] * 3), b'{"builder_name": "parquet"}']
     for n, other in enumerate(about):

@@ -137,7 +137,7 @@ _BOUNDS: dict[str, tuple[float, float, str]] = {
 }  # fmt: skip
 REASONS = frozenset(reason for *_, reason in _BOUNDS.values()) | {
     "impossible_count", "impossible_number", "odd_value", "unsound_text", "id_too_long",
-    "session_id_of_another", "session_of_copies",
+    "session_id_of_another", "session_of_copies", "conversations_not_read",
 }  # fmt: skip
 """Reasons for refusing a value, or a session whose records were read. Every other reason in `Artifact.skipped_reasons`
 is about a skipped record."""

@@ -189,8 +189,7 @@ def score_of(value: object) -> float | None:
 
 CONVERSATIONS = (
     "messages", "conversation", "conversations", "trajectory", "traj", "trace", "transcript", "history", "dialogue",
-    "dialog", "chat", "turns", "steps", "events", "spans", "trajectories", "traces", "transcripts", "completion",
-    "response",
+    "dialog", "chat", "turns", "steps", "events", "spans", "trajectories", "traces", "transcripts",
 )  # fmt: skip
 """Columns that hold a conversation a row, the most usual first."""
 SESSION_IDS = (
@@ -307,10 +306,15 @@ def may_hold(names: Iterable[str]) -> list[str]:
     return [spelt[name] for name in CONVERSATIONS if name in spelt]
 
 
+def answers_in(names: Iterable[str]) -> list[str]:
+    """Return the columns that answer another one."""
+    spelt = spelled(names)
+    return [spelt[name] for name in ANSWERS if name in spelt and PROMPT in spelt]
+
+
 def asked_in(row: Mapping[str, Any], column: str) -> Any:
     """Return what a column of answers answers. None beside a column that holds whole conversations."""
-    spelt = spelled(row)
-    return row.get(spelt.get(PROMPT, "")) if column in [spelt.get(name) for name in ANSWERS] else None
+    return row.get(spelled(row)[PROMPT]) if column in answers_in(row) else None
 
 
 def messages_of(value: Any) -> list[dict[str, Any]]:
@@ -370,7 +374,7 @@ def holds_conversations(head: Head) -> bool:
         return False
     rows = first_rows_of(head)
     for row in rows:
-        for name in may_hold(row):
+        for name in (*may_hold(row), *answers_in(row)):
             if row[name] is CUT:
                 return _BEGINS.search(head.data) is not None
             if isinstance(row[name], str) and isinstance(json_in(row[name].strip().split("\n", 1)[0]), dict):

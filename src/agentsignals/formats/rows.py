@@ -66,6 +66,10 @@ def schema_of(data: bytes) -> Any:
 
 NO_CONVERSATIONS = "no_conversation_column"
 """The reason to skip a table. Its note names the columns."""
+UNREAD_CONVERSATIONS = "conversations_not_read"
+"""The reason why a table's outcomes alone are read: its note names the column of an unknown form."""
+NAMED = frozenset((NO_CONVERSATIONS, UNREAD_CONVERSATIONS))
+"""Reasons that are told with the note of their table."""
 _SHOWN_COLUMNS = 12
 
 

@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from agentsignals.errors import FormatError, SourceError, StoreError
 from agentsignals.formats import Input, format_named, homes, identify, unread_homes
 from agentsignals.formats.head import HEAD_BYTES, Head, head_of
-from agentsignals.formats.rows import NO_CONVERSATIONS
+from agentsignals.formats.rows import NAMED
 from agentsignals.ingest import plan as planning
 from agentsignals.ingest.identity import REPEATED_FILE, REPEATED_RECORD
 from agentsignals.ingest.plan import (
@@ -163,8 +163,8 @@ def summarize(store: Store, uris: set[str]) -> Summary:
             kind.format is None and os.sep not in kind.spec and kind.spec in homes()
         ):  # which loads what a path needs not
             whose = kind.spec
-        for reason in kind.skipped if kind.format is None or NO_CONVERSATIONS in kind.skipped else ():
-            if reason == REPEATED_FILE:
+        for reason in kind.skipped if kind.format is None or not NAMED.isdisjoint(kind.skipped) else ():
+            if reason == REPEATED_FILE or (kind.format is not None and reason not in NAMED):
                 continue
             unread = UnreadFiles(reason=reason, what=kind.note, files=0, bytes=0, example=kind.example, agent=whose)
             one = groups.setdefault((reason, _NUMBER.sub("#", kind.note), whose), unread)

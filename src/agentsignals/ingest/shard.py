@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from agentsignals.errors import AgentSignalsError
 from agentsignals.formats import Input, by_name, maker_of, skip, unknown_fields
 from agentsignals.formats.documents import saw_again
-from agentsignals.formats.rows import NO_CONVERSATIONS
+from agentsignals.formats.rows import NAMED
 from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.ingest.corpus_signals import shard_sites
 from agentsignals.ingest.engine import is_heard, tell
@@ -345,7 +345,7 @@ class ShardWriter:
                 repeats = repeated(artifact)
                 entry = index_entry(member, name, report.name, {**artifact.skipped_reasons, **repeats}, error)
                 entry.keys += sorted(unforeseen)
-                if NO_CONVERSATIONS in artifact.skipped_reasons:
+                if not NAMED.isdisjoint(artifact.skipped_reasons):
                     entry.note = artifact.note or ""
                 entry.version = self._versions.get(artifact.artifact_id, "")
                 entry.unknown_fields = content.unknown_fields.get(artifact.artifact_id, [])

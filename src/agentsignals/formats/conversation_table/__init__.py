@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from agentsignals.formats import Claim, Format, pieces_by
-from agentsignals.formats.columns import ROLE, first_rows_of, holds_conversations, may_hold
+from agentsignals.formats.columns import ROLE, are_rows, columns_of, first_rows_of, holds_conversations, may_hold
 from agentsignals.formats.head import Head
 from agentsignals.formats.rows import first_rows, is_packed, schema_of
 
@@ -31,9 +31,9 @@ def claims(head: Head) -> Claim | None:
             return None
         return Claim(keys=[f"rows:{_digest(head.data)}"])
     if head.looks_like_json:
-        if not holds_conversations(head):
-            return None
         rows = first_rows_of(head)
+        if not holds_conversations(head) and not _holds_outcomes(rows):
+            return None
         return Claim(keys=[f"rows:{_digest(msgspec.json.encode(rows[0], enc_hook=str))}"] if rows else [])
     header, rows = first_rows(head.text, head.complete)
     if len(header) < 2 or not may_hold(header):
@@ -41,6 +41,12 @@ def claims(head: Head) -> Claim | None:
     begins = (row[name] for row in rows for name in may_hold(header))
     is_table = any(map(_IN_CSV.match, begins)) if rows else _IN_CSV.search(head.text.partition("\n")[2]) is not None
     return Claim(keys=[f"rows:{_digest(head.data)}"]) if is_table else None
+
+
+def _holds_outcomes(rows: list[dict[str, Any]]) -> bool:
+    """Return whether rows have outcomes beside conversations, of whatever form: the outcomes are read then."""
+    columns = columns_of(list(rows[0])) if len(rows) > 1 else None
+    return columns is not None and not columns.lacks and are_rows(rows, columns)
 
 
 def candidates(schema: Any) -> list[str]:

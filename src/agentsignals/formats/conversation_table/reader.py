@@ -22,14 +22,24 @@ from agentsignals.formats import Format, Input, Reading, gathered, hermes, ident
 from agentsignals.formats import columns as tables
 from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.atif.reader import TYPED, printed_exit, read_actions
-from agentsignals.formats.bounds import whole
+from agentsignals.formats.bounds import refuse, whole
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.conversation_table import DIGEST_BYTES, candidates
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.outcome_table import reader as outcomes
 from agentsignals.formats.records import saw, skip
-from agentsignals.formats.rows import NO_CONVERSATIONS, Lost, Row, columns_note, is_packed, lose, schema_of, table
+from agentsignals.formats.rows import (
+    NO_CONVERSATIONS,
+    UNREAD_CONVERSATIONS,
+    Lost,
+    Row,
+    columns_note,
+    is_packed,
+    lose,
+    schema_of,
+    table,
+)
 from agentsignals.formats.text_calls import AgentMessage, Answered, Called, answer_of, call_of, fenced_call, results_of
 from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import Artifact, Attempt, CallStatus, Session, Step, ToolCall, logged_time
@@ -104,7 +114,8 @@ class TableReader:
             held = sum(1 for value in values if self._holds_conversation(value))
             if held:
                 counted[name] = held, sum(len(_as_text(value)) for value in values)
-        return max(counted, key=lambda name: counted[name]) if counted else None
+        answers = [name for name in tables.answers_in(names) if name in counted]
+        return max(answers or counted, key=lambda name: counted[name]) if counted else None
 
     def _holds_conversation(self, value: Any) -> bool:
         return bool(_messages_in(value)) or self._claimed(_document_in(value)) is not None
@@ -118,6 +129,11 @@ class TableReader:
             artifact.records = artifact.skipped = 0
             artifact.skipped_reasons.clear()
             yield from outcomes.pieces([self.source])
+            held = [row for _, row in first if not isinstance(row, Lost)]
+            unread = next((n for n in tables.may_hold(names) if any(_is_structured(row.get(n)) for row in held)), None)
+            if unread is not None:
+                refuse(artifact, UNREAD_CONVERSATIONS)
+                artifact.note = f"table whose column {unread} holds no messages and no file of a known format"
             return
         found = 0
         for _, row in chain(first, rows):
@@ -311,6 +327,12 @@ def _document_in(value: Any) -> str:
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         return "".join(f"{_as_text(_without_nones(item))}\n" for item in value)
     return _as_text(_without_nones(value)) if isinstance(value, dict) else value if isinstance(value, str) else ""
+
+
+def _is_structured(value: Any) -> bool:
+    """Return whether a value is a list or an object, or the JSON of one."""
+    value = tables.json_in(value) if isinstance(value, str) else value
+    return isinstance(value, list | dict) and bool(value)
 
 
 def _as_text(value: Any) -> str:
