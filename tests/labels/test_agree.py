@@ -79,7 +79,7 @@ def test_disagreements_are_shown_with_their_messages(store: Store, capsys: pytes
     assert found["patterns"][1]["examples"] == [{"session": session_id(0), "turn": 2, "excerpt": "do it"}]
     assert main(["agree", "sentiment", "ann", "openai:m", "--store", str(store.folder)]) == 0
     out = capsys.readouterr().out
-    assert "NEGATIVE → NEUTRAL: 1 (25.0%)\n    “this is wrong”" in out
+    assert "NEGATIVE → NEUTRAL, profanity and technical complaints: 1 (25.0%)\n    “this is wrong”" in out
     assert "agreement   50.0%, by chance 37.5%" in out
 
 

@@ -166,3 +166,15 @@ def test_the_labeller_asked_for_is_the_one_taken(tmp_path: Path) -> None:
     for name, share in (("openai:m", 0.2), ("hf:n", 0.3)):
         found = people.run(Reader(store, [people], labeller=name).inputs(people))
         assert next(f.value for f in found.findings if f.id == "people.pushback") == share
+
+
+def test_sentiment_by_rules_is_a_lower_bound_and_no_share(tmp_path: Path) -> None:
+    made = sessions(0)
+    for n, one in enumerate(made):
+        value = "NEGATIVE" if n < 3 else "NEUTRAL"
+        one.labels.append(Label(task="sentiment", labeller="rules", turn=1, value=value))
+    found = findings(store_of(tmp_path / "s", *made), "sentiment")
+    assert {name: (f.value, f.kind, f.at_least) for name, f in found.items()} == {
+        "negative": (3, "count", True),
+        "positive": (0, "count", True),
+    }

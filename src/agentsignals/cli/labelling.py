@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from agentsignals import private_files
 from agentsignals.cli.output import Bar, counted, fields, json_text, print_result, printable, table, tell
-from agentsignals.errors import ExportError, UsageError, install_command
+from agentsignals.errors import EmbedderError, ExportError, LabelError, UsageError, install_command
 from agentsignals.labels import annotation, batch, gold, matching
 from agentsignals.labels.agreement import Comparison, Several
 from agentsignals.labels.annotation import to_settle
@@ -421,8 +421,16 @@ def _agree_with_gold(options: argparse.Namespace, wanted: Task, names: list[str]
     def opened() -> Store:
         return Store(options.store)
 
-    results = [matching.with_gold(wanted, name, labels, opened) for name in names]
-    alone = results[0] if len(results) == 1 else None
+    results, problem = [], None
+    for name in names:
+        try:
+            results.append(matching.with_gold(wanted, name, labels, opened))
+        except (EmbedderError, LabelError) as missing:  # the others are compared all the same
+            problem = missing
+            tell(f"{name} can't judge: {missing.message} {missing.hint}")
+    if problem is not None and not results:
+        raise problem
+    alone = results[0] if len(names) == 1 else None
     if options.json:
         print(json_text(alone or {"task": wanted.name, "gold": options.gold, "labellers": results}))
     elif alone is not None:
@@ -436,7 +444,7 @@ def _agree_with_gold(options: argparse.Namespace, wanted: Task, names: list[str]
                 f"{result.a} has no label of the {len(labels.rows):,} rows of {options.gold}: {why}. Rows that are not"
                 f" in the store need `text`, for labellers that read it ({', '.join(sorted(LABELLERS.all()))})."
             )
-    return 0 if all(result.n for result in results) else 1
+    return 0 if problem is None and all(result.n for result in results) else 1
 
 
 def _of_gold_text(results: list[Comparison], labels: gold.Gold) -> str:
@@ -509,7 +517,8 @@ def _agreement_text(comparison: Comparison) -> str:
     if c.patterns:
         lines = ["where they disagree"]
         for pattern in c.patterns[:_SHOWN_PATTERNS]:
-            lines.append(printable(f"{pattern.a} → {pattern.b}: {pattern.n:,} ({pattern.share:.1%})"))
+            named = f", {pattern.name}" if pattern.name else ""
+            lines.append(printable(f"{pattern.a} → {pattern.b}{named}: {pattern.n:,} ({pattern.share:.1%})"))
             lines += [f"    “{printable(e.excerpt)[:_EXCERPT]}”" for e in pattern.examples if e.excerpt]
         if (hidden := len(c.patterns) - _SHOWN_PATTERNS) > 0:
             lines.append(f"and {hidden} rarer patterns (--json has all)")

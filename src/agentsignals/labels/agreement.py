@@ -85,6 +85,16 @@ class Example(Struct, frozen=True):
     excerpt: str | None
 
 
+FAILURE_PATTERNS = {
+    ("NEGATIVE", "NEUTRAL"): "profanity and technical complaints",
+    ("POSITIVE", "NEUTRAL"): "politeness around orders",
+    ("NEUTRAL", "NEGATIVE"): "quiet frustration",
+    ("NEUTRAL", "POSITIVE"): "understated praise",
+}
+"""How an off-the-shelf sentiment classifier (first) differs from a prompt for this kind of text (second), in words of
+agent-traces."""
+
+
 class Pattern(Struct, frozen=True):
     """Things that the first labelled `a` and the second `b`."""
 
@@ -94,6 +104,8 @@ class Pattern(Struct, frozen=True):
     share: float
     """Share of the things both judged."""
     examples: list[Example]
+    name: str | None = None
+    """Of sentiment: the failure of an off-the-shelf classifier that it is like (`FAILURE_PATTERNS`)."""
 
 
 class Scores(Struct, frozen=True):
@@ -196,7 +208,7 @@ def compare(task: Task, a: str, b: str, both: Sequence[Both]) -> Comparison:
         if pair.a != pair.b:
             apart.setdefault((pair.a, pair.b), []).append(pair)
     comparison.patterns = [
-        Pattern(a, b, len(pairs), len(pairs) / len(both), _examples(pairs))
+        Pattern(a, b, len(pairs), len(pairs) / len(both), _examples(pairs), _named(task, a, b))
         for (a, b), pairs in sorted(apart.items(), key=lambda pattern: (-len(pattern[1]), pattern[0]))
     ]
     return comparison
@@ -221,6 +233,10 @@ def _scores(scored: Sequence[tuple[str, float, float]]) -> Scores:
         fsum(d for d, _ in apart) / len(scored),
         sums_interval(apart) if len(apart) >= FEWEST_CLUSTERS else None,
     )
+
+
+def _named(task: Task, a: str, b: str) -> str | None:
+    return FAILURE_PATTERNS.get((a, b)) if task.name == "sentiment" else None
 
 
 def ordered(task: Task) -> bool:

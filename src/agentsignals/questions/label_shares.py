@@ -71,6 +71,8 @@ class Labelled:
         n = of_place.total()
         of_place.pop(None, None)
         limits = [f"Sentiment labels by {self.labeller}.", OUTPUT, FEW_PLACES]
+        if self.labeller == RULES:
+            limits.append("Rules find a part of what people feel: their counts are lower bounds, their rates too low.")
         most = max(of_place.values(), default=0)
         if 2 * most > n:
             limits.append(

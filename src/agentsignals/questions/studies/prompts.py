@@ -445,13 +445,19 @@ def sentiment(inputs: Inputs, labels: Labelled) -> Outcome:
     findings = []
     for value in _VALUES:
         estimate = labels.estimate(partial(share, value=value))
-        more: dict[str, Any] = {"unit": "share of messages", "headline": value == NEGATIVE, "classes": (value,)}
-        findings.append(
-            labels.finding(estimate, f"sentiment.{value.lower()}", f"Messages labelled {value}", _OF, **more)
-        )
+        more: dict[str, Any] = {"headline": value == NEGATIVE, "classes": (value,)}
+        title = f"Messages labelled {value}"
+        if labels.labeller != RULES:
+            more["unit"] = "share of messages"
+            findings.append(labels.finding(estimate, f"sentiment.{value.lower()}", title, _OF, **more))
+        elif value != NEUTRAL:  # the rest is what rules did not find, and no class
+            found = count(int(estimate.k), int(estimate.n), evidence=estimate.counted)
+            more |= {"unit": "messages", "at_least": True}
+            findings.append(labels.finding(found, f"sentiment.{value.lower()}", title, _OF, **more))
     unclear = [pure_neutral(conversation) for conversation in labels.conversations].count(None)
     note = f"{unclear:,} more are neutral in the labelled part" if unclear else ""
-    findings.append(labels.finding(labels.estimate(pure_neutral), "sentiment.pure_neutral", note=note))
+    if labels.labeller != RULES:
+        findings.append(labels.finding(labels.estimate(pure_neutral), "sentiment.pure_neutral", note=note))
     of_label: dict[str, list[str]] = {value: [] for value in _VALUES}
     # This labeller's labels against each other labeller's of the same messages.
     values: dict[tuple[str, int], str | None] = {}
