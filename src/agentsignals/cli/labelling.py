@@ -427,7 +427,7 @@ def _agree_with_gold(options: argparse.Namespace, wanted: Task, names: list[str]
             results.append(matching.with_gold(wanted, name, labels, opened))
         except (EmbedderError, LabelError) as missing:  # the others are compared all the same
             problem = missing
-            tell(f"{name} can't judge: {missing.message} {missing.hint}")
+            tell(f"{name}: {missing.message} {missing.hint}")
     if problem is not None and not results:
         raise problem
     alone = results[0] if len(names) == 1 else None
