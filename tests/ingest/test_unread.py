@@ -198,7 +198,7 @@ def test_a_pointer_is_named_and_text_about_one_is_not(tmp_path: Path, name: str,
     reasons = [m.reason for m in members] + [r for entry in made.other_files.values() for r in entry.skipped]
     assert reasons == [reason]
     for member in members:
-        assert member.detail == "pointers of Git LFS"
+        assert member.detail == "pointers in place of files"
 
 
 def test_files_that_differ_in_numbers_alone_are_of_one_kind(tmp_path: Path) -> None:

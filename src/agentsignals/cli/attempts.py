@@ -72,7 +72,7 @@ def failures_text(made: FailureMap, *, as_markdown: bool = False) -> str:
     shares = [(class_text(share.name), share_text(share, made.failed)) for share in made.classes]
     answer.table(("class", "first attempts, share of what failed"), shares)
     names = ("candidate", "first attempts", "not judged", "pass not earned", "failed", "by")
-    answer.table(names, candidates, "by candidate")
+    answer.table(names, candidates, "by candidate", optional=("pass not earned", "not judged"))
     answer.table(("class", "because", "where to look", "session", "event"), examples, "examples")
     answer.table(("verdict", "because", "candidate", "session", "event"), unearned, "passed, not earned")
     sentences = [*made.sentences, *([sentence] if (sentence := passes_text(made)) else [])]

@@ -87,13 +87,20 @@ class Part(NamedTuple):
     """In text, what each line begins with."""
 
 
+_OPTIONAL = (
+    *("worst to best", "interval", "infrastructure", "not judged", "known", "tasks", "attempts", "its own n"),
+    *("baseline's n", "left out", "weighted p", "more", "less", "shown 4 times in 5", "retries"),
+)
+"""Columns that a narrow terminal goes without first."""
+
+
 def comparison_text(comparison: Comparison, checked: Gate | None = None) -> str:
     """Return the comparison as tables and sentences, and what came of the gate."""
     parts = []
     for part in _parts(comparison, checked):
         lines = [part.title] if part.title else []
         if part.names:
-            lines.append(table(part.names, part.rows, _WIDEST))
+            lines.append(table(part.names, part.rows, _WIDEST, optional=_OPTIONAL))
         lines += [printable(f"{part.before}{line}") for line in part.lines]
         parts.append("\n".join(lines))
     return "\n\n".join(parts)

@@ -429,15 +429,16 @@ class Printed:
         if listed := list(sentences):
             self.parts.append(plain_lines(listed, mark) if self._markdown else "\n".join(map(printable, listed)))
 
-    def table(
+    def table(  # noqa: PLR0913  (how it is laid out)
         self,
         names: Sequence[str],
         rows: Sequence[Sequence[Any]],
         title: str = "",
         mark: str = "### ",
         widest: int | None = None,
+        optional: Sequence[str] = (),
     ) -> None:
-        """Add a table below its title. None of no row."""
+        """Add a table below its title. None of no row. `optional`: columns that a narrow terminal goes without."""
         from agentsignals.ui.document import plain_table
 
         if not rows:
@@ -446,7 +447,9 @@ class Printed:
             heading = f"{mark}{title}\n\n" if title else ""
             self.parts.append(heading + plain_table(names, rows, self._most_chars))
         else:
-            self.parts.append((f"{title}\n" if title else "") + table(names, rows, widest or self._widest))
+            self.parts.append(
+                (f"{title}\n" if title else "") + table(names, rows, widest or self._widest, optional=optional)
+            )
 
     def __str__(self) -> str:
         return "\n\n".join(self.parts)

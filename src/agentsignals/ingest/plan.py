@@ -467,7 +467,7 @@ def _recognise(
     if data.startswith(MAGIC) and not head.complete and (table := parquet_footer(file)) is not None:
         head = Head(table, file.uri, True)
     if _LFS_POINTER.match(data) is not None:
-        return replace(alone, reason="git_lfs_pointer", detail="pointers of Git LFS")
+        return replace(alone, reason="git_lfs_pointer", detail="pointers in place of files")
     reason = _why_not(head)
     if reason in ("unrecognised", "archive", "not_a_trace") or force is not None:
         if (identified := _identified(head, file, force, last=head.complete)) is not None:
