@@ -66,7 +66,7 @@ WEIGHT = {
     "duckdb": {"store.query", "experiments.replication"},
     "polars": {"store"},
     "jinja2": {"ui.rendering"},
-    "markupsafe": {"ui.markup", "ui.drawing"},
+    "markupsafe": {"ui.markup", "ui.drawing", "ui.page"},
     "markdown_it": {"ui.markup"},
     "pygments": {"ui.markup"},
     "platformdirs": {"store", "model.prices", "sources.git", "sources.hub"},

@@ -17,6 +17,7 @@ from agentsignals.questions.question import Chart, Finding, Kind, Study, Table
 from agentsignals.questions.ranking import Answer, Findings
 from agentsignals.questions.studies import STUDIES, study
 from agentsignals.questions.studies import studies as every_study
+from agentsignals.questions.summary import Summary, summary
 from agentsignals.redaction import redacted_in
 from agentsignals.redaction.known import KnownSecrets
 from agentsignals.sources.local import deleted_files
@@ -94,6 +95,8 @@ class Document(Struct, frozen=True, kw_only=True):
     sections: list[Section]
     findings: Findings | None = None
     """Ranked findings, before the studies; None in a report of some studies alone."""
+    summary: Summary | None = None
+    """The summary of all contexts of the store; None in a report of some studies alone."""
     named: list[NamedSession] = []
     """The sessions that findings and tables name."""
     left_out: list[LeftOut] = []
@@ -160,6 +163,7 @@ def document(  # noqa: PLR0913  (the choices of a report)
         )
         sections.append(section)
     made = find(store, reader.context, reader=reader) if names is None and counted.get(reader.context) else None
+    others = [find(store, other) for other in counted if made is not None and other != reader.context]
     document = Document(
         form=FORM,
         agentsignals=version("agentsignals"),
@@ -171,6 +175,7 @@ def document(  # noqa: PLR0913  (the choices of a report)
         contexts=counted,
         sections=sections,
         findings=made,
+        summary=None if made is None else summary([made, *others]),
         named=_named(store, made, sections),
         left_out=left_out,
         damage=store.warnings,
@@ -281,12 +286,6 @@ def versions_of(finding: Finding) -> str:
 def is_figure(kind: Kind) -> bool:
     """Return whether values of a kind are right-aligned."""
     return kind not in ("text", "session", "code", "date")
-
-
-def looked_at(findings: Findings) -> str:
-    """State the bill, how many checks were run, and the thresholds."""
-    bill = f"{findings.bill}. " if findings.bill else ""
-    return f"{bill[:1].upper()}{bill[1:]}{checks_text(findings)}"
 
 
 def checks_text(findings: Findings) -> str:

@@ -10,14 +10,16 @@ from math import floor, fsum, inf, isfinite, log10, nextafter
 from typing import Any, NamedTuple
 
 from agentsignals.questions import charts as calendar
+from agentsignals.questions import summary
 from agentsignals.questions.estimates import ClusteredShare, clustered_share, ruled
-from agentsignals.questions.formatting import formatted
+from agentsignals.questions.formatting import MISSING, formatted
 from agentsignals.questions.question import Row
 from agentsignals.questions.sql import place_by_session
+from agentsignals.questions.summary import ContextSummary
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median
-from agentsignals.ui.charts import BarChart, Part, Point, starts, strip
+from agentsignals.ui.charts import BarChart, Part, Point, Spark, spark, starts, strip
 from agentsignals.ui.filter import Filter
 from agentsignals.ui.page import COLOURS, colour_of, figure, sql, times
 from agentsignals.ui.snapshot import Snapshot
@@ -311,6 +313,51 @@ def _strips(periods: Sequence[dict[str, Any]], filter_: Filter) -> list[BarChart
         ),
     )
     return [chart for chart in made if chart]
+
+
+class Card(NamedTuple):
+    """A figure of the summary with its sparkline."""
+
+    title: str
+    figure: str
+    note: str
+    link: str
+    spark: Spark | None
+    colour: str = ""
+
+
+def cards(part: ContextSummary, of: Filter | None = None) -> list[Card]:
+    """Return the cards of a context. `of`: the filter that their links carry; without one they link nowhere."""
+
+    def link(path: str, **words: str) -> str:
+        return of.link(path, **words) if of else ""
+
+    counted, periods = part.totals, part.totals.periods
+    plural = summary.noun(part.context, 2).partition(" ")[2]
+    by = f"by {counted.step}"
+    costs = spark([period.cost_usd for period in periods], f"Cost {by}")
+    failures = [period.failed / period.answered if period.answered else None for period in periods]
+    priced = "" if counted.priced == counted.sessions else f"{counted.priced:,} of {counted.sessions:,} {plural} priced"
+    trend = summary.trend_text(counted) or priced
+    share = formatted(counted.failed / counted.answered, "share") if counted.answered else MISSING
+    return [
+        Card("Cost", summary.cost_text(counted), trend, link("/sessions", order="cost_usd"), costs),
+        Card(
+            plural.capitalize(),
+            f"{counted.sessions:,}",
+            summary.span_text(counted) or "no times recorded",
+            link("/sessions"),
+            spark([float(period.sessions) for period in periods], f"{plural.capitalize()} {by}"),
+        ),
+        Card(
+            "Failed tool calls",
+            share,
+            f"{counted.failed:,} of {counted.answered:,}" if counted.answered else "no call was answered",
+            f"{link('/', context=part.context)}#tools" if of else "",
+            spark(failures, f"Share of failed calls {by}"),
+            "bad",
+        ),
+    ]
 
 
 # How the values of signals are spread: counts, quantiles and bars, asked of the store in one pass each.

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
+from markupsafe import Markup, escape
 
 from agentsignals.questions.formatting import AT_LEAST, MISSING, formatted
 from agentsignals.questions.question import Kind
 from agentsignals.questions.sql import sections
+from agentsignals.words.text import visible
 
 MOST_FIELDS = 40
 """More fields than any form here has."""
@@ -206,6 +208,35 @@ def cut(text: str, chars: int = CUT_CHARS) -> str:
     """A text in one line, its end cut off."""
     flat = " ".join(text.split())
     return flat if len(flat) <= chars else flat[: chars - 1] + "…"
+
+
+_LONG = 6
+"""Words from which a part of a note is written once."""
+_NUMBERS = re.compile(r"\d[\d.,]*")
+
+
+class Notes:
+    """The notes of one page: each part is written out once, and is a mark with its words in the tooltip after that.
+    Parts that differ in their numbers alone are the same."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+
+    def __call__(self, text: str) -> Markup:
+        """Return a note as HTML."""
+        made: list[Markup] = []
+        marks: list[Markup] = []
+        for part in re.split(r"(?<=[.;]) +", visible(text).strip()):
+            key = _NUMBERS.sub("#", part.rstrip(".;"))
+            if len(key.split()) < _LONG:
+                made.append(escape(part))
+            elif key in self._seen:
+                again = Markup('<a class="note-again" href="#note-{}" title="{}">{}</a>')
+                marks.append(again.format(self._seen[key], part, self._seen[key]))
+            else:
+                n = self._seen[key] = len(self._seen) + 1
+                made.append(Markup('<span id="note-{}">{}</span> <sup>{}</sup>').format(n, part, n))
+        return Markup(" ").join([*made, *marks])
 
 
 _GOOD = frozenset(("solved", "accepted"))

@@ -183,6 +183,8 @@ def environment() -> jinja2.Environment:
         colour_of=words.colour_of,
         formatted=formatted,
         words=words,
+        page_words=words,
+        notes=words.Notes,
         report_words=report_words,
     )
     return environment

@@ -16,12 +16,14 @@ from agentsignals.questions import baseline as baselines
 from agentsignals.questions.formatting import MISSING, formatted, without_bound
 from agentsignals.questions.question import Kind, mark_names, row_names
 from agentsignals.questions.studies import studies
+from agentsignals.questions.summary import head_text, resolved_text
 from agentsignals.store import Store, disk
 from agentsignals.store.secrets import known_secrets
 from agentsignals.ui import check_report
 from agentsignals.ui import document as phrases
 from agentsignals.ui.document import Document, Section, code, document, escaped, table_of
 from agentsignals.ui.drawing import svg
+from agentsignals.ui.figures import cards
 from agentsignals.ui.filter import key_of
 from agentsignals.ui.page import short_ids
 from agentsignals.words.text import visible, visible_in_json
@@ -35,15 +37,18 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
         parts.append(f"{escaped(whose)} {code(command)}")
     if not document.sessions:
         parts.append(f"**{phrases.EMPTY}** Begin with `{phrases.FIRST_STEP}`.")
+    for part in document.summary.contexts if document.summary else ():
+        parts.append(escaped(head_text(part)))
+        parts += [f"```text\n{visible(chr(10).join(lines))}\n```" for lines in [resolved_text(part.resolved)] if lines]
     if document.findings is not None:
-        parts += ["## What stands out", escaped(phrases.looked_at(document.findings))]
+        parts += ["## Findings", escaped(phrases.checks_text(document.findings))]
         for at, made in enumerate(document.findings.answers):
             ids = ", ".join(code(short_ids.get(name, name)) for name in made.sessions)
             below = [made.details, made.do, f"{phrases.sure_of(made)}. {made.caveat}"]
             lines = [f"{at + 1}. **{escaped(made.sentence)}**", *(f"   {escaped(line)}" for line in below if line)]
             parts.append("\n".join([*lines, f"   {ids + ' · ' if ids else ''}{code(made.again)}"]))
         if not document.findings.answers:
-            parts.append("Nothing stands out from the other sessions here.")
+            parts.append("No findings.")
 
     def cell(value: Any, kind: Kind) -> str:
         if value is None:
@@ -73,7 +78,10 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
     limits = phrases.limits_of(document)
     if limits:
         parts += ["## What can't be concluded", "\n".join(f"- {escaped(limit)}" for limit in limits)]
-    parts += ["## Every number, made again", table_of(["finding", "command", "versions"], ["---"] * 3, commands)]
+    parts += [
+        "## SQL and versions of every number",
+        table_of(["finding", "command", "versions"], ["---"] * 3, commands),
+    ]
     return visible("\n\n".join(parts)) + "\n"
 
 
@@ -100,10 +108,11 @@ HEAD = (
     "cost.over_time",
     "friction.ends",
 )
-"""The charts that stand beside the findings: the first `_CHARTS` of these that there are."""
-_CHARTS = 4
-_MOST = {"most_figures": 6, "most_charts": 2}
-"""Findings and charts of a study that are open, so that it takes a screen; the rest is folded."""
+"""The charts beside the findings: the first `_CHARTS` of these that there are."""
+_CHARTS = 2
+_MOST = {"most_figures": 6, "most_charts": 2, "most_groups": 2}
+"""Figures and charts of a study that are open, so that it takes a screen, and groups of candidates before the appendix.
+"""
 
 
 def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
@@ -140,6 +149,7 @@ def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
             words=phrases,
             counted=_counted,
             key=key,
+            parts=[(part, cards(part)) for part in document.summary.contexts] if document.summary else [],
             headlines=[] if document.findings else [f for s in document.sections for f in s.findings if f.headline],
             formatted=formatted,
             short_ids=short_ids,

@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -14,14 +14,11 @@ from msgspec.structs import replace
 from agentsignals.ingest.plan import unknown_fields_by_version, versions_by_format
 from agentsignals.questions import findings, summary
 from agentsignals.questions.compare import QUERIES, resolved_groups
-from agentsignals.questions.formatting import MISSING, formatted
 from agentsignals.questions.question import Inputs, Kind
 from agentsignals.questions.ranking import MORE, Answer, Bounds, Findings, ResolvedGroup, amount
-from agentsignals.questions.summary import ContextSummary
 from agentsignals.redaction import redacted_in
 from agentsignals.signals.catalog import catalogue
-from agentsignals.ui.charts import Spark, spark
-from agentsignals.ui.figures import overall, session_rows
+from agentsignals.ui.figures import cards, overall, session_rows
 from agentsignals.ui.filter import WITH, Filter, behind_key, filtered
 from agentsignals.ui.page import Page, Query, Route, Where, part_of, short_ids, sql
 from agentsignals.ui.snapshot import Snapshot
@@ -80,46 +77,6 @@ WAIT_S = 2.0
 """So long the page waits for the findings, which take ten seconds over 5,000 sessions the first time."""
 
 
-class Card(NamedTuple):
-    """A figure of the summary with its sparkline."""
-
-    title: str
-    figure: str
-    note: str
-    link: str
-    spark: Spark | None
-    colour: str = ""
-
-
-def _cards(part: ContextSummary, of: Filter) -> list[Card]:
-    counted, periods = part.totals, part.totals.periods
-    plural = summary.noun(part.context, 2).partition(" ")[2]
-    by = f"by {counted.step}"
-    costs = spark([period.cost_usd for period in periods], f"Cost {by}")
-    failures = [period.failed / period.answered if period.answered else None for period in periods]
-    priced = "" if counted.priced == counted.sessions else f"{counted.priced:,} of {counted.sessions:,} {plural} priced"
-    trend = summary.trend_text(counted) or priced
-    share = formatted(counted.failed / counted.answered, "share") if counted.answered else MISSING
-    return [
-        Card("Cost", summary.cost_text(counted), trend, of.link("/sessions", order="cost_usd"), costs),
-        Card(
-            plural.capitalize(),
-            f"{counted.sessions:,}",
-            summary.span_text(counted) or "no times recorded",
-            of.link("/sessions"),
-            spark([float(period.sessions) for period in periods], f"{plural.capitalize()} {by}"),
-        ),
-        Card(
-            "Failed tool calls",
-            share,
-            f"{counted.failed:,} of {counted.answered:,}" if counted.answered else "no call was answered",
-            of.link("/", context=part.context) + "#tools",
-            spark(failures, f"Share of failed calls {by}"),
-            "bad",
-        ),
-    ]
-
-
 def overview_page(snapshot: Snapshot, query: Query) -> Page:
     """Show the summary of each context, and figures over the sessions that fit the filter."""
     filter_ = filtered(query, snapshot)
@@ -159,7 +116,7 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
         if held["resolved"] is not None:
             shown = replace(shown, resolved=held["resolved"] if each == "eval" else [])
         in_context = filter_.of_context(each)
-        parts.append({"of": in_context, "made": made, "part": shown, "cards": _cards(shown, in_context)})
+        parts.append({"of": in_context, "made": made, "part": shown, "cards": cards(shown, in_context)})
     filled = {
         "filter": filter_,
         "of": of_context,
