@@ -7,13 +7,17 @@ import json
 import re
 import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
 
 from agentsignals.changes.hunks import Hunk
 from agentsignals.ingest import pipeline
+from agentsignals.stats.validation import precision_of
 from agentsignals.store import Store
+from agentsignals.ui.pages.session import _declared
 from agentsignals.ui.server import Server
 from tests.build import call, event, say, session, think, user
 from tests.claude import SESSION, Log
@@ -389,3 +393,18 @@ def test_a_long_session_is_read_by_scrolling_and_by_keys(tmp_path: Path) -> None
         reader.goto(f"{server.url}session/long?at={failures[-1]}#e{failures[-1]}")
         reader.wait_for_timeout(300)
         assert 0 <= reader.evaluate(f"document.getElementById('e{failures[-1]}').getBoundingClientRect().top") < 300
+
+
+def test_a_label_shows_its_measured_precision_and_one_that_is_mostly_wrong_is_not_shown() -> None:
+    def row(signal: str, value: str) -> dict[str, Any]:
+        return {"signal": signal, "value": msgspec.json.encode(value).decode(), "absent": None, "turn": 0}
+
+    rows = [row("chat.prompt_intent", "debug"), row("chat.prompt_intent", "refactor"), row("user.agent_name", "x")]
+    rows += [row("user.session_outcome", "accepted"), row("chat.pushback_type", "correction")]
+    shown = {(made["signal"], made["value"]): made["sure"] for made in _declared(rows)}
+    assert ("chat.prompt_intent", '"refactor"') not in shown, "wrong in more than half of the cases"
+    assert shown["chat.prompt_intent", '"debug"'].endswith("%") and shown[
+        "chat.pushback_type", '"correction"'
+    ].endswith("%")
+    assert shown["user.session_outcome", '"accepted"'] == "~", "planted cases alone are no measure"
+    assert precision_of("chat.prompt_intent", "debug") is not None and precision_of("user.agent_name", "x") is None

@@ -142,6 +142,17 @@ def misleads(signal: str, classes: Sequence[str] = ()) -> bool:
     return any(f.misleads for f in measured if f.n == most and (not classes or f.value in classes))
 
 
+def precision_of(signal: str, value: str) -> float | None:
+    """Return the precision of one class against the largest set of labelled material; None if it was measured on
+    planted cases alone, or not at all."""
+    measured = [
+        f
+        for f in figures_of(signal)
+        if f.value == value and not f.truth.startswith("planted") and f.precision is not None
+    ]
+    return max(measured, key=lambda figure: figure.n).precision if measured else None
+
+
 def figures_of(signal: str) -> list[Figure]:
     """Return the figures of one signal."""
     return [figure for figure in figures() if figure.signal == signal]

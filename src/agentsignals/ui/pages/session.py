@@ -13,7 +13,7 @@ from agentsignals.model import MAIN
 from agentsignals.model.prices import exact_digits, total_line
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
-from agentsignals.stats.validation import figures
+from agentsignals.stats.validation import HALF, figures, precision_of
 from agentsignals.ui import page as words
 from agentsignals.ui.markup import coloured
 from agentsignals.ui.page import NotFound, Page, Query, Reply, Route, sql
@@ -170,9 +170,21 @@ def _whole(snapshot: Snapshot, session_id: str) -> str:
 
 
 def _declared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Values of signals that there still are, each with what it means."""
+    """Values of signals that there still are, each with what it means and how sure it is: empty for what is recorded,
+    the measured precision of its class, or `~`. A class that is wrong as often as right is left out."""
     signals: dict[str, Signal] = {signal.path: signal for signal in catalogue().values()}
-    return [row | {"one": signals[row["signal"]]} for row in rows if row["signal"] in signals]
+    shown = []
+    for row in rows:
+        if (one := signals.get(row["signal"])) is None:
+            continue
+        sure = "" if one.basis == "record" or row["absent"] else "~"
+        if sure and one.type == "enum":
+            precision = precision_of(one.path, str(msgspec.json.decode(row["value"])))
+            if precision is not None and precision < HALF:
+                continue
+            sure = sure if precision is None else f"{precision:.0%}"
+        shown.append(row | {"one": one, "sure": sure})
+    return shown
 
 
 # One value with what it rests on: the signal's own function, asked again.
