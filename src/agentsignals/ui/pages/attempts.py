@@ -10,13 +10,14 @@ from urllib.parse import quote
 import msgspec
 
 from agentsignals.errors import UsageError
-from agentsignals.questions.compare import Arms, Comparison, treatments_option
+from agentsignals.questions.compare import QUERIES, Arms, Comparison, resolved_groups, treatments_option
 from agentsignals.questions.compare import question as compare_question
 from agentsignals.questions.compare.attempts import MEASURES, available
 from agentsignals.questions.compare.pairs import gap_text, weight_text, without_tasks
 from agentsignals.questions.failure_map import FailureMap, class_text, passes_text
 from agentsignals.questions.failure_map import question as failure_question
 from agentsignals.questions.formatting import formatted, signed
+from agentsignals.questions.question import Inputs
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, rate_interval
 from agentsignals.ui.filter import arms_of, compare_key, filtered
 from agentsignals.ui.page import Page, Query, Route, Where, address, part_of, sql
@@ -171,6 +172,7 @@ def attempts_page(snapshot: Snapshot, query: Query) -> Page:
     asked = sql("attempts.page", where=where.text(), order=ordered)
     filled = {
         "rows": snapshot.rows(asked, {**where.values, "size": SIZE, "start": part.start}),
+        "resolved": snapshot.kept("resolved", lambda: resolved_groups(Inputs(rows=_attempt_rows(snapshot)))),
         "treatments": snapshot.kept("treatments", lambda: treatments(snapshot)),
         "candidates": snapshot.kept("candidates", lambda: candidates(snapshot)),
         "rungs": RUNGS,
@@ -186,7 +188,11 @@ def attempts_page(snapshot: Snapshot, query: Query) -> Page:
         "part": part,
         "query": query,
     }
-    return Page("attempts.html.j2", "Attempts", filled)
+    return Page("attempts.html.j2", "Evals", filled)
+
+
+def _attempt_rows(snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
+    return {name: snapshot.rows(asked) for name, asked in QUERIES.items()}
 
 
 # Why attempts of eval runs failed, by candidate: each number lists its attempts, each with the event that shows it.

@@ -7,11 +7,11 @@ from typing import Any, get_args
 import msgspec
 
 from agentsignals.model.registry import no_such
-from agentsignals.questions.question import collecting_evidence, mark_names, row_names
+from agentsignals.questions.question import Finding, collecting_evidence, mark_names, row_names
 from agentsignals.questions.studies import studies
 from agentsignals.signals import Signal, Status, catalog
 from agentsignals.signals.catalog import inventory
-from agentsignals.ui.document import WHOSE, document
+from agentsignals.ui.document import document
 from agentsignals.ui.drawing import svg
 from agentsignals.ui.figures import Spread, chosen, histogram, spreads
 from agentsignals.ui.filter import Filter, carried, filtered, key_of, opening, sizes
@@ -114,9 +114,33 @@ _FILTERS = {"agent": "agent", "model": "model", "path": "file"}
 """Columns whose cells name what sessions can be filtered by, and the word of the filter."""
 
 
+WAIT_S = 2.0
+"""Seconds the index waits for the headline numbers; the first time all studies run."""
+
+
 def studies_page(snapshot: Snapshot, query: Query) -> Page:
-    """The questions there are."""
-    return Page("studies.html.j2", "Studies", {"studies": list(studies().values()), "whose": WHOSE})
+    """The studies there are, each with its headline number."""
+    context = query.choice("context", ("product", "eval"), snapshot.main_context)
+
+    def headlines() -> dict[str, Finding]:
+        made = document(snapshot.store, list(studies()), context)
+        first = {}
+        for section in made.sections:
+            known = [f for f in section.findings if f.value is not None]
+            if known:
+                first[section.study] = next((f for f in known if f.headline), known[0])
+        return first
+
+    made = snapshot.soon(("headlines", context), headlines, WAIT_S) if snapshot.store.manifest.sessions else {}
+    every = list(studies().values())
+    filled = {
+        "shown": [one for one in every if made is None or one.name in made],
+        "empty": [one for one in every if made is not None and one.name not in made],
+        "headlines": made,
+        "context": context,
+        "others": sorted(snapshot.contexts - {context}),
+    }
+    return Page("studies.html.j2", "Studies", filled)
 
 
 def study_page(snapshot: Snapshot, query: Query, name: str) -> Page:
