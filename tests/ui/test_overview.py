@@ -84,10 +84,10 @@ def _listed(server: Server, link: str) -> int:
 def test_the_first_page_answers_which_tool_where_the_cost_and_which_file(server: Server) -> None:
     said = text_of(server, "/")
     assert "Most failed calls: Bash of claude-code , 16 of 32 (50.0%)" in said
-    assert "Highest share: shell of codex , 100.0% (7 of 7), of those that at least six sessions call" in said
+    assert "Highest share: shell of codex , 100.0% (7 of 7), among tools used in at least six sessions" in said
     assert "$22.00 over 15 of 16 sessions with a cost" in said and "1 without a cost" in said
     assert "src/a.py : 6 edits in 2 sessions" in said
-    assert "1 without a recorded time left out" in said
+    assert "1 without a recorded time excluded" in said
 
 
 @pytest.mark.slow
@@ -136,7 +136,7 @@ def test_people_and_eval_runs_are_counted_apart(server: Server) -> None:
     solved = runs.groups[0][2][0].solved
     assert solved is not None and (solved.k, solved.n) == (1, 2)
     assert of.link("/sessions") == "/sessions?context=eval"
-    assert "None of eval runs fits the filter" in " ".join(page(server, "/?context=eval&agent=codex").split())
+    assert "No matching eval runs" in " ".join(page(server, "/?context=eval&agent=codex").split())
 
 
 def test_a_stretch_of_a_filter_stays_within_it(server: Server) -> None:
@@ -155,7 +155,7 @@ def test_the_dearest_come_first_and_the_groups_by_what_they_cost(server: Server)
 
 def test_the_links_of_the_charts_are_in_a_table_too(server: Server) -> None:
     text = page(server, "/?agent=codex")
-    charts, table = text.split("The same as a table")
+    charts, table = text.split("Show as a table")
     links = set(re.findall(r'<a href="([^"]*from=[^"]*)" tabindex', charts))
     assert links and all(f'href="{link}"' in table for link in links)
     assert "agent=codex" in unescape(links.pop())
@@ -235,7 +235,7 @@ def test_the_inventory_and_a_signal_are_of_the_sessions_chosen(server: Server) -
     assert "session computed 16 none 0.39 0.75 1" in row("&context=product")
     assert "session computed 7 none 1 1 1" in row("&agent=codex&context=product")
     chosen = page(server, "/signal/user.tool_error_rate?agent=codex&context=product")
-    assert "7 values over 7 sessions; 0 absent." in chosen and "Of which sessions" in chosen
+    assert "7 values over 7 sessions; 0 absent." in chosen and "<summary>Sessions<" in chosen
     outcome = page(server, "/signal/user.session_outcome?context=product&agent=codex")
     links = re.findall(r'href="(/sessions[^"]+absent[^"]+)"', outcome)
     assert sum(_listed(server, unescape(link)) for link in links) == 7

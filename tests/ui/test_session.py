@@ -208,7 +208,7 @@ def test_words_are_found_in_texts_commands_and_results_of_the_session(many: Stor
         assert page(server, "/session/many?q=PROMPT+19").count('class="entry ') == 11
         assert page(server, "/session/many?q=needle").count('class="entry ') == 1
         assert page(server, "/session/many?q=make+1&only=failures").count('class="entry ') == 11
-        assert "No entries fit." in page(server, "/session/many?q=%25")
+        assert "No matching entries." in page(server, "/session/many?q=%25")
 
 
 def test_the_script_is_told_where_to_jump_and_gets_parts_and_turns_as_pieces(many: Store) -> None:
@@ -324,7 +324,7 @@ def test_a_value_is_explained_with_its_place_its_rule_its_events_and_how_often_i
     with serving(store_of(tmp_path / "s", *usual, odd)) as server:
         rate = page(server, "/session/odd/explain/user.tool_error_rate")
         told = words(rate)
-        assert "0.75 in digits 0.75 ratio; highest of 31 product sessions with a value; median 0" in told
+        assert "0.75 exact value 0.75 ratio; highest of 31 product sessions with a value; median 0" in told
         assert "turn 1, event 1 Bash make error" in told and "line 2" in told
         assert 'href="/session/odd/raw/1"' in rate and 'href="/session/odd?at=1#e1"' in rate
         assert "claims no more than is recorded there" in told and "Some errors are probing." in told

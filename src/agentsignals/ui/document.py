@@ -269,9 +269,19 @@ def n_of(n: int, of: str) -> str:
     return f"n = {formatted(n, 'count' if n < _COMPACT_FROM else 'tokens')} {of}"
 
 
+def notes_of(finding: Finding) -> tuple[str, str, str]:
+    """Return what a figure means, the caveat of its interval, and how often the signals it rests on were right."""
+    return finding.note.removesuffix(finding.caveat).rstrip("; "), finding.caveat, finding.validation
+
+
 def note_of(finding: Finding) -> str:
-    """Return the caveats of a figure, and how often the signals it rests on were right."""
-    return "; ".join(part for part in (finding.note, finding.validation) if part)
+    """Return the notes of a figure as one text."""
+    return "; ".join(filter(None, notes_of(finding)))
+
+
+def sentences_of(caveat: str) -> list[str]:
+    """Return the parts of a finding's caveat, which are understood apart."""
+    return [part.rstrip(".;") for part in re.split(r"(?<=[.;]) +", caveat)]
 
 
 def versions_of(finding: Finding) -> str:

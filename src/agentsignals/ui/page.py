@@ -213,30 +213,37 @@ def cut(text: str, chars: int = CUT_CHARS) -> str:
 _LONG = 6
 """Words from which a part of a note is written once."""
 _NUMBERS = re.compile(r"\d[\d.,]*")
+_ON_ITS_OWN = re.compile(r"\b(agreement|kappa|recall|precision|interval clustered)\b")
+"""A part of a note that says how sure a figure is."""
 
 
 class Notes:
     """The notes of one page: each part is written out once, and is a mark with its words in the tooltip after that.
-    Parts that differ in their numbers alone are the same."""
+    Parts that differ in their numbers alone are the same. A part that others of its note follow upon stays."""
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
 
-    def __call__(self, text: str) -> Markup:
-        """Return a note as HTML."""
+    def __call__(self, *notes: str) -> Markup:
+        """Return notes as HTML. Each is understood without the others."""
         made: list[Markup] = []
         marks: list[Markup] = []
-        for part in re.split(r"(?<=[.;]) +", visible(text).strip()):
-            key = _NUMBERS.sub("#", part.rstrip(".;"))
-            if len(key.split()) < _LONG:
-                made.append(escape(part))
-            elif key in self._seen:
-                again = Markup('<a class="note-again" href="#note-{}" title="{}">{}</a>')
-                marks.append(again.format(self._seen[key], part, self._seen[key]))
-            else:
-                n = self._seen[key] = len(self._seen) + 1
-                made.append(Markup('<span id="note-{}">{}</span> <sup>{}</sup>').format(n, part, n))
-        return Markup(" ").join([*made, *marks])
+        for note in map(visible, filter(None, notes)):
+            parts = note.split("; ")
+            keys = [_NUMBERS.sub("#", part) for part in parts]
+            tail = len(parts)  # from here on all parts were written before
+            while tail and keys[tail - 1] in self._seen:
+                tail -= 1
+            for at, (part, key) in enumerate(zip(parts, keys, strict=True)):
+                if key in self._seen and (at >= tail or _ON_ITS_OWN.search(part)):
+                    again = Markup('<a class="note-again" href="#note-{}" title="{}">{}</a>')
+                    marks.append(again.format(self._seen[key], part, self._seen[key]))
+                elif key in self._seen or len(key.split()) < _LONG:
+                    made.append(escape(part))
+                else:
+                    n = self._seen[key] = len(self._seen) + 1
+                    made.append(Markup('<span id="note-{}">{}</span><sup>{}</sup>').format(n, part, n))
+        return Markup(" ").join([Markup("; ").join(made), *marks])
 
 
 _GOOD = frozenset(("solved", "accepted"))
