@@ -336,7 +336,7 @@ def test_a_value_is_explained_with_its_place_its_rule_its_events_and_how_often_i
 
 def test_what_is_of_other_sessions_is_not_explained(server: Server) -> None:
     asked = ask(server, "/session/run-1%230/explain/user.session_outcome")
-    assert asked.status == 404 and "user.session_outcome is of product sessions" in asked.text
+    assert asked.status == 404 and "user.session_outcome applies to product sessions" in asked.text
     assert ask(server, "/session/run-1%230/explain/sessions.cost_usd").status == 200
 
 
