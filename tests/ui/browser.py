@@ -80,8 +80,7 @@ def overflow_px(page: Any) -> int:
 
 
 def _is_complaint(said: Any) -> bool:
-    of_the_charts = 'Dropping "fit-' in said.text  # Vega's remark about a width it was given on purpose
-    return said.type in ("error", "warning") and not of_the_charts
+    return said.type in ("error", "warning")
 
 
 def _is_ours(url: str) -> bool:

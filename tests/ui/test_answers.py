@@ -51,7 +51,7 @@ def test_which_tool_fails_most_for_which_agent(page: Any, server: Server) -> Non
         "SELECT name, agent, count(*) AS n FROM tool_calls JOIN sessions USING (session_id) WHERE thread = 'main'"
         " AND status = 'error' AND context = 'product' GROUP BY ALL ORDER BY n DESC LIMIT 1",
     )
-    section = page.locator("section", has=page.get_by_role("heading", name="Which tool fails most for which agent"))
+    section = page.locator("section", has=page.get_by_role("heading", name="Failing tools"))
     assert f"{most['name']} of {most['agent']}" in section.inner_text()
     section.get_by_role("link", name=re.compile(most["name"])).first.click()
     assert "/sessions?" in page.url and most["name"] in page.url
@@ -68,7 +68,7 @@ def test_where_the_cost_went(page: Any, server: Server) -> None:
 
 
 def test_which_file_is_edited_again_and_again(page: Any) -> None:
-    section = page.locator("section", has=page.get_by_role("heading", name="Which file is edited again and again"))
+    section = page.locator("section", has=page.get_by_role("heading", name="Hotspots"))
     section.locator("a[href*='file=']").first.click()
     page.locator("table a[href^='/session/']").first.wait_for()
     assert "file=" in page.url

@@ -82,7 +82,7 @@ def test_every_count_opens_as_many_attempts(server: Server) -> None:
 )
 def test_a_name_that_is_none_counts_nothing(server: Server, query: str, n: int) -> None:
     said = text_of(server, f"/attempts?{query.replace(' ', '%20')}")
-    assert (f"1–{n} of {n} attempts" if n else "No attempts fit") in said
+    assert (f"1–{n} of {n} attempts" if n else "No matching attempts") in said
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,14 @@ def test_a_name_that_is_none_counts_nothing(server: Server, query: str, n: int) 
 )  # fmt: skip
 def test_the_filter_of_all_pages_chooses_attempts_as_it_does_sessions(server: Server, query: str, n: int) -> None:
     listed = text_of(server, f"/attempts?{query}")
-    assert (f"1–{n} of {n} attempts" if n else "No attempts fit") in listed
+    assert (f"1–{n} of {n} attempts" if n else "No matching attempts") in listed
     assert '<select name="context"' not in page(server, f"/attempts?{query}")
     if "step" not in query and "context" not in query:
         sessions = text_of(server, f"/sessions?{query}")
-        assert (f"1–{n} of {n} sessions" if n else "No sessions fit") in sessions
+        assert (f"1–{n} of {n} sessions" if n else "No matching sessions") in sessions
 
 
 def test_without_retries_it_says_that_there_is_nothing_to_recover(tmp_path: Path) -> None:
     made = [view.session for view in trial({**SOLVED, "trial_id": "only"})]
     with serving(store_of(tmp_path / "s", *made, session(user("hello")))) as running:
-        assert "No trial was tried again" in page(running, "/attempts")
+        assert "No retries." in page(running, "/attempts")

@@ -36,7 +36,7 @@ def test_a_number_lists_its_sessions_with_their_part_largest_first(server: Serve
     told = Elements(page(server, f"/behind?key={quote('study:errors:errors.by_class:test')}")).said
     assert "Failed calls by class: test" in told and "1 answered calls" in told
     both = page(server, "/behind?key=study:tools:tools.mcp_sessions")
-    assert "1 session that make it up" in both and "all 2 it is of" in both
+    assert "1 session in the numerator" in both and "all 2 in the denominator" in both
     assert "/session/fine-1" in both and "/session/fine-1" not in page(
         server, "/behind?key=with:study:tools:tools.mcp_sessions"
     )
@@ -60,7 +60,7 @@ def test_the_list_of_sessions_shows_the_same_to_filter_further(server: Server) -
 
 
 def test_a_number_that_counts_no_sessions_says_why(server: Server) -> None:
-    assert "opens no sessions" in page(server, "/behind?key=study:reading:reading.files")
+    assert "No sessions." in page(server, "/behind?key=study:reading:reading.files")
     assert not [link for link in _opened(page(server, "/studies/reading")) if "reading.files" in link]
 
 

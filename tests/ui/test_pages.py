@@ -197,7 +197,7 @@ def test_sessions_are_filtered_ordered_and_shown_in_parts(tmp_path: Path) -> Non
         assert {int(one[1:]) % 7 for one in listed("?order=n_tool_calls")[:17]} == {6}
         assert {int(one[1:]) % 7 for one in listed("?order=n_tool_calls&way=up")[:17]} == {0}
         assert listed("?agent=nobody") == [] and listed("?order=1;DROP") == listed("")
-        assert "No sessions fit." in page(running, "/sessions?text=nowhere")
+        assert "No matching sessions." in page(running, "/sessions?text=nowhere")
 
 
 def test_attempts_show_treatment_and_outcome_and_are_filtered_by_them(server: Server) -> None:
@@ -414,7 +414,7 @@ def test_what_people_type_is_never_sql(server: Server, typed: str) -> None:
         got = ask(server, f"{path}?{name}={quote(typed, safe='')}")
         assert got.status == 200
         if name in ("text", "path") and path != "/signals" and len(typed) > 1:
-            assert f"No {path[1:].replace('artifacts', 'files')} fit." in got.text, typed
+            assert f"No matching {path[1:].replace('artifacts', 'files')}." in got.text, typed
     assert "1–2 of 2 attempts" in " ".join(page(server, "/attempts").split())
 
 

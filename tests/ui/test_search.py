@@ -33,8 +33,8 @@ def test_kinds_order_and_the_filter_narrow_it(server: Server) -> None:
     assert "2 passages in 1 session" in both and "path 1" in both and "result 1" in both
     assert "1 passage in 1 session" in text_of(server, "/search?q=deep&kind=path&order=most")
     narrowed = text_of(server, "/search?q=deep&repo=nowhere")
-    assert "Nothing holds it" in narrowed and "Look in all sessions" in narrowed
-    assert "Look in all kinds" in text_of(server, "/search?q=thanks&kind=result")
+    assert "No results." in narrowed and "Search all sessions" in narrowed
+    assert "Search all kinds" in text_of(server, "/search?q=thanks&kind=result")
 
 
 def test_the_top_of_each_page_leads_there_with_the_filter(server: Server) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from agentsignals.store import Store
 from agentsignals.ui.server import Server
 from tests.ui.browser import browsing, needs_browser, overflow_px, serious
-from tests.ui.served import EVIL_ID
+from tests.ui.served import EVIL_ID, serving
 
 PAGES = (
     "/",
@@ -53,3 +55,29 @@ def test_no_page_keeps_anybody_out_or_runs_what_a_trace_says(server: Server, dar
             if overflow_px(page) > 0:
                 problems.append(f"{path}: {overflow_px(page)} px wider than the window")
     assert not problems, "\n".join(problems)
+
+
+@pytest.mark.slow
+@needs_browser
+def test_a_slash_and_ctrl_k_search_from_every_page(server: Server) -> None:
+    with browsing() as page:
+        for path in ("", "sessions", "studies", "artifacts"):
+            for key in ("/", "Control+k"):
+                page.goto(f"{server.url}{path}")
+                page.keyboard.press(key)
+                assert page.evaluate("document.activeElement.id") == "find", (path, key)
+        page.keyboard.type("a/b")
+        assert page.input_value("#find") == "a/b", "a slash within a field is a slash"
+
+
+@pytest.mark.slow
+@needs_browser
+@pytest.mark.parametrize(("width", "height"), [(1366, 768), (1440, 900)])
+def test_figures_a_chart_and_findings_are_above_the_fold(demo_folder: Path, width: int, height: int) -> None:
+    with serving(Store(demo_folder / "store")) as demo, browsing() as page:
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(demo.url, wait_until="networkidle")
+        page.locator(".lead li a").first.wait_for()
+        for what, fewest in ((".cards .figure", 3), (".spark", 3), (".lead li a", 3), (".halves .strip svg", 2)):
+            bottoms = [box["y"] + box["height"] for each in page.locator(what).all() if (box := each.bounding_box())]
+            assert sum(bottom <= height for bottom in bottoms) >= fewest, (what, bottoms)
