@@ -327,7 +327,7 @@ def test_a_value_is_explained_with_its_place_its_rule_its_events_and_how_often_i
         assert "0.75 exact value 0.75 ratio; highest of 31 product sessions with a value; median 0" in told
         assert "turn 1, event 1 Bash make error" in told and "line 2" in told
         assert 'href="/session/odd/raw/1"' in rate and 'href="/session/odd?at=1#e1"' in rate
-        assert "claims no more than is recorded there" in told and "Some errors are probing." in told
+        assert "Counted from the records of the trace" in told and "Some errors are probes." in told
         outcome = page(server, "/session/odd/explain/user.session_outcome")
         assert re.search(r"agreement|Against planted cases: the same for \d+% \d+–\d+% of \d+", words(outcome))
         assert 'href="/session/odd/explain/user.output_applied"' in outcome

@@ -135,7 +135,7 @@ def test_the_verb_writes_a_new_page_and_nothing_else(tmp_path: Path, capsys: pyt
     assert done["file"] == str(out) and done["masked"]["key"] >= 2 and done["bytes"] == out.stat().st_size
     for arguments in (["talk-1", "--out", str(out)], ["talk-1", "--out", str(tmp_path / "s.pdf")]):
         assert main(["share", *arguments, *common]) == 1
-    assert main(["share", "no-such", "--out", str(tmp_path / "t.html"), *common]) == 1
+    assert main(["share", "no-such", "--out", str(tmp_path / "t.html"), *common]) == 2
     assert main(["share", "talk-1", "--out", str(tmp_path / "no" / "t.html"), *common]) == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["s.html", "store"]
     assert isinstance(Store(store.folder).session("talk-1"), Session)
