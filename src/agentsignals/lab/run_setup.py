@@ -17,7 +17,7 @@ from agentsignals.lab import sandbox, texts
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.coding_tasks.chosen import chosen_tasks, files_of, task_files
 from agentsignals.lab.condition_files import check_directions, read_conditions, wording_of
-from agentsignals.lab.conditions import Condition
+from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.residual.interface import Calibration, Loading, Prompt, ResidualModel, Writer
 from agentsignals.lab.retry.loop import Plan, Steered
@@ -142,10 +142,12 @@ def begin(folder: Path, asked: Asked, card: dict[str, Any]) -> Begun:
     file = read_conditions(asked.conditions, asked.only)
     conditions = list(file.conditions)
     if asked.directions is None and (steering := [condition.name for condition in conditions if condition.steers]):
-        others = [f"--condition {condition.name!r}" for condition in conditions[1:] if not condition.steers]
+        others = " ".join(
+            f"--condition {one.name!r}" for one in conditions if not one.steers and one.name != BASELINE.name
+        )
         raise LabError(
             f"Condition {steering[0]!r} steers, and no directions came.",
-            f"Give --directions, with --model{f', or run the others: {chr(32).join(others)}' if others else ''}.",
+            f"Give --directions, with --model{f', or run the others: {others}' if others else ''}.",
         )
     plan = Plan(
         wording=wording_of(asked.wording, file),
@@ -217,7 +219,7 @@ def _check(
 
     table = begun.run.table("manipulation", ManipulationRow)
     for condition in begun.conditions:
-        if not condition.steers or (condition.name,) in table:
+        if not condition.steers or condition.is_control or (condition.name,) in table:
             continue
         tasks = begun.tasks[:CALIBRATION_PROMPTS]
         prompts = [model.encode(after_a_failure(begun.plan.wording, task, condition.tone)) for task in tasks]
