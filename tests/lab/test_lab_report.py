@@ -176,6 +176,8 @@ def test_a_condition_that_steers_is_held_against_random_directions_at_its_place_
     limits = [limit for part in parts(run) for limit in part.outcome.limits or ()]
     assert any("39 random directions and 6 tests" in limit for limit in limits)
     assert {row["condition"] for row in table(run, "lab.conditions")} == {"baseline", "up", "down", "elsewhere"}
+    alone = written(tmp_path / "c", rows, conditions=[one for one in conditions if one.name not in ("up", "down")])
+    assert len(table(alone, "lab.conditions")) == 43, "random directions that nothing is held against are shown"
     broken = written(tmp_path / "b", rows, conditions=conditions, invalid="up, random:3")
     (up, *_) = table(broken, "lab.against")
     assert up["random"] == f"{1 / 39:.3g}", "one that broke the model is no control"

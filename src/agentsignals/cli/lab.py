@@ -18,6 +18,7 @@ from agentsignals.cli.output import Bar, print_result, printable, table, tell
 from agentsignals.errors import LabError, UsageError
 from agentsignals.lab import how_to_install
 from agentsignals.lab.comparing import OUTCOMES, asked_of, conditions_of, episodes_of, rate
+from agentsignals.lab.conditions import beside
 from agentsignals.questions.formatting import formatted
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def text_of_inventory(listed: dict[str, Any]) -> str:
 
 def ended(run: Run, ran: Ran) -> dict[str, Any]:
     """Return the result of a retry loop."""
-    rows, controls = [], {condition.name for condition in asked_of(run) if condition.is_control}
+    rows, controls = [], beside(asked_of(run))
     for name, episodes in conditions_of([row for row in episodes_of(run) if row.condition not in controls]).items():
         rates = {key.replace(" ", "_"): rate(episodes, of) for key, of in OUTCOMES.items()}
         failed = [row for row in episodes if row.failed_first]

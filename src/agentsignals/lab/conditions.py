@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -49,6 +50,12 @@ class Condition(Struct, frozen=True, kw_only=True):
 
 
 BASELINE = Condition(name="baseline")
+
+
+def beside(conditions: Sequence[Condition]) -> set[str]:
+    """Names of the random directions that some other condition is held against, at the same place and dose."""
+    held = {one.place for one in conditions if one.steers and not one.is_control}
+    return {one.name for one in conditions if one.is_control and one.place in held}
 
 
 def over_steered(invalid: float, invalid_at_baseline: float) -> bool:

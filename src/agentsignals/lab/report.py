@@ -24,7 +24,7 @@ from agentsignals.lab.comparing import (
     paired_table,
     rate,
 )
-from agentsignals.lab.conditions import BASELINE, Condition, over_steered
+from agentsignals.lab.conditions import BASELINE, Condition, beside, over_steered
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals.lab.run_setup import ManipulationRow
 from agentsignals.lab.runs import Run
@@ -49,7 +49,7 @@ def parts(run: Run) -> list[Part]:
     """The sections of a retry loop's report; of random directions it tells what others are beside them. LabError when
     the run has no episode yet."""
     every, conditions = episodes_of(run), asked_of(run)
-    controls = {condition.name for condition in conditions if condition.is_control}
+    controls = beside(conditions)
     episodes = [row for row in every if row.condition not in controls]
     of_all = run.table("attempts", AttemptRow).rows
     attempts = [row for row in of_all if row.condition not in controls]
@@ -188,14 +188,15 @@ def _against(episodes: Sequence[EpisodeRow], attempts: Sequence[AttemptRow], con
         for name, rows_of_condition in grouped.items()
         if name != BASELINE.name and (comparison := paired(name, outcome, rows_of_condition, base)) is not None
     ]
-    controls = [condition for condition in conditions if condition.is_control]
-    chance = by_chance(every, conditions, _broken(_valid(attempts))) if controls else {}
-    comparisons = [comparison for comparison in every if comparison.name not in {one.name for one in controls}]
+    controls = beside(conditions)
+    chance = by_chance(every, conditions, _broken(_valid(attempts)))
+    comparisons = [comparison for comparison in every if comparison.name not in controls]
     unpaired = sum(comparison.unpaired for comparison in comparisons if comparison.outcome == "full pass")
     limits = [f"{unpaired} episodes have no partner and are not in the differences."] if unpaired else []
     if len(grouped) == 1:
         limits.append("There is one condition: nothing to hold it against.")
-    if chance and (short := caveat(max(Counter(one.place for one in controls).values()), len(chance))) is not None:
+    most = max(Counter(one.place for one in conditions if one.name in controls).values(), default=0)
+    if chance and (short := caveat(most, len(chance))) is not None:
         limits.append(short)
     title = "Against the baseline"
     tables = [paired_table("lab.against", title, comparisons, chance=chance)] if comparisons else []

@@ -17,7 +17,7 @@ from agentsignals.lab import sandbox, texts
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.coding_tasks.chosen import chosen_tasks, files_of, task_files
 from agentsignals.lab.condition_files import check_directions, read_conditions, wording_of
-from agentsignals.lab.conditions import BASELINE, Condition
+from agentsignals.lab.conditions import BASELINE, Condition, beside
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.residual.interface import Calibration, Loading, Prompt, ResidualModel, Writer
 from agentsignals.lab.retry.loop import Plan, Steered
@@ -217,9 +217,9 @@ def _check(
 ) -> None:
     from agentsignals.lab.steering import manipulation  # noqa: PLC0415  (as above)
 
-    table = begun.run.table("manipulation", ManipulationRow)
+    table, controls = begun.run.table("manipulation", ManipulationRow), beside(begun.conditions)
     for condition in begun.conditions:
-        if not condition.steers or condition.is_control or (condition.name,) in table:
+        if not condition.steers or condition.name in controls or (condition.name,) in table:
             continue
         tasks = begun.tasks[:CALIBRATION_PROMPTS]
         prompts = [model.encode(after_a_failure(begun.plan.wording, task, condition.tone)) for task in tasks]
