@@ -120,15 +120,16 @@ def test_texts_of_ones_own_go_with_the_packages_setting(
 def test_the_documented_conditions_steer_along_what_directions_wrote(
     capsys: pytest.CaptureFixture[str], study: Path
 ) -> None:
-    """At another layer, the tiny model being flat; everything else as it stands there."""
+    """At another layer, the tiny model being flat, and with fewer random directions; else as it stands there."""
     (block,) = [block for block in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL) if "[[condition]]" in block]
-    (study / "c.toml").write_text(block.replace("layers = [14]", "layers = [1]"))
+    block = block.replace("layers = [14]", "layers = [1]").replace("randoms = 59", "randoms = 1")
+    (study / "c.toml").write_text(block)
     (study / "few.toml").write_text("layers = [1]\nshuffles = 5\n[setting]\ntasks = 4\n")
     lab(capsys, "run", "directions", "--config", "few.toml", "--model", TINY, "--out", "d")
     lab(capsys, "agent", "--model", TINY, "--directions", "d/directions-grand_mean.npz", "--conditions", "c.toml",
         "--tasks", "tiny:2", "--wording", "tiny", "--max-new-tokens", 16, "--attempts", 2, "--out", "run")  # fmt: skip
     rows = Run.read(Path("run")).table("episodes", EpisodeRow).rows
-    assert {row.condition for row in rows} == {"baseline", "calm words", "desperate up"}
+    assert {row.condition for row in rows} == {"baseline", "calm words", "desperate up", "desperate up, random:1"}
 
 
 def test_a_study_of_texts_holds_a_wrong_answer_against_the_right_one(
