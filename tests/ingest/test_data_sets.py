@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import os
+import random
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -19,8 +20,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from agentsignals.cli import main
+from agentsignals.formats import Input, by_name, identify
 from agentsignals.formats import rows as tables
+from agentsignals.formats.head import Head
 from agentsignals.ingest import pipeline
+from agentsignals.model import Artifact
 from agentsignals.sources import RawFile, Unreadable, open_source
 from agentsignals.store import Store
 from tests.hub_server import DataSet, Hub, conversation, hub, messages, table
@@ -503,6 +507,20 @@ def test_damage_costs_the_rows_of_its_group_alone(tmp_path: Path, group: int) ->
     lost = range(3 * group, 3 * group + 3)
     assert [row[0] for row in sessions(store)] == [f"session-{n:04}" for n in range(9) if n not in lost]
     assert summary.skipped == {"bad_parquet": 3}
+
+
+@pytest.mark.parametrize("kind", ["train.parquet", "text.parquet", "data-00000-of-00001.arrow", "file.arrow"])
+def test_damage_anywhere_in_a_packed_table_raises_nothing(kind: str) -> None:
+    """Arrow trusts offsets that nobody validated, and would end the process."""
+    whole, draw = KINDS[kind](SMITH * 3), random.Random(5)  # noqa: S311  (the same damage each time)
+    for _ in range(60):
+        spoilt = bytearray(whole)
+        for _ in range(draw.choice((1, 3, 10))):
+            spoilt[draw.randrange(len(spoilt))] = draw.randrange(256)
+        data = bytes(spoilt[: draw.choice((len(spoilt), len(spoilt), draw.randrange(len(spoilt))))])
+        identify(Head(data, "a", complete=True))
+        made = Artifact(artifact_id="a", source="t", path="a", format="conversation-table", sha256="", bytes=len(data))
+        by_name("conversation-table").read([Input(data, made)])
 
 
 def test_a_group_beyond_all_measure_is_counted_and_the_others_are_read(

@@ -27,11 +27,15 @@ PARQUET = b"PAR1"
 _ARROW_FILE, _ARROW_STREAM = b"ARROW1\0\0", b"\xff\xff\xff\xff"
 """First bytes of Arrow's file format, and of its stream, in which `datasets` saves to disk."""
 GROUP_BYTES_MAX = 4 * 1024**3
-"""Decompressed bytes of the read columns in one row group. Rows of a larger group are counted, not read. A usual group
+"""Decompressed bytes of one row group. Rows of a larger group are counted, not read. A usual group
 is a thirtieth of that or less (parquet.apache.org/docs/file-format/configurations)."""
 _BATCH_ROWS = 1_024
 _BATCH_BYTES = 64 * 1024 * 1024
 """Decompressed bytes at a time, with rows of their group's mean size."""
+
+
+_ODD_VALUE = (ValueError, OverflowError, IndexError, SystemError)
+"""Text that is no UTF-8, a date beyond all calendars, an index beyond its dictionary."""
 
 
 class Lost(Struct, frozen=True):
@@ -57,10 +61,12 @@ def schema_of(data: bytes) -> Any:
 
     try:
         if data[:4] == PARQUET:
-            return pq.read_schema(pa.BufferReader(pa.py_buffer(data)))
-        with _arrow_stream(data) as stream:
-            return stream.schema
-    except (pa.ArrowException, OSError, ValueError):
+            schema = pq.read_schema(pa.BufferReader(pa.py_buffer(data)))
+        else:
+            with _arrow_stream(data) as stream:
+                schema = stream.schema
+        return schema if all(isinstance(name, str) for name in schema.names) else None
+    except (pa.ArrowException, OSError, ValueError):  # a name that is no UTF-8 is a ValueError
         return None
 
 
@@ -109,12 +115,16 @@ def packed_rows(
         names = list(dict.fromkeys(names))
         try:
             values = [_values(column, longest) for column in columns]
-        except (ValueError, OverflowError):  # text that is no UTF-8, a date beyond all calendars: it costs its row
+        except (
+            ValueError,
+            OverflowError,
+            SystemError,
+        ):  # it costs its row
             for n in range(batch.num_rows):
                 try:
                     row = [_values(_decoded(column.slice(n, 1)), longest)[0] for column in columns]
                     yield at + n, dict(zip(names, row, strict=True))
-                except (ValueError, OverflowError):
+                except _ODD_VALUE:
                     yield at + n, Lost(1, "bad_shape")
         else:
             for n in range(batch.num_rows):
@@ -160,8 +170,7 @@ def _parquet_batches(data: bytes, wanted: Collection[str], nested: bool) -> Iter
         for group in range(file.metadata.num_row_groups):
             about = file.metadata.row_group(group)
             left = about.num_rows
-            inside = (about.column(n) for n in range(about.num_columns))
-            size = sum(c.total_uncompressed_size for c in inside if c.path_in_schema.split(".")[0] in columns)
+            size = about.total_byte_size  # of all columns: asking a damaged one ends the process (pyarrow 21)
             if size > GROUP_BYTES_MAX:
                 yield Lost(left, "row_group_too_large")
                 continue
@@ -180,6 +189,11 @@ def _arrow_batches(data: bytes) -> Iterator[Any]:
     try:
         with _arrow_stream(data) as stream:
             for batch in stream:
+                try:
+                    batch.validate(full=True)  # else a damaged offset would end the process
+                except pa.ArrowException:
+                    yield Lost(batch.num_rows, "bad_arrow")
+                    continue
                 for at in range(0, batch.num_rows, _BATCH_ROWS):
                     yield batch.slice(at, _BATCH_ROWS)
     except (pa.ArrowException, OSError, ValueError):
@@ -192,7 +206,10 @@ def _values(column: Any, longest: int | None) -> list[Any]:
     if pa.types.is_dictionary(column.type):
         values = column.dictionary.to_pylist()
         values = [v if longest is None or not isinstance(v, str) or len(v) <= longest else None for v in values]
-        return [None if n is None else values[n] for n in column.indices.to_pylist()]
+        places = column.indices.to_pylist()
+        if any(n is not None and not 0 <= n < len(values) for n in places):
+            raise ValueError("an index beyond its dictionary")
+        return [None if n is None else values[n] for n in places]
     return list(column.to_pylist())
 
 
@@ -297,7 +314,10 @@ def table(
     data = source.data
     if is_packed(data):
         schema = schema_of(data)
-        names = [] if schema is None else [str(name) for name in schema.names]
+        if schema is None:
+            damaged = "bad_parquet" if data[:4] == PARQUET else "bad_arrow"
+            return [], _counted(artifact, iter([(1, Lost(1, damaged))]))
+        names = [str(name) for name in schema.names]
         return names, _counted(artifact, packed_rows(data, wanted(names), longest, nested))
     head = head_of(data, source.artifact.path)
     if not head.looks_like_json:

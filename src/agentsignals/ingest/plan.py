@@ -478,7 +478,7 @@ def _recognise(
             return RecognisedArtifact(file=file, format=identified[0].name, keys=_keys(*identified, file), head=mark)
     if reason in _STATE and is_state(file.uri):
         return replace(alone, reason="not_a_trace", keys=())
-    if head.complete and is_packed(head.data):
+    if is_packed(head.data) and (head.complete or not data.startswith(MAGIC)):
         schema = schema_of(head.data)
         if schema is not None and _is_of_a_store(schema.names):
             return replace(alone, reason="not_a_trace", keys=())
