@@ -75,6 +75,21 @@ def test_a_table_above_its_run_judges_the_trials_below(tmp_path: Path, name: str
     assert known(put(tmp_path / "in", {**files, f"run/{name}": table})) == WHOLE
 
 
+@pytest.mark.parametrize("rows", [ROWS, [{**row, "model": MODEL} for row in ROWS]], ids=["no model", "the model"])
+def test_a_folder_of_results_beside_the_trajectories_judges_them(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    files = {f"run/trajs/{task}/{task}.traj.json": mini(task) for task in TASKS}
+    assert known(put(tmp_path / "in", {**files, "run/results/outcomes.csv": as_csv(rows)})) == WHOLE
+
+
+def test_a_folder_of_results_beside_trials_of_no_known_model_judges_none_by_another(tmp_path: Path) -> None:
+    trial = {"task_name": "t", "trial_name": "t__1", "task_checksum": "0", "config": {}}
+    rows = [{"task_id": "t", "model": "acme/other", "reward": 1}, {"task_id": "u", "model": "acme/other", "reward": 0}]
+    root = put(tmp_path / "in", {"job/t__1/result.json": json.dumps(trial), "tables/x.csv": as_csv(rows)})
+    assert known(root) == [
+        ("t", "acme/other", "solved", False), ("t", None, "not_judged", False), ("u", "acme/other", "failed", False),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "place", ["{task}.traj.json", "coder/{task}/{task}.traj.json", "a/b/c/{task}/{task}.traj.json"]
 )
@@ -127,6 +142,17 @@ def test_two_verdicts_that_differ_are_stated_and_none_is_chosen(tmp_path: Path) 
         assert known(root, tmp_path / f"s{resolved}") == [(TASKS[0], MODEL, outcome, True)]
     _, reasons = asked(Store(tmp_path / "sFalse"), "SELECT outcome_reason FROM attempts")
     assert [tuple(r) for r in reasons] == [("two verdicts differ",)]
+
+
+@pytest.mark.parametrize("harbor", [False, True])
+def test_trials_that_come_after_their_table_take_their_verdicts(tmp_path: Path, harbor: bool) -> None:
+    trial = {"task_name": TASKS[0], "trial_name": "t__1", "task_checksum": "0", "config": {}}
+    name, text = (
+        ("run/t__1/result.json", json.dumps(trial)) if harbor else (f"run/{TASKS[0]}.traj.json", mini(TASKS[0]))
+    )
+    root = put(tmp_path / "in", {"run/outcomes.csv": as_csv(ROWS[:1])})
+    assert known(root) == [(TASKS[0], None, "solved", False)]
+    assert known(put(root, {name: text})) == [(TASKS[0], None if harbor else MODEL, "solved", not harbor)]
 
 
 @pytest.mark.parametrize("last", ["run/outcomes.csv", f"run/trajs/{TASKS[3]}/{TASKS[3]}.traj.json"])

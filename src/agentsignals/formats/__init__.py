@@ -196,6 +196,8 @@ class Input(Struct):
     trials_below: frozenset[str] = frozenset()
     """For a file that lends or judges: names of the trials below its folder; `/<task>` where one trial alone has that
     task."""
+    judges: str = ""
+    """For a file that judges: the folder whose trials it is about, its own or the one above."""
 
     @property
     def lent(self) -> bool:

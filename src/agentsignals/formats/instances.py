@@ -141,18 +141,22 @@ class TrialsBelow:
                 run, _, model = above.partition("/")
                 self.evaluations.setdefault((run, model), set()).add(task)
 
-    def judged_by(self, task: str, run: str | None, model: str | None, alone: bool) -> str | None:
+    def judged_by(
+        self, task: str, run: str | None, model: str | None, alone: bool, is_above: bool = False
+    ) -> str | None:
         """Return the name of the trial that a row judges, or None: a verdict is lent to nobody else.
 
         A trial is known by run or model, or by its task (`/<task>`) where no other trial has that task and no other row
-        is of it (`alone`). A trial that says its model is judged by rows of that model.
+        is of it (`alone`). A trial that says its model is judged by rows of that model; where the list lies in a folder
+        beside the trials' (`is_above`), any row that names a model needs a trial that says it.
         """
         for name in (run, model.replace("/", "__") if model else None):
             if name and f"{name}/{canonical(task)}" in self.names:
                 return f"{name}/{canonical(task)}"
         bare = next((f"/{name}" for name in (task, canonical(task)) if f"/{name}" in self.names), None)
         told = self._models.get(canonical(task), set())
-        is_other = model is not None and bool(told) and all(len({*same_models({m, model}).values()}) > 1 for m in told)
+        is_other = model is not None and all(len({*same_models({m, model}).values()}) > 1 for m in told)
+        is_other = is_other and (bool(told) or is_above)
         return bare if alone and not is_other else None
 
     @property

@@ -56,7 +56,7 @@ def read(inputs: list[Input]) -> Reading:
                 statements=said,
             )
             if named is not None:
-                part.root, part.scope, part.run_id = source.folder, "lent", None
+                part.root, part.scope, part.run_id = source.judges or source.folder, "lent", None
                 part.goes_by = None if named.startswith("/") else named
             reading.attempts.append(part)
     return reading

@@ -99,6 +99,8 @@ class RecognisedArtifact(Struct, frozen=True, kw_only=True):
     """For a file that lends: the names of all trials with files of their own."""
     trials_below: frozenset[str] = frozenset()
     """For a file that lends or judges: names of the trials below its folder (`formats.Input`)."""
+    judges: str = ""
+    """For a file that judges: the folder whose trials it is about."""
     head: str = ""
     """Hash of its beginning (`ArtifactEntry.head`)."""
 
@@ -235,6 +237,7 @@ class TrialFolders:
         self._gathering = {d for m in members for d in _marked(m.keys, _GATHERS)} | set(_marked(old_keys, _GATHERS))
         marks = (_LENDS, _JUDGES, _EVERYWHERE)
         self._lending = {d for m in members for mark in marks for d in _marked(m.keys, mark)}
+        self._lending |= {posixpath.dirname(d) for m in members for d in _marked(m.keys, _JUDGES)}
 
     def other_files(self, seen: list[str]) -> list[RawFile]:
         """Return files that were no traces when first seen, and may be companions of a trial found since."""
@@ -284,14 +287,17 @@ def add_lent_files(groups: list[FileGroup], pool: dict[str, RecognisedArtifact],
     everywhere: dict[str, list[RecognisedArtifact]] = {}
     lending = manifest.keys_with_prefix(_LENDS, _JUDGES, _EVERYWHERE)
     others = (artifact_of(uri, e) for uri, e in manifest.files.known(lending).items() if uri not in pool)
+    every = [m.keys for m in pool.values()] + [e.keys for uri, e in manifest.files.items() if uri not in pool]
+    holding = {folder for keys in every for root in _marked(keys, _ROOT) for folder in _above(root)}
     for member in (*pool.values(), *others):
-        for folder in (*_marked(member.keys, _LENDS), *_marked(member.keys, _JUDGES)):
+        for folder in _marked(member.keys, _LENDS):
             lenders.setdefault(folder, []).append(member)
+        if (judged := _judged_by(member, holding)) is not None:
+            lenders.setdefault(judged, []).append(replace(member, judges=judged))
         for folder in _marked(member.keys, _EVERYWHERE):
             everywhere.setdefault(folder, []).append(member)
     if not lenders and not everywhere:
         return groups
-    every = [m.keys for m in pool.values()] + [e.keys for uri, e in manifest.files.items() if uri not in pool]
     trials = [keys for keys in every if not any(_marked(keys, _LENDS))]
     named = frozenset(n for keys in trials for n in _marked(keys, _RUN))
     predicted = {f for keys in every for f in _marked(keys, _PREDICTS)}
@@ -313,14 +319,28 @@ def add_lent_files(groups: list[FileGroup], pool: dict[str, RecognisedArtifact],
         ]
         own = []
         for m in group.files:
-            places = [f for mark in (_LENDS, _JUDGES) for f in _marked(m.keys, mark)]
-            if not places:
+            home = _judged_by(m, holding)
+            place = next(_marked(m.keys, _LENDS), home)
+            if place is None:
                 own.append(m)
                 continue
             there = next((by_place[f] for f in _marked(m.keys, _PREDICTS) if f in by_place), named)
-            own.append(replace(m, named_trials=there, trials_below=below.get(places[0], frozenset())))
+            known = below.get(place, frozenset())
+            own.append(replace(m, named_trials=there, trials_below=known, judges=home or ""))
         result.append(FileGroup(group.name, (*own, *lent)))
     return result
+
+
+def _judged_by(member: RecognisedArtifact, holding: set[str]) -> str | None:
+    """Return the folder whose trials a file judges: its own; the one above where only that has trials (`holding`), and
+    is among what was named. A run may keep its results in a folder beside its trajectories."""
+    for folder in _marked(member.keys, _JUDGES):
+        above, file = posixpath.dirname(folder), member.file
+        if folder in holding or above not in holding or file.source != "local":
+            return folder
+        named = uri_of(os.path.abspath(os.path.expanduser(file.spec)))  # noqa: PTH100, PTH111  (as files are listed)
+        return above if _inside(above, named) else folder
+    return None
 
 
 def _named_by_place(trials: Iterable[Iterable[str]], predicted: set[str]) -> dict[str, frozenset[str]]:
@@ -748,7 +768,7 @@ def _grouped(members: list[RecognisedArtifact], manifest: Manifest) -> list[File
         return []
     fresh = {m.file.uri: m for m in members}
     # When trials with a name are new, files of their own may tell what only a summary told: its lenders are read again.
-    new = {key for m in members for key in m.keys if key.startswith(_RUN)}
+    new = {key for m in members for key in m.keys if key.startswith((_RUN, _TELLS))}
     if new - manifest.files_with_keys(new).keys():
         lending = manifest.keys_with_prefix(_LENDS, _JUDGES).keys() - fresh.keys()
         members = [*members, *(artifact_of(uri, e) for uri, e in sorted(manifest.files.known(lending).items()))]

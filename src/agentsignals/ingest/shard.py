@@ -621,7 +621,7 @@ def _inputs(members: Sequence[RecognisedArtifact], content: GroupContent) -> tup
         held = data.part if isinstance(data, Unreadable) else data
         if member.format is not None and (held or not isinstance(data, Unreadable)):
             hints = (member.file.session_hint, member.file.repo_hint)
-            inputs.append(Input(held, artifact, *hints, member.trials, member.trials_below))
+            inputs.append(Input(held, artifact, *hints, member.trials, member.trials_below, member.judges))
             if not member.lent and (unknown := unknown_fields(member.format, held, artifact.sha256)):
                 content.unknown_fields[artifact.artifact_id] = unknown
     return inputs, artifacts

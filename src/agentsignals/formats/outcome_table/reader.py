@@ -115,14 +115,16 @@ def _at_home(part: Attempt, below: TrialsBelow, tasks: Counter[str], source: Inp
         return part
     model = part.observed.get("model_id")
     alone = tasks[part.task_id or ""] == 1
-    named = below.judged_by(part.task_id or "", part.run_id, model if isinstance(model, str) else None, alone)
+    is_above = source.judges not in ("", source.folder)
+    model = model if isinstance(model, str) else None
+    named = below.judged_by(part.task_id or "", part.run_id, model, alone, is_above)
     if named is None:
         return None if source.lent else part
     saw(source.artifact, "verdict_of_a_trial")
     if not source.lent:
         return None
     goes_by = None if named.startswith("/") else named
-    return structs.replace(part, root=source.folder, scope="lent", run_id=None, goes_by=goes_by)
+    return structs.replace(part, root=source.judges or source.folder, scope="lent", run_id=None, goes_by=goes_by)
 
 
 def is_reward(source: Input, columns: tables.Columns) -> bool:
