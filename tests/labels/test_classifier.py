@@ -196,6 +196,10 @@ def test_the_page_says_what_a_classifiers_counts_stand_for(store: Store, capsys:
     with serving(store) as server:
         text = ask(server, "/labels?task=pushback").text
     assert "Shares by classifier" in text
+    named = {value for value, n in summary["counts"].items() if n}
+    rightness = standing("pushback", "classifier", "non_pushback").precision
+    assert "non_pushback" not in named or f"{rightness:.0%} right" in text
+    assert "rejection" not in named or "not measured" in text
     interval = f"[{share['low']:.0%}, {share['high']:.0%}]"
     assert f"rejection {share['share']:.0%} {interval} (named in {share['counted']:.0%} of 4)" in text
 

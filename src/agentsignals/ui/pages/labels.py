@@ -24,6 +24,7 @@ from agentsignals.labels.tasks import Task, tasks
 from agentsignals.labels.units import Unit, before, plain, units
 from agentsignals.redaction import Redactor
 from agentsignals.stats.intervals import Prevalence
+from agentsignals.stats.validation import standing
 from agentsignals.store.secrets import known_secrets, pseudonym_key
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route, part_of, sql
@@ -71,6 +72,7 @@ def page(snapshot: Snapshot, query: Query) -> Page:
         "classes": classes,
         "counts": {(row["labeller"], row["value"]): row["n"] for row in of_task},
         "shares": shares,
+        "standings": {(name, value): standing(task, name, value) for name in labellers for value in classes},
         "unsure": sum(row["unsure"] for row in of_task),
         "can_annotate": task in tasks() and tasks()[task].level != "repository",
         "query": query,
