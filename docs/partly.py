@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.oracles import COUNTERS
 
 from agentsignals.questions.ranking import Bounds
-from agentsignals.stats.validation import figures_of, share_text
+from agentsignals.stats.validation import figures_of, labeller_figure, share_text
 from docs import what_formats_say
 
 _ROOT = Path(__file__).parents[1]
@@ -83,6 +83,13 @@ def _sure(path: str) -> str:
     first = against[0]
     right = [figure.precision for figure in against if figure.precision is not None]
     truth = "synthetic cases" if first.truth == "planted cases" else "LLM-labelled messages"
+    found = [figure.recall for figure in against if figure.recall is not None]
+    if first.kappa is not None and first.truth != "planted cases":  # where one class is most of all, agreement flatters
+        by_class = f"precision {_between(right)} and recall {_between(found)} by class"
+        unseen = labeller_figure("sentiment", "rules")
+        if path == "corpus.sentiment_label" and unseen is not None:
+            truth += f" that the rules' author read; {unseen.kappa:.2f} on {unseen.n} unseen ones before"
+        return f"kappa {first.kappa:.2f}, {by_class} ({most} {truth})"
     return (
         f"precision {_between(right)} by class, agreement {share_text(first.agreement, first.agreement_interval)}"
         f" ({most} {truth})"
