@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.formats import resume_command
+from agentsignals.formats import plan_limits, resume_command
 from agentsignals.ingest import pipeline
 from agentsignals.questions.spending import Spending, spending
 from agentsignals.store import Store
@@ -178,3 +178,47 @@ def test_a_command_is_safe_in_a_shell_and_none_is_made_up() -> None:
     assert resume_command("codex", "abc") == "codex resume abc"
     assert resume_command("goose", "20251108_1") == "goose session --resume --session-id 20251108_1"
     assert resume_command("swe-bench", "abc") == resume_command("no-such-format", "abc") == ""
+
+
+# -- limits of a plan, where a log states them
+
+
+def logged(**windows: Any) -> bytes:
+    record = {"timestamp": "2026-03-11T10:00:00Z", "type": "event_msg",
+              "payload": {"type": "token_count", "rate_limits": {"limit_id": "codex", **windows}}}  # fmt: skip
+    return json.dumps(record).encode() + b"\n"
+
+
+def test_the_last_record_that_states_a_limit_counts() -> None:
+    five = {"used_percent": 45.0, "window_minutes": 300, "resets_at": 1_800_000_000}
+    week = {"used_percent": 12.5, "window_minutes": 10080, "resets_at": 1_800_100_000}
+    end = b'cut": 1}\n' + logged(primary={**five, "used_percent": 1.0}) + logged(primary=five, secondary=week)
+    read = plan_limits("codex", end + logged(primary=None, secondary=None) + b'{"payload": {"rate_limits"')
+    assert [(limit.used, limit.window_s, limit.resets_at) for limit in read] == [
+        (0.45, 18_000, 1_800_000_000), (0.125, 604_800, 1_800_100_000)]  # fmt: skip
+    assert plan_limits("codex", logged(primary=None)) == plan_limits("claude-code", end) == []
+    assert plan_limits("codex", logged(primary={"used_percent": "many"})) == []
+
+
+def test_open_limits_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    now = int(datetime.now(UTC).timestamp())
+    lines = [
+        {"timestamp": "2026-03-11T10:00:00Z", "type": "session_meta",
+         "payload": {"id": "019f1de1-ca1d-7261-9e32-4d51380144e6", "cwd": "/w", "cli_version": "0.125.0"}},
+        {"timestamp": "2026-03-11T10:00:01Z", "type": "response_item",
+         "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "mend it"}]}},
+        {"timestamp": "2026-03-11T10:00:02Z", "type": "response_item",
+         "payload": {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]}},
+        {"timestamp": "2026-03-11T10:00:03Z", "type": "event_msg", "payload": {"type": "token_count",
+         "info": {"total_token_usage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15},
+                  "last_token_usage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}},
+         "rate_limits": {"primary": {"used_percent": 45.0, "window_minutes": 300, "resets_at": now + 3600},
+                         "secondary": {"used_percent": 12.0, "window_minutes": 10080, "resets_at": now - 60}}}},
+    ]  # fmt: skip
+    log = tmp_path / "in" / "rollout-2026-03-11T10-00-00-019f1de1-ca1d-7261-9e32-4d51380144e6.jsonl"
+    log.parent.mkdir()
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    pipeline.analyze([str(log.parent)], tmp_path / "store", jobs=1)
+    assert main(["today", "--statusline", "--store", str(tmp_path / "store")]) == 0
+    out = capsys.readouterr().out
+    assert "five-hour limit 45% used, resets " in out and "weekly" not in out, "its window has ended"

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
-from datetime import UTC, tzinfo
+from contextlib import suppress
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
 from typing import Any
 
 from agentsignals.cli.analyze import selected_store
 from agentsignals.cli.output import json_text, printable, table, tell
 from agentsignals.errors import NothingFound, UsageError
+from agentsignals.formats import PlanLimit, plan_limits
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.spending import Spending, Spent, spending
+from agentsignals.store import Store
 from agentsignals.store.index import INDEX_FILE, main_context
+from agentsignals.store.query import rows
 from agentsignals.store.selection import period
 
 _SINCE = {"project": "30d", "branch": "30d", "model": "30d", "agent": "30d"}
@@ -41,13 +47,14 @@ def run_today(options: argparse.Namespace) -> int:
     )
     if made.last is None:
         raise NothingFound("No model call of the store has a time.", "`agentsignals analyze FOLDER` reads sessions.")
+    limits = _limits(store)
     budget = None if options.budget is None else _budget(made, options.budget)
     if options.json:
-        print(json_text({"spending": made, "budget": budget}))
+        print(json_text({"spending": made, "limits": limits, "budget": budget}))
     elif options.statusline:
-        print(printable(_status(made)))
+        print(printable(" · ".join([_status(made), *map(_limit_text, limits)])))
     else:
-        print(printable(_head(made)))
+        print(printable(" · ".join([_head(made), *map(_limit_text, limits)])))
         none = f"No model call {f'since {since}' if since else 'until then'}; the last was on {made.last:%Y-%m-%d}."
         print(f"\n{_table(made, since) if made.rows else none}")
         age = time.time() - (store.folder / INDEX_FILE).stat().st_mtime
@@ -89,6 +96,33 @@ def _budget(made: Spending, limit: float) -> dict[str, Any]:
         "is_bound": spent is not None and spent.is_bound,
         "is_over": cost is not None and cost > limit,
     }
+
+
+_END_BYTES = 256 * 1024
+_NEWEST = """
+    SELECT format, path FROM sessions JOIN artifacts USING (artifact_id, format)
+    WHERE context = 'product' AND starts_with(path, '/') ORDER BY ended_at DESC NULLS LAST LIMIT 20
+"""
+
+
+def _limits(store: Store) -> list[PlanLimit]:
+    """Return the limits of the person's plan whose windows are open, from the newest log that states any."""
+    for name, path in rows(store, _NEWEST)[1]:
+        with suppress(OSError), Path(path).open("rb") as log:
+            log.seek(-min(_END_BYTES, log.seek(0, os.SEEK_END)), os.SEEK_END)
+            if limits := plan_limits(name, log.read()):
+                return [limit for limit in limits if limit.resets_at is None or limit.resets_at > time.time()]
+    return []
+
+
+def _limit_text(limit: PlanLimit) -> str:
+    hours = limit.window_s / 3600
+    name = {5: "five-hour limit", 168: "weekly limit"}.get(round(hours), f"{hours:.0f} h limit" if hours else "limit")
+    ends = ""
+    if limit.resets_at is not None:
+        at = datetime.fromtimestamp(limit.resets_at)
+        ends = f", resets {at:%a %H:%M}" if hours > 24 else f", resets {at:%H:%M}"
+    return f"{name} {limit.used:.0%} used{ends}"
 
 
 def _cost(spent: Spent) -> str:

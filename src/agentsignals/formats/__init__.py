@@ -77,6 +77,8 @@ class Card(Struct, frozen=True, kw_only=True):
     """Fields of the harness's record types, for formats of a harness that publishes these."""
     resume: str = ""
     """The agent's own command that goes on with a session, which it calls `ID`. Empty where it has none."""
+    plan_limits: str = ""
+    """Module whose `read` finds the limits of the person's plan at the end of a log. Empty where logs state none."""
 
     @property
     def rests_on(self) -> Kind:
@@ -302,6 +304,27 @@ def card_of(made: Format) -> Card | None:
     """Return a format's card: the one that it was declared with, else that of `cards/<name>.toml`."""
     place = Path(__file__).parent / "cards" / f"{made.name}.toml"
     return made.card or (toml.decode(place.read_bytes(), type=Card) if place.is_file() else None)
+
+
+class PlanLimit(Struct, frozen=True, kw_only=True):
+    """A limit of the person's plan, as a log stated it last."""
+
+    used: float
+    """Share that is used."""
+    window_s: int
+    """Length of its window in seconds. 0 if the log does not say."""
+    resets_at: int | None
+    """When the window ends, in seconds since 1970."""
+
+
+def plan_limits(format_name: str, end: bytes) -> list[PlanLimit]:
+    """Return the limits of the person's plan that the end of a log states; none for formats that log none."""
+    named = format_named(format_name)
+    card = card_of(named) if named is not None else None
+    if card is None or not card.plan_limits:
+        return []
+    limits: list[PlanLimit] = import_module(f"agentsignals.formats.{card.plan_limits}").read(end)
+    return limits
 
 
 def resume_command(format_name: str, session_id: str, cwd: str | None = None) -> str:
