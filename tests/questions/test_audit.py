@@ -87,7 +87,7 @@ def test_the_map_of_failures_shows_passes_that_were_not_earned_apart(
         assert main(["failures", "--store", str(folder), *more]) == 0
         text = capsys.readouterr().out
         assert "Of 7 passed first attempts 2 show reward hacking (2 retrieved)" in text
-        assert "1 are undecided" in text and "passed, not earned" in text
+        assert "1 are undecided" in text and "passes by reward hacking" in text
         assert "15 % are missed" in text
 
 

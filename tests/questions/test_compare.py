@@ -664,7 +664,7 @@ def test_a_condition_is_over_sessions_and_attempts(store: Store, capsys: pytest.
 def test_a_name_out_of_a_trace_drives_no_terminal(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "--store", str(store.folder), "--baseline", HOSTILE, "--outcome", "resolved"]) == 0
     shown = capsys.readouterr().out
-    assert "\x1b" not in shown and "retries, apart" in shown
+    assert "\x1b" not in shown and "retries, reported separately" in shown
     assert "1: 50.0%, 2: 100.0%  100.0% [5.1%, 100.0%] of 1 failed, 1 retried" in shown
     assert any("mind: " in line and "DROP TABLE" in line and "1 of 2" in line for line in shown.splitlines())
 

@@ -434,7 +434,7 @@ def test_text_and_markdown_say_the_same_and_neither_obeys_a_trace() -> None:
         "BETTER",
         "+95.2 points",
         "exact McNemar",
-        "counted 2 times",
+        "weighted 2 times",
         "solved by",
         "needed one way",
         gap_text(made.pairs[0].power.detectable, True, signed=False),

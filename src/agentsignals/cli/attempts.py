@@ -45,8 +45,8 @@ def run_failures(options: argparse.Namespace) -> int:
 def failures_text(made: FailureMap, *, as_markdown: bool = False) -> str:
     """Return the map as tables and sentences."""
     head = (
-        f"{made.failed:,} of {made.first_attempts:,} first attempts failed or were broken off;"
-        f" candidates by {', '.join(made.by)}"
+        f"{made.failed:,} of {made.first_attempts:,} first attempts failed or were aborted; candidates by"
+        f" {', '.join(made.by)}"
     )
     candidates = []
     for c in made.candidates[:_LISTED]:
@@ -70,11 +70,11 @@ def failures_text(made: FailureMap, *, as_markdown: bool = False) -> str:
     answer = Printed(markdown=as_markdown, widest=70)
     answer.lines([head], "")
     shares = [(class_text(share.name), share_text(share, made.failed)) for share in made.classes]
-    answer.table(("class", "first attempts, share of what failed"), shares)
-    names = ("candidate", "first attempts", "not judged", "pass not earned", "failed", "by")
-    answer.table(names, candidates, "by candidate", optional=("pass not earned", "not judged"))
-    answer.table(("class", "because", "where to look", "session", "event"), examples, "examples")
-    answer.table(("verdict", "because", "candidate", "session", "event"), unearned, "passed, not earned")
+    answer.table(("class", "share of failed first attempts"), shares)
+    names = ("candidate", "first attempts", "not judged", "reward hacking", "failed", "by")
+    answer.table(names, candidates, "by candidate", optional=("reward hacking", "not judged"))
+    answer.table(("class", "because", "file", "session", "event"), examples, "examples")
+    answer.table(("verdict", "because", "candidate", "session", "event"), unearned, "passes by reward hacking")
     sentences = [*made.sentences, *([sentence] if (sentence := passes_text(made)) else [])]
     if more := len(made.not_earned) - len(unearned):
         sentences.append(f"and {more} more passes (--json has all)")
@@ -126,7 +126,7 @@ _FILES = 5
 def run_align(options: argparse.Namespace) -> int:
     store = Store(options.store)
     if (bool(options.sessions), options.task is not None, options.trial is not None).count(True) != 1:
-        raise UsageError("Runs are named by their sessions, by --task, or by --trial.", "Give one of these.")
+        raise UsageError("Name runs by session, --task or --trial.", "Give one of these.")
     connection = connect(store)
     if options.sessions:
         ids = [store.resolve(name) for name in options.sessions]
@@ -180,8 +180,8 @@ def _alignments_text(made: Sequence[Alignment], *, markdown: bool) -> str:
     names = ("run", "same", "alike", "differ at", "stray at", "part at", "because", "sure", "lines changed alike")
     answer.table(names, rows)
     explained = (
-        "Calls of the first and of the other, counted from 1. Differ: the first that is not the same. Stray: the first"
-        " step that the other never takes. Part: they do not come together again."
+        "Calls of the first and of the other, counted from 1. Differ: the first unequal call. Stray: the first step"
+        " the other never takes. Part: the first divergence for good."
     )
     answer.lines([explained], "")
     for n, each in enumerate(made, 2):
@@ -189,7 +189,7 @@ def _alignments_text(made: Sequence[Alignment], *, markdown: bool) -> str:
         if parting is None:
             continue
         place = parting.place
-        parted = f"they part at call {place.left} of 1 and {place.right} of {n}; {_because(each)}."
+        parted = f"they diverge at call {place.left} of 1 and {place.right} of {n}; {_because(each)}."
         answer.lines([f"1 × {n}: {parted}"], "## ")
         for which, start, side in ((1, place.left, parting.left), (n, place.right, parting.right)):
             files = ", ".join(redacted_in(side.only[:_FILES])) + (" …" if len(side.only) > _FILES else "")
@@ -198,7 +198,7 @@ def _alignments_text(made: Sequence[Alignment], *, markdown: bool) -> str:
             steps = [(start + k, s.seq, s.tool, s.about, s.error or s.status) for k, s in enumerate(side.next)]
             answer.table(("call", "event", "tool", "about", "status"), redacted_in(steps))
     if together := [str(n) for n, each in enumerate(made, 2) if each.divergence.parts is None]:
-        answer.lines([f"1 × {', '.join(together)}: no step after which one goes where the other never goes."], "## ")
+        answer.lines([f"1 × {', '.join(together)}: no divergence."], "## ")
     return str(answer)
 
 
@@ -232,7 +232,7 @@ _LISTED_DRIVERS, _REASONS, _WORTH, _ALL = 40, 6, 12, 1000
 
 def run_drivers(options: argparse.Namespace) -> int:
     if not 0 < options.false_discoveries < 1:
-        raise UsageError(f"--false-discoveries {options.false_discoveries:g} is no share between 0 and 1.", "0.05")
+        raise UsageError(f"--false-discoveries {options.false_discoveries:g} is not a share between 0 and 1.", "0.05")
     made = agentsignals.drivers(
         selected_store(options),
         options.by,
@@ -262,7 +262,7 @@ def drivers_text(made: Drivers, *, markdown: bool = False) -> str:
         head.append(f"left out: {sum(made.left_out.values()):,} attempts ({reasons})")
     answer = Printed(markdown=markdown, widest=70)
     if markdown:
-        answer.lines(["What goes with success"], "# ")
+        answer.lines(["Signals associated with success"], "# ")
     answer.lines(made.answer)
     answer.lines(head)
 
@@ -279,15 +279,15 @@ def drivers_text(made: Drivers, *, markdown: bool = False) -> str:
         contrasts.append((c.signal, share, _ends(c.low, c.high, ".0%"), q, c.tasks, pairs, *medians, c.absent, near))
     names = ("signal", "solved had more", "95%", "q", "tasks", "pairs of", "median solved", "failed", "absent",
              "moves with")  # fmt: skip
-    add("signals at solved and failed attempts that share so much: correlations", names, contrasts)
+    add("signals of solved and failed attempts, paired: correlations", names, contrasts)
     copies = [(c.signal, f"{c.auc:.3f}", c.how, c.n) for c in made.near_copies]
-    add("set aside: tells the outcome almost by itself (--keep lets it in)", ("signal", "AUC", "how", "n"), copies)
+    add("excluded as near copies of the outcome (--keep includes one)", ("signal", "AUC", "how", "n"), copies)
     if made.models is not None:
         _add_models(add, made.models)
     because: dict[str, list[str]] = {}
     for entry in made.excluded:
         because.setdefault(entry.because, []).append(entry.signal)
-    add("not asked", ("because it", "signals"), [(why, ", ".join(paths)) for why, paths in because.items()], _ALL)
+    add("excluded", ("because it", "signals"), [(why, ", ".join(paths)) for why, paths in because.items()], _ALL)
     foot = [f"no models: {made.without_models}"] if made.without_models else []
     foot += [f"mind: {warning}" for warning in made.warnings]
     if few := sum(c.p is None for c in made.contrasts):
@@ -313,7 +313,7 @@ def _add_models(add: Callable[..., None], models: Models) -> None:
     worth = [("all of them", models.jointly)] if models.jointly else []
     worth += [(", ".join(i.signals), i) for i in models.importance]
     rows = [(name, i.model, f"{i.value:+.4f}", _ends(i.low, i.high, "+.4f")) for name, i in worth[:_WORTH]]
-    names = ("signals", "model", "rise of Brier", "95%")
+    names = ("signals", "model", "Brier increase", "95%")
     add("permutation importance (values shuffled within tasks)", names, rows)
     reliability = [
         (f"{r.predicted:.0%}", f"{r.solved:.0%}", _ends(r.low, r.high, ".0%"), r.n) for r in models.reliability

@@ -89,7 +89,7 @@ class Part(NamedTuple):
 
 _OPTIONAL = (
     *("worst to best", "interval", "infrastructure", "not judged", "known", "tasks", "attempts", "its own n"),
-    *("baseline's n", "left out", "weighted p", "more", "less", "shown 4 times in 5", "retries"),
+    *("baseline's n", "left out", "weighted p", "more", "less", "detectable with 80% power", "retries"),
 )
 """Columns that a narrow terminal goes without first."""
 
@@ -131,8 +131,10 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
         nothing = without_tasks(comparison.pairs)
         lines += [f"NOTHING SHARED: {nothing}"] if nothing else []
         if comparison.unlike:
-            lines.append("These candidates are not alike (see above): what tells them apart may be that.")
-        yield Part(f"what can be concluded, against {printable(comparison.baseline or '')}", lines=lines, before="  ")
+            lines.append(
+                "These candidates differ in more than the treatment (see above), which may explain a difference."
+            )
+        yield Part(f"conclusions, compared with {printable(comparison.baseline or '')}", lines=lines, before="  ")
 
     rows: list[Row] = []
     for c in shown:
@@ -152,7 +154,7 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
             if c.zeros.n
         ]
         names = ("candidate", "failures", *(_ZEROS[name] for name in columns))
-        yield Part("rewards of 0: how many are failures", names, rows)
+        yield Part("attempts with reward 0, by cause", names, rows)
 
     if any(candidate.retries for candidate in shown):
         yield _retries(shown, yes)
@@ -178,16 +180,16 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
     silent = comparison.silent
     if silent.tasks:
         lines = [
-            f"{len(silent.solved) + len(silent.failed):,} of {silent.tasks:,} tasks with outcomes of two candidates or"
-            f" more came out alike for all: the comparison rests on the other {silent.telling:,}, and more tasks of"
-            " that kind would add nothing."
+            f"{len(silent.solved) + len(silent.failed):,} of {silent.tasks:,} tasks with outcomes of several"
+            f" candidates have identical outcomes. The comparison is based on the other {silent.telling:,}; more"
+            " tasks of this kind would not help."
         ]
-        words = ("solved by all", "solved by none") if yes else ("the same for all", "")
+        words = ("solved by all", "solved by none") if yes else ("identical for all", "")
         for word, tasks in zip(words, (silent.solved, silent.failed), strict=True):
             if tasks:
                 more = f" and {len(tasks) - _NAMED:,} more (--json has all)" if len(tasks) > _NAMED else ""
                 lines.append(f"{word}, {len(tasks):,}: {', '.join(tasks[:_NAMED])}{more}")
-        yield Part("tasks that tell the candidates not apart", lines=lines, before="  ")
+        yield Part("tasks with identical outcomes", lines=lines, before="  ")
 
     alone = [pair for pair in pairs if pair.unpaired.candidate.n and pair.unpaired.baseline.n]
     if alone:
@@ -197,7 +199,7 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
             sides = (x for side in (u.candidate, u.baseline) for x in (side.n, _figure(side.value, yes)))
             rows.append((pair.candidate, *sides, gap_text(u.value, yes), _ends(u.low, u.high, yes)))
         names = ("candidate", "its own n", "its own", "baseline's n", "baseline's", "difference", "95%")
-        yield Part("first attempts at tasks that only one of the two has: not the same tasks", names, rows)
+        yield Part("first attempts at tasks that only one of the two tried", names, rows)
 
     yield _took(shown, comparison)
     if yes:
@@ -209,7 +211,7 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
             )
             rows.append((candidate.name, *cells))
         names = ("candidate", *(name.replace("_", " ") for name in shown[0].per_solved))
-        yield Part("for each one solved, with what the failed ones took", names, rows)
+        yield Part("per solved attempt, including failed attempts", names, rows)
     if len(comparison.candidates) > _LISTED:
         yield Part("", lines=[f"and {len(comparison.candidates) - _LISTED} more candidates (--json has all)"])
     if comparison.other_groups:
@@ -223,13 +225,13 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
             lines.append(f"    {group.command}")
         if len(comparison.other_groups) > _LISTED:
             lines.append(f"  and {len(comparison.other_groups) - _LISTED:,} more groups (--json has all)")
-        yield Part("not compared with these: other tasks, data sets or limits", lines=lines)
+        yield Part("not compared: other tasks, datasets or limits", lines=lines)
     if comparison.warnings:
         yield Part("", lines=comparison.warnings, before="mind: ")
     if checked is not None:
         checks = sorted(checked.checks, key=lambda check: _VERDICTS.index(check.verdict))
         lines = [f"  {check.verdict:11}  {check.condition}  {check.candidate}: {check.because}" for check in checks]
-        lines += [f"  not checked  {name}: it tried no task of the baseline" for name in checked.not_compared]
+        lines += [f"  not checked  {name}: no shared task with the baseline" for name in checked.not_compared]
         yield Part(f"gate        {checked.ending.upper()}, decided by {checked.decided_by}", lines=lines)
 
 
@@ -244,7 +246,7 @@ def _head(comparison: Comparison) -> Iterator[str]:
     if comparison.pairs:
         yield f"baseline    {comparison.baseline}"
     if comparison.regression_weight != 1:
-        yield f"regression  counted {comparison.regression_weight:g} times a gain"
+        yield f"regression  weighted {comparison.regression_weight:g} times an improvement"
     for reason in comparison.unlike:
         yield f"UNLIKE      {reason}"
     if comparison.common_tasks is not None:
@@ -253,9 +255,9 @@ def _head(comparison: Comparison) -> Iterator[str]:
         shares = f"of {comparison.common_tasks:,} common tasks; tasks missing: {', '.join(lacking[:_LACKING])}{more}"
         yield f"rates       {shares if comparison.common_tasks else 'each of its own tasks: none is shared by all'}"
     if comparison.unrecorded:
-        yield f"left out    {comparison.unrecorded:,} attempts that do not record who was tried"
+        yield f"left out    {comparison.unrecorded:,} attempts without a recorded candidate"
     if comparison.proposed_treatments:
-        yield f"no model    folders' names may tell it: {treatments_option(comparison.proposed_treatments)}"
+        yield f"no model    folder names may contain it: {treatments_option(comparison.proposed_treatments)}"
 
 
 _ZEROS = {"tests": "failed by tests"} | {
@@ -278,7 +280,7 @@ def _retries(shown: Sequence[Candidate], yes: bool) -> Part:
             recovered = f"{' '.join(filter(None, _estimate(recovery.solved, True)))} of {of}"
         rows.append((candidate.name, candidate.retries, *_estimate(candidate.retry, yes), within, recovered))
     names = ("candidate", "retries", "share" if yes else "mean", "95%", "solved within", "recovered")
-    return Part("retries, apart: only what failed is tried again", names, rows)
+    return Part("retries, reported separately because only failures are retried", names, rows)
 
 
 def _paired(pairs: Sequence[Pair], comparison: Comparison) -> Part:
@@ -311,7 +313,7 @@ def _paired(pairs: Sequence[Pair], comparison: Comparison) -> Part:
     ]
     if weighted:
         names = (*names, "weighted p", "adjusted")
-    return Part("against the baseline, first attempts within matched tasks", names, rows, lines)
+    return Part("compared with the baseline, first attempts within matched tasks", names, rows, lines)
 
 
 def _power(pairs: Sequence[Pair], yes: bool) -> Part:
@@ -326,7 +328,8 @@ def _power(pairs: Sequence[Pair], yes: bool) -> Part:
         shows += _between(low, high, power.low)
         rows.append((pair.candidate, pair.paired.tasks, power.changed, split, shows, power.tasks_needed,
                      power.attempts_needed, power.tasks_for_telling))  # fmt: skip
-    names = ("candidate", "tasks", "changed", "needed one way", "shown 4 times in 5", "tasks for the difference seen",
+    names = ("candidate", "tasks", "changed", "needed one way", "detectable with 80% power", "tasks for the"
+    " difference seen",
              "or attempts a task", "tasks for 10 points")  # fmt: skip
     kept = [n for n in range(len(names)) if n < _ALWAYS or any(row[n] not in (None, "") for row in rows)]
     level = max((pair.power.level for pair in pairs if pair.power is not None), default=0.05)
@@ -336,7 +339,7 @@ def _power(pairs: Sequence[Pair], yes: bool) -> Part:
         " brackets: as many as its 95% interval allows)."
     ]
     shown, cells = tuple(names[n] for n in kept), [tuple(row[n] for n in kept) for row in rows]
-    return Part("what so many tasks can show", shown, cells, lines)
+    return Part("power: detectable differences", shown, cells, lines)
 
 
 def _took_within(pairs: Sequence[Pair], comparison: Comparison) -> Part:
@@ -353,7 +356,7 @@ def _took_within(pairs: Sequence[Pair], comparison: Comparison) -> Part:
     lines = [
         f"  p: sign test. adjusted: Holm's, over all {family:,} of candidates and measures with six tasks or more."
     ]
-    return Part("what first attempts took, against the baseline within matched tasks", names, rows, lines)
+    return Part("usage of first attempts, compared with the baseline within matched tasks", names, rows, lines)
 
 
 def _took(shown: Sequence[Candidate], comparison: Comparison) -> Part:
@@ -375,7 +378,7 @@ def _took(shown: Sequence[Candidate], comparison: Comparison) -> Part:
             cells.append(f"{formatted(taken.median, kind, taken.at_least)}{spread}{few}")
         rows.append((candidate.name, *cells))
     names = ("candidate", *(name.replace("_", " ") for name in MEASURES))
-    return Part("what first attempts took: median, 95% interval", names, rows, lines)
+    return Part("usage of first attempts: median, 95% interval", names, rows, lines)
 
 
 def _ends(low: float | None, high: float | None, yes: bool) -> str:
