@@ -81,7 +81,7 @@ def test_every_tool_answers(tools: Tools) -> None:
     assert data(tools.search("fix kind:prompt"))["sessions"] == 1
     assert "first attempts failed or were aborted" in inside(tools.failures(["model"]))
     compared = inside(tools.compare(["model"], "model-a", fail_if=["regressions > 0"]))
-    assert "against the baseline" in compared and "gate        FAILED" in compared
+    assert "compared with the baseline" in compared and "gate        FAILED" in compared
 
 
 def test_a_finding_is_answered_with_its_evidence(tools: Tools) -> None:

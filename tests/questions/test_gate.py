@@ -440,6 +440,6 @@ def test_text_and_markdown_say_the_same_and_neither_obeys_a_trace() -> None:
         gap_text(made.pairs[0].power.detectable, True, signed=False),
     ):
         assert figure in text and figure in plain, figure
-    assert "| candidate |" in markdown and "## What can be concluded, against old" in plain
+    assert "| candidate |" in markdown and "## Conclusions, compared with old" in plain
     rows = [line for line in markdown.splitlines() if line.startswith("|")]
     assert all(line.replace("\\|", "").count("|") > 3 for line in rows)
