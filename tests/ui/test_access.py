@@ -183,7 +183,7 @@ def test_guessing_costs_the_same_wherever_it_is_wrong(server: Server) -> None:
 
 
 def test_a_refusal_says_what_to_do_and_styles_are_open(server: Server) -> None:
-    for path, says in (("/sessions", "This address has no token."), ("/?token=x", "not of this server")):
+    for path, says in (("/sessions", "This address has no token."), ("/?token=x", "token in this address is wrong")):
         got = ask(server, path)
         assert got.status == 403 and says in got.text and "agentsignals serve" in got.text
         assert "default-src 'none'" in got.headers["Content-Security-Policy"]
@@ -300,7 +300,7 @@ def test_a_browser_that_is_let_in_answers_no_other_page(
             tab.goto(f"http://{host}:{port}/", wait_until="networkidle")
             tab.locator(act).click()
             tab.wait_for_load_state()
-            assert "Not let in" in tab.inner_text("h1") or "answers itself alone" in tab.inner_text("h1")
+            assert "Access denied" in tab.inner_text("h1") or "Request refused" in tab.inner_text("h1")
         own_style = answers.pop("static/page.css")  # of the refusal, which is a page of ours
         asked = {path: status for path, status in answers.items() if not path.startswith("http")}
         assert {"sessions", "labels/annotate"} <= set(asked) and set(asked.values()) == {403}, asked

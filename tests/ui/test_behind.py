@@ -92,7 +92,7 @@ def test_names_of_agents_models_and_files_open_their_sessions(server: Server) ->
 def test_a_finding_opens_its_sessions(server: Server) -> None:
     links = _opened(page(server, "/finding/data-quality.records"))
     assert links == ["/behind?key=finding%3Adata-quality.records"]
-    assert "Its evidence is of files" in page(server, links[0])
+    assert "Its evidence is files" in page(server, links[0])
 
 
 def test_the_report_links_nowhere_and_its_commands_open_the_same_sessions(store: Store, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def _said(text: str) -> str:
 
 
 def test_that_it_has_no_filter_of_sessions_is_said_where_one_came_along(server: Server) -> None:
-    note = "The filter chooses sessions"
+    note = "ignores the session filter"
     assert note in page(server, "/code?agent=codex") and note not in page(server, "/code?context=product")
 
 
@@ -105,28 +105,28 @@ def test_the_unknown_share_stands_beside_every_bar(server: Server) -> None:
     told = page(server, "/code")
     bars = told.count('<svg class="owners"')
     assert bars >= 5 and len(re.findall(r"unknown (28\.6%|0%)", told)) >= bars
-    assert "2 of 4 commits are linked to sessions and added 28 lines" in _said(told)
+    assert "2 of 4 commits are linked to sessions. They added 28 lines" in _said(told)
 
 
 def test_lines_are_counted_by_owner_and_by_what_is_still_there(server: Server) -> None:
     told = _said(page(server, "/code?repo=%2Fr"))
-    assert "agents’ 50.0%" in told and "a person’s 7.1%" in told and "50.0% to 90.0%" in told
+    assert "agents 50.0%" in told and "people 7.1%" in told and "50.0% to 90.0%" in told
     assert "unknown 4 50.0%" in told, "of four lines of nobody known two are still there"
     assert sum(len(owner.tags) for owner in OWNERS) == 9
 
 
 def test_findings_say_whose_lines_and_how_many_nobody_knows(server: Server) -> None:
     told = _said(page(server, "/code?repo=%2Fr"))
-    assert "2 findings, 1 of them on lines whose author is unknown" in told
-    assert "rules looked at 3 files of 1 commit and could not look at 1" in told and "no confirmed weaknesses" in told
+    assert "2 findings, 1 on lines with an unknown author" in told
+    assert "rules scanned 3 files of 1 commit and skipped 1" in told and "not confirmed weaknesses" in told
 
 
 def test_a_commit_shows_its_files_and_leads_to_the_calls(server: Server) -> None:
     told = page(server, "/code/%2Fr/c0")
-    assert "fine.py" in told and "2 findings that it introduced" in _said(told)
+    assert "fine.py" in told and "2 findings introduced here" in _said(told)
     [link] = {link for link in Elements(told).all_of("href") if link.startswith("/session/s0?at=")}
     assert ask(server, link.partition("#")[0]).status == 200
-    assert "linked to no session" in page(server, "/code/%2Fr/c1")
+    assert "not linked to a session" in page(server, "/code/%2Fr/c1")
 
 
 def test_places_that_few_calls_changed_are_left_out(server: Server, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_places_that_few_calls_changed_are_left_out(server: Server, tmp_path: Pa
     assert "src/app.py" in page(server, "/code?repo=%2Fr"), "its commits are linked to the session"
     with serving(store_of(tmp_path / "store", _edited([1, 5, 21, 25][: 2 * (FEWEST_TOUCHES - 1)]))) as running:
         told = _said(page(running, "/code"))
-        assert "No place of a file was changed by three calls" in told and "No repository was attributed yet" in told
+        assert "No block of lines was changed by three" in told and "No repository is attributed yet" in told
 
 
 def test_places_that_attempts_of_eval_runs_changed_stand_apart(tmp_path: Path) -> None:

@@ -108,4 +108,4 @@ def test_a_key_of_no_candidate_is_refused(store: Store, key: str) -> None:
 def test_without_attempts_the_page_says_what_makes_them(tmp_path: Path) -> None:
     store = store_of(tmp_path / "store", session(user("hello"), call("Read", path="a.py")))
     with serving(store) as running:
-        assert "no eval attempt to compare" in page(running, "/compare")
+        assert "no eval attempts to compare" in page(running, "/compare")

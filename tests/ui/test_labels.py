@@ -66,7 +66,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def test_what_labellers_differ_about_comes_with_its_message_its_context_and_every_reason(server: Server) -> None:
     text = text_of(server, f"/labels?task={TASK}")
-    assert "3 labelled, 3 by several, 3 differently" in text
+    assert "3 labelled, 3 by several labellers, 3 with disagreement" in text
     assert text.index("Fix the parser, please") < text.index("thanks"), "in the order of turns where as many differ"
     assert "human:ann rejection unsure because" in text and "rules non pushback because" in text
     links = Elements(page(server, f"/labels?task={TASK}")).all_of("href")
@@ -87,14 +87,13 @@ def test_what_labellers_differ_about_comes_with_its_message_its_context_and_ever
     ],
 )
 def test_the_list_is_filtered_by_labellers_and_classes(server: Server, query: str, shown: str, hidden: str) -> None:
-    listed = text_of(server, f"/labels?task={TASK}&{query}").partition("differently.")[2]
-    things = listed.partition("how far they agree")[0]
-    assert shown in things and hidden not in things.replace("Fix the parser, please the end", "")
+    things = text_of(server, f"/labels?task={TASK}&{query}").partition("with disagreement.")[2]
+    assert shown in things and hidden not in things.replace("Fix the parser, please end", "")
 
 
 def test_a_pair_has_its_agreement_and_which_class_for_which(server: Server) -> None:
     text = text_of(server, f"/labels?task={TASK}&a=rules&b=human:ann")
-    assert "How far they agree" in text and "no interval: under six sessions" in text
+    assert "Krippendorff" in text and "no interval: fewer than six sessions" in text
     assert "rows human:ann, columns rules" in text
     links = Elements(page(server, f"/labels?task={TASK}&a=rules&b=human:ann")).all_of("href")
     [cell] = [link for link in links if "by_a=rejection&by_b=non_pushback" in link]
@@ -104,18 +103,18 @@ def test_a_pair_has_its_agreement_and_which_class_for_which(server: Server) -> N
 def test_the_filter_of_all_pages_holds_for_counts_agreement_and_the_list(server: Server) -> None:
     path = f"/labels?task={TASK}&repo=me/tools"
     text = text_of(server, path)
-    assert "2 labelled, 2 by several, 2 differently" in text and "Only repository me/tools" in text
-    assert "2 things of people’s sessions have labels of two or more" in text
+    assert "2 labelled, 2 by several labellers, 2 with disagreement" in text and "Only repository me/tools" in text
+    assert "2 items of people’s sessions have labels from two or more labellers" in text
     assert "rules 2" in text and "rules 3" in text_of(server, f"/labels?task={TASK}")
     assert all("repo=" in link for link in Elements(page(server, path)).all_of("href") if link.startswith("/labels?a"))
     nobody = text_of(server, f"/labels?task={TASK}&agent=nobody")
-    assert "0 labelled" in nobody and "How far they agree" not in nobody
+    assert "0 labelled" in nobody and "Krippendorff" not in nobody
 
 
 def test_labels_of_events_and_tasks_that_nobody_declared_are_shown(server: Server) -> None:
     [path] = [h for h in Elements(page(server, "/labels")).all_of("href") if h.startswith("/labels?task=%3C")]
     text = text_of(server, path)
-    assert "kind a" in text and "kind b" in text and "event 2" in text and "How far they agree" not in text
+    assert "kind a" in text and "kind b" in text and "event 2" in text and "Krippendorff" not in text
 
 
 def test_hostile_labels_stay_text(server: Server) -> None:
@@ -147,7 +146,7 @@ def test_a_browser_complains_of_nothing(server: Server, phone: bool) -> None:
             assert serious(tab) == [] and overflow_px(tab) == 0, path
         tab.goto(f"{server.url}labels?task={TASK}")
         tab.get_by_text("rules and human:ann").or_(tab.get_by_text("human:ann and rules")).click()
-        tab.get_by_text("Which class for which").click()
+        tab.get_by_text("Confusion matrix").click()
         tab.locator("td.apart a").first.click()
         tab.locator("ol.things li").first.wait_for()
         assert "by_a=" in tab.url
@@ -234,7 +233,7 @@ def test_what_is_in_the_file_is_not_asked_again_also_by_a_later_run(opened: Open
         form = Open(later, opened.path).form()
         assert form["place"] not in asked and len(set(asked)) == 2
         assert Open(later, opened.path).send(form).status == 303
-        while "All is labelled" not in (text := page(later, START)):
+        while "All items are labelled" not in (text := page(later, START)):
             Open(later, opened.path).send(Open(later, opened.path).form())
     assert "agentsignals labels agree pushback rules --gold" in text
     places = [(row["session_id"], row["turn"]) for row in opened.written()]
@@ -247,10 +246,10 @@ def test_a_drawn_sample_is_what_is_asked_about_and_keeps_its_weights(told: Store
     gold.write(path, rows)
     with serving(told, Annotations(GoldFile(path))) as server:
         running = Open(server, path)
-        assert "0 of 3 labelled" in page(server, START) and "no sample" not in page(server, START)
+        assert "0 of 3 labelled" in page(server, START) and "not a random sample" not in page(server, START)
         for _ in rows:
             assert running.send(running.form()).status == 303
-        assert "All is labelled" in page(server, START)
+        assert "All items are labelled" in page(server, START)
     labels = {(row["session_id"], row["turn"]): row for row in running.written()}
     assert [(r.session_id, r.turn) for r in rows] == list(labels), "each row in its place"
     assert all(labels[r.session_id, r.turn]["weight"] == r.weight for r in rows)
@@ -413,7 +412,7 @@ def test_what_can_not_be_written_is_said_and_stays_in_the_form(told: Store, tmp_
         form = running.form(note="a long thought", unsure="yes")
         folder.rename(tmp_path / "away")
         sent = running.send(form)
-        assert sent.status == 409 and "Not written." in sent.text and "No such file or directory" in sent.text
+        assert sent.status == 409 and "Not saved." in sent.text and "No such file or directory" in sent.text
         assert "a long thought</textarea>" in sent.text and 'value="yes" data-key="u" checked' in sent.text
         (tmp_path / "away").rename(folder)
         assert running.send(form).status == 303 and running.written()[0]["reason"] == "a long thought"
@@ -522,7 +521,7 @@ def test_a_page_of_another_site_writes_nothing_through_a_browser(opened: Open, h
         if how == "fetch":
             tab.wait_for_function("document.title === 'sent'")
         else:
-            tab.get_by_text("Another page sent this request.").wait_for()
+            tab.get_by_text("Another website sent this request.").wait_for()
         browser.close()
         other.shutdown()
     assert opened.written() == []

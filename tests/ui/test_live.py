@@ -173,7 +173,7 @@ def test_a_run_that_fails_is_said_and_the_next_one_that_works_too(
             assert ask(server, "/sessions").status == 200
         heard = [following(), following()]
         assert ("problem", {"problem": ""}) in heard and "changed" in {kind for kind, _ in heard}
-    assert "could not be read: no [U+001B][31mroom" in capfd.readouterr().err
+    assert "cannot read the changed files: no [U+001B][31mroom" in capfd.readouterr().err
 
 
 def test_a_store_that_goes_and_comes_back_is_said(server: Server, tmp_path: Path) -> None:

@@ -435,37 +435,37 @@ def test_attempts_are_chosen_by_what_came_of_them(varied: Store) -> None:
 @pytest.mark.parametrize(
     ("words", "fit", "says"),
     [
-        ({"agent": "nobody"}, "", "There is no session with agent “nobody”"),
-        ({"tool": EVIL}, "", "There is no session with a call of “"),
-        ({"failed": "Nothing"}, "", "no session with a call of “Nothing”"),
-        ({"context": "'; DROP TABLE sessions"}, "", "no session with the context"),
-        ({"from": "yesterday"}, "abcd", "from is a day as YYYY-MM-DD, not “yesterday”"),
-        ({"to": "2026-02-30"}, "abcd", "to is a day"),
-        ({"from": "20260101"}, "abcd", "from is a day"),
-        ({"cost_min": "nan"}, "abcd", "cost_min is a number of dollars"),
-        ({"cost_max": "1e999"}, "abcd", "cost_max is a number of dollars"),
-        ({"from": "2026-01-02"}, "bc", "3 sessions without a recorded time: left out"),
+        ({"agent": "nobody"}, "", "No session has agent “nobody”"),
+        ({"tool": EVIL}, "", "No session calls the tool “"),
+        ({"failed": "Nothing"}, "", "No session calls the tool “Nothing”"),
+        ({"context": "'; DROP TABLE sessions"}, "", "No session has the context"),
+        ({"from": "yesterday"}, "abcd", "from must be a date (YYYY-MM-DD), not “yesterday”"),
+        ({"to": "2026-02-30"}, "abcd", "to must be a date"),
+        ({"from": "20260101"}, "abcd", "from must be a date"),
+        ({"cost_min": "nan"}, "abcd", "cost_min must be a number of dollars"),
+        ({"cost_max": "1e999"}, "abcd", "cost_max must be a number of dollars"),
+        ({"from": "2026-01-02"}, "bc", "3 sessions without a recorded time are hidden"),
         ({"from": "2026-01-01", "agent": "pi"}, "c", ""),
-        ({"cost_max": "1000"}, "ad", "without a cost: left out"),
+        ({"cost_max": "1000"}, "ad", "without a cost are hidden"),
         ({"where": "user.tool_eror_rate>=1"}, "abcd", "user.tool_error_rate"),
-        ({"where": "user.tool_error_rate>=many"}, "abcd", "is a number, not “many”"),
-        ({"where": "user.tool_error_rate>=inf"}, "abcd", "is a number"),
+        ({"where": "user.tool_error_rate>=many"}, "abcd", "takes a number, not “many”"),
+        ({"where": "user.tool_error_rate>=inf"}, "abcd", "takes a number"),
         ({"where": "user.session_outcome>=accepted"}, "abcd", "has no order"),
-        ({"where": "user.session_outcome="}, "abcd", "lacks a value"),
-        ({"where": "corpus.cost_per_session>=1"}, "abcd", "one value over all sessions"),
-        ({"where": "1=1) OR (1=1"}, "abcd", "Left out"),
-        ({"where": "hello"}, "abcd", "is no condition"),
-        ({"where": ";".join(f"user.tool_error_rate>={n}" for n in range(-30, 0))}, "abcd", "the first 20 are asked"),
+        ({"where": "user.session_outcome="}, "abcd", "needs a value"),
+        ({"where": "corpus.cost_per_session>=1"}, "abcd", "a value of the whole store"),
+        ({"where": "1=1) OR (1=1"}, "abcd", "Ignored"),
+        ({"where": "hello"}, "abcd", "is not a condition"),
+        ({"where": ";".join(f"user.tool_error_rate>={n}" for n in range(-30, 0))}, "abcd", "Only the first 20 of 30"),
         ({"where": "x" * 5000}, "abcd", "at most 300 characters"),
-        ({"missing": "everything"}, "abcd", "nothing that can be missing"),
-        ({"behind": "study:no:such"}, "", "Nothing counts “study:no:such”"),
+        ({"missing": "everything"}, "abcd", "not a known field for missing"),
+        ({"behind": "study:no:such"}, "", "Unknown number “study:no:such”"),
     ],
 )
 def test_what_is_nowhere_or_can_not_be_read_is_said(varied: Store, words: dict[str, str], fit: str, says: str) -> None:
     made, sessions = _asked(varied, **words)
     assert sessions == fit
     assert says in " ".join(made.notes) and bool(made.notes) == bool(says)
-    is_unread = any("is a day" in note or "is a number of dollars" in note for note in made.notes)
+    is_unread = any("must be a date" in note or "must be a number of dollars" in note for note in made.notes)
     assert bool(made.words) != is_unread, "what could not be read is in no field, which would complain of it"
 
 
@@ -533,7 +533,7 @@ def test_a_time_range_is_chosen_by_the_address_on_every_list(varied: Store) -> N
         since = f"{last - timedelta(days=6):%Y-%m-%d}"
         assert _listed(running, "/sessions?days=7") == _listed(running, f"/sessions?from={since}")
         assert f"7, since {since}" in text_of(running, "/?days=7")
-        assert "Left out: days is 7 or 30" in text_of(running, "/sessions?days=8")
+        assert "Ignored: days must be 7 or 30" in text_of(running, "/sessions?days=8")
 
 
 def test_worktrees_of_one_repository_are_one_project(tmp_path: Path) -> None:
@@ -552,4 +552,4 @@ def test_tabs_are_of_what_the_store_holds(tmp_path: Path) -> None:
         tabs = re.findall(r'<li><a href="(/[a-z]*)"', head)
         assert tabs == ["/", "/sessions", "/studies"]
         assert 'href="/signals"' in foot and 'href="/artifacts"' in foot
-        assert "There is no" in page(running, "/failures"), "a page without a tab is still there"
+        assert "The store has no eval attempts" in page(running, "/failures"), "a page without a tab is still there"

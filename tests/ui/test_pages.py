@@ -138,9 +138,9 @@ def test_a_session_is_told_in_turns_with_its_calls_results_edits_and_subagents_f
 
 def test_a_signal_without_a_value_says_why_and_never_zero(server: Server) -> None:
     said = text_of(server, "/session/fine-1")
-    assert "instruction adherence needs a judge or model that is off" in said
+    assert "instruction adherence needs a judge or model that is not enabled" in said
     explained = text_of(server, "/session/fine-1/explain/anticipation.instruction_adherence")
-    assert "Absent: needs a judge or model that is off ( backend_disabled" in explained
+    assert "Absent: needs a judge or model that is not enabled ( backend_disabled" in explained
     assert set(words.REASONS) == set(get_args(AbsentReason))
 
 
@@ -221,7 +221,7 @@ def test_the_catalogue_counts_values_and_absences_of_one_context_at_a_time(serve
 def test_a_signal_shows_its_spread_and_the_sessions_at_its_ends(server: Server) -> None:
     text = page(server, "/signal/user.tool_error_rate")
     said = " ".join(Elements(text).said.split())
-    assert "2 values over 2 sessions; 0 absent." in said and "Highest" in said and "Lowest" in said
+    assert "2 values in 2 sessions; 0 absent." in said and "Highest" in said and "Lowest" in said
     assert "ratio across; n = 2" in said and said.index("Highest") < said.index("Lowest")
     ends = re.findall(r'<b>([^<]+)</b></td><td class="text"><a href="([^"]+)"', text)
     assert ends[0][1] == f"/session/{quote(EVIL_ID, safe='')}/explain/user.tool_error_rate"
@@ -291,13 +291,13 @@ def test_head_says_what_get_would_without_the_page(server: Server) -> None:
         ("/session/fine-1/explain/no.such", "There is no signal &#39;no.such&#39;"),
         ("/signal/no.such", "There is no signal"),
         ("/studies/nothing", "There is no study"),
-        ("/nowhere", "There is no page /nowhere"),
-        ("/session", "There is no page"),
-        ("/static/../server.py", "There is no page"),
-        ("/static/page.html.j2", "There is no page"),
-        ("/session/fine-1/more", "There is no page"),
-        ("/" + "a/" * 5000, "There is no page"),
-        ("/%3Cscript%3E", "There is no page /%3Cscript%3E"),
+        ("/nowhere", "Page not found: /nowhere"),
+        ("/session", "Page not found:"),
+        ("/static/../server.py", "Page not found:"),
+        ("/static/page.html.j2", "Page not found:"),
+        ("/session/fine-1/more", "Page not found:"),
+        ("/" + "a/" * 5000, "Page not found:"),
+        ("/%3Cscript%3E", "Page not found: /%3Cscript%3E"),
     ],
 )
 def test_what_is_not_there_is_a_404_that_says_so(server: Server, path: str, says: str) -> None:
@@ -369,7 +369,7 @@ def test_the_first_screen_is_what_stands_out_and_each_opens_what_it_rests_on(cir
 def test_a_finding_shows_the_first_rows_and_says_so(circling: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentsignals.ui.pages.overview.MOST_ROWS", 7)
     with serving(Store(circling.snapshots.folder)) as fresh:
-        assert "The 7 largest rows" in page(fresh, "/finding/loops.failing")
+        assert "the 7 largest rows" in page(fresh, "/finding/loops.failing")
 
 
 def test_of_too_few_sessions_the_first_screen_says_why_nothing_stands_out(server: Server) -> None:
@@ -444,7 +444,7 @@ def test_an_empty_store_has_every_page(tmp_path: Path) -> None:
             page(running, path)
         assert ask(running, "/finding/loops.failing").status == 404
         assert "The store holds no session yet" in page(running, "/")
-        assert "holds no attempt" in page(running, "/attempts")
+        assert "has no eval attempts" in page(running, "/attempts")
         assert ask(running, "/session/x").status == 404
 
 
@@ -529,13 +529,13 @@ def test_a_port_that_is_taken_is_refused_when_named_and_left_when_not(tmp_path: 
     store = store_of(tmp_path / "s", session(user("hello")))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(AgentSignalsError, match=f"Port {port} of 127.0.0.1 can't be had"):
+        with pytest.raises(AgentSignalsError, match=f"Cannot listen on 127.0.0.1:{port}"):
             started(store.folder, port)
         monkeypatch.setattr("agentsignals.ui.server.PORT", port)
         other = started(store.folder)
         other.server_close()
         assert other.port != port
-    with pytest.raises(AgentSignalsError, match="Port 99999"):
+    with pytest.raises(AgentSignalsError, match=":99999"):
         started(store.folder, 99999)
 
 

@@ -1,4 +1,4 @@
-"""The page of search: passages lead to their events, and an index that is being made is said to be."""
+"""The page of search: passages lead to their events, and an index that is building the search index is said to be."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_top_of_each_page_leads_there_with_the_filter(server: Server) -> Non
 
 def test_an_id_leads_to_its_session(server: Server) -> None:
     assert 'href="/session/fine-1"' in page(server, "/search?q=fine-1")
-    assert "A session has this id" not in text_of(server, "/search?q=nobody-1")
+    assert "Session with this ID" not in text_of(server, "/search?q=nobody-1")
 
 
 @pytest.mark.parametrize("typed", ["' OR 1=1 --", '"', "NEAR(", "<script>alert(1)</script>", "%00", "-", "kind:foo"])
@@ -68,7 +68,7 @@ def test_sessions_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         for query, ids in (("&page=3", ["s0"]), ("&page=9", ["s0"]), ("", ["s4", "s3"])):
             text = page(running, f"/search?q=xylophone&order=most{query}")
             assert re.findall(r'<h2><a href="/session/(\w+)"', text) == ids
-        assert "of 5 sessions" in text and "all 5 of this session" in page(running, "/search?q=xylophone&order=most")
+        assert "of 5 sessions" in text and "all 5 in this session" in page(running, "/search?q=xylophone&order=most")
 
 
 def test_of_one_session_all_passages_are_shown(tmp_path: Path) -> None:
@@ -87,11 +87,11 @@ def test_while_the_index_is_made_the_page_says_so_and_asks_again(
     monkeypatch.setattr(fulltext, "build", lambda *given: (may_go_on.wait(10), make(*given))[1])
     with serving(Store(tmp_path / "s")) as running:
         waiting = page(running, "/search?q=pytest")
-        assert "is being made" in waiting and "data-again" in waiting and "at least 0 passages" in waiting
+        assert "is building the search index" in waiting and "data-again" in waiting and "at least 0 passages" in waiting
         may_go_on.set()
         monkeypatch.setattr(search, "WAIT_S", 10)
         done = page(running, "/search?q=pytest")
-        assert "is being made" not in done and "<b>1 passage</b> in <b>1 session</b>" in done
+        assert "is building the search index" not in done and "<b>1 passage</b> in <b>1 session</b>" in done
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_what_the_index_lacked_comes_into_the_open_page(
     monkeypatch.setattr(fulltext, "build", lambda *given: (may_go_on.wait(60), make(*given))[1])
     with serving(Store(tmp_path / "s")) as running, browsing() as browser:
         browser.goto(f"{running.url}search?q=pytest")
-        assert browser.locator("#come [role=status]", has_text="is being made").count() == 1
+        assert browser.locator("#come [role=status]", has_text="is building the search index").count() == 1
         assert serious(browser) == []
         may_go_on.set()
         browser.locator("#come a.hit").wait_for()

@@ -273,9 +273,9 @@ def test_the_raw_line_is_indented_masked_and_shows_its_pictures(trace: Path, tmp
         trace.write_text(grown + "{}\n")
         assert "assistant" in page(server, f"/session/{RAW}/raw/1"), "what was read stands there still"
         trace.write_text(grown.replace("key", "kez"))
-        assert "was changed since it was read" in words(page(server, f"/session/{RAW}/raw/1"))
+        assert "the file has changed" in words(page(server, f"/session/{RAW}/raw/1"))
         trace.unlink()
-        assert "no longer there" in words(page(server, f"/session/{RAW}/raw/1"))
+        assert "no longer exists" in words(page(server, f"/session/{RAW}/raw/1"))
 
 
 # -- what is unusual ---------------------------------------------------------------------------------------------------
@@ -286,8 +286,8 @@ def test_what_is_unusual_has_its_place_among_how_many(tmp_path: Path) -> None:
     odd = session(user("a"), *[call("Read", path="a.py")] * 40, session_id="odd")
     with serving(store_of(tmp_path / "many", *usual, odd)) as server:
         far = words(page(server, "/session/odd"))
-        assert re.search(r"Unusual here .* highest of 31; median", far)
-        assert re.search(r"signals compared \d+ lie", far)
+        assert re.search(r"Unusual values .* highest of 31; median", far)
+        assert re.search(r"\d+ of \d+ signals (is|are) in the highest or lowest", far)
     with serving(store_of(tmp_path / "few", *usual[:3], odd)) as server:
         assert "Too few sessions to compare with." in words(page(server, "/session/odd"))
 

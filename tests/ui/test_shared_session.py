@@ -65,7 +65,10 @@ def test_secrets_and_people_are_masked_before_colours_take_them_apart_and_the_to
     assert "marion" not in said.replace("marion/tools", "") and re.search(r"/home/\[user-[0-9a-f]{8}\]", said)
     plain = "".join(Elements(text).said.split(" "))
     assert not [n for n in range(14, len(KEY) - 8) if KEY[n : n + 8] in plain]
-    assert re.search(r"Masked: \d × key, \d × user\.", " ".join(said.split())) and "Look through it" in said
+    assert (
+        re.search(r"Masked: \d × key, \d × user\.", " ".join(said.split()))
+        and "Read the file before you share it" in said
+    )
 
 
 def test_the_file_is_whole_by_itself_and_forbids_the_rest(tmp_path: Path) -> None:
@@ -122,8 +125,8 @@ def test_a_file_is_bounded_and_says_what_it_leaves_out(tmp_path: Path) -> None:
     path = tmp_path / "s.html"
     done = shared_session.write(made, path, Redactor(), most_bytes=200_000)
     assert done.bytes == path.stat().st_size < 250_000 and done.left_out > 5 and done.entries + done.left_out == 22
-    assert f"{done.left_out} entries at its end are left out" in Elements(path.read_text()).said
-    assert "10,000 more characters are left out" in " ".join(Elements(written(tmp_path, made)).said.split())
+    assert f"The last {done.left_out} entries are omitted" in Elements(path.read_text()).said
+    assert "10,000 more characters are omitted" in " ".join(Elements(written(tmp_path, made)).said.split())
 
 
 def test_the_verb_writes_a_new_page_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,7 +163,7 @@ def test_pictures_are_put_in_when_they_are_asked_for_and_the_top_says_that_nothi
     assert json.loads(capsys.readouterr().out)["pictures"] == 1
     shown = Elements((tmp_path / "with.html").read_text())
     assert shown.all_of("src") == [f"data:image/png;base64,{data}"]
-    assert "nothing looks into pictures" in shown.said and "img-src data:" in shown.all_of("content")[0]
+    assert "included unmasked" in shown.said and "img-src data:" in shown.all_of("content")[0]
     trace.unlink()
     assert main([*asked, str(tmp_path / "gone.html"), "--pictures"]) == 0
     assert json.loads(capsys.readouterr().out)["pictures"] == 0

@@ -39,7 +39,9 @@ def test_no_more_rows_are_shown_than_a_page_holds() -> None:
 def test_two_sessions_show_facts_signals_and_steps_that_lead_to_their_events(server: Server) -> None:
     told = page(server, f"/sides?a=fine-1&b={quote(EVIL_ID, safe='')}")
     seen = Elements(told)
-    assert "here they part" in seen.said and "pytest -q" in seen.said and "Signals, furthest apart first" in seen.said
+    assert (
+        "diverge for good" in seen.said and "pytest -q" in seen.said and "Largest differences in signals" in seen.said
+    )
     links = [link for link in seen.all_of("href") if link.startswith("/session/fine-1?at=")]
     assert links and all(ask(server, link.partition("#")[0]).status == 200 for link in dict.fromkeys(links))
     jumps = {link[1:] for link in seen.all_of("href") if link.startswith("#")} - {"main"}
@@ -55,7 +57,7 @@ def test_attempts_show_their_outcomes_and_lead_to_others_of_the_task(server: Ser
     ]
     one, two = list(dict.fromkeys(ids))[:2]
     told = Elements(page(server, f"/sides?a={one}&b={two}")).said
-    assert "solved" in told and "failed" in told and "no conversation was collected" in told
+    assert "solved" in told and "failed" in told and "No conversation was collected" in told
 
 
 @pytest.mark.parametrize("query", ["?a=fine-1&b=nobody", f"?a={quote(EVIL)}&b={quote(EVIL)}"])
@@ -76,7 +78,7 @@ def test_a_page_without_two_sessions_asks_for_them(server: Server) -> None:
 
 def test_a_session_beside_itself_never_parts(server: Server) -> None:
     told = Elements(page(server, "/sides?a=fine-1&b=fine-1")).said
-    assert "the two never part" in told and "No number differs" in told
+    assert "The two never diverge" in told and "No numeric signal differs" in told
 
 
 def test_numbers_are_ordered_by_the_share_of_the_store_between_them(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -92,14 +94,14 @@ def test_numbers_are_ordered_by_the_share_of_the_store_between_them(tmp_path_fac
     ]
     with serving(store_of(tmp_path_factory.mktemp("order") / "store", *made)) as running:
         told = Elements(page(running, "/sides?a=s0&b=s7")).said
-    apart = told[told.index("furthest apart") :]
+    apart = told[told.index("Largest differences") :]
     shares = [float(share) for share in re.findall(r"(\d+\.\d)%", apart)]
     assert shares == sorted(shares, reverse=True) and shares[0] > 80 > shares[-1]
 
 
 @pytest.mark.parametrize(
     ("bound", "output", "wanted"),
-    [(False, 125, "+25%"), (False, 400, "4 times"), (False, 100, "the same"), (True, 125, "not known: a lower bound")],
+    [(False, 125, "+25%"), (False, 400, "4 times"), (False, 100, "the same"), (True, 125, "unknown: a lower bound")],
 )
 def test_a_figure_is_held_against_the_other_unless_it_is_a_lower_bound(
     bound: bool, output: int, wanted: str, tmp_path: Path
@@ -124,8 +126,8 @@ def test_attempts_at_a_task_are_beside_one_that_solved_it_and_lead_to_each_pair(
         made.append(run)
     with serving(store_of(tmp_path / "store", *made)) as running:
         seen = Elements(page(running, "/sides?task=task-1"))
-        assert "one that solved the task" in seen.said and "2, 2" in seen.said
+        assert "a solved attempt" in seen.said and "2, 2" in seen.said
         [pair] = [link for link in seen.all_of("href") if link.startswith("?a=s1&b=s0")]
-        assert "all of them side by side" in Elements(page(running, f"/sides{pair.partition('#')[0]}")).said
+        assert "all attempts side by side" in Elements(page(running, f"/sides{pair.partition('#')[0]}")).said
         assert "Fewer than two" in Elements(page(running, "/sides?trial=t0")).said
         assert "Fewer than two" in Elements(page(running, f"/sides?task={quote(EVIL)}")).said

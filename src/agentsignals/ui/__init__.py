@@ -16,7 +16,7 @@ FORMS = (".html", ".md", ".json")
 def check_report(path: Path, studies: Sequence[str] | None = None) -> None:
     """Raise UsageError for an ending or a study that no report has. Loads nothing of what writes one."""
     if path.suffix.lower() not in FORMS:
-        came = f"ends in {path.suffix!r}" if path.suffix else "has no ending"
-        raise UsageError(f"The report {path.name!r} {came}.", f"It is written as {', '.join(FORMS)}.")
+        came = f"ends in {path.suffix!r}" if path.suffix else "has no file extension"
+        raise UsageError(f"The report {path.name!r} {came}.", f"Use one of: {', '.join(FORMS)}.")
     for name in studies or every_study():
         study(name)

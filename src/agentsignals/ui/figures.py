@@ -294,10 +294,10 @@ def _strips(periods: Sequence[dict[str, Any]], filter_: Filter) -> list[BarChart
         strip(points["sessions"], title=f"{noun}s".capitalize(), unit=f"{noun}s {per}", written=count, whole=True),
         strip(
             points["failures"],
-            title="Tool calls that failed",
+            title="Failed tool calls",
             unit="share of answered calls",
             written=lambda value: f"{100 * value:g}%",
-            note="lines: 95% intervals",
+            note="bars: 95% intervals",
             dots=True,
         ),
         strip(
@@ -460,7 +460,7 @@ def histogram(snapshot: Snapshot, context: str, filter_: Filter, signal: Signal,
         points,
         title=signal.path,
         unit=f"{noun}s up, {signal.unit.replace('_', ' ')} across",
-        note=f"n = {f['known']:,}{'; the last bar holds all above' if is_far else ''}",
+        note=f"n = {f['known']:,}{'; the last bar holds all higher values' if is_far else ''}",
         written=lambda value: f"{value:,.0f}",
         whole=True,
         edges=[

@@ -85,7 +85,7 @@ def condition(text: str) -> Condition:
         return Condition(signal, "absent", reason or "", f"{signal.path} absent{f' {reason}' if reason else ''}")
     match = _COMPARED.fullmatch(text)
     if match is None:
-        raise Refused(f"“{text}” is no condition; write SIGNAL>=0.5, SIGNAL=value or SIGNAL absent")
+        raise Refused(f"“{text}” is not a condition. Use SIGNAL>=0.5, SIGNAL=value or SIGNAL absent")
     path, operator, value = match[1], match[2], match[3].strip()
     signal = _signal(path)
     return Condition(signal, operator, _value(signal, operator, value), f"{signal.path}{operator}{value}")
@@ -122,7 +122,7 @@ def _signal(path: str) -> Signal:
     except CatalogError as problem:
         raise Refused(f"{problem.message.rstrip('.')}. {problem.hint}".strip()) from problem
     if signal.level == "corpus":
-        raise Refused(f"{signal.path} is one value over all sessions, which no session has")
+        raise Refused(f"{signal.path} is a value of the whole store, so it cannot filter sessions")
     return signal
 
 
@@ -131,17 +131,17 @@ def _value(signal: Signal, operator: str, text: str) -> float | str:
         with suppress(ValueError):
             if isfinite(number := float(text)):
                 return number
-        raise Refused(f"{signal.path} is a number, not “{text}”")
+        raise Refused(f"{signal.path} takes a number, not “{text}”")
     if operator not in ("=", "!="):
-        raise Refused(f"{signal.path} ({signal.type}) has no order; it can be =, != or absent")
+        raise Refused(f"{signal.path} ({signal.type}) has no order. Use =, != or absent")
     if signal.type == "bool":
         if text.lower() not in _TRUTH:
-            raise Refused(f"{signal.path} is yes or no, not “{text}”")
+            raise Refused(f"{signal.path} takes yes or no, not “{text}”")
         return _TRUTH[text.lower()]
     if signal.type not in ("str", "enum", "list[str]"):
-        raise Refused(f"{signal.path} ({signal.type}) can only be asked for as absent")
+        raise Refused(f"{signal.path} ({signal.type}) supports only absent")
     if not text:
-        raise Refused(f"{signal.path}{operator} lacks a value")
+        raise Refused(f"{signal.path}{operator} needs a value")
     return text if signal.type == "list[str]" else msgspec.json.encode(text).decode()
 
 
@@ -323,7 +323,7 @@ class _Asked:
             self.where.add(sql("condition.call", call="name = $tool"), tool=words["tool"])
         if "failed" in words:
             if words["failed"] not in offered["tool"]:
-                self.notes.append(f"There is no session with a call of “{cut(words['failed'])}”.")
+                self.notes.append(f"No session calls the tool “{cut(words['failed'])}”.")
             self.where.add(sql("condition.call", call="name = $failed AND status = 'error'"), failed=words["failed"])
         if path := words.get("file", ""):
             end = path.removeprefix("./")
@@ -343,15 +343,15 @@ class _Asked:
             if word in _MISSING:
                 self.where.add(_MISSING[word])
             else:
-                self.notes.append(f"“{cut(word)}” is nothing that can be missing here: {', '.join(_MISSING)}.")
+                self.notes.append(f"“{cut(word)}” is not a known field for missing. Use one of: {', '.join(_MISSING)}.")
         asked, made = split(words.get("where", "")), []
         if len(asked) > MOST:
-            self.notes.append(f"Of {len(asked)} conditions on signals the first {MOST} are asked.")
+            self.notes.append(f"Only the first {MOST} of {len(asked)} signal conditions are applied.")
         for text in asked[:MOST]:
             try:
                 made.append(condition(text))
             except Refused as problem:
-                self.notes.append(f"Left out: {cut(str(problem), 300)}.".replace("..", "."))
+                self.notes.append(f"Ignored: {cut(str(problem), 300)}.".replace("..", "."))
         texts, values = conditions_in_sql(made)
         for text in texts:
             self.where.add(text)
@@ -361,7 +361,7 @@ class _Asked:
             try:
                 self.behind, ids = sessions_behind(snapshot, key)
             except AgentSignalsError as problem:
-                self.notes.append(f"Nothing counts “{cut(key)}”: {problem.message}")
+                self.notes.append(f"Unknown number “{cut(key)}”: {problem.message}")
             self.where.add(sql("condition.counted"), behind=ids)
         if "days" in words:
             self._of_last_days(snapshot)
@@ -371,7 +371,7 @@ class _Asked:
     def _there(self, word: str) -> bool:
         """Return whether a word was chosen. A value that no session has is noted, and still asked for."""
         if word in self._words and self._words[word] not in self._offered[word]:
-            self.notes.append(f"There is no session with {_NOUNS.get(word, LABELS[word])} “{cut(self._words[word])}”.")
+            self.notes.append(f"No session has {_NOUNS.get(word, LABELS[word])} “{cut(self._words[word])}”.")
         return word in self._words
 
     def _of_last_days(self, snapshot: Snapshot) -> None:
@@ -381,7 +381,7 @@ class _Asked:
         if text not in DAYS or last is None:
             self.unread.add("days")
             self.notes.append(
-                f"Left out: days is {' or '.join(DAYS)}, not “{cut(text)}”." if last else "No times recorded."
+                f"Ignored: days must be {' or '.join(DAYS)}, not “{cut(text)}”." if last else "No times recorded."
             )
             return
         since = datetime.combine(last.date() - timedelta(days=int(text) - 1), time.min)
@@ -397,7 +397,7 @@ class _Asked:
         if last:
             self.where.add("s.started_at <= $to_day", to_day=datetime.combine(last, time.max))
         if first and last and first > last:
-            self.notes.append("from is after to: no session fits.")
+            self.notes.append("“From” is later than “to”, so no session matches.")
         low, high = self._cost("cost_min"), self._cost("cost_max")
         if low is not None:
             self.where.add("s.cost_usd >= $cost_min", cost_min=low)
@@ -405,11 +405,11 @@ class _Asked:
             self.where.add("s.cost_usd <= $cost_max", cost_max=high)
         row = snapshot.rows(sql("filter.without_time_or_cost", where=base.text()), base.values)[0]
         if (first or last) and row["time"]:
-            self.notes.append(f"{times(row['time'], 'session')} without a recorded time: left out by from and to.")
+            self.notes.append(f"{times(row['time'], 'session')} without a recorded time are hidden by the date filter.")
         if (low is not None or high is not None) and row["cost"]:
-            self.notes.append(f"{times(row['cost'], 'session')} without a cost: left out by the limits of cost.")
+            self.notes.append(f"{times(row['cost'], 'session')} without a cost are hidden by the cost filter.")
         if high is not None and row["bounds"] and "cost_max" in words:
-            self.notes.append("Some costs are lower bounds (>=): such a session may have cost more than the limit.")
+            self.notes.append("Costs marked >= are lower bounds, so these sessions may exceed the limit.")
 
     def _day(self, word: str) -> date | None:
         text = self._words.get(word, "")
@@ -420,7 +420,7 @@ class _Asked:
             pass  # a day that no month has: said below, like every other text
         if text:
             self.unread.add(word)
-            self.notes.append(f"Left out: {word} is a day as YYYY-MM-DD, not “{cut(text)}”.")
+            self.notes.append(f"Ignored: {word} must be a date (YYYY-MM-DD), not “{cut(text)}”.")
         return None
 
     def _cost(self, word: str) -> float | None:
@@ -430,7 +430,7 @@ class _Asked:
                 return number
         if text:
             self.unread.add(word)
-            self.notes.append(f"Left out: {word} is a number of dollars, not “{cut(text)}”.")
+            self.notes.append(f"Ignored: {word} must be a number of dollars, not “{cut(text)}”.")
         return None
 
 
@@ -486,7 +486,7 @@ def behind(store: Store, key: str) -> Behind:
     name, _, figure = rest.partition(":")
     name, _, context = name.partition("@")
     if form != "study" or name not in studies() or not figure:
-        raise UsageError(f"{key[:200]!r} names no number.", f"A key is {FORMS}.")
+        raise UsageError(f"{key[:200]!r} is not the key of a number.", f"Keys have the form {FORMS}.")
     return _of_study(store, name, figure, _context(store, context))
 
 
@@ -507,7 +507,7 @@ def sizes(notes: Mapping[str, Evidence]) -> dict[str, tuple[int, int] | str]:
             made[figure] = 0, 0
         else:
             parts = evidence_sums(counted, _unasked)
-            made[figure] = (sum(k != 0 for k, _ in parts.values()), len(parts)) if parts else "It counts nothing."
+            made[figure] = (sum(k != 0 for k, _ in parts.values()), len(parts)) if parts else "It counts no sessions."
     return made
 
 
@@ -526,7 +526,7 @@ def _of_finding(store: Store, name: str) -> Behind:
     reader = Reader(store, [], _context(store, context))
     evidence = reader.ask(made.cause, {}, reader.context)
     if evidence and "session_id" not in evidence[0]:
-        closed = "Its evidence is of files, not of sessions: its page lists it."
+        closed = "Its evidence is files, not sessions. The finding’s page lists them."
         return Behind(title=title, of="", parts={}, closed=closed)
     named = [row for row in evidence if row["session_id"]]
     if made.part:
@@ -573,7 +573,9 @@ def _of_candidate(store: Store, rest: str) -> Behind:
     if name in everything.groups and name not in whole.groups:  # shown against the baseline all the same
         whole = comparable(everything, by, base, only=[name], anyway=True)
     if name not in whole.groups or what not in ATTEMPTS:
-        raise UsageError(f"{rest[:200]!r} names no candidate's attempts.", f"What is one of {', '.join(ATTEMPTS)}.")
+        raise UsageError(
+            f"{rest[:200]!r} does not name a candidate's attempts.", f"WHAT is one of {', '.join(ATTEMPTS)}."
+        )
     counted = [(o.session_id, o.outcome or 0, 1) for o in ATTEMPTS[what](whole, name)]
     title = f"{redacted_in(name)}: {what.replace('_', ' ')}"
     return Behind(title=title, of=outcome, parts=ranked_evidence(counted, _unasked), kind="number")
@@ -599,7 +601,7 @@ def _of_study(store: Store, name: str, figure: str, context: str) -> Behind:
         shown = figures.get(figure)
         if shown is None or figure not in notes:
             raise UsageError(
-                f"The study {name} has no number {figure[:200]!r} here.", "A row that is gone opens nothing."
+                f"Study {name} has no number {figure[:200]!r}.", "Open the study again: its rows may have changed."
             )
     counted = notes[figure]
     if isinstance(counted, NoSessions):

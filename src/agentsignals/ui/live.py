@@ -244,7 +244,7 @@ class Live:
         if problem != self._problem:
             self._problem = problem
             if problem:
-                print(f"agentsignals: what changed could not be read: {problem}", file=sys.stderr, flush=True)
+                print(f"agentsignals: cannot read the changed files: {problem}", file=sys.stderr, flush=True)
             self._publish("problem", {"problem": problem})
 
     def _publish(self, kind: str, data: object) -> None:
@@ -316,7 +316,7 @@ class Watch:
             )
         except OSError as problem:
             words.close()
-            self._failed(f"no process can be started: {problem.strerror}", specs)
+            self._failed(f"cannot start a process: {problem.strerror}", specs)
             return
         self._run = _Run(process, words, specs, _cpu_s())
         with suppress(OSError, AttributeError):  # it has ended already; a system that knows no priorities
@@ -330,7 +330,7 @@ class Watch:
             words.seek(0)
             why = " ".join(words.read(_MOST_WORDS * 8).decode("utf-8", "replace").split())
         if run.process.returncode:
-            self._failed(why or f"the run ended with {run.process.returncode}", run.specs)
+            self._failed(why or f"`agentsignals analyze` failed with exit code {run.process.returncode}", run.specs)
         elif self._failures:
             self._failures = 0
             self._say("")

@@ -153,14 +153,14 @@ CUT_CHARS = 90
 """A value longer than this is cut in a table; the page that explains it shows it whole."""
 REASONS = {
     "not_applicable": "does not apply here",
-    "missing_artifact": "its file was not collected",
+    "missing_artifact": "the file was not collected",
     "missing_field": "the trace does not record it",
     "not_computable": "can’t be computed",
     "none_found": "none found",
-    "dependency_null": "what it needs is absent",
-    "backend_disabled": "needs a judge or model that is off",
-    "censored": "the session ended before it could show",
-    "parse_error": "could not be read",
+    "dependency_null": "a required input is absent",
+    "backend_disabled": "needs a judge or model that is not enabled",
+    "censored": "the session ended too early",
+    "parse_error": "parse error",
 }
 """The contract's reasons of absence, in words."""
 _KINDS: dict[str, Kind] = {"USD": "usd", "seconds": "seconds", "tokens": "tokens"}

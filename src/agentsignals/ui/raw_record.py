@@ -34,13 +34,13 @@ _IMAGE = re.compile(r"image/(?:png|jpeg|gif|webp)")
 _DATA = re.compile(r"data:(image/(?:png|jpeg|gif|webp));base64,")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]+={0,2}\s*")
 _REASONS = {
-    "file_gone": "the file is no longer there",
-    "no_permission": "it may not be read",
-    "changed": "the file was changed since it was read; `agentsignals analyze` reads it anew",
-    "remote": "the file is not on this machine, and this page asks no other",
-    "no_text": "the file is no text: what its records were can’t be shown",
+    "file_gone": "the file no longer exists",
+    "no_permission": "permission denied",
+    "changed": "the file has changed; run `agentsignals analyze` to read it again",
+    "remote": "the file is not on this machine",
+    "no_text": "the file is not a text file",
     "no_line": "the file has no such line",
-    "no_record": "the file is one document, and which part of it the event stands in is not kept",
+    "no_record": "the file is one document, so the event has no line of its own",
 }
 
 
@@ -68,11 +68,11 @@ def raw_line(snapshot: Snapshot, session_id: str, seq: int) -> RawLine:
     """The line of an event. NotFound when the session has no such event."""
     events = snapshot.rows_of(session_id, sql("raw.event"), {"seq": seq})
     if not events:
-        raise NotFound(f"The session has no event {seq}.")
+        raise NotFound(f"This session has no event {seq}.")
     event = events[0]
     artifacts = snapshot.rows(sql("raw.artifact"), {"id": event["artifact_id"]})
     if not artifacts:
-        return RawLine(path="", line=event["line"], why_not="its file is not in the store")
+        return RawLine(path="", line=event["line"], why_not="the file is not in the store")
     made = RawLine(path=artifacts[0]["path"], line=event["line"])
     record = _record(snapshot, artifacts[0], event)
     if isinstance(record, str):

@@ -73,7 +73,7 @@ def answer_of(snapshot: Snapshot, path: str, query: Query) -> Page | Reply:
     """Return the page or reply of an address. NotFound when there is none."""
     route, named = _route(path)
     if route is None:
-        raise NotFound(f"There is no page {path[:200]}.", "The pages there are stand above.")
+        raise NotFound(f"Page not found: {path[:200]}", "Choose a page from the menu.")
     return route.answer(snapshot, query, *named)
 
 

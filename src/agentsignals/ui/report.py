@@ -216,8 +216,8 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
         try:
             held = baseline.read_bytes()
         except OSError as problem:
-            why = f"The baseline {baseline} can't be read: {problem.strerror}."
-            raise BaselineError(why, "Name a file.") from problem
+            why = f"Cannot read the baseline {baseline}: {problem.strerror}."
+            raise BaselineError(why, "Write a baseline with `agentsignals export --to baseline`.") from problem
         first = [baselines.against(baselines.decode(held, baseline.name), str(baseline))]
     made = document(store, studies, context, labeller, first, known_secrets(store))
     if form == ".json":
@@ -229,6 +229,6 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
         disk.write_atomically(path, text.encode())
     except OSError as problem:
         raise StoreError(
-            f"The report {path} can't be written: {problem.strerror}.", "Name a file in a folder you may write."
+            f"Cannot write the report {path}: {problem.strerror}.", "Choose a writable folder with -o."
         ) from problem
     return path

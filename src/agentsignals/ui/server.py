@@ -93,8 +93,8 @@ class Server(ThreadingHTTPServer):
             super().__init__((ADDRESS, port), Handler)
         except (OSError, OverflowError) as problem:
             raise AgentSignalsError(
-                f"Port {port} of {ADDRESS} can't be had: {getattr(problem, 'strerror', None) or problem}.",
-                "Name another one with --port; 0 takes any that is free.",
+                f"Cannot listen on {ADDRESS}:{port}: {getattr(problem, 'strerror', None) or problem}.",
+                "Choose another port with --port. --port 0 picks a free one.",
             ) from problem
         self.port = int(self.server_address[1])
         self.names = frozenset(f"{name}:{self.port}" for name in (ADDRESS, "localhost"))
@@ -200,13 +200,13 @@ class Handler(BaseHTTPRequestHandler):
             return False
         # Whether it may go on, of whatever method; it is refused otherwise.
         if self.headers.get_all("Host", []) not in [[name] for name in self.server.names]:
-            self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "This page answers to 127.0.0.1 and localhost only.")
+            self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "This server answers only to 127.0.0.1 and localhost.")
             return False
         try:
             is_open = rendering.is_asset(urlsplit(self.path).path)
             answer = self.server.access.answer(self.command, self.path, self.headers, is_open=is_open)
         except ValueError as problem:  # an address that is none, such as `//[`
-            self._refuse(HTTPStatus.BAD_REQUEST, f"The address can't be read: {problem}.")
+            self._refuse(HTTPStatus.BAD_REQUEST, f"Invalid address: {problem}.")
             return False
         if answer is None:
             return True
@@ -236,7 +236,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             asked = Query(address.query)
         except ValueError as problem:
-            status, reply = HTTPStatus.BAD_REQUEST, _error(f"The address can't be read: {problem}.", "", address.path)
+            status, reply = HTTPStatus.BAD_REQUEST, _error(f"Invalid address: {problem}.", "", address.path)
         else:
             status, reply = self._answered(address.path, lambda: (HTTPStatus.OK, self._reply(address.path, asked)))
         took = {"Server-Timing": f"page;dur={(time.perf_counter() - began) * 1000:.1f}", "Cache-Control": "no-store"}
@@ -273,7 +273,7 @@ class Handler(BaseHTTPRequestHandler):
         raise AttributeError(name)
 
     def _refused(self) -> None:
-        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "This page only reads: GET or HEAD.", {"Allow": "GET, HEAD"})
+        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "This page is read-only. Use GET or HEAD.", {"Allow": "GET, HEAD"})
 
     def _refuse(self, status: HTTPStatus, why: str, more: dict[str, str] | None = None) -> None:
         self.close_connection = True  # what came with the request stays unread
@@ -292,13 +292,11 @@ class Handler(BaseHTTPRequestHandler):
         except AgentSignalsError as problem:
             return HTTPStatus.SERVICE_UNAVAILABLE, _error(problem.message, problem.hint, path)
         except OSError as problem:
-            message = f"The store can't be read: {problem.strerror or problem}."
-            return HTTPStatus.SERVICE_UNAVAILABLE, _error(
-                message, "Was it removed? `agentsignals analyze` makes it.", path
-            )
+            message = f"Cannot read the store: {problem.strerror or problem}."
+            return HTTPStatus.SERVICE_UNAVAILABLE, _error(message, "Run `agentsignals analyze` to create it.", path)
         except Exception:  # noqa: BLE001  (told to the reader and, whole, on stderr: one page costs no other)
             traceback.print_exc()
-            message = "This page could not be made. The reason stands where `agentsignals serve` was started."
+            message = "Internal error. The terminal that runs `agentsignals serve` shows the traceback."
             return HTTPStatus.INTERNAL_SERVER_ERROR, _error(message, "", path)
 
     def _reply(self, path: str, query: Query) -> Reply:
@@ -317,7 +315,7 @@ class Handler(BaseHTTPRequestHandler):
         except QueryError as problem:
             if snapshots.after(again) is again:
                 raise
-            raise StoreError("The store changed while this page was made.", "Ask again.") from problem
+            raise StoreError("The store changed while this page was loading.", "Reload the page.") from problem
 
     def _send(self, status: HTTPStatus, content: bytes, type_: str, more: dict[str, str] | None = None) -> None:
         self._head(status, type_, {**(more or {}), "Content-Length": str(len(content))})
@@ -353,7 +351,7 @@ def _html(page: Page, path: str, snapshot: Snapshot | None = None, query: Query 
 
 
 def _error(message: str, hint: str, path: str) -> Reply:
-    return _html(Page("error.html.j2", "Not here", {"message": message, "hint": hint}), path)
+    return _html(Page("error.html.j2", "Page not available", {"message": message, "hint": hint}), path)
 
 
 # Who may ask the page: its own browser tab, known by a cookie that the printed address gave it, and nobody else.
@@ -366,7 +364,7 @@ def _error(message: str, hint: str, path: str) -> Reply:
 
 PARAMETER = "token"
 _SAFE = "/%:@!$&'()*+,;=~-._?"
-_PRINTED = "Open the address that <code>agentsignals serve</code> printed: its end, <code>?token=…</code>, lets you in."
+_PRINTED = "Open the full address that <code>agentsignals serve</code> printed, with <code>?token=…</code>."
 _PAGE = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8">{more}<title>{title} · agentsignals</title>'
     '<link rel="icon" href="data:,"><link rel="stylesheet" href="/static/page.css"></head>'
@@ -410,13 +408,13 @@ class Access:
         told = [headers.get_all(f"Sec-Fetch-{name}", []) for name in ("Site", "Mode", "Dest")]
         is_link = method == "GET" and told == [["cross-site"], ["navigate"], ["document"]] and "Origin" not in headers
         if not is_of_this_page and not (comes_in and is_link):
-            return _refusal("This page answers itself alone", f"Another page sent this request. {_PRINTED}")
+            return _refusal("Request refused", f"Another website sent this request. {_PRINTED}")
         # Other servers of this host set cookies, too, in whatever form.
         pairs = [part.strip().partition("=") for line in headers.get_all("Cookie", []) for part in line.split(";")]
         has_cookie = any(_equal(value, self._cookie) for name, _, value in pairs if name == self._name)
         if not (comes_in or is_open or not self.token or has_cookie):
-            wrong = "The token in this address is not of this server." if given else "This address has no token."
-            return _refusal("Not let in", f"{wrong} {_PRINTED} Each start has another.")
+            wrong = "The token in this address is wrong." if given else "This address has no token."
+            return _refusal("Access denied", f"{wrong} {_PRINTED} Every start has a new token.")
         if not (comes_in or (is_reading and given and not is_open)):
             return None
         left = "&".join(part for part in address.query.split("&") if part.partition("=")[0] != PARAMETER)
@@ -429,7 +427,7 @@ class Access:
         # A strict cookie is not sent along a redirect that began elsewhere (the file that `--open` opens, a terminal in
         # a browser). A page of ours that goes on by itself begins anew.
         on = f'<meta http-equiv="refresh" content="0;url={escape(where)}">'
-        says = f'<a href="{escape(where)}">Go on</a>'
+        says = f'<a href="{escape(where)}">Continue</a>'
         return Answer(HTTPStatus.OK, _PAGE.format(title="Opening", says=says, more=on), kept)
 
 

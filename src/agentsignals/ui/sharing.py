@@ -113,7 +113,7 @@ def write(
         "failed": sum(call.status == "error" for call in masked.tool_calls),
         "counts": Counter(call.class_ for call in masked.tool_calls),
     }
-    title = words.cut(masked.title or prompt or "A session", 140)
+    title = words.cut(masked.title or prompt or "Session", 140)
     document = html(Page("shared_session.html.j2", title, filled), "")
     draft = path.with_name(f".{path.name}.tmp")
     try:
@@ -209,9 +209,9 @@ def free_path(out: str, *suffixes: str) -> Path:
     """Return the path of a new file. ExportError for another ending, or a file that is there already."""
     path = Path(out)
     if path.suffix.lower() not in suffixes:
-        raise ExportError(f"{out} has another ending.", f"Its name ends in {' or '.join(suffixes)}.")
+        raise ExportError(f"{out} has the wrong file extension.", f"Use {' or '.join(suffixes)}.")
     if path.exists():
-        raise ExportError(f"{out} is there already.", "Name a new file.")
+        raise ExportError(f"{out} already exists.", "Choose another file name with -o.")
     return path
 
 
@@ -235,7 +235,7 @@ def document(made: Team) -> bytes:
         "signals": signals,
         **style(),
     }
-    return html(Page("shared_team.html.j2", "Coding agents of a team, week by week", filled), "").encode()
+    return html(Page("shared_team.html.j2", "Coding agents of a team by week", filled), "").encode()
 
 
 def checked(path: Path) -> Team:
@@ -243,18 +243,22 @@ def checked(path: Path) -> Team:
     SourceError where it can't be read."""
     try:
         if path.stat().st_size > MOST_BYTES_TEAM_PAGE:
-            raise SourceError(f"{path} is larger than any team export.", "Name another file.")
+            raise SourceError(
+                f"{path} is too large for a team export.", "Check a file that `agentsignals share --team` wrote."
+            )
         content = path.read_bytes()
     except OSError as problem:
-        raise SourceError(f"{path} can't be read: {problem.strerror}.", "Name a file of share --team.") from problem
+        raise SourceError(
+            f"Cannot read {path}: {problem.strerror}.", "Check a file that `agentsignals share --team` wrote."
+        ) from problem
     if not content.lstrip().startswith(b"<"):
         return check(content)
     _, begins, rest = content.decode("utf-8", "replace").partition(_BEGINS)
     made = check(markup.unescape(rest.partition(_ENDS)[0]).encode() if begins else b"")
     if document(made) != content:
         raise ExportError(
-            "This page is not what its data gives: something was put into it, or another version made it.",
-            "Check it with the version that made it, or make it again.",
+            "The page does not match its data. It was edited, or another version of agentsignals wrote it.",
+            "Check it with the version that wrote it, or run `agentsignals share --team` again.",
         )
     return made
 

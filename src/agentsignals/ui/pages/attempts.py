@@ -54,20 +54,20 @@ class Step(NamedTuple):
 
 RUNGS = {
     "transcript": Step("transcript", "the conversation was collected", "has_transcript"),
-    "patch": Step("patch", "it left a patch that is not empty", "has_patch", "has_patch IS NOT NULL"),
+    "patch": Step("patch", "the patch is not empty", "has_patch", "has_patch IS NOT NULL"),
     "applied": Step("applied", "the patch applied", "patch_applies", "patch_applies IS NOT NULL"),
     "tests": Step(
         "tests run",
-        "the verifier's counts are there",
+        "the verifier reported test counts",
         "fail_to_pass_count IS NOT NULL",
         "fail_to_pass_count IS NOT NULL",
     ),
     "partly": Step(
-        "some fixed", "a test that failed before passes now", "fail_to_pass_count > 0", "fail_to_pass_count IS NOT NULL"
+        "some fixed", "at least one failing test now passes", "fail_to_pass_count > 0", "fail_to_pass_count IS NOT NULL"
     ),
     "solved": Step(
         "solved",
-        "by the harness's reward, or else by the tests",
+        "by the harness reward, or else by the tests",
         "outcome = 'solved'",
         "outcome IN ('solved', 'failed')",
     ),
@@ -76,18 +76,16 @@ RUNGS = {
 PASSES = {
     "first": Step("trials", "first attempts", "nth = 0"),
     "first_solved": Step(
-        "solved at first",
-        "of those that were judged",
+        "solved on first attempt",
+        "first attempt with a verdict",
         "nth = 0 AND is_solved",
         "nth = 0 AND outcome IN ('solved', 'failed')",
     ),
-    "retried": Step(
-        "retried", "after a first attempt that did not solve it", "nth = 0 AND NOT first_solved AND last > 0"
-    ),
-    "recovered": Step("recovered", "a retry solved it: that retry", "NOT first_solved AND nth = solved_at"),
+    "retried": Step("retried", "retried after an unsolved first attempt", "nth = 0 AND NOT first_solved AND last > 0"),
+    "recovered": Step("recovered", "solved by a retry", "NOT first_solved AND nth = solved_at"),
     "unrecovered": Step(
         "not recovered",
-        "no retry solved it: the last one",
+        "not solved by any retry",
         "NOT first_solved AND nth > 0 AND nth = last AND solved_at IS NULL",
     ),
 }
@@ -203,7 +201,7 @@ MOST_CANDIDATES = 60
 def failures_page(snapshot: Snapshot, query: Query) -> Page:
     """The map, and the attempts of the chosen `candidate` and `class`."""
     if "eval" not in snapshot.contexts:
-        note = "There is no eval attempt. Attempts come from eval runs: agentsignals analyze RUNS reads them."
+        note = "The store has no eval attempts. Run agentsignals analyze RUNS on a folder of eval runs."
         return Page("note.html.j2", "Failures", {"note": note, "where": "/attempts", "there": "Attempts"})
     by = [column for column in query.text("by").split(",") if column]
     made: FailureMap = snapshot.recent(("failures", *by), lambda: failure_question(by).answer(snapshot.rows))
@@ -250,9 +248,7 @@ OUTCOMES = ("reward", "resolved")
 def compare_page(snapshot: Snapshot, query: Query) -> Page:
     """The candidates there are, or `b` against `a`."""
     if "eval" not in snapshot.contexts:
-        note = (
-            "There is no eval attempt to compare. Attempts come from eval runs: agentsignals analyze RUNS reads them."
-        )
+        note = "The store has no eval attempts to compare. Run agentsignals analyze RUNS on a folder of eval runs."
         return Page("note.html.j2", "Compare", {"note": note, "where": "/attempts", "there": "Attempts"})
     outcome = query.text("outcome_by") or "reward"
     by = [column for column in query.text("by").split(",") if column]
@@ -261,7 +257,10 @@ def compare_page(snapshot: Snapshot, query: Query) -> Page:
         weight = float(query.text("weight") or 1)
     except ValueError as problem:
         typed = query.text("weight")[:80]
-        raise UsageError(f"{typed!r} is no weight of a regression.", "1 counts it as much as a gain.") from problem
+        raise UsageError(
+            f"{typed!r} is not a valid regression weight.",
+            "Use a number from 0.001 to 1000. 1 weighs a regression like a gain.",
+        ) from problem
     whole = snapshot.kept(("arms", outcome, *by), lambda: arms_of(snapshot.store, outcome, by))
     base = base if base in whole.groups else ""  # one of other columns may still stand in the address
 

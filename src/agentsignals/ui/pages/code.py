@@ -113,7 +113,7 @@ def commit(snapshot: Snapshot, query: Query, repo: str, sha: str) -> Page:
         {"repo": repo, "sha": sha},
     )
     if not matching:
-        raise NotFound(f"There is no commit {sha[:60]!r} of {repo[:120]!r}.", "The page Code lists them.")
+        raise NotFound(f"The store has no commit {sha[:60]!r} of {repo[:120]!r}.", "The Code page lists all commits.")
     rows = snapshot.rows(sql("commit.lines", owner=_OF_TAG), {"repo": repo, "sha": sha})
     files: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

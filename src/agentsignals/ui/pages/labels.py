@@ -205,21 +205,21 @@ class Annotations:
         sites, origins = headers.get_all("Sec-Fetch-Site", []), headers.get_all("Origin", [])
         is_of_ours = sites in ([], ["same-origin"]) and origins in [[f"http://{name}"] for name in names]
         if not (sites == ["same-origin"] if origins == ["null"] else is_of_ours):
-            raise Refused(HTTPStatus.FORBIDDEN, "Labels are taken from this page's own form only.")
+            raise Refused(HTTPStatus.FORBIDDEN, "Labels are accepted only from the form on this page.")
         if headers.get_content_type() != _FORM:
-            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"A form is wanted ({_FORM}).")
+            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"The request must be a form ({_FORM}).")
         lengths = headers.get_all("Content-Length", [])
         if len(lengths) != 1 or not _NUMBER.fullmatch(lengths[0]) or "Transfer-Encoding" in headers:
-            raise Refused(HTTPStatus.LENGTH_REQUIRED, "How long the form is must stand before it.")
+            raise Refused(HTTPStatus.LENGTH_REQUIRED, "The request needs a Content-Length header.")
         if int(lengths[0]) > MOST_BODY_BYTES:
-            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"At most {MOST_BODY_BYTES:,} bytes are read.")
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The form is larger than {MOST_BODY_BYTES:,} bytes.")
         sent, fields = body.read(int(lengths[0])), dict[str, str]()  # each field once; none of what can't be read
         with suppress(ValueError):
             pairs = parse_qsl(sent.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
             is_whole = len(sent) == int(lengths[0]) and len(dict(pairs)) == len(pairs)
             fields = dict(pairs) if is_whole else {}
         if not secrets.compare_digest(fields.get("token", "").encode("utf-8", "replace"), self.token.encode()):
-            raise Refused(HTTPStatus.FORBIDDEN, "This form is none of this run: load the page again.")
+            raise Refused(HTTPStatus.FORBIDDEN, "This form is from an earlier server run. Reload the page.")
         return fields
 
 
@@ -289,18 +289,20 @@ def taken(snapshot: Snapshot, fields: Mapping[str, str]) -> str | Page:
     """Writes what a form says; gives the address of the next thing, or the form again where it could not be written."""
     task, place = tasks().get(fields.get("task", "")), _read(fields.get("place", ""))
     if task is None or snapshot.annotations is None:
-        raise UsageError("There is no such task.", "Go on from the page of labels.")
+        raise UsageError("This labelling task does not exist.", "Choose a task on the labels page.")
     labelling = _labelling_round(snapshot, task, name_of(fields.get("as", "")))
     if place is None or place not in labelling.places:
         raise UsageError(
-            "There is no such thing to label.", "The store may have changed; go on from the page of labels."
+            "This item is not in the store.", "The store may have changed. Start again from the labels page."
         )
     label = fitting(task, fields.get("label"))
     note = fields.get("note", "").replace("\r\n", "\n").strip()[:MOST_NOTE_CHARS]
     unsure = fields.get("unsure") == "yes"
     try:
         if label is None:
-            raise UsageError(f"{fields.get('label', '')[:40]!r} is no label of {task.name}.", "Choose one.")
+            raise UsageError(
+                f"{fields.get('label', '')[:40]!r} is not a label of {task.name}.", "Choose one of the labels."
+            )
         row = labelling.places[place]
         if row is None:  # a new one with the message, masked, by which it is found elsewhere, too
             session_id, turn = place

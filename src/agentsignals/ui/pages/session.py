@@ -190,10 +190,10 @@ def _declared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 # One value with what it rests on: the signal's own function, asked again.
 
 ROLES = {
-    "support": "makes the value",
-    "denominator": "out of these",
-    "counter": "speaks against it, or was left out",
-    "input": "another signal’s value that went in",
+    "support": "counted in the value",
+    "denominator": "denominator of the share",
+    "counter": "evidence against, or excluded",
+    "input": "input from another signal",
 }
 """Roles of a piece of evidence (`evidence.Evidence`), in words."""
 
@@ -274,7 +274,7 @@ def pictures(snapshot: Snapshot, query: Query, session_id: str, seq: str) -> Pag
 
 def _raw(snapshot: Snapshot, session_id: str, seq: str) -> RawLine:
     if not (seq.isascii() and seq.isdigit() and len(seq) <= 12):
-        raise NotFound(f"An event is named by its number, not by {seq[:80]}.")
+        raise NotFound(f"{seq[:80]!r} is not an event number.")
     return raw_line(snapshot, session_id, int(seq))
 
 

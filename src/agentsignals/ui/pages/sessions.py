@@ -26,7 +26,7 @@ COLUMNS = {
     "n_edits": "edits",
     "output_tokens": "tokens out",
     "cost_usd": "cost",
-    "ended_at - started_at": "clock time",
+    "ended_at - started_at": "duration",
 }
 """Columns that the list can be ordered by, as SQL, and their headings."""
 _ASCENDING = ("agent",)
@@ -173,7 +173,7 @@ def pair_page(snapshot: Snapshot, query: Query) -> Page:
     if not all(ids):
         # Sessions to put beside this one: attempts at its task, or those of its place, nearest in time first.
         near = snapshot.rows(sql("pair.nearby"), {"session": snapshot.store.resolve(ids[0])}) if ids[0] else []
-        return Page("pair.html.j2", "Side by side", {"query": query, "near": near})
+        return Page("pair.html.j2", "Compare sessions", {"query": query, "near": near})
     facts = []
     for session_id in ids:
         facts += snapshot.rows(sql("pair.facts"), {"session": snapshot.store.resolve(session_id)})
@@ -212,7 +212,7 @@ def pair_page(snapshot: Snapshot, query: Query) -> Page:
         "query": query,
         "others": others,
     }
-    return Page("sides.html.j2", "Side by side", filled)
+    return Page("sides.html.j2", "Compare sessions", filled)
 
 
 def _of_task(snapshot: Snapshot, query: Query) -> Page:
@@ -233,7 +233,7 @@ def _of_task(snapshot: Snapshot, query: Query) -> Page:
         "because": BECAUSE,
         "query": query,
     }
-    return Page("sides_of_task.html.j2", "Attempts side by side", filled)
+    return Page("sides_of_task.html.j2", "Compare attempts", filled)
 
 
 def shown(rows: Sequence[AlignedRow]) -> list[tuple[int, AlignedRow | int]]:

@@ -196,7 +196,7 @@
   };
 
   let moved = Promise.resolve();
-  const then = (move, failed = () => say("It could not be fetched.")) => {  // each begins where the one before it ended
+  const then = (move, failed = () => say("Loading failed. Try again.")) => {  // each begins where the one before it ended
     moved = moved.then(move).catch(failed);
   };
 

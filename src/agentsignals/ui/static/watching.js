@@ -60,7 +60,7 @@
   addEventListener("pageshow", listen);
 
   function problem(news) {
-    if (news.problem) line("problem").textContent = `Not kept up to date: ${news.problem}`;
+    if (news.problem) line("problem").textContent = `Live updates stopped: ${news.problem}`;
     else gone("problem");
   }
 
@@ -81,7 +81,7 @@
     unnamed = Math.max(unnamed, news.n - (news.sessions || []).length);
     const n = waiting.size + unnamed;
     const button = line("changed");
-    button.textContent = `${n ? `${plural(n, "session")} changed` : "The store changed"}: show`;
+    button.textContent = `${n ? `${plural(n, "session")} changed` : "The store changed"}: reload`;
     button.onclick = () => location.reload();
   }
 
