@@ -87,7 +87,9 @@ def test_while_the_index_is_made_the_page_says_so_and_asks_again(
     monkeypatch.setattr(fulltext, "build", lambda *given: (may_go_on.wait(10), make(*given))[1])
     with serving(Store(tmp_path / "s")) as running:
         waiting = page(running, "/search?q=pytest")
-        assert "is building the search index" in waiting and "data-again" in waiting and "at least 0 passages" in waiting
+        assert (
+            "is building the search index" in waiting and "data-again" in waiting and "at least 0 passages" in waiting
+        )
         may_go_on.set()
         monkeypatch.setattr(search, "WAIT_S", 10)
         done = page(running, "/search?q=pytest")
