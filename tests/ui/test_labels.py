@@ -71,7 +71,7 @@ def test_what_labellers_differ_about_comes_with_its_message_its_context_and_ever
     assert "human:ann rejection unsure because" in text and "rules non pushback because" in text
     links = Elements(page(server, f"/labels?task={TASK}")).all_of("href")
     assert "/session/fine-1?at=0#e0" in links and any(f"#e{n}" in link for link in links for n in range(3, 20))
-    assert "What it answers" in text and "Fix the parser, please the end of the answer w" in text
+    assert "Context" in text and "Fix the parser, please end of the reply w" in text
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_a_long_tail_is_one_bar_and_the_last_edge_says_so(tmp_path: Path) -> Non
     of = filtered(Query(""), snapshot).of_context("product")
     path = "behavior.tool_call_count"
     drawn = histogram(snapshot, "", of, by_path(path), spreads(snapshot, "")[path])
-    assert drawn is not None and "the last bar holds all above" in drawn.note
+    assert drawn is not None and "the last bar holds all higher values" in drawn.note
     assert drawn.across[-1].label == "… 500" and drawn.bars[-1].label.endswith(": 1 session")
 
 
@@ -235,7 +235,7 @@ def test_the_inventory_and_a_signal_are_of_the_sessions_chosen(server: Server) -
     assert "session computed 16 none 0.39 0.75 1" in row("&context=product")
     assert "session computed 7 none 1 1 1" in row("&agent=codex&context=product")
     chosen = page(server, "/signal/user.tool_error_rate?agent=codex&context=product")
-    assert "7 values over 7 sessions; 0 absent." in chosen and "<summary>Sessions<" in chosen
+    assert "7 values in 7 sessions; 0 absent." in chosen and "<summary>Sessions<" in chosen
     outcome = page(server, "/signal/user.session_outcome?context=product&agent=codex")
     links = re.findall(r'href="(/sessions[^"]+absent[^"]+)"', outcome)
     assert sum(_listed(server, unescape(link)) for link in links) == 7
@@ -436,7 +436,7 @@ def test_attempts_are_chosen_by_what_came_of_them(varied: Store) -> None:
     ("words", "fit", "says"),
     [
         ({"agent": "nobody"}, "", "No session has agent “nobody”"),
-        ({"tool": EVIL}, "", "No session calls the tool “"),
+        ({"tool": EVIL}, "", "No session has a call of “"),
         ({"failed": "Nothing"}, "", "No session calls the tool “Nothing”"),
         ({"context": "'; DROP TABLE sessions"}, "", "No session has the context"),
         ({"from": "yesterday"}, "abcd", "from must be a date (YYYY-MM-DD), not “yesterday”"),
