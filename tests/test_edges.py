@@ -323,7 +323,7 @@ def test_a_query_may_take_half_of_the_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "written"), [("share", "~%"), ("usd", "$~s"), ("tokens", "~s"), ("count", "~s"), ("number", ",~f")]
+    ("kind", "written"), [("share", "~%"), ("usd", "$,.3~r"), ("tokens", "~s"), ("count", ",.3~r"), ("number", ",~f")]
 )
 def test_an_axis_is_written_as_its_kind_is(kind: Kind, written: str) -> None:
     rows = [{"name": "a", "value": 0.5, "low": 0.4, "high": 0.6, "tip": ""}]

@@ -329,7 +329,7 @@ def test_analyze_the_list_the_page_and_the_report_count_what_people_said(
     assert main(["show", NEXT, "--store", str(folder)]) == 0
     assert "1 prompts, 0 tool calls" in capsys.readouterr().out
     reading, query = Snapshot(store), Query()
-    assert [row["prompts"] for row in answer_of(reading, "/", query).filled["contexts"]] == [2]
+    assert [shown["part"].totals.sessions for shown in answer_of(reading, "/", query).filled["parts"]] == [2]
     assert [row["n_prompts"] for row in answer_of(reading, "/sessions", query).filled["rows"]] == [1, 1]
     reading.close()
 

@@ -268,7 +268,7 @@ def test_a_log_that_grew_is_what_all_formats_would_call_it(tmp_path: Path) -> No
     with log.open("a", encoding="utf-8") as grown:
         grown.write(SUMMARY)
     loaded = _loaded_by("analyze", str(traces), "--store", str(store))
-    assert [m for m in ("pyarrow.parquet", "pyarrow.compute", "duckdb", "agentsignals.formats.pi") if m in loaded] == []
+    assert [m for m in ("pyarrow.parquet", "pyarrow.compute", "agentsignals.formats.pi") if m in loaded] == []
     assert "agentsignals.formats.claude_code" in loaded
     pipeline.analyze([str(traces)], tmp_path / "at once", jobs=1)
     assert_same(tables(tmp_path / "at once"), tables(store))
@@ -411,7 +411,7 @@ def test_a_disk_that_takes_no_more_is_a_clear_error(corpus: Path, tmp_path: Path
 
 def test_an_unknown_source_names_what_there_is(tmp_path: Path) -> None:
     found = run("analyze", tmp_path / "nowhere", "--store", tmp_path / "s", "--json")
-    assert found.returncode == 1
+    assert found.returncode == 2
     error = json.loads(found.stdout)["error"]
     assert error["kind"] == "source" and "claude-code" in error["hint"]
 

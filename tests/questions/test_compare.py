@@ -828,6 +828,25 @@ def test_the_refusal_has_the_option_ready_to_copy() -> None:
     assert "--treatments '**/x_{model_id}/**'" in problem.value.hint
 
 
+def test_a_candidate_is_named_by_what_distinguishes_it() -> None:
+    router = "openai/accounts/fireworks/models/kimi-k2"
+    trials = [
+        tried(model, f"t{n}", 1.0, knobs={"prompt": prompt, "tools": tools}, trial=f"{model}/{n}/{prompt}{tools}")
+        for model, prompt, tools in (
+            (router, "p", "x"),
+            ("acme/m", "p", "x"),
+            ("acme/m", "q", "x"),
+            ("acme/n", "q", "y"),
+        )
+        for n in range(3)
+    ]
+    found = compared(*trials, by=["model_id", "prompt", "tools"], anyway=True)
+    assert sorted(c.name for c in found.candidates) == ["acme/m · prompt=p", "acme/m · prompt=q", "acme/n", "kimi-k2"]
+    for asked in ("kimi", "fireworks", "acme/m · prompt=q", "prompt=p"):
+        made = compared(*trials, by=["model_id", "prompt", "tools"], anyway=True, baseline=asked)
+        assert asked in (made.baseline or "") or made.baseline == "kimi-k2"
+
+
 def test_one_model_in_three_spellings_is_one_candidate_with_its_spellings_kept() -> None:
     names = ("openai/neulab/claude-sonnet-4-20250514", "anthropic/claude-sonnet-4-20250514", "claude-sonnet-4-20250514")
     trials = [tried(name, f"t{n}", 1.0) for name in (*names, "anthropic/claude-opus-4-1") for n in range(3)]

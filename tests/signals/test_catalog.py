@@ -204,8 +204,9 @@ def test_two_places_that_differ_are_a_conflict() -> None:
     one = unseen(timed_out=True, wall_time_s=5.0, reward=1.0)
     assert one.session.attempt is not None
     one.session.attempt.conflicts = ["timed_out", "wall_time_s", "reward"]
-    for path in (TIMED_OUT, WALL, "verification.reward"):
+    for path in (TIMED_OUT, WALL):
         assert detail(one, path)["conflict"] is True
+    assert absent(one, "verification.reward") == ("not_computable", "not_judged")
 
 
 TOTALS = [

@@ -346,5 +346,7 @@ def test_the_verb_lists_sessions_with_marked_passages(store: Store, capsys: pyte
     assert (found["text"], found["n_sessions"]) == ("merge conflicts -gone", 1)
     assert found["sessions"][0]["hits"][0]["tool"] == "mcp__tracker__list_issues"
     assert main(["search", "x", "--limit", "-1", "--store", str(store.folder)]) == 2
-    (kinds,) = (a["choices"] for a in declarations()["search"]["arguments"] if a["name"] == "--kind")
+    (kinds,) = (
+        a["choices"] for a in declarations()["search"]["arguments"] if isinstance(a, dict) and a["name"] == "--kind"
+    )
     assert tuple(kinds) == KINDS

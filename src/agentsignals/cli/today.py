@@ -63,7 +63,7 @@ def run_today(options: argparse.Namespace) -> int:
         print(f"\nTimes are in {made.zone}. {read}{undated}")
     if budget is not None and budget["is_over"]:
         if not options.json:
-            used = formatted(budget["cost_usd"], "usd", budget["is_bound"])
+            used = formatted(budget["cost_usd"], "usd", budget["at_least"])
             tell(f"Over budget {budget['period']}: {used} of {formatted(options.budget, 'usd')}.")
         return OVER_BUDGET
     return 0
@@ -93,7 +93,7 @@ def _budget(made: Spending, limit: float) -> dict[str, Any]:
         "limit_usd": limit,
         "period": {"week": "this week", "month": "this month", "block": "in this block"}.get(made.by, "today"),
         "cost_usd": cost,
-        "is_bound": spent is not None and spent.is_bound,
+        "at_least": spent is not None and spent.is_bound,
         "is_over": cost is not None and cost > limit,
     }
 

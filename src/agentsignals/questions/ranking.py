@@ -145,6 +145,8 @@ class Period(Struct, frozen=True, kw_only=True):
     """Its first day."""
     sessions: int
     cost_usd: float | None
+    at_least: bool
+    """True if the cost is a lower bound."""
     answered: int
     """Calls of the main thread that were answered; refused and cancelled ones are neither answered nor failed."""
     failed: int
@@ -159,7 +161,7 @@ class Totals(Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
     priced: int = 0
     """Sessions whose cost is known."""
-    is_bound: bool = False
+    at_least: bool = False
     """True if the cost is a lower bound."""
     answered: int = 0
     failed: int = 0

@@ -56,7 +56,7 @@ def totals(rows: Iterable[Row]) -> Totals:
         last=max(times, default=None),
         cost_usd=whole.cost_usd,
         priced=sum(row["cost_usd"] is not None for row in held),
-        is_bound=any(row["is_bound"] or row["unpriced"] for row in held),
+        at_least=whole.at_least,
         answered=whole.answered,
         failed=whole.failed,
         step=span.step if span else "",
@@ -73,6 +73,7 @@ def _period(start: str, rows: Sequence[Row]) -> Period:
         start=start,
         sessions=len(rows),
         cost_usd=fsum(costs) if costs else None,
+        at_least=any(row["is_bound"] or row["unpriced"] for row in rows),
         answered=sum(row["answered"] for row in rows),
         failed=sum(row["failed"] for row in rows),
     )
@@ -163,7 +164,7 @@ def span_text(counted: Totals) -> str:
 
 def cost_text(counted: Totals) -> str:
     """Return the cost, with the number of sessions it is known of where that is not all."""
-    return formatted(counted.cost_usd, "usd", counted.is_bound)
+    return formatted(counted.cost_usd, "usd", counted.at_least)
 
 
 def trend_text(counted: Totals) -> str:

@@ -91,8 +91,6 @@ def reward(view: SessionView, why: Evidence) -> Measured | Absent:
         detail["rewards"] = attempt.rewards
     if judged(facts_of(attempt)).inconsistent:
         detail["inconsistent"] = True
-    if "reward" in attempt.conflicts:
-        detail["conflict"] = True
     return Measured(float(value), detail)
 
 
