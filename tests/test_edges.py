@@ -127,7 +127,7 @@ def test_of_what_a_tool_says_300_characters_are_looked_at(at: int, error: str) -
 
 
 def test_judging_by_rules_names_its_version() -> None:
-    assert Rules().version(task("sentiment")) == "rules-1"
+    assert Rules().version(task("sentiment")) == "rules-2"
 
 
 @pytest.mark.parametrize(("chars", "masked"), [(1_999, True), (2_000, False)])
