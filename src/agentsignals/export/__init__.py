@@ -227,12 +227,12 @@ def empty_folder(folder: Path) -> None:
     """Make the folder. ExportError when something is in it, so that no older export is mixed in."""
     private_files.make_folder(folder)
     if any(folder.iterdir()):
-        raise ExportError(f"{folder} is not empty.", "Name a new folder, so that no older export is mixed in.")
+        raise ExportError(f"{folder} is not empty.", "Choose a new folder, so that exports are not mixed.")
 
 
 def cannot_write(folder: Path, problem: OSError) -> ExportError:
     """Return the error to raise when the disk refuses."""
-    return ExportError(f"{folder} can't be written: {problem.strerror or problem}.", "Name another folder with -o.")
+    return ExportError(f"Cannot write {folder}: {problem.strerror or problem}.", "Choose a writable folder with -o.")
 
 
 def write(sessions: Iterator[Session], writer: Writer, folder: Path, redactor: Redactor | None = None) -> Exported:

@@ -223,7 +223,7 @@ class _Requests(_Offline):
             if self._keys and full:
                 self.close()
             if self._name.exists():
-                raise UsageError(f"{self._name} is there already.", "Name a new file.")
+                raise UsageError(f"{self._name} already exists.", "Choose a new file name.")
             try:
                 if self._out is None:
                     self._out = private_files.open_file(self._draft, "wb")
@@ -313,7 +313,7 @@ def write(  # noqa: PLR0913  (as `run`, and where to)
     """
     target = Path(path)
     if target.exists():
-        raise UsageError(f"{target} is there already.", "Name a new file.")
+        raise UsageError(f"{target} already exists.", "Choose a new file name.")
     default = "anthropic" if (by.model or "").startswith(_CLAUDE) else "openai"  # what the model's provider takes
     answers = Answers(store.folder / sidecars.LABELS_FOLDER)
     try:

@@ -119,7 +119,7 @@ class ModelServer:
         self.url = url.strip().rstrip("/")
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"{url!r} is no address of a chat server.", "Say openai:MODEL@http://HOST:PORT/v1[,URL…].")
+            raise UsageError(f"{url!r} is not the URL of a chat server.", "Use --by openai:MODEL@http://HOST:PORT/v1[,URL…].")
         self.leaves = not is_local(parts.hostname)
         self.is_openai = parts.hostname.endswith("openai.com")
         self.opener = http_opener(not self.leaves)
@@ -257,7 +257,7 @@ class ChatServer(Labeller):
     ) -> None:
         model, at, addresses = named.partition("@")
         if not model:
-            raise UsageError(f"{named!r} names no model.", "Say openai:MODEL@http://HOST:PORT/v1.")
+            raise UsageError(f"{named!r} names no model.", "Use openai:MODEL@http://HOST:PORT/v1.")
         self._concurrency = concurrency or CONCURRENCY
         addresses = addresses if at else os.environ.get(URL_VARIABLE) or DEFAULT_URL
         self._servers = ModelServers(addresses, self._concurrency)
