@@ -489,7 +489,7 @@ def test_the_verb_counts_by_server_and_names_what_fails(
     assert f"server      {three[0].url}: 2 answers to 2 calls\n" in said.out
     assert main([*how, "--json", "--quiet"]) == 0
     assert json.loads(capsys.readouterr().out)["told"]["url"] == f"{ABSENT}, {three[0].url}"
-    with pytest.raises(UsageError, match="no address of a chat server"):
+    with pytest.raises(UsageError, match="not the URL of a chat server"):
         ChatServer(f"m@{ABSENT},nonsense")
 
 

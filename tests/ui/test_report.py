@@ -515,10 +515,10 @@ def test_an_unknown_study_is_refused_before_anything_is_read(store: Store, tmp_p
 
 
 def test_what_can_not_be_written_is_a_clear_error_and_leaves_the_old_report(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="can't be written"):
+    with pytest.raises(StoreError, match="Cannot write the report"):
         report.write(store, tmp_path / "nowhere" / "r.json", ["outcomes"])
     (tmp_path / "r.json").mkdir()
-    with pytest.raises(StoreError, match="can't be written"):
+    with pytest.raises(StoreError, match="Cannot write the report"):
         report.write(store, tmp_path / "r.json", ["outcomes"])
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"], "no draft is left behind"
 

@@ -153,7 +153,9 @@ def write(path: Path | str, rows: Iterable[GoldRow], *, masked: bool = True) -> 
                     first = {"session_id": row.session_id, "turn": row.turn, "label": row.label}
                     out.write(json.dumps(first | msgspec.to_builtins(row), ensure_ascii=True) + "\n")
     except FileExistsError as problem:
-        raise UsageError(f"{target} already exists.", "Choose a new file name. Labels in the old file are kept.") from problem
+        raise UsageError(
+            f"{target} already exists.", "Choose a new file name. Labels in the old file are kept."
+        ) from problem
     except OSError as problem:
         raise SourceError(f"{target} can't be written: {problem.strerror}.", "Name another file.") from problem
     return len(held)

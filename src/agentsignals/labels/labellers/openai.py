@@ -119,7 +119,9 @@ class ModelServer:
         self.url = url.strip().rstrip("/")
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"{url!r} is not the URL of a chat server.", "Use --by openai:MODEL@http://HOST:PORT/v1[,URL…].")
+            raise UsageError(
+                f"{url!r} is not the URL of a chat server.", "Use --by openai:MODEL@http://HOST:PORT/v1[,URL…]."
+            )
         self.leaves = not is_local(parts.hostname)
         self.is_openai = parts.hostname.endswith("openai.com")
         self.opener = http_opener(not self.leaves)
