@@ -108,7 +108,7 @@ def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path, capsys: pyt
     reasons = {n.partition(": ")[2].partition(": ")[2] for n in document["notes"] if n.startswith("left out")}
     assert [e["session_id"] for e in examples] == ["a"]
     assert reasons == {"the conversation was not collected", "the agent says nothing", "no prompt is recorded",
-                       "nobody judged it: a person's session", "its outcome: not judged",
+                       "no verdict: a person's session", "its outcome: not judged",
                        "its pass was not earned: retrieved"}  # fmt: skip
     card = (out / "README.md").read_text("utf-8")
     assert all(reason in card for reason in reasons)

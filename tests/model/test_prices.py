@@ -501,7 +501,7 @@ def test_own_prices_replace_recorded_dollars_and_name_themselves(own: Path) -> N
         ("[models.a]\ninput = 1\nsince = 2026-02-01\nuntil = 2026-02-01", "until"),
         ("[models.a]\ninput = 1\nrates = [{output = 1}]", "outside"),
         ("models = 3", "models"),
-        ("[models.a", "no price file"),
+        ("[models.a", "not a price file"),
     ],
 )
 def test_a_wrong_price_file_says_what_is_wrong(text: str, says: str, tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_a_name_that_could_drive_a_terminal_is_shown_in_escapes(hub: Hub) -> Non
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ("hub:ann/nothing", "There is no data set 'ann/nothing'"),
+        ("hub:ann/nothing", "There is no dataset 'ann/nothing'"),
         ("hub:ann/traces@v9", "has no revision 'v9'"),
         ("hub:ann/traces#*.txt", "contains no file like"),
         ("hub:ann/empty", "contains no file that may hold traces"),

@@ -310,7 +310,7 @@ def card_closing(choice: Choice, sources: list[str]) -> list[str]:
     if choice.licence:
         lines.append(f"`{one_line(choice.licence)}`, as whoever made this data set says.")
     else:
-        lines.append("Not stated. Without a licence nobody but their authors may pass these texts on.")
+        lines.append("Not stated. Without a licence only the authors may redistribute these texts.")
     if sources:
         lines += ["", "Sessions were taken from data sets that have licences of their own:", ""]
         lines += [f"- `{one_line(s)}`" for s in sources]

@@ -110,7 +110,7 @@ WRITER = WholeWriter(
     put=write,
     redacts=True,
     loses=(
-        "lines that nobody wrote anew (moved, there before, generated): no record speaks of them",
+        "moved, older and generated lines have no record",
         "how a line is known to be an agent's (exactly, but for white space, by a command): only counts, as metadata",
         "content hashes: the standard names no algorithm",
         "models are named as the trace does, without a provider",

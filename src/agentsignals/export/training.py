@@ -427,7 +427,7 @@ def label_of(move: Move) -> bool | None:
 # The card
 
 LOSES = (
-    "what the tools are declared as: logs hold their calls alone, so there is no column `tools`",
+    "tool declarations: logs contain only calls, so there is no column `tools`",
     "instructions of the system, where a log does not have them as a prompt",
     "subagents' conversations, and branches that the person left",
     "events that are no words, calls or results",
@@ -502,7 +502,7 @@ def training_card(made: TrainingSet, choice: Choice, sources: list[str]) -> str:
 def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Exported) -> None:
     """Write README.md and data/train.jsonl. ExportError where no session has anything to train on."""
     if choice.kind not in KINDS:
-        raise UsageError(f"Training data come in kinds, and {choice.kind!r} is none.", f"--kind {' | '.join(KINDS)}")
+        raise UsageError(f"{choice.kind!r} is not a kind of training data.", f"--kind {' | '.join(KINDS)}")
     redactor, made = choice.redactor, TrainingSet(kind=choice.kind, considered=len(ids))
     target = folder / "data" / "train.jsonl"
     empty_folder(folder)
@@ -587,7 +587,7 @@ def _why_unwanted(row: TrainingSession, choice: Choice, made: TrainingSet) -> st
     if made.kind == "steps":
         return ""
     if not row.rung:
-        return "nobody judged it: a person's session"
+        return "no verdict: a person's session"
     if row.rung not in made.rungs:
         return f"its outcome: {row.rung.replace('_', ' ')}"
     if row.pass_audit in ("retrieved", "verifier_touched"):

@@ -681,7 +681,7 @@ def session_from_tail(path: Path | str, most_bytes: int = TAIL_BYTES) -> Session
     with open(path, "rb", buffering=0, opener=nonblocking) as file:
         seen = os.fstat(file.fileno())
         if not stat.S_ISREG(seen.st_mode):
-            raise FormatError(f"{path} is no file.", "Name a transcript.")
+            raise FormatError(f"{path} is not a file.", "Name a transcript.")
         head = file.read(HEAD_BYTES)
         skipped = max(0, seen.st_size - most_bytes)
         file.seek(skipped)
@@ -695,7 +695,7 @@ def session_from_database(file: RawFile) -> Session:
     """Read one session of a database, without a store. FormatError where it can't be read."""
     data = next(read([file]))
     if isinstance(data, Unreadable):
-        raise FormatError(f"{file.uri} can't be read: {data.reason}.", "Ask again when its agent has begun.")
+        raise FormatError(f"{file.uri} can't be read: {data.reason}.", "Try again when its agent has started.")
     return _session(file.uri, head_of(data, file.uri), data)
 
 
@@ -709,5 +709,5 @@ def _session(path: str, head: Head, data: bytes) -> Session:
     )
     sessions = trace_format.read([Input(data, artifact)]).sessions
     if not sessions:
-        raise FormatError(f"{path} tells of no session yet.", "Ask again when its agent has begun.")
+        raise FormatError(f"{path} tells of no session yet.", "Try again when its agent has started.")
     return max(sessions, key=lambda session: len(session.events))

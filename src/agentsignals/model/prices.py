@@ -187,7 +187,7 @@ def _parsed(text: bytes, name: str) -> OwnPrices:
     try:
         file = msgspec.toml.decode(text, type=_OwnFile)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise PriceError(f"{name} is no price file: {problem}.", PRICE_FILE_HINT) from problem
+        raise PriceError(f"{name} is not a price file: {problem}.", PRICE_FILE_HINT) from problem
     listed: dict[str, ModelPrice] = {}
     for model, own in file.models.items():
         direct = Rate(**{each: getattr(own, each) for each in Rate.__struct_fields__})

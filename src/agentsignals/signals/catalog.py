@@ -87,9 +87,13 @@ def _ordered(names: Collection[str], before: dict[str, Signal]) -> dict[str, Sig
         if name in ordered:
             return
         if name in above:
-            raise CatalogError(f"Signals need each other in a circle: {' -> '.join((*above, name))}.", "Break it.")
+            raise CatalogError(
+                f"Signals depend on each other: {' -> '.join((*above, name))}.", "Remove one dependency."
+            )
         if name not in DECLARED:
-            raise CatalogError(f"{above[-1]} needs {name!r}, which is no signal.", "Needs are named by function name.")
+            raise CatalogError(
+                f"{above[-1]} needs {name!r}, which is not a signal.", "Needs are named by function name."
+            )
         signal = DECLARED[name]
         for need in signal.needs:
             place(need, *above, name)

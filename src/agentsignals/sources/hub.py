@@ -182,7 +182,7 @@ def dataset_listing(name: str, revision: str) -> tuple[Listing, bool]:
             ) from problem
         if _status(problem) in (401, 403, 404):
             raise SourceError(
-                f"There is no data set {name!r} on the Hub, or it is not open to you.",
+                f"There is no dataset {name!r} on the Hub, or you have no access.",
                 "Check the name. For a private or gated dataset accept its terms and run `hf auth login`.",
             ) from problem
         if cached is not None:

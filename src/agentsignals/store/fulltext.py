@@ -787,9 +787,9 @@ def search(  # noqa: PLR0913  (the options of the verb)
     StoreError or QueryError where the store can't be read.
     """
     if wrong := sorted(set(kinds) - set(KINDS)):
-        raise UsageError(f"{wrong[0]!r} is no kind of passage.", f"There are {', '.join(KINDS)}.")
+        raise UsageError(f"{wrong[0]!r} is not a kind of passage.", f"Kinds: {', '.join(KINDS)}.")
     if order not in get_args(Order):
-        raise UsageError(f"{order!r} is no order.", f"There are {', '.join(get_args(Order))}.")
+        raise UsageError(f"{order!r} is not an order.", f"Orders: {', '.join(get_args(Order))}.")
     if min(limit, start, most_hits) < 0:
         raise UsageError("A negative number came where sessions or passages are counted.", "Give 0 or more.")
     store.refresh()

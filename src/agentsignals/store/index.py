@@ -791,7 +791,7 @@ _GARBLED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQL
 def _cannot_read(folder: Path, problem: sqlite3.Error) -> StoreError:
     return StoreError(
         f"{folder / INDEX_FILE} can't be read: {problem}.",
-        "`agentsignals doctor --repair` makes it again from the shards.",
+        "Run `agentsignals doctor --repair` to rebuild it from the shards.",
     )
 
 

@@ -106,7 +106,7 @@ def period(text: str, option: str, now: datetime | None = None) -> tuple[datetim
             end = datetime(begin.year + 1, 1, 1)
         return _utc(begin), _utc(end)
     except (ValueError, OverflowError):
-        raise UsageError(f"{option} {text!r} is no time.", _TIMES) from None
+        raise UsageError(f"{option} {text!r} is not a time.", _TIMES) from None
 
 
 def _utc(moment: datetime) -> datetime:
