@@ -75,7 +75,7 @@ def test_the_page_says_what_the_verb_says_and_its_links_open(server: Server, sto
     said = " ".join(Elements(told).said.split())
     assert "66.7%" in said and "exact McNemar" in said
     (conclusion,) = [c for c in agreed.conclusions if c.candidate == "new"]
-    assert conclusion.sentence in said and "Tasks that tell the candidates not apart" in said
+    assert conclusion.sentence in said and "Tasks with identical outcomes" in said
     links = [link for link in dict.fromkeys(Elements(told).all_of("href")) if link.startswith(("/behind?", "/sides?"))]
     assert len([link for link in links if link.startswith("/sides?")]) == 3 and len(links) > 8
     for link in links:
@@ -87,7 +87,7 @@ def test_tasks_that_came_out_otherwise_come_first_the_lost_ones_before_the_gaine
     server: Server, a: str, b: str, order: list[int]
 ) -> None:
     told = text_of(server, f"/compare?by=model&a={a}&b={b}")
-    rows = re.findall(r"task-(\d)", told[told.index("came out otherwise") :])
+    rows = re.findall(r"task-(\d)", told[told.index("different outcomes first") :])
     assert list(map(int, rows[:3])) == order
 
 

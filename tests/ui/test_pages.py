@@ -240,7 +240,7 @@ def test_files_that_are_no_traces_are_counted_by_their_ending(tmp_path: Path) ->
         (tmp_path / "in" / name).write_text("x")
     pipeline.ingest([str(tmp_path / "in")], tmp_path / "store", jobs=1)
     with serving(Store(tmp_path / "store")) as running:
-        assert "by ending: 2 no ending 1 .abcdefghijk" in text_of(running, "/artifacts")
+        assert "by file extension: 2 no ending 1 .abcdefghijk" in text_of(running, "/artifacts")
 
 
 # -- whom it refuses ---------------------------------------------------------------------------------------------------

@@ -94,7 +94,9 @@ def test_a_patch_is_shown_by_file_and_place_with_numbers_only_where_they_fit(tmp
         assert changed[:3] == [("7", "7", " ", "first"), ("8", "", "-", "old"), ("", "8", "+", "new")]
         assert ("29", "", "-", "gone") in changed and ("", "1", "+", "# Title") in changed
         text = page(server, "/session/fits")
-        assert "delete docs/old.md : no line of it is in the call" in words(text) and text.count('class="diff"') == 2
+        assert (
+            "delete docs/old.md : the call contains no lines of it" in words(text) and text.count('class="diff"') == 2
+        )
         assert lines(page(server, "/session/other"))[:2] == [("", "", " ", "first"), ("", "", "-", "old")]
 
 
@@ -129,7 +131,7 @@ def test_a_failed_edit_says_that_nothing_was_made_and_a_new_file_is_all_new(tmp_
     made = call("Write", path="b.txt", content="one\ntwo\n", creates=True)
     with serving(store_of(tmp_path / "s", session(failed, made, session_id="s1"))) as server:
         text = page(server, "/session/s1")
-        assert "Asked for, and not made:" in words(text) and "no such text" in words(text)
+        assert "Requested, but not applied:" in words(text) and "no such text" in words(text)
         assert lines(text)[-2:] == [("", "1", "+", "one"), ("", "2", "+", "two")]
 
 
