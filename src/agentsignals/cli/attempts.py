@@ -139,8 +139,8 @@ def run_align(options: argparse.Namespace) -> int:
     if not 2 <= len(ids) <= alignment.MOST_RUNS:
         came = "One run" if len(ids) == 1 else f"{len(ids)} runs"
         raise UsageError(
-            f"{came} with calls came; 2 to {alignment.MOST_RUNS} are aligned.",
-            '`agentsignals query "SELECT task_id, count(*) FROM attempts GROUP BY 1"` says what there is.',
+            f"{came} with tool calls found; align takes 2 to {alignment.MOST_RUNS}.",
+            '`agentsignals query "SELECT task_id, count(*) FROM attempts GROUP BY 1"` lists the tasks.',
         )
     facts = {row["session_id"]: row for row in ask(connection, alignment.FACTS, {"ids": ids})}
     sessions = [store.session(session_id) for session_id in ids]
@@ -194,7 +194,7 @@ def _alignments_text(made: Sequence[Alignment], *, markdown: bool) -> str:
         for which, start, side in ((1, place.left, parting.left), (n, place.right, parting.right)):
             files = ", ".join(redacted_in(side.only[:_FILES])) + (" …" if len(side.only) > _FILES else "")
             rest = f"{side.steps:,} calls, {side.failed:,} failed" + (f"; only here: {files}" if files else "")
-            answer.lines([f"{which} then: {rest if side.steps else 'had ended'}"], "")
+            answer.lines([f"{which} then: {rest if side.steps else 'the run had ended'}"], "")
             steps = [(start + k, s.seq, s.tool, s.about, s.error or s.status) for k, s in enumerate(side.next)]
             answer.table(("call", "event", "tool", "about", "status"), redacted_in(steps))
     if together := [str(n) for n, each in enumerate(made, 2) if each.divergence.parts is None]:
@@ -206,7 +206,7 @@ def _because(each: Alignment) -> str:
     parting = each.divergence.parts
     if parting is None:
         return ""
-    return alignment.BECAUSE[parting.basis] + (f" (not sure: {parting.unsure})" if parting.unsure else "")
+    return alignment.BECAUSE[parting.basis] + (f" (uncertain: {parting.unsure})" if parting.unsure else "")
 
 
 def _as_plain(each: Alignment) -> dict[str, Any]:

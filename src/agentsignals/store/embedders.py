@@ -260,7 +260,10 @@ class Cache:
         try:
             return self._db.execute(query, values).fetchall()
         except sqlite3.OperationalError as problem:
-            raise StoreError(f"{self._path} can't be read: {problem}.", "Wait for other runs to end.") from problem
+            raise StoreError(
+                f"Cannot read {self._path}: {problem}.",
+                "Another run may be writing it. Try again when it has finished.",
+            ) from problem
         except sqlite3.DatabaseError:
             self._db.close()
             self._path.unlink(missing_ok=True)

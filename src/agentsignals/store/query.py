@@ -327,7 +327,7 @@ class Connection:
                 return
             except duckdb.Error as problem:  # DuckDB 2 refuses to close what another thread is asking
                 if time.monotonic() > until:
-                    raise QueryError(f"DuckDB can't be closed: {problem}", "End the process.") from problem
+                    raise QueryError(f"Cannot close DuckDB: {problem}", "Restart the program.") from problem
                 time.sleep(0.01)
 
     def over(self, shards: set[str]) -> Connection:

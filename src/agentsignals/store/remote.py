@@ -314,7 +314,9 @@ class LocalCopy:
             try:
                 head = msgspec.json.decode(body.read(), type=_Head)
             except msgspec.DecodeError as problem:
-                raise StoreError(f"{address}/head is corrupt: {problem}.", "Name another store.") from problem
+                raise StoreError(
+                    f"{address}/head is corrupt: {problem}.", "Choose another store with --store s3://BUCKET/PREFIX."
+                ) from problem
         if head.schema_version > _VERSION:
             raise StoreError(
                 f"The store {address} was written by a newer agentsignals.", "Use a newer version of agentsignals."
@@ -327,7 +329,10 @@ class LocalCopy:
         *folders, name = path.split("/")
         is_hidden = any(not f or f.startswith(".") for f in folders) or (name.startswith(".") and name != RETIRED)
         if is_hidden or not name or "\\" in path or not path.isprintable():
-            raise StoreError(f"{address} names a file that is not part of a store: {path!r}.", "Name another store.")
+            raise StoreError(
+                f"{address} names a file that is not part of a store: {path!r}.",
+                "Choose another store with --store s3://BUCKET/PREFIX.",
+            )
         with closing(network.s3_client().get_object(**self._place(f"blobs/{entry.digest}"))["Body"]) as body:
             data = body.read()
         if disk.digest(data) != entry.digest:

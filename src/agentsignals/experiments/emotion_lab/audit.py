@@ -57,7 +57,7 @@ class Audit:
     def ask(self, question: str, run: str, evaluator: str = "1") -> Figures | Absent:
         """The answer to one of `QUESTIONS` about a run. LabError for an unknown question or evaluator."""
         if question not in QUESTIONS:
-            raise LabError(f"The audit does not ask {question!r}.", f"It asks {', '.join(QUESTIONS)}.")
+            raise LabError(f"Unknown audit question: {question!r}.", f"Use one of: {', '.join(QUESTIONS)}.")
         by = next((name for name in EVALUATORS if name == evaluator), None)
         if by is None:
             raise LabError(f"There is no evaluator {evaluator!r}.", f"There are {', '.join(EVALUATORS)}.")

@@ -79,7 +79,7 @@ def stored_directions(run: Run) -> Stored | None:
     n, layers, width = (*named["vectors"].shape, 0, 0, 0)[:3]
     fits = named["emotions"].shape == (n,) and named["layers"].shape == (layers,)
     if not fits or named["neutral_mean"].shape != (layers, width) or named["vectors"].size > _MOST_VALUES:
-        raise LabError(f"{path} holds arrays that don't fit together.", "It should be one of the published files.")
+        raise LabError(f"The arrays in {path} have shapes that do not match.", "Use one of the published files.")
     return Stored(
         tuple(str(e) for e in named["emotions"]),
         tuple(int(layer) for layer in named["layers"]),
