@@ -258,7 +258,7 @@ def test_a_file_that_is_not_there_is_a_clear_error(mine: Store, tmp_path: Path, 
         str(mine.folder),
     ]
     assert main(words) == 1
-    assert "no.json can't be read" in capsys.readouterr().err
+    assert "no.json: No such file" in capsys.readouterr().err
 
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------

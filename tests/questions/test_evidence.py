@@ -209,7 +209,7 @@ def test_a_mark_is_called_as_it_is_without_its_figure_and_opens_what_its_estimat
         chart("toy.c", marks, {}, n=3, title="C", of="things")
     assert mark_names(marks) == ["codex", "pi", "pi (2)"] and sizes(notes) == {
         "toy.c:codex": (2, 2),
-        "toy.c:pi": "It counts nothing.",
+        "toy.c:pi": "It counts no sessions.",
         "toy.c:pi (2)": (1, 1),
     }
     assert all({*mark} == {"name", "value", "tip"} for mark in marks)
