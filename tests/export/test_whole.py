@@ -286,7 +286,7 @@ def test_what_went_out_comes_back_through_a_hub(hub: Hub, store: Path, capsys: p
     summary = pipeline.analyze(["hub:me/mine"], back, jobs=1)
     asked = "SELECT session_id, turn, text FROM turns ORDER BY ALL"
     assert Store(back).sql(asked).fetchall() == Store(store).sql(asked).fetchall()
-    assert (summary.sessions, summary.skipped) == (2, {})
+    assert (summary.sessions, summary.skipped) == (2, {"beside_transcripts": 6}), "the store's tables, which are told"
     again, _ = exported(capsys, back, "hub")
     assert "`hub:me/mine@" in (again / "README.md").read_text("utf-8"), "where the sessions came from"
 

@@ -479,7 +479,7 @@ def test_a_repository_that_fails_or_kills_its_worker_is_named_and_the_others_are
     assert [scan.repo for scan in done.repositories] == [places[1], places[3]]
     reasons = {failure.repo: failure.reason for failure in done.failed}
     assert reasons.keys() == {nothing, places[0], places[2]}
-    assert "no Git repository" in reasons[nothing] and "A worker died" in reasons[places[0]]
+    assert "is not a Git repository" in reasons[nothing] and "A worker died" in reasons[places[0]]
     assert {row[0] for row in rows(tmp_path / "s")["commits"]} == {places[1], places[3]}
 
 

@@ -32,7 +32,17 @@ def profile_of(name: str) -> Profile | None:
 
 
 def claims(head: Head) -> Claim | None:
-    """Claim records with `parentUuid`, `sessionId` and the name of an agent that is not Claude Code."""
+    """Claim records with `parentUuid`, `sessionId` and the name of an agent that is not Claude Code.
+
+    Of a first record that is longer than the head, the fields before its text are read."""
+    if not head.records and head.data.startswith(b"{") and b'"parentUuid"' in head.data:
+        fields = {
+            name: found[1].decode("utf-8", "replace")
+            for name in ("sessionId", "version", "harness")
+            if (found := re.search(rb'"%b"\s*:\s*"([^"\\]{1,80})"' % name.encode(), head.data))
+        }
+        if "sessionId" in fields and agent_of(fields) is not None:
+            return Claim(keys=[f"session:{fields['sessionId']}"])
     records = [r for r in head.records if "parentUuid" in r and isinstance(r.get("sessionId"), str)]
     if not records or any(agent_of(record) is None for record in records):
         return None
