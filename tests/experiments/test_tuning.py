@@ -296,13 +296,28 @@ def test_a_budget_of_dollars_is_not_kept_where_no_cost_is_known(tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("solves", "verdict"),
-    [({"plain": 9, "calm": 1, "grim": 0}, "default"), ({"plain": 4, "calm": 5, "grim": 5}, "not shown")],
+    ("solves", "verdict", "says"),
+    [
+        ({"plain": 9, "calm": 1, "grim": 0}, "default", "No better than the default: "),
+        ({"plain": 4, "calm": 5, "grim": 5}, "not shown", "No significant improvement over the default: tone=calm"),
+    ],
 )
-def test_no_better_than_the_default_is_an_answer(solves: dict[str, int], verdict: str, tmp_path: Path) -> None:
+def test_no_better_than_the_default_is_an_answer(
+    solves: dict[str, int], verdict: str, says: str, tmp_path: Path
+) -> None:
     made = search_status(searched(tmp_path, solves, budget=Budget(runs=4)))
-    assert made.verdict == verdict and made.answer.startswith("No better than the default")
+    assert made.verdict == verdict and made.answer.startswith(says)
     assert (made.confirmed is None) == (verdict == "default")
+
+
+@pytest.mark.slow
+def test_a_winner_that_is_worse_on_tasks_it_has_not_seen_is_said_to_be(tmp_path: Path) -> None:
+    search = Search(plan(budget=Budget(runs=6)), tmp_path)
+    while (run := search.ask()) is not None:
+        ran(search, run, SOLVES if run.phase == "search" else {"plain": 9, "calm": 0, "grim": 0})
+    made = search_status(search)
+    assert (made.verdict, made.winner) == ("worse", {"tone": "calm"})
+    assert made.answer.startswith("tone=calm won the search but is worse than the default: -90.0 points on 10")
 
 
 @pytest.mark.slow
@@ -362,7 +377,7 @@ def test_a_search_is_run_from_the_command_line(tmp_path: Path, capsys: pytest.Ca
     out = capsys.readouterr().out
     assert "tone=calm is better than the default: +100.0 points on 8 held-out tasks" in out
     assert "cost unknown" in out and "4 failed" in out
-    assert "8 held-out tasks were searched on, too" in out
+    assert "8 held-out tasks were also searched" in out
     shutil.rmtree(tmp_path / "s" / "store")
     assert tune(capsys, path) == (0, answer), "what has run is read again where the store lost it"
 

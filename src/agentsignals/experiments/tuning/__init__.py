@@ -398,7 +398,7 @@ def _answer(search: Search, ended: bool, winner: Candidate | None, confirmed: Co
     if difference.low > 0:
         return "better", f"{name} is better than the default: {gap}."
     if difference.high < 0:
-        return "worse", f"{name}won the search but is worse than the default: {gap}. Keep the default."
+        return "worse", f"{name} won the search but is worse than the default: {gap}. Keep the default."
     return "not shown", f"No significant improvement over the default: {name}, winner of the search, has {gap}."
 
 
