@@ -116,7 +116,7 @@ def test_an_interval_holds_its_value_and_a_share_lies_between_none_and_all(of_st
             assert 0 <= finding.value <= 1, finding.id  # type: ignore[operator]
 
 
-NO_PLACES = {"attempts": "interval over tasks", "weaknesses": "the interval takes findings as independent"}
+NO_PLACES = {"attempts": "interval over tasks", "weaknesses": "interval assumes independent findings"}
 """Studies whose figures are of no sessions of a place."""
 
 
@@ -147,7 +147,7 @@ def spread(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Outc
 
 
 def test_every_interval_says_what_it_is_drawn_over(of_store: dict[str, Outcome]) -> None:
-    rules = ("places", "over sessions", "over commits", "fewer than", *NO_PLACES.values())
+    rules = ("clustered by project", "over sessions", "over commits", "fewer than", *NO_PLACES.values())
     bare = [f.id for f in findings(of_store) if f.interval and not any(rule in f.caveat for rule in rules)]
     assert bare == []
 
@@ -164,7 +164,10 @@ def test_one_title_has_one_number(of_store: dict[str, Outcome], spread: dict[int
 @pytest.mark.slow
 def test_one_rule_draws_every_interval_of_a_report(spread: dict[int, dict[str, Outcome]]) -> None:
     """Places where there are enough of them; of two places it speaks of sessions, and says so."""
-    for places, rule in ((12, r"the interval (is over|draws) \d+ places"), (2, "of no other place")):
+    for places, rule in (
+        (12, r"interval clustered by project: \d+ projects"),
+        (2, "only 2 projects, so this may not generalize"),
+    ):
         drawn = {f.id: f.caveat for f in findings(spread[places]) if f.interval and f.n >= 8}
         assert {"outcomes.accepted", "people.cut", "tools.mcp_sessions", "repetition.stale"} <= set(drawn)
         assert [name for name, caveat in drawn.items() if not re.search(rule, caveat)] == []

@@ -520,7 +520,7 @@ ORDER BY session_id, turn
 -- note: the others were refused
 
 -- finding: oversight.refused_calls
--- title: Refused calls
+-- title: Share of calls refused
 -- of: calls
 -- note: main thread
 
