@@ -322,10 +322,10 @@ def test_the_verb_says_it_in_words_and_as_markdown_that_does_nothing(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["align", "s0", "s1", "--store", str(store)]) == 0
-    assert "they part at call 2 of 1 and 2 of 2; a file is changed otherwise" in capsys.readouterr().out
+    assert "they diverge at call 2 of 1 and 2 of 2; a file is changed differently" in capsys.readouterr().out
     assert main(["align", "s0", "s1", "--store", str(store), "--markdown"]) == 0
     written = capsys.readouterr().out
-    assert "## 1 × 2: they part at call 2 of 1" in written and "<script" not in written
+    assert "## 1 × 2: they diverge at call 2 of 1" in written and "<script" not in written
 
 
 @pytest.mark.slow

@@ -258,12 +258,15 @@ def test_the_verb_asks_a_store_and_says_it_in_each_form(tmp_path: Path, capsys: 
     assert "8 tasks with a known outcome" in made["without_models"]
     assert main(command) == 0
     text = capsys.readouterr().out
-    assert f"{CAUSE} goes with success, as a correlation" in text and "reads the verdict" in text
+    assert f"{CAUSE} is associated with success." in text and "reads the verdict" in text
     assert main([*command, "--markdown"]) == 0
     page = capsys.readouterr().out
-    assert page.startswith("# What goes with success") and "| behavior.files\\_read\\_before\\_edit | 100% |" in page
+    assert (
+        page.startswith("# Signals associated with success")
+        and "| behavior.files\\_read\\_before\\_edit | 100% |" in page
+    )
     assert main(["drivers", "--store", str(store.folder)]) == 0
-    assert "set aside: tells the outcome almost by itself" in capsys.readouterr().out
+    assert "excluded as near copies of the outcome" in capsys.readouterr().out
     assert main(["drivers", "--store", str(store.folder), "--false-discoveries", "2"]) == 2
 
 

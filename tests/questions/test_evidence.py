@@ -40,7 +40,9 @@ from tests.ui.served import EVIL, EVIL_ID, whole_store
 OPENED = 0.9
 """Of figures and rows; what is left counts files, commits or another collection, and says so."""
 _COUNTED = re.compile(r"[\d,]+(?= of [\d,]+\b)|(?<=n = )[\d,]+")
-NO_SUM = ("places", "names", "styles", "topics", "models", "tasks", "of 1", "trials")
+_NAMED = re.compile(r"(?<=, which named )\d+%")
+"""The share by labels, which are what opens, where the figure is a mean of probabilities."""
+NO_SUM = ("projects", "names", "styles", "topics", "models", "tasks", "of 1", "trials")
 """Units that are no sum over sessions, though the sessions they are of are known."""
 
 
@@ -126,7 +128,10 @@ def test_a_finding_opens_as_many_sessions_as_it_counts(case: Case) -> None:
         median = "median" in finding.id or finding.id.startswith("efficiency.") or finding.unit in NO_SUM
         if isinstance(finding.value, int | float) and not median and "_per_solved" not in finding.id:
             if finding.kind == "share" and finding.n:
-                assert k / n == pytest.approx(finding.value), finding.id
+                if named := _NAMED.search(finding.caveat):
+                    assert f"{k / n:.0%}" == named[0], finding.id
+                else:
+                    assert k / n == pytest.approx(finding.value), finding.id
             elif finding.kind in ("count", "tokens", "usd"):
                 assert k == pytest.approx(finding.value), finding.id
 

@@ -712,12 +712,14 @@ def test_what_was_kept_is_printed_as_it_was_when_it_was_computed(
 
 
 @pytest.mark.slow
-def test_a_store_without_sessions_says_what_was_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_store_without_sessions_has_no_finding_and_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     store = store_of(tmp_path)
     assert findings(store).answers == [] and findings(store).bill == ""
-    assert main(["findings", "--store", str(tmp_path)]) == 0
-    out = capsys.readouterr().out
-    assert "0 sessions" in out and "Looked at: loops, expensive projects, failures" in out
+    assert main(["findings", "--store", str(tmp_path)]) == 1
+    says = capsys.readouterr()
+    assert not says.out and "holds no session" in says.err and "agentsignals analyze FOLDER" in says.err
 
 
 def test_what_is_asked_for_wrongly_is_said(paused: Store, capsys: pytest.CaptureFixture[str]) -> None:
