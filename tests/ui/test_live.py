@@ -234,6 +234,15 @@ def test_streams_have_their_own_places_and_are_not_cut(
     assert not server._streams, "whoever goes away leaves his place"
 
 
+def test_a_place_is_free_again_soon_after_its_reader_left(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ui, "MOST_STREAMS", 1)
+    with listening(server) as following:
+        assert following()[0] == "hello"
+    time.sleep(3)
+    with listening(server) as following:
+        assert following()[0] == "hello"
+
+
 def test_the_end_of_the_server_ends_its_streams(tmp_path: Path, traces: Path) -> None:
     Agent(traces)
     ingest([str(traces)], tmp_path / "s", jobs=1)
@@ -397,7 +406,7 @@ def test_an_open_session_grows_at_its_end_and_a_list_offers_to_be_shown_anew(tmp
         assert reader.evaluate("innerHeight + scrollY >= document.documentElement.scrollHeight - 2")
         reader.goto(f"{server.url}sessions")
         agent.works("last")
-        reader.get_by_role("button", name="1 session changed: show").click()
+        reader.get_by_role("button", name="1 session changed: reload").click()
         reader.get_by_role("button", name="changed").wait_for(state="detached")
 
 

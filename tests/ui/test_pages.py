@@ -444,7 +444,7 @@ def test_an_empty_store_has_every_page(tmp_path: Path) -> None:
             page(running, path)
         assert ask(running, "/finding/loops.failing").status == 404
         assert "The store holds no session yet" in page(running, "/")
-        assert "has no eval attempts" in page(running, "/attempts")
+        assert "No eval attempts yet" in page(running, "/attempts")
         assert ask(running, "/session/x").status == 404
 
 
