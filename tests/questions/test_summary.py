@@ -47,6 +47,19 @@ def test_the_trend_compares_equal_stretches(days: list[float], said: str) -> Non
     assert trend_text(totals([row(day) for day in days])) == said
 
 
+@pytest.mark.parametrize(
+    ("bound", "said"),
+    [
+        (0, "last 7 days $2.00, +100% against the 7 days before"),
+        (6, "last 7 days $2.00, +100% against the 7 days before as logged"),
+        (14, "last 7 days >= $2.00, +100% against the 7 days before as logged"),
+    ],
+)
+def test_the_trend_of_lower_bounds_says_so(bound: int, said: str) -> None:
+    rows = [row(day) | {"is_bound": day == bound} for day in (0, 6, 14, 14)]
+    assert trend_text(totals(rows)) == said
+
+
 def test_absent_is_not_zero() -> None:
     nothing = totals([row(-1, None, 0, 0)])
     assert (nothing.cost_usd, nothing.first, nothing.step) == (None, None, "") and failed_text(nothing) == ""

@@ -172,8 +172,10 @@ class Totals(Struct, frozen=True, kw_only=True):
     """Days of the trend; 0 if the span is too short for one."""
     recent_usd: float | None = None
     """Cost of the last days before the last session."""
+    recent_at_least: bool = False
     before_usd: float | None = None
     """Cost of as many days before these."""
+    before_at_least: bool = False
 
 
 class ResolvedCandidate(Struct, frozen=True, kw_only=True):

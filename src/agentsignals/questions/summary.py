@@ -39,7 +39,7 @@ def totals(rows: Iterable[Row]) -> Totals:
             periods.append(_period(f"{start:%Y-%m-%d}", by_start.get(start, [])))
             start = next_start(start, span.step)
     whole = _period("", held)
-    recent = before = None
+    recent = before = _period("", [])
     days = 0
     if span is not None:
         first, end = min(times), max(times)
@@ -47,9 +47,9 @@ def totals(rows: Iterable[Row]) -> Totals:
         if fitting:
             days = fitting[-1]
             since = end - timedelta(days=days)
-            recent = _period("", [row for row in dated if row["started_at"] > since]).cost_usd
+            recent = _period("", [row for row in dated if row["started_at"] > since])
             earlier = since - timedelta(days=days)
-            before = _period("", [row for row in dated if earlier < row["started_at"] <= since]).cost_usd
+            before = _period("", [row for row in dated if earlier < row["started_at"] <= since])
     return Totals(
         sessions=len(held),
         first=min(times, default=None),
@@ -62,8 +62,10 @@ def totals(rows: Iterable[Row]) -> Totals:
         step=span.step if span else "",
         periods=periods,
         recent_days=days,
-        recent_usd=recent,
-        before_usd=before,
+        recent_usd=recent.cost_usd,
+        recent_at_least=recent.at_least,
+        before_usd=before.cost_usd,
+        before_at_least=before.at_least,
     )
 
 
@@ -171,12 +173,13 @@ def trend_text(counted: Totals) -> str:
     """Return the cost of the last days against the same number of days before; empty where the span is too short."""
     if not counted.recent_days or counted.recent_usd is None:
         return ""
-    said = f"last {counted.recent_days} days {formatted(counted.recent_usd, 'usd')}"
+    said = f"last {counted.recent_days} days {formatted(counted.recent_usd, 'usd', counted.recent_at_least)}"
     if not counted.before_usd:
         return said
     change = counted.recent_usd / counted.before_usd - 1
     times = f"{counted.recent_usd / counted.before_usd:.1f} times" if change >= 2 else f"{change:+.0%} against"
-    return f"{said}, {times} the {counted.recent_days} days before"
+    logged = " as logged" if counted.recent_at_least or counted.before_at_least else ""
+    return f"{said}, {times} the {counted.recent_days} days before{logged}"
 
 
 def failed_text(counted: Totals) -> str:

@@ -338,11 +338,13 @@ def cards(part: ContextSummary, of: Filter | None = None) -> list[Card]:
     costs = spark([period.cost_usd for period in periods], f"Cost {by}")
     failures = [period.failed / period.answered if period.answered else None for period in periods]
     priced = "" if counted.priced == counted.sessions else f"{counted.priced:,} of {counted.sessions:,} {plural} priced"
-    each = formatted(counted.cost_usd / counted.priced, "usd") if counted.cost_usd and counted.priced else ""
-    trend = summary.trend_text(counted) or priced or (f"{each} per {plural.removesuffix('s')}" if each else "not known")
+    trend = summary.trend_text(counted) or priced
+    if not trend and counted.cost_usd:
+        each = formatted(counted.cost_usd / counted.priced, "usd", counted.at_least)
+        trend = f"{each} per {plural.removesuffix('s')}"
     share = formatted(counted.failed / counted.answered, "share") if counted.answered else MISSING
     return [
-        Card("Cost", summary.cost_text(counted), trend, link("/sessions", order="cost_usd"), costs),
+        Card("Cost", summary.cost_text(counted), trend or "not known", link("/sessions", order="cost_usd"), costs),
         Card(
             plural.capitalize(),
             f"{counted.sessions:,}",
