@@ -65,7 +65,7 @@ def other_tasks(trials: list[Trial], chance: random.Random) -> Plant:
         trial.solved = chance.random() < (0.85 if trial.task in easy else 0.25)
     keep = [t for t in trials if (t.task in easy) == (t.job == "left") or t.task in easy[:2]]
     trials[:] = keep
-    return Plant(questions=(WHO,), words=("none is compared",))
+    return Plant(questions=(WHO,), words=("none are compared",))
 
 
 def other_limits(trials: list[Trial], chance: random.Random) -> Plant:
@@ -74,7 +74,7 @@ def other_limits(trials: list[Trial], chance: random.Random) -> Plant:
         trial.time_limit = 3600 if trial.job == "left" else 300
         trial.solved = chance.random() < (0.85 if trial.job == "left" else 0.25)
         trial.seconds = chance.uniform(500, 2000) if trial.job == "left" else chance.uniform(150, 299)
-    return Plant(questions=(WHO,), words=("none is compared",))
+    return Plant(questions=(WHO,), words=("none are compared",))
 
 
 RUNS: tuple[Callable[[list[Trial], random.Random], Plant], ...] = (an_outage, other_tasks, other_limits)
