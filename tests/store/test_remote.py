@@ -238,7 +238,7 @@ def test_blobs_that_nothing_is_any_more_go_after_an_hour(
 )
 def test_a_store_that_names_files_elsewhere_is_refused(path: str, bucket: Any, tmp_path: Path, machine: Any) -> None:
     put(bucket, **{"team/store/head": json.dumps({"files": {path: ["0" * 32, 1, 1]}}).encode()})
-    with pytest.raises(StoreError, match="names a file that no store has"):
+    with pytest.raises(StoreError, match="names a file that is not part of a store"):
         Store(STORE)
 
 
@@ -246,13 +246,13 @@ def test_a_store_that_names_files_elsewhere_is_refused(path: str, bucket: Any, t
     ("objects", "why"),
     [
         ({}, r"There is no store in s3://traces/team/store\."),
-        ({"team/store/head": b"{"}, "garbled"),
+        ({"team/store/head": b"{"}, "is corrupt"),
         ({"team/store/head": b'{"schema_version": 2}'}, "newer agentsignals"),
         (
             {"team/store/head": b'{"files": {"index.sqlite": ["%s", 1, 1]}}' % (b"0" * 32)},
             "can't be reached: NoSuchKey",
         ),
-        ({"team/store/head": b'{"files": {"a": ["00", 1, 1]}}', "team/store/blobs/00": b"x"}, "holds something else"),
+        ({"team/store/head": b'{"files": {"a": ["00", 1, 1]}}', "team/store/blobs/00": b"x"}, "has other content"),
     ],
 )
 def test_what_is_no_store_is_an_error_that_says_so(
