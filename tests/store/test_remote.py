@@ -139,7 +139,7 @@ def test_who_lost_the_lease_and_comes_too_late_commits_nothing(bucket: Any, tmp_
     pipeline.analyze([folder(tmp_path, "a")], STORE, jobs=1)
     root = Store(STORE).folder
     with (
-        pytest.raises(StoreError, match="Another run wrote the store s3://traces/team/store meanwhile"),
+        pytest.raises(StoreError, match="Another run wrote the store s3://traces/team/store in the meantime"),
         disk.locked(root),
     ):
         (root / "mine").write_text("x")
