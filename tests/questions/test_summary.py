@@ -38,8 +38,8 @@ def test_totals_are_sums_of_the_sessions_and_of_their_periods() -> None:
         ([0, 5], ""),
         ([0, 14], "last 7 days $1.00"),
         ([0, 8, 14], "last 7 days $2.00"),
-        ([0, 6, 14, 14], "last 7 days $2.00, +100% against the 7 days before"),
-        ([0, 40, 80], "last 30 days $1.00, +0% against the 30 days before"),
+        ([0, 6, 14, 14], "last 7 days $2.00, +100% vs the 7 days before"),
+        ([0, 40, 80], "last 30 days $1.00, +0% vs the 30 days before"),
         ([0, 40, *[80] * 4], "last 30 days $4.00, 4.0 times the 30 days before"),
     ],
 )
@@ -50,9 +50,9 @@ def test_the_trend_compares_equal_stretches(days: list[float], said: str) -> Non
 @pytest.mark.parametrize(
     ("bound", "said"),
     [
-        (0, "last 7 days $2.00, +100% against the 7 days before"),
-        (6, "last 7 days $2.00, +100% against the 7 days before as logged"),
-        (14, "last 7 days >= $2.00, +100% against the 7 days before as logged"),
+        (0, "last 7 days $2.00, +100% vs the 7 days before"),
+        (6, "last 7 days $2.00, ~+100% vs the 7 days before"),
+        (14, "last 7 days >= $2.00, ~+100% vs the 7 days before"),
     ],
 )
 def test_the_trend_of_lower_bounds_says_so(bound: int, said: str) -> None:

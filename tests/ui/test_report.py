@@ -29,6 +29,7 @@ from agentsignals.questions.studies import studies
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.ui import check_report, report
+from agentsignals.ui.charts import axis
 from agentsignals.ui.document import code, document, escaped, limits_of
 from agentsignals.ui.drawing import svg, tick_text
 from agentsignals.ui.page import short_ids
@@ -267,6 +268,12 @@ def test_every_chart_draws_its_rows(store: Store) -> None:
 )
 def test_a_value_of_an_axis_is_in_a_persons_words(value: float, kind: str, words: str) -> None:
     assert tick_text(value, kind) == words
+
+
+@pytest.mark.parametrize("highest", [m * 10.0**e for e in range(-4, 7) for m in (1.0, 1.3, 2.4, 4.1, 5.0, 9.9)])
+def test_an_axis_in_dollars_reads_as_it_is_drawn(highest: float) -> None:
+    ticks = axis(highest)
+    assert [float(tick_text(value, "usd").replace("$", "").replace(",", "")) for value in ticks] == ticks
 
 
 def test_the_axis_of_seventy_cents_says_cents() -> None:

@@ -170,16 +170,17 @@ def cost_text(counted: Totals) -> str:
 
 
 def trend_text(counted: Totals) -> str:
-    """Return the cost of the last days against the same number of days before; empty where the span is too short."""
+    """Return the cost of the last days against the same number of days before; empty where the span is too short. Of
+    lower bounds the change is an estimate."""
     if not counted.recent_days or counted.recent_usd is None:
         return ""
     said = f"last {counted.recent_days} days {formatted(counted.recent_usd, 'usd', counted.recent_at_least)}"
     if not counted.before_usd:
         return said
     change = counted.recent_usd / counted.before_usd - 1
-    times = f"{counted.recent_usd / counted.before_usd:.1f} times" if change >= 2 else f"{change:+.0%} against"
-    logged = " as logged" if counted.recent_at_least or counted.before_at_least else ""
-    return f"{said}, {times} the {counted.recent_days} days before{logged}"
+    times = f"{counted.recent_usd / counted.before_usd:.1f} times" if change >= 2 else f"{change:+.0%} vs"
+    about = "~" if counted.recent_at_least or counted.before_at_least else ""
+    return f"{said}, {about}{times} the {counted.recent_days} days before"
 
 
 def failed_text(counted: Totals) -> str:

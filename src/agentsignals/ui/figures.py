@@ -20,6 +20,7 @@ from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median
 from agentsignals.ui.charts import BarChart, Part, Point, Spark, spark, starts, strip
+from agentsignals.ui.drawing import tick_text
 from agentsignals.ui.filter import Filter
 from agentsignals.ui.page import COLOURS, colour_of, figure, sql, times
 from agentsignals.ui.snapshot import Snapshot
@@ -288,7 +289,7 @@ def _strips(periods: Sequence[dict[str, Any]], filter_: Filter) -> list[BarChart
             points["costs"],
             title="Cost",
             unit=f"USD {per}",
-            written=lambda value: f"${value:,.0f}" if value >= 1 or not value else f"${value:g}",
+            written=lambda value: tick_text(value, "usd"),
             note="at least" if any(period["cost"].is_bound for period in periods) else "",
         ),
         strip(points["sessions"], title=f"{noun}s".capitalize(), unit=f"{noun}s {per}", written=count, whole=True),
@@ -296,7 +297,7 @@ def _strips(periods: Sequence[dict[str, Any]], filter_: Filter) -> list[BarChart
             points["failures"],
             title="Failed tool calls",
             unit="share of answered calls",
-            written=lambda value: f"{100 * value:g}%",
+            written=lambda value: tick_text(value, "share"),
             note="bars: 95% intervals",
             dots=True,
         ),
