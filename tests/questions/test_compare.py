@@ -842,9 +842,10 @@ def test_a_candidate_is_named_by_what_distinguishes_it() -> None:
     ]
     found = compared(*trials, by=["model_id", "prompt", "tools"], anyway=True)
     assert sorted(c.name for c in found.candidates) == ["acme/m · prompt=p", "acme/m · prompt=q", "acme/n", "kimi-k2"]
-    for asked in ("kimi", "fireworks", "acme/m · prompt=q", "prompt=p"):
-        made = compared(*trials, by=["model_id", "prompt", "tools"], anyway=True, baseline=asked)
-        assert asked in (made.baseline or "") or made.baseline == "kimi-k2"
+    for asked, name in {"kimi": "kimi-k2", "fireworks": "kimi-k2", "prompt=p": "acme/m · prompt=p"}.items():
+        assert compared(*trials, by=["model_id", "prompt", "tools"], anyway=True, baseline=asked).baseline == name
+    with pytest.raises(AgentSignalsError, match="Several candidates"):
+        compared(*trials, by=["model_id", "prompt", "tools"], anyway=True, baseline="acme/m")
 
 
 def test_one_model_in_three_spellings_is_one_candidate_with_its_spellings_kept() -> None:
