@@ -540,10 +540,10 @@ def identify(head: Head, last: bool = True) -> tuple[Format, Claim] | None:
             continue
         if present is None and strings:  # at once: a search for each mark took as long as all else of a plan
             present = every.intersection(head.data.split(b'"'))
-        is_marked = (present is not None and not strings.isdisjoint(present)) or any(
-            part in head.data for part in parts
-        )
-        if (is_marked or not declared.marks) and (candidate := FORMATS.load(declared.place)) is not None:
+        is_marked = not declared.marks or (present is not None and not strings.isdisjoint(present))
+        if not is_marked and parts:
+            is_marked = any(part in head.data for part in parts)
+        if is_marked and (candidate := FORMATS.load(declared.place)) is not None:
             if candidate.is_last:
                 others += [candidate] if last else []
             elif (claim := candidate.claims(head)) is not None:

@@ -271,8 +271,13 @@ class Row(Struct, frozen=True, kw_only=True):
         return [f"{name}={str(value).lower()}" for name, value in values if value not in (None, "", [])]
 
 
-def spelled(names: Iterable[str]) -> dict[str, str]:
+def spelled(names: Iterable[str]) -> Mapping[str, str]:
     """Return columns by their usual spelling: in any case and with any signs between the words."""
+    return _spelled(tuple(names))
+
+
+@lru_cache(maxsize=1024)
+def _spelled(names: tuple[str, ...]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for name in names:
         found.setdefault(_APART.sub("_", name.strip().lower()).strip("_"), name)

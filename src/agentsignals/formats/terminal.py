@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from agentsignals.formats.harbor_log import is_recording
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import UNREADABLE
 
@@ -37,14 +38,6 @@ class Printed(NamedTuple):
 
     data: bytes
     lines: list[int]
-
-
-def is_recording(head: Head) -> bool:
-    """Return whether a file is a recording of asciinema: a header with the size of the screen, then events as lists."""
-    header = next(iter(head.records), {})
-    size = header.get("term") if header.get("version") == 3 else header
-    is_sized = isinstance(size, dict) and (size.keys() >= {"width", "height"} or size.keys() >= {"cols", "rows"})
-    return is_sized and header.get("version") in (2, 3)
 
 
 def printed(data: memoryview | bytes) -> Printed | None:

@@ -1,8 +1,4 @@
-"""The plain text in the folders of a trial of Harbor or Terminal-Bench: the reward, the verifier's output, what ended
-the trial, the agent's log and terminal.
-
-It means nothing outside a trial. Inside it shows whether the agent and the verifier ran, and which tests ended how.
-"""
+"""Reads from each log what it says of its trial, and the records that a terminal shows."""
 
 from __future__ import annotations
 
@@ -10,42 +6,20 @@ import posixpath
 import re
 from math import inf
 
-from agentsignals.formats import Claim, Format, Input, Reading, identify, patch, subq_eval_log, swe_bench_text
+from agentsignals.formats import Input, Reading, identify
 from agentsignals.formats.documents import saw_again
+from agentsignals.formats.harbor_log import EXCEPTION, TERMINALS
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.records import saw, skip
-from agentsignals.formats.terminal import is_recording, printed
+from agentsignals.formats.terminal import printed
 from agentsignals.formats.test_report import program_not_there, read_junit, read_log, tests_text
 from agentsignals.model import Attempt, Session, Verification
 
-_FOLDERS = frozenset(("agent", "verifier", "panes", "sessions"))
-_ENDINGS = (".txt", ".log", ".stdout", ".stderr")
-_TERMINALS = frozenset(("panes", "sessions"))
-_EXCEPTION = "exception.txt"
 _REWARD, _RETURN_CODE = "reward.txt", "return-code.txt"
 _MOST_OF_REWARD = 64
 _NOT_STARTED = (126, 127)
 _END = 4_000
 _RAISED = re.compile(r"^([A-Za-z_][\w.]{0,200}(?:Error|Exception|Exit|Interrupt|Timeout))(?::|$)", re.MULTILINE)
-_JUNIT = re.compile(r"<testsuites?\b")
-
-
-def claims(head: Head) -> Claim | None:
-    """Claim a log by its path: it has no form of its own. Diffs and other harnesses' logs have their own readers."""
-    folder, name = posixpath.split(head.path)
-    if is_recording(head):
-        return Claim(keys=[], companion=True)
-    if head.looks_like_json and (head.records or posixpath.basename(folder) not in _TERMINALS):
-        return None  # a stream or a document, which has its own reader
-    if name.endswith(".xml"):
-        return Claim(keys=[], companion=True) if _JUNIT.search(head.text[:2_048]) else None
-    inner, above = posixpath.basename(folder), posixpath.basename(posixpath.dirname(folder))
-    in_place = (inner in _FOLDERS or above == "agent") and name.endswith(_ENDINGS)
-    if not in_place and name != _EXCEPTION:
-        return None
-    if any(other.claims(head) is not None for other in (patch, subq_eval_log, swe_bench_text)):
-        return None
-    return Claim(keys=[], companion=True)
 
 
 def read(inputs: list[Input]) -> Reading:
@@ -77,7 +51,7 @@ def read(inputs: list[Input]) -> Reading:
                 if number in _NOT_STARTED and inner.startswith("command"):
                     part.agent_started = False
                     part.statements = source.states(f"{inner} ended with exit code {number:g}", ["agent_started"])
-        elif name == _EXCEPTION:
+        elif name == EXCEPTION:
             saw(artifact, "exception")
             # A traceback ends in the name of the exception and its message.
             start = max(len(data) - _END, 0)
@@ -94,14 +68,14 @@ def read(inputs: list[Input]) -> Reading:
                 continue
             saw(artifact, "test_report")
             part.statements = source.states(_shown(part.verification), ["verification"])
-        elif inner == "verifier" or (inner in _TERMINALS and "test" in name):
+        elif inner == "verifier" or (inner in TERMINALS and "test" in name):
             saw(artifact, "verifier_log")
             log = read_log(data)
             part.verification, part.fault = log.verification, log.fault or None
             if log.text:
                 text = _shown(part.verification) if log.state == "ran" and part.verification is not None else log.text
                 part.statements = source.states(text, ["fault" if log.fault else "verification"], log.line)
-        elif inner not in _TERMINALS or name.startswith(("post-agent", "agent")):
+        elif inner not in TERMINALS or name.startswith(("post-agent", "agent")):
             saw(artifact, "agent_log")
             if (shown := program_not_there(data, name.partition(".")[0] if inner == "agent" else "")) is not None:
                 part.agent_started = False
@@ -140,6 +114,3 @@ def _transcripts(source: Input) -> list[Session]:
 
 def _shown(tests: Verification) -> str:
     return tests.message or tests_text(tests)
-
-
-FORMAT = Format(name="harbor-log", version=3, claims=claims, read=read, of_json=None, snapshots=False)
