@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.any_agent import ANYBODY
 from agentsignals.formats.any_agent import tool as any_tool
@@ -16,8 +18,11 @@ from agentsignals.model import Session
 
 
 def read(inputs: list[Input]) -> Reading:
-    """Read a group of files. Of several exports of a session the fullest counts: their records share no id."""
-    files = [File(source) for source in inputs]
+    return read_exports([File(source) for source in inputs], Reader)
+
+
+def read_exports(files: list[File], made: Callable[[File], SessionReader]) -> Reading:
+    """Read files together. Of several exports of a session the fullest counts: their records share no id."""
     files.sort(key=lambda f: (len(f.lines), len(f.source.data), f.source.artifact.artifact_id), reverse=True)
     best: dict[str, File] = {}
     for file in files:
@@ -29,7 +34,7 @@ def read(inputs: list[Input]) -> Reading:
                 saw(file.source.artifact, claude.kind_of(line))
     sessions = []
     for session_id in sorted(best):
-        reader = Reader(best[session_id])
+        reader = made(best[session_id])
         reader.take(best[session_id])
         sessions.append(reader.finish())
     return Reading([session for session in sessions if session.events])

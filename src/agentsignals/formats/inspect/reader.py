@@ -19,6 +19,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.any_agent import ANYBODY
 from agentsignals.formats.bounds import amount, count
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.columns import score_of
 from agentsignals.formats.documents import as_list, each, inside, string
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.edits import record_arguments
@@ -228,13 +229,7 @@ def _number(value: object) -> float | None:
         grade = _GRADES.get(value, _GRADES.get(value.lower()) if len(value) > 1 else None)
         if grade is not None:
             return grade
-    elif not isinstance(value, bool | int | float):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
+    return float(value) if isinstance(value, bool) else score_of(value)
 
 
 def _is_plain(value: object) -> bool:

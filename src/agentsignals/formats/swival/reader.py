@@ -11,7 +11,8 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.claude_code import records as claude
 from agentsignals.formats.claude_code.reader import SessionReader
 from agentsignals.formats.claude_code.records import File, Line, Message
-from agentsignals.formats.records import lines, saw, within
+from agentsignals.formats.claude_form.reader import read_exports
+from agentsignals.formats.records import lines, within
 from agentsignals.formats.swival import PROFILE
 from agentsignals.model import Artifact, Session
 
@@ -76,23 +77,7 @@ def rows_of(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]
 
 
 def read(inputs: list[Input]) -> Reading:
-    """Read a group of files. Of several exports of a session the fullest counts, since their records share no id."""
-    files = [File(source, rows_of) for source in inputs]
-    files.sort(key=lambda f: (len(f.lines), len(f.source.data), f.source.artifact.artifact_id), reverse=True)
-    best: dict[str, File] = {}
-    for file in files:
-        kept = best.setdefault(file.session_id, file)
-        if kept is not file:
-            file.source.artifact.note = f"superseded by {kept.source.artifact.artifact_id}"
-            saw(file.source.artifact, "repeated", len(file.lines))
-            for line in file.lines:
-                saw(file.source.artifact, claude.kind_of(line))
-    sessions = []
-    for session_id in sorted(best):
-        reader = Reader(best[session_id])
-        reader.take(best[session_id])
-        sessions.append(reader.finish())
-    return Reading([session for session in sessions if session.events])
+    return read_exports([File(source, rows_of) for source in inputs], Reader)
 
 
 class Reader(SessionReader):
