@@ -64,13 +64,15 @@ def chosen(store: Store, **asked: str) -> list[str]:
     return sorted(fresh.only or {})
 
 
-def test_each_filter_selects(store: Store) -> None:
+def test_each_filter_selects(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen(store, since="2026-03-18") == ["s17", "s18", "s19"]
     assert chosen(store, until="2026-03-02") == ["s00", "s01"], "the day is included"
     assert chosen(store, since="2026-03-03", until="2026-03-04") == ["s02", "s03"]
     assert chosen(store, since="2026-03-20 12:00", project="shop-front") == ["s19"]
     assert len(chosen(store, project="shop")) == 11 and len(chosen(store, project="ACME/Shop")) == 11
     assert len(chosen(store, project="/home/jo/shop-front/")) == 10
+    monkeypatch.setenv("HOME", "/home/jo")
+    assert len(chosen(store, project="~/shop-front")) == 10
     assert len(chosen(store, model="opus")) == 11 and len(chosen(store, model="GPT-5.1")) == 10
     assert chosen(store, model="opus", project="shop-front", since="2026-03-17") == ["s17"]
 

@@ -313,7 +313,7 @@ def locked(
                     written = handle.read(20)
                     process = f" (process {written})" if written.isdigit() else ""
                     raise StoreError(
-                        f"Another run{process} is writing the store {root}; {wait_s:.0f} waited {wait_s} seconds.",
+                        f"Another run{process} is writing the store {root}; waited {wait_s:.0f} seconds.",
                         "Wait for it, or use another store with --store.",
                     ) from problem
             if not waits:

@@ -52,7 +52,9 @@ def select(  # noqa: PLR0913  (the options of a verb)
     asked = {"since": since, "until": until, "project": project, "model": model}
     if not any(asked.values()):
         return
-    place = project and (os.path.abspath(project) if project.startswith((".", "~", "/")) else project)  # noqa: PTH100
+    place = project  # `~` of an unknown user is a name like any other
+    if project and project.startswith((".", "~", "/")):
+        place = os.path.abspath(os.path.expanduser(project))  # noqa: PTH100, PTH111
     first, end = since and period(since, "--since")[0], until and period(until, "--until")[1]
     values = [first, end, place and place.rstrip("/").lower(), model and model.lower()]
     _, found = rows(store, _SELECTED, values=values)
