@@ -149,7 +149,8 @@ def validation_page() -> str:
         "",
         "* **Planted cases** are made-up sessions whose truth is as written (`stats/validation/planted/`). Who wrote"
         " them knew the rules: they show what a rule can't do, and no share among real sessions.",
-        "* **Gold** is real messages as one language model read them, which is no gold of people's.",
+        "* **Gold** is real messages as one language model read them, which is no gold of people's."
+        " The author of the sentiment rules had read it, so their figures are optimistic.",
         "* **Human prompts**: of 281 gold messages whose session is at hand, 276 are read as words of the person (245"
         " prompts, 16 with a refusal, 15 queued); three of the others differ by what was masked, two lie behind the end"
         " of the copy. Gold holds people's messages alone, so it tells of recall; precision is that of the planted"

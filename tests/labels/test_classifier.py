@@ -16,12 +16,11 @@ from agentsignals.cli import main
 from agentsignals.errors import SourceError, UsageError
 from agentsignals.labels import annotation as order
 from agentsignals.labels import labellers, training
-from agentsignals.labels.labellers import LABELLERS, default_labeller
+from agentsignals.labels.labellers import LABELLERS, default_labeller, standing
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import answer_end_in, request_in
 from agentsignals.model import Label, Turn
 from agentsignals.stats.intervals import mean_probability
-from agentsignals.stats.validation import labeller_figure, labeller_figures, standing
 from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.ui.snapshot import Snapshot
@@ -30,6 +29,7 @@ from agentsignals.words.classifier import (
     VERSION,
     Model,
     chooses_option,
+    classifier_of,
     features,
     read,
     session_mark,
@@ -101,11 +101,12 @@ def answered(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str
 @pytest.mark.parametrize("name", ["pushback", "prompt_intent"])
 def test_a_store_is_labelled_by_what_is_shipped(store: Store, capsys: pytest.CaptureFixture[str], name: str) -> None:
     summary = answered(capsys, "label", name, "--by", "classifier", "--store", store.folder)
-    model, figure = shipped(name), labeller_figure(name, "classifier")
-    assert model is not None and figure is not None
+    model = shipped(name)
+    assert model is not None
     assert summary["prompt_hash"] == f"classifier-{model.version}"
     assert summary["labelled"] == (4 if name == "pushback" else 6), "a first message objects to nothing"
-    assert figure.text() in summary["measured"] and "unseen projects" in summary["measured"]
+    assert summary["measured"].startswith(model.measured), "today's weights first"
+    assert summary["measured"].endswith("by version 1 of it")
     assert set(summary["shares"]) == set(task(name).values)
     assert sum(share["share"] for share in summary["shares"].values()) == pytest.approx(1, abs=0.01)
     assert all(share["low"] <= share["share"] <= share["high"] for share in summary["shares"].values())
@@ -135,9 +136,11 @@ def test_help_names_every_labeller_and_the_recommended_ones_kappa(capsys: pytest
     for name in LABELLERS.all():
         assert re.search(rf"\b{name}\b", words), name
     assert "Recommended: encoder" in words
-    for figure in labeller_figures():
-        if figure.task != "sentiment":
-            assert f"{figure.kappa:.2f}".lstrip("0") in words, figure
+    for kind in ("encoder", "classifier"):
+        for name in shipped_tasks():
+            held_out = classifier_of(kind, name).held_out  # type: ignore[union-attr]
+            assert held_out is not None and held_out.others is not None
+            assert f"{held_out.others.kappa:.2f}".lstrip("0") in words, (kind, name)
 
 
 LEFT_OUT = Path(__file__).with_name("left_out_rows.json")
@@ -184,10 +187,13 @@ def test_the_share_shown_is_nearer_to_the_truth_than_the_count_on_projects_left_
 
 
 def test_a_class_that_is_wrong_as_often_as_right_is_not_shown() -> None:
-    assert standing("prompt_intent", "encoder", "debug") == (True, 0.66)
-    assert not standing("prompt_intent", "encoder", "refactor").is_shown
-    assert not standing("pushback", "classifier", "rejection").is_shown, "nobody measured it"
-    assert standing("pushback", "human:ann", "rejection") == (True, None)
+    assert standing("prompt_intent", "encoder", "debug") == (True, 122 / 192, 192)
+    assert standing("prompt_intent", "encoder", "test") == (False, 1 / 35, 35), "by today's weights"
+    assert standing("pushback", "classifier", "rejection") == (False, None, 0), "one label is no measure"
+    assert standing("pushback", "rules", "rejection") == (False, None, 0)
+    assert standing("pushback", "rules", "correction") == (True, 34 / 45, 45)
+    assert standing("pushback", "human:ann", "rejection") == (True, None, 0)
+    assert standing("pushback", "classifier:gone.json", "correction") == (False, None, 0)
 
 
 def test_the_page_says_what_a_classifiers_counts_stand_for(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,8 +203,8 @@ def test_the_page_says_what_a_classifiers_counts_stand_for(store: Store, capsys:
         text = ask(server, "/labels?task=pushback").text
     assert "Shares by classifier" in text
     named = {value for value, n in summary["counts"].items() if n}
-    rightness = standing("pushback", "classifier", "non_pushback").precision
-    assert "non_pushback" not in named or f"{rightness:.0%} right" in text
+    of = standing("pushback", "classifier", "non_pushback")
+    assert "non_pushback" not in named or f"{of.precision:.0%} of {of.n} right" in text
     assert "rejection" not in named or "not measured" in text
     interval = f"[{share['low']:.0%}, {share['high']:.0%}]"
     assert f"rejection {share['share']:.0%} {interval} (named in {share['counted']:.0%} of 4)" in text

@@ -15,7 +15,6 @@ import pytest
 
 from agentsignals.changes.hunks import Hunk
 from agentsignals.ingest import pipeline
-from agentsignals.stats.validation import precision_of
 from agentsignals.store import Store
 from agentsignals.ui.pages.session import _declared
 from agentsignals.ui.server import Server
@@ -398,15 +397,20 @@ def test_a_long_session_is_read_by_scrolling_and_by_keys(tmp_path: Path) -> None
 
 
 def test_a_label_shows_its_measured_precision_and_one_that_is_mostly_wrong_is_not_shown() -> None:
-    def row(signal: str, value: str) -> dict[str, Any]:
-        return {"signal": signal, "value": msgspec.json.encode(value).decode(), "absent": None, "turn": 0}
+    def row(signal: str, value: str, labeller: str | None = None) -> dict[str, Any]:
+        made = {"signal": signal, "value": msgspec.json.encode(value).decode(), "absent": None, "turn": 0}
+        return made | {"labeller": labeller}
 
-    rows = [row("chat.prompt_intent", "debug"), row("chat.prompt_intent", "refactor"), row("user.agent_name", "x")]
+    rows = [row("chat.prompt_intent", name, "classifier") for name in ("debug", "refactor")]
+    rows += [row("chat.prompt_intent", "understand", "human:ann"), row("chat.prompt_intent", "git", "openai:m")]
+    rows += [row("user.agent_name", "x"), row("chat.pushback_type", "rejection")]
     rows += [row("user.session_outcome", "accepted"), row("chat.pushback_type", "correction")]
     shown = {(made["signal"], made["value"]): made["sure"] for made in _declared(rows)}
     assert ("chat.prompt_intent", '"refactor"') not in shown, "wrong in more than half of the cases"
-    assert shown["chat.prompt_intent", '"debug"'].endswith("%") and shown[
-        "chat.pushback_type", '"correction"'
-    ].endswith("%")
+    assert shown["chat.prompt_intent", '"debug"'] == "67%" and shown["chat.pushback_type", '"correction"'] == "76%"
+    others = {"understand": "chat.prompt_intent", "git": "chat.prompt_intent", "rejection": "chat.pushback_type"}
+    for value, signal in others.items():
+        assert shown[signal, f'"{value}"'] == "~", (
+            "the classifier's precision is not that of a person, a model or rules"
+        )
     assert shown["user.session_outcome", '"accepted"'] == "~", "planted cases alone are no measure"
-    assert precision_of("chat.prompt_intent", "debug") is not None and precision_of("user.agent_name", "x") is None

@@ -40,9 +40,10 @@ from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE
 from agentsignals.redaction import Redactor
 from agentsignals.stats.agreement import Estimate as AgreementEstimate
 from agentsignals.stats.intervals import SEED
-from agentsignals.stats.validation import Figure, labeller_figure
+from agentsignals.stats.validation import Figure
 from agentsignals.store import Store
 from agentsignals.store.secrets import known_secrets, pseudonym_key
+from agentsignals.words.classifier import classifier_of
 from agentsignals.words.vectors import redacting
 
 # `label`: judgements by rules, by models, or out of a published data set.
@@ -159,8 +160,8 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
         tell(f"labelling by {by.name}, on this machine: {measured or 'its quality was never measured'}")
         if by.name == RULES:
             tell("rules find a part of each class: their counts are lower bounds")
-        elif options.by is None and by.name == CLASSIFIER and (better := labeller_figure(wanted.name, ENCODER)):
-            tell(f"better: encoder, kappa {better.kappa:.2f}. {install_command('encoder')}")
+        elif options.by is None and by.name == CLASSIFIER and (better := classifier_of(ENCODER, wanted.name)):
+            tell(f"better: encoder, {better.measured}. {install_command('encoder')}")
     elif not in_files and sends:
         tell(f"texts of the sessions go to {_goes(by, masks)}, for labels by {by.model}")
     with Bar(options.quiet) as bar:

@@ -181,11 +181,11 @@ def as_labelled(share: ClusteredShare, labeller: str) -> ClusteredShare:
 
 def validation_of(labeller: str, task: str) -> str:
     """Return the validation note of a share by a labeller."""
-    if figure := labeller_figure(task, labeller):
-        return f"{labeller}: {figure.text()}"
     with suppress(SourceError):
         if model := classifier_of(labeller, task):
             return f"{labeller}: {model.measured}"
+    if figure := labeller_figure(task, labeller):
+        return f"{labeller}: {figure.text()}"
     return f"{labeller}, {NEVER_VALIDATED} here"
 
 

@@ -250,7 +250,8 @@ SELECT signal, turn, level, number, absent, absent_detail, detail->>'at_least' A
 FROM signals WHERE session_id = $session AND level <> 'corpus' AND turn IS NULL ORDER BY signal
 
 -- name: session.turn_signals
-SELECT signal, turn, level, value, number, absent, detail->>'at_least' AS at_least FROM signals
+SELECT signal, turn, level, value, number, absent, detail->>'at_least' AS at_least, detail->>'labeller' AS labeller
+FROM signals
 WHERE session_id = $session AND turn BETWEEN $low AND $high AND value NOT IN ('null', 'false', '0', '[]', '{}')
 ORDER BY turn, signal
 

@@ -11,18 +11,16 @@ from importlib.util import find_spec
 from itertools import compress, islice
 from typing import Any, NamedTuple, Protocol
 
-from agentsignals.errors import UsageError
+from agentsignals.errors import SourceError, UsageError
 from agentsignals.labels.answers import Outcome, now
 from agentsignals.labels.prompting import Question
 from agentsignals.labels.tasks import Task, Verdict, read_back, written
 from agentsignals.model import CLASSIFIER, ENCODER, RULES, Absent
 from agentsignals.model.registry import Registry
-from agentsignals.stats.validation import figures_of, labeller_figure, validation_text
-from agentsignals.words.classifier import VERSION as FEATURES_VERSION
+from agentsignals.stats.validation import HALF, figures_of, labeller_figure, validation_text
 from agentsignals.words.classifier import classifier_of, shipped_tasks
 from agentsignals.words.lexicon import is_english
 from agentsignals.words.rule_labels import BY_TASK as RULES_BY_TASK
-from agentsignals.words.rule_labels import VERSION as RULES_VERSION
 
 Done = Callable[[Question, Outcome], None]
 """Told of each question as soon as something came of it; from any thread."""
@@ -124,27 +122,56 @@ def default_labeller(task: Task) -> str:
     )
 
 
-_BY_RULES = {"sentiment": "corpus.sentiment_label", "pushback": "chat.pushback_type", "prompt_intent": ""}
+_BY_RULES = {"sentiment": "corpus.sentiment_label", "pushback": "chat.pushback_type"}
 """The signal whose figures are those of the rules, by task."""
-
-
-def _of_gold(signal: str) -> str:
-    measured = figures_of(signal)
-    return validation_text(signal, measured[0].version, (), basis="", brief=True) if measured else ""
+FEWEST_JUDGED = 10
+"""Labels of a class that a precision needs."""
 
 
 def quality(name: str, task: Task) -> str:
-    """Return how good a labeller is at a task, in a line; empty where nobody measured it."""
-    figure = labeller_figure(task.name, name)
-    model = classifier_of(name, task.name)
-    if figure is not None:
-        version = RULES_VERSION if name == RULES else FEATURES_VERSION
-        older = "" if figure.version == version else f", by version {figure.version} of it"
-        today = f"; {model.measured}" if older and model is not None else ""
-        if older and name == RULES and (of_gold := _of_gold(_BY_RULES[task.name])):
-            today = f"; today's, on gold that their author read: {of_gold}"
-        return f"{figure.text()}{older}{today}"
-    return "" if model is None else model.measured
+    """Return how good a labeller is at a task, in a line: today's model, then what was measured on unseen projects.
+    Empty where nobody measured it."""
+    model, figure = classifier_of(name, task.name), labeller_figure(task.name, name)
+    said = [] if model is None else [model.measured]
+    said += [] if figure is None else [figure.text()]
+    if name == RULES and (measured := figures_of(_BY_RULES.get(task.name, ""))):
+        of_gold = validation_text(measured[0].signal, measured[0].version, (), basis="", brief=True)
+        said.append(f"today's, on gold that their author read: {of_gold}")
+    return "; ".join(said)
+
+
+class Standing(NamedTuple):
+    """How a label may be shown."""
+
+    is_shown: bool
+    """False: the class is wrong as often as right, or was measured on too few labels."""
+    precision: float | None
+    """Share of this labeller's labels of the class that are right; None for people, and where it is not known."""
+    n: int = 0
+    """Labels that the precision was measured on."""
+
+
+def standing(task: str, labeller: str, value: str) -> Standing:
+    """Return whether a label of this class may be shown as such, and how often such labels were right.
+
+    A classifier is measured on projects left out of training, by today's weights; rules on gold that their author read.
+    Labels of people and of language models are shown as they are, without a precision.
+    """
+    right = n = 0
+    if labeller == RULES:
+        for figure in figures_of(_BY_RULES.get(task, "")):
+            if figure.value == value and figure.truth != "planted cases" and figure.precision is not None:
+                right, n = right + round(figure.precision * figure.named), n + figure.named
+    else:
+        try:
+            model = classifier_of(labeller, task)
+        except SourceError:  # its file is gone, and what it was measured on with it
+            return Standing(False, None)
+        if model is None:
+            return Standing(True, None)
+        if model.held_out is not None and (of := model.held_out.classes.get(value)):
+            right, n = of.hits, of.named
+    return Standing(right > HALF * n, right / n, n) if n >= FEWEST_JUDGED else Standing(False, None)
 
 
 def labeller(spec: str, **settings: Any) -> Labeller:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -142,17 +142,6 @@ def misleads(signal: str, classes: Sequence[str] = ()) -> bool:
     return any(f.misleads for f in measured if f.n == most and (not classes or f.value in classes))
 
 
-def precision_of(signal: str, value: str) -> float | None:
-    """Return the precision of one class against the largest set of labelled material; None if it was measured on
-    planted cases alone, or not at all."""
-    measured = [
-        f
-        for f in figures_of(signal)
-        if f.value == value and not f.truth.startswith("planted") and f.precision is not None
-    ]
-    return max(measured, key=lambda figure: figure.n).precision if measured else None
-
-
 def figures_of(signal: str) -> list[Figure]:
     """Return the figures of one signal."""
     return [figure for figure in figures() if figure.signal == signal]
@@ -180,22 +169,14 @@ class LabellerFigure(Struct, frozen=True, kw_only=True):
     version: int
     """Version of the rules, or of the classifier's features, at measurement."""
     n: int
-    agreement: float
     kappa: float
     low: float | None
     high: float | None
-    most_frequent: float
-    """Agreement of a labeller that always names the most frequent class."""
-    precision: dict[str, float]
-    """By class, where it was measured."""
-    recall: dict[str, float]
-    left_out: dict[str, float] = {}
-    """Precision by class of today's model on projects left out; of rules, on gold that their author read."""
 
     def text(self) -> str:
-        """Return kappa, its interval and what it was measured on."""
+        """Return kappa, its interval, and what of which version it was measured on."""
         interval = "" if self.low is None or self.high is None else f" [{self.low:.2f}, {self.high:.2f}]"
-        return f"kappa {self.kappa:.2f}{interval} on {self.n} {UNSEEN}"
+        return f"kappa {self.kappa:.2f}{interval} on {self.n} {UNSEEN}, by version {self.version} of it"
 
 
 @cache
@@ -207,28 +188,6 @@ def labeller_figures() -> tuple[LabellerFigure, ...]:
 def labeller_figure(task: str, labeller: str) -> LabellerFigure | None:
     """Return the figure of a shipped labeller at a task; None where it was not measured."""
     return next((f for f in labeller_figures() if (f.task, f.labeller) == (task, labeller)), None)
-
-
-class Standing(NamedTuple):
-    """How a label may be shown."""
-
-    is_shown: bool
-    """False: the class is wrong as often as right, or nobody measured it."""
-    precision: float | None
-    """Share of this labeller's labels of the class that are right; None for people, and where nobody measured it."""
-
-
-def standing(task: str, labeller: str, value: str) -> Standing:
-    """Return whether a label of this class may be shown as such, and how often such labels are right.
-
-    People's labels are shown as they are, other models' without a precision. A shipped labeller's class is shown where
-    more than half of its labels were right.
-    """
-    figure = labeller_figure(task, labeller)
-    if figure is None:
-        return Standing(labeller.partition(":")[0] != "rules", None)
-    precision = figure.precision.get(value, figure.left_out.get(value))
-    return Standing(precision is not None and precision > HALF, precision)
 
 
 # -- verdicts on passes (docs/audit.md) --------------------------------------------------------------------------------

@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentsignals.model import MAIN
+from agentsignals.labels.labellers import standing
+from agentsignals.model import MAIN, RULES
 from agentsignals.model.prices import exact_digits, total_line
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
-from agentsignals.stats.validation import HALF, figures, precision_of
+from agentsignals.stats.validation import figures
 from agentsignals.ui import page as words
 from agentsignals.ui.markup import coloured
 from agentsignals.ui.page import NotFound, Page, Query, Reply, Route, sql
@@ -169,20 +170,29 @@ def _whole(snapshot: Snapshot, session_id: str) -> str:
     return full
 
 
+_TASKS = {
+    "chat.prompt_intent": "prompt_intent",
+    "chat.pushback_type": "pushback",
+    "corpus.sentiment_label": "sentiment",
+}
+"""The tasks whose labels signals show, by the signal."""
+
+
 def _declared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Values of signals that there still are, each with what it means and how sure it is: empty for what is recorded,
-    the measured precision of its class, or `~`. A class that is wrong as often as right is left out."""
+    the precision of its labeller's class, or `~`. A class that is wrong as often as right is left out."""
     signals: dict[str, Signal] = {signal.path: signal for signal in catalogue().values()}
     shown = []
     for row in rows:
         if (one := signals.get(row["signal"])) is None:
             continue
         sure = "" if one.basis == "record" or row["absent"] else "~"
-        if sure and one.type == "enum":
-            precision = precision_of(one.path, str(msgspec.json.decode(row["value"])))
-            if precision is not None and precision < HALF:
-                continue
-            sure = sure if precision is None else f"{precision:.0%}"
+        if sure and one.path in _TASKS:
+            of = standing(_TASKS[one.path], row["labeller"] or RULES, str(msgspec.json.decode(row["value"])))
+            if of.precision is not None:
+                if not of.is_shown:
+                    continue
+                sure = f"{of.precision:.0%}"
         shown.append(row | {"one": one, "sure": sure})
     return shown
 
