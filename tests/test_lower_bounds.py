@@ -100,7 +100,7 @@ def test_analyze_and_sessions_mark_it(store: Store, capsys: pytest.CaptureFixtur
     folder = str(store.folder.parent / "in")
     assert main(["analyze", folder, "--store", str(store.folder), "--quiet"]) == 0
     told = capsys.readouterr().out
-    assert ">= 12 out" in told and ">= $" in told and "1 sessions log output in mid-stream" in told
+    assert ">= 12 out" in told and ">= $" in told and "1 session with output logged in mid-stream" in told
     assert main(["analyze", folder, "--store", str(store.folder), "--quiet", "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert (summary["lower_bounds"], summary["visible_output_tokens"]) == (1, len(LONG) // 4)
@@ -113,7 +113,7 @@ def test_the_report_marks_headlines_tables_and_draws_no_bound_over_time(store: S
     made = [outcome(store, name) for name in ("cost", "agents", "models", "worth_opening")]
     by_id = {f.id: f for one in made for f in one.findings}
     for name in ("cost.total", "cost.median", "cost.output_tokens", "agents.output_input"):
-        assert by_id[name].at_least and "lower bound: 1" in by_id[name].note, name
+        assert by_id[name].at_least and "lower bound: output tokens are under-reported in 1" in by_id[name].note, name
         assert phrases.value_of(by_id[name]).startswith(">= ")
     assert not by_id["cost.input_tokens"].at_least and not by_id["cost.billed"].at_least
     tables = {t.id: t for one in made for t in one.tables}

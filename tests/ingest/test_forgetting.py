@@ -59,9 +59,9 @@ def test_sessions_and_the_report_say_it(folder: Path, capsys: pytest.CaptureFixt
     assert made.deleted_sessions == 0 and not any("gone" in limit for limit in phrases.limits_of(made))
     file_of(folder, 0).unlink()
     made = document(Store(folder / "store"), ["sessions"])
-    assert made.deleted_sessions == 1 and any("The files of 1 sessions are gone" in n for n in phrases.limits_of(made))
+    assert made.deleted_sessions == 1 and any("The files of 1 session are gone" in n for n in phrases.limits_of(made))
     assert main(["sessions", "--store", str(folder / "store")]) == 0
-    assert "the files of 1 sessions of the store are gone" in capsys.readouterr().out
+    assert "the files of 1 session of the store are gone" in capsys.readouterr().out
 
 
 def test_a_run_over_another_source_tells_what_is_held_and_nothing_of_files_that_are_there(folder: Path) -> None:

@@ -93,7 +93,7 @@ def test_what_is_missing_gives_bounds_and_what_gave_up_is_not_missing(tmp_path: 
     solved = by_id["solved"]
     assert (solved.value, solved.n) == (0.4, 5)
     bounds = "28.6% to 57.1% whatever the outcome of the 1 not judged, 1 infrastructure"
-    assert solved.note == f"5 tasks; {bounds}; interval over tasks"
+    assert solved.note == f"5 tasks; {bounds}; interval clustered by task"
     assert (by_id["time_per_solved"].value, by_id["time_per_solved"].n) == (30.0, 3)
     assert (by_id["cost_per_solved"].value, by_id["cost_per_solved"].n) == (4.0, 2)
     (row,) = rows(outcome(store, "attempts"), "by_treatment")
@@ -170,7 +170,7 @@ def test_a_long_list_is_cut_and_says_so(store: Store, monkeypatch: pytest.Monkey
 
 def test_what_can_not_be_concluded_names_missing_caps_and_what_dominates(found: Outcome) -> None:
     told = " ".join(found.limits)
-    assert "1 of 5 attempts do not record their tool-call limit" in told
+    assert "1 of 5 attempts without a recorded tool-call limit" in told
     assert "5 of 5 attempts with an outcome are of one dataset, d1" in told
     assert "4 of 5 attempts with an outcome are of one model, m1" in told and "one task" not in told
 

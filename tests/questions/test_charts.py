@@ -12,13 +12,27 @@ from hypothesis import strategies as st
 
 from agentsignals.model import Session
 from agentsignals.questions.charts import COUNTS, RATIOS, SHARES, buckets_of, histogram_chart, next_start, start_of
-from agentsignals.questions.formatting import formatted
+from agentsignals.questions.formatting import formatted, singular
 from agentsignals.questions.question import Chart, Kind
 from tests.build import call, event, say, session, user
 from tests.questions.stores import findings, outcome, store_of
 
+SINGULAR = {
+    "sessions of at least 5 calls": "session of at least 5 calls",
+    "answered calls": "answered call",
+    "lines in commits of the head's history": "line in commits of the head's history",
+    "your sessions, at most": "your session, at most",
+    "prompts whose language is known": "prompt whose language is known",
+    "repositories": "repository",
+    "passes that looked up the fix": "pass that looked up the fix",
+    "metric": "metric",
+}
 DAY = 86_400_000_000
 START = 1_767_225_600_000_000  # Thursday 2026-01-01, 00:00 UTC
+
+
+def test_one_thing_is_named_in_the_singular() -> None:
+    assert {nouns: singular(nouns) for nouns in SINGULAR} == SINGULAR
 
 
 def columns(chart: Chart | None) -> list[tuple[str, int]]:

@@ -96,7 +96,8 @@ def test_of_few_places_sessions_are_drawn_and_the_note_says_so() -> None:
     found = clustered_share(parts, {s: "p0" if i < 8 else "p1" for i, (s, _, _) in enumerate(parts)})
     assert found.interval == clustered(parts).interval
     assert found.note == (
-        "only 2 projects, so this may not generalize; interval over sessions; 58% of it is in one project"
+        "only 2 projects, so this may not generalize; interval assumes independent sessions; 58% of the total comes"
+        " from one project"
     )
     assert found.dominated
 

@@ -116,7 +116,7 @@ def test_an_interval_holds_its_value_and_a_share_lies_between_none_and_all(of_st
             assert 0 <= finding.value <= 1, finding.id  # type: ignore[operator]
 
 
-NO_PLACES = {"attempts": "interval over tasks", "weaknesses": "interval assumes independent findings"}
+NO_PLACES = {"attempts": "interval clustered by task", "weaknesses": "interval assumes independent findings"}
 """Studies whose figures are of no sessions of a place."""
 
 
@@ -146,8 +146,21 @@ def spread(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Outc
     return made
 
 
+def test_no_text_has_a_name_that_was_not_filled_in(of_store: dict[str, Outcome]) -> None:
+    texts = [(each.id, each.note) for outcome in of_store.values() for each in (*outcome.tables, *outcome.charts)]
+    texts += [(name, text) for name, outcome in of_store.items() for text in outcome.limits]
+    texts += [(finding.id, f"{finding.title} {finding.note}") for finding in findings(of_store)]
+    assert len(texts) > 100 and [text for text in texts if re.search(r"\{[A-Za-z_]+\}", text[1])] == []
+
+
 def test_every_interval_says_what_it_is_drawn_over(of_store: dict[str, Outcome]) -> None:
-    rules = ("clustered by project", "over sessions", "over commits", "fewer than", *NO_PLACES.values())
+    rules = (
+        "clustered by project",
+        "independent sessions",
+        "independent commits",
+        "fewer than",
+        *NO_PLACES.values(),
+    )
     bare = [f.id for f in findings(of_store) if f.interval and not any(rule in f.caveat for rule in rules)]
     assert bare == []
 

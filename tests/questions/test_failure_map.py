@@ -115,13 +115,13 @@ def test_candidates_are_told_apart_by_what_they_fail_by_at_the_tasks_of_both(mad
     }, "C failed at other tasks: how it differs may be theirs"
     of_both = next(d for d in made.differences if d.name == "wrong_place")
     assert of_both.value == pytest.approx(6 / 7) and 0 < of_both.low < of_both.value < of_both.high <= 1
-    assert f"1 candidates have fewer than {ENOUGH} failures each (1 in total) and are not described." in told
+    assert f"Not described: 1 candidate with fewer than {ENOUGH} failures each (1 in total)." in told
 
 
 def test_of_too_few_failures_nothing_is_said(store: Store) -> None:
     few = mapped(store, "model_id IN ('A', 'B') AND task_id IN ('t0', 't1', 't2', 't3')")
     assert few.differences == [] and few.looked_at == 0
-    assert few.sentences == ["2 candidates have fewer than 5 failures each (8 in total) and are not described."]
+    assert few.sentences == ["Not described: 2 candidates with fewer than 5 failures each (8 in total)."]
     enough = mapped(store, "model_id IN ('A', 'B') AND task_id IN ('t0', 't1', 't2', 't3', 't4')")
     assert len(enough.differences) == 2 and enough.sentences[0].startswith("A fails mostly with wrong place: 5 of 5")
 

@@ -857,7 +857,7 @@ def test_attempts_are_named_beside_one_chat(tmp_path: Path, capsys: pytest.Captu
     (other,) = agentsignals.find(store).elsewhere
     assert (other.context, other.sessions, other.command) == ("eval", 8, "agentsignals findings --context eval")
     assert main(["findings", "--store", str(store.folder)]) == 0
-    assert "8 eval attempts are not in these findings: agentsignals findings --context eval" in capsys.readouterr().out
+    assert "not in these findings: 8 eval attempts: agentsignals findings --context eval" in capsys.readouterr().out
     (people,) = agentsignals.find(store, "eval").elsewhere
     assert (people.context, people.sessions) == ("product", 1)
     lines = last_lines(store, summary_of(store)[1]).splitlines()

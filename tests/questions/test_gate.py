@@ -436,7 +436,7 @@ def test_text_and_markdown_say_the_same_and_neither_obeys_a_trace() -> None:
         "exact McNemar",
         "weighted 2 times",
         "solved by",
-        "needed one way",
+        "same direction",
         gap_text(made.pairs[0].power.detectable, True, signed=False),
     ):
         assert figure in text and figure in plain, figure

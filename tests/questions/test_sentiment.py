@@ -232,7 +232,7 @@ def test_models_are_drawn_from_a_hundred_messages_on_with_what_speaks_against_th
     assert rows["narrow"][1:6] == [100, 1, 1.0, 10, pytest.approx(0.1)]
     assert [row["name"] for row in found.charts[0].spec["data"]["values"]] == ["wide (120)", "narrow (100)"]
     assert any("leaderboard" in limit for limit in found.limits)
-    assert "1 of 2 models with 100 labelled messages have more than half of them in one project." in found.limits
+    assert "1 of 2 models with 100 labelled messages: more than half are in one project." in found.limits
     by_id = {f.id: f for f in found.findings}
     assert (by_id["sentiment_models.count"].value, by_id["sentiment_models.dominated"].value) == (2, 1)
 

@@ -152,7 +152,7 @@ def test_unknown_costs_are_left_out_and_told_never_zero(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", priced, unpriced)
     costs = findings(store, "cost")
     assert costs["total"].n == 1 and costs["total"].value == pytest.approx(priced.steps[0].cost_usd)
-    assert costs["unpriced"].value == 1 and costs["total"].note.startswith("excluded: 1 sessions without a known price")
+    assert costs["unpriced"].value == 1 and costs["total"].note.startswith("excluded: 1 session without a known price")
     assert costs["output_tokens"].value == 40
     row = outcome(store, "cost").tables[0].rows[0]
     assert row[:4] == ["claude-code", 2, 1, 1] and without_bound(row[4]) == costs["total"].value
@@ -241,7 +241,7 @@ def test_models_are_told_with_what_speaks_against_their_figures(tmp_path: Path) 
     assert rows["narrow"][6:8] == [144, pytest.approx(0.25)]
     assert [row["name"] for row in found.charts[0].spec["data"]["values"]] == ["narrow", "wide"]
     assert any("leaderboard" in limit for limit in found.limits)
-    assert any("2 of 3 models have more than half" in limit for limit in found.limits)
+    assert any("2 of 3 models: more than half" in limit for limit in found.limits)
 
 
 @pytest.mark.slow

@@ -170,7 +170,7 @@ def _say(summary: Summary, options: argparse.Namespace, store: Store, named: str
 
 
 def _summary_text(summary: Summary) -> str:
-    from agentsignals.questions.formatting import AT_LEAST
+    from agentsignals.questions.formatting import AT_LEAST, times
     from agentsignals.views.usage import VISIBLE_ERROR
 
     skipped = ", ".join(f"{n:,} {reason}" for reason, n in sorted(summary.skipped.items())) or "none"
@@ -182,41 +182,49 @@ def _summary_text(summary: Summary) -> str:
     )
     priced = summary.sessions - summary.unpriced_sessions
     cost_bound = AT_LEAST if summary.partly_priced else bound
-    cost = f"{cost_bound}${summary.cost_usd:,.2f} over {priced:,} sessions with a known price"
+    cost = f"{cost_bound}${summary.cost_usd:,.2f} over {times(priced, 'session')} with a known price"
     if summary.partly_priced:
         cost += f"; {summary.partly_priced:,} of them leave out a part without a price (column `unpriced`)"
     rows: list[tuple[str, Any]] = [
         ("artifacts", f"{summary.artifacts:,} ({formats}); {summary.parsed:,} read, {summary.unchanged:,} unchanged"),
-        ("sessions", figure(summary.sessions) + (f", {summary.attempts:,} attempts" if summary.attempts else "")),
+        (
+            "sessions",
+            figure(summary.sessions) + (f", {times(summary.attempts, 'attempt')}" if summary.attempts else ""),
+        ),
         ("prompts", figure(summary.prompts)),
         ("tool calls", figure(summary.tool_calls)),
         ("edits", figure(summary.edits)),
         ("tokens", tokens),
         ("cost", cost),
-        ("skipped", skipped + (f"; {summary.other_files:,} files that are no traces" if summary.other_files else "")),
+        (
+            "skipped",
+            skipped + (f"; {times(summary.other_files, 'file')} without traces" if summary.other_files else ""),
+        ),
         ("store", summary.store),
     ]
     # The first and the last version of each format, the files that are not read, and new fields in those that are.
     spans = ((name, list(met), sum(met.values())) for name, met in summary.versions.items())
-    met_by = (f"{name} {met[0]}{f' to {met[-1]}' if len(met) > 1 else ''} ({n:,} files)" for name, met, n in spans)
+    met_by = (
+        f"{name} {met[0]}{f' to {met[-1]}' if len(met) > 1 else ''} ({times(n, 'file')})" for name, met, n in spans
+    )
     rows.append(("versions", printable(", ".join(met_by))))
     rows += [("not read", line) for line in _unread(summary)]
     rows += [("new fields", f"{drift_line(u)}: {NEW_FIELDS}") for u in summary.unknown_fields[:_UNREAD_LINES]]
-    copies = [f"{summary.repeated:,} files are copies or earlier states of others"] if summary.repeated else []
-    copies += [f"{summary.repeated_records:,} further records repeat others"] if summary.repeated_records else []
+    copies = [f"copies or earlier states of other files: {summary.repeated:,}"] if summary.repeated else []
+    copies += [f"further repeated records: {summary.repeated_records:,}"] if summary.repeated_records else []
     silent = ", ".join(f"{n:,} {name}" for name, n in sorted(summary.silent_sessions.items()))
     in_mid_stream = (
-        f"{summary.lower_bounds:,} sessions log output in mid-stream; their visible text alone comes to about"
-        f" {summary.visible_output_tokens:,} tokens ({VISIBLE_ERROR})"
+        f"{times(summary.lower_bounds, 'session')} with output logged in mid-stream; the visible text alone comes to"
+        f" about {summary.visible_output_tokens:,} tokens ({VISIBLE_ERROR})"
     )
     deleted = (
         f"{summary.deleted_files:,} files are gone; the store keeps the {summary.deleted_sessions:,} sessions that were"
         " in no other: agentsignals forget --deleted"
     )
-    excluded = f"{summary.excluded_sources:,} sources, {summary.excluded_sessions:,} sessions"
+    excluded = f"{times(summary.excluded_sources, 'source')}, {times(summary.excluded_sessions, 'session')}"
     lost = summary.lost_sessions
     named = f"{', '.join(lost[:5])}{' …' * (len(lost) > 5)}"
-    held = f"{summary.stored_sessions:,} sessions in the store, of all sources"
+    held = f"{times(summary.stored_sessions, 'session')} in the store, of all sources"
     rows += [
         ("silent", silent and f"{silent}: sessions without a prompt, a call or a token; another agent's, perhaps"),
         ("at least", in_mid_stream if summary.lower_bounds else ""),
@@ -226,7 +234,7 @@ def _summary_text(summary: Summary) -> str:
         ("excluded", excluded if summary.excluded_sessions or summary.excluded_sources else ""),
         ("restored", summary.restored_sessions
          and f"{summary.restored_sessions:,} sessions of damaged parts were read again"),
-        ("lost", lost and f"{len(lost):,} sessions whose sources are gone: {named}"),
+        ("lost", lost and f"{times(len(lost), 'session')} whose sources are gone: {named}"),
         ("report", summary.report),
     ]  # fmt: skip
     return "\n".join(f"{name:10}  {value}" for name, value in rows if value)
@@ -345,13 +353,15 @@ def summary_of(store: Store, jobs: int | None = None) -> tuple[Findings, StoreSu
 
 def elsewhere_lines(made: Findings) -> list[str]:
     """Return a line for each other context of the store, with the command that asks of it."""
+    from agentsignals.questions.formatting import times
+
     return [
-        f"{other.sessions:,} {_OTHERS[other.context]} not in these findings: {other.command}"
+        f"not in these findings: {times(other.sessions, *_OTHERS[other.context])}: {other.command}"
         for other in made.elsewhere
     ]
 
 
-_OTHERS = {"product": "sessions of people are", "eval": "eval attempts are"}
+_OTHERS = {"product": ("session of people", "sessions of people"), "eval": ("eval attempt",)}
 MOST_RESOLVED = 6
 """Lines of candidates at the end of an analysis."""
 

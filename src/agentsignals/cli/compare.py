@@ -20,7 +20,7 @@ from agentsignals.questions.compare.attempts import MEASURES
 from agentsignals.questions.compare.candidate import Candidate, Estimate
 from agentsignals.questions.compare.gate import Gate, gate, parse_condition
 from agentsignals.questions.compare.pairs import Pair, gap_text, weight_text, without_tasks
-from agentsignals.questions.formatting import formatted, signed
+from agentsignals.questions.formatting import formatted, signed, times
 from agentsignals.redaction import redacted_in
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.store import disk
@@ -180,9 +180,9 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
     silent = comparison.silent
     if silent.tasks:
         lines = [
-            f"{len(silent.solved) + len(silent.failed):,} of {silent.tasks:,} tasks with outcomes of several"
-            f" candidates have identical outcomes. The comparison is based on the other {silent.telling:,}; more"
-            " tasks of this kind would not help."
+            f"identical for all candidates: {len(silent.solved) + len(silent.failed):,} of"
+            f" {times(silent.tasks, 'task')} with outcomes of several. The comparison is based on the other"
+            f" {silent.telling:,}; more tasks of this kind would not help."
         ]
         words = ("solved by all", "solved by none") if yes else ("identical for all", "")
         for word, tasks in zip(words, (silent.solved, silent.failed), strict=True):
@@ -213,15 +213,14 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
         names = ("candidate", *(name.replace("_", " ") for name in shown[0].per_solved))
         yield Part("per solved attempt, including failed attempts", names, rows)
     if len(comparison.candidates) > _LISTED:
-        yield Part("", lines=[f"and {len(comparison.candidates) - _LISTED} more candidates (--json has all)"])
+        yield Part("", lines=[f"and {len(comparison.candidates) - _LISTED} more (--json has all)"])
     if comparison.other_groups:
         lines = []
         for group in comparison.other_groups[:_LISTED]:
             more = f" and {len(group.candidates) - _LACKING:,} more" if len(group.candidates) > _LACKING else ""
             named = f"{', '.join(group.candidates[:_LACKING])}{more}"
-            lines.append(
-                f"  {named} ({group.attempts:,} attempts at {group.tasks:,} tasks): {'. '.join(group.reasons)}."
-            )
+            size = f"{times(group.attempts, 'attempt')} at {times(group.tasks, 'task')}"
+            lines.append(f"  {named} ({size}): {'. '.join(group.reasons)}.")
             lines.append(f"    {group.command}")
         if len(comparison.other_groups) > _LISTED:
             lines.append(f"  and {len(comparison.other_groups) - _LISTED:,} more groups (--json has all)")
@@ -238,9 +237,8 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
 def _head(comparison: Comparison) -> Iterator[str]:
     what = "share of first attempts" if comparison.yes_or_no else "mean of first attempts"
     yield f"outcome     {comparison.outcome} ({comparison.signal}), {what}"
-    yield (
-        f"candidates  {len(comparison.candidates):,} by {', '.join(comparison.by)}, of {comparison.attempts:,} attempts"
-    )
+    attempts = times(comparison.attempts, "attempt")
+    yield f"candidates  {len(comparison.candidates):,} by {', '.join(comparison.by)}, of {attempts}"
     if comparison.validation:
         yield f"rests on    {comparison.validation}"
     if comparison.pairs:
@@ -255,7 +253,7 @@ def _head(comparison: Comparison) -> Iterator[str]:
         shares = f"of {comparison.common_tasks:,} common tasks; tasks missing: {', '.join(lacking[:_LACKING])}{more}"
         yield f"rates       {shares if comparison.common_tasks else 'each of its own tasks: none is shared by all'}"
     if comparison.unrecorded:
-        yield f"left out    {comparison.unrecorded:,} attempts without a recorded candidate"
+        yield f"left out    {times(comparison.unrecorded, 'attempt')} without a recorded candidate"
     if comparison.proposed_treatments:
         yield f"no model    folder names may contain it: {treatments_option(comparison.proposed_treatments)}"
 
@@ -308,8 +306,8 @@ def _paired(pairs: Sequence[Pair], comparison: Comparison) -> Part:
         "break-even",
     )
     lines = [
-        f"  adjusted: Holm's, of the {able:,} with six tasks or more in common with the baseline. break-even: gains for"
-        " each regression, with its 95% interval: the candidate is better unless a regression costs more."
+        f"  adjusted: Holm's method, over {times(able, 'candidate')} with six or more common tasks. break-even: gains"
+        " for each regression, with its 95% interval: the candidate is better unless a regression costs more."
     ]
     if weighted:
         names = (*names, "weighted p", "adjusted")
@@ -328,15 +326,15 @@ def _power(pairs: Sequence[Pair], yes: bool) -> Part:
         shows += _between(low, high, power.low)
         rows.append((pair.candidate, pair.paired.tasks, power.changed, split, shows, power.tasks_needed,
                      power.attempts_needed, power.tasks_for_telling))  # fmt: skip
-    names = ("candidate", "tasks", "changed", "needed one way", "detectable with 80% power", "tasks for the"
+    names = ("candidate", "tasks", "changed", "same direction", "detectable with 80% power", "tasks for the"
     " difference seen",
              "or attempts a task", "tasks for 10 points")  # fmt: skip
     kept = [n for n in range(len(names)) if n < _ALWAYS or any(row[n] not in (None, "") for row in rows)]
     level = max((pair.power.level for pair in pairs if pair.power is not None), default=0.05)
     lines = [
-        f"  two-sided, at {level:.2g} for each candidate. needed one way: of the changed tasks, for p to be so small."
-        " shown 4 times in 5: the smallest difference that so many tasks show, where as many change as did here (in"
-        " brackets: as many as its 95% interval allows)."
+        "  changed: tasks with different outcomes for the two candidates. same direction: changed tasks that must"
+        f" favour one candidate for a two-sided p below {level:.2g}. detectable: the smallest difference that this many"
+        " changed tasks show (in brackets: at the ends of the 95% interval of the share of changed tasks)."
     ]
     shown, cells = tuple(names[n] for n in kept), [tuple(row[n] for n in kept) for row in rows]
     return Part("power: detectable differences", shown, cells, lines)
@@ -354,7 +352,8 @@ def _took_within(pairs: Sequence[Pair], comparison: Comparison) -> Part:
                              t.less, t.p, t.p_adjusted))  # fmt: skip
     names = ("candidate", "measure", "tasks", "median difference", "95%", "more", "less", "p", "adjusted")
     lines = [
-        f"  p: sign test. adjusted: Holm's, over all {family:,} of candidates and measures with six tasks or more."
+        f"  p: sign test. adjusted: Holm's method, over {family:,} pairs of a candidate and a measure with six or more"
+        " tasks."
     ]
     return Part("usage of first attempts, compared with the baseline within matched tasks", names, rows, lines)
 

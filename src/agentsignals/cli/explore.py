@@ -25,7 +25,7 @@ from agentsignals.errors import NothingFound, QueryError, StoreError, UsageError
 from agentsignals.formats import resume_command
 from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
 from agentsignals.model.registry import did_you_mean
-from agentsignals.questions.formatting import AT_LEAST, formatted
+from agentsignals.questions.formatting import AT_LEAST, formatted, times
 from agentsignals.questions.question import Kind
 from agentsignals.store import Store, resolve_folder
 
@@ -193,7 +193,7 @@ def run_sessions(options: argparse.Namespace) -> int:
         print(f"{len(listed):,} of {total:,} sessions, {which}; --limit {total} shows all")
     deleted = sessions_only_in(store.manifest, deleted_files(local_files(store.manifest)))
     if deleted:
-        print(f"the files of {len(deleted):,} sessions of the store are gone since they were read")
+        print(f"the files of {times(len(deleted), 'session')} of the store are gone since they were read")
     return 0
 
 
@@ -225,7 +225,7 @@ def _found_text(results: Results) -> str:
     for session in results.sessions:
         when = session.ended_at or session.started_at
         day = f"{when:%Y-%m-%d %H:%M}" if when else "no time"
-        facts = [session.session_id, day, session.agent or "", session.place or "", _times(session.n, "passage")]
+        facts = [session.session_id, day, session.agent or "", session.place or "", times(session.n, "passage")]
         lines.append("  ".join(fact for fact in facts if fact))
         if about := " ".join((session.title or session.prompt or "").split())[:_LONGEST_SEARCH]:
             lines.append(f"  {about}")
@@ -241,14 +241,10 @@ def _found_text(results: Results) -> str:
     bound = "at least " if results.is_lower_bound else ""
     n = len(results.sessions)
     shown = f"; the first {n:,} are shown, --limit {results.n_sessions} shows all" if n < results.n_sessions else ""
-    lines.append(f"{bound}{_times(results.n_passages, 'passage')} in {_times(results.n_sessions, 'session')}{shown}")
+    lines.append(f"{bound}{times(results.n_passages, 'passage')} in {times(results.n_sessions, 'session')}{shown}")
     if results.by_kind:
         lines.append(f"by kind: {', '.join(f'{kind} {n:,}' for kind, n in results.by_kind.items())}")
     return "\n".join(printable(line) for line in [*lines, *results.notes])
-
-
-def _times(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 # `findings`: the few sentences that matter, and what stands behind each.
@@ -365,7 +361,7 @@ def run_inventory(options: argparse.Namespace) -> int:
               caption(r["path"]).removeprefix(r["basis"] + ", "), r["description"]) for r in listed]  # fmt: skip
     names = ("path", "context", "level", "type", "unit", "status", "basis", "validation", "meaning")
     print(table(names, shown, _WHOLE, optional=("validation", "basis", "type", "unit", "context", "level", "status")))
-    print(f"{len(listed):,} signal{'' if len(listed) == 1 else 's'}")
+    print(times(len(listed), "signal"))
     return 0
 
 

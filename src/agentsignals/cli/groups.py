@@ -9,11 +9,13 @@ from agentsignals.cli.analyze import store_with_sessions
 from agentsignals.cli.grammar import declarations
 from agentsignals.cli.output import json_text, printable
 from agentsignals.errors import NothingFound
+from agentsignals.questions.formatting import singular
 from agentsignals.store.query import rows
 
 _COUNTS = {
     "evals": """
-        SELECT count(*) AS attempts, count(DISTINCT task_id) AS tasks, count(DISTINCT (agent, model_id)) AS models,
+        SELECT count(*) AS attempts, count(DISTINCT task_id) AS tasks, count(DISTINCT model_id) AS models,
+            count(DISTINCT (agent, model_id)) AS "agent-model pairs",
             count(reward) AS judged, count(*) FILTER (WHERE reward = 1) AS passed,
             count(*) FILTER (WHERE reward = 0) AS failed
         FROM attempts LEFT JOIN sessions USING (session_id)""",
@@ -30,7 +32,7 @@ _EMPTY = {
     "evals": ("attempts", "The store holds no eval attempts.", "Read eval runs first: `agentsignals analyze RUNS`."),
 }
 _NEEDS = {
-    ("evals", "compare"): ("models", 2, "needs two candidates"),
+    ("evals", "compare"): ("agent-model pairs", 2, "needs two candidates"),
     ("evals", "drivers"): ("judged", 1, "needs judged attempts"),
     ("evals", "failures"): ("failed", 1, "needs failed attempts"),
     ("evals", "audit"): ("passed", 1, "needs passed attempts"),
@@ -53,7 +55,7 @@ def run_group(options: argparse.Namespace) -> int:
     if options.json:
         print(json_text({"counts": counts, "verbs": verbs}))
         return 0
-    some = [f"{n:,} {name.removesuffix('s') if n == 1 else name}" for name, n in counts.items() if n]
+    some = [f"{n:,} {singular(name) if n == 1 else name}" for name, n in counts.items() if n]
     lines = [f"{', '.join(some) or f'no {group}'}; store {store.folder}", ""]
     for verb in verbs:
         why = f" ({verb['lacks']})" if verb["lacks"] else ""

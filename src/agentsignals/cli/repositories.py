@@ -273,7 +273,11 @@ def run_discover(options: argparse.Namespace) -> int:
 
 def _repositories(options: argparse.Namespace) -> int:
     if not options.names:
-        raise UsageError("No repository is named.", "Name a folder of clones, a list, or a saved search result.")
+        raise UsageError(
+            "No repository is named.",
+            "Give OWNER/NAME, an address, a folder of clones, a text file with one repository a line, or"
+            " a JSON file saved from a search.",
+        )
     found = discover(options.names)
     if options.json:
         print(json_text(found))

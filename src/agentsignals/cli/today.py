@@ -34,15 +34,16 @@ def run_today(options: argparse.Namespace) -> int:
     since, until, model = options.since, options.until, options.model
     options.since = options.until = options.model = None
     store = selected_store(options)
-    by, since = options.by, since or _SINCE.get(options.by)
+    by, since, zone = options.by, since or _SINCE.get(options.by), _zone(options.timezone)
+    begin = period(since, "--since")[0] if since else None
     made = spending(
         store,
         by,
         context=options.context or main_context(store.contexts()),
-        since=period(since, "--since")[0] if since else None,
+        since=begin,
         until=period(until, "--until")[1] if until else None,
         model=model,
-        zone=_zone(options.timezone),
+        zone=zone,
         most=options.limit,
     )
     if made.last is None:
@@ -55,8 +56,11 @@ def run_today(options: argparse.Namespace) -> int:
         print(printable(" · ".join([_status(made), *map(_limit_text, limits)])))
     else:
         print(printable(" · ".join([_head(made), *map(_limit_text, limits)])))
-        none = f"No model call {f'since {since}' if since else 'until then'}; the last was on {made.last:%Y-%m-%d}."
-        print(f"\n{_table(made, since) if made.rows else none}")
+        day = f" since {begin.replace(tzinfo=UTC).astimezone(zone):%Y-%m-%d}" if begin else ""
+        none = f"No model call{day or ' until then'}; the last was on {made.last:%Y-%m-%d}."
+        print(f"\n{_table(made, day) if made.rows else none}")
+        if len(made.rows) < made.n_rows:
+            print(f"{len(made.rows):,} of {made.n_rows:,} rows are listed; --limit {made.n_rows} lists all")
         age = time.time() - (store.folder / INDEX_FILE).stat().st_mtime
         read = f"The store was last updated {_ago(age)} ago; `agentsignals analyze` reads what is new."
         undated = f" {made.undated:,} model calls without a time are in no sum." if made.undated else ""
@@ -150,7 +154,7 @@ def _status(made: Spending) -> str:
     return " · ".join([f"{_cost(made.today)} today", f"{_cost(made.week)} this week", *_block(made)])
 
 
-def _table(made: Spending, since: str | None) -> str:
+def _table(made: Spending, since: str) -> str:
     def row(spent: Spent) -> tuple[Any, ...]:
         cached = (spent.cache_read_tokens or 0) + (spent.cache_write_tokens or 0)
         has_cache = spent.cache_read_tokens is not None or spent.cache_write_tokens is not None
@@ -160,8 +164,7 @@ def _table(made: Spending, since: str | None) -> str:
 
     heads = (made.by, "sessions", "calls", "input", "output", "cached", "cost")
     lines = [row(spent) for spent in made.rows]
-    name = f"all since {since}" if since else "all"
-    lines.append((name, *row(made.whole)[1:]))
+    lines.append((f"all{since}", *row(made.whole)[1:]))
     return table(heads, lines, optional=("calls", "input", "output", "cached", "sessions"))
 
 

@@ -140,7 +140,10 @@ def write(path: Path | str, rows: Iterable[GoldRow], *, masked: bool = True) -> 
     guard = Guard()
     for n, row in enumerate(held if masked else (), 1):
         if kind := guard.kind(json.dumps(msgspec.to_builtins(row), ensure_ascii=False)):
-            raise ExportError(f"Row {n} of {target.name} would hold a {kind}.", "Leave its session out with --where.")
+            raise ExportError(
+                f"Row {n} still holds a secret ({kind}), so {target.name} was not written.",
+                "Leave that session out: add its condition to --where.",
+            )
     try:
         with private_files.open_file(target, "x", encoding="utf-8", newline="") as out:
             if target.suffix.lower() == ".csv":

@@ -35,7 +35,7 @@ WHERE signal IN ({paths}) AND absent IS NULL ORDER BY signal, session_id
 --   shown because most measures are skewed.
 
 -- chart: baseline.measures
--- title: Gap between your sessions and the baseline
+-- title: Your sessions compared with the baseline, by measure
 -- of: your sessions, at most
 
 -- chart: baseline.turns

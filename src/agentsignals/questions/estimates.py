@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.questions import sql
-from agentsignals.questions.formatting import formatted, without_bound
+from agentsignals.questions.formatting import formatted, times, without_bound
 from agentsignals.questions.question import (
     Chart,
     Column,
@@ -410,8 +410,10 @@ class Sample:
         # The remark is on the total that the figure tells, which one place can rule where it has few observations.
         of_total = max(of_k.values(), default=0.0) / k if k and self._n_places else 0.0
         if of_total > DOMINANT:
-            return replace(share, note=f"{note}; {of_total:.0%} of it is in one project")
-        more = f"; {by_place.largest:.0%} of all is in one project" if share.dominated else ""
+            largest = f"{of_total:.0%} of the total"
+        else:
+            largest = f"{by_place.largest:.0%} of the data" if share.dominated else ""
+        more = f"; {largest} comes from one project" if largest and self._n_places > 1 else ""
         return replace(share, note=f"{note}{more}")
 
     def _interval(self, ks: Sequence[float], places: Clustered) -> tuple[Interval | None, str]:
@@ -433,9 +435,8 @@ def clustered_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str
 
 
 def _few_places(n: int, of: str) -> str:
-    if n == 1:
-        return f"one project, so this may not generalize; interval over {of}"
-    return f"only {n} projects, so this may not generalize; interval over {of}"
+    places = "one project" if n == 1 else f"only {n} projects"
+    return f"{places}, so this may not generalize; interval assumes independent {of}"
 
 
 def clustered_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimate:
@@ -532,7 +533,7 @@ def pooled_finding(inputs: Inputs, id: str, *, is_share: bool = True, **more: An
     fields = sql.declared("finding", id) | more
     (path,) = fields["signals"]
     rows = [row for row in signal_rows(inputs, path) if row["num"] is not None and row["den"]]
-    sessions = f"over {len(rows):,} sessions" if rows else _without(inputs, path)
+    sessions = f"over {times(len(rows), 'session')}" if rows else _without(inputs, path)
     more["note"] = "; ".join(part for part in (sessions, fields.get("note")) if part)
     return pooled_ratio(rows, inputs.places, is_share=is_share).finding(id, sql=sql.pooled(path), **more)
 

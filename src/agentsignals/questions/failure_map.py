@@ -27,7 +27,7 @@ from agentsignals.questions.compare.attempts import (
 )
 from agentsignals.questions.compare.attempts import NOT_RECORDED as NOBODY
 from agentsignals.questions.compare.candidate import task_sums
-from agentsignals.questions.formatting import formatted
+from agentsignals.questions.formatting import formatted, times
 from agentsignals.questions.question import Question, Row
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.stats.paired import difference_interval
@@ -305,8 +305,8 @@ def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Differen
             sentences.append(f"{candidate.name} fails mostly with {how}.")
     few = [candidate.failed for candidate in made if 0 < candidate.failed < ENOUGH]
     if few:
-        of = f"{len(few):,} candidates have fewer than {ENOUGH} failures each"
-        sentences.append(f"{of} ({sum(few):,} in total) and are not described.")
+        of = f"{times(len(few), 'candidate')} with fewer than {ENOUGH} failures each ({sum(few):,} in total)"
+        sentences.append(f"Not described: {of}.")
     for d in differences[:MOST_SENTENCES]:
         sentences.append(
             f"{d.more} fails more often with {class_text(d.name)} than {d.less}: {d.value * 100:.0f} points"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime
 from math import floor, log10
@@ -48,6 +49,19 @@ def formatted(value: Any, kind: Kind, at_least: bool = False) -> str:
         return value
     writer = _WRITERS.get(kind)
     return writer(value) if writer else str(value)
+
+
+def times(n: int | None, singular: str, many: str = "") -> str:
+    """A count with its noun: `1 call`, `2 calls`."""
+    return f"{n or 0:,} {singular if n == 1 else many or singular + 's'}"
+
+
+def singular(nouns: str) -> str:
+    """Return plural nouns for a count of one: `turn with a call` of `turns with a call`."""
+    return _PLURAL.sub(lambda word: f"{word[1]}y" if word[2] == "ies" else word[1], nouns, count=1)
+
+
+_PLURAL = re.compile(r"\b(\w+?(?:ss|ch|x)(?=es\b)|\w+?(?=ies\b)|\w*[a-rt-z](?=s\b))(ies|es|s)\b")
 
 
 def signed(value: float | None, kind: Kind) -> str:

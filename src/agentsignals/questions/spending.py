@@ -72,6 +72,8 @@ class Spending(Struct, frozen=True, kw_only=True):
     """The last model call."""
     by: By
     rows: list[Spent]
+    n_rows: int
+    """Rows of the table, listed or not."""
     whole: Spent
     """The sum of all rows, also of those that are not listed."""
     undated: int
@@ -136,6 +138,7 @@ def spending(  # noqa: PLR0913  (the options of the verb)
         last=max((row["at"] for row in dated), default=None),
         by=by,
         rows=listed,
+        n_rows=len(made),
         whole=_sum("all", among),
         undated=sum(row["calls"] for row in every if row["quarter"] is None),
     )

@@ -10,7 +10,7 @@ from math import fsum
 from msgspec import Struct
 
 from agentsignals.questions.charts import buckets_of, next_start, start_of
-from agentsignals.questions.formatting import formatted
+from agentsignals.questions.formatting import formatted, times
 from agentsignals.questions.question import Row
 from agentsignals.questions.ranking import Answer, Findings, Period, ResolvedGroup, Totals, amount, safe_name
 from agentsignals.questions.sql import read_queries
@@ -165,7 +165,7 @@ def span_text(counted: Totals) -> str:
 
 
 def cost_text(counted: Totals) -> str:
-    """Return the cost, with the number of sessions it is known of where that is not all."""
+    """Return the cost, marked where it is a lower bound."""
     return formatted(counted.cost_usd, "usd", counted.at_least)
 
 
@@ -187,7 +187,7 @@ def failed_text(counted: Totals) -> str:
     """Return the share of failed calls; empty where no call was answered."""
     if not counted.answered:
         return ""
-    return f"{formatted(counted.failed / counted.answered, 'share')} of {counted.answered:,} tool calls failed"
+    return f"{formatted(counted.failed / counted.answered, 'share')} of {times(counted.answered, 'tool call')} failed"
 
 
 def head_text(part: ContextSummary) -> str:
@@ -206,7 +206,7 @@ def resolved_text(groups: Sequence[ResolvedGroup], most: int | None = None) -> l
     """Return what each candidate resolved, a line each under its group; at most so many lines."""
     lines: list[str] = []
     for n, group in enumerate(groups):
-        tasks = f"{group.tasks:,} task{'' if group.tasks == 1 else 's'}"
+        tasks = times(group.tasks, "task")
         apart = ", not comparable with the others" if n else ""
         lines.append(f"Resolved, {', '.join([*group.datasets[:_DATASETS], tasks])}{apart}:")
         for c in group.candidates:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agentsignals.questions.findings import Reader, asking
 from agentsignals.questions.findings import findings as find
-from agentsignals.questions.formatting import MISSING, formatted
+from agentsignals.questions.formatting import MISSING, formatted, singular, times
 from agentsignals.questions.question import Chart, Finding, Kind, Study, Table
 from agentsignals.questions.ranking import Answer, Findings
 from agentsignals.questions.studies import STUDIES, study
@@ -248,7 +248,8 @@ def unit_of(finding: Finding) -> str:
     """The unit, where the figure does not carry it."""
     if finding.kind in ("usd", "seconds", "text") or finding.value is None:
         return ""
-    return finding.unit.removeprefix("share ") if finding.kind == "share" else finding.unit
+    unit = finding.unit.removeprefix("share ") if finding.kind == "share" else finding.unit
+    return singular(unit) if finding.kind == "count" and finding.value == 1 else unit
 
 
 def value_of(finding: Finding) -> str:
@@ -266,7 +267,7 @@ def interval_of(finding: Finding) -> str:
 
 def n_of(n: int, of: str) -> str:
     """The number of observations and what they are; millions in three figures."""
-    return f"n = {formatted(n, 'count' if n < _COMPACT_FROM else 'tokens')} {of}"
+    return f"n = {formatted(n, 'count' if n < _COMPACT_FROM else 'tokens')} {singular(of) if n == 1 else of}"
 
 
 def notes_of(finding: Finding) -> tuple[str, str, str]:
@@ -332,8 +333,8 @@ def limits_of(document: Document) -> list[str]:
     ]
     if document.deleted_sessions:
         limits.append(
-            f"The files of {document.deleted_sessions:,} sessions are gone since they were read; every figure is with"
-            " these sessions. agentsignals forget --deleted takes them out of the store."
+            f"The files of {times(document.deleted_sessions, 'session')} are gone since they were read; every figure is"
+            " with these sessions. agentsignals forget --deleted takes them out of the store."
         )
     limits += list(dict.fromkeys(limit for section in document.sections for limit in section.limits))
     for reason in dict.fromkeys(left.reason for left in document.left_out):

@@ -14,6 +14,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from agentsignals.questions.formatting import AT_LEAST, MISSING, formatted
+from agentsignals.questions.formatting import times as times  # noqa: PLC0414  (templates take it from here)
 from agentsignals.questions.question import Kind
 from agentsignals.questions.sql import sections
 from agentsignals.words.text import visible
@@ -274,11 +275,6 @@ def candidate(name: str) -> str:
 def unit(name: str) -> str:
     """A unit as it is read."""
     return name.replace("_", " ")
-
-
-def times(n: int | None, singular: str, many: str = "") -> str:
-    """A count with its noun: `1 call`, `2 calls`."""
-    return f"{n or 0:,} {singular if n == 1 else many or singular + 's'}"
 
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:

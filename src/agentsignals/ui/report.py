@@ -62,7 +62,10 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
         parts += [f"## {section.title}", f"*{section.question}*"]
         rows = []
         for f in section.findings:
-            value, n = f"{phrases.value_of(f)} {phrases.unit_of(f)}".rstrip(), f"{f.n:,} {f.of}"
+            value, n = (
+                f"{phrases.value_of(f)} {phrases.unit_of(f)}".rstrip(),
+                phrases.n_of(f.n, f.of).removeprefix("n = "),
+            )
             rows.append([*map(escaped, (f.title, value, phrases.interval_of(f), n, phrases.note_of(f)))])
             commands.append([f"`{f.id}`", code(f.command), escaped(phrases.versions_of(f))])
         if rows:

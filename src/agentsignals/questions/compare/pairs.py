@@ -332,8 +332,8 @@ def without_tasks(pairs: Sequence[Pair]) -> str:
         return ""
     more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
     return (
-        f"{len(names):,} candidates share no task with known outcomes with {_cut(pairs[0].baseline)} and are not"
-        f" compared: {', '.join(names[:_LISTED])}{more}."
+        f"Not compared, because no task with known outcomes is shared with {_cut(pairs[0].baseline)}:"
+        f" {', '.join(names[:_LISTED])}{more}."
     )
 
 

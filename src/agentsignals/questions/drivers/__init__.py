@@ -44,6 +44,7 @@ from agentsignals.questions.drivers.predictors import (
     signals_query,
     too_few,
 )
+from agentsignals.questions.formatting import times
 from agentsignals.questions.question import Question, Row
 from agentsignals.signals.catalog import by_path
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
@@ -271,11 +272,9 @@ def _answer(made: Drivers) -> list[str]:
     mixed, models_say = made.mixed[made.within], _of_models(made.models)
     if mixed < FEWEST_CLUSTERS:
         return [
-            f"Too few mixed tasks to find predictors of success. Of {made.tasks:,} tasks {made.mixed['task']:,} were"
-            " both"
-            f" solved and failed, {made.mixed['treatment']:,} under one treatment. At least {FEWEST_CLUSTERS} are"
-            " needed;"
-            " about 30 detect a strong link (three pairs in four).",
+            f"Too few mixed tasks to find predictors of success: {made.mixed['task']:,} of {times(made.tasks, 'task')}"
+            f" were both solved and failed, {made.mixed['treatment']:,} of them under one treatment. At least"
+            f" {FEWEST_CLUSTERS} are needed; about 30 detect a strong link (three pairs in four).",
             *models_say,
         ]
     lines = []

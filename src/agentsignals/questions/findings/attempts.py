@@ -142,7 +142,8 @@ def no_model(inputs: Inputs) -> list[Answer]:
             share=len(lacking) / len(rows),
             n=len(rows),
             cause=f"{OF_ATTEMPTS} WHERE model_id IS NULL",
-            do=f"Compare them by folder name: `agentsignals evals compare {treatments_option(proposal)}`.",
+            do="Take the model of each candidate from its folder name:"
+            f" `agentsignals evals compare {treatments_option(proposal)}`.",
             caveat="People choose folder names. Check that the names match what ran.",
             of_data=True,
         )
@@ -225,7 +226,7 @@ _RUNGS = {
         "Re-run them: they say nothing about the candidate.",
         _BY_HARNESS,
     ),
-    "not_judged": ("have no verdict", "Re-run the verifier; they are excluded.", _BY_HARNESS),
+    "not_judged": ("have no verdict", "Re-run the verifier. Rates leave these attempts out.", _BY_HARNESS),
     "failed": (
         "failed for the same reason",
         "Run `agentsignals evals failures` to list them by candidate. One change may fix many of them.",

@@ -22,7 +22,7 @@ from agentsignals.questions.estimates import (
     ranked,
     table,
 )
-from agentsignals.questions.formatting import formatted, with_bound
+from agentsignals.questions.formatting import formatted, times, with_bound
 from agentsignals.questions.label_shares import rules_recall_text
 from agentsignals.questions.question import EvidenceQuery, Inputs, Kind, NoSessions, Outcome, Row, Study, Table
 from agentsignals.questions.sql import BOUND, declared, read_queries
@@ -60,7 +60,7 @@ def agents_study(inputs: Inputs) -> Outcome:
         f" no value; >= marks a lower bound. Pushback is detected by word rules ({rules_recall_text()}).",
     )
     low = sum(row["estimated"] is not None for row in inputs.rows["values"])
-    note = f"lower bound: {low:,} sessions under-report output tokens" if low else ""
+    note = f"lower bound: output tokens are under-reported in {times(low, 'session')}" if low else ""
     ratio = pooled_finding(inputs, "agents.output_input", note=note, is_share=False, kind="share", at_least=low > 0)
     caveat = "Different people used these agents for different tasks, so a difference is not an effect of the agent."
     return Outcome([ratio], [metrics], [], [caveat])
@@ -110,7 +110,8 @@ def models_study(inputs: Inputs) -> Outcome:
         behind.append([row["session_id"] for row in of_model])
         if failed.n >= ENOUGH_CALLS:
             share = f"{formatted(failed.value, 'share')} of {failed.n:,.0f} calls failed"
-            tip = f"{name}: {share}, {n:,} sessions, {len(places)} projects{f' ({warning})' if warning else ''}"
+            size = f"{times(n, 'session')}, {times(len(places), 'project')}"
+            tip = f"{name}: {share}, {size}{f' ({warning})' if warning else ''}"
             marks.append(failed.mark(name, tip))
     sessions = inputs.rows["sessions"]
     answered = {row["session_id"] for row in inputs.rows["steps"]}
@@ -121,7 +122,7 @@ def models_study(inputs: Inputs) -> Outcome:
     most = max(held, key=lambda place: (held[place], place), default=None)
     largest = held[most] / n_placed if most is not None else None
     of_largest = [(row["session_id"], row["place"] == most, 1) for row in sessions if row["place"] is not None]
-    note = f"{len(held):,} projects; {unplaced:,} sessions have none"
+    note = f"{times(len(held), 'project')}; sessions without one: {unplaced:,}"
     findings = [
         count(len(rows), len(answered), evidence=answered).finding("models.count"),
         count(len(sessions) - len(answered), len(sessions), evidence=unnamed).finding("models.unnamed"),
@@ -133,7 +134,7 @@ def models_study(inputs: Inputs) -> Outcome:
         n=sum(row[4] for row in rows),
         evidence=behind,
         note="Main thread; >= marks a lower bound. A session that changed its model counts for each. Few: under"
-        " {ENOUGH_SESSIONS} sessions or {ENOUGH_CALLS} answered calls; one project: it has more than half of the"
+        f" {ENOUGH_SESSIONS} sessions or {ENOUGH_CALLS} answered calls; one project: it has more than half of the"
         " sessions.",
     )
     note = f"models with at least {ENOUGH_CALLS} answered calls; {INTERVAL_NOTE}; not a ranking"
@@ -143,9 +144,9 @@ def models_study(inputs: Inputs) -> Outcome:
         " them too."
     ]
     if narrow:
-        limits.append(f"{narrow} of {len(rows)} models have more than half of their sessions in one project.")
+        limits.append(f"{narrow} of {times(len(rows), 'model')}: more than half of the sessions are in one project.")
     if thin:
-        limits.append(f"{thin} of {len(rows)} models have fewer than {ENOUGH_SESSIONS} sessions.")
+        limits.append(f"{thin} of {times(len(rows), 'model')}: fewer than {ENOUGH_SESSIONS} sessions.")
     return Outcome(findings, [by_model], [errors], limits)
 
 

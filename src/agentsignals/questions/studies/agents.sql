@@ -60,7 +60,7 @@ WHERE $agent = $all OR sessions.agent = $agent
 --   recovery recovered failures:share | entropy tool entropy, bits:number | events events per session:number |
 --   read_first edits after a read:share | cost cost per session:usd | output output/input tokens:share |
 --   short messages ≤20 characters:share | pushback pushback or interruption:share |
---   opening most common opening
+--   opening most common first message
 -- of: sessions
 
 -- study: models
@@ -84,7 +84,7 @@ GROUP BY steps.model, session_id ORDER BY ALL
 
 -- finding: models.count
 -- title: Models used
--- of: sessions that name a model
+-- of: sessions naming a model
 -- note: names as the traces write them; one model may have several
 -- unit: models
 SELECT count(DISTINCT model) FROM steps WHERE thread = 'main' AND model IS NOT NULL

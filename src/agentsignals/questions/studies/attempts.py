@@ -17,7 +17,7 @@ from agentsignals.questions.failure_map import (
     passes_text,
     question,
 )
-from agentsignals.questions.formatting import formatted
+from agentsignals.questions.formatting import formatted, times
 from agentsignals.questions.question import Finding, Inputs, Kind, Outcome, Part, Row, Study
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.stats.intervals import rate_interval
@@ -96,7 +96,7 @@ def attempts_study(inputs: Inputs) -> Outcome:
     )
     for name, rows, holds, note, more in asked:
         estimate, n_tasks = _by_task(rows, holds)
-        notes = "; ".join(part for part in (f"{n_tasks:,} tasks" if n_tasks else "", note) if part)
+        notes = "; ".join(part for part in (times(n_tasks, "task") if n_tasks else "", note) if part)
         findings.append(estimate.finding(f"attempts.{name}", note=notes, **more))
     findings += [_per_solved(key, first, unasked) for key in _SPENT]
     besides = [(row["session_id"], row["other_cost"], 1) for row in attempts if row["other_cost"] is not None]
@@ -166,7 +166,7 @@ def attempts_study(inputs: Inputs) -> Outcome:
     limits = []
     if uncapped := sum(row["cap"] is None for row in attempts):
         limits.append(
-            f"{uncapped:,} of {n:,} attempts do not record their tool-call limit, so a better result may come from a"
+            f"{uncapped:,} of {times(n, 'attempt')} without a recorded tool-call limit: a better result may come from a"
             " higher limit."
         )
     judged = [row for row in attempts if _is_solved(row) is not None]
@@ -199,7 +199,7 @@ def _by_task(rows: list[Row], holds: Callable[[Row], bool | None]) -> tuple[Esti
     tasks = (f"{row['dataset']}\n{row['task_id'] or row['session_id']}" for row, _ in known)
     pairs = list(task_sums(zip(tasks, (float(held) for _, held in known), strict=True)).values())
     k, n = sum(k for k, _ in pairs), sum(n for _, n in pairs)
-    note = "interval over tasks" if len(pairs) > 1 else ""
+    note = "interval clustered by task" if len(pairs) > 1 else ""
     share = Estimate(value=k / n if n else None, n=n, k=k, interval=rate_interval(pairs), note=note, counted=parts)
     return share, len(pairs)
 
@@ -286,7 +286,7 @@ def failures_study(inputs: Inputs) -> Outcome:
             continue
         interval = None if share.low is None or share.high is None else (share.low, share.high)
         parts = [(entry.session_id, float(entry.name == rule.name), 1.0) for entry in first]
-        note = "interval over tasks" if interval else "too few tasks for an interval"
+        note = "interval clustered by task" if interval else "too few tasks for an interval"
         of_class = Estimate(value=share.value, n=len(first), k=share.n, interval=interval, note=note, counted=parts)
         finding = of_class.finding(
             f"failures.{rule.name}",

@@ -25,7 +25,7 @@ from agentsignals.questions.estimates import (
     table,
     top_sessions,
 )
-from agentsignals.questions.formatting import formatted, with_bound
+from agentsignals.questions.formatting import formatted, times, with_bound
 from agentsignals.questions.question import Evidence, EvidenceQuery, Finding, Inputs, Outcome, Part, Row, Study, Table
 from agentsignals.questions.sql import BOUND, declared, read_queries
 from agentsignals.redaction import redacted
@@ -48,8 +48,8 @@ def cost_study(inputs: Inputs) -> Outcome:
     priced = [s for s in sessions if s["cost_usd"] is not None]
     low = [s[BOUND] for s in sessions if s[BOUND] is not None]
     bound = (
-        f"lower bound: {len(low):,} of {len(sessions):,} sessions under-report output tokens; their visible text"
-        f" alone is about {formatted(sum(low), 'tokens')} tokens ({VISIBLE_ERROR})"
+        f"lower bound: output tokens are under-reported in {len(low):,} of {times(len(sessions), 'session')}; their"
+        f" visible text alone is about {formatted(sum(low), 'tokens')} tokens ({VISIBLE_ERROR})"
         if low
         else ""
     )
@@ -115,16 +115,18 @@ def cost_study(inputs: Inputs) -> Outcome:
     if lacking := [row["unpriced"] for row in sessions if row["unpriced"]]:
         models = ranked(Counter(part for text in lacking for part in text.split("; ")))
         limits.append(
-            f"The cost of {len(lacking):,} sessions is too low, because the price list lacks"
+            f"The cost of {times(len(lacking), 'session')} is too low, because the price list lacks"
             f" {', '.join(part for part, _ in models[:3])}{' and more' if len(models) > 3 else ''}."
         )
     if replaced := inputs.present("sessions", "replaced_cost_usd"):
         limits.append(
-            f"In {len(replaced):,} sessions agents recorded {formatted(fsum(replaced), 'usd')} that is not used: they"
-            " priced other vendors' models at their own vendor's prices, or you set your own prices."
+            f"In {times(len(replaced), 'session')} agents recorded {formatted(fsum(replaced), 'usd')} that is not used:"
+            " they priced other vendors' models at their own vendor's prices, or you set your own prices."
         )
     if unknown := len(sessions) - len(priced):
-        limits.append(f"The cost of {unknown:,} of {len(sessions):,} sessions is unknown, so totals are lower bounds.")
+        limits.append(
+            f"The cost of {unknown:,} of {times(len(sessions), 'session')} is unknown, so totals are lower bounds."
+        )
     return Outcome([*findings, pooled_finding(inputs, "cost.cached")], tables, charts, limits)
 
 
@@ -140,7 +142,7 @@ def _costs(inputs: Inputs, priced: list[Row], bound: str) -> list[Finding]:
     sessions = inputs.rows["sessions"]
     n, unpriced = len(priced), len(sessions) - len(priced)
     # The cost that the sum over sessions lacks of the sum over model calls.
-    left_out = f"excluded: {unpriced:,} sessions without a known price" if unpriced else ""
+    left_out = f"excluded: {times(unpriced, 'session')} without a known price" if unpriced else ""
     if unpriced and (usd := fsum(row["usd"] or 0.0 for row in inputs.rows["left_out"])):
         left_out += f", of which {formatted(usd, 'usd')} is known"
     costs = [(s["session_id"], s["cost_usd"]) for s in priced]
@@ -231,7 +233,8 @@ def cost_causes_study(inputs: Inputs) -> Outcome:
     ]
     if n_low:
         limits.append(
-            f"{n_low:,} sessions under-report output tokens, so output, subagents and the bill are lower bounds."
+            f"Output tokens are under-reported in {times(n_low, 'session')}, so output, subagents and the bill are"
+            " lower bounds."
         )
     drawn = [marks[cause] for cause, _ in ranked(sums) if cause in marks]
     return Outcome(findings, tables, [chart("cost_causes.bill", drawn, bars(drawn, "USD", "usd"), n=len(bill))], limits)

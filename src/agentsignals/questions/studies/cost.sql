@@ -30,7 +30,7 @@ WHERE cost_usd IS NOT NULL
 -- finding: cost.billed
 -- title: Cost recorded in the traces
 -- of: priced sessions
--- note: the rest is estimated at list price
+-- note: calls without a recorded cost are estimated at list price
 SELECT sum(recorded_cost_usd) FROM sessions WHERE cost_usd IS NOT NULL
 
 -- finding: cost.median
@@ -49,7 +49,7 @@ SELECT count(*) - count(cost_usd) FROM sessions
 -- finding: cost.recorded
 -- title: Priced model calls with a cost in the trace
 -- of: priced model calls
--- note: the others are estimated at list price
+-- note: calls without a recorded cost are estimated at list price
 -- priced: yes
 SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps WHERE cost_usd IS NOT NULL
 
@@ -114,25 +114,25 @@ GROUP BY session_id
 
 -- finding: cost.input_tokens
 -- title: Uncached input tokens
--- of: sessions that log it
+-- of: sessions logging it
 -- unit: tokens
 SELECT sum(input_tokens) FROM sessions
 
 -- finding: cost.cache_read_tokens
 -- title: Cache read tokens
--- of: sessions that log it
+-- of: sessions logging it
 -- unit: tokens
 SELECT sum(cache_read_tokens) FROM sessions
 
 -- finding: cost.cache_write_tokens
 -- title: Cache write tokens
--- of: sessions that log it
+-- of: sessions logging it
 -- unit: tokens
 SELECT sum(cache_write_tokens) FROM sessions
 
 -- finding: cost.output_tokens
 -- title: Output tokens
--- of: sessions that log it
+-- of: sessions logging it
 -- unit: tokens
 -- headline: yes
 SELECT sum(output_tokens) FROM sessions

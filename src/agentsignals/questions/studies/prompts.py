@@ -42,7 +42,7 @@ from agentsignals.questions.estimates import (
     signal_rows,
     table,
 )
-from agentsignals.questions.formatting import formatted, with_bound
+from agentsignals.questions.formatting import formatted, times, with_bound
 from agentsignals.questions.label_shares import (
     NONE,
     PUSHBACK_LABELS,
@@ -158,7 +158,7 @@ def people(inputs: Inputs) -> Outcome:
     marks = count_bars([(name, len(ids)) for name, ids in openings], "first messages", evidence=named)
     name, ids = openings[0] if openings else (None, [])
     parts = [(row["session_id"], row["label"] == name, 1) for row in opened]
-    note = f"{len(ids):,} sessions" if name else "no session has a first message"
+    note = times(len(ids), "session") if name else "no session has a first message"
     title = "Prompts with pushback"
     findings = [
         pushback_finding(inputs, flagged, "people.pushback", title, "later prompts in English"),
@@ -308,7 +308,7 @@ def intents_study(inputs: Inputs) -> Outcome:
     limits = [*([_BY_RULES] if who == RULES else [_BY_CLASSIFIER] if who == CLASSIFIER else []),
               *([] if personas else [_NO_PERSONAS])]  # fmt: skip
     limits += [
-        f"{len(of_other):,} of {len(rows):,} prompts are labelled by {name}; they are not shown here."
+        f"Labels by {name} are not shown here: {len(of_other):,} of {times(len(rows), 'prompt')}."
         for name, of_other in by_labeller.items()
         if name != who
     ]
@@ -702,7 +702,7 @@ def sentiment_models(_: Inputs, labels: Labelled) -> Outcome:
         n=known,
         evidence=[e.counted for e in models.values()],
         note="A message counts for the model of the answer before it; a first message for the model of the first"
-        " answer. Few: under {ENOUGH} messages; one project: it has more than half.",
+        f" answer. Few: under {ENOUGH} messages; one project: it has more than half.",
     )
     note = f"models with at least {ENOUGH} labelled messages (in brackets); {INTERVAL_NOTE}; not a ranking"
     drawn = chart("sentiment_models.chart", marks, dots(marks, "share of labelled messages"), n=known, note=note)
@@ -713,7 +713,7 @@ def sentiment_models(_: Inputs, labels: Labelled) -> Outcome:
     ]
     if narrow:
         limits.append(
-            f"{narrow} of {len(enough)} models with {ENOUGH} labelled messages have more than half of them in one"
+            f"{narrow} of {times(len(enough), 'model')} with {ENOUGH} labelled messages: more than half are in one"
             " project."
         )
     return Outcome(findings, [shares], [drawn], limits)

@@ -79,7 +79,7 @@ FROM signals
 WHERE signal = 'corpus.short_messages' AND absent IS NULL
 
 -- finding: people.opening
--- title: Most common opening
+-- title: Most common kind of first message
 -- of: first messages
 -- unit: pattern
 -- signals: corpus.first_message_pattern

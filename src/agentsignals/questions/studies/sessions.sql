@@ -294,7 +294,7 @@ SELECT session_id, count(*) AS n FROM signals WHERE absent_detail LIKE 'internal
 -- note: Missing is not zero. No figure includes these values.
 
 -- table: reading.formats
--- title: Data read, by format
+-- title: Log files read, by format
 -- columns: format | files:count | sessions:count | records records read:count | skipped:count | bytes size:bytes
 -- of: files
 -- note: A format with 0 sessions adds data to other sessions, or has none.
@@ -305,7 +305,7 @@ SELECT session_id, count(*) AS n FROM signals WHERE absent_detail LIKE 'internal
 -- of: skipped records
 
 -- chart: reading.formats
--- title: Bytes by format
+-- title: Bytes of log files read, by format
 -- of: files
 -- note: number of files in brackets
 
