@@ -189,6 +189,7 @@ def test_the_share_shown_is_nearer_to_the_truth_than_the_count_on_projects_left_
 def test_a_class_that_is_wrong_as_often_as_right_is_not_shown() -> None:
     assert standing("prompt_intent", "encoder", "debug") == (True, 122 / 192, 192)
     assert standing("prompt_intent", "encoder", "test") == (False, 1 / 35, 35), "by today's weights"
+    assert standing("prompt_intent", "classifier", "connect") == (False, 3 / 13, 13)
     assert standing("pushback", "classifier", "rejection") == (False, None, 0), "one label is no measure"
     assert standing("pushback", "rules", "rejection") == (False, None, 0)
     assert standing("pushback", "rules", "correction") == (True, 34 / 45, 45)

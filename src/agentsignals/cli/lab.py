@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -211,10 +212,20 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def run_new(options: argparse.Namespace) -> int:
-    from agentsignals.lab.new_study import written
+    from agentsignals import lab
 
-    folder = Path(options.folder)
-    result = {"study": str(folder), "files": [str(path.relative_to(folder)) for path in written(folder)]}
+    folder, ours = Path(options.folder), Path(lab.__file__).parent
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise LabError(f"{folder} already exists.", "Name a new folder, or an empty one.")
+    try:
+        private_files.make_folder(folder)
+        for path in sorted((ours / "sample_study").iterdir()):
+            private_files.write(folder / path.name, path.read_text("utf-8"))
+        shutil.copytree(ours / "tiny" / "seed0", folder / "model")  # the model whose words the files are in, 0.6 MB
+    except OSError as problem:
+        raise LabError(f"{folder} can't be written: {problem.strerror}.", "Name another folder.") from problem
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    result = {"study": str(folder), "files": files}
     said = (
         f"study     {printable(str(folder))}\nnext      cd {printable(str(folder))}; its README.md has the commands\n"
     )

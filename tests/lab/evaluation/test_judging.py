@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from agentsignals.lab import sandbox
-from agentsignals.lab.coding_tasks.repositories import TASKS, repository_task
-from agentsignals.lab.coding_tasks.repository import TESTS, lay_out, reference_patch
+from agentsignals.lab.coding_tasks.repository import TASKS, TESTS, lay_out, reference_patch, repository_task
 from agentsignals.lab.evaluation import forging, judging
 from agentsignals.lab.evaluation.patches import LIMITS, evaluate_patch
 from agentsignals.lab.repo_agent.difference import difference

@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentsignals.errors import LabError, SandboxError
-from agentsignals.lab.coding_tasks.repositories import TASKS, repository_task
-from agentsignals.lab.coding_tasks.repository import RepositoryTask, lay_out, reference_patch
+from agentsignals.lab.coding_tasks.repository import TASKS, RepositoryTask, lay_out, reference_patch, repository_task
 from agentsignals.lab.evaluation.patches import PatchVerdict, evaluate_patch
 
 BASKET = repository_task("basket")

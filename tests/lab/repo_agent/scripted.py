@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentsignals.errors import SandboxError
-from agentsignals.lab.coding_tasks.repositories import repository_task
-from agentsignals.lab.coding_tasks.repository import RepositoryTask, reference_patch
+from agentsignals.lab.coding_tasks.repository import RepositoryTask, reference_patch, repository_task
 from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.repo_agent.loop import Done, Plan, Work, episodes
 from agentsignals.lab.repo_agent.repository_runs import Progress, run_agent

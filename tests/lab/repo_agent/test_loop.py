@@ -9,8 +9,7 @@ import pytest
 
 from agentsignals.errors import LabError, SandboxError
 from agentsignals.lab import sandbox
-from agentsignals.lab.coding_tasks.repositories import TASKS
-from agentsignals.lab.coding_tasks.repository import reference_patch
+from agentsignals.lab.coding_tasks.repository import TASKS, reference_patch
 from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.repo_agent.loop import Plan, Work, clipped, episodes
 from agentsignals.lab.repo_agent.protocol import KINDS, WORDS, Action, Unfit, read_answer

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentsignals.changes.patches import patched_files
-from agentsignals.lab.coding_tasks.repositories import TASKS
+from agentsignals.lab.coding_tasks.repository import TASKS
 from agentsignals.lab.repo_agent.difference import difference
 from agentsignals.lab.repo_agent.hints import hardcoding_hints
 from agentsignals.lab.repo_agent.protocol import Action

@@ -18,7 +18,6 @@ from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402
 from agentsignals.errors import LabError  # noqa: E402
 from agentsignals.lab.residual import load  # noqa: E402
 from agentsignals.lab.residual.batches import in_batches  # noqa: E402
-from agentsignals.lab.residual.blocks import blocks_of, cache_argument  # noqa: E402
 from agentsignals.lab.residual.interface import (  # noqa: E402
     Ablate,
     Add,
@@ -33,7 +32,11 @@ from agentsignals.lab.residual.interface import (  # noqa: E402
     Suppress,
 )
 from agentsignals.lab.residual.loading import card_of, folder_sha256, tokenizer_sha256  # noqa: E402
-from agentsignals.lab.residual.model import HookedModel  # noqa: E402
+from agentsignals.lab.residual.model import (  # noqa: E402
+    HookedModel,
+    blocks_of,
+    cache_argument,
+)
 from tests.lab.residual import small  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -1,10 +1,13 @@
-"""A repository task: a small program with a bug, an issue that tells of it, visible tests and hidden ones."""
+"""Repository tasks: small programs with a bug, an issue that tells of it, visible tests and hidden ones. The four of
+this package are in `repositories.toml`; their visible tests do not settle the bug."""
 
 from __future__ import annotations
 
+import tomllib
 from difflib import unified_diff
 from pathlib import Path, PurePosixPath
 
+import msgspec
 from msgspec import Struct
 
 from agentsignals.errors import LabError
@@ -40,6 +43,19 @@ class RepositoryTask(Struct, frozen=True, kw_only=True):
     def visible(self) -> dict[str, str]:
         """The test files that are shown, as they were handed out."""
         return {name: text for name, text in self.files.items() if name.startswith("tests/")}
+
+
+TASKS: tuple[RepositoryTask, ...] = msgspec.convert(
+    tomllib.loads(Path(__file__).with_name("repositories.toml").read_text("utf-8"))["task"], tuple[RepositoryTask, ...]
+)
+
+
+def repository_task(name: str) -> RepositoryTask:
+    """The task of that id. LabError when there is none."""
+    for task in TASKS:
+        if task.id == name:
+            return task
+    raise LabError(f"There is no repository task {name!r}.", f"There are {', '.join(task.id for task in TASKS)}.")
 
 
 def lay_out(files: dict[str, str], folder: Path) -> None:

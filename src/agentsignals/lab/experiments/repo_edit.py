@@ -16,8 +16,7 @@ from msgspec import Struct
 
 from agentsignals.errors import LabError
 from agentsignals.lab import directions, texts
-from agentsignals.lab.coding_tasks.repositories import TASKS, repository_task
-from agentsignals.lab.coding_tasks.repository import RepositoryTask
+from agentsignals.lab.coding_tasks.repository import TASKS, RepositoryTask, repository_task
 from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.experiments import Progress
 from agentsignals.lab.repo_agent.loop import Plan, after_a_step, opening

@@ -17,9 +17,8 @@ from tokenizers import Tokenizer
 
 from agentsignals.errors import LabError
 from agentsignals.lab.residual import roomy_cache
-from agentsignals.lab.residual.blocks import cache_argument
 from agentsignals.lab.residual.interface import Loading, ModelCard
-from agentsignals.lab.residual.model import HookedModel
+from agentsignals.lab.residual.model import HookedModel, cache_argument
 from agentsignals.lab.residual.templates import has_template
 
 _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "mistral-common")

@@ -14,7 +14,6 @@ import torch
 
 from agentsignals.errors import LabError
 from agentsignals.lab.residual.batches import Batch, in_batches, longest_first
-from agentsignals.lab.residual.blocks import backbone_of, blocks_of, cache_argument
 from agentsignals.lab.residual.decoding import Decoding, Engine
 from agentsignals.lab.residual.edits import Acting, checked, checked_layer
 from agentsignals.lab.residual.encoding import encode_chat, encode_pieces, read
@@ -285,3 +284,34 @@ def _mean(states: torch.Tensor, meant: torch.Tensor | None) -> torch.Tensor:
     # Padding may hold numbers that are not finite, and zero times those is none.
     kept = states.float().masked_fill(~meant.unsqueeze(-1), 0.0)
     return kept.sum(1) / meant.sum(1, keepdim=True)
+
+
+# -- Where a model keeps its parts, whatever its makers call them
+
+
+def blocks_of(model: Any) -> list[torch.nn.Module]:
+    """The decoder blocks: the outermost ModuleList that has as many members as the configuration says layers."""
+    wanted = int(model.config.get_text_config().num_hidden_layers)
+    modules = [
+        (name.count("."), module)
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.ModuleList) and len(module) == wanted
+    ]
+    outermost = [module for depth, module in modules if depth == min(d for d, _ in modules)]
+    if len(outermost) != 1:
+        raise LabError(
+            f"{type(model).__name__} keeps its {wanted} decoder blocks in no place that can be told apart.",
+            "The lab reads causal models of one stack of blocks.",
+        )
+    return list(outermost[0])
+
+
+def backbone_of(model: Any) -> Any:
+    """The model without its head: what is run when nobody asks for logits."""
+    return model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
+
+
+def cache_argument(model: Any) -> str:
+    """Return by which name the model takes a cache of keys and values: transformers call it `cache` from 5.24 on, and
+    warn of the older name."""
+    return "cache" if "cache" in signature(model.forward).parameters else "past_key_values"

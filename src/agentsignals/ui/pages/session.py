@@ -188,7 +188,7 @@ def _declared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             continue
         sure = "" if one.basis == "record" or row["absent"] else "~"
         if sure and one.path in _TASKS:
-            of = standing(_TASKS[one.path], row["labeller"] or RULES, str(msgspec.json.decode(row["value"])))
+            of = standing(_TASKS[one.path], row.get("labeller") or RULES, str(msgspec.json.decode(row["value"])))
             if of.precision is not None:
                 if not of.is_shown:
                     continue
