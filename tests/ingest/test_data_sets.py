@@ -411,6 +411,18 @@ def test_an_empty_row_costs_itself(tmp_path: Path, kind: str, at: int) -> None:
     assert (summary.sessions, summary.skipped) == (19, {"empty_conversation": 1})
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_begin_empty_hide_none_of_those_that_follow(tmp_path: Path, kind: str) -> None:
+    rows: Rows = [
+        {"session_id": f"session-{n:04}", "task_id": f"t{n}", "model": "m", "resolved": n > 40,
+         "messages": [] if n < 40 else messages(f"Do {n}.")}
+        for n in range(50)
+    ]  # fmt: skip
+    summary, store = analyzed(tmp_path, {kind: KINDS[kind](rows)})
+    assert summary.skipped == {"empty_conversation": 40}
+    assert store.sql("SELECT count(*) FROM turns").fetchall() == [(10,)]
+
+
 @pytest.mark.parametrize("odd", ["[" * 100_000, "[1, 2]", '[{"role": "user", "content": NaN', "so it is", "{}"])
 def test_an_odd_row_costs_itself(tmp_path: Path, odd: str) -> None:
     rows = [{"session_id": f"session-{n:04}", "messages": json.dumps(messages(f"Do {n}."))} for n in range(10)]

@@ -19,7 +19,7 @@ from agentsignals.formats import Input
 from agentsignals.formats.columns import first_rows_of
 from agentsignals.formats.documents import each, is_list
 from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.head import head_of
+from agentsignals.formats.head import HEAD_BYTES, head_of
 from agentsignals.formats.records import MAX_LINE_BYTES, lines
 from agentsignals.model import Artifact
 
@@ -283,7 +283,6 @@ def _lines(data: bytes) -> Iterator[str]:
 
 Table = tuple[list[str], Iterator[tuple[int, Row]]]
 """The names of the columns, and the rows by number, which is the line's if the table has lines."""
-_HEAD_BYTES = 64 * 1024
 _LONGEST_FIELD = 128 * 1024
 """Characters of a field of CSV: the default of Python."""
 _ROWS = re.compile(rb'"rows"\s*:')
@@ -325,7 +324,7 @@ def table(
         csv.field_size_limit(MAX_LINE_BYTES if nested else _LONGEST_FIELD)
         return header_of(head.text), _counted(artifact, csv_rows(data))
     names = list(next(iter(first_rows_of(head)), {}))
-    begins = bytes(data[:_HEAD_BYTES])
+    begins = bytes(data[:HEAD_BYTES])
     is_document = begins.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0].strip() == b"{" and b"\n{" not in begins
     if not is_list(data) and not is_document and not _is_wrapped(begins, names):
         return names, lines(data, artifact, _decode_row)

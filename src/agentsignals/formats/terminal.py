@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agentsignals.formats.harbor_log import is_recording
-from agentsignals.formats.head import Head
+from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.records import UNREADABLE
 
 _ESCAPES = re.compile(
@@ -85,7 +85,7 @@ def _shown(data: bytes) -> tuple[str, list[tuple[int, int]]]:
     """Return what a terminal showed, and the line of the file by offset in that."""
     raw = data.decode("utf-8", "replace").lstrip("\ufeff")
     rows = raw.split("\n")
-    if not is_recording(Head(data[: 64 * 1024], "", len(data) <= 64 * 1024)):
+    if not is_recording(Head(data[:HEAD_BYTES], "", len(data) <= HEAD_BYTES)):
         marks, at = [], 0
         for number, row in enumerate(rows, 1):
             marks.append((at, number))

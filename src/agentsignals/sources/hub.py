@@ -366,7 +366,7 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
         fetched, others = [f for f in files if fnmatchcase(f.path, wanted.pattern)], []
     else:
         fetched = [f for f in files if f.path.endswith((*_LINES, *_DOCUMENTS, *_TABLES))]
-        others = [f for f in files if f not in fetched]
+        others = [f for f in files if not f.path.endswith((*_LINES, *_DOCUMENTS, *_TABLES))]
     if not fetched:
         pattern = f" like {wanted.pattern!r}" if wanted.pattern else " that may hold traces"
         shown = ", ".join(f.path for f in listing.files[:6]) or "nothing"
@@ -416,7 +416,7 @@ def _files(wanted: HubSpec, listing: Listing, chosen: list[DatasetFile]) -> Iter
     """Fetch files: all that a pattern chooses; else tables after the others, unless these hold transcripts."""
     tables = [f for f in chosen if wanted.pattern is None and f.path.endswith(_TABLES)]
     has_transcripts = False
-    for part in ([f for f in chosen if f not in tables], tables):
+    for part in ([f for f in chosen if not tables or not f.path.endswith(_TABLES)], tables):
         if part is tables and has_transcripts:
             for held in tables:
                 uri = _uri(wanted, held.path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -38,12 +39,12 @@ def claims(head: Head) -> Claim | None:
     header, rows = first_rows(head.text, head.complete)
     if len(header) < 2 or not may_hold(header):
         return None
-    begins = (row[name] for row in rows for name in may_hold(header))
-    is_table = any(map(_IN_CSV.match, begins)) if rows else _IN_CSV.search(head.text.partition("\n")[2]) is not None
-    return Claim(keys=[f"rows:{_digest(head.data)}"]) if is_table else None
+    begins = [value for row in rows for name in may_hold(header) if (value := row[name]) not in ("", "[]")]
+    is_told = any(map(_IN_CSV.match, begins)) if begins else _IN_CSV.search(head.text.partition("\n")[2]) is not None
+    return Claim(keys=[f"rows:{_digest(head.data)}"]) if is_told or _holds_outcomes(rows) else None
 
 
-def _holds_outcomes(rows: list[dict[str, Any]]) -> bool:
+def _holds_outcomes(rows: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether rows have outcomes beside conversations, of whatever form: the outcomes are read then."""
     columns = columns_of(list(rows[0])) if len(rows) > 1 else None
     return columns is not None and not columns.lacks and are_rows(rows, columns)
@@ -78,7 +79,7 @@ def _digest(data: bytes) -> str:
 
 FORMAT = Format(
     name="conversation-table",
-    version=1,
+    version=2,
     claims=claims,
     pieces=pieces_by("conversation_table.reader"),
     of_json=None,

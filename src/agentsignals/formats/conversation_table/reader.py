@@ -28,7 +28,7 @@ from agentsignals.formats.conversation_table import DIGEST_BYTES, candidates
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.outcome_table import reader as outcomes
-from agentsignals.formats.records import saw, skip
+from agentsignals.formats.records import read_before, saw, skip
 from agentsignals.formats.rows import (
     NO_CONVERSATIONS,
     UNREAD_CONVERSATIONS,
@@ -91,7 +91,7 @@ class TableReader:
         names, rows = table(self.source, self.artifact, self._wanted, nested=True)
         first = list(islice(rows, _PROBED_ROWS))
         held = [row for _, row in first if not isinstance(row, Lost)]
-        self.column = self._column_of(held)
+        self.column = self._column_of(held) or self._column_of(self._first_told(held))
         if self.column is None:
             yield from self._without_conversations(names, first, rows)
             return
@@ -104,6 +104,17 @@ class TableReader:
     def _wanted(self, names: list[str]) -> frozenset[str]:
         schema = schema_of(self.source.data) if is_packed(self.source.data) else None
         return tables.row_of(tuple(names)).read.union(candidates(schema) if schema is not None else ())
+
+    def _first_told(self, empty: list[Values]) -> list[Values]:
+        """Return the first rows that have a value in a column of conversations, for a table that begins without any:
+        rows sorted by outcome may begin with the attempts that left nothing."""
+        named = tables.may_hold(dict.fromkeys(name for row in empty for name in row))
+        if not named or any(row.get(name) not in _NOTHING for row in empty for name in named):
+            return []
+        _, again = table(self.source, read_before(self.artifact), self._wanted, nested=True)
+        rows = (row for _, row in again if not isinstance(row, Lost))
+        told = (row for row in rows if any(row.get(name) not in _NOTHING for name in named))
+        return list(islice(told, _PROBED_ROWS))
 
     def _column_of(self, rows: list[Values]) -> str | None:
         """Return the column in which most rows hold a conversation; of several the largest."""

@@ -214,7 +214,8 @@ def _of_step(source: Input, root: str, step: _Record) -> Attempt:
     part.rewards = {f"{name}.{key}": value for key, value in rewards.items()} or None
     raised = string(inside(step, "exception_info", "exception_type"))
     took = _times(step.get("agent_execution")).seconds
-    text = f"step {name}: rewards {rewards or 'none'}, agent {took} s" + (f", ended by {raised}" if raised else "")
+    lasted = "" if took is None else f", agent {took} s"
+    text = f"step {name}: rewards {rewards or 'none'}{lasted}" + (f", ended by {raised}" if raised else "")
     part.statements = source.states(text, ["rewards"])
     return part
 

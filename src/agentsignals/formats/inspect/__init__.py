@@ -72,5 +72,5 @@ def keys_of(task_id: object) -> list[str]:
 
 
 FORMAT = Format(
-    name="inspect", version=7, claims=claims, pieces=pieces_by("inspect.reader"), of_json=False, profile=PROFILE
+    name="inspect", version=8, claims=claims, pieces=pieces_by("inspect.reader"), of_json=False, profile=PROFILE
 )

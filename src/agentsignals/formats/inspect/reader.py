@@ -146,7 +146,8 @@ def _attempt(header: Header, sample: Sample, session: Session, reader: Reader, p
         if whole.cost_usd is not None and others.cost_usd is not None:
             part.cost_usd = max(whole.cost_usd - others.cost_usd, 0.0)
         fields = ["input_tokens", "output_tokens", "cache_read_tokens", "cost_usd"]
-        text = f"Inspect counted {part.input_tokens} tokens in ({part.cache_read_tokens} of them read from a cache)"
+        of_cache = "" if part.cache_read_tokens is None else f" ({part.cache_read_tokens} of them read from a cache)"
+        text = f"Inspect counted {part.input_tokens} tokens in{of_cache}"
         # A run of the sample that was thrown away is in the usage of the log alone, not in the sample's.
         thrown = [u for retried in sample.error_retries or () for u in reader.usages(retried.events or [])]
         if graded or thrown:
