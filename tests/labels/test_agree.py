@@ -346,7 +346,7 @@ def test_labels_are_taken_by_their_words_never_bent(name: str, said: str, label:
 @pytest.mark.skipif(not GOLD.exists(), reason="the corpus is not on this machine")
 @pytest.mark.parametrize(
     ("name", "column", "n", "agreement", "kappa"),
-    [("sentiment", "sentiment", 252, 0.901, 0.554), ("pushback", "pushback_swechat4", 214, 0.603, 0.092)],
+    [("sentiment", "sentiment", 252, 0.917, 0.67), ("pushback", "pushback_swechat4", 214, 0.603, 0.092)],
 )
 def test_rules_on_a_language_models_reading_of_real_messages(
     name: str, column: str, n: int, agreement: float, kappa: float, capsys: pytest.CaptureFixture[str]
