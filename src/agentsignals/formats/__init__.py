@@ -268,7 +268,8 @@ class Format(Struct, frozen=True, kw_only=True):
     card: Card | None = None
     """Its material and its limits, where the format is of another package. Ours stand in `cards/<name>.toml`."""
     marks: tuple[bytes, ...] = ()
-    """Bytes of which one is in the head of every file it claims. Files without any are not shown to `claims`."""
+    """Bytes of which one is in the head of every file it claims. Files without any are not shown to `claims`. A format
+    without marks is shown the files that no other claims."""
     of_json: bool | None = True
     """Its files begin as JSON does. Archives and plain text do not. None: some do."""
     is_last: bool = False
@@ -530,27 +531,25 @@ def _strings_of(
 
 def identify(head: Head, last: bool = True) -> tuple[Format, Claim] | None:
     """Return the format that claims a file, and its claim. Two claimants are an error that names both. Only formats
-    whose marks the file has are loaded. Those that are asked last are left out without `last`."""
+    whose marks the file has are loaded; those without marks are asked where none of these claims it. Those that are
+    asked last are left out without `last`."""
     every, asked = _strings_of(marks())
-    present: frozenset[bytes] | None = None
-    claimed: list[tuple[Format, Claim]] = []
-    others: list[Format] = []
+    present = every.intersection(head.data.split(b'"'))  # at once: a search for each mark took as long as all else
+    marked: list[UnitPlace] = []
+    unmarked: list[UnitPlace] = []
     for declared, strings, parts in asked:
         if declared.of_json not in (None, head.looks_like_json):
             continue
-        if present is None and strings:  # at once: a search for each mark took as long as all else of a plan
-            present = every.intersection(head.data.split(b'"'))
-        is_marked = not declared.marks or (present is not None and not strings.isdisjoint(present))
-        if not is_marked and parts:
-            is_marked = any(part in head.data for part in parts)
-        if is_marked and (candidate := FORMATS.load(declared.place)) is not None:
-            if candidate.is_last:
-                others += [candidate] if last else []
-            elif (claim := candidate.claims(head)) is not None:
+        if not declared.marks:
+            unmarked.append(declared.place)
+        elif not strings.isdisjoint(present) or any(part in head.data for part in parts):
+            marked.append(declared.place)
+    claimed: list[tuple[Format, Claim]] = []
+    for places, is_last in ((marked, False), (unmarked, False), (marked + unmarked, True)):
+        candidates = (unit for place in places if (unit := FORMATS.load(place)) is not None)
+        for candidate in candidates if not claimed and (last or not is_last) else ():
+            if candidate.is_last is is_last and (claim := candidate.claims(head)) is not None:
                 claimed.append((candidate, valid_claim(claim)))
-    if not claimed:
-        claims = ((candidate, candidate.claims(head)) for candidate in others)
-        claimed = [(candidate, valid_claim(claim)) for candidate, claim in claims if claim is not None]
     if len(claimed) > 1:
         names = " and ".join(f.name for f, _ in claimed)
         raise AmbiguousFormat(f"{head.path} is claimed by {names}.", "Name the right one with --format.")

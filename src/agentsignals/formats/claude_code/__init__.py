@@ -4,8 +4,9 @@ subagents."""
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from agentsignals.formats import Claim, Format, claude_form, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, Tool, named
@@ -118,7 +119,7 @@ def claims(head: Head) -> Claim | None:
     if about is not None and b'"agentType"' in head.data:
         return Claim(keys=[f"session:{about[1]}"] if about[1] else [])
     records = head.records
-    if any("harness" in r for r in records) or claude_form.claims(head) is not None:
+    if any("harness" in r for r in records) or sessions_of_another(head):
         return None
     # Others have `parentUuid` and `sessionId`, too. Only Claude Code also has a message with `content`.
     messages = [m for r in records if isinstance(m := r.get("message"), dict) and m]
@@ -142,8 +143,43 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=list(dict.fromkeys(keys)))
 
 
+_NAME = re.compile(r"([A-Za-z][A-Za-z_-]{2,40}?)(?:[-_/@ ]v?(\d[\w.+-]*))?\Z")
+_NO_NAME = re.compile(
+    r"(?i:unknown|dev|development|local|redacted|none|null|latest|canary|nightly|beta|alpha|claude.*)"
+)
+_OWN_FORMAT = ("swival",)
+
+
+def agent_of(record: dict[str, Any]) -> tuple[str, str | None] | None:
+    """Return the agent that a record names, and its version if that is told. None where it is Claude Code's own."""
+    harness = record.get("harness")
+    if isinstance(harness, str) and harness:
+        return None if harness in _OWN_FORMAT else (harness, None)
+    named = _NAME.match(version) if isinstance(version := record.get("version"), str) else None
+    return None if named is None or _NO_NAME.fullmatch(named[1]) else (named[1], named[2])
+
+
+def sessions_of_another(head: Head) -> list[str]:
+    """Return the sessions of records in this form that name an agent other than Claude Code. Of a first record that is
+    longer than the head, the fields before its text are read."""
+    if not head.records and head.data.startswith(b"{") and b'"parentUuid"' in head.data:
+        fields = {
+            name: found[1].decode("utf-8", "replace")
+            for name in ("sessionId", "version", "harness")
+            if (found := re.search(rb'"%b"\s*:\s*"([^"\\]{1,80})"' % name.encode(), head.data))
+        }
+        if "sessionId" in fields and agent_of(fields) is not None:
+            return [fields["sessionId"]]
+    records = [r for r in head.records if "parentUuid" in r and isinstance(r.get("sessionId"), str)]
+    messages = (r.get("message") for r in records)
+    if any(agent_of(r) is None for r in records) or not any(isinstance(m, dict) and "content" in m for m in messages):
+        return []
+    return list(dict.fromkeys(r["sessionId"] for r in records))
+
+
 FORMAT = Format(
     name="claude-code",
+    marks=(b'"sessionId"', b'"leafUuid"', b'"snapshot"', b'"agentType"', b'"isSidechain"'),
     version=12,
     claims=claims,
     read=read_by("claude_code.reader"),

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.any_agent import ANYBODY
 from agentsignals.formats.any_agent import tool as any_tool
+from agentsignals.formats.claude_code import agent_of
 from agentsignals.formats.claude_code import records as claude
 from agentsignals.formats.claude_code.reader import SessionReader
 from agentsignals.formats.claude_code.records import File
-from agentsignals.formats.claude_form import agent_of, profile_of
+from agentsignals.formats.claude_form import profile_of
 from agentsignals.formats.head import head_of
 from agentsignals.formats.profile import Profile, Tool
 from agentsignals.formats.records import saw

@@ -99,7 +99,6 @@ def _is_bare(record: dict[str, Any]) -> bool:
 
 FORMAT = Format(
     name="cursor-agent",
-    marks=(b'"cursorComposer"', b'"cursorChat"', b'"role"'),
     version=5,
     claims=claims,
     database=(COMPOSERS, CHATS),

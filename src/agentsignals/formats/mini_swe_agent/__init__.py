@@ -68,4 +68,4 @@ def _are_messages(messages: list[object] | list[dict[str, object]]) -> bool:
     return fenced and (not answers or any(a.startswith(_ANSWERS) for a in answers))
 
 
-FORMAT = Format(name="mini-swe-agent", marks=(b'"info"', b'"system"'), version=6, claims=claims, profile=PROFILE)
+FORMAT = Format(name="mini-swe-agent", version=6, claims=claims, profile=PROFILE)

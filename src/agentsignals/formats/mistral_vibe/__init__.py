@@ -70,7 +70,6 @@ def _is_message(record: dict[str, Any]) -> bool:
 
 FORMAT = Format(
     name="mistral-vibe",
-    marks=(b'"generationStatus"', b'"recovery_journal_record_version"', b'{"payload":', b'"session_id"', b'"role"'),
     version=1,
     claims=claims,
     unit=session_folder("chunks", "journal", "generations"),
