@@ -1,8 +1,9 @@
 """Replication of published claims: each is computed and judged pass, fail, or untestable with a reason.
 
 A YAML file states what was published, how to recompute it, and the tolerance. A claim is computed by its own SQL
-(`query`), by a shared `recipe`, by a study's `finding`, or by the lab's `audit`; one that cannot be computed says what
-it `needs`. SQL queries the tables that `over` names, or the store's.
+(`query`), by a shared `recipe`, or by a study's `finding`; one that cannot be computed says what it `needs`. SQL
+queries the tables that `over` names, or the store's. A table is files, a query over the store, or computed from
+published runs.
 
 A claims file may come from anywhere: its SQL sees only the tables it names, changes nothing that another claim sees,
 and is stopped if it does not end.
@@ -11,11 +12,11 @@ and is stopped if it does not end.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from threading import Timer
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import duckdb
 import msgspec
@@ -31,9 +32,6 @@ from agentsignals.sources import hub
 from agentsignals.sources.local import commits_in
 from agentsignals.store import Store
 from agentsignals.store.query import parse_select, path_list, readable
-
-if TYPE_CHECKING:
-    from agentsignals.experiments.emotion_lab.audit import Audit
 
 SETS = Path(__file__).parent / "claim_sets"
 """Claim sets shipped with the package."""
@@ -57,6 +55,9 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
     """Columns to read, with their types; a file need not have all. Empty: all, as they are."""
     store: str = ""
     """SQL for the same rows from the store, used without a data folder."""
+    computed: Literal["", "rescored", "first_attempts", "markers", "directions", "rises"] = ""
+    """A table of `emotion_lab.rescoring` about the `run` that a claim's `with` names, and its `evaluator`. Stored code
+    runs in the sandbox."""
     rows_are: str = ""
     """Description of the rows, for a store without any."""
 
@@ -81,9 +82,6 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, renam
     """SELECT of one row: the value, or several by name; a column `n` holds the number of observations."""
     recipe: str = ""
     finding: str = ""
-    audit: str = ""
-    """A question of the lab's audit of published runs. `with` names the `run`, optionally the `evaluator`, and the
-    `value` expected."""
     needs: str = ""
     over: str | dict[str, str] = ""
     """The table that the SQL calls `rows`, or tables by the names it uses."""
@@ -180,18 +178,16 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _wrong(claim: Claim, inside: ClaimSet) -> str:
-    ways = [way for way in ("query", "recipe", "finding", "audit", "needs") if getattr(claim, way)]
+    ways = [way for way in ("query", "recipe", "finding", "needs") if getattr(claim, way)]
     unknown = sorted(set(tables_of(claim).values()) - set(inside.tables))
     if len(ways) != 1:
-        return (
-            f"of query, recipe, finding, audit and needs it has {' and '.join(ways) or 'none'}; exactly one is needed"
-        )
+        return f"of query, recipe, finding and needs it has {' and '.join(ways) or 'none'}; exactly one is needed"
     if claim.recipe and claim.recipe not in inside.recipes:
         return f"there is no recipe {claim.recipe!r}"
-    if claim.audit and not ({"run"} <= set(claim.arguments) <= {"run", "evaluator", "value"}):
-        return "an audit's `with` needs a run, optionally evaluator and value"
     if unknown:
         return f"there is no table {unknown[0]!r}"
+    if "run" not in claim.arguments and any(inside.tables[name].computed for name in tables_of(claim).values()):
+        return "a computed table needs a run in `with`"
     if claim.snapshot and claim.snapshot not in inside.snapshots:
         return f"there is no snapshot {claim.snapshot!r}"
     if isinstance(claim.tolerance, str) and not _PERCENT.fullmatch(claim.tolerance):
@@ -358,6 +354,7 @@ _READERS = {
     ".csv": "read_csv({files}, union_by_name=true, header=true, all_varchar=true, delim=',', quote='\"', escape='\"')",
     ".jsonl": "read_json({files}, union_by_name=true, format='newline_delimited')",
 }
+_COLUMN_TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "VARCHAR"}
 _PACKED = (".gz", ".zst")
 _FAULT_OF_THE_QUERY = (duckdb.ParserException, duckdb.PermissionException, duckdb.OutOfMemoryException)
 _NOT_THERE = (duckdb.BinderException, duckdb.CatalogException)
@@ -391,10 +388,10 @@ class ClaimContext:
         self._data = data
         self._store = store
         self._files = {name: _files(data, table.files) for name, table in tables.items()} if data else {}
-        self._places: dict[str, TableLocation | Absent] = {}
+        self._places: dict[tuple[str, ...], TableLocation | Absent] = {}
+        """By the table's name; of a computed table by its run and evaluator, too."""
         self._findings: dict[str, dict[str, Finding]] = {}
         """Findings by study."""
-        self._audit: Audit | None = None
         self._over_files: duckdb.DuckDBPyConnection | None = None
         self._over_store: duckdb.DuckDBPyConnection | None = None
 
@@ -404,22 +401,16 @@ class ClaimContext:
             return Absent("missing_artifact", f"needs {claim.needs}")
         if claim.finding:
             return self.finding(claim.finding)
-        if claim.audit:
-            expected = claim.expected
-            wanted = list(expected) if isinstance(expected, dict) else [str(claim.arguments.get("value", ""))]
-            return self.audited(claim.audit, claim.arguments, wanted)
         return self.ask(claim.query or claim_set.recipes[claim.recipe], tables_of(claim), claim.arguments)
 
     def ask(self, sql: str, over: Mapping[str, str], arguments: Mapping[str, Plain]) -> Answer | Absent:
         """Return the one row that the SQL gives over these tables, or over the store's own."""
-        for table in over.values():
-            if table not in self._places:
-                self._places[table] = self._place_of(table, self._tables[table])
-        places = {name: self._places[table] for name, table in over.items()}
-        for place in places.values():
+        located = []
+        for name, table in over.items():
+            place = self._place_of(table, self._tables[table], arguments)
             if isinstance(place, Absent):
                 return place
-        located = [(name, place) for name, place in places.items() if isinstance(place, TableLocation)]
+            located.append((name, place))
         connection = located[0][1].connection if located else self._store_connection()
         if connection is None:
             return Absent("missing_artifact", "there is no store")
@@ -441,32 +432,44 @@ class ClaimContext:
                 return Absent("none_found", reason) if finding.value is None else Answer(finding.value, finding.n)
         return Absent("missing_field", f"no study has the finding {wanted!r}")
 
-    def audited(self, question: str, arguments: Mapping[str, Plain], wanted: Sequence[str]) -> Answer | Absent:
-        """Return the lab audit's answer about a published run in the data folder. Stored code runs in the sandbox."""
+    def _place_of(self, name: str, table: Table, arguments: Mapping[str, Plain]) -> TableLocation | Absent:
+        key: tuple[str, ...] = (name,)
+        if table.computed:
+            key = (table.computed, str(arguments["run"]), str(arguments.get("evaluator", "1")))
+        if key not in self._places:
+            if table.computed:
+                place = self._computed(*key)
+            elif self._data is not None and table.files:
+                place = self._in_files(name, table)
+            else:
+                place = self._in_store(name, table)
+            self._places[key] = place
+        return self._places[key]
+
+    def _computed(self, table: str, run: str, evaluator: str) -> TableLocation | Absent:
         if self._data is None or not self._data.is_dir():
             return Absent("missing_artifact", "needs the folder of published runs: add --data FOLDER")
         try:
-            from agentsignals.experiments.emotion_lab.audit import Audit  # noqa: PLC0415  (only such claims need it)
+            from agentsignals.experiments.emotion_lab.rescoring import rows_of  # noqa: PLC0415  (few claims need it)
 
-            self._audit = self._audit or Audit(self._data)
-            figures = self._audit.ask(question, str(arguments["run"]), str(arguments.get("evaluator", "1")))
+            rows = rows_of(self._data, table, run, evaluator)
         except ImportError as problem:
             return Absent("backend_disabled", f"needs the extra `lab` ({problem.name} is not installed)")
         except LabError as problem:
-            return Absent("missing_artifact" if self._audit is None else "parse_error", problem.message)
+            return Absent("parse_error", problem.message)
         except SandboxError as problem:
             return Absent("not_computable", f"needs a sandbox: {problem.message}")
-        if isinstance(figures, Absent):
-            return figures
-        missing = [name for name in wanted if name not in figures.values]
-        if missing:
-            return Absent("missing_field", f"the audit's {question} has no value {missing[0]!r}")
-        values: dict[str, Plain] = {name: figures.values[name] for name in wanted}
-        return Answer(values if len(wanted) > 1 else values[wanted[0]], figures.n)
+        if isinstance(rows, Absent):
+            return rows
+        kinds = {name: next((type(v) for row in rows if (v := row[name]) is not None), bool) for name in rows[0]}
+        columns = ", ".join(f"{_name(name)} {_COLUMN_TYPES[kind]}" for name, kind in kinds.items())
+        connection, made = self._file_connection(), f"source_{len(self._places)}"
+        connection.execute(f"CREATE TABLE {made} ({columns})")
+        places = ", ".join("?" * len(kinds))
+        connection.executemany(f"INSERT INTO {made} VALUES ({places})", [list(row.values()) for row in rows])  # noqa: S608
+        return TableLocation(connection, f"SELECT * FROM {made}", in_files=True)  # noqa: S608  (a name of ours)
 
-    def _place_of(self, name: str, table: Table) -> TableLocation | Absent:
-        if self._data is not None and table.files:
-            return self._in_files(name, table)
+    def _in_store(self, name: str, table: Table) -> TableLocation | Absent:
         if not table.store:
             return Absent("missing_artifact", f"needs {' or '.join(table.files)}; add its folder with --data")
         connection = self._store_connection()
@@ -485,15 +488,7 @@ class ClaimContext:
         suffix = _kind(files[0])
         listed = path_list([str(f) for f in files if _kind(f) == suffix])
         reader = _READERS[suffix].format(files=listed)
-        if self._over_files is None:
-            connection = self._over_files = duckdb.connect(":memory:")
-            allowed = sorted({str(f) for files in self._files.values() for f in files})
-            connection.execute(f"SET allowed_paths={path_list(allowed)}")
-            connection.execute(f"SET memory_limit='{MEMORY}'")
-            connection.execute("SET temp_directory=''")
-            connection.execute("SET enable_external_access=false")
-            connection.execute("SET lock_configuration=true")
-        connection = self._over_files
+        connection = self._file_connection()
         # CSV is parsed once; Parquet is asked where it lies, column by column, as it may be large.
         kind = "VIEW" if suffix == ".parquet" else "TABLE"
         made = f"source_{len(self._places)}"
@@ -507,6 +502,17 @@ class ClaimContext:
             return Absent("parse_error", f"{files[0].name} can't be read: {_message(problem)}")
         location = TableLocation(connection, f"SELECT * FROM {made}", in_files=True)  # noqa: S608  (a name of ours)
         return _not_empty(location, f"{files[0].name} has no rows")
+
+    def _file_connection(self) -> duckdb.DuckDBPyConnection:
+        if self._over_files is None:
+            connection = self._over_files = duckdb.connect(":memory:")
+            allowed = sorted({str(f) for files in self._files.values() for f in files})
+            connection.execute(f"SET allowed_paths={path_list(allowed)}")
+            connection.execute(f"SET memory_limit='{MEMORY}'")
+            connection.execute("SET temp_directory=''")
+            connection.execute("SET enable_external_access=false")
+            connection.execute("SET lock_configuration=true")
+        return self._over_files
 
     def _store_connection(self) -> duckdb.DuckDBPyConnection | None:
         if self._over_store is None and self._store is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agentsignals.experiments.emotion_lab.runs import Run
-from agentsignals.experiments.emotion_lab.states import Stored, alike, negative_without_prompt, rise
+from agentsignals.experiments.emotion_lab.states import Stored, alike, rises
 
 EMOTIONS = ("calm", "patient", "confident", "frustrated", "desperate", "stuck", "stressed")
 
@@ -21,12 +21,12 @@ def stored(vectors: np.ndarray, neutral: np.ndarray) -> Stored:
 def test_one_direction_under_seven_names_is_all_alike_and_opposite_ones_are_not() -> None:
     same = np.ones((7, 1, 4)) * np.arange(1, 8)[:, None, None]
     (one,) = alike(stored(same, np.array([[1.0, 0, 0, 0]])))
-    assert (one.calm_desperate, one.mean_cosine, one.shared_energy) == pytest.approx((1, 1, 1))
-    assert (one.neutral_norm, one.neutral_top5) == (1, 1)
+    assert (one["calm_desperate"], one["mean_cosine"], one["shared_energy"]) == pytest.approx((1, 1, 1))
+    assert one["neutral_top5"] == 1
     turned = same.copy()
     turned[0] *= -1
-    assert alike(stored(turned, np.ones((1, 4))))[0].calm_desperate == pytest.approx(-1)
-    assert negative_without_prompt(stored(same, np.full((1, 4), 2.0))) == pytest.approx(-1)
+    assert alike(stored(turned, np.ones((1, 4))))[0]["calm_desperate"] == pytest.approx(-1)
+    assert alike(stored(same, np.full((1, 4), 2.0)))[0]["negative_without_prompt"] == pytest.approx(-1)
 
 
 def test_a_rise_along_what_all_share_is_no_rise_of_any(tmp_path: Path) -> None:
@@ -44,10 +44,8 @@ def test_a_rise_along_what_all_share_is_no_rise_of_any(tmp_path: Path) -> None:
     rows += [["t", "calm", "0", "calm", "0", "0.5"], ["t", "odd", "1", "calm", "x", "y"]]
     with (tmp_path / "agent_activation_scores.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(rows)
-    found = rise(Run("r", tmp_path, loop=True), stored(vectors, np.ones((1, 16))))
-    assert found is not None
-    assert found.n == 1
+    (found,) = rises(Run("r", tmp_path, loop=True), stored(vectors, np.ones((1, 16))))
     shift = 3 * np.linalg.norm(vectors.mean(axis=0)) / length
-    assert found.shared == pytest.approx(shift)
-    assert (found.desperate, found.calm, found.contrast) == pytest.approx((0, 0, 0), abs=1e-9)
-    assert found.negative > 0 < found.positive
+    assert found["shared"] == pytest.approx(shift)
+    assert (found["desperate"], found["calm"], found["contrast"]) == pytest.approx((0, 0, 0), abs=1e-9)
+    assert found["negative"] > 0 < found["positive"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,40 +32,34 @@ class Run(Struct, frozen=True):
     """True for the retry loop (several attempts), False for one-shot answers."""
 
     def rows(self, stem: str) -> list[Row]:
-        """The rows of one of its CSV files; none when it is not there."""
-        return list(read(self.folder / f"{stem}.csv"))
+        """Return the rows of one of its CSV files; none when it is not there. LabError when it can't be read."""
+        path = self.folder / f"{stem}.csv"
+        if not path.is_file():
+            return []
+        if path.stat().st_size > _MOST_BYTES:
+            raise LabError(f"{path} has over {_MOST_BYTES:,} bytes.", "Published result files are far smaller.")
+        csv.field_size_limit(min(sys.maxsize, _MOST_BYTES))
+        try:
+            with path.open(newline="", encoding="utf-8") as file:
+                return list(csv.DictReader(file))
+        except (csv.Error, UnicodeDecodeError) as problem:
+            raise LabError(
+                f"{path} can't be read: {problem}.", "It should be a CSV file of the published runs."
+            ) from problem
 
     def answers(self) -> list[Row]:
-        """The stored answers (`generation`) with what they were given under, in their order."""
+        """Return the stored answers (`generation`) with what they were given under, in their order."""
         return self.rows("agent_attempts" if self.loop else "generations")
 
 
-def runs(folder: Path) -> list[Run]:
-    """The runs below a folder of published results, in the order of their names. LabError when there are none."""
+def runs(folder: Path) -> dict[str, Run]:
+    """Return the runs below a folder of published results, by name."""
     by_name: dict[str, Run] = {}
     for path in sorted(folder.rglob("generations.csv")) + sorted(folder.rglob("agent_attempts.csv")):
         loop = path.name == "agent_attempts.csv"
         name = f"agent-{path.parent.name}" if loop else path.parent.name
         by_name.setdefault(name, Run(name, path.parent, loop))
-    if not by_name:
-        raise LabError(f"There are no published results below {folder}.", "Name the folder that holds results/.")
-    return [by_name[name] for name in sorted(by_name)]
-
-
-def read(path: Path) -> Iterator[Row]:
-    """The rows of a CSV file; none when it is not there. LabError when it is none, or far too large."""
-    if not path.is_file():
-        return
-    if path.stat().st_size > _MOST_BYTES:
-        raise LabError(f"{path} has over {_MOST_BYTES:,} bytes.", "Published result files are far smaller.")
-    csv.field_size_limit(min(sys.maxsize, _MOST_BYTES))
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            yield from csv.DictReader(file)
-    except (csv.Error, UnicodeDecodeError) as problem:
-        raise LabError(
-            f"{path} can't be read: {problem}.", "It should be a CSV file of the published runs."
-        ) from problem
+    return by_name
 
 
 def _task(name: str, function: str, visible: list[Any], hidden: list[Any]) -> Task:
@@ -128,18 +121,16 @@ TASKS = {
 def with_lists(task: Task, *, nested: bool) -> Task:
     """Return the task with input tuples as lists; expected values stay.
 
-    Args:
-        nested: whether tuples within it become lists as well. The prompts print what is expected as a list of tuples,
-            so an answer that assigns into an inner one is wrong about what it was shown.
+    `nested`: tuples within it become lists as well. The prompts print what is expected as a list of tuples, so an
+    answer that assigns into an inner one is wrong about what it was shown.
     """
-    return replace(task, visible=_lists(task.visible, nested), hidden=_lists(task.hidden, nested))
 
+    def as_list(value: Any) -> Any:
+        if not isinstance(value, (list, tuple)):
+            return value
+        return [as_list(item) for item in value] if nested else list(value)
 
-def _lists(cases: tuple[Case, ...], nested: bool) -> tuple[Case, ...]:
-    return tuple(Case(tuple(_list(arg, nested) for arg in case.args), case.expected) for case in cases)
+    def changed(cases: tuple[Case, ...]) -> tuple[Case, ...]:
+        return tuple(Case(tuple(as_list(arg) for arg in case.args), case.expected) for case in cases)
 
-
-def _list(value: Any, nested: bool) -> Any:
-    if not isinstance(value, (list, tuple)):
-        return value
-    return [_list(item, nested) for item in value] if nested else list(value)
+    return replace(task, visible=changed(task.visible), hidden=changed(task.hidden))

@@ -30,40 +30,6 @@ class Stored(Struct, frozen=True):
     neutral_mean: NDArray[np.float64]
 
 
-class Alike(Struct, frozen=True, kw_only=True):
-    """Likeness of a run's directions at one layer."""
-
-    layer: int
-    calm_desperate: float
-    """Cosine of two directions that should be opposites."""
-    mean_cosine: float
-    """Mean over all pairs."""
-    shared_energy: float
-    """The mean squared cosine of a direction with the mean of all: 1 when they are one."""
-    neutral_norm: float
-    neutral_top5: float
-    """The share of the neutral mean's squared length in its five largest dimensions."""
-
-
-class Rise(Struct, frozen=True, kw_only=True):
-    """Mean change of projections from the first attempt to the second, over (task, condition) that have both."""
-
-    n: int
-    negative: float
-    """The published score, mean of the four negative emotions."""
-    positive: float
-    shared: float
-    """Along the mean of all directions."""
-    contrast: float
-    """The mean along the negative directions less that along the positive ones, each less the mean of all first."""
-    contrast_up: int
-    """In how many of the n it rises."""
-    desperate: float
-    """Along its direction less the mean of all."""
-    calm: float
-    calm_up: int
-
-
 def stored_directions(run: Run) -> Stored | None:
     """None when the run keeps none. LabError when the file is no such; nothing in it is executed."""
     path = run.folder / "emotion_directions.npz"
@@ -88,41 +54,42 @@ def stored_directions(run: Run) -> Stored | None:
     )
 
 
-def alike(stored: Stored) -> list[Alike]:
-    """One entry a layer. LabError when `calm` or `desperate` is not among the directions."""
+def alike(stored: Stored) -> list[dict[str, float]]:
+    """Return how alike the directions of a run are, a row a layer. LabError when a direction is missing.
+
+    `shared_energy`: mean squared cosine of a direction with the mean of all, 1 when they are one. `neutral_top5`: share
+    of the neutral mean's squared length in its five largest dimensions. `negative_without_prompt`, the same in each
+    row: mean projection on the negative directions of a text whose states are nothing, −cos(direction, neutral mean).
+    Where it equals the published level, that level says nothing of the prompts.
+    """
     calm, desperate = _place(stored, "calm"), _place(stored, "desperate")
+    negative = stored.vectors[[_place(stored, name) for name in NEGATIVE]]
+    without_prompt = -(unit(negative) * unit(stored.neutral_mean)).sum(axis=-1).mean()
     rows = []
-    for n, layer in enumerate(stored.layers):
-        vectors, centre = stored.vectors[:, n], stored.neutral_mean[n]
+    for n in range(len(stored.layers)):
+        vectors = stored.vectors[:, n]
         table = cosines(vectors)
-        pairs = table[np.triu_indices(len(table), 1)]
-        rows.append(
-            Alike(
-                layer=layer,
-                calm_desperate=float(table[calm, desperate]),
-                mean_cosine=float(pairs.mean()),
-                shared_energy=float(((unit(vectors) @ unit(vectors.mean(axis=0))) ** 2).mean()),
-                neutral_norm=float(np.linalg.norm(centre)),
-                neutral_top5=sink_share(centre),
-            )
-        )
+        row = {
+            "layer": n,
+            "calm_desperate": table[calm, desperate],  # two directions that should be opposites
+            "mean_cosine": table[np.triu_indices(len(table), 1)].mean(),
+            "shared_energy": ((unit(vectors) @ unit(vectors.mean(axis=0))) ** 2).mean(),
+            "neutral_top5": sink_share(stored.neutral_mean[n]),
+            "negative_without_prompt": without_prompt,
+        }
+        rows.append({name: float(value) for name, value in row.items()})
     return rows
 
 
-def negative_without_prompt(stored: Stored) -> float:
-    """The mean projection on the negative directions of a text whose states are nothing: −cos(direction, neutral mean).
-    Where it equals the published level, that level says nothing of the prompts."""
-    names = [_place(stored, name) for name in NEGATIVE]
-    cosine = (unit(stored.vectors[names]) * unit(stored.neutral_mean)).sum(axis=-1)
-    return float(-cosine.mean())
+def rises(run: Run, stored: Stored) -> list[dict[str, float]]:
+    """Return the change of projections from the first attempt to the second, a row a (task, condition) that has both.
 
-
-def rise(run: Run, stored: Stored) -> Rise | None:
-    """None when no (task, condition) has a second attempt. A stored score is cos(state, direction), so score times the
-    direction's length is linear in the direction: sums of directions can be projected on without the states."""
+    `negative`, `positive`: the published scores. `shared`: along the mean of all directions; `desperate` and `calm`
+    along their direction less that mean; `contrast` the negative directions less the positive ones, each less the mean.
+    A stored score is cos(state, direction), so score times the direction's length is linear in the direction: sums of
+    directions can be projected on without the states.
+    """
     changes = _changes(run, stored)
-    if not len(changes):
-        return None
     lengths = np.linalg.norm(stored.vectors, axis=-1)
     dots = changes * lengths  # (runs, emotions, layers): what remains is divided by the length of the state
     negative = [_place(stored, name) for name in NEGATIVE]
@@ -133,21 +100,16 @@ def rise(run: Run, stored: Stored) -> Rise | None:
         return np.asarray((np.einsum("e,rel->rl", weights, dots) / length).mean(axis=-1))
 
     n = len(stored.emotions)
-    identity = np.eye(n)
-    along_each = np.stack([along(identity[e] - 1 / n) for e in range(n)], axis=1)
-    contrast = along_each[:, negative].mean(axis=1) - along_each[:, positive].mean(axis=1)
-    calm = along_each[:, _place(stored, "calm")]
-    return Rise(
-        n=len(changes),
-        negative=float(changes[:, negative].mean()),
-        positive=float(changes[:, positive].mean()),
-        shared=float(along(np.full(n, 1 / n)).mean()),
-        contrast=float(contrast.mean()),
-        contrast_up=int((contrast > 0).sum()),
-        desperate=float(along_each[:, _place(stored, "desperate")].mean()),
-        calm=float(calm.mean()),
-        calm_up=int((calm > 0).sum()),
-    )
+    along_each = np.stack([along(np.eye(n)[e] - 1 / n) for e in range(n)], axis=1)
+    columns = {
+        "negative": changes[:, negative].mean(axis=(1, 2)),
+        "positive": changes[:, positive].mean(axis=(1, 2)),
+        "shared": along(np.full(n, 1 / n)),
+        "contrast": along_each[:, negative].mean(axis=1) - along_each[:, positive].mean(axis=1),
+        "desperate": along_each[:, _place(stored, "desperate")],
+        "calm": along_each[:, _place(stored, "calm")],
+    }
+    return [{name: float(values[row]) for name, values in columns.items()} for row in range(len(changes))]
 
 
 def _changes(run: Run, stored: Stored) -> NDArray[np.float64]:
