@@ -83,7 +83,6 @@ def refs(git_dir: str) -> list[tuple[str, str]]:
 
 
 def origin(git_dir: str) -> str | None:
-    """The address the repository was cloned from."""
     try:
         return os.fsdecode(run(f"--git-dir={git_dir}", "config", "--get", "remote.origin.url")).strip() or None
     except GitError:
@@ -179,7 +178,6 @@ class Objects:
         return data
 
     def close(self) -> None:
-        """Ends the process."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -247,7 +245,6 @@ TRAILER = re.compile(rb"^Entire-Checkpoint:[ \t]*([0-9a-f]{12}|[0-9A-Z]{26})[ \t
 (design/attribution.md#checkpoint-layouts)."""
 
 _REVERTS = re.compile(rb"^This reverts commit ([0-9a-f]{40}|[0-9a-f]{64})\b", re.MULTILINE)
-"""As `git revert` writes it."""
 
 _QUIET = (
     "-c", "core.quotePath=false", "-c", "log.showSignature=false", "-c", "log.showRoot=true", "-c", "core.hooksPath=",
@@ -261,7 +258,6 @@ _AT = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 _ESCAPED = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 _AT_ONCE = 100
-"""Commits whose changes are asked for in one go."""
 
 
 class Commit(Struct, frozen=True, kw_only=True):
@@ -274,9 +270,7 @@ class Commit(Struct, frozen=True, kw_only=True):
     author: str
     subject: str
     checkpoint_ids: tuple[str, ...]
-    """Checkpoints named by its trailers, in order, each once."""
     reverts: tuple[str, ...] = ()
-    """Commits that it says it reverts."""
 
     @property
     def is_merge(self) -> bool:
@@ -284,8 +278,6 @@ class Commit(Struct, frozen=True, kw_only=True):
 
 
 class FileChange(Struct, frozen=True, kw_only=True):
-    """Change of a commit to one file, against its first parent."""
-
     path: str
     old_path: str | None
     """Its path before; None for a new file."""
@@ -433,14 +425,11 @@ def _first(git_dir: str, *names: str) -> str | None:
 
 
 def files_at(git_dir: str, sha: str) -> set[str]:
-    """The paths of a commit's files."""
     output = run(f"--git-dir={git_dir}", "ls-tree", "-r", "-z", "--name-only", sha)
     return {name.decode("utf-8", "backslashreplace") for name in output.split(b"\0") if name}
 
 
 class BlamedLine(NamedTuple):
-    """A line of a file, and where it comes from."""
-
     now: int
     """Its number today, counted from 1."""
     sha: str

@@ -77,7 +77,6 @@ def unified(diff: str) -> list[Hunk]:
 
 
 def created(content: str) -> Hunk:
-    """Return a hunk for a whole new file."""
     n = count_lines(content)
     return Hunk(start_line=1, end_line=max(n, 1), added=n, removed=0, old_start=1, whole_file=True)
 
@@ -112,7 +111,6 @@ def replaced(old: str, new: str) -> Hunk:
 
 
 def _same_ends(old: list[str], new: list[str]) -> tuple[int, int]:
-    """Return the number of equal lines at the start of two texts, and at the end of what is left."""
     shorter = min(len(old), len(new))
     head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
     return head, next((n for n in range(shorter - head) if old[-1 - n] != new[-1 - n]), shorter - head)
@@ -263,7 +261,6 @@ NOTHING = Changed(frozenset(), frozenset())
 
 
 def changed_lines(arguments: str, argument_roles: str | None) -> Changed:
-    """Return the lines that a call with these arguments (JSON) replaces."""
     return changed_by(edit_texts(arguments, argument_roles))
 
 
@@ -314,7 +311,6 @@ def _lines(text: str) -> set[str]:
 
 
 def _telling(lines: set[str]) -> frozenset[str]:
-    """Without the trivial lines: left out at the end, when most lines have proved to be unchanged."""
     return frozenset([line for line in lines if len(line) > TRIVIAL_CHARS])
 
 

@@ -175,8 +175,6 @@ PatchOutcome = Literal["correct_patch", "partial_patch", "regressive_patch", "no
 
 
 class PatchFacts(Struct, frozen=True, gc=False, kw_only=True):
-    """Facts about a patch and its verification. None: not known."""
-
     present: bool | None = None
     """There is a patch that is not empty. Unknown counts as yes."""
     applies: bool | None = None
@@ -187,9 +185,7 @@ class PatchFacts(Struct, frozen=True, gc=False, kw_only=True):
     fixed: int | None = None
     """Tests that should be fixed and were."""
     targets: int | None = None
-    """Tests that should be fixed."""
     broken: int | None = None
-    """Tests that passed before and fail now."""
 
 
 class Verdict(Struct, frozen=True, gc=False):
@@ -298,14 +294,12 @@ class Localization(Struct, frozen=True, gc=False, kw_only=True):
     """A patch compared with the gold patch. Tests and prose count only if the gold patch is nothing else."""
 
     level: Level
-    """The finest kind of place that both have in common."""
     files: Overlap
     functions: Overlap | None
     """Functions in the files of both. None if a diff does not show the function of each change."""
     lines: Overlap | None
     """Lines by their text. None if one of the patches has no line that tells a place."""
     missed: list[str]
-    """Files of the gold patch that the patch does not change."""
     only_new: bool
     """Apart from tests and prose the patch only makes new files, and the gold patch makes none."""
     gold_is_new: bool
@@ -346,7 +340,6 @@ def localized(patch: Iterable[PatchedFile], gold: Iterable[PatchedFile]) -> Loca
 
 
 def is_source(path: str) -> bool:
-    """Return whether a path is neither a test's nor prose, by its name."""
     return not _TEST.search(path) and posixpath.splitext(path)[1].lower() not in _PROSE
 
 

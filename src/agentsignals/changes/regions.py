@@ -20,8 +20,6 @@ BLOCK = 256
 
 
 class Range(Struct, eq=False):
-    """First and last line."""
-
     start: int
     end: int
 
@@ -38,7 +36,6 @@ class _Block(Struct, Generic[R], eq=False):
     last: int = 0
     """The smallest and the largest start."""
     end: int = 0
-    """The largest end."""
 
     def bound(self) -> None:
         self.first = min([r.start for r in self.ranges])
@@ -152,7 +149,6 @@ class Region(Struct, eq=False):
 
     @property
     def n_calls(self) -> int:
-        """Number of calls that edited it. Hunks of one call never edit each other again."""
         return len({e.seq for e in self.edits})
 
 

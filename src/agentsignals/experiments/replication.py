@@ -66,10 +66,8 @@ class Snapshot(Struct, frozen=True, forbid_unknown_fields=True):
     """A state of a living data set. Its claims do not apply to other data."""
 
     query: str
-    """Returns true if the rows are that snapshot."""
     over: str
     says: str
-    """Description by which it is recognized."""
 
 
 class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"arguments": "with"}):
@@ -110,7 +108,6 @@ class ClaimSet(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     claims: list[Any]
     about: str = ""
     source: str = ""
-    """Source of every claim without its own."""
     data: str = ""
     """Description of `--data` for these claims."""
     tables: dict[str, Table] = field(default_factory=dict)
@@ -138,7 +135,6 @@ class ClaimSet(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 def names() -> list[str]:
-    """Return the names of the shipped sets."""
     return sorted(path.stem for path in SETS.glob("*.yaml"))
 
 
@@ -196,7 +192,6 @@ def _wrong(claim: Claim, inside: ClaimSet) -> str:
 
 
 def tables_of(claim: Claim) -> dict[str, str]:
-    """Return the set's table for each name in the claim's SQL."""
     if isinstance(claim.over, str):
         return {"rows": claim.over} if claim.over else {}
     return claim.over
@@ -217,7 +212,6 @@ def tolerance_of(claim: Claim, expected: Plain) -> float:
 Status = Literal["pass", "fail", "untestable"]
 
 _FLOAT_SLACK = 1e-9
-"""Absorbs binary rounding at the edge of the tolerance."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -236,7 +230,6 @@ class Verdict(Struct, frozen=True, kw_only=True):
     why: str
     """Reason why it did not pass; empty if it did. `note` repeats it before other remarks."""
     n: int | None = None
-    """Number of observations behind the computed value."""
     text: str = ""
     prior_result: str = ""
     """`does not reproduce` if that was found before: then a failure is no news."""
@@ -396,7 +389,6 @@ class ClaimContext:
         self._over_store: duckdb.DuckDBPyConnection | None = None
 
     def computed(self, claim: Claim, claim_set: ClaimSet) -> Answer | Absent:
-        """Return a claim's value."""
         if claim.needs:
             return Absent("missing_artifact", f"needs {claim.needs}")
         if claim.finding:
@@ -588,7 +580,6 @@ def _files(data: Path, patterns: tuple[str, ...]) -> list[Path]:
 
 
 def _kind(file: Path) -> str:
-    """Return the suffix of a table's file, without that of its compression."""
     name = file.with_suffix("") if file.suffix.lower() in _PACKED else file
     return name.suffix.lower()
 

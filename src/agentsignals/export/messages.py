@@ -30,8 +30,6 @@ RESPELT = "the spelling of arguments: spaces, escapes, names that stand twice (t
 
 
 class Call(Struct):
-    """A tool call and its result."""
-
     call: ToolCall
     id: str
     """Unique within the session: some agents repeat theirs."""
@@ -208,11 +206,9 @@ def prompt_tokens(step: Step) -> int | None:
 
 
 def total(counts: Iterable[int | None]) -> int | None:
-    """Return the sum of the known counts; None where none is known."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 
 
 def without_nones(values: dict[str, Any]) -> dict[str, Any]:
-    """Leave out unknown values."""
     return {k: v for k, v in values.items() if v is not None}

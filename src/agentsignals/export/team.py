@@ -35,14 +35,12 @@ MOST_COUNT = 100_000
 KIND: Final = "agentsignals-team"
 OTHER_AGENT, OTHER_MODEL, NO_MODEL, NO_WEEK = "other_agent", "other_model", "no_model", "no_week"
 SEVERAL = "several"
-"""Agents or models of cells too small to stand alone."""
 Outcome = Literal[
     "accepted", "explicitly_rejected", "restarted_same_task", "abandoned_mid_session", "solved", "failed",
     "agent_not_started", "verifier_not_run", "infrastructure", "no_verdict",
 ]  # fmt: skip
 _WEEK = re.compile(rf"{NO_WEEK}|(?:199[1-9]|20\d\d)-W(?:0[1-9]|[1-4]\d|5[0-3])", re.ASCII)
 Ask = Callable[[str], list[dict[str, Any]]]
-"""Returns rows of a query by column."""
 
 
 class Cell(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -62,14 +60,11 @@ class Cell(Struct, kw_only=True, forbid_unknown_fields=True):
     """Cached or not."""
     output_tokens: float
     cost_usd: float | None
-    """None where fewer than five have a price."""
     outcomes: dict[Outcome, int]
     """Without rare outcomes, and without the next larger one where subtraction would reveal them."""
 
 
 class Spread(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One signal over the sessions of an agent's cells."""
-
     context: Literal["product", "eval"]
     agent: str
     signal: str
@@ -85,7 +80,6 @@ class Proof(Struct, kw_only=True, forbid_unknown_fields=True):
     """Checks of the file that holds it."""
 
     vocabulary: str
-    """SHA-256 of the allowed words, one a line."""
     words: int
     strings: int
     """Names and values that were looked up in the vocabulary."""
@@ -95,8 +89,6 @@ class Proof(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Team(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A whole file."""
-
     kind: Literal["agentsignals-team"] = KIND
     version: Literal[1] = 1
     fewest: int = FEWEST
@@ -220,7 +212,6 @@ def _signals() -> dict[str, Signal]:
 
 
 Key = tuple[str, str, str, str]
-"""Context, week, agent, model."""
 
 
 def _cells(rows: Iterable[dict[str, Any]]) -> tuple[dict[Key, list[dict[str, Any]]], int]:

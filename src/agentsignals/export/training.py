@@ -58,21 +58,17 @@ class Conversation(Struct, frozen=True, kw_only=True):
     moves: list[Move]
     """Messages that follow: the agent's, and the person's in between."""
     cut_results: int
-    """Results of which the store keeps only the ends."""
 
     @property
     def completion(self) -> list[Message]:
-        """Messages after the prompt."""
         return [message for move in self.moves for message in messages(move)]
 
     @property
     def completion_text(self) -> str:
-        """Messages after the prompt as plain text."""
         return as_text(self.moves)
 
     @property
     def text(self) -> str:
-        """All of it as plain text."""
         return f"{prompt_text(self.prompt)}\n{self.completion_text}"
 
 
@@ -119,7 +115,6 @@ def messages(move: Move) -> list[Message]:
 
 
 def as_text(moves_of_it: Iterable[Move]) -> str:
-    """Return messages as plain text."""
     return "\n".join(text for move in moves_of_it for text in (action_text(move), result_text(move)) if text)
 
 
@@ -130,12 +125,10 @@ def action_text(move: Move) -> str:
 
 
 def result_text(move: Move) -> str:
-    """Return the results of its calls, as plain text."""
     return "\n".join(c.result.text for c in move.calls if c.result is not None and c.result.text)
 
 
 def prompt_text(prompt: Sequence[Message]) -> str:
-    """Return the prompt as plain text."""
     return "\n\n".join(message["content"] for message in prompt)
 
 
@@ -258,7 +251,6 @@ class TrainingSession(Struct, frozen=True, kw_only=True):
 
 
 def training_rows(store: Store, ids: set[str]) -> list[TrainingSession]:
-    """Return these sessions in order of id."""
     from agentsignals.store.query import rows  # noqa: PLC0415  (DuckDB is loaded when something is written)
 
     names, values = rows(store, queries()["training.sessions"])
@@ -282,27 +274,22 @@ class TrainingSet(Struct, kw_only=True):
 
     kind: str
     considered: int
-    """Sessions that were chosen."""
     examples: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     """Sessions, or pairs, by reason."""
     benchmarks: Counter[Match] = field(default_factory=Counter)
-    """Sessions of the examples that belong to a known benchmark."""
     cut_results: int = 0
     """Long results in the examples, of which the store keeps the ends."""
     templates: int = 0
     """Examples that contain marks of chat templates."""
     across_models: int = 0
-    """Pairs of two models."""
     session_ids: set[str] = field(default_factory=set)
     agents: Counter[str] = field(default_factory=Counter)
     models: Counter[str] = field(default_factory=Counter)
     datasets: Counter[str] = field(default_factory=Counter)
-    """Sessions of the examples by data set."""
 
     @property
     def rungs(self) -> tuple[str, ...]:
-        """Outcomes whose attempts may be an example."""
         return ("solved",) if self.kind == "accepted" else ("solved", "failed")
 
     @property

@@ -51,7 +51,6 @@ class Both(Struct, frozen=True):
     score_a: float | None = None
     score_b: float | None = None
     text: str | None = None
-    """The message."""
     project: str | None = None
     """Its project, where intervals are over these."""
 
@@ -102,7 +101,6 @@ class Pattern(Struct, frozen=True):
     b: str
     n: int
     share: float
-    """Share of the things both judged."""
     examples: list[Example]
     name: str | None = None
     """Of sentiment: the failure of an off-the-shelf classifier that it is like (`FAILURE_PATTERNS`)."""
@@ -113,10 +111,8 @@ class Scores(Struct, frozen=True):
 
     n: int
     icc: Estimate | None
-    """ICC(2,1): absolute agreement."""
     spearman: Estimate | None
     mean_difference: float
-    """The first's less the second's."""
     mean_difference_interval: Interval | None = None
 
 
@@ -146,13 +142,11 @@ class Comparison(Struct, kw_only=True):
     agreement_interval: Interval | None = None
     chance: float | None = None
     kappa: Estimate | None = None
-    """Cohen's."""
     weighted_kappa: Estimate | None = None
     """With quadratic weights, where the classes have an order."""
     ac1: Estimate | None = None
     """Gwet's, which a frequent class does not press down."""
     confusion: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Rows: the first; columns: the second."""
     per_class: dict[str, OfClass] = field(default_factory=dict)
     scores: Scores | None = None
     patterns: list[Pattern] = field(default_factory=list)

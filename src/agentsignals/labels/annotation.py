@@ -122,7 +122,6 @@ def give(store: Store, task: Task, labeller: str, rows: Iterable[tuple[Place, Go
 
 
 def take_back(store: Store, task: Task, labeller: str, place: Place) -> None:
-    """Removes the label of a place."""
     _change(store, task, labeller, lambda labels: {at: row for at, row in labels.items() if at != place})
 
 
@@ -137,7 +136,6 @@ def _change(
 
 
 def standing(store: Store, task: Task, labeller: str) -> dict[Place, LabelRow]:
-    """Return the labeller's labels so far."""
     return _by_place(sidecars.labels_of(store.folder, task.name, labeller))
 
 
@@ -154,8 +152,6 @@ _KEYS = f"{UNDO} undo, {SKIP} skip, {CONTEXT} context, {CODEBOOK} codebook, {QUI
 
 
 class Person(Protocol):
-    """Who labels."""
-
     def show(self, text: str) -> None: ...
 
     def answer(self, asked: str) -> str | None:
@@ -163,14 +159,11 @@ class Person(Protocol):
 
 
 class Annotated(Struct, kw_only=True):
-    """Result of a sitting."""
-
     labeller: str
     labelled: int = 0
     before: int = 0
     """Things that had this person's label already."""
     left: int = 0
-    """Things still without a label."""
     agreed: int = 0
     """Labels that both gave, of a file to settle."""
     not_found: dict[str, int] = field(default_factory=dict)

@@ -93,7 +93,6 @@ class Answers:
         return Outcome(**dict(zip(Outcome.__struct_fields__, row, strict=True))) if row else None
 
     def put(self, key: str, labeller: str, task: str, outcome: Outcome) -> None:
-        """Keeps what came of a question."""
         row = (key, labeller, task, *msgspec.structs.astuple(outcome))
         self._write(f"INSERT OR REPLACE INTO answers VALUES ({','.join('?' * len(row))})", [row])  # noqa: S608  (marks)
 
@@ -111,7 +110,6 @@ class Answers:
             raise self._unreadable(problem) from problem
 
     def wait_for(self, keys: Iterable[str], file: str) -> None:
-        """Keeps that questions stand in a batch file."""
         self._write("INSERT OR REPLACE INTO batches VALUES (?, ?, ?)", [(key, file, now()) for key in keys])
 
     def wait_no_more(self, keys: Iterable[str]) -> None:
@@ -126,13 +124,11 @@ class Answers:
             raise StoreError(f"{self.path} can't be written: {problem}.", "Free some space.") from problem
 
     def close(self) -> None:
-        """Lets go of the file."""
         with self._lock:
             self._db.close()
 
 
 def now() -> int:
-    """Microseconds since 1970 UTC."""
     return time.time_ns() // 1000
 
 
@@ -143,7 +139,6 @@ ANSWERS = 3
 MOST_GROWTH = 8
 """A cut answer gets twice the tokens each time, up to so many times as many."""
 WARMER = 0.4
-"""Temperature added with each invalid answer."""
 _DETAIL_CHARS = 300
 _NAME_CHARS = 200
 
@@ -177,7 +172,6 @@ class Inquiry(Struct, kw_only=True):
 
     question: Question
     limit: int
-    """Tokens the next answer gets."""
     invalid: int = 0
     wrong: str = ""
     """Defect of the last answer, in a word; empty when valid."""

@@ -69,8 +69,6 @@ class GoldRow(Struct, kw_only=True, omit_defaults=True):
 
 
 class Gold(Struct):
-    """The rows of a file."""
-
     rows: list[GoldRow] = field(default_factory=list)
     skipped: dict[str, int] = field(default_factory=dict)
     """Rows that are none, by reason: `no_session`, `no_turn`, `no_label`, `no_such_class` (the
@@ -80,7 +78,6 @@ class Gold(Struct):
 
 
 def is_gold(path: Path | str) -> bool:
-    """Tell whether the name is one of a gold file."""
     return Path(path).suffix.lower() in SUFFIXES
 
 
@@ -191,7 +188,6 @@ def _raw(path: Path) -> Iterator[dict[str, Any] | str]:
 
 
 def _parsed(text: str | bytes) -> Any:
-    """The JSON in a text; None where it is none."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -202,7 +202,6 @@ def _plain(text: str | None) -> str:
 # -- Two labellers' labels of the same things, from the store or from a gold file
 
 GOLD = "gold"
-"""Labeller name of a gold file."""
 _LABELS = """
 SELECT session_id, turn, value, number, prompt_hash, coalesce(served_model, model) FROM labels
 WHERE task = ? AND labeller = ? AND seq IS NULL ORDER BY created_at NULLS FIRST
@@ -223,8 +222,6 @@ def in_order(place: Place) -> tuple[str, int]:
 
 
 class ComparedLabel(NamedTuple):
-    """One label as it is compared."""
-
     value: str
     number: float | None = None
     version: str | None = None

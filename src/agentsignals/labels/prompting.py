@@ -43,8 +43,6 @@ _INTRODUCTION = (
 
 
 class Example(Struct, frozen=True, kw_only=True):
-    """A message with its label, as a model is shown it."""
-
     session_id: str
     turn: int
     """From 0."""
@@ -157,7 +155,6 @@ def examples_of(task: Task, rows: list[GoldRow], mask: Mask) -> tuple[Example, .
 
 
 def _line(text: str) -> str:
-    """A text however it was broken into lines and whoever masked it."""
     return " ".join(without_pseudonyms(redacted(text)).split())
 
 
@@ -169,8 +166,6 @@ NOTES_TOKENS = 600
 
 
 class Notes(Struct, forbid_unknown_fields=True):
-    """The answer to a request for notes."""
-
     notes: str
 
 

@@ -42,14 +42,11 @@ class Progress(Protocol):
 
 
 class Meter:
-    """The figures of a run by the clock."""
-
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began = self._answered = clock()
 
     def answered(self) -> None:
-        """An answer came, or a failure."""
         self._answered = self._clock()
 
     def words(self, spent: Summary, waiting: int) -> str:
@@ -105,7 +102,6 @@ class Summary(Struct, kw_only=True):
     prompt_hash: str
     labelled: int = 0
     sessions: int = 0
-    """Sessions with a label of this run."""
     kept: int = 0
     """Answers of an earlier run that labels rest on: one a label, where not several were asked for."""
     repeated: int = 0
@@ -444,14 +440,12 @@ class Estimate(Struct, kw_only=True):
     task: str
     labeller: str
     units: int = 0
-    """Messages or sessions to judge."""
     not_asked: dict[str, int] = field(default_factory=dict)
     long: int = 0
     """Units that exceed the window, and need notes first."""
     kept: int = 0
     """Questions answered by an earlier run."""
     repeated: int = 0
-    """Questions that are the same as another."""
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0

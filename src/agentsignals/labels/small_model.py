@@ -67,7 +67,6 @@ def serve(model: Path, port: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m agentsignals.labels.small_model")
     parser.add_argument("wheels", metavar="FOLDER", type=Path, help="the downloaded wheels")
     parser.add_argument(

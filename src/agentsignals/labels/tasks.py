@@ -84,7 +84,6 @@ class Task(Struct, frozen=True, dict=True):
 
     name: str
     says: str
-    """The subject of the judgement, in a line."""
     level: Literal["turn", "session", "repository"]
     """Unit of judgement. A repository's label is given to each of its sessions."""
     shows: Shown
@@ -97,11 +96,9 @@ class Task(Struct, frozen=True, dict=True):
     min_turns: int = 1
     needs_plan: bool = False
     answer_tokens: int = 400
-    """Tokens an answer gets on the first try."""
 
     @cached_property
     def prompt(self) -> str:
-        """Instructions of the model."""
         return prompt(self.name)
 
     @property
@@ -120,13 +117,11 @@ class Task(Struct, frozen=True, dict=True):
         return schema_of(self.answer)
 
     def verdict(self, text: str, case: Case) -> Verdict | Absent:
-        """Return the verdict in an answer as received. Unfit when it is none."""
         verdict: Verdict | Absent = read_as(self.answer, text).verdict(case)
         return verdict
 
 
 def prompt(name: str) -> str:
-    """The text of a prompt file."""
     return (_PROMPTS / f"{name}.md").read_text("utf-8").strip()
 
 
@@ -404,12 +399,10 @@ _TASKS = (
 
 @cache
 def tasks() -> dict[str, Task]:
-    """Every task by its name."""
     return {task.name: task for task in _TASKS}
 
 
 def task(name: str) -> Task:
-    """The task of that name. UsageError names the others."""
     chosen = tasks().get(name)
     if chosen is None:
         raise UsageError(*no_such("task", name, tasks()))

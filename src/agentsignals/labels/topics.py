@@ -46,7 +46,6 @@ NAMING = "topic_name"
 CENTRAL = 100
 """Prompts that are shown of a topic, those in its middle (design/attribution.md#topics-of-swe-chat)."""
 MOST_CHARS = 200
-"""Characters shown of each prompt."""
 TOKENS = 300
 FEWEST_WORDS, MOST_WORDS = 2, 12
 """Words of a name; 4 to 10 are asked for."""
@@ -59,8 +58,6 @@ class NameAnswer(Struct, forbid_unknown_fields=True):
 
 
 class Named(Struct, kw_only=True):
-    """Usage of naming."""
-
     by: str
     names: int = 0
     kept: int = 0
@@ -167,7 +164,6 @@ class Clusters(Struct, frozen=True):
     """Which topic each prompt has: 0 is the largest, -1 none."""
 
     method: str
-    """One of `METHODS`."""
     embedder: str
     of: list[int]
     fit: list[float]
@@ -228,14 +224,11 @@ TASK, LABELLER = "topic", "clusters"
 VERSION = 3
 """Version of the method; raise it when the same prompts would get other topics."""
 FEWEST = 40
-"""Prompts that are grouped at all (as the study of topics has it)."""
 NO_TOPIC = "no topic"
 _WORDS = 4
 
 
 class Topic(Struct, kw_only=True):
-    """A group of prompts."""
-
     number: int
     n: int
     sessions: int
@@ -357,7 +350,6 @@ _MISSING = {
 
 
 def _examples(prompts: list[Prompt]) -> list[Example]:
-    """The first prompts of different sessions."""
     of_session: dict[str, Example] = {}
     for prompt in prompts:
         session = str(prompt.row["session_id"])

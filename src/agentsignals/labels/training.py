@@ -80,8 +80,6 @@ class Example(Struct, frozen=True, kw_only=True):
 
 
 class Judged(NamedTuple):
-    """A prediction for a message of a project that was left out."""
-
     example: Example
     predicted: str
     scores: dict[str, float]
@@ -350,7 +348,6 @@ def random_rows(judged: Sequence[Judged], classes: Sequence[str]) -> list[bytes]
 
 
 def counts_of(judged: Sequence[Judged], name: str) -> ClassCounts:
-    """Count the predictions of one class."""
     return ClassCounts(
         true=sum(j.example.label == name for j in judged),
         named=sum(j.predicted == name for j in judged),
@@ -424,7 +421,6 @@ def _rounded(value: float | None) -> float | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m agentsignals.labels.training")
     parser.add_argument("task", metavar="TASK", help=", ".join(BY_TASK))
     parser.add_argument("gold", metavar="FILE", nargs="+", help="gold files with `text`, and `project` where known")

@@ -139,8 +139,6 @@ LEAST_TOKENS = 4
 
 
 class Unit(Struct, frozen=True, kw_only=True):
-    """One thing to judge."""
-
     session_id: str
     turn: int | None
     """None: the whole session."""
@@ -164,7 +162,6 @@ class NotAsked(Struct, frozen=True):
 
 
 def plain(text: str) -> str:
-    """Masks nothing."""
     return text
 
 

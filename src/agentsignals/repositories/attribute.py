@@ -76,9 +76,7 @@ class Agreement(Struct, kw_only=True):
     """Same figures over all rows, by the recorded agent's lines as a share of the commit's added lines. Lines that
     the record counts in files outside the commit are left out."""
     causes: dict[str, int] = field(default_factory=dict)
-    """Most likely cause of each large difference, over all rows."""
     far: list[Difference] = field(default_factory=list)
-    """The comparable rows that are far apart."""
 
 
 def agreement(rows: list[CommitRow]) -> Agreement:
@@ -203,13 +201,11 @@ class Attribution(Struct, kw_only=True):
     unlinked: dict[str, int] = field(default_factory=dict)
     unlinked_checkpoints: dict[str, str] = field(default_factory=dict)
     commits: int = 0
-    """Commits whose added lines were attributed."""
     commits_seen: int = 0
     sessions: int = 0
     sessions_missing: int = 0
     """Sessions that checkpoints name and whose transcript is not in the store."""
     lines: dict[str, int] = field(default_factory=dict)
-    """Added lines by tag."""
     share: Share = field(default_factory=Share)
     """The agents' share of the lines that have an author, not the blank ones: bounds, and the estimate between them."""
     modes: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -217,7 +213,6 @@ class Attribution(Struct, kw_only=True):
     agreement_with_record: Agreement = field(default_factory=Agreement)
     survival: outcomes.Survived = field(default_factory=outcomes.Survived)
     edits_not_found: int = 0
-    """Replacements whose place in the file was not found."""
     unchanged: bool = False
     """Nothing changed since the last time: these are that time's figures."""
 
@@ -237,10 +232,8 @@ class Tables(Struct):
     sessions: set[str] = field(default_factory=set)
     """The repository's sessions, those without a label among them."""
     labels: dict[str, list[LabelRow]] = field(default_factory=dict)
-    """By task."""
 
     def write(self, store: Store) -> Attribution:
-        """Puts the repository's `commits` and `line_attribution` into the store, and labels of its sessions."""
         if not self.result.unchanged:
             name = self.result.repo
             for task, rows in self.labels.items():

@@ -77,7 +77,6 @@ def align_loosely(old: Sequence[str], new: Sequence[str]) -> tuple[list[int], se
 
 
 def loose(line: str) -> str:
-    """A line without what a formatter may change."""
     return _LOOSE.sub("", line)
 
 
@@ -153,7 +152,6 @@ def lines_of(text: str) -> list[str]:
 
 
 def committed(mark: int) -> int:
-    """The mark of a committed line of that operation."""
     return _COMMITTED - mark
 
 
@@ -163,12 +161,10 @@ def written_by(mark: int) -> int:
 
 
 def is_old(mark: int) -> bool:
-    """Return whether a line with this mark was in a commit already."""
     return mark == PREEXISTING or mark <= _COMMITTED
 
 
 def is_telling(line: str) -> bool:
-    """Return whether a line is distinctive enough to be recognised elsewhere."""
     return len(line.strip()) > TRIVIAL_CHARS
 
 

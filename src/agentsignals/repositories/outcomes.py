@@ -43,7 +43,6 @@ class Share(Struct):
     high: float | None = None
     likely: float | None = None
     n: int = 0
-    """Added lines that are not blank and have an author."""
     unknown: int = 0
     """Authored lines that nothing explains."""
 
@@ -83,8 +82,6 @@ _CLOSING_US = CLOSING_S * _SECOND_US
 
 
 class _Line(Struct, frozen=True, gc=False):
-    """A line of a session in a commit."""
-
     sha: str
     path: str
     line: int
@@ -92,14 +89,11 @@ class _Line(Struct, frozen=True, gc=False):
 
 
 class _SessionRecord(Struct, kw_only=True):
-    """Evidence of the replay about one session."""
-
     lines: list[_Line] = field(default_factory=list)
     fates: Fates = field(default_factory=Fates)
     changes: list[tuple[int, str]] = field(default_factory=list)
     """When its calls changed which file."""
     linked: set[str] = field(default_factory=set)
-    """Commits that checkpoints link to it."""
     has_unexplained: bool = False
     """Its commits have lines that nothing explains, or can't be read."""
     has_missing: bool = False
@@ -350,7 +344,6 @@ class Survived(Struct):
 
 
 def counts(fates: Iterable[Fates]) -> Counts:
-    """Sums over operations."""
     total: Counter[str] = Counter()
     for one in fates:
         total.update(structs.asdict(one))
@@ -368,7 +361,6 @@ def counts(fates: Iterable[Fates]) -> Counts:
 
 
 def by_session(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Counts]:
-    """Count lines by session, for sessions that wrote any."""
     fates_of: dict[str, list[Fates]] = defaultdict(list)
     for tree, done in worktrees:
         for number, fates in done.fates.items():
@@ -410,7 +402,6 @@ def by_commit(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Slice]:
 
 
 def slices(of_commits: Iterable[Slice], strict: bool) -> Slices:
-    """Means over commits, and over their lines. `strict`: in the files that the commits changed, else in all."""
     rows = []
     for part in of_commits:
         made = part.written_in_files if strict else part.written
@@ -438,8 +429,6 @@ class Living(Struct):
     """(commit, line, path) as first committed."""
 
     def has(self, sha: str, line: AddedLine) -> bool | None:
-        """Return whether a line this commit added is still there; None when the head does not descend from the
-        commit."""
         return (sha, line.line, line.path) in self.lines if sha in self.within else None
 
 
@@ -473,7 +462,6 @@ def living(repository: Repository, lines: Mapping[str, list[AddedLine]]) -> Livi
 
 
 def alive_at_head(today: Living, lines: Mapping[str, list[AddedLine]]) -> Alive:
-    """Count the added lines that are still there."""
     if today.head is None:
         return Alive()
     alive = Alive(head=today.head, commits_not_in_head=sum(sha not in today.within for sha in lines))

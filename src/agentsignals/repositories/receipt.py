@@ -24,8 +24,6 @@ Result = Literal["passed", "failed", "hidden", "unknown"]
 
 
 class Place(Struct, frozen=True):
-    """An event of a session in the store."""
-
     session_id: str
     seq: int
 
@@ -41,7 +39,6 @@ class CheckRun(Struct, kw_only=True):
     """The last run was asked about some files or some tests alone."""
     place: Place
     command: str
-    """Command of the last run."""
     edits_after: int
     """Changes of the commits' files by the agents after that run."""
     files_after: list[str] = field(default_factory=list)
@@ -152,7 +149,6 @@ class Owners(Struct, kw_only=True):
     high: float | None = None
     """Bounds of the agent's share of the lines that have an author; the distance between them is what is unknown."""
     files_unknown: dict[str, int] = field(default_factory=dict)
-    """The files with most unknown lines."""
 
 
 class ReceiptSession(Struct, kw_only=True):
@@ -166,7 +162,6 @@ class ReceiptSession(Struct, kw_only=True):
     """The person's, until the last of the commits."""
     interrupts: int
     refused: int
-    """Calls that the person did not allow."""
     cost_usd: float | None
     """Cost of the whole session; None where a call that used tokens has no price."""
     cost_at_least: bool
@@ -187,11 +182,9 @@ class Receipt(Struct, kw_only=True):
     owners: Owners
     sessions: list[ReceiptSession]
     sessions_missing: list[str]
-    """Sessions that are named and whose transcript is not in the store."""
     cost_usd: float | None
     """Summed cost of the `sessions_priced` sessions."""
     sessions_priced: int
-    """Sessions whose cost is known."""
     cost_at_least: bool
     """The sessions cost more than that: one has no cost or a lower bound, or its transcript is not here."""
     checks: list[CheckRun]

@@ -72,11 +72,9 @@ class Chances:
         yield max(until - at, 0)
 
     def idle(self, after: int, until: int) -> bool:
-        """Return whether every agent rested long enough between two moments for a person to have edited."""
         return until - after >= IDLE_US and any(rest >= IDLE_US for rest in self._rests(after, until))
 
     def idle_us(self, after: int, until: int) -> int:
-        """For how long every agent rested between two moments, microseconds."""
         return sum(self._rests(after, until))
 
     def wrote(self, after: int, until: int) -> bool:
@@ -129,9 +127,7 @@ class Opened(Struct, kw_only=True):
     added: list[bool]
     loosely: set[int]
     gone: list[tuple[str, int]]
-    """Lines the replay has and the commit lacks."""
     removed: list[str]
-    """Lines the parent has and the commit lacks."""
     tags: dict[int, Tag] = field(default_factory=dict)
     """Tags that don't follow from the mark, by index of the line."""
     typed: list[int] = field(default_factory=list)
@@ -259,8 +255,6 @@ NEAR_LINES = 3
 
 
 class AddedLine(Struct, gc=False):
-    """A line that a commit added: whose it is, and the operation that wrote it where one did."""
-
     path: str
     line: int
     tag: Tag
@@ -275,7 +269,6 @@ class Fates(Struct, kw_only=True):
     overwritten_by_self: int = 0
     overwritten_by_other: int = 0
     committed: int = 0
-    """Reached a commit."""
     standing: int = 0
     """Still there at the end, and in no commit."""
     taken: int = 0
@@ -286,9 +279,7 @@ class Fates(Struct, kw_only=True):
 
 class Replayed(Struct):
     lines: dict[str, list[AddedLine]] = field(default_factory=dict)
-    """By commit."""
     fates: dict[int, Fates] = field(default_factory=dict)
-    """By operation."""
     not_found: int = 0
     """Replacements whose place in the file was not found: the file is not what the replay takes it for."""
     picked_up: dict[str, list[tuple[int, str, int]]] = field(default_factory=dict)
@@ -313,7 +304,6 @@ class Replay:
         self._is_shared = len({operation.session_id for operation in operations}) > 1
 
     def run(self) -> Replayed:
-        """Everything in order of time."""
         at = 0
         for n, step in enumerate(self._steps):
             self._next = next((s for s in self._steps[n:] if s.is_linked), step)

@@ -70,8 +70,6 @@ class Did(Struct, frozen=True, kw_only=True):
 
 
 class Commit(Struct, frozen=True):
-    """A commit that a call made."""
-
     did: Did
     branch: str | None
     message: str | None
@@ -116,11 +114,9 @@ class Acts:
                 )
 
     def output(self, call: ToolCall) -> str:
-        """Return the stored part of a call's result."""
         return (self.session.events[call.result_seq].text or "") if call.result_seq is not None else ""
 
     def code_edits(self) -> list[tuple[int, Edit, str]]:
-        """Changes of files that are no documents, nor scratch."""
         return [entry for entry in self.edits if not _NO_CODE.search(entry[2])]
 
     def pushes(self) -> list[Did]:
@@ -165,7 +161,6 @@ class Acts:
         return next(signs, None) != "text"
 
     def is_interrupted(self, turn: int | None) -> bool:
-        """Return whether the person stopped the agent in a turn."""
         return any(e.kind == "interrupt" and e.turn == turn for e in self.session.events)
 
 
@@ -377,7 +372,6 @@ def _after(  # noqa: PLR0913  (one for each way that it can't be told; what a ch
 
 
 def _other_check(rule: Rule, acts: Acts, since: int, until: int) -> str:
-    """Another check of the kind that a rule asks for, between two calls."""
     kinds = {check.kind for command in rule.commands for check in checks(command)}
     lines = (call.command for call in acts.calls[max(since + 1, 0) : until + 1] if call.command and kinds)
     return next((check.name for line in lines for check in checks(line) if check.kind in kinds), "")
@@ -398,8 +392,6 @@ _MANAGES = names(
 
 
 class Followed(Struct, kw_only=True):
-    """A rule in a session."""
-
     verdict: Verdict
     because: str
     """Reason given by the first occasion that decided."""
@@ -407,7 +399,6 @@ class Followed(Struct, kw_only=True):
     broken: int = 0
     untold: int = 0
     marks: list[Occasion] = field(default_factory=list)
-    """Broken first, at most MOST_OCCASIONS."""
 
 
 def follow(rule: Rule, acts: Acts, *, has_hooks: bool | None = None) -> Followed:

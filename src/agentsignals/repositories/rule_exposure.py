@@ -30,7 +30,6 @@ class Exposure(Struct, frozen=True):
     state: State
     why: str
     seq: int | None = None
-    """The event that shows the text."""
 
 
 class Presence(Struct, frozen=True):
@@ -40,7 +39,6 @@ class Presence(Struct, frozen=True):
     arrived_at: int
     sha: str
     rule: Rule | None
-    """None: the version has no such rule."""
 
 
 class Stated(Struct, kw_only=True):
@@ -68,7 +66,6 @@ class Stated(Struct, kw_only=True):
 
     @property
     def introduced(self) -> Presence | None:
-        """The version that first had it."""
         return next((version for version in self.history if version.rule is not None), None)
 
     @property
@@ -238,7 +235,6 @@ class Where(Struct, frozen=True):
     folder: str
     """Its working folder, with a slash behind; empty for the root."""
     touched: frozenset[str]
-    """Files that it read or changed."""
     edited: frozenset[str]
     cwd: str
     """The working folder as the trace names it."""

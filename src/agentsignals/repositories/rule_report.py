@@ -47,7 +47,6 @@ class Point(Struct, frozen=True, kw_only=True):
 
     session_id: str
     at: int
-    """Microseconds since 1970 UTC."""
     is_after: bool
     kept: float
     """0..1: of its occasions that can be told those at which the rule was kept; of what must never be done all or
@@ -61,8 +60,6 @@ EffectVerdict = Literal["kept_more", "kept_less", "cannot_tell"]
 
 
 class Effect(Struct, frozen=True, kw_only=True):
-    """Change in how often a rule was kept after it came."""
-
     verdict: EffectVerdict
     because: str
     change: LevelChange | None = None
@@ -151,7 +148,6 @@ class SessionRule(Struct, kw_only=True):
     broken: int
     untold: int
     marks: list[Occasion]
-    """Occasions, broken ones first."""
 
 
 class RuleRow(Struct, kw_only=True):
@@ -172,7 +168,6 @@ class RuleRow(Struct, kw_only=True):
     place: str | None
     """Where its sessions lie, of a rule that only traces show."""
     since: str | None
-    """The commit that brought it."""
     since_at: int | None
     until: str | None
     until_at: int | None
@@ -190,9 +185,7 @@ class RuleRow(Struct, kw_only=True):
     not_exposed: dict[str, int]
     """Sessions in which it was not in force, by why."""
     share: float | None
-    """Kept among kept and broken."""
     low: float | None
-    """Lower bound of Wilson's 95 % interval over sessions."""
     high: float | None
     effect: Effect
     sessions: list[SessionRule] = field(default_factory=list)
@@ -210,8 +203,6 @@ class RulesReport(Struct, kw_only=True):
 
 
 class Case(Struct):
-    """A rule in a session, measured."""
-
     rule: Rule
     session: Session
     exposure: Exposure
@@ -264,7 +255,6 @@ def rules_report(
 
 
 def _others(n: int, points: Sequence[Point], measured: Sequence[tuple[Stated, Sequence[Case]]]) -> list[Point]:
-    """The series of the rules that were in force in the sessions of both sides, as one."""
     sides = {point.session_id: point.is_after for point in points}
     values: dict[str, list[tuple[Case, float]]] = {}
     for k, (_, cases) in enumerate(measured):

@@ -32,7 +32,6 @@ class Rule(Struct, frozen=True, kw_only=True):
     kind: Kind
     line: int
     text: str
-    """The sentence that states it."""
     when: When = ""
     commands: tuple[str, ...] = ()
     """Any one of which keeps a rule to run or to use, or breaks one that forbids; of a branch what is forbidden there
@@ -161,7 +160,6 @@ class Directive(Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> str:
-        """The sentence as it stands in the file."""
         return _MARK.sub(lambda m: f"`{self.code[int(m[1])]}`", self.text)
 
 
@@ -186,7 +184,6 @@ class _Block(Struct):
     """Indent of a list item; None for a paragraph."""
     commands: list[str] = field(default_factory=list)
     is_closed: bool = False
-    """A blank line came after it."""
 
     @property
     def text(self) -> str:
@@ -194,7 +191,6 @@ class _Block(Struct):
 
     @property
     def opens(self) -> bool:
-        """True where it ends in a colon that announces what follows."""
         return self.text.rstrip("*_ ").endswith(":")
 
 

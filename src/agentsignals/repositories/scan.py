@@ -60,7 +60,6 @@ class Changed(Struct):
     path: str
     finding: ScanFinding
     moved_from: str | None = None
-    """Where a moved finding was: a path."""
 
     def row(self, repo: str, sha: str, scanner: tuple[str, str], ownership: Ownership) -> FindingRow:
         """The row of the table `weaknesses`. `scanner`: its name and version."""
@@ -76,7 +75,6 @@ class Changed(Struct):
 
 class _Side(Struct):
     path: str
-    """The path after the commit, for both sides of a rename."""
     own_path: str
     finding: ScanFinding
     is_added: bool = False
@@ -120,8 +118,6 @@ def changed(files: Sequence[tuple[FileChange, Sequence[ScanFinding], Sequence[Sc
 
 
 class Line(Struct, gc=False):
-    """An added line of a commit."""
-
     tag: str
     session_id: str | None
 
@@ -143,7 +139,6 @@ class Lines:
                 self.counts[sha, path][row["tag"]] += 1
 
     def of(self, sha: str, path: str, first: int, last: int) -> list[Line]:
-        """The added ones of these lines."""
         by_number = self._lines.get((sha, path), {})
         return [by_number[n] for n in range(first, last + 1) if n in by_number]
 
@@ -180,7 +175,6 @@ class OfSession(Struct, kw_only=True):
     commits: int = 0
     low: float | None = None
     high: float | None = None
-    """Exact Poisson interval of the rate, 95 percent."""
     scanner_version: str = ""
     attribution: str = "commits linked to the session by checkpoints, or by the files it changed"
 
@@ -246,11 +240,9 @@ class Scan(Struct, kw_only=True):
     scanner: str
     scanner_version: str
     commits: int = 0
-    """Commits linked to sessions whose changed files were looked into."""
     commits_left_out: int = 0
     """Such commits of which Git can't tell what they changed, for the clone has not all their files."""
     files: int = 0
-    """Different contents of those files, before and after."""
     scanned: int = 0
     """Commits scanned in this run; the others were known."""
     unchanged: bool = False
@@ -279,7 +271,6 @@ class _Kept(Struct):
 
 
 def _contents(files: Iterable[FileChange]) -> Iterator[tuple[str, str]]:
-    """Id and path of each file's content before and after."""
     for file in files:
         if file.old_oid is not None and file.old_path is not None:
             yield file.old_oid, file.old_path
@@ -301,7 +292,6 @@ class _Answers:
                 self._kept = kept if kept.version == scanner.version else self._kept
 
     def get(self, oid: str | None, path: str | None) -> Scanned | None:
-        """Return what the scanner said of a file's content."""
         return self._kept.answers.get(f"{oid}:{path}")
 
     def scan_missing(self, contents: Iterable[tuple[str, str]], progress: Progress) -> int:
@@ -337,7 +327,6 @@ class Tables(Struct):
     findings: list[FindingRow]
     scans: list[ScanRow]
     sessions: set[str]
-    """Sessions that the scanned commits are linked to."""
     labels: list[LabelRow]
 
     def write(self, store: Store) -> Scan:
@@ -457,7 +446,6 @@ def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress
 # Findings of other scanners.
 
 _SPAN = 500
-"""Lines of a finding that are looked at."""
 _LARGEST_REPORT_BYTES = 256 * 1024 * 1024
 _CWE = re.compile(r"CWE[-/ ]?0{0,4}(\d{1,5})\b", re.IGNORECASE)
 _SHA = re.compile(r"[0-9a-fA-F]{7,64}")
@@ -468,7 +456,6 @@ class Imported(Struct):
 
     repo: str
     scanners: dict[str, int] = field(default_factory=dict)
-    """Findings by scanner."""
     findings: int = 0
     owners: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
@@ -476,8 +463,6 @@ class Imported(Struct):
 
 
 class Reported(Struct, kw_only=True):
-    """A result of a run."""
-
     scanner: str
     version: str
     revision: str | None

@@ -63,18 +63,13 @@ def level(severity: object) -> Level:
 
 
 class SourceFile(Struct, frozen=True):
-    """A file as a commit has it."""
-
     path: str
     data: bytes
 
 
 class ScanFinding(Struct, gc=False, kw_only=True):
-    """One finding of a scanner in one file."""
-
     rule: str
     line: int
-    """1-based."""
     end_line: int
     message: str
     cwe: tuple[str, ...]
@@ -84,7 +79,6 @@ class ScanFinding(Struct, gc=False, kw_only=True):
     text: str = ""
     """Matched text, at most 200 characters."""
     match: str = ""
-    """Names the matched text without its white space."""
     around: str = ""
     """Names the matched text with the lines around it."""
 
@@ -107,13 +101,9 @@ class Scanner(Protocol):
     def version(self) -> str: ...
 
     @property
-    def at_once(self) -> int:
-        """Files worth handing over together."""
-        ...
+    def at_once(self) -> int: ...
 
-    def takes(self, path: str) -> bool:
-        """Return whether files of this name are scanned. The name alone decides, as for counting added lines."""
-        ...
+    def takes(self, path: str) -> bool: ...
 
     def scan(self, files: Sequence[SourceFile]) -> list[Scanned]:
         """One answer a file, in their order. ScanError when the scanner itself does not work."""
@@ -234,7 +224,6 @@ class Program:
 
 
 def _found(rule: str, lines: Sequence[Any], message: Any, cwe: Sequence[str], rating: tuple[Any, Any]) -> ScanFinding:
-    """A finding of a program. `rating`: its words for how bad and how sure."""
     severity, confidence = map(level, rating)
     return ScanFinding(
         rule=rule, line=int(lines[0]), end_line=int(lines[-1]), message=str(message), cwe=tuple(cwe),

@@ -21,7 +21,6 @@ POSITIVE, NEUTRAL, NEGATIVE = VALUES = ("POSITIVE", "NEUTRAL", "NEGATIVE")
 UNJUDGED = UNSPOKEN | {"slash_command"}
 """Kinds of turns without a person's words, and so without a sentiment."""
 TURNS_APART = 10
-"""Later turns are one class."""
 LOW_N = 30
 """Groups with fewer labelled messages are marked as small (design/signals.md#sentiment-by-turn)."""
 PLATEAU = 5
@@ -51,7 +50,6 @@ class Conversation(Struct, frozen=True):
 
     @property
     def opening(self) -> str | None:
-        """Label of the first turn, if any."""
         return next((m.value for m in self.messages if m.turn == 1), None)
 
 
@@ -62,7 +60,6 @@ def label(text: str | None) -> str | None:
 
 
 def total(parts: Iterable[Part]) -> Part:
-    """Add up parts."""
     k = n = 0
     for part, of in parts:
         k, n = k + part, n + of
@@ -93,7 +90,6 @@ def negative_between(conversation: Conversation, first: int, last: float, *, coh
 
 
 def reaches(conversation: Conversation, turn: int) -> bool:
-    """True if it has a message at that turn or later."""
     return bool(conversation.messages) and conversation.messages[-1].turn >= turn
 
 
@@ -233,7 +229,6 @@ def spread(values: Sequence[float]) -> tuple[float, float | None] | None:
 
 
 def _entropy(counts: Iterable[int]) -> float | None:
-    """Entropy in bits."""
     total = sum(counts := list(counts))
     return -math.fsum([n / total * math.log2(n / total) for n in counts]) if total else None
 

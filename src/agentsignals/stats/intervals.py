@@ -290,7 +290,6 @@ class _Spread(NamedTuple):
     error: float
     """Standard error, from the residuals of clusters."""
     effective: float
-    """Effective number of clusters, see `Clustered`."""
     t: float
     """Student's quantile. Its degrees of freedom are the smaller of two numbers: one fewer than the effective number of
     clusters, and 1.5 times that of squared residuals, because a variance that one outlier makes is hardly known."""
@@ -336,7 +335,6 @@ def _skewed(spread: _Spread, ends: Interval, understated: float = 1.0) -> Interv
 
 
 def _sum(values: Iterable[tuple[float, int]]) -> float:
-    """Exact sum of values, each repeated."""
     return fsum(chain.from_iterable(repeat(value, times) for value, times in values))
 
 
@@ -349,7 +347,6 @@ class Clustered(NamedTuple):
 
     interval: Interval | None
     clusters: int
-    """Number of clusters with an observation."""
     effective: float
     """Kish's effective number of clusters: the squared total over the sum of squared cluster sizes."""
     largest: float
@@ -422,12 +419,10 @@ class Prevalence(Struct, frozen=True, kw_only=True):
     """Share of the things that it named so."""
     n: int
     share: float
-    """Mean calibrated probability."""
     low: float
     high: float
 
     def in_words(self) -> str:
-        """Return the share with its interval, and the count."""
         return f"{self.share:.0%} [{self.low:.0%}, {self.high:.0%}] (named in {self.counted:.0%} of {self.n:,})"
 
 

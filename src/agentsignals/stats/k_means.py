@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 STARTS = 10
-"""Number of restarts; the best result counts."""
 _MOST_ROUNDS = 300
 _TOLERANCE = 1e-4
 """Stop when centres move less than this share of the points' mean variance."""
@@ -61,7 +60,6 @@ def silhouettes(points: Sequence[Sequence[float]], groupings: Sequence[Sequence[
 
 
 def _fit(sums: Floats, group: NDArray[np.intp], sizes: Floats) -> Floats:
-    """Silhouettes of points from their summed distances to each cluster."""
     rows = np.arange(len(group))
     alone = sizes[group] == 1
     inside = sums[rows, group] / np.maximum(sizes[group] - 1, 1)
@@ -89,7 +87,6 @@ def _starts(points: Floats, squares: Floats, k: int, chance: Any) -> Floats:
 
 
 def _settled(points: Floats, squares: Floats, centres: Floats, still: float) -> tuple[NDArray[np.intp], Floats]:
-    """Iterate until the centres stop moving."""
     former: NDArray[np.intp] | None = None
     for _ in range(_MOST_ROUNDS):
         labels = _nearest(points, centres)
@@ -130,7 +127,6 @@ def _nearest(points: Floats, centres: Floats) -> NDArray[np.intp]:
 
 
 def _squared(some: Floats, squares_of_some: Floats, points: Floats, squares: Floats) -> Floats:
-    """Squared distances of some points to all points."""
     made: Floats = np.maximum(-2 * some @ points.T + squares_of_some[:, None] + squares, 0.0)
     return made
 
@@ -170,11 +166,9 @@ class TfIdf:
         self._values: Floats = values / lengths[self._rows]
 
     def times(self, matrix: Floats) -> Floats:
-        """Multiply with a matrix of a row a word."""
         return self._product(self._rows, self._columns, self.shape[0], matrix)
 
     def turned_times(self, matrix: Floats) -> Floats:
-        """Multiply the transpose with a matrix of a row a text."""
         return self._product(self._columns, self._rows, self.shape[1], matrix)
 
     def _product(self, to: NDArray[np.intp], taken: NDArray[np.intp], size: int, matrix: Floats) -> Floats:

@@ -56,15 +56,12 @@ class Paired(Struct, frozen=True, kw_only=True):
     discordance: float | None = None
     """Mean squared difference of tasks. With one attempt a task: the share of tasks that changed."""
     gained: int = 0
-    """Tasks where the candidate did better."""
     lost: int = 0
     p: float | None = None
-    """Two-sided p value."""
     least_p: float | None = None
     """Smallest p value that so many tasks can reach."""
     test: str = ""
     method: str = ""
-    """Method of the interval."""
     single: bool = False
     """One yes-or-no attempt a side at each task."""
 
@@ -230,7 +227,6 @@ class OverClusters(Struct, frozen=True, kw_only=True):
     """None for fewer than six clusters."""
     low: float | None = None
     high: float | None = None
-    """At 95 %."""
     p: float | None = None
 
 
@@ -251,7 +247,6 @@ def over_clusters(gaps: Mapping[str, Sequence[float]]) -> OverClusters:
     errors = [max(within / len(of), _ROUNDING) for of in gaps.values()]
 
     def estimated(between: float) -> tuple[float, list[float], float]:
-        """Mean, weights, and weighted squares of the clusters' differences from the mean."""
         weights = [1 / (error + between) for error in errors]
         mean = fsum(w * m for w, m in zip(weights, means.values(), strict=True)) / fsum(weights)
         return mean, weights, fsum(w * (m - mean) ** 2 for w, m in zip(weights, means.values(), strict=True))
@@ -469,7 +464,6 @@ def _tasks_to_detect(gap: float, spread: float, level: float, step: float) -> in
 
 
 def _fewest(is_detected_by: Callable[[int], bool]) -> int:
-    """Smallest number of tasks that satisfies it, to 0.1 %, capped at `_MOST`."""
     few, many = 0, 1
     while many < _MOST and not is_detected_by(many):
         few, many = many, 2 * many
@@ -510,7 +504,6 @@ class WeightedGain(Struct, frozen=True, kw_only=True):
     weight: float
     """Cost of a regression in gains, chosen by the caller."""
     value: float
-    """Mean per task."""
     break_even: float | None
     """Gains per regression: the weight at which the sum is 0. None without a regression."""
     low: float | None
@@ -614,11 +607,9 @@ class LevelChange(Struct, frozen=True, kw_only=True):
     difference: Interval | None = None
     """95 % interval of the difference of the two means (Newcombe 1998, method 10)."""
     level: float | None = None
-    """Change of level, adjusted for the trend."""
     level_interval: Interval | None = None
     p: float | None = None
     trend: float | None = None
-    """Slope per session."""
     autocorrelation: float | None = None
     """Lag-1 autocorrelation of the residuals, bias-corrected."""
 
@@ -671,5 +662,4 @@ def level_change(before: Sequence[float], after: Sequence[float]) -> LevelChange
 
 
 def _over(values: Sequence[float], times: Sequence[float]) -> float:
-    """Slope of values over centred times."""
     return fsum(v * t for v, t in zip(values, times, strict=True)) / fsum(t * t for t in times)

@@ -52,7 +52,6 @@ SELF_CORRECTIONS = _listed(
 ASSUMPTIONS = _listed(
     "assumptions", "assumption", lambda low, start: not low.endswith(_NOT_ASSUMING, max(0, start - 12), start)
 )
-"""Assumptions about the request."""
 SEED_HEDGES, SEED_SELF_CORRECTIONS, SEED_ASSUMPTIONS = (_plain("seed", words) for words in _LISTS["seeds"].values())
 MARKERS = tuple(_plain(name, words) for name, words in _LISTS["markers"].items())
 RETRY = b"retry"
@@ -70,7 +69,6 @@ class Question:
         self._pattern = deferred_pattern(rf"(?<!\w)(?:{forms})\b".replace("\n", ""))
 
     def is_asked(self, low: str) -> bool:
-        """Return whether a sentence in lower case asks the question."""
         return self._pattern.search(low) is not None
 
 
@@ -90,7 +88,6 @@ def other_language(prose: Prose) -> Absent | None:
 
 
 def hedges(prose: Prose) -> list[Span]:
-    """Find hedges, in order."""
     return HEDGES.find(prose.low, words_said(prose))
 
 
@@ -107,12 +104,10 @@ def self_corrections(prose: Prose) -> list[Span]:
 
 
 def asked(prose: Prose) -> list[Span]:
-    """Find questions, each named by its kind: offer, preference, confirmation in this order, else `question`."""
     return [Span(start, end, kind_of(prose.low[start:end])) for start, end in questions(prose.low)]
 
 
 def kind_of(question: str) -> str:
-    """Return the kind of a question in lower case."""
     return next((q.name for q in (OFFER, PREFERENCE, CONFIRMATION) if q.is_asked(question)), "question")
 
 
@@ -127,7 +122,6 @@ def seed_self_corrections(prose: Prose) -> list[Span]:
 
 
 def assumptions(prose: Prose, event: Event) -> list[Span]:
-    """Find the assumptions that one of the agent's messages states."""
     return prose.spans_in(event, ASSUMPTIONS, words_said(prose))
 
 

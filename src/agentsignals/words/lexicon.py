@@ -129,7 +129,6 @@ _PASTED = re.compile(
 """Third-party text (review bot, hook output, CI log), in lower case: from here on it is not the person who speaks."""
 
 ACTIONS = frozenset(word_lists("requests")["actions"].split())
-"""Verbs that a request begins with."""
 
 
 @lru_cache(maxsize=1024)
@@ -170,7 +169,6 @@ class _Head(NamedTuple):
 
     text: str
     low: str
-    """The text in lower case, each character in its place."""
     words: frozenset[str]
     signs: frozenset[str]
     """Words that trigger a reaction: few or none, so that a test of them costs nothing."""
@@ -205,7 +203,6 @@ def words(text: str) -> frozenset[str]:
 
 
 _CORRECTED_BY: dict[str, list[int]] = {}
-"""Numbers of the corrections, keyed by trigger."""
 for _n, _correction in enumerate(CORRECTIONS):
     for _trigger in _correction.triggers:
         _CORRECTED_BY.setdefault(_trigger, []).append(_n)
@@ -261,7 +258,6 @@ _START = itemgetter(0)
 
 
 def acceptance(text: str, kind: str = "prompt") -> str | None:
-    """Return words of praise or thanks, or a bare order to commit."""
     return _matched(ACCEPTANCE, text, kind)
 
 
@@ -283,12 +279,10 @@ def limits_work(text: str) -> bool:
 
 
 def revert_all(text: str, kind: str = "prompt") -> str | None:
-    """Return words that want everything taken back."""
     return _matched(REVERT_ALL, text, kind)
 
 
 def giving_up(text: str, kind: str = "prompt") -> str | None:
-    """Return words that give the work up."""
     return _matched(GIVING_UP, text, kind)
 
 
@@ -302,7 +296,6 @@ def seed_corrections(text: str) -> str | None:
 
 
 def _find_word(low: str, word: str) -> int:
-    """Return where a word stands by itself in the text; -1 when it doesn't."""
     at = low.find(word)
     while at >= 0:
         end = at + len(word)

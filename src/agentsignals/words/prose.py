@@ -106,7 +106,6 @@ class Prose:
 
     @once
     def low(self) -> str:
-        """The text in lower case, each character in its place."""
         return lowered(self.text)
 
     def words(self, among: frozenset[bytes]) -> frozenset[bytes]:
@@ -116,7 +115,6 @@ class Prose:
         return self._present
 
     def index(self, at: int) -> int:
-        """Return the number of the message at a place."""
         return bisect_right(self._starts, at) - 1
 
     @once
@@ -143,7 +141,6 @@ class Prose:
         return ((self.event(span), span.name, self.wording(span)) for span in spans)
 
     def end_of(self, event: Event) -> int:
-        """Return the end of a message's words."""
         n = bisect_left(self.events, event.seq, key=_SEQ)
         return self._starts[n] + len(self.parts[n].rstrip())
 
@@ -168,7 +165,6 @@ class Prose:
         return self.events[self.index(span.start)]
 
     def wording(self, span: Span) -> str:
-        """The words found, as they were written."""
         return self.text[span.start : span.end]
 
 
@@ -185,7 +181,6 @@ class Phrase:
         self._preceding = deferred_pattern(rf"(?:{before})\Z".replace("\n", "")) if before else None
 
     def spans(self, low: str) -> Iterator[tuple[int, int]]:
-        """Yield every place of the phrase."""
         at = low.find(self.words)
         while at >= 0:
             end = at + len(self.words)

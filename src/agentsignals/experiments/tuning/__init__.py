@@ -69,7 +69,6 @@ class Search:
         self.tasks, self.held_out = plan.parted()
 
     def look(self) -> None:
-        """Read what its folder holds now."""
         self.history = History(self.folder, self.plan)
         self._forget()
 
@@ -82,7 +81,6 @@ class Search:
         return self.history.runs
 
     def place(self, run: Run) -> Path:
-        """Return the folder of a run: its traces and the command's output."""
         return self.folder / "runs" / f"{run.number:04}"
 
     def output(self, run: Run) -> str:
@@ -90,7 +88,6 @@ class Search:
         return str(self.place(run) / "output")
 
     def ask(self) -> Run | None:
-        """Start the next run. None if there is none; `spent` and `race` say why."""
         run = self.proposal()
         if run is not None:
             self.history.asked(run)
@@ -116,7 +113,6 @@ class Search:
         return Run(number=len(self.runs) + 1, phase=phase, treatment=self.plan.treatment(candidate), task=task)
 
     def tell(self, run: Run, exit_code: int | None = 0, wall_time_s: float = 0.0) -> Result:
-        """End a run: read its folder into the store, and return its result from there."""
         self._keep(run, "ended", exit_code, wall_time_s)
         self.read([run])
         return self.results[run.number]
@@ -232,7 +228,6 @@ class Search:
         return ""
 
     def cost(self) -> tuple[float, int]:
-        """Return the dollars of all runs, and the attempts without a complete cost."""
         return (
             sum(result.cost_usd for result in self.results.values()),
             sum(result.unpriced for result in self.results.values()),
@@ -254,14 +249,11 @@ class CandidateStatus(Struct, frozen=True, kw_only=True):
     solved: int
     trials: int
     expected: float
-    """Expected share at a task of medium difficulty, shrunk towards its values' effects elsewhere."""
     dropped: str
     """Reason why it was dropped; empty if it was not."""
 
 
 class Confirmed(Struct, frozen=True, kw_only=True):
-    """Winner and default on held-out tasks."""
-
     winner: Estimate
     default: Estimate
     difference: Paired
@@ -287,15 +279,12 @@ class SearchStatus(Struct, frozen=True, kw_only=True):
     cost_usd: float
     attempts: int
     unpriced: int
-    """Attempts without a complete cost in `cost_usd`."""
     wall_time_s: float
     without: dict[str, int]
-    """Attempts and runs that do not count, by reason."""
     winner: dict[str, Value] | None
     """None while the search runs, or without outcomes."""
     default: dict[str, Value]
     tried: list[CandidateStatus]
-    """Most promising first."""
     confirmed: Confirmed | None
     caveats: list[str]
 
@@ -428,7 +417,6 @@ def _caveats(search: Search, confirmed: Confirmed | None) -> list[str]:
 
 
 def treatment_text(treatment: dict[str, Value]) -> str:
-    """Format a treatment."""
     return ", ".join(f"{name}={value_text(value)}" for name, value in treatment.items())
 
 
@@ -439,7 +427,6 @@ __all__ = ["Budget", "Plan", "Search", "SearchStatus", "read_plan", "search_stat
 
 
 _GRACE_S = 5.0
-"""Time between SIGTERM and SIGKILL."""
 _LAST_CHARS = 300
 _LOCK = ".search.lock"
 

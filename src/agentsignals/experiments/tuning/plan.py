@@ -35,7 +35,6 @@ Candidate = tuple[Value, ...]
 Sampler = Literal["thompson", "optuna"]
 
 MOST_CANDIDATES = 1_000
-"""The model evaluates each before every run."""
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,60}")
 _OURS = ("task", "run")
@@ -54,8 +53,6 @@ class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The plan of a search."""
-
     command: list[str]
     """Words of one run. `{run}` is its folder, `{task}` the task, each other `{name}` a knob."""
     knobs: dict[str, list[Value]]
@@ -67,7 +64,6 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Tasks of the confirmation; empty: a third of `tasks`, drawn by `seed`."""
     budget: Budget
     environment: dict[str, str] = {}
-    """Additional environment variables, with placeholders as in words."""
     recorded_as: dict[str, str] = {}
     """Name under which the harness records a knob, if it differs."""
     outcome: str = "reward"
@@ -75,15 +71,12 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sampler: Sampler = "thompson"
     seed: int = 13
     timeout_s: float | None = None
-    """Time limit of a run."""
 
     @property
     def start(self) -> Candidate:
-        """The default as a candidate."""
         return tuple(self.default[name] for name in self.knobs)
 
     def candidates(self) -> list[Candidate]:
-        """Return every combination of values."""
         return list(product(*self.knobs.values()))
 
     def treatment(self, candidate: Candidate) -> dict[str, Value]:
@@ -105,12 +98,10 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return hashlib.sha256(msgspec.json.encode(fields, order="deterministic")).hexdigest()[:16]
 
     def argv(self, treatment: Mapping[str, Value], task: str, run: str) -> list[str]:
-        """Return the words of a run."""
         values = self._values(treatment, task, run)
         return [_filled(word, values) for word in self.command]
 
     def variables(self, treatment: Mapping[str, Value], task: str, run: str) -> dict[str, str]:
-        """Return the environment variables set for a run."""
         values = self._values(treatment, task, run)
         return {name: _filled(text, values) for name, text in self.environment.items()}
 
@@ -201,7 +192,6 @@ def check(plan: Plan) -> None:
 
 
 def value_text(value: Value) -> str:
-    """Return a value as the command gets it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -218,21 +208,17 @@ State = Literal["running", "ended", "interrupted"]
 
 
 class Run(Struct, kw_only=True):
-    """A run of the command."""
-
     number: int
     phase: Phase
     treatment: dict[str, Value]
     task: str
     state: State = "running"
     exit_code: int | None = None
-    """None if it has not ended, or timed out."""
     wall_time_s: float = 0.0
 
 
 class _Begun(Struct, tag="begun"):
     plan: str
-    """The plan's digest."""
 
 
 class _Asked(Struct, tag="asked"):
@@ -278,14 +264,12 @@ class History:
         self._begun = plan.digest()
 
     def asked(self, run: Run) -> None:
-        """Record that a run started."""
         if not self.path.exists():
             self._write(_Begun(self._begun))
         self._write(_Asked(run))
         self.runs.append(run)
 
     def ended(self, run: Run) -> None:
-        """Record how a run ended."""
         line = _Ended(number=run.number, state=run.state, exit_code=run.exit_code, wall_time_s=run.wall_time_s)
         self._write(line)
 
@@ -312,17 +296,13 @@ _PLACES = (
 
 
 class Result(Struct, kw_only=True):
-    """The result of a run."""
-
     outcomes: dict[str, list[float]]
     """Outcomes of trials by task, 1 or 0. A trial is solved if one of its attempts is."""
     without: dict[str, int]
-    """Attempts and trials that do not count, by reason."""
     attempts: int = 0
     cost_usd: float = 0.0
     """Cost of all attempts of the run."""
     unpriced: int = 0
-    """Attempts without a complete cost."""
 
 
 def results(store: Store, plan: Plan, runs: Sequence[Run], folder: Path) -> dict[int, Result]:

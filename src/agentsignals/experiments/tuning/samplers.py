@@ -28,8 +28,6 @@ Weights = Sequence[float]
 
 
 class _Task:
-    """Precision and weighted sum of a task, and its coupling with each effect."""
-
     def __init__(self) -> None:
         self.precision = _SPREAD["task"] ** -2
         self.sum = 0.0
@@ -160,11 +158,8 @@ HOPELESS = 0.05
 
 
 class Drop(Struct, frozen=True):
-    """Reason why a candidate is dropped."""
-
     leader: Candidate
     probability: float
-    """Probability that it is better than the leader."""
 
 
 def dropped_candidates(effects: Effects, candidates: Sequence[Candidate]) -> dict[Candidate, Drop]:
@@ -191,11 +186,8 @@ class Race(Struct, frozen=True, kw_only=True):
 
     plan: Plan
     arms: Mapping[Candidate, Arm]
-    """Outcomes by task, for candidates that have any."""
     effects: Effects
-    """Model of these outcomes."""
     runs: Mapping[Candidate, int]
-    """Finished runs by candidate, in order of first run."""
     open: Sequence[Candidate]
     """Candidates not dropped that have tasks left; never empty."""
 

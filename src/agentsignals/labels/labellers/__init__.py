@@ -32,7 +32,6 @@ class Labeller(Protocol):
     """Judges questions. The defaults are those of a labeller that costs nothing and sends nothing elsewhere."""
 
     name: str
-    """As the labels say it."""
     model: str | None = None
     leaves: bool = False
     """Texts shown to it leave this machine."""
@@ -65,11 +64,9 @@ class LocalLabeller(Labeller):
     at_once: int = 1
     """Messages that it gets together."""
 
-    def __init__(self, argument: str = "", **_: Any) -> None:
-        """`argument`: what followed the labeller's name and a colon."""
+    def __init__(self, argument: str = "", **_: Any) -> None: ...
 
     def verdicts(self, task: str, messages: list[Question]) -> Iterable[Verdict | Absent]:
-        """Judge messages, in their order."""
         raise NotImplementedError
 
     def ask(self, questions: Iterable[Question], done: Done) -> None:
@@ -96,7 +93,6 @@ class Kind(NamedTuple):
     model: str = ""
     """Form of its argument, `MODEL[@URL]`; empty for a kind that takes none."""
     optional: bool = False
-    """The argument is optional."""
     own_version: bool = False
     """Its labels carry a version of its own code or model (known without loading one) instead of the prompt's hash."""
 
@@ -141,8 +137,6 @@ def quality(name: str, task: Task) -> str:
 
 
 class Standing(NamedTuple):
-    """How a label may be shown."""
-
     is_shown: bool
     """False: the class is wrong as often as right, or was measured on too few labels."""
     precision: float | None

@@ -46,7 +46,6 @@ class Classifier(LocalLabeller):
             yield Verdict(value, detail=detail | ({"probabilities": probabilities} if model.calibration else {}))
 
     def features_of(self, messages: list[Question], model: Model) -> list[dict[str, float]]:
-        """The features of each message."""
         return [features(q.message, q.answer_end if model.uses_answer else None) for q in messages if q.message]
 
 

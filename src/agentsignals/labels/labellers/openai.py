@@ -132,7 +132,6 @@ class ModelServer:
         self.problem = ""
 
     def figures(self) -> dict[str, Any]:
-        """Return counts of its calls."""
         aside = {"set_aside": self.times_aside, "last_problem": self.problem} if self.times_aside else {}
         return {"calls": self.calls, "answers": self.answers, **aside}
 
@@ -170,7 +169,6 @@ class ModelServers:
                     self._changed.notify()
 
     def answered(self, server: ModelServer) -> None:
-        """It is well."""
         with self._changed:
             server.answers += 1
             server.failures, server.away_until = 0, -math.inf
@@ -208,7 +206,6 @@ CONCURRENCY = 8
 TIMEOUT_S = 120.0
 """For one call, from asking to the last byte."""
 TRIES = 8
-"""Attempts of one call to a server that is busy or failing."""
 MOST_TIMEOUTS = 2
 """Timeouts allowed for one question, plus one for each further server; a hanging server is not tried `TRIES` times."""
 HUNG = 4

@@ -17,7 +17,6 @@ from agentsignals.repositories.weakness_rules import python
 
 Level = Literal["low", "medium", "high"]
 Span = tuple[int, int]
-"""Where a match begins and ends, in characters."""
 
 _STRING = r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
 _SLASHES = re.compile(
@@ -51,7 +50,6 @@ class Text:
         self._starts = [0, *(m.end() for m in re.finditer("\n", text))]
 
     def line_at(self, offset: int) -> int:
-        """The line, counted from 1, of a character."""
         return bisect_right(self._starts, offset)
 
     def whole_lines(self, first: int, last: int) -> Span:
@@ -98,8 +96,6 @@ def _matching(row: dict[str, Any]) -> Callable[[Text], Iterator[Span]]:
 
 
 def _in_module(look: python.Look) -> Callable[[Text], Iterator[Span]]:
-    """The whole lines of the nodes that are weak; none of a file that can't be parsed."""
-
     def find(text: Text) -> Iterator[Span]:
         module = python.module_of(text.text)
         for node in look(module) if module is not None else ():
@@ -198,5 +194,4 @@ def rules() -> tuple[Rule, ...]:
 
 @cache
 def rules_for(language: str) -> tuple[Rule, ...]:
-    """The rules for files of this language."""
     return tuple(rule for rule in rules() if language in rule.languages or "any" in rule.languages)

@@ -93,7 +93,6 @@ class Module:
         return self.name_of(node).rpartition(".")[2]
 
     def imports(self, library: str) -> bool:
-        """Return whether the module imports a library, or something of it."""
         return library in self._libraries
 
     def named(self, *names: str) -> Iterator[Call]:
@@ -128,7 +127,6 @@ class Module:
         return isinstance(node, ast.Name) and followed and self._built_value(scope, node.id) is not None
 
     def _built_value(self, scope: int, name: str) -> ast.expr | None:
-        """The first of a name's values that is put together."""
         key = scope, name
         if key not in self._built:
             values = self._values.get(key, ())
@@ -184,7 +182,6 @@ def _last(node: ast.expr) -> str:
 
 
 def is_text(node: ast.expr) -> bool:
-    """Return whether an expression is a literal text, plain or formatted."""
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
@@ -329,7 +326,6 @@ def _name(module: Module, node: ast.expr | None) -> str:
 
 
 def _called(call: Call) -> ast.expr | None:
-    """The first argument, of a call what it calls."""
     return call.first.func if isinstance(call.first, ast.Call) else call.first
 
 

@@ -30,7 +30,6 @@ class Figure(Struct, frozen=True, kw_only=True):
     version: int
     """Version of the signal at measurement."""
     value: str
-    """The class."""
     truth: str
     """`planted`, or the gold file's name and its labeller."""
     n: int
@@ -38,24 +37,19 @@ class Figure(Struct, frozen=True, kw_only=True):
     named: int
     """Items that the signal puts into the class."""
     true: int
-    """Items that are in the class."""
     precision: float | None
     precision_interval: Interval | None
     recall: float | None
     recall_interval: Interval | None
     agreement: float
-    """Share of items with the same class on both sides, over all classes."""
     agreement_interval: Interval | None
     kappa: float | None
-    """Cohen's kappa over all classes."""
 
     @property
     def misleads(self) -> bool:
-        """True if most of what it names is wrong."""
         return self.precision is not None and self.precision < HALF
 
     def text(self) -> str:
-        """Return precision and recall as text."""
         precision = f"precision {share_text(self.precision, self.precision_interval)}"
         return f"{self.value} {precision}, recall {share_text(self.recall, self.recall_interval)}"
 
@@ -68,18 +62,13 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     parts: list[list[str]] = []
     records: list[dict[str, Any]] = []
     attempt: dict[str, Any] | None = None
-    """Fields of a `model.attempt.Attempt`."""
     truth: str | None
-    """The class, or None where nothing can be said."""
 
 
 class Planted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The planted cases of one signal."""
-
     signal: str
     cases: list[Case]
     format: str = ""
-    """Format of the records."""
     before: list[dict[str, Any]] = []
     """Records that each log begins with."""
     yes_from: float | None = None
@@ -88,7 +77,6 @@ class Planted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @cache
 def figures() -> tuple[Figure, ...]:
-    """Return all measured figures."""
     return tuple(msgspec.json.decode((_FOLDER / "figures.json").read_bytes(), type=list[Figure]))
 
 
@@ -100,7 +88,6 @@ def planted() -> tuple[Planted, ...]:
 
 
 _LABELLED_BY = {"chat.prompt_intent": "classifier"}
-"""Who labels where no judge did, if not the rules."""
 
 
 def validation_text(  # noqa: PLR0913  (what is asked about, and how much is to be said)
@@ -143,7 +130,6 @@ def misleads(signal: str, classes: Sequence[str] = ()) -> bool:
 
 
 def figures_of(signal: str) -> list[Figure]:
-    """Return the figures of one signal."""
     return [figure for figure in figures() if figure.signal == signal]
 
 
@@ -181,7 +167,6 @@ class LabellerFigure(Struct, frozen=True, kw_only=True):
 
 @cache
 def labeller_figures() -> tuple[LabellerFigure, ...]:
-    """Return the figures of all shipped labellers."""
     return tuple(msgspec.json.decode((_FOLDER / "labellers.json").read_bytes(), type=list[LabellerFigure]))
 
 
@@ -237,7 +222,6 @@ class LoopFigure(Struct, frozen=True, kw_only=True):
     """Median of the calls still made in vain after a right warning."""
     lead_minutes: float | None
     false_in_100: float | None
-    """Wrong warnings per 100 sessions."""
     false_in_100_interval: Interval | None
 
 
@@ -265,7 +249,6 @@ class Loops(Struct, frozen=True, kw_only=True):
 
 @cache
 def loops() -> Loops:
-    """Return the limits and figures shipped with the package."""
     return msgspec.json.decode((_FOLDER / "loops.json").read_bytes(), type=Loops)
 
 
@@ -283,27 +266,21 @@ class PlantedRecallFigure(Struct, frozen=True, kw_only=True):
 
     language: str
     weak: int
-    """Planted texts with a weakness."""
     detected: int
     """Weak texts with a finding of that weakness, or its parent, child or neighbour in the CWE list."""
     recall_interval: Interval
     safe: int
-    """Similar texts without a weakness."""
     flagged: int
-    """Safe texts with such a finding."""
     precision_interval: Interval | None
     """Interval of detected among detected and flagged. None without either."""
     missed: list[str]
-    """Planted weaknesses that were never found."""
 
     @property
     def recall(self) -> str:
-        """Recall as text."""
         return f"{self.detected}/{self.weak} {share_text(self.detected / self.weak, self.recall_interval)}"
 
     @property
     def precision(self) -> str:
-        """Precision as text."""
         named = self.detected + self.flagged
         return (
             f"{self.detected}/{named} {share_text(self.detected / named if named else None, self.precision_interval)}"
@@ -326,5 +303,4 @@ class PlantedRecall(Struct, frozen=True, kw_only=True):
 
 @cache
 def planted_recall() -> PlantedRecall:
-    """Return the figures shipped with the package."""
     return msgspec.json.decode((_FOLDER / "planted_recall.json").read_bytes(), type=PlantedRecall)

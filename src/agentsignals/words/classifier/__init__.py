@@ -147,7 +147,6 @@ def _of_answer(end: str, here: list[str], text: str) -> dict[str, float]:
 # -- The linear model
 
 SHIPPED = Path(__file__).parent
-"""Folder of the models of this package: `TASK.classifier.json` and `TASK.encoder.json`."""
 MOST_BYTES = 16 << 20
 
 
@@ -157,7 +156,6 @@ class Calibration(Struct, frozen=True, kw_only=True):
 
     slope: float
     offsets: list[float]
-    """One a class."""
     share_errors: list[float]
     """Of each class: the standard deviation, over projects left out, of the mean probability's error beyond that of
     sampling."""
@@ -217,13 +215,11 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
     """Marks of the sessions it was trained on (`session_mark`): it can't be judged by these."""
     annotators: list[str] = field(default_factory=list)
     strength: float = 0.0
-    """The inverse strength of the ridge."""
     held_out: HeldOut | None = None
     calibration: Calibration | None = None
 
     @cached_property
     def seen(self) -> frozenset[str]:
-        """`sessions` as a set."""
         return frozenset(self.sessions)
 
     @cached_property
@@ -233,7 +229,6 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def measured(self) -> str:
-        """Scores in a line."""
         held_out = self.held_out
         if held_out is None or held_out.kappa is None:
             return "never measured on projects left out of its training"
@@ -244,7 +239,6 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def has_seen(self, session_id: str) -> bool:
-        """Return whether the model was trained on messages of this session."""
         return session_mark(session_id) in self.seen
 
     def scores(self, counted: dict[str, float]) -> list[float]:
@@ -273,8 +267,6 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Judgement(NamedTuple):
-    """A class, and the calibrated probability of each."""
-
     value: str
     probabilities: dict[str, float]
 
@@ -287,7 +279,6 @@ def judged(model: Model, counted: dict[str, float]) -> Judgement:
 
 
 def session_mark(session_id: str) -> str:
-    """Return the hash that names a session in a model's file."""
     return hashlib.blake2b(session_id.encode("utf-8", "surrogatepass"), digest_size=6, person=b"trained").hexdigest()
 
 
@@ -314,7 +305,6 @@ def read(path: Path | str) -> Model:
 
 @cache
 def shipped(task: str, kind: str = CLASSIFIER) -> Model | None:
-    """Return the model of a kind that this package has for a task, or None."""
     return read(path) if (path := SHIPPED / f"{task}.{kind}.json").is_file() else None
 
 
