@@ -37,7 +37,7 @@ class SourceError(AgentSignalsError):
 
 
 class UnknownSource(SourceError):
-    """What was named is no file, folder, agent or address."""
+    """A source that is no file, folder, agent or address."""
 
     kind = "source"
     exit_code = 2

@@ -155,12 +155,10 @@ class Choice(Struct, frozen=True, kw_only=True):
     redactor: Redactor | None = None
     """Masks every text that is written; None leaves texts as they are."""
     licence: str | None = None
-    """Identifier of the licence of the data; None when none was named."""
     title: str | None = None
     transcripts: Literal["sts", "found", "none"] = "sts"
     """Conversations in one format; the files as they were found; or none."""
     kind: str = "accepted"
-    """Kind of training examples."""
     without_benchmarks: bool = False
     """Leave sessions of known benchmarks out of training data."""
     tick: Callable[[str, int, int | None], None] = lambda stage, done, total: None
@@ -202,14 +200,11 @@ class Exported(Struct, kw_only=True):
     files: int = 0
     sessions: int = 0
     without_transcript: int = 0
-    """Attempts that have no conversation to write."""
     loses: list[str] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
-    """Rows of each table."""
     masked: dict[str, int] | None = None
     """Masked values by kind; None when nothing was masked."""
     notes: list[str] = field(default_factory=list)
-    """Remarks for the person."""
 
 
 WRITERS = Registry[Writer | WholeWriter](
@@ -219,7 +214,6 @@ WRITERS = Registry[Writer | WholeWriter](
 
 @cache
 def queries() -> dict[str, str]:
-    """The SQL of the writers by name."""
     return sections(Path(__file__).with_name("queries.sql"))
 
 
@@ -231,7 +225,6 @@ def empty_folder(folder: Path) -> None:
 
 
 def cannot_write(folder: Path, problem: OSError) -> ExportError:
-    """Return the error to raise when the disk refuses."""
     return ExportError(f"Cannot write {folder}: {problem.strerror or problem}.", "Choose a writable folder with -o.")
 
 
@@ -282,7 +275,6 @@ _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000
 
 
 def size_category(rows: int) -> str:
-    """Return the number of rows in the Hub's words."""
     return next((name for limit, name in _SIZES if rows < limit), "1M<n<10M")
 
 

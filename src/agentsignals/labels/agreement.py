@@ -201,8 +201,9 @@ def compare(task: Task, a: str, b: str, both: Sequence[Both]) -> Comparison:
     for pair in both:
         if pair.a != pair.b:
             apart.setdefault((pair.a, pair.b), []).append(pair)
+    named = FAILURE_PATTERNS if task.name == "sentiment" else {}
     comparison.patterns = [
-        Pattern(a, b, len(pairs), len(pairs) / len(both), _examples(pairs), _named(task, a, b))
+        Pattern(a, b, len(pairs), len(pairs) / len(both), _examples(pairs), named.get((a, b)))
         for (a, b), pairs in sorted(apart.items(), key=lambda pattern: (-len(pattern[1]), pattern[0]))
     ]
     return comparison
@@ -227,10 +228,6 @@ def _scores(scored: Sequence[tuple[str, float, float]]) -> Scores:
         fsum(d for d, _ in apart) / len(scored),
         sums_interval(apart) if len(apart) >= FEWEST_CLUSTERS else None,
     )
-
-
-def _named(task: Task, a: str, b: str) -> str | None:
-    return FAILURE_PATTERNS.get((a, b)) if task.name == "sentiment" else None
 
 
 def ordered(task: Task) -> bool:

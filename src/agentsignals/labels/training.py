@@ -13,7 +13,7 @@ import hashlib
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from math import exp, log
+from math import log
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +40,7 @@ from agentsignals.words.classifier import (
     Others,
     features,
     session_mark,
+    softmax,
 )
 from agentsignals.words.rule_labels import BY_TASK
 from agentsignals.words.text import count_tokens
@@ -209,16 +210,6 @@ def folds(held: Iterable[Example], n: int) -> list[set[str]]:
     return [{project for project, _ in group} for group in groups]
 
 
-def _judged(model: Model, example: Example) -> Judged:
-    scores = model.scores(example.counted)
-    return Judged(example, model.classes[scores.index(max(scores))], dict(zip(model.classes, scores, strict=True)))
-
-
-def _kappa(judged: Iterable[Judged]) -> float | None:
-    estimate = kappa_estimate((j.example.project, j.predicted, j.example.label) for j in judged)
-    return None if estimate is None else estimate.value
-
-
 def left_out(held: Sequence[Example], task: Task) -> tuple[list[Judged], dict[float, float | None]]:
     """Judge each example by a model trained on the other projects. Also return kappa by the share of the sessions that
     the models were trained on."""
@@ -227,9 +218,11 @@ def left_out(held: Sequence[Example], task: Task) -> tuple[list[Judged], dict[fl
         rest, out = [e for e in held if e.project not in group], [e for e in held if e.project in group]
         for share in (*CURVE, 1.0):
             model = fitted(rest, task, share)
-            by_share[share] += [_judged(model, e) for e in out]
+            for e in out:
+                scores = dict(zip(model.classes, model.scores(e.counted), strict=True))
+                by_share[share].append(Judged(e, max(scores, key=scores.__getitem__), scores))
         print(f"left out {len(out)} rows of {len(group)} projects", file=sys.stderr)
-    return by_share[1.0], {share: _kappa(of) for share, of in by_share.items()}
+    return by_share[1.0], {share: _kappa(of).get("value") for share, of in by_share.items()}
 
 
 # -- Calibration: probabilities whose mean is a share
@@ -287,9 +280,7 @@ _UNKNOWN_ERROR = 0.5
 
 def _chances(judged: Judged, classes: Sequence[str], slope: float, offsets: Sequence[float]) -> list[float]:
     scores = [slope * judged.scores.get(name, -_FAR) + offset for name, offset in zip(classes, offsets, strict=True)]
-    highest = max(scores)
-    parts = [exp(score - highest) for score in scores]
-    return [part / sum(parts) for part in parts]
+    return softmax(scores)
 
 
 _FAR = 20.0
@@ -315,36 +306,19 @@ def _scaled(rows: Sequence[Judged], classes: Sequence[str]) -> tuple[float, list
 
 def held_out(judged: Sequence[Judged], classes: Sequence[str]) -> HeldOut:
     """Return the figures that go into the model's file."""
-    estimate = kappa_estimate((j.example.session_id, j.predicted, j.example.label) for j in judged)
     largest = Counter(j.example.project for j in judged).most_common(1)[0][0]
+    kappa, others = _kappa(judged, "session_id"), [j for j in judged if j.example.project != largest]
+    of_others = _kappa(others)
     return HeldOut(
         n=len(judged),
         sessions=len({j.example.session_id for j in judged}),
         projects=len({j.example.project for j in judged}),
-        kappa=None if estimate is None else _rounded(estimate.value),
-        low=None if estimate is None else _rounded(estimate.low),
-        high=None if estimate is None else _rounded(estimate.high),
-        others=_of_others(j for j in judged if j.example.project != largest),
+        kappa=kappa.get("value"),
+        low=kappa.get("low"),
+        high=kappa.get("high"),
+        others=Others(n=len(others), kappa=of_others.pop("value"), **of_others) if of_others else None,
         classes={name: counts_of(judged, name) for name in classes},
     )
-
-
-def random_rows(judged: Sequence[Judged], classes: Sequence[str]) -> list[bytes]:
-    """Return the random rows of projects left out as JSON: number of the project (0: the largest), class, class named,
-    scores. They hold no text."""
-    projects = [name for name, _ in Counter(j.example.project for j in judged).most_common()]
-    return [
-        msgspec.json.encode(
-            [
-                projects.index(j.example.project),
-                j.example.label,
-                j.predicted,
-                [round(j.scores.get(name, -_FAR), 2) for name in classes],
-            ]
-        )
-        for j in judged
-        if j.example.random
-    ]
 
 
 def counts_of(judged: Sequence[Judged], name: str) -> ClassCounts:
@@ -355,11 +329,9 @@ def counts_of(judged: Sequence[Judged], name: str) -> ClassCounts:
     )
 
 
-def trained(
-    paths: Sequence[Path | str], task: Task, held: Sequence[Example]
-) -> tuple[Model, dict[str, Any], list[Judged]]:
-    """Return the model of all examples with its figures on projects left out, a report, and the predictions there.
-    `paths`: the files that the examples are from."""
+def trained(paths: Sequence[Path | str], task: Task, held: Sequence[Example]) -> tuple[Model, dict[str, Any]]:
+    """Return the model of all examples with its figures on projects left out, and a report. `paths`: the files that the
+    examples are from."""
     if len({e.project for e in held}) < FEWEST_PROJECTS:
         raise UsageError(
             "The examples are of too few projects to leave some out.", f"Label in {FEWEST_PROJECTS} at least."
@@ -381,39 +353,31 @@ def trained(
         "rules": [j._replace(predicted=j.example.rules) for j in judged],
         "classifier": list(judged),
     }
-    return (
-        model,
-        {
-            "largest": {"project": largest, "rows": rows},
-            "all": {name: _figures(of) for name, of in by.items()},
-            "without_largest": {
-                name: _figures([j for j in of if j.example.project != largest]) for name, of in by.items()
-            },
-            "classes": {
-                name: {by_: msgspec.to_builtins(counts_of(of, name)) for by_, of in by.items()} for name in task.values
-            },
-            "curve": {f"{share:.0%}": _rounded(value) for share, value in curve.items()},
+    report = {
+        "largest": {"project": largest, "rows": rows},
+        "all": {name: _figures(of) for name, of in by.items()},
+        "without_largest": {name: _figures([j for j in of if j.example.project != largest]) for name, of in by.items()},
+        "classes": {
+            name: {by_: msgspec.to_builtins(counts_of(of, name)) for by_, of in by.items()} for name in task.values
         },
-        judged,
-    )
-
-
-def _of_others(judged: Iterable[Judged]) -> Others | None:
-    held = list(judged)
-    estimate = kappa_estimate((j.example.project, j.predicted, j.example.label) for j in held)
-    if estimate is None:
-        return None
-    return Others(n=len(held), kappa=round(estimate.value, 3), low=_rounded(estimate.low), high=_rounded(estimate.high))
+        "curve": {f"{share:.0%}": value for share, value in curve.items()},
+    }
+    return model, report
 
 
 def _figures(judged: Sequence[Judged]) -> dict[str, Any]:
-    estimate = kappa_estimate((j.example.project, j.predicted, j.example.label) for j in judged)
     return {
         "n": len(judged),
         "sessions": len({j.example.session_id for j in judged}),
         "agreement": _rounded(sum(j.predicted == j.example.label for j in judged) / max(1, len(judged))),
-        "kappa": estimate and {k: _rounded(v) for k, v in msgspec.to_builtins(estimate).items()},
+        "kappa": _kappa(judged) or None,
     }
+
+
+def _kappa(judged: Iterable[Judged], cluster: str = "project") -> dict[str, Any]:
+    """Return Cohen's kappa with its interval over projects, or sessions (`session_id`); empty where it is undefined."""
+    estimate = kappa_estimate((getattr(j.example, cluster), j.predicted, j.example.label) for j in judged)
+    return {} if estimate is None else {k: _rounded(v) for k, v in msgspec.to_builtins(estimate).items()}
 
 
 def _rounded(value: float | None) -> float | None:
@@ -426,19 +390,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("gold", metavar="FILE", nargs="+", help="gold files with `text`, and `project` where known")
     parser.add_argument("--column", metavar="NAME", help="where the label stands")
     parser.add_argument("--out", metavar="FILE", required=True, help="the model's file")
-    parser.add_argument("--left-out", metavar="FILE", help="also write each random row's project, label and scores")
     parser.add_argument("--encoder", action="store_true", help="for the labeller `encoder`: with vectors of messages")
     options = parser.parse_args(arguments)
     try:
         wanted = task_of(options.task)
         held = examples(options.gold, wanted, options.column, encoder=options.encoder)
-        model, report, judged = trained(options.gold, wanted, held)
+        model, report = trained(options.gold, wanted, held)
     except AgentSignalsError as problem:
         print(f"{problem} {problem.hint}", file=sys.stderr)
         return 2
     private_files.write(Path(options.out), msgspec.json.encode(model) + b"\n")
-    if options.left_out:
-        private_files.write(Path(options.left_out), b"[\n" + b",\n".join(random_rows(judged, model.classes)) + b"\n]\n")
     print(msgspec.json.format(msgspec.json.encode(report | {"version": model.version, "rows": model.rows})).decode())
     return 0
 

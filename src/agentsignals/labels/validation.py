@@ -20,7 +20,7 @@ from agentsignals.stats.intervals import Interval, wilson
 from agentsignals.stats.validation import NEVER_VALIDATED, Case, Figure, Planted, planted
 from agentsignals.views.history import History
 from agentsignals.views.session import SessionView
-from agentsignals.words.classifier import shipped
+from agentsignals.words.classifier import ClassCounts, shipped
 
 UNSAID = "no verdict"
 BY_TASK = {
@@ -75,48 +75,44 @@ def _of_classifier(signal: str, task_name: str) -> Iterator[Figure]:
     held_out = None if model is None else model.held_out
     if model is None or held_out is None or held_out.kappa is None:
         return
+    truth = f"{held_out.projects} projects, each left out of training, read by {', '.join(model.annotators)}"
     right = sum(of.hits for of in held_out.classes.values())
     for value, of in held_out.classes.items():
-        yield Figure(
-            signal=signal,
-            version=by_path(signal).version,
-            value=value,
-            truth=f"{held_out.projects} projects, each left out of training, read by {', '.join(model.annotators)}",
-            n=held_out.n,
-            named=of.named,
-            true=of.true,
-            precision=round(of.hits / of.named, 3) if of.named else None,
-            precision_interval=_rounded(wilson(of.hits, of.named)),
-            recall=round(of.hits / of.true, 3) if of.true else None,
-            recall_interval=_rounded(wilson(of.hits, of.true)),
-            agreement=round(right / held_out.n, 3),
-            agreement_interval=_rounded(wilson(right, held_out.n)),
-            kappa=held_out.kappa,
-        )
+        yield _figure(signal, truth, value, of, held_out.n, right, held_out.kappa)
 
 
 def _figures(signal: str, truth: str, pairs: list[tuple[str, str]]) -> Iterator[Figure]:
     both = agreement(pairs)
     same = sum(a == b for a, b in pairs)
+    kappa = None if both is None or both.kappa is None else round(both.kappa, 3)
     for value in sorted({label for pair in pairs for label in pair} - {UNSAID}):
-        named, true = sum(a == value for a, _ in pairs), sum(b == value for _, b in pairs)
-        right = sum(a == b == value for a, b in pairs)
-        yield Figure(
-            signal=signal,
-            version=by_path(signal).version,
-            value=value,
-            truth=truth,
-            n=len(pairs),
-            named=named,
-            true=true,
-            precision=round(right / named, 3) if named else None,
-            precision_interval=_rounded(wilson(right, named)),
-            recall=round(right / true, 3) if true else None,
-            recall_interval=_rounded(wilson(right, true)),
-            agreement=round(same / len(pairs), 3),
-            agreement_interval=_rounded(wilson(same, len(pairs))),
-            kappa=None if both is None or both.kappa is None else round(both.kappa, 3),
+        counts = ClassCounts(
+            true=sum(b == value for _, b in pairs),
+            named=sum(a == value for a, _ in pairs),
+            hits=sum(a == b == value for a, b in pairs),
         )
+        yield _figure(signal, truth, value, counts, len(pairs), same, kappa)
+
+
+def _figure(  # noqa: PLR0913  (what a figure is made of)
+    signal: str, truth: str, value: str, of: ClassCounts, n: int, same: int, kappa: float | None
+) -> Figure:
+    return Figure(
+        signal=signal,
+        version=by_path(signal).version,
+        value=value,
+        truth=truth,
+        n=n,
+        named=of.named,
+        true=of.true,
+        precision=round(of.hits / of.named, 3) if of.named else None,
+        precision_interval=_rounded(wilson(of.hits, of.named)),
+        recall=round(of.hits / of.true, 3) if of.true else None,
+        recall_interval=_rounded(wilson(of.hits, of.true)),
+        agreement=round(same / n, 3),
+        agreement_interval=_rounded(wilson(same, n)),
+        kappa=kappa,
+    )
 
 
 def _rounded(interval: Interval | None) -> Interval | None:

@@ -82,8 +82,6 @@ class ModelPrice(Struct, frozen=True):
 
 
 class Table(Struct, frozen=True):
-    """A price table as it is in its file."""
-
     version: str
     date: date
     unit: str
@@ -93,7 +91,6 @@ class Table(Struct, frozen=True):
 
 @lru_cache(maxsize=1)
 def table() -> Table:
-    """Return the price table of this version."""
     return msgspec.json.decode(Path(__file__).with_name(f"prices-{VERSION}.json").read_bytes(), type=Table)
 
 
@@ -145,7 +142,6 @@ class OwnPrices(Struct, frozen=True):
         return f"own-{self.digest.hex()}" if self.digest else ""
 
     def price(self, model: str) -> ModelPrice | None:
-        """Return a model's own prices by its name as logged."""
         if (named := self.exact.get(model.strip().lower())) is not None:
             return named
         return next((own for name in candidates(model) if (own := self.spelled.get(name))), None)
@@ -321,14 +317,10 @@ def _day(step: Step) -> int | None:
 
 
 class Charge(NamedTuple):
-    """Prices of one call."""
-
     terms: _Terms
-    """Prices for a prompt of its length."""
     factor: float
     """Factor for a speed, a service tier, or a place."""
     search: float
-    """Price of one search; nan where not known."""
 
 
 def step_charge(step: Step) -> Charge:
@@ -440,13 +432,10 @@ class _Terms(NamedTuple):
     cache_write: float = nan
     cache_write_1h: float = nan
     limit: float = inf
-    """Longest prompt they hold for."""
     above: tuple[Tier, ...] = ()
     factors: dict[str, float] = {}  # noqa: RUF012  (a named tuple has no factories; it is only read)
     web_search: float | None = None
-    """Price of one search."""
     is_own: bool = False
-    """They are a person's own."""
 
     def of_prompt(self, prompt: int) -> _Terms:
         """Return the terms of a prompt of that length."""
@@ -525,7 +514,6 @@ class CostLine(Struct, frozen=True, kw_only=True):
     """`main thread`, `subagents`, `left branches`, `copied history`."""
     model: str
     kind: Kind | Literal[""]
-    """Kind of cost; empty for a sum."""
     calls: int
     amount: int
     usd_each_million: Decimal | None = None
@@ -570,7 +558,6 @@ def rounding_line(value: float, lines: Collection[CostLine]) -> CostLine | None:
 
 
 def total_usd(lines: Collection[CostLine]) -> Decimal:
-    """Sum the dollars of the lines that are part of the value."""
     return sum((line.usd for line in lines if line.counts and line.usd is not None), Decimal())
 
 

@@ -77,7 +77,6 @@ class Registry(Generic[Unit]):
 
     @cached_property
     def inside(self) -> dict[str, UnitPlace]:
-        """The units of this package."""
         return {place.name: place for place in sorted(self._inside())}
 
     def _inside(self) -> Iterator[UnitPlace]:

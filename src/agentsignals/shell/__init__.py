@@ -206,7 +206,6 @@ class _Reading:
         self.add_writes(diff_writes(text, strip) if reader == "patch" else writes_of(reader, text))
 
     def classify(self, words: list[str], substituted: bool) -> tuple[Kind, str, list[str]]:
-        """Return kind, name and words of a command whose first word is not decisive."""
         direct = DIRECT.get(words[0])
         if direct is not None:
             return direct(words), words[0], words

@@ -33,11 +33,8 @@ class Write(Struct, frozen=True, gc=False, kw_only=True):
     old: str = ""
     everywhere: bool = False
     line: int | None = None
-    """For numbered lines: the first removed (`replace`), or the one before the new text (`insert`)."""
     n_old: int = 0
-    """Number of lines removed, for numbered lines."""
     origin: EditOrigin | None = None
-    """Origin of the new text. None if there is none."""
     source: str | None = None
     """The file, revision, address or program that the text is from."""
     is_sure: bool = False
@@ -61,7 +58,6 @@ def vocabulary(table: str) -> dict[str, frozenset[str]]:
 
 
 def patterns(table: str) -> dict[str, re.Pattern[str]]:
-    """The patterns of a table of `vocabulary.toml`, each compiled when it is first used."""
     return {name: deferred_pattern(text.replace("\n", "")) for name, text in TABLES[table]["patterns"].items()}
 
 

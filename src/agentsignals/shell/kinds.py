@@ -28,7 +28,6 @@ KINDS: dict[str, Kind] = {
 """Commands that always have the same kind, whatever their arguments."""
 
 ENTERS = names("cd pushd popd set-location")
-"""Commands that change the working folder."""
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=").match
 _WRAPPERS = dict.fromkeys(_WORDS["plain_wrappers"], names("")) | {
@@ -131,7 +130,6 @@ def _script(words: list[str]) -> ShellKind:
 
 
 _NESTED_FINDS = 4
-"""Nested `find -exec find` that are followed."""
 
 
 def _find(words: list[str]) -> ShellKind:
@@ -191,7 +189,6 @@ class Check(Struct, frozen=True):
     name: str
     kind: Literal["test", "build"]
     is_part: bool = False
-    """True if it was limited to some files or tests."""
 
 
 @lru_cache(maxsize=4096)

@@ -158,7 +158,6 @@ def _runs_text(words: list[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _last(command: str) -> Simple | None:
-    """Return the last simple command outside of substitutions."""
     return next((s for s in reversed(simple_commands(command)) if s[0] and not s[3]), None)
 
 

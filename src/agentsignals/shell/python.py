@@ -23,7 +23,6 @@ from agentsignals.shell.arguments import UNRESOLVED, Write, Writes
 # -- values of names in a script: literal texts, paths, open files, texts of files. None: anything else ----------------
 
 LONGEST_TEXT = 1_000_000
-"""Longest text that is followed."""
 _MOST_PARTS = 20_000
 
 
@@ -85,13 +84,10 @@ def short(value: Any) -> str | None:
 
 _LONGEST = 200_000
 _MOST_STEPS = 20_000
-"""Steps after which a script is no longer read."""
 _DEEPEST = 40
 
 
 class Script(NamedTuple):
-    """Files that a script writes and shell commands that it runs."""
-
     writes: Writes
     commands: list[str]
 

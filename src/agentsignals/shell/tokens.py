@@ -68,7 +68,6 @@ class Split(NamedTuple):
     ends: Sequence[str]
     heredocs: dict[int, str]
     inputs: dict[int, str]
-    """Files that commands read through `<`."""
 
 
 class _Open(Struct, gc=False):
@@ -140,7 +139,6 @@ def split(command: str) -> Split:
 
 
 def simple_commands(command: str) -> Sequence[Simple]:
-    """Return the simple commands of a line without its patches."""
     return split(command).commands
 
 

@@ -22,9 +22,7 @@ class Agreement(Struct, frozen=True):
     agreement: float
     """Share of items with the same label."""
     chance: float
-    """Agreement expected by chance from the label frequencies."""
     kappa: float | None
-    """Cohen's kappa. None if both gave every item the same one label."""
     confusion: dict[str, dict[str, int]]
     """Counts by the first labeller's label (row) and the second's (column). Every label has a row and a column."""
 
@@ -94,7 +92,6 @@ class _Sums(NamedTuple):
     n: int
     same: int
     rows: Counter[str]
-    """Label counts of the first labeller."""
     columns: Counter[str]
 
     @staticmethod
@@ -263,7 +260,6 @@ def pairs_estimate(
 
 
 def sum_cells(cells: Iterable[Mapping[Pair, float]]) -> Mapping[Pair, float]:
-    """Add up several tables of counts by pair."""
     whole = defaultdict[Pair, float](float)
     for of in cells:
         for pair, n in of.items():

@@ -23,17 +23,14 @@ MOST = 4000
 """More points are not clustered at once, because each is compared with each."""
 DIMENSIONS = 50
 NOISE = -1
-"""Label of points in no cluster."""
 _WORD = re.compile(r"[^\W\d_]{3,30}")
 _UNSAYING = frozenset(Path(__file__).with_name("stop_words.txt").read_text("utf-8").split())
 """Stop words: pronouns, quantifiers, prepositions, conjunctions, auxiliary verbs, adverbs of degree, time and place,
 small talk."""
 MISSING = Absent("backend_disabled", "topics")
-"""Returned where NumPy is not installed."""
 
 
 def install_hint() -> str:
-    """Say what to install where NumPy is missing."""
     return f"NumPy is not installed: {install_command('topics')}"
 
 
@@ -46,7 +43,6 @@ class Groups(Struct, frozen=True):
     distance: list[float]
     """Distance of each point from the centre of its cluster."""
     silhouette: float
-    """Mean silhouette."""
 
     @property
     def count(self) -> int:
@@ -173,7 +169,6 @@ def _by_size(labels: list[int]) -> list[int]:
 UMAP_DIMENSIONS = 5
 """UMAP dimensions (design/labels.md#topics); SWE-chat's 20 make no published difference."""
 NEIGHBOURS = 15
-"""UMAP's default."""
 CORE = 5
 """HDBSCAN's `min_samples`, as in SWE-chat (design/attribution.md#topics-of-swe-chat)."""
 UMAP_MISSING = Absent("backend_disabled", "umap")
@@ -184,7 +179,6 @@ class DensityGroups(Struct, frozen=True):
 
     of: list[int]
     probability: list[float]
-    """Membership probability, 0 to 1; 0 for noise."""
 
 
 def dense_groups(points: Sequence[Sequence[float]], smallest: int, seed: int) -> DensityGroups | Absent:

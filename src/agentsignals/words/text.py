@@ -48,7 +48,6 @@ def count_tokens(text: str) -> int:
 
 
 def is_of_word(char: str) -> bool:
-    """Return whether a character (or none) continues a word."""
     return char.isalnum() or char == "_"
 
 
@@ -92,13 +91,11 @@ def inert(cell: str) -> str:
 
 
 def of_inert(cell: str) -> str:
-    """Undo `inert`."""
     return cell[1:] if cell.startswith("'") and _LIVE.match(cell[1:]) else cell
 
 
 @cache
 def word_lists(name: str) -> dict[str, Any]:
-    """Return the lists of a TOML file of this folder."""
     import tomllib  # noqa: PLC0415  (`--help` loads this module, and needs no list)
 
     return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf-8"))
@@ -130,7 +127,6 @@ _LETTERS_OF_A_SIGN = 3
 
 @cache
 def _small_words() -> dict[str, frozenset[str]]:
-    """Return the small words of each language that is told by them."""
     return {language: frozenset(words.split()) for language, words in word_lists("languages").items()}
 
 
@@ -142,7 +138,6 @@ FEWEST_WORDS = 2
 CLEARLY = 0.3
 """With such a share of small English words among the different words, no other language has as many."""
 WINDOW_CHARS = 600
-"""More of a text is not looked at."""
 
 
 def language_of(text: str) -> str | None:

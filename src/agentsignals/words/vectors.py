@@ -43,7 +43,6 @@ class Counts:
 
     @classmethod
     def joined(cls, parts: Iterable[Any]) -> Counts:
-        """The vector of these texts one after the other."""
         held = sorted([part.counts for part in parts], key=len)
         total = dict(held.pop()) if held else {}  # the largest is copied as a whole
         for counts in held:
@@ -52,7 +51,6 @@ class Counts:
         return cls(total)
 
     def cosine(self, other: Counts) -> float | None:
-        """In [0, 1]."""
         if not self.length or not other.length:
             return None
         few, many = sorted((self.counts, other.counts), key=len)
@@ -78,7 +76,6 @@ class Dense:
         return cls(array("f", [n / length for n in values] if length else values))
 
     def cosine(self, other: Dense) -> float | None:
-        """In [-1, 1]."""
         if not any(self.values) or not any(other.values):
             return None
         if len(self.values) != len(other.values):
@@ -105,7 +102,6 @@ class Profile(Struct, frozen=True, gc=False):
         return min(1.0, max(0.0, self.unclipped(distance)))
 
     def unclipped(self, distance: float) -> float:
-        """Return the value before it is clipped, to tell how far something moved."""
         return (distance - self.aligned) / (self.unrelated - self.aligned)
 
 
@@ -155,7 +151,6 @@ _EMPTY = (
     " using used one two don isn doesn didn won ll ve re"
 )
 _STOP = frozenset(_EMPTY.split())
-"""Words that carry no subject."""
 
 
 def split_words(text: str) -> list[str]:
@@ -191,7 +186,6 @@ class _Memo(dict[bytes, _Made]):
 
 
 def _parts(run: str) -> tuple[str, ...]:
-    """Split a run of letters at capitals."""
     return (run,) if run.islower() else tuple(_CAMEL.sub(r" \g<0>", run).lower().split())
 
 
@@ -212,13 +206,10 @@ _stem_of = _Memo(_stems).__getitem__
 
 
 class _Counting:
-    """Its vectors of parts of a text add up to that of the text."""
-
     joined = staticmethod(Counts.joined)
     _count: Callable[[str], dict[Any, int]]
 
     def embed(self, texts: Sequence[str]) -> list[Counts]:
-        """Return one vector a text."""
         return [Counts(self._count(text)) for text in texts]
 
 
@@ -268,8 +259,7 @@ DISABLED = Absent("backend_disabled", "embedder")
 class VectorStore(Protocol):
     """Storage for vectors that took a model to compute."""
 
-    def get(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """Return the stored vectors, keyed by text."""
+    def get(self, texts: Sequence[str]) -> dict[str, Vector]: ...
 
     def put(self, vectors: dict[str, Vector]) -> None:
         """Keeps them; what was put is there after a crash."""

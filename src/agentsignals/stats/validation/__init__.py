@@ -166,13 +166,10 @@ class LabellerFigure(Struct, frozen=True, kw_only=True):
 
 
 @cache
-def labeller_figures() -> tuple[LabellerFigure, ...]:
-    return tuple(msgspec.json.decode((_FOLDER / "labellers.json").read_bytes(), type=list[LabellerFigure]))
-
-
 def labeller_figure(task: str, labeller: str) -> LabellerFigure | None:
     """Return the figure of a shipped labeller at a task; None where it was not measured."""
-    return next((f for f in labeller_figures() if (f.task, f.labeller) == (task, labeller)), None)
+    listed = msgspec.json.decode((_FOLDER / "labellers.json").read_bytes(), type=list[LabellerFigure])
+    return next((f for f in listed if (f.task, f.labeller) == (task, labeller)), None)
 
 
 # -- verdicts on passes (docs/audit.md) --------------------------------------------------------------------------------

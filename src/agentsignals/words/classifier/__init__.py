@@ -261,9 +261,14 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
             scores = [
                 calibration.slope * score + offset for score, offset in zip(scores, calibration.offsets, strict=True)
             ]
-        highest = max(scores)
-        parts = [exp(score - highest) for score in scores]
-        return [part / sum(parts) for part in parts]
+        return softmax(scores)
+
+
+def softmax(scores: list[float]) -> list[float]:
+    """Return the probabilities of a logistic regression's scores."""
+    highest = max(scores)
+    parts = [exp(score - highest) for score in scores]
+    return [part / sum(parts) for part in parts]
 
 
 class Judgement(NamedTuple):
