@@ -335,19 +335,12 @@ def cost_formula(step: Step, is_lower_bound: bool = False) -> str:
     """Return tokens times prices of a call as one line that can be checked by hand: uncached input, read from a cache,
     written to one, output. `is_lower_bound`: the output was logged in mid-stream."""
     rate, factor, search = step_charge(step)
-    for_an_hour = step.cache_write_1h_tokens or 0
-    kinds = (
-        (step.input_tokens, "in", rate.input),
-        (step.cache_read_tokens, "read", rate.cache_read),
-        ((step.cache_write_tokens or 0) - for_an_hour, "write", rate.cache_write),
-        (for_an_hour, "write 1h", rate.cache_write_1h),
-        (step.output_tokens, "out", rate.output),
-    )
+    names = ("in", "read", "write", "write 1h", "out")
     is_listed = _is_computed(step)
     least = ">= " if is_lower_bound and step.stop_reason is None else ""
     used = [
         f"{least if name == 'out' else ''}{n:,} {name}" + (f" x ${1e6 * price:g}" if is_listed else "")
-        for n, name, price in kinds
+        for name, (_, n, price) in zip(names, _token_kinds(step, rate), strict=True)
         if n
     ]
     line = " + ".join(used) or "no tokens"
@@ -581,15 +574,9 @@ def _parts(step: Step) -> list[tuple[Kind, int, Decimal | None]]:
     is_listed = step.cost_usd is not None and _is_computed(step)
     is_recorded = step.cost_usd is not None and not is_listed
     terms, factor, search = step_charge(step)
-    hour = step.cache_write_1h_tokens or 0
-    kinds: tuple[tuple[Kind, int, float], ...] = (
-        ("input", step.input_tokens or 0, terms.input),
-        ("cache read", step.cache_read_tokens or 0, terms.cache_read),
-        ("cache write 5m", (step.cache_write_tokens or 0) - hour, terms.cache_write),
-        ("cache write 1h", hour, terms.cache_write_1h),
-        ("output", step.output_tokens or 0, terms.output),
-    )
-    parts = [(kind, n, _million(price, factor) if is_listed else None) for kind, n, price in kinds if n]
+    parts = [
+        (kind, n, _million(price, factor) if is_listed else None) for kind, n, price in _token_kinds(step, terms) if n
+    ]
     if step.web_searches:
         parts.append(("web searches", step.web_searches, _million(search) if is_listed else None))
     if step.reasoning_tokens:
@@ -599,6 +586,18 @@ def _parts(step: Step) -> list[tuple[Kind, int, Decimal | None]]:
     if is_recorded:
         parts.append(("recorded", 1, None))
     return parts
+
+
+def _token_kinds(step: Step, terms: _Terms) -> tuple[tuple[Kind, int, float], ...]:
+    """Tokens of a call by kind, each with its price."""
+    hour = step.cache_write_1h_tokens or 0
+    return (
+        ("input", step.input_tokens or 0, terms.input),
+        ("cache read", step.cache_read_tokens or 0, terms.cache_read),
+        ("cache write 5m", (step.cache_write_tokens or 0) - hour, terms.cache_write),
+        ("cache write 1h", hour, terms.cache_write_1h),
+        ("output", step.output_tokens or 0, terms.output),
+    )
 
 
 def _million(price: float, factor: float = 1.0) -> Decimal | None:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import Struct, field, structs
 
-from agentsignals.model import ABANDONED, MAIN, NO_SUBAGENT, RAN, REPLAYED, Edit, Session, ToolCall
+from agentsignals.model import ABANDONED, MAIN, NO_SUBAGENT, RAN, REPLAYED, Session, ToolCall
 from agentsignals.repositories.rules import MANAGERS, Occasion, Outcome, Rule, matching, occasion_at
 from agentsignals.shell.arguments import names, operands, program
 from agentsignals.shell.kinds import ENTERS, KINDS, checks, git_verb, leading_words
@@ -116,9 +116,6 @@ class Acts:
     def output(self, call: ToolCall) -> str:
         return (self.session.events[call.result_seq].text or "") if call.result_seq is not None else ""
 
-    def code_edits(self) -> list[tuple[int, Edit, str]]:
-        return [entry for entry in self.edits if not _NO_CODE.search(entry[2])]
-
     def pushes(self) -> list[Did]:
         """Pushes, and pull requests opened."""
         pushed = []
@@ -133,12 +130,6 @@ class Acts:
             if is_push and did.call.status in RAN and not did.is_aside:
                 pushed.append(did)
         return pushed
-
-    def prompts_until(self, call: ToolCall) -> str:
-        """Return the person's words before a call, in lower case."""
-        return "\n".join(
-            turn.text for turn in self.session.turns if turn.is_prompt and (turn.seq < call.seq or call.thread != MAIN)
-        ).lower()
 
     def stretches(self) -> dict[int | None, int]:
         """Number the stretch of work that each turn belongs to: a prompt sent while the agent worked begins none."""
@@ -159,9 +150,6 @@ class Acts:
         """True where the session ends in the midst of work: its last sign of the agent is no message to the person."""
         signs = (e.kind for e in reversed(self.session.events) if e.thread == MAIN and e.kind in OF_AGENT)
         return next(signs, None) != "text"
-
-    def is_interrupted(self, turn: int | None) -> bool:
-        return any(e.kind == "interrupt" and e.turn == turn for e in self.session.events)
 
 
 def _commands(at: int, call: ToolCall, text: str | None = None, deep: int = 0) -> Iterator[Did]:
@@ -295,7 +283,11 @@ def _run_at_occasions(rule: Rule, acts: Acts, has_hooks: bool | None) -> Iterato
             yield _before(rule, acts, ran, since, did, has_hooks)
             since = did.at
         return
-    edits = acts.code_edits() if not rule.paths else [e for e in acts.edits if matching(rule.paths, e[2]) == "yes"]
+    edits = [
+        entry
+        for entry in acts.edits
+        if (matching(rule.paths, entry[2]) == "yes" if rule.paths else not _NO_CODE.search(entry[2]))
+    ]
     stretches = acts.stretches()
     ends = {stretches.get(acts.calls[at].turn, 0): (at, path) for at, _, path in edits}
     if rule.when in ("done", "edit"):
@@ -356,6 +348,7 @@ def _after(  # noqa: PLR0913  (one for each way that it can't be told; what a ch
     whole = [d for d, is_whole in inside if is_whole]
     other = _other_check(rule, acts, at - 1, until)
     hooked = has_hooks is not False and any(at <= n <= until for n in acts.tried_commits)
+    interrupted = any(event.kind == "interrupt" and event.turn == call.turn for event in acts.session.events)
     before = f"`{command}` ran before the last change: nobody says whether work was done"
     reasons: tuple[tuple[object, Outcome, str], ...] = (
         (any(d in in_time for d in whole), "kept", f"`{command}` ran after it"),
@@ -364,7 +357,7 @@ def _after(  # noqa: PLR0913  (one for each way that it can't be told; what a ch
         (rule.when == "done" and ran_whole, "cannot_tell", before),
         (other, "cannot_tell", f"`{other}` ran, which may stand for it"),
         (hooked, "cannot_tell", f"a commit came after it: {_HOOKS[has_hooks]}"),
-        (acts.is_interrupted(call.turn), "cannot_tell", "the person interrupted the turn"),
+        (interrupted, "cannot_tell", "the person interrupted the turn"),
         (until == len(acts.calls) and acts.is_cut(), "cannot_tell", "the session ends in the midst of work"),
         (True, "broken", f"`{command}` did not run after it"),
     )
@@ -436,7 +429,8 @@ def _why_undecidable(occasion: Occasion, rule: Rule, acts: Acts, call: ToolCall)
     if rule.condition:
         return f"the rule has a condition: {rule.condition[:80]}"
     if rule.forbids or rule.kind == "use":
-        prompts = acts.prompts_until(call)
+        turns = (t for t in acts.session.turns if t.is_prompt and (t.seq < call.seq or call.thread != MAIN))
+        prompts = "\n".join(turn.text for turn in turns).lower()
         words = [
             *(rule.instead_of or rule.commands),
             posixpath.basename(occasion.text.rstrip("/")) if rule.paths else "",

@@ -87,10 +87,12 @@ def other_language(prose: Prose) -> Absent | None:
     return Absent("not_computable", f"language: {language}") if language not in (None, "en") else None
 
 
-def hedges(prose: Prose) -> list[Span]:
-    return HEDGES.find(prose.low, words_said(prose))
+def _finder(phrases: Phrases) -> Callable[[Prose], list[Span]]:
+    return lambda prose: phrases.find(prose.low, words_said(prose))
 
 
+hedges, seed_hedges, seed_self_corrections = map(_finder, (HEDGES, SEED_HEDGES, SEED_SELF_CORRECTIONS))
+"""Hedges; and the inventory's four hedges and two phrases of self-correction, for comparison."""
 _SENTENCE_ENDS = re.compile(r"[.!?](?=\s)|\n")
 
 
@@ -109,16 +111,6 @@ def asked(prose: Prose) -> list[Span]:
 
 def kind_of(question: str) -> str:
     return next((q.name for q in (OFFER, PREFERENCE, CONFIRMATION) if q.is_asked(question)), "question")
-
-
-def seed_hedges(prose: Prose) -> list[Span]:
-    """Find the inventory's four hedges, for comparison."""
-    return SEED_HEDGES.find(prose.low, words_said(prose))
-
-
-def seed_self_corrections(prose: Prose) -> list[Span]:
-    """Find the inventory's two phrases of self-correction, for comparison."""
-    return SEED_SELF_CORRECTIONS.find(prose.low, words_said(prose))
 
 
 def assumptions(prose: Prose, event: Event) -> list[Span]:
