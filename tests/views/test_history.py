@@ -98,8 +98,8 @@ def test_whether_the_next_session_touches_the_same_files(mine: list[str], theirs
     assert found["b"].next_shares_file is None
 
 
-def of(prompt: str | None) -> frozenset[str] | None:
-    return None if prompt is None else words(prompt)
+def of(prompt: str | None) -> str | None:
+    return None if prompt is None else " ".join(words(prompt))
 
 
 @pytest.mark.parametrize(

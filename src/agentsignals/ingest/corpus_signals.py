@@ -1,15 +1,12 @@
 """Values that depend on other sessions: those that compare a session with its neighbours, and those over all sessions.
 
 Each run computes where sessions lie, which findings need, from the sites of each shard. The other values are computed
-when somebody asks for them. Then the shards that changed are read; of each other shard a summary of its sums, and of
-their sessions those whose neighbours changed (docs/decisions/016). Sites, summaries and neighbours can be thrown away.
+when somebody asks for them, from a summary of each shard (docs/decisions/016). Sites and summaries can be thrown away.
 """
 
 from __future__ import annotations
 
 import hashlib
-import zlib
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
@@ -20,9 +17,8 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals import private_files
-from agentsignals.errors import StoreError
 from agentsignals.model import Absent, Attempt, Context, Session
-from agentsignals.signals import Measured, Signal
+from agentsignals.signals import Measured, Signal, catalog
 from agentsignals.signals.catalog import Result, as_bound, catalogue, measure, plan, with_needs
 from agentsignals.store import PLACE, Store, disk, shards
 from agentsignals.store.disk import StoredFile
@@ -31,10 +27,10 @@ from agentsignals.views.history import (
     History,
     SessionSummary,
     Site,
-    compare,
     histories,
     places,
     tells,
+    time_span,
     user_of,
 )
 from agentsignals.views.session import SessionView
@@ -54,38 +50,11 @@ SETS = "metric_inputs"
 """Signal that is counted by project."""
 READ = ("sessions", "signals", "turns")
 """Tables that a summary is made from."""
-_VERSION = 3
+_VERSION = 4
 _SUMMARY_COLUMNS = [
     "session_id", "context", "repo", "cwd", "parent_session_id", "started_at", "ended_at", "n_turns",
 ]  # fmt: skip
 _OF_SITES = ".sites"
-
-
-class SessionRecord(Struct, array_like=True, kw_only=True, gc=False):
-    """A session as others need to know it; times in microseconds since 1970 UTC."""
-
-    session_id: str
-    context: Context
-    repo: str | None
-    cwd: str | None
-    parent_session_id: str | None
-    started_at: int | None
-    ended_at: int | None
-    n_turns: int | None
-    lines: int
-    """Hash of the lines that it changed; 0 where there are none."""
-
-    @property
-    def is_human(self) -> bool:
-        return self.parent_session_id is None and self.n_turns != 0
-
-
-class ComparedText(Struct, array_like=True, gc=False):
-    """Files and words by which two sessions are compared."""
-
-    files: list[str]
-    words: str | None
-    """Words of the first prompt, in one text: a tenth of the memory of many. None without a prompt."""
 
 
 _Summary = TypeVar("_Summary")
@@ -101,13 +70,12 @@ class ShardSites(Struct, kw_only=True):
 
 
 class ShardSummary(Struct, kw_only=True):
-    """A shard's sessions, and what they add to values over all sessions."""
+    """A shard's sessions as others need to know them, and what they add to values over all sessions."""
 
-    sessions: list[SessionRecord] = field(default_factory=list)
+    sessions: list[tuple[Context, SessionSummary]] = field(default_factory=list)
+    """Each with its repository and folder (`site_id`) as its place, and without its lines."""
     sums: dict[Context, dict[str, list[Any]]] = field(default_factory=dict)
     """Values by signal, pooled (`Signal.pool`) or each with its session."""
-    texts: bytes = b""
-    """Compressed `ComparedText`s, in the order of the sessions."""
 
 
 def shard_sites(root: Path, shard: str, files: list[Path], keep: bool = False, gone: Sequence[str] = ()) -> ShardSites:
@@ -141,34 +109,34 @@ def shard_summary(
 
     def made() -> ShardSummary:
         names = {s.name for context in CONTEXTS for s in summed_signals(context) if s.scope == "session"}
-        values = signal_values(files, names | {FILES, LINES})
+        values = signal_values(files, names | {FILES})
         prompts = shards.first_prompts(root, shard)
         summary = ShardSummary()
-        texts: list[ComparedText] = []
         lists: dict[Context, dict[str, list[tuple[str, Any]]]] = {}
         for row in shards.read_header(root, shard, _SUMMARY_COLUMNS, gone=gone):
-            entry = SessionRecord(**row, lines=0)
-            measured = values.get(entry.session_id, {})
-            touched, lines = (measured.get(name) for name in (FILES, LINES))
-            if isinstance(lines, dict) and lines:
-                encoded_lines = msgspec.msgpack.encode(lines, order="sorted")
-                entry.lines = int.from_bytes(hashlib.blake2b(encoded_lines, digest_size=7).digest()) or 1
-            touched = touched if isinstance(touched, list) else []
-            prompt = prompts.get(entry.session_id)
-            texts.append(ComparedText(touched, None if prompt is None else " ".join(sorted(words(prompt)))))
-            for signal in summed_signals(entry.context):
+            session_id, context, repo, cwd = (row.pop(name) for name in ("session_id", "context", "repo", "cwd"))
+            measured, prompt = values.get(session_id, {}), prompts.get(session_id)
+            touched, place = measured.get(FILES), site_id(repo, cwd)
+            made = SessionSummary(
+                session_id=session_id,
+                place=place,
+                files=touched if isinstance(touched, list) else [],
+                words=None if prompt is None else " ".join(sorted(words(prompt))),
+                user=user_of(cwd),
+                **row,
+            )
+            summary.sessions.append((context, made))
+            for signal in summed_signals(context):
                 value = measured.get(signal.name)
                 if value is not None and type(value) is not Absent:
                     if signal.name == SETS:
-                        value = {**value, "place": site_id(entry.repo, entry.cwd)}
-                    lists.setdefault(entry.context, {}).setdefault(signal.name, []).append((entry.session_id, value))
-            summary.sessions.append(entry)
+                        value = {**value, "place": place}
+                    lists.setdefault(context, {}).setdefault(signal.name, []).append((session_id, value))
         for context, by_name in lists.items():
             summary.sums[context] = {
                 name: list(pairs) if (pool := catalogue()[name].pool) is None else pool([value for _, value in pairs])
                 for name, pairs in by_name.items()
             }
-        summary.texts = zlib.compress(msgspec.msgpack.encode(texts), 1)
         return summary
 
     return _cached(root, _summary_file(shard, gone), ShardSummary, made, keep)
@@ -315,153 +283,7 @@ def places_of(held: dict[str, ShardSites]) -> dict[Context, dict[str, str]]:
     }
 
 
-# Neighbours of sessions
-
-
-class Neighbours(Struct, array_like=True, kw_only=True, gc=False):
-    """A session's relation to the other sessions, as the last run found it."""
-
-    session_id: str
-    shard: str
-    """Shard that its values were written with."""
-    is_human: bool
-    started_at: int | None
-    lines: int
-    """Hash of the lines that it changed; 0 where there are none."""
-    next_shard: str
-    """Shard that the values of the next session were written with."""
-    place: str | None
-    known_until: int
-    known_since: int
-    n_prior: int
-    n_prior_same_user: int
-    next_id: str | None
-    next_started_at: int | None
-    next_shares_file: bool | None = None
-    next_similarity: float | None = None
-    same_lines: dict[str, list[str]] = {}
-
-    def history(self) -> History:
-        """Return the fields that signals get."""
-        return History(**{name: getattr(self, name) for name in History.__struct_fields__})
-
-
-class NeighbourTable(Struct):
-    """Neighbours of all sessions; `changed`: sessions that are new, changed or have other neighbours."""
-
-    now: list[Neighbours] = field(default_factory=list)
-    changed: set[str] = field(default_factory=set)
-    gone: set[str] = field(default_factory=set)
-    """Sessions that the store no longer holds."""
-    places: dict[Context, dict[str, str]] = field(default_factory=dict)
-    """Project of each repository and folder (`site_id`), by context."""
-
-
-class _Kept(Struct):
-    versions: dict[str, int]
-    neighbours: list[Neighbours]
-
-
-def read_neighbours(store: Store, versions: dict[str, int]) -> dict[str, Neighbours] | None:
-    """Return the neighbours that the last run found, by session. None where there are none, or signals have other
-    versions."""
-    part = store.manifest.neighbours
-    if part is None or disk.what_is_wrong(str(store.folder / part.file), part):
-        return None
-    with suppress(OSError, msgspec.DecodeError):
-        kept = msgspec.msgpack.decode((store.folder / part.file).read_bytes(), type=_Kept)
-        if kept.versions == versions:
-            return {neighbours.session_id: neighbours for neighbours in kept.neighbours}
-    return None
-
-
-def find_neighbours(store: Store, summaries: dict[str, ShardSummary], former: dict[str, Neighbours]) -> NeighbourTable:
-    """Relate the sessions of these shards to each other. Eval runs are nobody's earlier sessions."""
-    made = NeighbourTable(places=places_of(read_sites(store)))
-    where = {entry.session_id: name for name, summary in summaries.items() for entry in summary.sessions}
-    made.gone = former.keys() - where.keys()
-    for context in CONTEXTS:
-        here = [entry for summary in summaries.values() for entry in summary.sessions if entry.context == context]
-        if here and plan(context, "history"):
-            _find_in_context(store, here, where, former, made, made.places[context])
-    # Compare the sessions that changed with the sessions that followed them.
-    pairs = [s for s in made.now if s.session_id in made.changed and s.next_id is not None]
-    wanted = {session_id for s in pairs for session_id in (s.session_id, s.next_id)}
-    texts: dict[str, SessionSummary] = {}
-    for name in {where[session_id] for session_id in wanted if session_id is not None}:
-        encoded = zlib.decompress(summaries[name].texts)
-        compared = msgspec.msgpack.decode(encoded, type=list[ComparedText])
-        for entry, text in zip(summaries[name].sessions, compared, strict=True):
-            if entry.session_id in wanted:
-                words_of = None if text.words is None else frozenset(text.words.split())
-                texts[entry.session_id] = SessionSummary(
-                    session_id="", place=None, started_at=None, ended_at=None, files=text.files, words=words_of
-                )
-    for neighbours in pairs:
-        history = neighbours.history()
-        compare(history, texts[neighbours.session_id], texts[neighbours.next_id or ""])
-        neighbours.next_shares_file, neighbours.next_similarity = history.next_shares_file, history.next_similarity
-    return made
-
-
-def _find_in_context(  # noqa: PLR0913  (one call: all that a place depends on)
-    store: Store,
-    here: list[SessionRecord],
-    where: dict[str, str],
-    former: dict[str, Neighbours],
-    made: NeighbourTable,
-    by_site: dict[str, str],
-) -> None:
-    outlines = {
-        entry.session_id: SessionSummary(
-            session_id=entry.session_id,
-            place=by_site.get(site_id(entry.repo, entry.cwd)),
-            started_at=entry.started_at,
-            ended_at=entry.ended_at,
-            parent_session_id=entry.parent_session_id,
-            user=user_of(entry.cwd),
-            n_turns=entry.n_turns,
-        )
-        for entry in here
-    }
-    # Lines are read only for the places in which a session that changed lines came, went or changed.
-    changed: set[str | None] = {former[session_id].place for session_id in made.gone if former[session_id].lines}
-    for entry in here:
-        before, place = former.get(entry.session_id), outlines[entry.session_id].place
-        if before is None:
-            changed |= {place} if entry.lines else set()
-        elif (entry.lines or before.lines) and (place, entry.started_at, entry.is_human, entry.lines) != (
-            before.place, before.started_at, before.is_human, before.lines
-        ):  # fmt: skip
-            changed |= {place, before.place}
-    with_lines: dict[str, set[str]] = defaultdict(set)
-    for entry in here:
-        if entry.lines and outlines[entry.session_id].place in changed:
-            with_lines[where[entry.session_id]].add(entry.session_id)
-    for name, wanted in with_lines.items():
-        for session_id, values in signal_values(store.signal_files(name), [LINES], wanted).items():
-            outlines[session_id].lines = values[LINES]
-    by_session = histories(outlines.values())
-    outlines.clear()  # of a large store they take as much as what is made of them
-    for entry in here:
-        history, before = by_session.pop(entry.session_id), former.get(entry.session_id)
-        if before is not None:
-            history.next_shares_file, history.next_similarity = before.next_shares_file, before.next_similarity
-            if history.place not in changed:
-                history.same_lines = before.same_lines
-        neighbours = Neighbours(
-            session_id=entry.session_id,
-            shard=where[entry.session_id],
-            is_human=entry.is_human,
-            started_at=entry.started_at,
-            lines=entry.lines,
-            next_shard=where[history.next_id] if history.next_id is not None else "",
-            **{name: getattr(history, name) for name in History.__struct_fields__},
-        )
-        if neighbours != before:
-            neighbours.next_shares_file = neighbours.next_similarity = None
-            made.changed.add(entry.session_id)
-        made.now.append(neighbours)
+# Values across sessions
 
 
 _SESSION_COLUMNS = [
@@ -489,76 +311,69 @@ def versions_on_ask() -> dict[str, int]:
 
 
 def measure_corpus(store: Store) -> None:
-    """Compute the history and corpus signals that changed and write them."""
-    manifest, now = store.manifest, corpus_versions()
-    before = read_neighbours(store, now) if manifest.across is not None else None
+    """Compute the values across sessions and write them."""
+    manifest = store.manifest
+    held, lies = read_summaries(store, keep=True), places_of(read_sites(store))
+    related = relate(store, held, lies)
+    history_values = {s.name: dict[str, Any]() for c in CONTEXTS for s in summed_signals(c) if s.scope == "history"}
+
+    def tables() -> Iterator[Any]:
+        for name, summary in held.items():
+            rows = []
+            only = {session.session_id for _, session in summary.sessions if session.session_id in related}
+            for header, values in _sessions_to_measure(store, name, only):
+                made = measure(SessionView(header), values, related.pop(header.session_id))
+                for result in made:
+                    if result.signal.name in history_values and type(result.value) is not Absent:
+                        history_values[result.signal.name][header.session_id] = catalog.plain(result.value)
+                rows.append(signal_rows(header, [result for result in made if result.signal.path != PLACE]))
+            if rows:
+                yield signal_table(rows)
+        there = {context for summary in held.values() for context, _ in summary.sessions}
+        contexts = [context for context in CONTEXTS if context in (there or {"product"})]
+        over_all = (_context_values(store, context, held, lies, history_values) for context in contexts)
+        yield signal_table([signal_rows(None, [value for values in over_all for value in values])])
+
     manifest.run += 1
-    try:
-        _measure(store, before, now)
-    except StoreError:
-        if before is None:
-            raise
-        _measure(store, None, now)  # the former values can't be read
+    manifest.across = shards.write_corpus_values(store.folder, f"signals.{manifest.run}.parquet", tables())
     manifest.across_signals = versions_on_ask()
     remove_stale_summaries(store)
 
 
-def _measure(store: Store, before: dict[str, Neighbours] | None, now: dict[str, int]) -> None:
-    manifest = store.manifest
-    held = read_summaries(store, keep=True)
-    made = find_neighbours(store, held, before or {})
-
-    def tables() -> Iterator[Any]:
-        """Yield the values across sessions: unchanged ones, new ones, and those of the whole store."""
-        history_values = _empty_histories(CONTEXTS)
-        if before is not None and manifest.across is not None:
-            kept = shards.read_corpus_values(store.folder, manifest.across, made.changed | made.gone)
-            yield from _collecting(kept, history_values)
-        yield from _collecting(_history_tables(store, held, made), history_values)
-        there = {entry.context for summary in held.values() for entry in summary.sessions}
-        contexts = [context for context in CONTEXTS if context in (there or {"product"})]
-        values = [
-            value
-            for context in contexts
-            for value in _context_values(store, context, held, made.places, history_values)
-        ]
-        yield signal_table([signal_rows(None, values)])
-
-    file = f"signals.{manifest.run}.parquet"
-    manifest.across = shards.write_corpus_values(store.folder, file, tables())
-    path, data = store.folder / f"standings.{manifest.run}.msgpack", msgspec.msgpack.encode(_Kept(now, made.now))
-    try:
-        disk.write_atomically(path, data)
-        manifest.neighbours = StoredFile(
-            len(data), len(made.now), disk.digest(data), path.stat().st_mtime_ns, path.name
-        )
-    except OSError as problem:
-        raise disk.cannot_write(store.folder, problem) from problem
-
-
-def _empty_histories(contexts: Iterable[Context]) -> dict[str, dict[str, Any]]:
-    """Return an empty dict of values by session for each history signal that goes into values over all sessions."""
-    return {s.name: {} for context in contexts for s in summed_signals(context) if s.scope == "history"}
-
-
-def _collecting(tables: Iterator[Any], history_values: dict[str, dict[str, Any]]) -> Iterator[Any]:
-    """Pass tables of values on, and collect those that go into values over all sessions."""
-    paths = {catalogue()[name].path: name for name in history_values}
-    for table in tables:
-        for session_id, path, value, absent, _ in shards.filter_values(table, set(paths), None) if paths else ():
-            if not absent:
-                history_values[paths[path]][session_id] = msgspec.json.decode(value or "")
-        yield table
+def relate(
+    store: Store, held: dict[str, ShardSummary], lies: dict[Context, dict[str, str]], near: str | None = None
+) -> dict[str, History]:
+    """Relate the sessions of these shards to each other, or one of them to those `near` it. Eval runs are nobody's
+    earlier sessions."""
+    related: dict[str, History] = {}
+    for context in CONTEXTS:
+        if not plan(context, "history"):
+            continue
+        outlines: dict[str, SessionSummary] = {}
+        shard_of: dict[str, str] = {}
+        for name, summary in held.items():
+            for of, session in summary.sessions:
+                if of == context:
+                    shard_of[session.session_id] = name
+                    place = lies[context].get(session.place or "")
+                    outlines[session.session_id] = msgspec.structs.replace(session, place=place)
+        span = time_span(at for session in outlines.values() for at in (session.started_at, session.ended_at))
+        if near is not None:
+            place = outlines[near].place if near in outlines else None
+            outlines = {i: s for i, s in outlines.items() if i == near or (place is not None and s.place == place)}
+        for name in held:
+            here = {session_id for session_id in outlines if shard_of[session_id] == name}
+            for session_id, values in signal_values(store.signal_files(name), [LINES], here).items() if here else ():
+                if isinstance(values[LINES], dict):
+                    outlines[session_id].lines = values[LINES]
+        related |= histories(outlines.values(), span)
+    return related
 
 
 def session_history(store: Store, session_id: str) -> tuple[History, dict[str, Any]]:
-    """Return the neighbours of one session, and its values of signals across sessions."""
-    now, entry = corpus_versions(), store.manifest.sessions[session_id]
-    kept = read_neighbours(store, now) if store.manifest.across_signals else None
-    if kept is None:
-        kept = {s.session_id: s for s in find_neighbours(store, read_summaries(store), {}).now}
-    history = kept[session_id].history()
-    ((header, values),) = _sessions_to_measure(store, entry.shard, {session_id})
+    """Return one session among the others, and its values of signals across sessions."""
+    history = relate(store, read_summaries(store), places_of(read_sites(store)), session_id)[session_id]
+    ((header, values),) = _sessions_to_measure(store, store.manifest.sessions[session_id].shard, {session_id})
     return history, {r.signal.name: r.value for r in measure(SessionView(header), values, history)}
 
 
@@ -575,39 +390,28 @@ class CorpusValue(Struct):
 def corpus_value(store: Store, signal: Signal, context: Context, most: int) -> CorpusValue:
     """Return a signal over all sessions of a context, with the inputs of `most` sessions."""
     held, lies = read_summaries(store), places_of(read_sites(store))
-    history_values = _empty_histories([context])
+    history_values: dict[str, dict[str, Any]] = {s.name: {} for s in summed_signals(context) if s.scope == "history"}
     if history_values and store.manifest.across is not None:
-        for _ in _collecting(shards.read_corpus_values(store.folder, store.manifest.across), history_values):
-            pass
+        for session_id, by_name in signal_values([store.folder / store.manifest.across.file], history_values).items():
+            for name, value in by_name.items():
+                if type(value) is not Absent:
+                    history_values[name][session_id] = value
     (result,) = (r for r in _context_values(store, context, held, lies, history_values) if r.signal.path == signal.path)
     there = {
-        e.session_id: (name, e) for name, summary in held.items() for e in summary.sessions if e.context == context
-    }
+        session.session_id: (name, session)
+        for name, summary in held.items() for of, session in summary.sessions if of == context
+    }  # fmt: skip
     first = {session_id: there[session_id] for session_id in sorted(there)[:most]}
     values: dict[str, dict[str, Any]] = {session_id: {} for session_id in first}
     for name in {name for name, _ in first.values()}:
         only = {session_id for session_id, (of, _) in first.items() if of == name}
         values |= signal_values(store.signal_files(name), [n for n in signal.needs if n not in history_values], only)
-    for session_id, (_, entry) in first.items():
+    for session_id, (_, session) in first.items():
         values[session_id] |= {n: of[session_id] for n, of in history_values.items() if session_id in of}
         if isinstance(sets := values[session_id].get(SETS), dict):
-            values[session_id][SETS] = {**sets, "place": lies[context][site_id(entry.repo, entry.cwd)]}
+            values[session_id][SETS] = {**sets, "place": lies[context][session.place or ""]}
     inputs = {session_id: {n: values[session_id].get(n) for n in signal.needs} for session_id in first}
     return CorpusValue(result.value, result.detail or {}, len(there), inputs)
-
-
-def _history_tables(store: Store, held: dict[str, ShardSummary], made: NeighbourTable) -> Iterator[Any]:
-    """Yield the rows of sessions with changed neighbours, shard by shard."""
-    by_id = {s.session_id: s for s in made.now if s.session_id in made.changed}
-    for name, summary in held.items():
-        only = {entry.session_id for entry in summary.sessions if entry.session_id in by_id}
-        rows = []
-        for header, values in _sessions_to_measure(store, name, only):
-            history = by_id[header.session_id].history()
-            results = [r for r in measure(SessionView(header), values, history) if r.signal.path != PLACE]
-            rows.append(signal_rows(header, results))
-        if rows:
-            yield signal_table(rows)
 
 
 def _sessions_to_measure(store: Store, shard: str, only: set[str]) -> Iterator[tuple[Session, dict[str, Any]]]:
@@ -640,7 +444,7 @@ def _context_values(
     history_values: dict[str, dict[str, Any]],
 ) -> list[Result]:
     # The values that go into those over all sessions: pooled, else in order of session id.
-    there = {entry.session_id for summary in held.values() for entry in summary.sessions if entry.context == context}
+    there = {session.session_id for summary in held.values() for of, session in summary.sessions if of == context}
     lists: dict[str, list[Any]] = {}
     for s in summed_signals(context):
         if s.scope != "session":

@@ -601,20 +601,15 @@ class Store:
                     (path / RETIRED).touch(private_files.FILE)
             else:
                 disk.set_aside(self.folder, path)
-        # Of what runs alone read the last stays; of what others read, each until its successor is an hour old: while an
-        # agent works there is a new one every few seconds.
+        # Each stays until its successor is an hour old: while an agent works there is a new one every few seconds.
         self.manifest.purge()
-        kinds = (
-            (self.manifest.places, "places.*parquet", True),
-            (self.manifest.across, "signals.*parquet", True),
-            (self.manifest.neighbours, "standings.*", False),
-        )
-        for live, pattern, is_read in kinds:
-            if live is not None:
-                written = sorted(self.folder.glob(pattern), key=lambda p: p.stat().st_mtime_ns)
-                for path, successor in pairwise(written):
-                    if path.name != live.file and (not is_read or disk.is_expired(successor)):
-                        path.unlink(missing_ok=True)
+        for live, pattern in ((self.manifest.places, "places.*parquet"), (self.manifest.across, "signals.*parquet")):
+            written = sorted(self.folder.glob(pattern), key=lambda p: p.stat().st_mtime_ns)
+            for path, successor in pairwise(written):
+                if live is not None and path.name != live.file and disk.is_expired(successor):
+                    path.unlink(missing_ok=True)
+        for former in self.folder.glob("standings.*"):  # of an earlier version
+            former.unlink(missing_ok=True)
 
     def strays(self) -> list[Path]:
         """Return what lies in the store's folders and belongs to nothing."""

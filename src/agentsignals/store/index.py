@@ -183,7 +183,6 @@ class _State(Struct, kw_only=True):
     places: StoredFile | None = None
     across: StoredFile | None = None
     across_signals: dict[str, int] = {}
-    neighbours: StoredFile | None = None
     run: int = 0
     mark: str = ""
     """Random text of this index. An index that was made again has another."""
@@ -421,8 +420,6 @@ class Manifest:
         """`history_of` at the commit that ended the last run."""
         self.across_signals: dict[str, int] = {}
         """Versions of the signals in that file; empty when it is of former shards."""
-        self.neighbours: StoredFile | None = None
-        """File of the neighbours those values follow from; it can be thrown away."""
         self.run = 0
         """Counter of what was written, so that no name is used twice: a reader may still have the older file open."""
         self.mark = ""

@@ -114,12 +114,6 @@ def copy_with_values(  # noqa: PLR0913  (one call, in `pipeline`: a shard, its c
     return draft.parts
 
 
-def read_corpus_values(root: Path, part: StoredFile, gone: set[str] | None = None) -> Iterator[pa.Table]:
-    """Yield the values across sessions in batches; with `gone`, without those of these sessions and of the store."""
-    for table in parquet.read_batches(root / part.file):
-        yield table if gone is None else parquet.without_values(table, "session_id", [*sorted(gone), None])
-
-
 MOST_FILES = 4
 """Files of a shard's values: whoever asks for values that none of so many holds gets all in one file with theirs."""
 

@@ -33,7 +33,7 @@ MOST_SHARERS = 64
 """For each line the latest sessions that changed it; a file that thousands change would cost the square of that."""
 
 
-class SessionSummary(Struct, kw_only=True):
+class SessionSummary(Struct, array_like=True, kw_only=True, gc=False):
     """The facts of a session that histories of other sessions need. Times are microseconds since 1970 UTC."""
 
     session_id: str
@@ -43,8 +43,8 @@ class SessionSummary(Struct, kw_only=True):
     ended_at: int | None
     files: list[str] = field(default_factory=list)
     parent_session_id: str | None = None
-    words: frozenset[str] | None = None
-    """Words of the head of the first prompt (`lexicon.words`)."""
+    words: str | None = None
+    """Words of the head of the first prompt (`lexicon.words`), in one text: a tenth of the memory of many."""
     user: str | None = None
     """See `user_of`. Unknown users are taken for one."""
     n_turns: int | None = None
@@ -203,11 +203,10 @@ def compare(history: History, this: SessionSummary, following: SessionSummary) -
     history.next_similarity = similarity(this.words, following.words)
 
 
-def similarity(first: frozenset[str] | None, other: frozenset[str] | None) -> float | None:
+def similarity(first: str | None, other: str | None) -> float | None:
     """Return the F1 of the word sets of two prompts' heads, 0..1; None when either is missing or very short."""
-    if first is None or other is None or min(len(first), len(other)) < FEW_WORDS:
-        return None
-    return 2 * len(first & other) / (len(first) + len(other))
+    one, two = set((first or "").split()), set((other or "").split())
+    return None if min(len(one), len(two)) < FEW_WORDS else 2 * len(one & two) / (len(one) + len(two))
 
 
 # Sessions of one repository are found by its name, folders, history and files. A log names the folder it ran in, some
