@@ -13,7 +13,6 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -382,9 +381,7 @@ def words_of_agents() -> dict[str, str]:
     """What the profiles declare, and what it is: names of tools, of arguments, of formats."""
     from agentsignals.formats import formats  # noqa: PLC0415  (the other tests need no import of what they look at)
 
-    folders = sorted(path.parent.name for path in PACKAGE.glob("formats/*/__init__.py"))
-    modules = [import_module(f"{FACE}.formats.{name}") for name in folders]
-    profiles = [module.PROFILE for module in modules if hasattr(module, "PROFILE")]
+    profiles = [format_.profile for format_ in formats().values() if format_.profile is not None]
     tools = {name: tool for profile in profiles for name, tool in profile.tools.items()}
     declared = [
         (tool.path, tool.command, tool.folder, structs.astuple(tool.roles) if tool.roles else ())

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import droid_exec
-from agentsignals.formats.factory_droid import FORMAT
+from agentsignals.formats.factory_droid import DROID_EXEC_FORMAT, FORMAT
 from agentsignals.formats.head import Head
 from agentsignals.model import Session
 from tests.formats.reading import format_of, given, lines, read_one
@@ -89,4 +88,4 @@ def test_real_sessions_end_in_a_notice_that_is_no_turn() -> None:
 )
 def test_streams_of_other_agents_are_theirs(record: dict[str, Any], claimed: bool) -> None:
     head = Head(json.dumps({**record, "session_id": "s"}).encode(), "run.jsonl", True)
-    assert (droid_exec.claims(head) is not None) == claimed
+    assert (DROID_EXEC_FORMAT.claims(head) is not None) == claimed

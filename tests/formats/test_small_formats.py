@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Format, Reading, aider, antigravity, droid_exec, hermes, tau_bench, windsurf
+from agentsignals.formats import Format, Reading, aider, antigravity, hermes, tau_bench, windsurf
+from agentsignals.formats.factory_droid import DROID_EXEC_FORMAT
 from agentsignals.formats.head import Head
 from agentsignals.ingest import pipeline
 from tests.formats.reading import given, lines, read_one
@@ -73,7 +74,7 @@ def test_a_record_without_a_session_id_stays_with_its_file() -> None:
     first = lines(said("a", session_id="s-1"), said("b"))
     second = lines(said("c"), said("d", session_id="s-2"))
     files = (given(data, "droid-exec", f"/w/{n}.jsonl") for n, data in enumerate((first, second)))
-    sessions = droid_exec.FORMAT.read([*files]).sessions
+    sessions = DROID_EXEC_FORMAT.read([*files]).sessions
     assert [(s.session_id, [t.text for t in s.turns]) for s in sessions] == [("s-1", ["a", "b"]), ("s-2", ["c", "d"])]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats.claude_stream import FORMAT
+from agentsignals.formats.claude_form import CLAUDE_STREAM_FORMAT as FORMAT
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked

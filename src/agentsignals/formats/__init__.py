@@ -339,11 +339,11 @@ def resume_command(format_name: str, session_id: str, cwd: str | None = None) ->
     return f"cd {shlex.quote(cwd)} && {command}" if cwd else command
 
 
-def read_by(module: str) -> Callable[[list[Input]], Reading]:
-    """Return the `read` of a module of this package. It is loaded with the first file of its format."""
+def read_by(module: str, function: str = "read") -> Callable[[list[Input]], Reading]:
+    """Return the reader in a module of this package. It is loaded with the first file of its format."""
 
     def read(inputs: list[Input]) -> Reading:
-        reading: Reading = import_module(f"agentsignals.formats.{module}").read(inputs)
+        reading: Reading = getattr(import_module(f"agentsignals.formats.{module}"), function)(inputs)
         return reading
 
     return read

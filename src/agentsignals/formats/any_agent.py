@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from agentsignals.formats import atif, claude_code, codex, factory_droid, gemini_cli, hermes, kiro, opencode, pi, swival
+from agentsignals.formats import atif, claude_code, codex, factory_droid, gemini_cli, hermes, kiro, opencode, pi
+from agentsignals.formats.claude_form import SWIVAL
 from agentsignals.formats.inspect import tool as eval_tool
 from agentsignals.formats.profile import Profile, Tool
 
-_AGENTS = (claude_code, codex, opencode, gemini_cli, factory_droid, kiro, hermes, swival)
-_SPEAKERS = tuple(agent.PROFILE for agent in (*_AGENTS, pi, atif))
+_AGENTS = *(m.PROFILE for m in (claude_code, codex, opencode, gemini_cli, factory_droid, kiro, hermes)), SWIVAL
+_SPEAKERS = (*_AGENTS, pi.PROFILE, atif.PROFILE)
 ANYBODY = Profile(
     frame=tuple(line for agent in _SPEAKERS for line in agent.frame),
     nothing_found=tuple(words for agent in _SPEAKERS for words in agent.nothing_found),
@@ -19,5 +20,5 @@ ANYBODY = Profile(
 
 def tool(name: str) -> Tool | None:
     """Return a tool by name. Names that differ only in case are one."""
-    named = (agent.PROFILE.tool(name) or agent.PROFILE.tool(name.lower()) for agent in _AGENTS)
+    named = (agent.tool(name) or agent.tool(name.lower()) for agent in _AGENTS)
     return eval_tool(name) or next((tool for tool in named if tool is not None), None)

@@ -6,7 +6,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Claim, Format
+from agentsignals.formats import Claim, Format, pieces_by, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -95,3 +95,40 @@ def claims(head: Head) -> Claim | None:
 
 
 FORMAT = Format(name="codex", marks=(b'"payload"',), version=8, claims=claims, profile=PROFILE)
+
+
+EXEC_PROFILE = Profile(
+    tools=named(
+        (tools.SHELL, "command_execution"),
+        (tools.EDIT, "file_change"),
+        (tools.MCP, "mcp_tool_call"),
+        (tools.WEB, "web_search"),
+        (tools.PLAN, "todo_list"),
+        (tools.TASK, "collab_tool_call"),
+    )
+)
+"""Items of `codex exec --json` (design/formats.md#codex-exec): threads, turns, items. No times, models, prompts."""
+_PRINTED = ("turn.started", "turn.completed", "turn.failed", "item.started", "item.updated", "item.completed")
+
+
+def claims_printed(head: Head) -> Claim | None:
+    """Claim a `thread.started` that names its thread, or an item's record. A rollout of the thread shares the key."""
+    records = head.records
+    ids = [r["thread_id"] for r in records if r.get("type") == "thread.started" and isinstance(r.get("thread_id"), str)]
+    if ids:
+        return Claim(keys=[f"session:{thread_id}" for thread_id in dict.fromkeys(ids)])
+    items = [r for r in records if r.get("type") in _PRINTED]
+    if any(isinstance(r.get("item"), dict) and isinstance(r["item"].get("type"), str) for r in items):
+        return Claim(keys=[])
+    return None
+
+
+CODEX_EXEC_FORMAT = Format(
+    name="codex-exec",
+    marks=(b'"thread.started"', b'"item"'),
+    version=4,
+    claims=claims_printed,
+    read=read_by("codex.exec"),
+    profile=EXEC_PROFILE,
+    pieces=pieces_by("codex.exec"),
+)

@@ -1,21 +1,24 @@
-"""Read Copilot CLI transcripts: unite snapshots of a session, and pair the events of each call."""
+"""Read Copilot CLI transcripts: unite snapshots of a session, and pair the events of each call.
 
-from __future__ import annotations
+An event is `{type, data, id, timestamp, parentId, agentId?}`. Sources: design/formats.md#copilot-cli, and the event
+schema of Copilot's SDK for events that no transcript at hand holds. The structs hold only the fields that are read.
+Annotations are no strings here: the decoder would evaluate each by itself, which takes longer than all else.
+"""
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Union
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct, defstruct, field
 
 from agentsignals.changes.hunks import edit_texts, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import count, whole
 from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder
-from agentsignals.formats.copilot_cli import PROFILE, records
-from agentsignals.formats.copilot_cli.records import Event, Metric, ToolRequest, Unknown, Usage
+from agentsignals.formats.copilot_cli import PROFILE
 from agentsignals.formats.documents import by_session, inside, once, string
 from agentsignals.formats.edits import first_file, record_arguments
 from agentsignals.formats.outcome import exit_code
@@ -34,6 +37,238 @@ from agentsignals.model import (
     encode_roles,
     logged_iso,
 )
+
+
+class Event(Struct, gc=False, tag_field="type"):
+    """An event. `agentId` names the subagent that it is of; the main agent has none."""
+
+    id: str | None = None
+    timestamp: str | None = None
+    agentId: str | None = None
+
+
+class Quiet(Event):
+    """An event without a row of its own: it repeats another, or says nothing about the conversation."""
+
+
+class Read(Event):
+    """An event whose `data` has a shape of its own, by its type."""
+
+    data: Any = None
+
+
+class Unknown(Struct, gc=False):
+    """An event of an unknown type, or with data of another shape than its type has."""
+
+    type: str = "untyped"
+    id: str | None = None
+    timestamp: str | None = None
+    agentId: str | None = None
+
+
+class Context(Struct, gc=False):
+    cwd: str | None = None
+    branch: str | None = None
+    repository: str | None = None
+
+
+class Started(Struct, gc=False):
+    sessionId: str | None = None
+    copilotVersion: str | None = None
+    selectedModel: str | None = None
+    context: Context | None = None
+
+
+class Prompt(Struct, gc=False):
+    """A prompt. `content` is what the person typed. `transformedContent`, with the program's additions, is not read."""
+
+    content: str = ""
+    source: str | None = None
+    delivery: str | None = None
+    isAutopilotContinuation: bool | None = None
+    attachments: Raw = Raw()
+
+
+class ToolRequest(Struct, gc=False, kw_only=True):
+    toolCallId: str = ""
+    name: str = ""
+    arguments: Raw = Raw()
+    mcpServerName: str | None = None
+
+
+class ToolStart(ToolRequest, gc=False, kw_only=True):
+    name: str = field(default="", name="toolName")
+    parentToolCallId: str | None = None
+
+
+class Answer(Struct, gc=False, kw_only=True):
+    messageId: str | None = None
+    apiCallId: str | None = None
+    content: str | None = None
+    model: str | None = None
+    outputTokens: int | None = None
+    toolRequests: list[ToolRequest] | None = None
+    reasoningText: str | None = None
+    reasoningOpaque: Raw = Raw()
+    encryptedContent: Raw = Raw()
+    parentToolCallId: str | None = None
+
+
+class ToolResult(Struct, gc=False):
+    content: str | None = None
+    detailedContent: str | None = None
+    contents: list[dict[str, Any]] | None = None
+    """Structured parts, such as the exit code of a shell."""
+
+
+class Done(Struct, gc=False):
+    toolCallId: str = ""
+    success: bool | None = None
+    result: ToolResult | None = None
+    error: dict[str, Any] | None = None
+
+
+class Permission(Struct, gc=False):
+    toolCallId: str | None = None
+    result: dict[str, Any] | None = None
+
+
+class Notice(Struct, gc=False, kw_only=True):
+    """The data of most small events: a line of text under one of several names."""
+
+    content: str | None = None
+    message: str | None = None
+    reason: str | None = None
+    summary: str | None = None
+    name: str | None = None
+    agentName: str | None = None
+    newMode: str | None = None
+    newModel: str | None = None
+    title: str | None = None
+    kind: dict[str, Any] | None = None
+    """The shell that a notification is about."""
+    upToEventId: str | None = None
+    """In a rewind: the first event that was removed."""
+
+    @property
+    def text(self) -> str:
+        texts = (self.content, self.message, self.summary, self.reason, self.name, self.agentName, self.newMode)
+        return next((text for text in texts if text), "")
+
+
+class Compaction(Struct, gc=False, kw_only=True):
+    success: bool | None = None
+    trigger: str | None = None
+    preCompactionTokens: int | None = None
+    postCompactionTokens: int | None = None
+    summaryContent: str | None = None
+    preTruncationTokensInMessages: int | None = None
+    postTruncationTokensInMessages: int | None = None
+
+
+class Hook(Struct, gc=False):
+    output: dict[str, Any] | None = None
+
+
+class Usage(Struct, gc=False):
+    """Totals of a model's calls. Input holds cache reads and writes, output holds reasoning."""
+
+    inputTokens: int = 0
+    outputTokens: int = 0
+    cacheReadTokens: int | None = None
+    cacheWriteTokens: int | None = None
+    reasoningTokens: int | None = None
+
+
+class Metric(Struct, gc=False):
+    requests: dict[str, Any] | None = None
+    """`count` of model calls. The `cost` next to it counts premium requests, which are no money."""
+    usage: Usage | None = None
+
+
+class AgentMetric(Struct):
+    modelMetrics: dict[str, Metric] = field(default_factory=dict)
+
+
+class Shutdown(AgentMetric):
+    agentMetrics: dict[str, AgentMetric] | None = None
+
+
+ASIDES = frozenset((
+    "session.context_cleared", "session.handoff", "session.mode_changed", "session.task_complete", "skill.invoked",
+    "subagent.completed", "subagent.deselected", "subagent.failed", "subagent.selected", "subagent.started",
+))  # fmt: skip
+"""Events outside the conversation, recorded by their type and a line of text."""
+_QUIET = (
+    "assistant.idle", "assistant.intent", "assistant.message_start", "assistant.turn_end", "assistant.turn_start",
+    "assistant.usage", "command.completed", "command.execute", "command.queued", "elicitation.completed",
+    "elicitation.requested", "exit_plan_mode.completed", "exit_plan_mode.requested", "hook.progress", "hook.start",
+    "permission.requested", "session.background_tasks_changed", "session.binary_asset", "session.compaction_start",
+    "session.idle", "session.mcp_servers_loaded", "session.permissions_changed", "session.plan_changed",
+    "session.remote_steerable_changed", "session.skills_loaded", "session.todos_changed", "session.tools_updated",
+    "session.usage_checkpoint", "session.usage_info", "session.workspace_file_changed", "subagent.configured",
+    "system.message", "tool.execution_partial_result", "tool.execution_progress", "tool.search_activated",
+    "user_input.completed", "user_input.requested",
+)  # fmt: skip
+_DATA: dict[type[Struct], tuple[str, ...]] = {
+    Started: ("session.start", "session.resume"),
+    Context: ("session.context_changed",),
+    Prompt: ("user.message",),
+    Answer: ("assistant.message",),
+    ToolStart: ("tool.execution_start", "tool.user_requested"),
+    Done: ("tool.execution_complete",),
+    Permission: ("permission.completed",),
+    Compaction: ("session.compaction_complete", "session.truncation"),
+    Hook: ("hook.end",),
+    Shutdown: ("session.shutdown",),
+    Notice: (
+        "session.model_change", "assistant.reasoning", "system.notification", "session.info", "session.warning",
+        "session.error", "abort", "session.title_changed", "session.snapshot_rewind", *sorted(ASIDES),
+    ),
+}  # fmt: skip
+"""The shape of the data of each type of event that is read."""
+
+
+def _shape(base: type[Event], name: str, data: type[Struct] | None = None) -> type[Struct]:
+    fields = [("data", data, field(default_factory=data))] if data is not None else []
+    return defstruct(name.replace(".", "_"), fields, bases=(base,), tag=name, gc=False)
+
+
+_SHAPES = (
+    *(_shape(Read, name, data) for data, names in _DATA.items() for name in names),
+    *(_shape(Quiet, name) for name in _QUIET),
+)
+DECODER: msgspec.json.Decoder[Event | Unknown] = msgspec.json.Decoder(Union[_SHAPES])  # noqa: UP007  (made of a tuple)
+_decode_any = msgspec.json.Decoder(Unknown).decode
+_TYPES: dict[type, str] = {shape: str(shape.__struct_config__.tag) for shape in _SHAPES}
+_READ_TYPES = frozenset(_TYPES.values())
+
+
+def decode(data: memoryview | bytes) -> Event | Unknown:
+    """Decode a line. An event of a known type that can't be decoded raises, for `records.lines` to recover."""
+    try:
+        return DECODER.decode(data)
+    except msgspec.DecodeError:
+        event = _decode_any(data)
+        if event.type in _READ_TYPES:
+            raise
+        return event
+
+
+def tally(events: Sequence[Event | Unknown]) -> dict[str, int]:
+    shapes = Counter(map(type, events))
+    counted = {_TYPES[shape]: times for shape, times in shapes.items() if shape is not Unknown}
+    if Unknown in shapes:
+        counted.update(Counter([kind_of(event) for event in events if isinstance(event, Unknown)]))
+    return counted
+
+
+def kind_of(event: Event | Unknown) -> str:
+    """Return the event's type, as counted in the artifact."""
+    return event.type if isinstance(event, Unknown) else _TYPES[type(event)]
+
+
+# -- events in file order
 
 IN_VS_CODE = "run_in_terminal"
 """The editor's shell. `success` says that it could be started; older transcripts keep no results."""
@@ -60,9 +295,9 @@ class Result(Struct, gc=False):
     running: str | None = None
 
 
-def _result(done: records.Done, call: ToolCall | None, refused: bool) -> Result:
+def _result(done: Done, call: ToolCall | None, refused: bool) -> Result:
     """Read a result. `success` only means that the tool ran: a shell's exit code is in its result."""
-    result = done.result or records.ToolResult()
+    result = done.result or ToolResult()
     text = result.content or ""
     if done.error is not None or done.success is False:
         said, code = string(inside(done.error, "message")), string(inside(done.error, "code"))
@@ -95,7 +330,7 @@ class Totals:
         self.steps: list[Step] = []
         """Steps of the current run. What a run left without a shutdown is in no totals."""
 
-    def close(self, shutdown: records.Totals, at: int | None) -> None:
+    def close(self, shutdown: Shutdown, at: int | None) -> None:
         """Take the totals of a shutdown, by agent if it counts agents separately."""
         by_thread: dict[str | None, dict[str, Metric]] = {None: shutdown.modelMetrics}
         if shutdown.agentMetrics:
@@ -176,16 +411,16 @@ class Reader:
         """The first row of each event, by the event's id."""
 
     def take(self, event: Event | Unknown) -> None:
-        if isinstance(event, records.Quiet):
+        if isinstance(event, Quiet):
             return
-        at, thread, kind = logged_iso(event.timestamp), event.agentId or MAIN, records.kind_of(event)
+        at, thread, kind = logged_iso(event.timestamp), event.agentId or MAIN, kind_of(event)
         self.places[event.id] = len(self.session.events)
-        if isinstance(event, records.Read):
+        if isinstance(event, Read):
             _METHODS[kind](self, event.data, at, thread)
         else:
             self.builder.event("unknown", kind[:80], at, None, thread)
 
-    def start(self, data: records.Started, at: int | None, thread: str) -> None:
+    def start(self, data: Started, at: int | None, thread: str) -> None:
         session = self.session
         session.agent_version = session.agent_version or data.copilotVersion
         self.selected = data.selectedModel or self.selected
@@ -194,16 +429,16 @@ class Reader:
             self.move(data.context, at, thread)
             session.repo = data.context.repository or session.repo
 
-    def move(self, context: records.Context, at: int | None, thread: str) -> None:
+    def move(self, context: Context, at: int | None, thread: str) -> None:
         self.builder.where(context.cwd, context.branch)
 
-    def select(self, data: records.Notice, at: int | None, thread: str) -> None:
+    def select(self, data: Notice, at: int | None, thread: str) -> None:
         self.selected = data.newModel or self.selected
         if self.model is not None and self.selected != self.model:
             self.builder.event("model_change", f"{self.model} -> {self.selected}", at)
             self.model = self.selected
 
-    def prompt(self, message: records.Prompt, at: int | None, thread: str) -> None:
+    def prompt(self, message: Prompt, at: int | None, thread: str) -> None:
         text = message.content.strip()
         sent = message.isAutopilotContinuation or (message.source and message.source not in _HUMAN_SOURCES)
         if thread != MAIN or sent or self.builder.profile.machine_kind(text):
@@ -213,7 +448,7 @@ class Reader:
             attached = bytes(message.attachments) not in (b"", b"[]", b"null")
             self.builder.prompt(text, at, kind, attached=attached, model=self.model or self.selected)
 
-    def answer(self, answer: records.Answer, at: int | None, thread: str) -> None:
+    def answer(self, answer: Answer, at: int | None, thread: str) -> None:
         """Add one message. The parts of one answer share its call id, and repeat its count of tokens."""
         builder = self.builder
         thread = answer.parentToolCallId or MAIN if thread == MAIN else thread
@@ -258,7 +493,7 @@ class Reader:
             request.toolCallId, request.name, arguments or b"{}", tool, at, step, thread, path=path
         )
 
-    def call_started(self, data: records.ToolStart, at: int | None, thread: str) -> None:
+    def call_started(self, data: ToolStart, at: int | None, thread: str) -> None:
         """Take the start of a call. The message that requested it told of it, unless the transcript is a slice."""
         call = self.calls.get(data.toolCallId)
         if call is None and data.toolCallId not in self.of_user:
@@ -266,14 +501,14 @@ class Reader:
         elif call is not None and data.mcpServerName:
             call.class_ = "mcp"
 
-    def user_command(self, data: records.ToolStart, at: int | None, thread: str) -> None:
+    def user_command(self, data: ToolStart, at: int | None, thread: str) -> None:
         """Take a command that the person ran by hand (`!`): it is no call of the agent."""
         self.of_user.add(data.toolCallId)
         arguments = decoded(data.arguments, dict[str, Any])
         command = data.name if arguments is None else string(arguments.get("command")) or ""
         self.builder.event("user_shell", command, at)
 
-    def call_completed(self, done: records.Done, at: int | None, thread: str) -> None:
+    def call_completed(self, done: Done, at: int | None, thread: str) -> None:
         call = self.calls.get(done.toolCallId)
         result = _result(done, call, done.toolCallId in self.refused)
         if done.toolCallId in self.of_user:
@@ -305,7 +540,7 @@ class Reader:
         elif feedback is not None:
             self.builder.event("interrupt", f"refused {call.name}", at, None, call.thread)
 
-    def decide(self, data: records.Permission, at: int | None, thread: str) -> None:
+    def decide(self, data: Permission, at: int | None, thread: str) -> None:
         """Take a permission. Policies refuse, too, which is an error and not the person's word."""
         if data.toolCallId is not None and inside(data.result, "kind") == _DENIED:
             self.refused[data.toolCallId] = (string(inside(data.result, "feedback")) or "").strip()
@@ -318,30 +553,30 @@ class Reader:
         if call is not None:
             self.builder.exited(call, code, text, at)
 
-    def notify(self, notice: records.Notice, at: int | None, thread: str) -> None:
+    def notify(self, notice: Notice, at: int | None, thread: str) -> None:
         self.builder.event("notification", notice.text, at, None, thread)
         shell, code = string(inside(notice.kind, "shellId")), whole(inside(notice.kind, "exitCode"))
         if shell is not None and code is not None:
             self.shell_ended(shell, code, "", at)
 
-    def name(self, notice: records.Notice, at: int | None, thread: str) -> None:
+    def name(self, notice: Notice, at: int | None, thread: str) -> None:
         self.session.title = notice.title or self.session.title
 
-    def rewind(self, notice: records.Notice, at: int | None, thread: str) -> None:
+    def rewind(self, notice: Notice, at: int | None, thread: str) -> None:
         """Take a rewind. The program removes what the person went back from, but a copy of the log may hold it."""
         if notice.upToEventId in self.places:
             self.builder.abandon(self.places[notice.upToEventId])
         self.builder.event("rewind", None, at)
 
-    def aside(self, notice: records.Notice, at: int | None, thread: str, kind: str) -> None:
+    def aside(self, notice: Notice, at: int | None, thread: str, kind: str) -> None:
         self.builder.event("meta", f"{kind} {notice.text}".strip(), at, None, thread)
 
-    def hook(self, hook: records.Hook, at: int | None, thread: str) -> None:
+    def hook(self, hook: Hook, at: int | None, thread: str) -> None:
         if inside(hook.output, "permissionDecision") == "deny":
             why = string(inside(hook.output, "permissionDecisionReason")) or ""
             self.builder.event("hook_block", why, at, None, thread)
 
-    def compact(self, done: records.Compaction, at: int | None, thread: str, kind: str | None = None) -> None:
+    def compact(self, done: Compaction, at: int | None, thread: str, kind: str | None = None) -> None:
         if done.success is False:
             self.builder.event("meta", "compaction failed", at, None, thread)
             return
@@ -379,7 +614,7 @@ _METHODS: dict[str, Callable[[Reader, Any, int | None, str], object]] = {
     "session.truncation": lambda reader, data, at, thread: reader.compact(data, at, thread, "truncation"),
     "hook.end": Reader.hook,
     "session.shutdown": lambda reader, data, at, _: reader.totals.close(data, at),
-    **{kind: partial(Reader.aside, kind=kind) for kind in records.ASIDES},
+    **{kind: partial(Reader.aside, kind=kind) for kind in ASIDES},
 }
 
 
@@ -388,10 +623,10 @@ class _File:
 
     def __init__(self, source: Input) -> None:
         self.source = source
-        self.numbers, self.events = all_lines(source.data, source.artifact, records.DECODER, records.decode)
-        for kind, times in records.tally(self.events).items():
+        self.numbers, self.events = all_lines(source.data, source.artifact, DECODER, decode)
+        for kind, times in tally(self.events).items():
             saw(source.artifact, kind, times)
-        begun = (e.data for e in self.events if isinstance(e, records.Read) and isinstance(e.data, records.Started))
+        begun = (e.data for e in self.events if isinstance(e, Read) and isinstance(e.data, Started))
         named = next((data.sessionId for data in begun if data.sessionId), None)
         self.session_id = named or source.session_hint or source.artifact.artifact_id
         first = next((e.timestamp for e in self.events if e.timestamp), "")

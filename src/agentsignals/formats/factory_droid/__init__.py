@@ -1,11 +1,12 @@
 """Factory Droid sessions (design/formats.md#small-formats): `~/.factory/sessions/<cwd>/<id>.jsonl`, with the model and
-the session's tokens in `<id>.settings.json`."""
+the session's tokens in `<id>.settings.json`; and what `droid exec --output-format stream-json` prints: a start,
+messages, thoughts and calls, each a record, and a completion with the run's tokens."""
 
 from __future__ import annotations
 
 import re
 
-from agentsignals.formats import Claim, Format
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -70,5 +71,31 @@ FORMAT = Format(
     marks=(b'"session_start"', b'"assistantActiveTimeMs"'),
     version=5,
     claims=claims,
+    profile=PROFILE,
+)
+
+
+_OWN = {"tool_call": "toolName", "tool_result": "isError", "completion": "finalText", "message": "text"}
+"""Records that the streams of Claude and of Cursor have not, with a field of each."""
+
+
+def claims_printed(head: Head) -> Claim | None:
+    """Claim records that name their session in snake case, if one of them is of Droid's own kind."""
+    records = head.records
+    ids = [r["session_id"] for r in records if isinstance(r.get("session_id"), str) and r["session_id"]]
+    if not ids or not any(
+        _OWN.get(str(r.get("type")), "") in r or (r.get("subtype") == "init" and "reasoning_effort" in r)
+        for r in records
+    ):
+        return None
+    return Claim(keys=[f"session:{session_id}" for session_id in dict.fromkeys(ids)])
+
+
+DROID_EXEC_FORMAT = Format(
+    name="droid-exec",
+    marks=(b'"tool_call"', b'"completion"', b'"session_id"'),
+    version=2,
+    claims=claims_printed,
+    read=read_by("factory_droid.reader", "read_printed"),
     profile=PROFILE,
 )

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from agentsignals.changes.hunks import Hunk, count_lines, created, unified
 from agentsignals.formats import Input, Reading, gathered
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.codex_exec import PROFILE
+from agentsignals.formats.codex import EXEC_PROFILE as PROFILE
 from agentsignals.formats.documents import as_list, inside, string
 from agentsignals.formats.records import decoded, decoder, lines, read_before, saw
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of

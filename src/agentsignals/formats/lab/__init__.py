@@ -1,10 +1,13 @@
-"""Tools of the lab's agent on a repository."""
+"""Episodes of the lab: an agent on a repository, and a retry loop, each attempt of which is a session of one trial.
+
+What came back after a failed attempt begins the next one, and a retry is never merged with the first attempt.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from agentsignals.formats import Claim, Format
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import EDIT, OTHER, READ, SEARCH, Profile, Tool, named
 
@@ -18,9 +21,7 @@ PROFILE = Profile(
         (OTHER, "submit"),
     ),
 )
-
-
-MARK = "agentsignals_lab_repository"
+REPOSITORY_MARK, RETRY_MARK = "agentsignals_lab_repository", "agentsignals_lab"
 
 
 def claims_by(mark: str) -> Callable[[Head], Claim | None]:
@@ -36,6 +37,18 @@ def claims_by(mark: str) -> Callable[[Head], Claim | None]:
     return claims
 
 
-FORMAT = Format(
-    name="lab-repository", marks=(b'"agentsignals_lab_repository"',), version=3, claims=claims_by(MARK), profile=PROFILE
+LAB_REPOSITORY_FORMAT = Format(
+    name="lab-repository",
+    marks=(b'"agentsignals_lab_repository"',),
+    version=3,
+    claims=claims_by(REPOSITORY_MARK),
+    read=read_by("lab.reader", "read_repository"),
+    profile=PROFILE,
+)
+LAB_RETRY_FORMAT = Format(
+    name="lab-retry",
+    marks=(b'"agentsignals_lab"',),
+    version=1,
+    claims=claims_by(RETRY_MARK),
+    read=read_by("lab.reader", "read_retry"),
 )
