@@ -238,7 +238,7 @@ class Reading(Struct):
 
 
 def of_own_reader(inputs: list[Input]) -> Reading:
-    """Stand for the `read` of a format's own `reader.py`, which is loaded with the first file of the format."""
+    """Stand for the pieces of a format, else for the `read` of its own `reader.py`, which is loaded with the first file."""
     raise NotImplementedError
 
 
@@ -281,7 +281,9 @@ class Format(Struct, frozen=True, kw_only=True):
         """Wrap the readers, so that values are validated. The rules of that are part of the version."""
         conventions = self.profile.conventions if self.profile is not None else ()
         read, pieces = self.read, self.pieces
-        if read is of_own_reader:
+        if read is of_own_reader and pieces is not None:
+            read = lambda inputs: gathered(pieces(inputs))  # noqa: E731
+        elif read is of_own_reader:
             read = read_by(f"{self.name.replace('-', '_')}.reader")
         structs.force_setattr(self, "read", lambda inputs: validate(read(inputs), inputs, conventions))
         if pieces is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sqlite3
 import tempfile
 import threading
 import time
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import closing, suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from agentsignals import private_files
@@ -34,9 +35,6 @@ from agentsignals.sources import (
     row_uri,
 )
 
-if TYPE_CHECKING:
-    import sqlite3
-
 MAX_COPY_BYTES = 256 * 1024 * 1024
 """A database with a log that no program has open is copied up to this size. That takes 0.2 s, once a run and worker."""
 BUSY_S = 5.0
@@ -49,6 +47,21 @@ _LAST_MS = 2**43
 _WAL_AT, _WAL = 18, b"\x02"
 """Byte of the header that says the database has a write-ahead log (sqlite.org/fileformat.html)."""
 
+_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""Exceptions of a damaged database. Python can't decode some messages that quote one."""
+_REASONS = {
+    sqlite3.SQLITE_NOTADB: "bad_database",
+    sqlite3.SQLITE_CORRUPT: "bad_database",
+    sqlite3.SQLITE_BUSY: "database_locked",
+    sqlite3.SQLITE_LOCKED: "database_locked",
+    sqlite3.SQLITE_READONLY: "database_locked",  # a writer died: the next one that opens it mends it
+    sqlite3.SQLITE_INTERRUPT: "database_too_slow",
+    sqlite3.SQLITE_TOOBIG: "document_too_large",
+    sqlite3.SQLITE_ERROR: "unknown_database",
+    sqlite3.SQLITE_AUTH: "unknown_database",
+    sqlite3.SQLITE_PERM: "no_permission",
+}
+
 T = TypeVar("T")
 _State = tuple[tuple[int, int, int] | None, ...]
 
@@ -58,7 +71,7 @@ def sessions_of(file: RawFile) -> Iterator[RawFile | Unreadable]:
     path = path_of(file.uri)
     try:
         files = query(path, partial(_listed, file))
-    except _errors() as problem:
+    except _ERRORS as problem:
         files = [Unreadable(file.uri, file.spec, skip_reason(problem), str(problem))]
     except OSError as problem:
         if problem.errno in MACHINE_ERRNOS:
@@ -72,7 +85,7 @@ def contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
     path, session_id = path_of(file.container), file.key.encode()
     try:
         held = query(path, partial(_document, session_id=session_id, limit=limit))
-    except _errors() as problem:
+    except _ERRORS as problem:
         return Unreadable(file.uri, file.spec, skip_reason(problem), str(problem))
     return Unreadable(file.uri, file.spec, "file_gone") if held is None else held
 
@@ -81,7 +94,7 @@ def session_ids(path: str) -> set[str] | None:
     """Return the ids of all sessions of a database, or None if it can't be read."""
     try:
         files = query(path, partial(_listed, RawFile(uri=path, source="local", spec=path, bytes=0, stamp=None)))
-    except (*_errors(), OSError):
+    except (*_ERRORS, OSError):
         return None
     return {f.key for f in files if isinstance(f, RawFile)}
 
@@ -93,8 +106,6 @@ def query(path: str, question: Callable[[sqlite3.Connection], T]) -> T:
     open in no program, SQLite makes the `-shm` index and leaves it. Raises sqlite3.Error, UnicodeDecodeError,
     OSError.
     """
-    import sqlite3  # noqa: PLC0415  (loaded where such a file is met)
-
     state, log = _state(path), os.path.lexists(f"{path}-wal")
     if database_head(path)[_WAL_AT : _WAL_AT + 1] != _WAL:
         return _answer(path, "mode=ro", question)
@@ -103,7 +114,7 @@ def query(path: str, question: Callable[[sqlite3.Connection], T]) -> T:
         # writes: whether somebody did is looked at afterwards.
         try:
             answer = _answer(path, "immutable=1", question)
-        except _errors():
+        except _ERRORS:
             if _state(path) == state:
                 raise
         else:
@@ -125,23 +136,7 @@ def query(path: str, question: Callable[[sqlite3.Connection], T]) -> T:
 
 def skip_reason(problem: sqlite3.Error | UnicodeDecodeError) -> str:
     """Return why a database, or a session in it, is not read."""
-    import sqlite3  # noqa: PLC0415  (as above)
-
-    if isinstance(problem, UnicodeDecodeError):
-        return "bad_database"
-    reasons = {
-        sqlite3.SQLITE_NOTADB: "bad_database",
-        sqlite3.SQLITE_CORRUPT: "bad_database",
-        sqlite3.SQLITE_BUSY: "database_locked",
-        sqlite3.SQLITE_LOCKED: "database_locked",
-        sqlite3.SQLITE_READONLY: "database_locked",  # a writer died: the next one that opens it mends it
-        sqlite3.SQLITE_INTERRUPT: "database_too_slow",
-        sqlite3.SQLITE_TOOBIG: "document_too_large",
-        sqlite3.SQLITE_ERROR: "unknown_database",
-        sqlite3.SQLITE_AUTH: "unknown_database",
-        sqlite3.SQLITE_PERM: "no_permission",
-    }
-    return reasons.get(_code(problem), "unreadable")
+    return "bad_database" if isinstance(problem, UnicodeDecodeError) else _REASONS.get(_code(problem), "unreadable")
 
 
 def _answer(path: str, how: str, question: Callable[[sqlite3.Connection], T]) -> T:
@@ -150,8 +145,6 @@ def _answer(path: str, how: str, question: Callable[[sqlite3.Connection], T]) ->
 
 
 def _connected(path: str, how: str) -> sqlite3.Connection:
-    import sqlite3  # noqa: PLC0415  (as above)
-
     connection = sqlite3.connect(
         f"file:{quote(os.fsencode(path))}?{how}",
         uri=True,
@@ -168,8 +161,6 @@ def _connected(path: str, how: str) -> sqlite3.Connection:
 def _read_schema(connection: sqlite3.Connection) -> None:
     """Read the schema, and trust it if its only unsafe functions are `json_…`. Kilo's index uses `json_extract`, which
     SQLite 3.40 refuses otherwise; these functions only compute."""
-    import sqlite3  # noqa: PLC0415  (as above)
-
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.DatabaseError as problem:
@@ -186,7 +177,7 @@ def _in_transaction(connection: sqlite3.Connection, question: Callable[[sqlite3.
     try:
         return question(connection)
     finally:
-        with suppress(*_errors()):  # an error may have ended it
+        with suppress(*_ERRORS):  # an error may have ended it
             connection.execute("ROLLBACK")
         connection.set_authorizer(None)
 
@@ -274,8 +265,6 @@ def _text(value: object) -> str:
 
 def _until_damaged(rows: Iterator[T]) -> Iterator[T | str]:
     """Yield what can be listed, then the error's text."""
-    import sqlite3  # noqa: PLC0415  (as above)
-
     try:
         yield from rows
     except sqlite3.DatabaseError as problem:
@@ -378,8 +367,6 @@ class _Asked:
 
 def _ask(connection: sqlite3.Connection, database: Database) -> Ask:
     """Permit only the columns that the format names."""
-    import sqlite3  # noqa: PLC0415  (as above)
-
     tables = database.columns.keys() | database.some_have.keys()
     named = {table: (*database.columns.get(table, ()), *database.some_have.get(table, ())) for table in tables}
     permitted = {(table, column) for table, columns in named.items() for column in (*columns, "ROWID")}
@@ -405,13 +392,6 @@ def _state(path: str) -> _State:
         else:
             states.append((seen.st_size, seen.st_mtime_ns, seen.st_ino))
     return tuple(states)
-
-
-def _errors() -> tuple[type[sqlite3.Error], type[UnicodeDecodeError]]:
-    """Return the exceptions of a damaged database. Python can't decode some messages that quote one."""
-    import sqlite3  # noqa: PLC0415  (as above)
-
-    return sqlite3.Error, UnicodeDecodeError
 
 
 def _code(problem: sqlite3.Error) -> int:

@@ -21,7 +21,6 @@ from agentsignals.sources import (
     Source,
     Unreadable,
     contents,
-    databases,
     is_database,
     is_sidecar,
     key_of,
@@ -210,6 +209,8 @@ def _files(path: str, spec: str) -> Iterator[RawFile | Unreadable]:
         return
     file = _file(path, spec)
     if isinstance(file, RawFile) and is_database(path):
+        from agentsignals.sources import databases  # noqa: PLC0415  (loaded where such a file is met)
+
         yield from databases.sessions_of(file)
     else:
         yield file
@@ -231,6 +232,8 @@ def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable
     for file in files:
         try:
             if file.container:
+                from agentsignals.sources import databases  # noqa: PLC0415  (as above)
+
                 yield databases.contents(file, limit)
                 continue
             with open(path_of(file.uri), "rb", buffering=0, opener=nonblocking) as handle:
@@ -278,6 +281,8 @@ def deleted_files(uris: Iterable[str]) -> set[str]:
             gone.add(uri)
         elif (key := key_of(uri)) is not None:
             if path not in held:
+                from agentsignals.sources import databases  # noqa: PLC0415  (as above)
+
                 held[path] = databases.session_ids(path)
             ids = held[path]
             if ids is not None and key not in ids:

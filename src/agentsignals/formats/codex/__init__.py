@@ -6,7 +6,7 @@ import re
 
 from msgspec import structs
 
-from agentsignals.formats import Claim, Format, pieces_by, read_by
+from agentsignals.formats import Claim, Format, pieces_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile, named
@@ -128,7 +128,6 @@ CODEX_EXEC_FORMAT = Format(
     marks=(b'"thread.started"', b'"item"'),
     version=4,
     claims=claims_printed,
-    read=read_by("codex.exec"),
     profile=EXEC_PROFILE,
     pieces=pieces_by("codex.exec"),
 )

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.changes.hunks import Hunk, count_lines, created, unified
-from agentsignals.formats import Input, Reading, gathered
+from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.codex import EXEC_PROFILE as PROFILE
 from agentsignals.formats.documents import as_list, inside, string
@@ -81,17 +81,9 @@ class _Run(Struct):
         return (min(prompts, default=0), self.source.artifact.path)
 
 
-def read(inputs: list[Input]) -> Reading:
-    """Read files that belong together. A resumed thread goes on in another file, or further down in the same."""
-    threads: dict[str, list[_Run]] = {}
-    for source in inputs:
-        for run in _runs(source, source.artifact):
-            threads.setdefault(run.thread_id, []).append(run)
-    return gathered(_reading(runs) for runs in threads.values())
-
-
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
-    """Read the same threads one by one, each when its last run has come. A first pass counts the runs."""
+    """Read each thread when its last run has come. A resumed thread goes on in another file, or further down in the
+    same. A first pass counts the runs."""
     left: Counter[str] = Counter()
     for source in inputs:
         left.update(run.thread_id for run in _runs(source, source.artifact))

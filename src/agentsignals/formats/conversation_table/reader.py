@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from agentsignals.changes.patches import looks_like_diff, patched_files
 from agentsignals.errors import AmbiguousFormat
-from agentsignals.formats import Format, Input, Reading, gathered, hermes, identify
+from agentsignals.formats import Format, Input, Reading, hermes, identify
 from agentsignals.formats import columns as tables
 from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.atif.reader import TYPED, printed_exit, read_actions
@@ -54,13 +54,8 @@ Values = Mapping[str, Any]
 Messages = list[dict[str, Any]]
 
 
-def read(inputs: list[Input]) -> Reading:
-    """Read every row as a session. A row that occurs twice, in one file or two, counts once."""
-    return gathered(pieces(inputs))
-
-
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
-    """Yield the rows in their order."""
+    """Yield each row as a session. A row that occurs twice, in one file or two, counts once."""
     seen: dict[str, str] = {}
     for source in inputs:
         yield from TableReader(source, seen).pieces()

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.formats import Claim, Format, claude_code, pieces_by, zip_members
+from agentsignals.formats import Claim, Format, claude_code, pieces_by, read_by, zip_members
 from agentsignals.formats import profile as tools
 from agentsignals.formats.documents import inside
 from agentsignals.formats.head import Head
@@ -72,5 +72,11 @@ def keys_of(task_id: object) -> list[str]:
 
 
 FORMAT = Format(
-    name="inspect", version=8, claims=claims, pieces=pieces_by("inspect.reader"), of_json=False, profile=PROFILE
+    name="inspect",
+    version=8,
+    claims=claims,
+    read=read_by("inspect.reader"),
+    pieces=pieces_by("inspect.reader"),
+    of_json=False,
+    profile=PROFILE,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Raw, Struct, field
 
-from agentsignals.formats import Input, Reading, bounds, gathered
+from agentsignals.formats import Input, Reading, bounds
 from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import inside, string
@@ -79,18 +79,9 @@ _ENDINGS: dict[str, CallStatus] = {"rejected": "rejected", "cancelled": "cancell
 """Words of our own writer for calls that did not run, or whose end is unknown. Other words are errors."""
 
 
-def read(inputs: list[Input]) -> Reading:
-    """Read every record as a session. Of several of one session the youngest generation counts, else the longest."""
-    best: dict[_Identity, tuple[tuple[int, int], Record, Input, int]] = {}
-    for source in inputs:
-        for name, rank, number, record in _records(source, source.artifact):
-            if name not in best or rank > best[name][0]:
-                best[name] = (rank, record, source, number)
-    return gathered(_reading(name[0], *best[name][1:]) for name in best)
-
-
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
-    """Yield the same records in file order: a first pass chooses them, a second one reads them."""
+    """Yield records in file order: a first pass chooses them, a second one reads them. Of several of one session the
+    youngest generation counts, else the longest."""
     chosen: dict[_Identity, tuple[tuple[int, int], int, int]] = {}
     for n, source in enumerate(inputs):
         for name, rank, number, _ in _records(source, source.artifact):

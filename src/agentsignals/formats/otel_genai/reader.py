@@ -538,19 +538,9 @@ class _Seen(Struct):
         return [session]
 
 
-def read(inputs: list[Input]) -> Reading:
-    """Read all files of a group. A span that occurs in several files counts once."""
-    seen = _Seen()
-    for source in sorted(inputs, key=lambda i: i.artifact.artifact_id):
-        for number, export in _exports(source, source.artifact):
-            seen.add(source.artifact, number, export)
-    spans = ((trace, m.facts.get(_CONVERSATION)) for trace, of_trace in seen.moments.items() for m in of_trace.values())
-    groups = _conversations(spans)
-    return Reading([s for name, traces in sorted(groups.items()) for s in seen.take(name, traces)])
-
-
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
-    """Yield the same sessions, each when the last of its batches is read. A first pass finds that batch."""
+    """Yield each session when the last of its batches is read. A first pass finds that batch. A span that occurs in
+    several files counts once."""
     inputs = sorted(inputs, key=lambda i: i.artifact.artifact_id)
     last: dict[str, tuple[int, int]] = {}
     spans: list[tuple[str, Any]] = []

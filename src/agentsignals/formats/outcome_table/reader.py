@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import structs
 
-from agentsignals.formats import Input, Reading, gathered
+from agentsignals.formats import Input, Reading
 from agentsignals.formats import columns as tables
 from agentsignals.formats.bounds import amount, count
 from agentsignals.formats.instances import TrialsBelow, canonical
@@ -24,11 +24,6 @@ a packed file of some kilobytes can hold any number."""
 _AT_ONCE = 500
 _LONGEST = 64 * 1024
 """Longest value that is kept. A dictionary page may hold one huge value for a million rows."""
-
-
-def read(inputs: list[Input]) -> Reading:
-    """All rows of these tables."""
-    return gathered(pieces(inputs))
 
 
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
