@@ -4,7 +4,6 @@ stands as their programs have it; a new name is added on both sides.
 
 from __future__ import annotations
 
-import importlib
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from agentsignals.changes import git as objects
+from agentsignals.formats import by_name
 from agentsignals.formats.claude_code.reader import BUILTIN_COMMANDS
 from agentsignals.questions.tool_kinds import KIND
 from agentsignals.redaction import redacted
@@ -23,7 +23,8 @@ TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("word_tables.tom
 
 @pytest.mark.parametrize("agent", TABLES["tools"])
 def test_every_tool_of_an_agent_has_its_class(agent: str) -> None:
-    profile = importlib.import_module(f"agentsignals.formats.{agent}").PROFILE
+    profile = by_name(agent).profile
+    assert profile is not None
     wanted = {name: class_ for class_, names in TABLES["tools"][agent].items() for name in names.split()}
     assert {name: tool.class_ for name, tool in profile.tools.items()} == wanted
 

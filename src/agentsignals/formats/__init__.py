@@ -238,7 +238,7 @@ class Reading(Struct):
 
 
 def of_own_reader(inputs: list[Input]) -> Reading:
-    """Stand for the pieces of a format, else for the `read` of its own `reader.py`, which is loaded with the first file."""
+    """Stand for the pieces of a format, else for the `read` of its own `reader.py`, which is loaded on use."""
     raise NotImplementedError
 
 
