@@ -321,6 +321,18 @@ def held_out(judged: Sequence[Judged], classes: Sequence[str]) -> HeldOut:
     )
 
 
+def random_rows(judged: Sequence[Judged], classes: Sequence[str]) -> list[bytes]:
+    """Return the random rows of projects left out as JSON, without texts: number of the project (0: the largest), class,
+    class named, scores."""
+    projects = [name for name, _ in Counter(j.example.project for j in judged).most_common()]
+    return [
+        msgspec.json.encode([projects.index(j.example.project), j.example.label, j.predicted, scores])
+        for j in judged
+        if j.example.random
+        for scores in [[round(j.scores.get(name, -_FAR), 2) for name in classes]]
+    ]
+
+
 def counts_of(judged: Sequence[Judged], name: str) -> ClassCounts:
     return ClassCounts(
         true=sum(j.example.label == name for j in judged),
@@ -329,9 +341,11 @@ def counts_of(judged: Sequence[Judged], name: str) -> ClassCounts:
     )
 
 
-def trained(paths: Sequence[Path | str], task: Task, held: Sequence[Example]) -> tuple[Model, dict[str, Any]]:
-    """Return the model of all examples with its figures on projects left out, and a report. `paths`: the files that the
-    examples are from."""
+def trained(
+    paths: Sequence[Path | str], task: Task, held: Sequence[Example]
+) -> tuple[Model, dict[str, Any], list[Judged]]:
+    """Return the model of all examples with its figures on projects left out, a report, and the predictions there.
+    `paths`: the files that the examples are from."""
     if len({e.project for e in held}) < FEWEST_PROJECTS:
         raise UsageError(
             "The examples are of too few projects to leave some out.", f"Label in {FEWEST_PROJECTS} at least."
@@ -362,7 +376,7 @@ def trained(paths: Sequence[Path | str], task: Task, held: Sequence[Example]) ->
         },
         "curve": {f"{share:.0%}": value for share, value in curve.items()},
     }
-    return model, report
+    return model, report, judged
 
 
 def _figures(judged: Sequence[Judged]) -> dict[str, Any]:
@@ -390,16 +404,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("gold", metavar="FILE", nargs="+", help="gold files with `text`, and `project` where known")
     parser.add_argument("--column", metavar="NAME", help="where the label stands")
     parser.add_argument("--out", metavar="FILE", required=True, help="the model's file")
+    parser.add_argument("--left-out", metavar="FILE", help="also write each random row's project, label and scores")
     parser.add_argument("--encoder", action="store_true", help="for the labeller `encoder`: with vectors of messages")
     options = parser.parse_args(arguments)
     try:
         wanted = task_of(options.task)
         held = examples(options.gold, wanted, options.column, encoder=options.encoder)
-        model, report = trained(options.gold, wanted, held)
+        model, report, judged = trained(options.gold, wanted, held)
     except AgentSignalsError as problem:
         print(f"{problem} {problem.hint}", file=sys.stderr)
         return 2
     private_files.write(Path(options.out), msgspec.json.encode(model) + b"\n")
+    if options.left_out:
+        private_files.write(Path(options.left_out), b"[\n" + b",\n".join(random_rows(judged, model.classes)) + b"\n]\n")
     print(msgspec.json.format(msgspec.json.encode(report | {"version": model.version, "rows": model.rows})).decode())
     return 0
 
