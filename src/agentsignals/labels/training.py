@@ -322,8 +322,8 @@ def held_out(judged: Sequence[Judged], classes: Sequence[str]) -> HeldOut:
 
 
 def random_rows(judged: Sequence[Judged], classes: Sequence[str]) -> list[bytes]:
-    """Return the random rows of projects left out as JSON, without texts: number of the project (0: the largest), class,
-    class named, scores."""
+    """Return the random rows of projects left out as JSON, without texts: project (0: the largest), class, class named,
+    scores."""
     projects = [name for name, _ in Counter(j.example.project for j in judged).most_common()]
     return [
         msgspec.json.encode([projects.index(j.example.project), j.example.label, j.predicted, scores])
