@@ -110,7 +110,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
         total, kind = (self.k, "count") if self.kind == "share" else (self.value, self.kind)
         few = ""
         if isinstance(total, int | float) and (kind != "count" or total > 1):
-            of_few = ruled(_parts_of(total, self.counted))
+            of_few = _ruled_total(total, _parts_of(self.counted))
             few = of_few.sentence(partial(formatted, kind=kind)) if of_few and of_few.sessions >= _FEWEST else ""
         notes = "; ".join(part for part in (fields.get("note"), self.note) if part)
         fields["note"] = " ".join(part for part in (few, notes) if part)
@@ -199,7 +199,11 @@ def ruled(parts: Iterable[tuple[str, float]]) -> Ruled | None:
     """Return how much the largest one per cent of the sessions, at least one, make of a sum over (session, part). None
     if it is no more than half."""
     sessions, numbers = zip(*held, strict=True) if (held := list(parts)) else ((), ())
-    counted = [part for part in nonzero_sums(sessions, numbers).values() if part > 0]
+    return _ruled_sum(nonzero_sums(sessions, numbers).values())
+
+
+def _ruled_sum(parts: Iterable[float]) -> Ruled | None:
+    counted = [part for part in parts if part > 0]
     total = fsum(counted)
     few = max(1, int(_LARGEST * len(counted)))
     part = fsum(nlargest(few, counted))
@@ -209,15 +213,19 @@ def ruled(parts: Iterable[tuple[str, float]]) -> Ruled | None:
     return Ruled(few, part, part / total, middle, len(counted))
 
 
-def _parts_of(total: float, evidence: Evidence | None) -> list[tuple[str, float]]:
-    """Return the sessions' parts of a total; none where its evidence is a query, or no parts of this total."""
+def _parts_of(evidence: Evidence | None) -> Sequence[float]:
+    """Return the part of each session; none where the evidence is a query."""
     if evidence is None or isinstance(evidence, NoSessions):
-        return []
+        return ()
     if isinstance(evidence, EvidenceQuery):
-        parts = [(str(n), k) for n, k in enumerate(evidence.parts)]
-    else:
-        parts = [(session_id, k) for session_id, (k, _) in evidence_sums(evidence, lambda *_: []).items()]
-    return parts if isclose(fsum(k for _, k in parts), total, rel_tol=1e-6) else []
+        return evidence.parts
+    return [k for k, _ in evidence_sums(evidence, lambda *_: []).values()]
+
+
+def _ruled_total(total: float, parts: Sequence[float]) -> Ruled | None:
+    """Return how much few sessions make of a total; None where these are no parts of it, or few make no more than
+    half."""
+    return _ruled_sum(parts) if isclose(fsum(parts), total, rel_tol=1e-6) else None
 
 
 _MOST_NAMED, _FEWEST = 5, 3
@@ -229,10 +237,12 @@ def _ruled_rows(made: Table, evidence: Sequence[Evidence | None]) -> str:
     """Name the rows whose total few sessions make most of, largest total first."""
     found: list[tuple[float, str]] = []
     for row, counted in zip(made.rows, evidence, strict=True):
+        parts: Sequence[float] | None = None
         for column, cell in zip(made.columns, map(without_bound, row), strict=True):
             if column.kind not in _TOTALS or not isinstance(cell, int | float) or cell <= (column.kind == "count"):
                 continue
-            few = ruled(_parts_of(cell, counted))
+            parts = _parts_of(counted) if parts is None else parts
+            few = _ruled_total(cell, parts)
             if few is not None and few.sessions >= _FEWEST:
                 name = next((str(name) for name in row if isinstance(name, str)), "")
                 words = f"{formatted(few.share, 'share')}; median session {formatted(few.middle, column.kind)}"

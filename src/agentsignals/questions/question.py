@@ -8,6 +8,7 @@ evidence), so that a list of sessions never differs from the number that opens i
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -348,20 +349,24 @@ def ranked_evidence(evidence: Evidence, ask: Ask) -> dict[str, tuple[float, floa
 def evidence_sums(evidence: Evidence, ask: Ask) -> dict[str, tuple[float, float]]:
     """Return k and n of each session that has any, unordered."""
     rows = ask(evidence.sql, evidence.values) if isinstance(evidence, EvidenceQuery) else evidence
+    held = [] if isinstance(rows, NoSessions) else list(rows() if callable(rows) else rows)
+    ids = [row for row in held if isinstance(row, str)]
+    if len(ids) == len(held):
+        return {session_id: (n, n) for session_id, n in Counter(ids).items()}
     sums: dict[str, tuple[float, float]] = {}
     k: float
     n: float
-    for counted in () if isinstance(rows, NoSessions) else rows() if callable(rows) else rows:
-        if isinstance(counted, str):
-            session_id, k, n = counted, 1, 1
-        elif isinstance(counted, tuple):
+    for counted in held:
+        if isinstance(counted, tuple):
             session_id, k, n = counted
+        elif isinstance(counted, str):
+            session_id, k, n = counted, 1, 1
         else:
             session_id, n = counted["session_id"], counted.get("n", 1)
             k = counted.get("k", n)
         if n or k:
-            before = sums.get(session_id, (0, 0))
-            sums[session_id] = before[0] + k, before[1] + n
+            before = sums.get(session_id)
+            sums[session_id] = (k, n) if before is None else (before[0] + k, before[1] + n)
     return sums
 
 
