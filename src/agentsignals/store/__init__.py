@@ -551,14 +551,14 @@ class Store:
         for shard in sorted(holding & manifest.shards.keys()):
             self.rewrite(shard)
 
-    def rewrite(self, shard: str) -> None:
-        """Replace a shard by a copy without the rows of sessions and artifacts that left it."""
+    def rewrite(self, *names: str) -> None:
+        """Replace shards by one without the rows of sessions and artifacts that left them, without writing the
+        index."""
         from agentsignals.store import shards  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
-        entry, name = self.manifest.shards[shard], self.new_shard_name(shard)
-        is_emptied = not self.manifest.sessions.where("shard", [shard])
-        tables = shards.copy_without(self.folder, shard, name, entry, is_emptied)
-        self.replace_shards([shard], name, replace(entry, tables=tables, gone=[], gone_artifacts=[]))
+        new_name, is_emptied = self.new_shard_name(names[0]), not self.manifest.sessions.where("shard", names)
+        entries = {name: self.manifest.shards[name] for name in names}
+        self.replace_shards(list(names), new_name, shards.merge(self.folder, entries, new_name, is_emptied))
 
     def _drop(self, sessions: dict[str, SessionEntry], files: dict[str, ArtifactEntry], keep: str = "") -> None:
         """Hide these sessions and files in the shards that hold them; the shard `keep` is left alone."""

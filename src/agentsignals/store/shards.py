@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import shutil
@@ -66,28 +65,6 @@ def shard_rows(sessions: list[Session], rows: Sequence[SignalRows], attempts: li
     made["attempts"] = parquet.plain_table(tables.ATTEMPTS, attempts)
     made["signals"] = signal_table(rows)
     return ShardRows(made, counted)
-
-
-def copy_without(
-    root: Path, name: str, new_name: str, entry: ShardEntry, is_emptied: bool = False
-) -> dict[str, StoredFile]:
-    """Copy a shard under another name, without the sessions and artifacts that left it.
-
-    A damaged table is not copied but keeps its index entry, so that it is missed in the copy as well; except where no
-    session is left (`is_emptied`) that could miss it.
-    """
-    with Draft(root, new_name) as draft:
-        for table, part in entry.tables.items():
-            path = root / FOLDER / name / f"{table}.parquet"
-            if is_emptied and table != "artifacts":
-                draft.add({table: parquet.SCHEMAS[table.partition(".")[0]].empty_table()})
-                continue
-            if disk.what_is_wrong(str(path), part):
-                draft.parts[table] = part
-                continue
-            for rows in parquet.read_batches(path):
-                draft.add({table: live_rows(rows, table, entry)})
-    return draft.parts
 
 
 def live_rows(rows: pa.Table, table: str, entry: ShardEntry) -> pa.Table:
@@ -187,19 +164,12 @@ def read_values(
     session, signal, value as JSON, reason and detail of an absent one."""
     for path in files:
         for table in parquet.read_batches(path, [*_VALUE, "turn"], ["session_id", "signal"]):
-            yield from filter_values(table, paths, only)
-
-
-def filter_values(
-    table: pa.Table, paths: set[str], only: set[str] | None
-) -> Iterator[tuple[str, str, str | None, str | None, str | None]]:
-    """Return values of a table in the shape of `read_values`."""
-    kept = parquet.logical_and(parquet.is_null(table["turn"]), parquet.is_in(table["signal"], sorted(paths)))
-    if only is not None:
-        kept = parquet.logical_and(kept, parquet.is_in(table["session_id"], sorted(only)))
-    rows = parquet.filter_rows(table.select(_VALUE), kept)
-    plain = (parquet.cast(rows[column], pa.string()) for column in _VALUE)  # a dictionary's are Python's one by one
-    return zip(*(column.to_pylist() for column in plain), strict=True)
+            kept = parquet.logical_and(parquet.is_null(table["turn"]), parquet.is_in(table["signal"], sorted(paths)))
+            if only is not None:
+                kept = parquet.logical_and(kept, parquet.is_in(table["session_id"], sorted(only)))
+            rows = parquet.filter_rows(table.select(_VALUE), kept)
+            plain = (parquet.cast(rows[name], pa.string()) for name in _VALUE)  # a dictionary's are Python's one by one
+            yield from zip(*(column.to_pylist() for column in plain), strict=True)
 
 
 def first_prompts(root: Path, name: str, gone: Collection[str] = ()) -> dict[str, str]:
@@ -490,33 +460,7 @@ def compact(store: Store) -> int:
     writes."""
     went = 0
     for group in _small_shards(store):
-        entries = [store.manifest.shards[name] for name in group]
-        kept = set(entries[0].signals.items())
-        for entry in entries:
-            kept &= entry.signals.items()
-        signals = dict(sorted(kept))
-        content = hashlib.blake2b("|".join(group).encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-        name = store.new_shard_name(content)
-        with Draft(store.folder, name) as draft:
-            for table in tables.NAMES:
-                batches = (
-                    live_rows(rows, table, entry)
-                    for shard, entry in zip(group, entries, strict=True)
-                    for held in sorted(entry.tables)
-                    if held.partition(".")[0] == table
-                    for rows in parquet.read_batches(store.folder / FOLDER / shard / f"{held}.parquet")
-                )
-                if table == "signals":  # those that all of them have; others are computed when somebody asks
-                    batches = (parquet.filter_rows(rows, parquet.is_in(rows["signal"], signals)) for rows in batches)
-                current = (parquet.with_current_columns(rows, parquet.SCHEMAS[table]) for rows in batches)
-                for rows in combine_batches(current):
-                    draft.add({table: rows})
-        errors: Counter[str] = Counter()
-        for entry in entries:
-            errors.update(entry.internal_errors)
-        facts = {"signals": signals, "tables": draft.parts, "gone": [], "gone_artifacts": []}
-        merged = msgspec.structs.replace(entries[0], internal_errors=dict(errors), **facts)
-        store.replace_shards(group, name, merged)
+        store.rewrite(*group)
         store.manifest.shards_changed()
         store.commit()
         went += len(group)
@@ -527,6 +471,38 @@ def compact(store: Store) -> int:
             store.manifest.shards_changed()
             store.commit()
     return went
+
+
+def merge(root: Path, entries: dict[str, ShardEntry], new_name: str, is_emptied: bool = False) -> ShardEntry:
+    """Write the rows of shards into one under another name, without the sessions and artifacts that left them, and with
+    the values that all of them have: others are computed when somebody asks. Return its entry.
+
+    A damaged table is not read but keeps its index entry, so that it is missed there as well; except where no session
+    is left (`is_emptied`) that could miss it.
+    """
+    signals = dict(sorted(set.intersection(*(set(entry.signals.items()) for entry in entries.values()))))
+    with Draft(root, new_name) as draft:
+        for table in tables.NAMES:
+            sound: list[tuple[Path, ShardEntry]] = []
+            for name, entry in entries.items():
+                for held in (held for held in sorted(entry.tables) if held.partition(".")[0] == table):
+                    path = root / FOLDER / name / f"{held}.parquet"
+                    if not disk.what_is_wrong(str(path), entry.tables[held]):
+                        sound.append((path, entry))
+                    elif is_emptied and table != "artifacts":
+                        draft.add({table: parquet.SCHEMAS[table].empty_table()})
+                    else:
+                        draft.parts[held] = entry.tables[held]
+            batches = (live_rows(rows, table, entry) for path, entry in sound for rows in parquet.read_batches(path))
+            if table == "signals":
+                batches = (parquet.filter_rows(rows, parquet.is_in(rows["signal"], signals)) for rows in batches)
+            for rows in combine_batches(parquet.with_current_columns(rows, parquet.SCHEMAS[table]) for rows in batches):
+                draft.add({table: rows})
+    errors: Counter[str] = Counter()
+    for entry in entries.values():
+        errors.update(entry.internal_errors)
+    facts = {"signals": signals, "tables": draft.parts, "gone": [], "gone_artifacts": []}
+    return msgspec.structs.replace(next(iter(entries.values())), internal_errors=dict(errors), **facts)
 
 
 def _small_shards(store: Store) -> Iterator[list[str]]:
