@@ -283,7 +283,7 @@ def test_text_and_json_say_the_same(name: str, stores: dict[str, Store]) -> None
                 finding.title,
                 figure,
                 phrases.interval_of(finding),
-                f"{finding.n:,} {finding.of}",
+                phrases.n_of(finding.n, finding.of).removeprefix("n = "),
                 phrases.note_of(finding),
             )
             assert f"| {' | '.join(map(markdown.escaped, cells))} |" in text, finding.id
