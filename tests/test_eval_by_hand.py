@@ -121,8 +121,9 @@ def agrees(tried: list[Tried], store: Path, capsys: pytest.CaptureFixture[str], 
     by_model: dict[str, list[Tried]] = {}
     for attempt in tried:
         if attempt.model is not None:
-            # `openai/accounts/fireworks/models/NAME` is how a router spells the model NAME.
-            by_model.setdefault(attempt.model.rpartition("/")[2], []).append(attempt)
+            # A resource of a host is how its router spells a model.
+            name = attempt.model.removeprefix("openai/accounts/fireworks/models/")
+            by_model.setdefault(name, []).append(attempt)
     tasks = {model: {t.task for t in attempts} for model, attempts in by_model.items()}
     common = set.intersection(*tasks.values())
     alike = all(each == common for each in tasks.values())
