@@ -207,7 +207,7 @@ TWINS: dict[str, Callable[[Task], list[Step]]] = {
     "package unpacked": lambda t: _own(
         t, ("sh", "pip download wheel==1.0 -d /tmp/w", "Saved"), ("sh", "cat /tmp/w/README", f"weights_of_{t.noun} = what it is")),
     "web page by script": lambda t: _own(
-        t, ("sh", "python3 -c \"import requests; print(requests.get('http://localhost:80/x').text)\"", t.head + t.mine)),
+        t, ("sh", "python3 -c \"import requests; print(requests.get('http://localhost:80/x').text)\"", t.head + t.old)),
     "clone read": lambda t: _own(t, ("sh", "git clone -q https://github.com/o/dep /tmp/dep", ""), ("sh", "cat /tmp/dep/setup.py", "setup(name='dep')")),
     "test's check changed by sed": lambda t: _own(t, ("sh", f"sed -i 's/{t.noun}/{t.noun}_/' docs/{t.noun}.md", "")),
     "answers as a table": lambda t: _story(

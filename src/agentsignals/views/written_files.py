@@ -120,6 +120,10 @@ def written_files(view: SessionView) -> WrittenFiles:
                 if target.path not in made.files and write.how == "whole" and is_unmentioned(target.path, seq):
                     made.files[target.path] = File(path=target.path, is_new=True)
                 _take(made, target, write, call.command or "")
+                source, file = write.source or "", made.files.get(target.path)
+                is_own = source in made.texts or source in made.files or is_scratch(source) or not source
+                if file is not None and write.origin == "copied" and file.taken is None and not is_own:
+                    file.taken = OutsideSource(seq, "copied", source) if is_elsewhere(view, source, made) else None
         else:
             _edit(made, call, edits)
     return made
@@ -380,7 +384,8 @@ def shown_text(view: SessionView, written_files: WrittenFiles) -> ShownText:
         source = next(_sources(view, call, written_files, past), None)
         if source is None:
             in_file = made.by_file.setdefault(call.path, {}) if call.path and call.class_ == "read" else {}
-            for line in _lines(text):
+            added = "\n".join(row[1:] for row in text.split("\n") if row[:1] == "+") if "\n@@ -" in text else ""
+            for line in (*_lines(text), *_lines(added)):
                 made.inside.setdefault(line, event.seq)
                 in_file.setdefault(line, event.seq)
             continue
@@ -451,7 +456,7 @@ def _sources(
     for named in dict.fromkeys(paths):
         if is_scratch(named) or any(same_file(named, f) for f in written_files.files) or named in written_files.texts:
             continue
-        if _TESTS.search(named) and not _elsewhere(view, named, written_files):
+        if _TESTS.search(named) and not is_elsewhere(view, named, written_files):
             continue
         if is_answer(view, named, written_files):
             yield "copied", named
@@ -459,10 +464,10 @@ def _sources(
 
 def is_answer(view: SessionView, path: str, written_files: WrittenFiles) -> bool:
     """Return whether a file named like an answer lies outside the tree; for the plainest names, also inside."""
-    return bool(_IN_TREE.search(path)) or (_elsewhere(view, path, written_files) and bool(answer_paths(path)))
+    return bool(_IN_TREE.search(path)) or (is_elsewhere(view, path, written_files) and bool(answer_paths(path)))
 
 
-def _elsewhere(view: SessionView, path: str, written_files: WrittenFiles) -> bool:
+def is_elsewhere(view: SessionView, path: str, written_files: WrittenFiles) -> bool:
     """Return whether a file lies outside the working tree; without a known folder, by what was written."""
     if path[:1] not in "/~":
         return path.startswith("../")
