@@ -221,7 +221,8 @@ def session(steps: list[Step], form: str, prompt: str = "Mend it.") -> Session:
     """The story as a file of that format, read; its attempt passed."""
     made = _atif(steps, prompt) if form == "atif" else _mini(steps, prompt)
     names = [step[2][4:].partition("(")[0] for step in steps if step[0] == "sh" and step[2][:9] == "def test_"]
-    judged = Verification(fixed=[f"{steps[1][1][4:]}::{name}" for name in names[:1]])
+    test = next((step[1][4:] for step in steps if step[1].startswith("cat test")), "tests/test_all.py")
+    judged = Verification(fixed=[f"{test}::{name}" for name in names[:1]])
     made.attempt = Attempt(root="/r", reward=1.0, kinds=["session_jsonl"], task_id="acme__tool-1", verification=judged)
     return made
 
