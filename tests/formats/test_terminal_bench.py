@@ -112,3 +112,23 @@ def test_a_file_longer_than_the_window_is_known_by_its_first_trials(tmp_path: Pa
     assert len(analyzed(tmp_path / "s", run)) == 20
     _, formats = asked(Store(tmp_path / "s"), "SELECT DISTINCT format FROM artifacts")
     assert [tuple(r) for r in formats] == [("terminal-bench",)]
+
+
+def test_a_row_of_a_runs_table_counts_where_its_trial_has_no_file_and_a_copy_of_a_run_counts_once(
+    tmp_path: Path,
+) -> None:
+    def put(path: str, content: Any) -> None:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(json.dumps(content))
+
+    at = {"trial_started_at": "2025-08-07T20:46:16+00:00", "trial_ended_at": "2025-08-07T20:56:16+00:00"}
+    rows = [trial(id=f"{n}" * 36, trial_name=f"t{n}.1-of-1.A", task_id=f"t{n}", **at) for n in range(3)]
+    put("in/A/run_metadata.json", {"run_id": "A", "dataset_name": "d", "agent_name": "x", "start_time": "t"})
+    put("in/B/run_metadata.json", {"run_id": "B", "dataset_name": "d", "agent_name": "x", "start_time": "t"})
+    put("in/B/results.json", {"results": [trial(id="9" * 36, trial_name="t0.1-of-1.B", task_id="t0", **at)]})
+    for place in ("in/A", "in/B/A"):  # the second is a copy that somebody left in another run's folder
+        put(f"{place}/results.json", {"results": rows})
+        for row in rows[:2]:
+            put(f"{place}/{row['task_id']}/{row['trial_name']}/results.json", row)
+    found = analyzed(tmp_path / "s", tmp_path / "in")
+    assert sorted(r["task_id"] for r in found) == ["t0", "t0", "t1", "t2"]

@@ -178,7 +178,8 @@ def is_same(one: Session, other: Session) -> bool:
     """Return whether two readings are of one session: the first prompt of one is among the other's, or most texts of
     the smaller one are in the other. Readings that have nothing to compare count as one session.
 
-    Attempts are told apart by the harness's own ids of their records; those without a conversation by their runs too.
+    Attempts are told apart by the harness's own ids of their records; those that have neither such ids nor a
+    conversation by their runs.
     """
     attempts = [s.attempt for s in (one, other) if s.attempt is not None]
     records, runs = ({getattr(a, of) for a in attempts} - {None} for of in ("record_id", "run_id"))
@@ -196,7 +197,7 @@ def is_same(one: Session, other: Session) -> bool:
         begins = [s.started_at for s in (one, other) if s.started_at is not None]
         if len(begins) > 1 and max(begins) - min(begins) > CLOCKS_US and one.attempt is not None:
             return False
-        if len(runs) > 1:
+        if len(runs) > 1 and not (records and all(a.record_id for a in attempts)):
             return False
         mine, theirs = (
             _said((f"{e.kind} {e.text}", e.timestamp) for e in s.events if e.thread == MAIN) for s in (one, other)

@@ -229,7 +229,7 @@ _FRAMEWORK = deferred_pattern(r"(?<!-packages/)\b_?(?:pytest|unittest)/")
 _ASKS_FOR_TESTS = deferred_pattern(
     r"\b(?:updat|adapt|adjust|renam|rewrit|chang|correct)\w* (?:\S+ ){0,4}(?:tests?|specs?)\b", re.IGNORECASE
 )
-_IS_ASSERTION = deferred_pattern(r"^(?:to[A-Z]|be_|should|assert|expect|raises|fail)")
+_IS_ASSERTION = deferred_pattern(r"^(?:to[A-Z]|be_|should|assert|expect|raises|fail|Error|Fatal)")
 _NO_CHECK = deferred_pattern(r"assert\W+(?:True|1)\b|expect\((?:true|1)\)")
 _IS_HOOK = deferred_pattern(r"\bdef pytest_\w+\(")
 _AT_ONCE = deferred_pattern(r"_exit|atexit|getpid")

@@ -56,7 +56,7 @@ class Run(Struct, gc=False):
 
 
 def read(inputs: list[Input]) -> Reading:
-    """A part for each trial. A run's file only counts where its trials have none."""
+    """A part for each trial. A row of a run's file only counts where its trial has no file of its own."""
     reading = Reading()
     runs: list[tuple[Input, list[Trial]]] = []
     for source in inputs:
@@ -74,13 +74,15 @@ def read(inputs: list[Input]) -> Reading:
         else:
             saw(source.artifact, "run_config")
             reading.attempts.append(_lent(source, record))
-    roots = {p.root for p in reading.attempts if p.scope == "trial"}
+    own = [p for p in reading.attempts if p.scope == "trial"]
+    ids = {p.record_id for p in own} - {None}
     for source, trials in runs:
-        if not any(source.folder == "" or root.startswith(f"{source.folder}/") for root in roots):
-            for n, trial in enumerate(trials, 1):  # in the folder that the trial would have
-                task, name = ((string(name) or "").replace("/", "_") for name in (trial.task_id, trial.trial_name))
-                root = posixpath.join(source.folder, task or "trial", name or str(n))
-                reading.attempts.append(_part(source, root, trial, n))
+        names = {p.trial_id for p in own if f"{p.root}/".startswith(f"{source.folder}/" if source.folder else "")}
+        for n, trial in enumerate(trials, 1):  # in the folder that the trial would have
+            task, name = ((string(name) or "").replace("/", "_") for name in (trial.task_id, trial.trial_name))
+            part = _part(source, posixpath.join(source.folder, task or "trial", name or str(n)), trial, n)
+            if part.record_id not in ids and part.trial_id not in names:
+                reading.attempts.append(part)
     return reading
 
 
