@@ -84,7 +84,10 @@ URL = "curl -s https://h/x.py"
         (looked("\n".join(LINES[1:3]), "\n".join(LINES[1:3])), "retrieved"),
         (looked("\n".join(LINES[1:3]), "\n".join(LINES[1:3]), URL), "derived"),  # two lines of a page are an example
         (looked("\n".join(LINES[1:]), "\n".join(LINES[1:]), URL), "retrieved"),
-        (looked("return None\n    try:\nimport os\n" * 3, "    import os\n    try:\n    return None", URL), "cannot_tell"),  # nothing is distinctive
+        (
+            looked("return None\n    try:\nimport os\n" * 3, "    import os\n    try:\n    return None", URL),
+            "cannot_tell",
+        ),  # nothing is distinctive
         ([("sh", f"cat {T.path}", PAGE), *looked(DIFF, T.theirs)], "derived"),  # it stood in the tree
         ([("write", T.path, PAGE), *looked(DIFF, T.theirs)], "derived"),  # it had written it before
         ([*looked(DIFF, T.theirs), ("sh", f"git checkout -- {T.path}", "")], "cannot_tell"),  # nothing of it stands

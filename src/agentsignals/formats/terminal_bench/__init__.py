@@ -41,7 +41,7 @@ def claims(head: Head) -> Claim | None:
 FORMAT = Format(
     name="terminal-bench",
     marks=(b'"failure_mode"', b'"run_id"', b'"run_config"'),
-    version=5,
+    version=6,
     claims=claims,
     snapshots=False,
 )
