@@ -240,7 +240,7 @@ _PATH = deferred_pattern(
 _SET = deferred_pattern(r"(?:^|[;&\n]\s*|\bexport )([A-Za-z_]\w*)=([\w./~@+-]+)")
 _LONGEST_COMMAND, _LONGEST_QUOTED, _MOST_ASKED = 50_000, 400, 50
 _CODED = deferred_pattern(r"\b[A-Za-z0-9+/]{24,20000}={0,2}")
-_C_WRITES = deferred_pattern(r"\bfopen\([^)]*,\s*\\*['\"][wa]|\bofstream\b|\bwriteFile(?:Sync)?\(|\bos\.WriteFile\(")
+_C_WRITES = deferred_pattern(r"\bfopen\([^)]*,\s*\\*['\"][wa]|\bofstream\b|\bwriteFile(?:Sync)?\(|\bos\.Write\w+\(")
 _HIDING_VERBS = names("update-index update-ref filter-branch replace")
 _INTERPRETERS = names("python python2 python3 bash sh zsh node ruby perl php lua julia deno")
 
