@@ -380,6 +380,8 @@ class ShardWriter:
             self._failed(row.group, row.session, why, "writing: ")
         rows = [r for r in rows if all(r is not u for u, _ in unwritten)]
         self._draft.add(made.tables)
+        for table, piece in made.pieces:
+            self._draft.add({table: piece})
         for row, figures in zip(rows, made.counted, strict=True):
             entry = session_entry(self._task.name, row.group, row.session.context, figures)
             self._report.sessions[row.session.session_id] = entry

@@ -48,7 +48,7 @@ class once(Generic[_Made]):  # noqa: N801  (used like `property`)
         return made
 
 
-EVERY_BYTES = 16 * 1024 * 1024
+EVERY_BYTES = 4 * 1024 * 1024
 """Bytes of a map that are read before its pages are released."""
 
 

@@ -8,6 +8,7 @@ A line of prose is read the same way; the look of a value decides there.
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ _SIGN = deferred_pattern(r"-(?<=[\s\"'`,(\[]-)-?(?P<option>[A-Za-z][\w-]*)|/(?<=
 _WHOLE = deferred_pattern(r"[^\s\"'`;|&)\\]+")
 _VALUE = deferred_pattern(r"[ =:,\"'\\]{0,4}([^\s\"'`|;&)\]]+)")
 _TAKER = deferred_pattern(
-    r"(?i)(?:\A|(?<=[-_:]))(?:login|logon|\w*passw(?:or)?d|\w{2,}pass|passphrase|\w*secrets?|token|auth|authtoken|\w*vault"
+    r"(?i)(?:\A|(?<=[-_:]))(?:\w*login|logon|su|cryptsetup|rootpw|\w*passw(?:or)?d|\w{2,}pass|passphrase|\w*secrets?|token|auth|authtoken|\w*vault"
     r"|\w*cred\w*|keyring|keychain|basic|keyvault|luks\w+|unlock|kinit|requirepass|masterauth|authenticate|sudo|setx"
     r"|\w*securestring|adduser|add_user|change_password)(?=[-_:.]\w|\Z)"
 )
@@ -182,7 +183,7 @@ def _read(line: str, found: dict[str, None], depth: int = _MOST_DEPTH) -> None:
     prompt = _PROMPT.match(line)
     command = line[prompt.end() if prompt else 0 :].rstrip("\\ \t\n").lstrip("#<>").replace("`", "\n")
     if '", "' in command or "', '" in command:  # a list of arguments
-        command = re.sub(r"(?<=[\"']),\s*(?=[\"'])", " ", command)
+        command = re.sub(r"(?<=[\"']),\s*(?=[\"'])", " ", command).rstrip(" ]\n")
     _read_commands(command, found, depth)
     if '\\"' in command or "\\'" in command:  # in JSON that is cut
         _read_commands(command.replace('\\"', '"').replace("\\'", "'"), found, depth)
@@ -299,12 +300,21 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         or not {*all_words}.isdisjoint(_INPUT)
         or any(w.endswith("-stdin") for w in all_words)
     )
+    if words[0] == "base64":  # what is decoded here is a secret more often than not
+        found.update((text, None) for text in fed if looks_given(_decoded(text)))
     for text in fed if takes_input or stores else ():
         for piece in text.split():
             value = piece.rpartition("=")[2] if "=" in piece[:-1] else piece
             value = value.rpartition(":")[2] if ":" in value[:-1] and "//" not in value else value
             if (len(text.split()) == 1 or looks_chosen(value)) and len(value) >= LEAST_CHARS and not is_variable(value):
                 found[value] = None
+
+
+def _decoded(text: str) -> str:
+    try:
+        return b64decode(text, validate=True).decode().strip()
+    except ValueError:
+        return ""
 
 
 def _is_user(option: str) -> bool:
@@ -352,7 +362,7 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
     is_sure = name in _SURE_SHORT
     if not is_sure and name not in _SHORT:
         return
-    expects = (is_sure and role.logs_in) or role.stores or (role.logs_in and name in ("a", "k", "x", "X"))
+    expects = (is_sure and role.logs_in) or role.stores or (role.logs_in and name in ("a", "k", "s", "x", "X"))
     if looks_chosen(value) if expects else is_sure and looks_drawn(value):
         found[value] = None
     elif is_sure and role.has_user and "/" not in value and not _NUMBERS.match(value):

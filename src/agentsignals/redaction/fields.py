@@ -40,8 +40,8 @@ _WRAPPED = (
 )
 """A conversion of a literal."""
 _JOINT = deferred_pattern(
-    r"(?:\\{0,4}[\"'`])?[\])*]{0,3}[\"']?[ \t]{0,24}"
-    rf"(?P<op>:=|=>|->|={{1,2}}|:|\||{_ATTRIBUTES}>|,|{_COPULA}|(?=[ \t]))[*]{{0,3}}"
+    r"(?:\\{0,4}[\"'`])?[\])*]{0,3}[\"']?(?:[.]{2,20}|[ ]\d(?=:))?[ \t]{0,24}"
+    rf"(?P<op>:=|=>|->|={{1,2}}|:|(?:\|\||\?\?|or|[{{])(?=[ ][\"'])|\||{_ATTRIBUTES}>|,|{_COPULA}|(?=[ \t]))[*]{{0,3}}"
     rf"(?P<gap>[ \t]{{0,24}}(?:(?:[>|][-+]?)?{_LINE_END}[ \t+|#-]{{0,40}})?)[*(]{{0,3}}"
     rf"(?:!!?\w+[ ])?{_WRAPPED}(?:[bBrRfFuUN$]{{1,2}}(?=\\{{0,4}}[\"'`]))?(?=[^\s])"
 )
@@ -51,10 +51,10 @@ _LINE_SIGN = r"(?:[ ]{0,8}\d{1,6}[→\t|:])?[+>|-]?"
 _BLOCK = r"\s{0,4}\{[^{}]{0,200}?(?<=\s)(?=default|value)"
 _TAGS = r"/?>(?:\s{0,20}</?\w{1,20}>)?|</\w{1,20}>"
 _PAIR = deferred_pattern(
-    rf"[\])\"'`\\]{{0,6}}(?:{_BLOCK}|\s{{0,8}}(?:[,;{{]|{_TAGS})|\s{{0,2}}\n{_LINE_SIGN}|\s{{1,3}}-(?=-?value|-?body))?"
+    rf"[\])\"'`\\:]{{0,6}}(?:{_BLOCK}|\s{{0,8}}(?:[,;{{]|{_TAGS})|\s{{0,2}}\n{_LINE_SIGN}|\s{{1,3}}-(?=-?value|-?body))?"
     r"\s{0,40}(?:[-<.]\s{0,2})?(?:\\{0,4}[\"'`])?"
-    r"(?i:value|default|val|string|data|text|content|fill|type|send_?keys|set_?value|input|enter|current|body)"
-    r"(?:\\{0,4}[\"'`])?(?:\s{0,3}(?:=>|[:=>(])|(?<=-value)\s|(?<=-Value)\s)\s{0,3}(?=\S)"
+    r"(?i:value|default|val|string|data|text|content|fill|type|send(?:_?keys)?|set_?value|input|enter|current|body)"
+    r"(?:\\{0,4}[\"'`])?(?:\s{0,3}(?:=>|[:=>(])|(?<=send)\s(?=\")|(?<=-value)\s|(?<=-Value)\s)\s{0,3}(?=\S)"
 )
 """Between the name of a field and its value, where both are values of their own: `name: X, value: Y`."""
 _QUOTE = deferred_pattern(r"\\{0,4}[\"'`]")
@@ -69,7 +69,7 @@ _BROKEN_CHARS = 12
 """Characters of a broken value on each of its lines but the last."""
 _CUT = deferred_pattern(r"[|]|[^\0-\x7f]")
 """Where an unquoted value may end inside a word: a table cell, a pipe, another script."""
-_TELLS = frozenset((":", "=", ":=", "=>", "="))
+_TELLS = frozenset((":", "=", ":=", "=>", "||", "??"))
 """Operators that always stand between a name and its value."""
 _NAME = deferred_pattern(r"[\w.-]*")
 _ESCAPED = deferred_pattern("u[0-9a-f]{4}")
@@ -78,14 +78,14 @@ _NAME_CHARS = 40
 """No name is longer."""
 _OPENS_BEFORE = deferred_pattern(
     r"(?i)\b(api|access|secret|private|license|licence|signing|encryption|account|master|unseal|recovery"
-    r"|deploy|storage)[ ]\Z"
+    r"|deploy|storage)(?:'s)?[ ]\Z"
 )
-_DRAWN_KEY = deferred_pattern(r":\s(?=[A-Za-z]*\d)(?=[a-z\d]*[A-Z])[A-Za-z\d]{24,}\b")
+_DRAWN_KEY = deferred_pattern(r":?\s(?=[A-Za-z]*\d)(?=[a-z\d]*[A-Z])[A-Za-z\d]{24,}\b")
 _OPENS_CHARS = 12
 _NO_SIGNS = {ord(sign): None for sign in "+/"}
 _HEADER = deferred_pattern(
     r"(?i:authorization)\\{0,4}[\"'`]?[ \t]{0,3}[:=,][ \t]{0,3}\\{0,4}[\"'`]?[brf]?"
-    r"(?:(?i:bearer|basic|token|digest|apikey|bot|ssws|splunk|negotiate|ntlm|key)[ ])?"
+    r"(?:[A-Za-z][\w-]{1,20}[ ])?"
     r"(?P<bare>[^\s\"'`\\,;<>\[{$][^\s\"'`\\,;<>]{5,4000})"
 )
 _BEARER = deferred_pattern(r"(?i:bearer)[ :]{1,2}(?P<bare>[\w.~+/-]{8,4000}={0,2})")
@@ -159,6 +159,9 @@ def _of_name(  # noqa: PLR0913  (a name, and what was read)
     if span := _value(text, start, end, name, word):
         yield span
         return
+    before = _SAID_BEFORE.search(text, max(0, start - _SAID_CHARS), start) if word in _SAID else None
+    if before and looks_chosen(before[before.lastgroup or 0]):
+        yield Span(*before.span(before.lastgroup or 0), "secret")
     if speaks_of_other(name) or text[end : end + 1] in _OF_CODE:
         return
     if pair := _PAIR.match(text, end):
@@ -170,11 +173,8 @@ def _of_name(  # noqa: PLR0913  (a name, and what was read)
     cells = list(_column(text, start, end, word, tables))
     if cells:
         yield from cells
-    elif word in ("password", "secret", "token"):
+    elif word in _SAID:
         yield from _in_sentence(text, end)
-        before = _SAID_BEFORE.search(text, max(0, start - _SAID_CHARS), start)
-        if before and looks_chosen(before[before.lastgroup or 0]):
-            yield Span(*before.span(before.lastgroup or 0), "secret")
 
 
 def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | None:
@@ -186,10 +186,12 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
     is_option = name[:1] == "-" or (text[start - 1 : start] == "/" and op == ":")
     first, last, quoted = _place(text, joint.end())
     is_file = text[start - 1 : start] == "/"  # the end of a path names a file, not the next word
-    if op == "" and (is_file or not (is_option or name.isupper() or "_" in name or "]" in joint[0])):
+    if op == "" and (is_file or not (is_option or name.isupper() or "_" in name or "." in name or "]" in joint[0])):
         return None
     value = text[first:last]
-    if not value or not _joined(word, name, value, joint, quoted=quoted, is_option=is_option):
+    if not value or (quoted and value[0] in ";,)"):
+        return None
+    if not _joined(word, name, value, joint, quoted=quoted, is_option=is_option):
         return None
     if is_option and value[:5] in ("pass:", "pass="):
         first, value = first + 5, value[5:]
@@ -244,12 +246,13 @@ def _joined(  # noqa: PLR0913
     if op == "":
         if is_option:
             return value[0] != "-"
-        return is_random(value, 12) or (quoted and word == "password") or ("_" in name and looks_chosen(value))
+        is_dotted = "_" in name or "." in name
+        return is_random(value, 12) or (quoted and word == "password") or (is_dotted and looks_chosen(value))
     return op in _TELLS or ((quoted or op != ",") and _may_be_drawn(word, value))
 
 
 def _may_be_drawn(word: Word, value: str) -> bool:
-    return is_random(value, 8) or (word == "password" and (is_mixed(value) or looks_chosen(value)))
+    return is_random(value, 8) or (word in ("password", "hint") and (is_mixed(value) or looks_chosen(value)))
 
 
 # -- sentences, calls and tables ---------------------------------------------------------------------------------------
@@ -260,32 +263,37 @@ _OF_CODE = frozenset(("", ".", "(", "[", "?", "!", "-", "/", "&"))
 _SENTENCE_CHARS = 120
 _SAID_CHARS = 90
 _SAID_BEFORE = deferred_pattern(
-    r"`(?P<value>[^`\s]{6,60})`\s(?:as|is|for)\s[\w\s]{0,30}\Z|\s(?P<beside>\S{6,60})\s\(\Z"
+    r"(?i:use|with|enter|type|try)\s(?P<used>\S{6,60})\sas\s(?:(?:the|a|my|your|its)\s)?(?:[a-z]+\s)?\Z"
+    r"|[\"'](?P<compared>[^\"'\s]{6,60})[\"']\s[!=]={1,2}\s[\w.]*\Z|`(?P<value>[^`\s]{6,60})`\s(?:as|is|for)\s[\w\s]{0,30}\Z|\s(?P<beside>\S{6,60})\s\(\Z"
 )
 """A value before the name of what it is."""
+_SAID = frozenset(("password", "secret", "token"))
 _TOKEN = deferred_pattern(r"[^\s\"'`,|，。：、]+")
-_ASIDE = deferred_pattern(r"\s?\([\w\s]{1,20}\)")
+_ASIDE = deferred_pattern(r"\s?\((?:[\w\s]{1,20}\)|(?P<value>[^\s()]{16,})\))")
 _BELOW = deferred_pattern(
     r"[ *]{0,8}\s*\n(?:\s*\n){0,2}(?:```\w*\s*\n)?[ \t>|│]{0,12}(?P<value>[^\s`\"']{6,400})[ \t|│]*(?:\n|\Z)"
 )
 """The line below a sentence that ends in a colon."""
 _GIVES = frozenset(
-    ("/", ":", "=", "→", "is", "to", "with", "ist", "lautet", "est", "es", "jest", "è", "é", "は", "是", "«", "“", "„")
+    (*"/:=→—–«“„", "is", "to", "from", "with", "ist", "lautet", "est", "es", "jest", "è", "é", "は", "是")
 )
 _MIXES = deferred_pattern(r"[0-9!#$%^&*+?~]")
-_SENTENCE = deferred_pattern(r"[^\n\\(){}\[\];<>]*")
+_SENTENCE = deferred_pattern(r"(?:[^\n\\(){}\[\];<>]|\([\w \t.…-]{1,40}\))*")
 _IDENTIFIED = frozenset(("id", "commit", "sha", "hash", "version", "file", "uuid", "request", "ref", "build", "branch"))
 
 
 def _in_sentence(text: str, at: int) -> Iterator[Span]:
     """Yield a value that looks drawn among the next words of the line: what a sentence or a command says of it."""
     aside = _ASIDE.match(text, at)
+    if aside and aside["value"] and looks_drawn(aside["value"]):
+        yield Span(*aside.span("value"), "secret")
+        return
     at = aside.end() if aside else at
     line = _SENTENCE.match(text, at, at + _SENTENCE_CHARS)
     before = ""
     end = line.end() if line else at
     end = min((n for n in (text.find('",', at, end), text.find('":', at, end)) if n >= 0), default=end)
-    if text[at:end].rstrip(" *").endswith(":") and (below := _BELOW.match(text, end)):
+    if (text[at:end].rstrip(" *").endswith(":") or (aside and at == end)) and (below := _BELOW.match(text, end)):
         value = below["value"]
         if looks_drawn(value) or looks_given(value):
             yield Span(*below.span("value"), "secret")
@@ -352,6 +360,7 @@ def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
                 continue
             is_last = n == len(literals) - 1 and text.find(",", done, literal.start()) >= 0
             takes = is_last or any(part in name for part in _ONLY_SECRETS) or (n > 1 and "connect" in name)
+            takes = takes or (n == 1 and "cred" in name)
             chosen = takes and looks_chosen(value) and any(part in name for part in _TAKE_CHOSEN)
             is_hex = ("wallet" in name or "private" in name) and _HEX_KEY.fullmatch(value)
             if chosen or is_hex or looks_drawn(value, 12):

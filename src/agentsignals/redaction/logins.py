@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.names import names_a_secret
-from agentsignals.redaction.spans import Span, occurrences
+from agentsignals.redaction.spans import Span, occurrences, places
 from agentsignals.redaction.values import is_known, is_random, is_variable, looks_chosen, looks_drawn, looks_given
 
 _LOGIN = deferred_pattern(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}(?=@)")
@@ -45,6 +45,7 @@ _PASETO = deferred_pattern(r"v[1-4]\.(?:local|public)\.[\w-]{20,}")
 _QUERY = deferred_pattern(r"[?&;](?:amp;)?(?P<name>[\w.%-]{1,60})=(?P<value>[\w%.~+/=!-]{8,4000})")
 _IN_QUERIES = (
     *("sig", "signature", "code", "ticket", "sessionid", "assertion", "policy", "hmac", "hash", "state", "auth", "key"),
+    "private",
 )
 """Ends of names of parameters that authorize."""
 _HOST = deferred_pattern(r"@(?<=[\w!#$%^&*+=?~)-]@)(?:tcp|unix)?[(]?/{0,2}[\w\[]")
@@ -62,7 +63,10 @@ _PHRASE = deferred_pattern(
 _DIGEST = deferred_pattern(r"\bresponse=\"(?P<given>[0-9a-f]{32,})\"")
 _CHARACTERS = deferred_pattern(r"[\"'](?P<given>[^\"'\n]{6,200})[\"']\.toCharArray\(\)")
 """A password in Java, which is no String."""
-_HOOK = deferred_pattern(r"(?i:hooks?)[./](?:[\w.-]{1,60}/){1,6}(?P<value>[A-Za-z0-9]{20,64})\b")
+_IN_PATHS = frozenset(("hook", "reset", "invit", "activat"))
+_HOOK = deferred_pattern(
+    r"(?i:hooks?|reset[\w-]{0,20}|invit\w{0,20}|activat\w{0,20})[./](?:[\w.-]{1,60}/){0,6}(?P<value>[A-Za-z0-9]{20,64})\b"
+)
 _KEY_LINES = deferred_pattern(
     r"Private-Lines: \d+\s+(?P<putty>(?:[A-Za-z0-9+/=]{20,}\s*)+)"
     r"|(?:privateExponent|prime[12]|exponent[12]|coefficient|priv):\s*(?P<hex>(?:(?:[0-9a-f]{2}:?){4,}\s*)+)"
@@ -70,6 +74,9 @@ _KEY_LINES = deferred_pattern(
     r"|-----BEGIN [\w ]{0,30}[Ss]tatic key[\w ]{0,5}-----\s(?P<static>[0-9a-f\s]+)"
 )
 """Private keys of PuTTY, of `openssl -text` and of OpenVPN."""
+_ACCOUNT = deferred_pattern(
+    r"(?<![\w@/.-])(?i:admin(?:istrator)?|root|postgres)(?::| / )(?P<given>[^\s:@/\"'`,;)]{6,60})(?![:@/])"
+)
 _HEX_KEY = deferred_pattern(r"0x[0-9a-fA-F]{64}(?![0-9a-fA-F])")
 
 
@@ -80,6 +87,7 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str], ...] = tuple(
         ("privateexponent putty openvpn", _KEY_LINES, "private key"),
         ("realm", _DIGEST, "secret"),
         ("tochararray", _CHARACTERS, "secret"),
+        ("admin administrator root postgres", _ACCOUNT, "login"),
         ("kty", _WEB_KEY, "key"),
         ("negotiate ntlm kerberos", _TICKET, "key"),
         ("wallet signer private mnemonic", _HEX_KEY, "key"),
@@ -138,7 +146,7 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
         for hit in pattern.finditer(text) if needed_words & words else ():
             if hit.lastgroup != "given" or looks_given(hit["given"]):
                 yield Span(*hit.span(hit.lastgroup or 0), kind)
-    for at in occurrences(low, "hook") if "hook" in words else ():
+    for at, _ in places(low, words & _IN_PATHS):
         hit = _HOOK.match(text, at)
         if hit and looks_given(hit["value"]):
             yield Span(*hit.span("value"), "secret")

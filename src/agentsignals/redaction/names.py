@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.redaction.values import Word, is_random
+from agentsignals.redaction.values import Word, alternates
 
 
 class _Table(msgspec.Struct):
@@ -60,7 +60,7 @@ _NAME_CHARS = 16
 @lru_cache(maxsize=8192)
 def named(name: str) -> Word | None:
     """Return the strongest kind of secret that the words of a name state, or None. `pass` alone is a `hint`."""
-    if len(name) > _NAME_CHARS and is_random(name, _NAME_CHARS):
+    if len(name) > _NAME_CHARS and alternates(name):
         return None
     low = name.lower()
     for stem, word in _STEMS:

@@ -60,7 +60,7 @@ _PLAIN_PARTS = deferred_pattern(rf"{_PLAIN_PART}(?>(?:[_\-./:]{_PLAIN_PART})*)")
 
 def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool:
     """Return whether the value of such a name is a secret. A `quoted` value is no code."""
-    if len(value) < LEAST_CHARS or is_variable(value) or has_mask(value):
+    if len(value) < LEAST_CHARS or is_variable(value) or has_mask(value) or max(value) > "\u2e80":  # a sentence
         return False
     if word == "key":
         return is_random(value, 12) and not is_known(value)
@@ -137,7 +137,7 @@ def looks_chosen(value: str) -> bool:
         return False
     if value[0] in "<[({" or "(" in value or "://" in value or _FILE.fullmatch(value) or _OPTION_NUMBER.match(value):
         return False
-    value = value.lstrip("!#$&*~^@+").rstrip("*")
+    value = value.lstrip("!#$&*~^@+").rstrip("*?")
     if "***" in value:  # masked by another
         return False
     if not _LETTER.search(value) or _speaks_of_it(value):
@@ -149,7 +149,7 @@ def looks_chosen(value: str) -> bool:
 
 
 _REFERENCES = deferred_pattern(
-    r"[a-z]+(?:[_-][a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+|[A-Za-z]+(?:\.[A-Za-z_]+\d?)+|[a-z_]+(?:\.[a-z_]+\d{0,3})+"
+    r"(?!.*[a-z]{4}\d{3,}\Z)[a-z]+(?:[_-][a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+|[A-Za-z]+(?:\.[A-Za-z_]+\d?)+|[a-z_]+(?:\.[a-z_]+\d{0,3})+"
 )
 
 

@@ -39,6 +39,10 @@ _FOUND_BY = ["session_id", "artifact_id", "signal"]
 _ROW_GROUP = 131_072
 _AT_ONCE = 32_768
 """Rows in memory at once, where files are combined."""
+_PIECE_ROWS = 4_096
+"""Rows of a long session in memory at once, as columns."""
+_FEW = 8
+"""More sessions are written together, else each would be a row group of its own."""
 _LEVEL = 1
 """zstd level: over this corpus level 3 takes 1.3 times as long for 10 % fewer bytes (docs/decisions/003)."""
 
@@ -49,13 +53,22 @@ class ShardRows(Struct):
     tables: dict[str, pa.Table]
     counted: list[dict[str, Any]]
     """Counted columns of the sessions, in their order."""
+    pieces: Iterable[tuple[str, pa.Table]] = ()
+    """Tables of long sessions, some rows at a time: as objects, as columns and as bytes at once they would take several
+    times the memory."""
 
 
 def shard_rows(sessions: list[Session], rows: Sequence[SignalRows], attempts: list[AttemptRow]) -> ShardRows:
     """Return sessions with their values as rows of the tables."""
     counted = [tables.totals(s) for s in sessions]
     made = {"sessions": parquet.session_table(sessions, counted)}
-    made |= {table.name: parquet.child_table(table, sessions) for table in tables.TABLES.values()}
+    pieces: Iterable[tuple[str, pa.Table]] = ()
+    if sum(len(session.events) for session in sessions) > _AT_ONCE and len(sessions) <= _FEW:
+        for _ in _pieces(sessions):  # what can't be a row is found before anything is written
+            pass
+        pieces = _pieces(sessions)
+    else:
+        made |= {table.name: parquet.child_table(table, sessions) for table in tables.TABLES.values()}
     bills = []
     for session, figures in zip(sessions, counted, strict=True):
         is_subagents = session.parent_session_id is not None and figures["n_prompts"] == 0
@@ -64,7 +77,16 @@ def shard_rows(sessions: list[Session], rows: Sequence[SignalRows], attempts: li
         made[table.name] = parquet.plain_table(table, [row for bill in bills for row in getattr(bill, of)])
     made["attempts"] = parquet.plain_table(tables.ATTEMPTS, attempts)
     made["signals"] = signal_table(rows)
-    return ShardRows(made, counted)
+    return ShardRows(made, counted, pieces)
+
+
+def _pieces(sessions: list[Session]) -> Iterator[tuple[str, pa.Table]]:
+    for table in tables.TABLES.values():
+        for session in sessions:
+            rows = table.rows(session) if table.rows else []
+            for at in range(0, max(len(rows), 1), _PIECE_ROWS):
+                part = rows[at : at + _PIECE_ROWS]
+                yield table.name, parquet.labelled_rows_table(table, [session.session_id] * len(part), part)
 
 
 def live_rows(rows: pa.Table, table: str, entry: ShardEntry) -> pa.Table:

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from itertools import chain, islice
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -21,11 +22,9 @@ from agentsignals.formats.codex.records import PARTS, kinds_of, text_of
 from agentsignals.formats.documents import by_session, inside
 from agentsignals.formats.edits import first_file, record_deletion, record_modification, record_patch
 from agentsignals.formats.profile import Tool, tagged
-from agentsignals.formats.records import all_lines, decoded, saw
+from agentsignals.formats.records import decoded, saw, some_lines
 from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import MAIN, CallStatus, EventKind, Session, Step, ToolCall, TurnKind, logged_iso, logged_ms
-
-T = TypeVar("T")
 
 # -- results of tools: each generation of shell tools prints its exit code in another way
 
@@ -109,7 +108,7 @@ class ModelCalls:
         self._open: Step | None = None
         self._answered = False
         self._unmetered: Step | None = None
-        self._counted: set[tuple[tuple[int | None, ...], tuple[int | None, ...]]] = set()
+        self._counted: set[int] = set()
         """Counts that were taken: the total and the last call of each."""
         self._nameless: list[Step] = []
         """Calls before any record named a model."""
@@ -163,7 +162,7 @@ class ModelCalls:
         grown = _minus(total, before)
         if not any(astuple(grown)):
             return
-        count = astuple(total), astuple(last) if last is not None else ()
+        count = hash((astuple(total), astuple(last) if last is not None else ()))
         if _has_negative(grown) and count in self._counted:
             return  # a stretch of the file that was written again
         self._counted.add(count)
@@ -214,19 +213,17 @@ class Reader:
         self,
         session: Session,
         meta: records.SessionMeta | None,
-        shapes: dict[type, list[records.Record]],
+        outline: records.Outline,
         inherits: bool,
     ) -> None:
-        """`shapes` are all records of the session. Of facts that are logged twice, one twin is read, if it is there."""
+        """`outline`: of all records of the session. Of facts that are logged twice one twin is read, if it is there."""
         self.session = session
         self.builder = SessionBuilder(session, PROFILE)
         self._is_subagents = meta is not None and isinstance(meta.source, dict) and "subagent" in meta.source
         """The words of prompts are those of the agent that started it."""
-        counts: list[records.TokenCount] = _payloads(shapes, records.TokenCount)
-        self.models = ModelCalls(self.builder, inherits, metered=any(payload.info is not None for payload in counts))
-        self._prompts = {payload.message.strip() for payload in _payloads(shapes, records.UserMessage)}
-        """Texts of all `user_message` events. In a session without such events items are all there is."""
-        self._events_are_text = all(payload.role != "assistant" for payload in _payloads(shapes, records.Message))
+        self.models = ModelCalls(self.builder, inherits, metered=outline.is_metered)
+        self._prompts = outline.prompts
+        self._events_are_text = not outline.answers_in_items
         self._reports: dict[str, Counter[str]] = {}
         self._settings = ""
         self._is_running = self._is_prompted = False
@@ -275,7 +272,7 @@ class Reader:
             session.agent_version = session.agent_version or meta.cli_version
             self.builder.where(meta.cwd, meta.git.branch if meta.git is not None else None)
             session.repo = repo_name(meta.git.repository_url if meta.git is not None else None) or session.repo
-        self.builder.visits(payload.cwd for payload in _payloads(shapes, records.TurnContext) if payload.cwd)
+        self.builder.visits(outline.folders)
 
     def take(self, line: int, record: records.Record) -> None:
         body = record.payload
@@ -543,10 +540,6 @@ class Reader:
             self.builder.exited(call, end.exit_code, at=at)
 
 
-def _payloads(shapes: dict[type, list[records.Record]], shape: type[T]) -> list[T]:
-    return [record.payload for record in shapes.get(shape, ()) if isinstance(record.payload, shape)]
-
-
 # -- files of a session, and forks
 
 _BURST_US = 2_000_000
@@ -578,11 +571,13 @@ def read(inputs: list[Input]) -> Reading:
 class _File:
     def __init__(self, source: Input) -> None:
         self.source = source
-        self.numbers, self.records = all_lines(source.data, source.artifact, records.DECODER, records.decode)
-        self.shapes = records.by_shape(self.records)
-        for kind, times in records.tally(self.shapes).items():
+        self.outline = records.Outline()
+        self.numbers, self.records = some_lines(
+            source.data, source.artifact, records.DECODER, records.decode, self.outline.look
+        )
+        for kind, times in self.outline.kinds.items():
             saw(source.artifact, kind, times)
-        headers = _payloads(self.shapes, records.SessionMeta)
+        headers = self.outline.headers
         self.meta = headers[0] if headers else None
         named = self.meta.id if self.meta is not None else ""
         self.session_id = named or source.session_hint or source.artifact.artifact_id
@@ -641,11 +636,13 @@ def _session(session_id: str, files: list[_File], first_own: str | None) -> Sess
     left_out = [0] * len(files)  # leading records of each file that count for another session
     if first_own is not None:
         left_out = [f.copied if first_own == f.session_id else min(f.begins(first_own) or 0, f.copied) for f in files]
-    shapes = first.shapes
+    outline = first.outline
     if len(files) > 1 or any(left_out):
-        own = [record for file, n in zip(files, left_out, strict=True) for record in file.records[n:]]
-        shapes = records.by_shape(own)
-    reader = Reader(session, first.meta, shapes, inherits=bool(first.parents))
+        outline = records.Outline()
+        own = chain.from_iterable(islice(file.records, n, None) for file, n in zip(files, left_out, strict=True))
+        while block := list(islice(own, 4_096)):
+            outline.look(block)
+    reader = Reader(session, first.meta, outline, inherits=bool(first.parents))
     seen: set[tuple[str | None, str, int]] = set()
     for file, copied in zip(files, left_out, strict=True):
         reader.builder.artifact_id = file.source.artifact.artifact_id

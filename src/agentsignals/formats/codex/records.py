@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Union
+from typing import Any, Union
 
 import msgspec
 from msgspec import Raw, Struct
@@ -389,20 +389,29 @@ def kind_of(record: Record) -> str:
     return _KINDS[type(body)] if body is not None else record.kind if isinstance(record, _Unknown) else ""
 
 
-def by_shape(records: Iterable[Record]) -> dict[type, list[Record]]:
-    """Group records by the type of their payload."""
-    shapes: defaultdict[type, list[Record]] = defaultdict(list)
-    for record in records:
-        shapes[type(record.payload)].append(record)
-    return shapes
+class Outline:
+    """What the records of a session tell before they are read in order."""
 
+    def __init__(self) -> None:
+        self.kinds: Counter[str] = Counter()
+        self.headers: list[SessionMeta] = []
+        self.folders: list[str] = []
+        """Working folders, as often as they are told."""
+        self.prompts: set[str] = set()
+        """Texts of all `user_message` events. In a session without such events items are all there is."""
+        self.is_metered = self.answers_in_items = False
 
-def tally(shapes: dict[type, list[Record]]) -> dict[str, int]:
-    """Count the records of each kind."""
-    counted: dict[str, int] = {}
-    for shape, records in shapes.items():
-        if shape is Message or shape is type(None):
-            counted.update(Counter(map(kind_of, records)))
-        else:
-            counted[_KINDS[shape]] = len(records)
-    return counted
+    def look(self, records: Iterable[Record]) -> None:
+        shapes: defaultdict[type, list[Any]] = defaultdict(list)
+        for record in records:
+            shapes[type(record.payload)].append(record)
+        for shape, same in shapes.items():
+            if shape is Message or shape is type(None):
+                self.kinds.update(map(kind_of, same))
+            else:
+                self.kinds[_KINDS[shape]] += len(same)
+        self.headers += [record.payload for record in shapes[SessionMeta]]
+        self.folders += [record.payload.cwd for record in shapes[TurnContext] if record.payload.cwd]
+        self.prompts.update(record.payload.message.strip() for record in shapes[UserMessage])
+        self.is_metered |= any(record.payload.info is not None for record in shapes[TokenCount])
+        self.answers_in_items |= any(record.payload.role == "assistant" for record in shapes[Message])

@@ -4,6 +4,7 @@ Annotations are no strings here: the decoder would evaluate each, which takes lo
 """
 
 import re
+from array import array
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -16,18 +17,17 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, whole
 from agentsignals.formats.builder import RESULT_CHARS_KEPT
 from agentsignals.formats.conversation import ROOT, Conversation, path_to_root, returns
-from agentsignals.formats.documents import by_session, once
+from agentsignals.formats.documents import by_session
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.pi import OPENCLAW, PROFILE, session_of
-from agentsignals.formats.records import all_lines, decoded, decoder, saw
+from agentsignals.formats.records import decoded, decoder, saw, some_lines
 from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import (
     ABANDONED,
     MAIN,
     REPLAYED,
-    Artifact,
     CallStatus,
     Session,
     ToolCall,
@@ -173,25 +173,34 @@ class _File:
     def __init__(self, source: Input) -> None:
         self.source = source
         self.artifact = source.artifact
-        numbers, entries = all_lines(source.data, source.artifact, decoder(Entry), decoder(Entry).decode)
+        self.header: Entry | None = None
+        self.size, self.last, self.has_ids = 0, 0, False
+        entry_decoder = decoder(Entry)
+        self.numbers, self.records = some_lines(
+            source.data, source.artifact, entry_decoder, entry_decoder.decode, self._look
+        )
+        header_id = self.header.id if self.header is not None else None
+        self.session_id = header_id or source.session_hint or source.artifact.artifact_id
+        self.order = (self.last, self.size, source.artifact.sha256)
+
+    def _look(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             kind = entry.type or "untyped"
             if entry.type == "message" and entry.message is not None:
                 kind = f"message.{entry.message.role}"
             elif entry.type in ("custom", "custom_message"):
                 kind = f"{entry.type}.{entry.customType}"
-            saw(source.artifact, kind[:80])
-        self.header = next((entry for entry in entries if entry.type == "session"), None)
-        self.entries = [
-            (number, (entry, _time(entry)))
-            for number, entry in zip(numbers, entries, strict=True)
-            if entry.type != "session"
-        ]
-        header_id = self.header.id if self.header is not None else None
-        self.session_id = header_id or source.session_hint or source.artifact.artifact_id
-        self.has_ids = any(entry.id is not None for _, (entry, _) in self.entries)
-        last = max((at for _, (_, at) in self.entries if at is not None), default=0)
-        self.order = (last, len(self.entries), source.artifact.sha256)
+            saw(self.artifact, kind[:80])
+            if entry.type == "session":
+                self.header = self.header or entry
+                continue
+            self.size += 1
+            self.has_ids = self.has_ids or entry.id is not None
+            self.last = max(self.last, _time(entry) or 0)
+
+    def entries(self) -> Iterator[tuple[int, Entry]]:
+        """Yield the entries, each with its place among the records."""
+        return ((n, entry) for n, entry in enumerate(self.records) if entry.type != "session")
 
 
 class _Tree:
@@ -199,40 +208,75 @@ class _Tree:
 
     def __init__(self, files: list[_File]) -> None:
         # All files with ids are used, else the largest. The others say so.
-        self.files = [f for f in files if f.has_ids] or [max(files, key=lambda f: (len(f.entries), f.order))]
+        self.files = [f for f in files if f.has_ids] or [max(files, key=lambda f: (f.size, f.order))]
         for file in files:
             if file not in self.files:
                 file.artifact.note = f"an earlier copy of {self.files[-1].artifact.path}, which counts"
-                saw(file.artifact, "repeated", len(file.entries))
+                saw(file.artifact, "repeated", file.size)
         self.header = next((f.header for f in self.files if f.header is not None), None)
         self.session_id = files[0].session_id
         header = self.header or Entry()
         self.parent = header.parentSession or header.branchedFrom
         self.born = _time(self.header) if self.header is not None else None
-        self.entries: list[Entry] = []
         self.stamps: list[int | None] = []
-        self.places: list[tuple[Artifact, int]] = []
-        for file, number, (entry, at) in once(self.files, lambda file: file.entries, lambda record: record[0].id):
-            self.entries.append(entry)
-            self.stamps.append(at)
-            self.places.append((file.artifact, number))
+        self.places: list[tuple[_File, array[int]]] = []
+        """The records that count, of each file."""
+        self.copied = bytearray()
+        self.names: list[str] = []
+        """Its names, but for those of a fork's parent."""
+        self._parents = array("q")
+        self._is_users: list[bool] = []
+        self._spoken_leaf = ROOT
         # A fork's entries from before its header are copies. Only a fork's: v1 writes a header after the first prompt.
         born = self.born if self.parent is not None else None
-        self.copied = [born is not None and at is not None and at < born for at in self.stamps]
+        position: dict[str, int] = {}
+        later: dict[int, str] = {}
+        """Parents that were not met yet, by entry."""
+        for file in self.files:
+            self.places.append((file, array("q")))
+            for place, entry in file.entries():
+                n = len(self.stamps)
+                if entry.id is not None and position.setdefault(entry.id, n) != n:
+                    saw(file.artifact, "repeated")
+                    continue
+                at = _time(entry)
+                self.stamps.append(at)
+                self.places[-1][1].append(place)
+                self.copied.append(born is not None and at is not None and at < born)
+                if entry.type == "session_info" and not self.copied[-1]:
+                    self.names.append(entry.name or "")
+                # A lost parent (a skipped line) is taken to be the entry before: one bad line must not abandon
+                # everything before it.
+                is_root = entry.parentId is None and entry.id is not None
+                self._parents.append(ROOT if is_root else position.get(entry.parentId or "", n - 1))
+                if entry.parentId and entry.parentId not in position:
+                    later[n] = entry.parentId
+                self._is_users.append(entry.message is not None and entry.message.role == "user")
+                self._spoken_leaf = n if entry.type in _CONVERSATION else self._spoken_leaf
+        for n, parent in later.items():
+            self._parents[n] = position.get(parent, n - 1)
+
+    def entries(self) -> Iterator[tuple[_File, int, Entry]]:
+        return ((file, place, file.records[place]) for file, places in self.places for place in places)
 
     def owned(self) -> Iterator[_Key]:
-        return (_copy_key(entry) for entry, copy in zip(self.entries, self.copied, strict=True) if not copy)
+        return (_copy_key(entry) for (*_, entry), copy in zip(self.entries(), self.copied, strict=True) if not copy)
 
     def read(self, held: set[_Key]) -> Session:
         """`held`: keys of the entries that another session owns, or has as the first copy."""
         reader = self.reader()
         builder = reader.builder
         own: list[_Key] = []
-        live, returned = _live(self.entries)
-        rows = zip(self.entries, self.stamps, self.copied, self.places, strict=True)
-        for n, (entry, at, copy, (artifact, number)) in enumerate(rows):
+        # The paths to the root from the last entry and from the last that says something differ when an extension noted
+        # its state on an older branch after the end of the conversation.
+        leaves = (self._spoken_leaf, len(self._parents) - 1)
+        live = {n for leaf in leaves for n in path_to_root(self._parents, leaf)}
+        returned = returns(self._parents, self._is_users)
+        rows = zip(self.entries(), self.stamps, self.copied, strict=True)
+        for n, ((file, place, entry), at, copy) in enumerate(rows):
+            artifact = file.artifact
             thread = MAIN if entry.id is None or n in live else ABANDONED  # without ids (v1) it is one conversation
-            builder.artifact_id, builder.line = artifact.artifact_id, number
+            builder.artifact_id, builder.line = artifact.artifact_id, file.numbers[place]
             if n in returned and not copy:
                 builder.event("rewind", None, at, None, thread)
             if not copy:
@@ -263,9 +307,7 @@ class _Tree:
         parent = session_of(header.parentSession) or session_of(header.branchedFrom)
         reader.session.parent_session_id = parent or header.spawnedBy
         reader.builder.where(header.cwd or None)
-        own = (entry for entry, copy in zip(self.entries, self.copied, strict=True) if not copy)
-        named = (entry.name or "" for entry in own if entry.type == "session_info")
-        reader.is_subagent = bool(header.spawnedBy) or any(name.startswith(_SUBAGENT) for name in named)
+        reader.is_subagent = bool(header.spawnedBy) or any(name.startswith(_SUBAGENT) for name in self.names)
         return reader
 
 
@@ -274,23 +316,6 @@ def _copy_key(entry: Entry) -> _Key:
     message = entry.message or Message()
     role = entry.message.role if entry.message is not None else None
     return _time(entry), entry.type, entry.customType, role, message.toolCallId
-
-
-def _live(entries: Sequence[Entry]) -> tuple[set[int], set[int]]:
-    """Return the positions on the paths to the root from the last entry, and from the last that says something; and
-    the prompts with which the person went back.
-
-    The paths differ when an extension noted its state on an older branch after the end of the conversation. A lost
-    parent (a skipped line) is taken to be the entry before: one bad line must not abandon everything before it.
-    """
-    position = {entry.id: n for n, entry in enumerate(entries) if entry.id is not None}
-    parents = [
-        ROOT if entry.parentId is None and entry.id is not None else position.get(entry.parentId or "", n - 1)
-        for n, entry in enumerate(entries)
-    ]
-    spoken_leaf = next((n for n in range(len(entries) - 1, -1, -1) if entries[n].type in _CONVERSATION), ROOT)
-    live = {n for leaf in (spoken_leaf, len(entries) - 1) for n in path_to_root(parents, leaf)}
-    return live, returns(parents, [e.message is not None and e.message.role == "user" for e in entries])
 
 
 class Reader(Conversation):
