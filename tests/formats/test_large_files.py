@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 from agentsignals.formats import Input, by_name, records
 from agentsignals.model import Artifact
+from agentsignals.store import shards
+from tests.build import call, say, session, user
 
-SAMPLES = Path(__file__).parents[1] / "formats" / "claude-code"
+SAMPLES = Path(__file__).parent
+LATER = ("claude-code", "codex", "pi", "gemini-cli", "opencode", "amp", "continue", "goose")
+"""Formats whose large files are not held decoded."""
 ODD = b"\n".join((
     b'{"a":1}{"a":2}', b"", b"no json", b'{"a":"3"}', b"[]", b'{"a":NaN}', b'{"a":7,"b":"' + b"x" * 300_000 + b'"}',
     b'{"a":8}', b'{"a":',
@@ -39,17 +44,31 @@ def test_records_are_decoded_when_asked_for_and_counted_as_in_a_small_file() -> 
 
 
 @pytest.mark.parametrize(
-    "path",
-    sorted(p for p in SAMPLES.rglob("*.jsonl") if "_cases" not in p.parts),
-    ids=lambda p: f"{p.parent.name}/{p.name}",
+    ("name", "path"),
+    [(name, p) for name in LATER for p in sorted((SAMPLES / name).rglob("*.json*")) if "_cases" not in p.parts],
+    ids=lambda told: f"{told.parent.name}/{told.name}" if isinstance(told, Path) else told,
 )
-def test_a_large_file_gives_the_same_session(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_gives_the_same_session(name: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def read() -> tuple[object, Artifact]:
         of = artifact(str(path))
-        reading = by_name("claude-code").read([Input(path.read_bytes(), of)])
+        reading = by_name(name).read([Input(path.read_bytes(), of)])
         return [msgspec.to_builtins(s) for s in reading.sessions], of
 
     small = read()
     monkeypatch.setattr(records, "LARGE_BYTES", 0)
     monkeypatch.setattr(records, "_BLOCK_BYTES", 2_000)
     assert read() == small
+
+
+def test_a_session_of_many_rows_is_written_in_pieces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sessions = [session(user("hello"), call("Bash", command="ls"), say("done")) for _ in range(2)]
+    sessions[1].session_id = "other"
+    whole = shards.shard_rows(sessions, [], []).tables
+    monkeypatch.setattr(shards, "_AT_ONCE", 1)
+    monkeypatch.setattr(shards, "_PIECE_ROWS", 2)
+    made = shards.shard_rows(sessions, [], [])
+    pieces: dict[str, list[pa.Table]] = {}
+    for name, piece in made.pieces:
+        pieces.setdefault(name, []).append(piece)
+    assert {**made.tables, **{name: pa.concat_tables(held) for name, held in pieces.items()}} == whole
+    assert len(pieces["events"]) > len(sessions)

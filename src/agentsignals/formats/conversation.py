@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.documents import Snapshot, each, largest, tally
+from agentsignals.formats.documents import Messages, Snapshot, largest, messages_of, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.profile import Profile
@@ -185,7 +185,7 @@ class DocumentReader(Conversation, Generic[D, M]):
     part_types: ClassVar[frozenset[str]] = frozenset()
     """Types of message parts that are read. Others are recorded as unknown."""
 
-    def __init__(self, snapshot: Snapshot[tuple[D, list[M | None]]], extra: Any = None) -> None:
+    def __init__(self, snapshot: Snapshot[tuple[D, Messages[M]]], extra: Any = None) -> None:
         self.extra = extra
         self.source = snapshot.source
         self.document, self.messages = snapshot.document
@@ -202,7 +202,7 @@ class DocumentReader(Conversation, Generic[D, M]):
         )
 
     @classmethod
-    def snapshots(cls, inputs: Iterable[Input]) -> Iterator[Snapshot[tuple[D, list[M | None]]]]:
+    def snapshots(cls, inputs: Iterable[Input]) -> Iterator[Snapshot[tuple[D, Messages[M]]]]:
         for source in inputs:
             read = read_document(source, partial(cls._decode, artifact=source.artifact), cls.list_key)
             if read is not None:
@@ -212,10 +212,11 @@ class DocumentReader(Conversation, Generic[D, M]):
                 yield Snapshot(source, read, session_id, len(messages))
 
     @classmethod
-    def _decode(cls, data: memoryview | bytes, artifact: Artifact) -> tuple[D, list[M | None]]:
+    def _decode(cls, data: memoryview | bytes, artifact: Artifact) -> tuple[D, Messages[M]]:
         """Decode each message by itself, so that a malformed one costs only itself."""
         document = decoder(cls.document_type).decode(data)
-        return document, each(document.messages, decoder(cls.message_type).decode, artifact)
+        decode = decoder(cls.message_type).decode
+        return document, messages_of(data, document.messages, lambda raw, _: decode(raw), artifact)
 
     def build(self) -> Session:
         self.begin()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 from msgspec import Raw, Struct
 
-from agentsignals.formats import Input
+from agentsignals.formats import Input, records
 from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.records import (
     MAX_DOCUMENT_BYTES,
@@ -19,10 +19,12 @@ from agentsignals.formats.records import (
     Lenient,
     after_space,
     document,
+    read_before,
     repaired,
     saw,
 )
 from agentsignals.model import Artifact
+from agentsignals.model import lazy as mapped
 
 T = TypeVar("T")
 
@@ -111,6 +113,59 @@ def each(raws: list[Raw], decode: Decode[T], artifact: Artifact) -> list[T | Non
         except UNREADABLE:
             records.append(repaired(bytes(raw), artifact, decode))
     return records
+
+
+class Later(Sequence[T | None]):
+    """The records of a large document, decoded whenever they are asked for. What is odd in them is counted once."""
+
+    def __init__(
+        self, data: object, raws: Sequence[Raw], decode: Callable[[memoryview | bytes, Artifact], T], artifact: Artifact
+    ) -> None:
+        self._data, self._raws, self._decode, self._artifact = data, [*raws], decode, artifact
+
+    def __len__(self) -> int:
+        return len(self._raws)
+
+    def __iter__(self) -> Iterator[T | None]:
+        artifact, self._artifact = self._artifact, read_before(self._artifact)
+        size = 0
+        for raw in self._raws:
+            yield self._decoded([raw], artifact)[0]
+            size += memoryview(raw).nbytes
+            if size >= mapped.EVERY_BYTES:
+                mapped.release_pages(self._data)
+                size = 0
+
+    @overload
+    def __getitem__(self, at: int) -> T | None: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[T | None]: ...
+    def __getitem__(self, at: int | slice) -> T | list[T | None] | None:
+        raws = self._raws[at] if isinstance(at, slice) else [self._raws[at]]
+        made = self._decoded(raws, self._artifact)
+        return made if isinstance(at, slice) else made[0]
+
+    def _decoded(self, raws: list[Raw], artifact: Artifact) -> list[T | None]:
+        return each(raws, lambda raw: self._decode(raw, artifact), artifact)
+
+    def __setitem__(self, at: int, nothing: None) -> None:
+        """Take out a record."""
+        self._raws[at] = Raw(b"null")
+
+
+Messages = list[T | None] | Later[T]
+"""The messages of a document; None for one of another shape."""
+
+
+def messages_of(
+    data: memoryview | bytes,
+    raws: list[Raw],
+    decode: Callable[[memoryview | bytes, Artifact], T],
+    artifact: Artifact,
+) -> Messages[T]:
+    """Return the messages of a document: those of a large one are not all held decoded."""
+    later = Later(data, raws, decode, artifact)
+    return later if len(data) > records.LARGE_BYTES else list(later)
 
 
 def inside(value: object, *names: str) -> Any:

@@ -39,7 +39,7 @@ _FOUND_BY = ["session_id", "artifact_id", "signal"]
 _ROW_GROUP = 131_072
 _AT_ONCE = 32_768
 """Rows in memory at once, where files are combined."""
-_PIECE_ROWS = 4_096
+_PIECE_ROWS = 2_048
 """Rows of a long session in memory at once, as columns."""
 _FEW = 8
 """More sessions are written together, else each would be a row group of its own."""

@@ -17,7 +17,7 @@ from agentsignals.changes.hunks import Hunk, created, of_whole_file, replaced, r
 from agentsignals.formats import Input
 from agentsignals.formats.bounds import count
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import Snapshot, as_text, each, inside, tally
+from agentsignals.formats.documents import Messages, Snapshot, as_text, each, inside, tally
 from agentsignals.formats.gemini_cli import PROFILE
 from agentsignals.formats.head import HEAD_BYTES, MAX_RECORDS, Head
 from agentsignals.formats.outcome import exit_code
@@ -330,7 +330,7 @@ class Reader(DocumentReader[Chat, Message]):
     last_thread = MAIN
 
     @classmethod
-    def snapshots(cls, inputs: Iterable[Input]) -> Iterator[Snapshot[tuple[Chat, list[Message | None]]]]:
+    def snapshots(cls, inputs: Iterable[Input]) -> Iterator[Snapshot[tuple[Chat, Messages[Message]]]]:
         for source in inputs:
             if not _is_log(source.data):
                 yield from super().snapshots([source])
@@ -471,7 +471,7 @@ def outcome(status: str | None, text: str) -> CallStatus:
     return "ok" if status == "success" else "error" if status == "error" else "none"
 
 
-def _project_folder(chat: Chat, messages: list[Message | None]) -> str | None:
+def _project_folder(chat: Chat, messages: Messages[Message]) -> str | None:
     """Return the session's folder. The file names it only by SHA-256; a path of a call must lie in it."""
     if not chat.projectHash or len(chat.projectHash) != _SHA256_DIGITS:
         return None

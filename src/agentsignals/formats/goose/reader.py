@@ -10,7 +10,7 @@ from msgspec import Raw, Struct, field
 from agentsignals.formats import Input
 from agentsignals.formats.bounds import amount, count, whole
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import Snapshot, as_list, inside, string, tally, texts_of
+from agentsignals.formats.documents import Messages, Snapshot, as_list, inside, string, tally, texts_of
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.goose import PROFILE, is_of_lines, session_id_of
 from agentsignals.formats.head import head_of
@@ -142,7 +142,7 @@ class Reader(DocumentReader[Session, Message]):
     ))  # fmt: skip
 
     @classmethod
-    def snapshots(cls, inputs: Iterable[Input]) -> Iterator[Snapshot[tuple[Session, list[Message | None]]]]:
+    def snapshots(cls, inputs: Iterable[Input]) -> Iterator[Snapshot[tuple[Session, Messages[Message]]]]:
         for source in inputs:
             if is_of_lines(head_of(source.data)):  # as versions before 1.10 wrote it
                 document, messages = Session(), list[Message | None]()

@@ -18,7 +18,7 @@ from agentsignals.changes.hunks import Hunk, count_lines, created, of_whole_file
 from agentsignals.formats import ANSWERS, ASKS, Input, Reading
 from agentsignals.formats.bounds import amount, count, refuse, whole
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import Snapshot, as_text, each, largest, saw_again, tally
+from agentsignals.formats.documents import Messages, Snapshot, as_text, each, largest, messages_of, saw_again, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.opencode import KILO, PLACEHOLDER_IDS, PROFILE, Ids, ids_of
 from agentsignals.formats.records import decoded, decoder, document, saw
@@ -255,7 +255,7 @@ _UNCOUNTED = frozenset(("step-start", "step-finish", "snapshot", "file", "agent"
 SHELL_MARK = "The following tool was executed by the user"
 """Written by the client before the command of a person's `!command`."""
 _KILO_PLACE = re.compile(r"/kilo[^/]*\.db//")
-_Snapshot = Snapshot[tuple[Export, list[Message | None]]]
+_Snapshot = Snapshot[tuple[Export, Messages[Message]]]
 
 
 class _Folder(Struct):
@@ -380,7 +380,7 @@ def _counted(tokens: Tokens) -> tuple[int | None, ...]:
     return tuple(map(count, (tokens.input, tokens.output, tokens.reasoning, cache.read, cache.write)))
 
 
-def _size(messages: list[Message | None]) -> int:
+def _size(messages: Messages[Message]) -> int:
     return len(messages) + sum([len(m.parts) for m in messages if m is not None])
 
 
@@ -397,15 +397,15 @@ class Reader(DocumentReader[Export, Message]):
                 continue
             export, messages = read
             tally(source.artifact, "message", [None if m is None else m.info.role for m in messages])
-            parts = [part for m in messages if m is not None for part in m.parts]
+            parts = (part for m in messages if m is not None for part in m.parts)
             tally(source.artifact, "part", [None if p is None else p.type for p in parts])
             own_id = "" if export.info.id in PLACEHOLDER_IDS else export.info.id
             session_id = own_id or source.session_hint or source.artifact.artifact_id
             yield Snapshot(source, read, session_id, _size(messages))
 
     @classmethod
-    def _decode(cls, data: memoryview | bytes, artifact: Artifact) -> tuple[Export, list[Message | None]]:
-        def message(raw: memoryview | bytes) -> Message:
+    def _decode(cls, data: memoryview | bytes, artifact: Artifact) -> tuple[Export, Messages[Message]]:
+        def message(raw: memoryview | bytes, artifact: Artifact) -> Message:
             held = decoder(RawMessage).decode(raw)
             if held.info is not None:
                 return Message(held.info, each(held.parts, decoder(Part).decode, artifact))
@@ -414,7 +414,7 @@ class Reader(DocumentReader[Export, Message]):
             return _second(decoder(Record).decode(raw), artifact)
 
         export = decoder(Export).decode(data)
-        return export, _once(each(export.messages, message, artifact))
+        return export, _once(messages_of(data, export.messages, message, artifact))
 
     def begin(self) -> None:
         info, session = self.document.info, self.session
@@ -791,7 +791,7 @@ def _second_part(part: Part) -> Part:
     return Part(type=part.type, callID=part.id, tool=part.name, state=held, time=time)
 
 
-def _once(messages: list[Message | None]) -> list[Message | None]:
+def _once(messages: Messages[Message]) -> Messages[Message]:
     """Leave out messages of version 1 that version 2 took over: of one id, or of one role and time."""
     seconds = [m.info for m in messages if m is not None and m.record is not None]
     taken = {info.id for info in seconds} | {_moment(info) for info in seconds}

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, field
 from agentsignals.changes.hunks import Hunk, between, created, unified
 from agentsignals.formats import Input
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import Snapshot, as_list, as_text, each, inside, string
+from agentsignals.formats.documents import Messages, Snapshot, as_list, as_text, each, inside, string
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.records import decoded, decoder, skip
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of, tokens_of_steps
@@ -117,7 +117,7 @@ class Reader(DocumentReader[Thread, Message]):
     step: Step | None = None
 
     @classmethod
-    def snapshots(cls, inputs: Iterable[Input]) -> Iterator[Snapshot[tuple[Thread, list[Message | None]]]]:
+    def snapshots(cls, inputs: Iterable[Input]) -> Iterator[Snapshot[tuple[Thread, Messages[Message]]]]:
         for snapshot in super().snapshots(inputs):
             artifact, row = snapshot.source.artifact, snapshot.document[0].zedThread
             if snapshot.messages:
