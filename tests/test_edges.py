@@ -25,7 +25,7 @@ from agentsignals.labels.tasks import task
 from agentsignals.labels.units import tokens
 from agentsignals.model import Artifact, logged_ms
 from agentsignals.questions.baseline import decode
-from agentsignals.questions.charts import dots, rolling_windows
+from agentsignals.questions.charts import rolling_windows
 from agentsignals.questions.question import Kind
 from agentsignals.redaction import redacted
 from agentsignals.shell.tokens import simples
@@ -320,14 +320,6 @@ def test_a_query_may_take_half_of_the_memory(tmp_path: Path) -> None:
         return float(str(text).split()[0])
 
     assert limit(connect(store_of(tmp_path / "s")).database) == pytest.approx(limit(duckdb.connect()) * 5 / 8, abs=0.1)
-
-
-@pytest.mark.parametrize(
-    ("kind", "written"), [("share", "~%"), ("usd", "$,.3~r"), ("tokens", "~s"), ("count", ",.3~r"), ("number", ",~f")]
-)
-def test_an_axis_is_written_as_its_kind_is(kind: Kind, written: str) -> None:
-    rows = [{"name": "a", "value": 0.5, "low": 0.4, "high": 0.6, "tip": ""}]
-    assert f'"format": "{written}"' in json.dumps(dots(rows, "x", kind))
 
 
 def test_how_much_values_differ_as_a_share_of_their_median() -> None:

@@ -56,4 +56,4 @@ def table(found: Outcome, name: str) -> dict[Any, list[Any]]:
 
 def chart(found: Outcome, name: str) -> list[dict[str, Any]]:
     """The marks of a chart."""
-    return next((list(made.spec["data"]["values"]) for made in found.charts if made.id == name), [])
+    return next((list(made.marks) for made in found.charts if made.id == name), [])

@@ -140,7 +140,7 @@ def test_the_same_sessions_lie_nowhere_apart(crowd: Store, file: Path, tmp_path:
 @pytest.mark.slow
 def test_charts_and_tables_overlay_both(mine: Store, file: Path, tmp_path: Path) -> None:
     section = told(mine, file, tmp_path)
-    charts = {c["id"]: c["spec"]["data"]["values"] for c in section["charts"]}
+    charts = {c["id"]: c["marks"] for c in section["charts"]}
     assert [(r["name"], r["at"], r["value"]) for r in charts["baseline.turns"]] == [
         ("yours", "1", 0), ("baseline", "1", 0.1), ("yours", "2", 0.5), ("baseline", "2", 0),
     ]  # fmt: skip

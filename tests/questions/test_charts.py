@@ -37,7 +37,7 @@ def test_one_thing_is_named_in_the_singular() -> None:
 
 def columns(chart: Chart | None) -> list[tuple[str, int]]:
     assert chart is not None
-    return [(row["name"], row["value"]) for row in chart.spec["data"]["values"]]
+    return [(row["name"], row["value"]) for row in chart.marks]
 
 
 def spread(values: list[float], edges: tuple[float, ...]) -> Chart | None:
@@ -49,7 +49,7 @@ def test_counts_fall_into_classes_that_double() -> None:
     names = ["0", "1", "2", "≤4", "≤8", "≤16", "≤32", "≤64", "≤128", "≤256", "≤512", ">512"]
     assert columns(found) == list(zip(names, [1, 2, 1, 2, 2, 1, 0, 0, 0, 0, 0, 1], strict=True))
     assert found is not None
-    tips = [row["tip"] for row in found.spec["data"]["values"]]
+    tips = [row["tip"] for row in found.marks]
     assert tips[1] == "1 things: 2 of 10 sessions" and tips[3] == "3 to 4 things: 2 of 10 sessions"
     assert tips[-1] == "more than 512 things: 1 of 10 sessions"
 
@@ -60,7 +60,7 @@ def test_ratios_and_shares_lie_over_one_end_up_to_the_other() -> None:
     ]  # fmt: skip
     found = spread([0.0, 0.02, 0.021, 1.0], SHARES)
     assert columns(found) == [("0%", 1), ("≤2%", 1), ("≤5%", 1), ("≤10%", 0), ("≤20%", 0), ("≤50%", 0), ("≤100%", 1)]
-    assert found is not None and found.spec["data"]["values"][2]["tip"].startswith("over 2% to 5% things")
+    assert found is not None and found.marks[2]["tip"].startswith("over 2% to 5% things")
 
 
 @pytest.mark.parametrize("values", [[], [3.0], [3.0, 4.0]])
@@ -112,9 +112,9 @@ def test_columns_over_time_stand_on_each_other_and_add_up(tmp_path: Path) -> Non
     ]  # fmt: skip
     found = outcome(store_of(tmp_path / "s", *sessions), "sessions").charts[0]
     assert (found.title, found.n) == ("Sessions started by week", 4)
-    rows = [(r["name"], r["from"][:10], r["low"], r["high"]) for r in found.spec["data"]["values"]]
+    rows = [(r["name"], r["from"][:10], r["low"], r["high"]) for r in found.marks]
     assert rows == [("codex", "2025-12-29", 0, 2), ("pi", "2025-12-29", 2, 3), ("pi", "2026-03-02", 0, 1)]
-    for row in found.spec["data"]["values"]:
+    for row in found.marks:
         assert row["from"] < row["to"] < "2026-03-09T00:00:00Z"
 
 
@@ -129,7 +129,7 @@ def test_what_is_drawn_of_costs_is_what_is_told_of_them(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", *sessions)
     chart = outcome(store, "cost").charts[0]
     assert chart.id == "cost.over_time"
-    drawn = sum(row["high"] - row["low"] for row in chart.spec["data"]["values"])
+    drawn = sum(row["high"] - row["low"] for row in chart.marks)
     assert drawn == pytest.approx(findings(store, "cost")["total"].value) and drawn > 0
 
 
@@ -149,7 +149,7 @@ def test_objections_and_cuts_by_the_number_of_the_prompt(tmp_path: Path) -> None
         user("review the parser"), say("fine"), user("thanks, and the tests too"), say("ok"), session_id="calm"
     )
     chart = next(c for c in outcome(store_of(tmp_path / "s", cut, calm), "people").charts if c.id == "people.positions")
-    rows = {(r["at"], r["name"]): r["tip"].partition(": ")[2] for r in chart.spec["data"]["values"]}
+    rows = {(r["at"], r["name"]): r["tip"].partition(": ")[2] for r in chart.marks}
     assert rows == {
         ("1", "cut short"): "1 of 2, 50.0%",
         ("2", "pushback, at least"): "at least 1 of 2 prompts",
@@ -162,7 +162,7 @@ def test_objections_and_cuts_by_the_number_of_the_prompt(tmp_path: Path) -> None
 def test_late_prompts_are_one_class(tmp_path: Path) -> None:
     long = [timed(f"s{n}", START + n, turns=9) for n in range(2)]
     chart = next(c for c in outcome(store_of(tmp_path / "s", *long), "people").charts if c.id == "people.positions")
-    cuts = [r for r in chart.spec["data"]["values"] if r["name"] == "cut short"]
+    cuts = [r for r in chart.marks if r["name"] == "cut short"]
     assert [r["at"] for r in cuts] == ["1", "2", "3", "4", "5", "6+"]
     assert [r["tip"].split(" of ")[1].split(",")[0] for r in cuts] == ["2", "2", "2", "2", "2", "8"]
     assert all(a["high"] >= b["high"] for a, b in pairwise(cuts)), "more prompts, a narrower interval"

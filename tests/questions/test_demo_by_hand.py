@@ -87,7 +87,7 @@ def test_the_mix_of_tools(store: Store) -> None:
 
 def test_the_shares_of_each_agents_tools(store: Store) -> None:
     chart = outcome(store, "tools").charts[0]
-    drawn = {(r["name"].split(" (")[0], r["column"]): r["value"] for r in chart.spec["data"]["values"]}
+    drawn = {(r["name"].split(" (")[0], r["column"]): r["value"] for r in chart.marks}
     for agent in {s.format for s in STORIES}:
         own = [s for s in STORIES if s.format == agent]
         total = sum(beats(s, *CALLS) for s in own)

@@ -205,7 +205,7 @@ def _row_ends(outcomes: dict[str, Outcome]) -> dict[str, list[Any]]:
 
 
 def _mark_ends(outcomes: dict[str, Outcome]) -> dict[str, list[Any]]:
-    made = {one.id: one.spec["data"]["values"] for study in outcomes.values() for one in study.charts}
+    made = {one.id: one.marks for study in outcomes.values() for one in study.charts}
     ends = {name: [(mark.get("low"), mark.get("high")) for mark in marks] for name, marks in made.items()}
     return {name: pairs for name, pairs in ends.items() if any(low is not None for low, _ in pairs)}
 
@@ -257,9 +257,9 @@ def test_a_row_has_a_cell_a_column_and_an_end_of_an_interval_its_value_between(o
 def test_a_chart_has_marks_and_words_and_each_mark_lies_in_its_interval(of_store: dict[str, Outcome]) -> None:
     for one in of_store.values():
         for made in one.charts:
-            marks = made.spec["data"]["values"]
+            marks = made.marks
             assert made.n > 0 and made.of and made.says and marks, made.id
-            assert {"url", "href"} & set(json.dumps(made.spec).split('"')) == set(), "a chart brings its data"
+            assert {"url", "href"} & set(json.dumps(made.marks).split('"')) == set(), "a chart brings its data"
             for mark in marks:
                 assert mark["tip"], made.id
                 if mark.get("low") is not None and "value" in mark:

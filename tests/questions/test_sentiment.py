@@ -230,7 +230,7 @@ def test_models_are_drawn_from_a_hundred_messages_on_with_what_speaks_against_th
         "wide": "", "narrow": "one project", "thin": "few messages, one project",
     }  # fmt: skip
     assert rows["narrow"][1:6] == [100, 1, 1.0, 10, pytest.approx(0.1)]
-    assert [row["name"] for row in found.charts[0].spec["data"]["values"]] == ["wide (120)", "narrow (100)"]
+    assert [row["name"] for row in found.charts[0].marks] == ["wide (120)", "narrow (100)"]
     assert any("leaderboard" in limit for limit in found.limits)
     assert "1 of 2 models with 100 labelled messages: more than half are in one project." in found.limits
     by_id = {f.id: f for f in found.findings}
@@ -324,7 +324,7 @@ def test_messages_their_length_and_those_that_come_again(tmp_path: Path) -> None
     assert (by_id["messages.common"].value, by_id["messages.common"].note) == ("yes", "3 times in 3 sessions")
     common = next(t for t in found.tables if t.id == "messages.most_common")
     assert common.rows == [["yes", 3, 0.6, 3]] and common.n == 5
-    drawn = {row["name"]: row["value"] for row in found.charts[0].spec["data"]["values"]}
+    drawn = {row["name"]: row["value"] for row in found.charts[0].marks}
     assert drawn["≤5"] == 3 and drawn["≤500"] == 1 and Counter(drawn.values())[1] == 2
 
 

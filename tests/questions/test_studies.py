@@ -167,7 +167,7 @@ def test_a_clock_that_was_never_set_does_not_stretch_the_axis(tmp_path: Path) ->
     assert findings(store, "sessions")["without_time"].value == 1
     chart = outcome(store, "sessions").charts[0]
     assert chart.id == "sessions.over_time" and chart.n == 2
-    assert chart.spec["encoding"]["x"]["scale"]["domain"] == ["2026-01-01T00:00:00Z", "2026-01-05T00:00:00Z"]
+    assert chart.form.span == ("2026-01-01T00:00:00Z", "2026-01-05T00:00:00Z")
 
 
 def test_sessions_of_one_day_make_no_chart_over_time(tmp_path: Path) -> None:
@@ -183,8 +183,8 @@ def test_agents_beyond_five_share_a_colour(tmp_path: Path) -> None:
             made.agent, made.started_at = f"agent-{n}", 1_767_225_600_000_000 + day * 86_400_000_000
             sessions.append(made)
     chart = outcome(store_of(tmp_path / "s", *sessions), "sessions").charts[0]
-    assert chart.spec["encoding"]["color"]["scale"]["domain"] == [*(f"agent-{n}" for n in range(5)), "others"]
-    rows = chart.spec["data"]["values"]
+    assert chart.form.names == (*(f"agent-{n}" for n in range(5)), "others")
+    rows = chart.marks
     assert [(r["name"], r["low"], r["high"]) for r in rows if r["from"].startswith("2026-01-01")][-1] == (
         "others",
         5,
@@ -239,7 +239,7 @@ def test_models_are_told_with_what_speaks_against_their_figures(tmp_path: Path) 
         "thin": "few sessions, few calls, one project",
     }
     assert rows["narrow"][6:8] == [144, pytest.approx(0.25)]
-    assert [row["name"] for row in found.charts[0].spec["data"]["values"]] == ["narrow", "wide"]
+    assert [row["name"] for row in found.charts[0].marks] == ["narrow", "wide"]
     assert any("leaderboard" in limit for limit in found.limits)
     assert any("2 of 3 models: more than half" in limit for limit in found.limits)
 

@@ -22,7 +22,7 @@ from markupsafe import escape
 from agentsignals.cli import main
 from agentsignals.errors import StoreError, UsageError
 from agentsignals.model import Artifact, Session
-from agentsignals.questions.charts import bars, stacked_columns
+from agentsignals.questions.charts import bars, over_time
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart
 from agentsignals.questions.studies import studies
@@ -178,7 +178,7 @@ def test_the_data_form_says_of_each_number_what_is_needed_to_quote_it(store: Sto
             assert isinstance(finding["n"], int) and finding["command"].startswith("agentsignals ")
             assert set(finding["versions"]) == {"schema", "signals", "prices"}
         for chart in section["charts"]:
-            assert chart["spec"]["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
+            assert {"name", "kind", "title"} <= set(chart["form"]) and chart["marks"]
     rate = next(f for s in data["sections"] for f in s["findings"] if f["id"] == "errors.rate")
     assert rate["n"] == 656 and rate["value"] == pytest.approx(61 / 656)
     assert list(rate["versions"]["signals"]) == ["user.tool_error_rate"]
@@ -249,7 +249,7 @@ def html_text(text: str) -> str:
 def test_every_chart_draws_its_rows(store: Store) -> None:
     for chart in (chart for s in document(store).sections for chart in s.charts):
         drawn = svg(chart)
-        for row in chart.spec["data"]["values"]:
+        for row in chart.marks:
             assert f'aria-label="{html_text(row["tip"])}"' in drawn, (chart.id, row)
 
 
@@ -285,14 +285,18 @@ def test_the_axis_of_seventy_cents_says_cents() -> None:
         "name": "pi",
         "tip": "t",
     }
-    spec = stacked_columns([day], "USD per day", "usd", ["pi"], ("2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z"))
-    drawn = svg(Chart(id="x", title="x", says="x", spec=spec, n=1, of="x"))
+    span = "2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z"
+    form = over_time("stacked_columns", "USD per day", "usd", ["pi"], span)
+    drawn = svg(Chart(id="x", title="x", says="x", form=form, marks=[day], n=1, of="x"))
     assert ">$0.60<" in drawn and "m<" not in drawn.replace("transform<", "")
 
 
 def test_text_of_a_trace_is_text_in_a_chart() -> None:
-    spec = bars([{"name": EVIL, "value": 1, "tip": f"{EVIL} \u2028"}], EVIL)
-    drawn = svg(Chart(id="x", title="x", says=EVIL, spec=spec, n=1, of="x"), lambda name: f'/behind?key="{name}"')
+    marks = [{"name": EVIL, "value": 1, "tip": f"{EVIL} \u2028"}]
+    drawn = svg(
+        Chart(id="x", title="x", says=EVIL, form=bars(EVIL), marks=marks, n=1, of="x"),
+        lambda name: f'/behind?key="{name}"',
+    )
     assert "<script" not in drawn and "<img" not in drawn and 'key="' not in drawn and "\u2028" not in drawn
 
 

@@ -173,7 +173,7 @@ def _limits(episodes: Sequence[EpisodeRow]) -> list[str]:
 
 def _dots(name: str, title: str, points: list[dict[str, Any]], n: int) -> Chart:
     says = "; ".join(str(point["tip"]) for point in points)
-    return Chart(id=name, title=title, says=says, spec=charts.dots(points, ""), n=n, of="episodes")
+    return Chart(id=name, title=title, says=says, form=charts.dots(""), marks=points, n=n, of="episodes")
 
 
 # -- against the baseline ----------------------------------------------------------------------------------------------

@@ -338,7 +338,7 @@ def _by_turn(yours: Baseline, base: Baseline, command: str) -> tuple[Finding, Ta
     note = f"Few: under {LOW_N} labelled messages on either side."
     made = table("baseline.turns", rows, title=title, n=n, evidence=_ELSEWHERE, note=note)
     across, up = "turn number in the session", "share of labelled messages"
-    spec = intervals_by_position(marks, across, up, (YOURS, BASE))
+    spec = intervals_by_position(across, up, (YOURS, BASE))
     note = f"the baseline's n = {sum(other.n for _, other in turns):,}; lines are 95% intervals"
     fewest = 4  # two turns, each of both
     return finding, made, chart("baseline.turns", marks, spec, title=title, n=n, note=note, fewest=fewest)
@@ -402,6 +402,6 @@ def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Findi
     n, most = (max((pair[side].n for pair in pairs), default=0) for side in (0, 1))
     made = table("baseline.measures", rows, header=header, n=n, evidence=_ELSEWHERE)
     marks.sort(key=lambda row: -abs(row["value"]))
-    spec = dots(marks, "standard deviations above the baseline's mean", "number")
+    spec = dots("standard deviations above the baseline's mean", "number")
     note = f"the baseline's n = {most:,} at most; {INTERVAL_NOTE}"
     return finding, made, chart("baseline.measures", marks, spec, n=n, note=note)

@@ -1,8 +1,6 @@
-"""Charts as Vega-Lite specifications without colours, fonts and sizes, which the page chooses; and time buckets.
+"""Forms of charts, which `ui.drawing` draws, and time buckets.
 
-`usermeta` names a chart's form and the kind of its values, by which `ui.drawing` draws it.
-
-Every row brings its own `tip`, the text shown on hover and read aloud. All times are UTC.
+Every mark brings its own `tip`, the text shown on hover and read aloud. All times are UTC.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import repeat
-from math import ceil, fsum, inf
+from math import ceil, fsum
 from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
@@ -21,186 +19,35 @@ from msgspec import Struct
 
 from agentsignals.questions.estimates import MOST_AGENTS, agents_by_sessions, bar, chart
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart, EvidenceRows, Kind, Part, Row, mark
+from agentsignals.questions.question import Chart, EvidenceRows, Form, Kind, Part, Row, mark
 from agentsignals.stats.intervals import quantile
 
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-_STEP = 24
-_FEW = 5
-_FORMATS: dict[Kind, str] = {"share": "~%", "usd": "$,.3~r", "tokens": "~s", "count": ",.3~r", "number": ",~f"}
-_TIP = {"field": "tip", "type": "nominal"}
-_LEGEND = {"orient": "bottom", "columns": 3}
 OTHERS = "others"
 
 
-def _spec(rows: Sequence[Row], form: str, kind: Kind, **more: Any) -> dict[str, Any]:
-    return {"$schema": _SCHEMA, "usermeta": {"form": form, "kind": kind}, "data": {"values": list(rows)}, **more}
+def bars(title: str, kind: Kind = "count") -> Form:
+    """Draw a horizontal bar for each mark, labelled with its value. Marks: name, value; at_least for lower bounds."""
+    return Form("bars", kind, title)
 
 
-def _amount(field: str, title: str, kind: Kind, most: float = inf, **more: Any) -> dict[str, Any]:
-    """Axis of a quantity. `most`: the largest value; small counts get whole ticks only."""
-    axis: dict[str, Any] = {"format": _FORMATS.get(kind, "~s"), "tickCount": 5}
-    if kind in ("count", "tokens") and most <= _FEW:
-        axis["values"] = list(range(ceil(most) + 1))
-    return {"field": field, "type": "quantitative", "title": title, "axis": axis, **more}
+def dots(title: str, kind: Kind = "share") -> Form:
+    """Draw an estimate with its interval for each mark. Marks: name, value, low, high; low and high may be missing."""
+    return Form("dots", kind, title)
 
 
-def _names(rows: Sequence[Row], title: str | None = None) -> dict[str, Any]:
-    order = list(dict.fromkeys(row["name"] for row in rows))
-    return {"field": "name", "type": "nominal", "title": title, "sort": order}
+def heatmap(columns: Sequence[str]) -> Form:
+    """Draw shares as shaded cells. Marks: name, column, value."""
+    return Form("heatmap", "share", names=tuple(columns))
 
 
-def bars(rows: Sequence[Row], title: str, kind: Kind = "count") -> dict[str, Any]:
-    """A horizontal bar for each row, in the order given, labelled with its value.
-
-    Rows: name, value, tip; at_least for lower bounds.
-    """
-    shown = [{**row, "told": formatted(row["value"], kind, row.get("at_least", False))} for row in rows]
-    most = max((row["value"] for row in rows), default=0)
-    room = {"scale": {"domain": [0, most * 1.25 or 1]}}  # for the figure at the end of the longest bar
-    return _spec(
-        shown,
-        "bars",
-        kind,
-        height={"step": _STEP},
-        encoding={"y": _names(rows), "x": _amount("value", title, kind, most, **room), "description": _TIP},
-        layer=[
-            {"mark": "bar"},
-            {"mark": {"type": "text", "align": "left", "dx": 5}, "encoding": {"text": {"field": "told"}}},
-        ],
-    )
+def intervals_by_position(across: str, title: str, names: Sequence[str]) -> Form:
+    """Draw estimates with intervals by position, one for each name. Marks: name, at, value, low, high."""
+    return Form("intervals_by_position", "share", title, across, tuple(names))
 
 
-def dots(rows: Sequence[Row], title: str, kind: Kind = "share") -> dict[str, Any]:
-    """An estimate with its interval for each row. Rows: name, value, low, high, tip; low and high may be missing."""
-    x = _amount("value", title, kind, scale={"zero": True, "nice": True})
-    return _spec(
-        rows,
-        "dots",
-        kind,
-        height={"step": _STEP},
-        encoding={"y": _names(rows), "description": _TIP},
-        layer=[
-            {
-                "transform": [{"filter": "isValid(datum.low)"}],
-                "mark": {"type": "rule", "strokeWidth": 2},
-                "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
-            },
-            {"mark": {"type": "point", "filled": True, "size": 70}, "encoding": {"x": x}},
-        ],
-    )
-
-
-def histogram(rows: Sequence[Row], title: str, counted: str) -> dict[str, Any]:
-    """A column for each class, in the order given, labelled with its count. Rows: name, value, tip."""
-    shown = [{**row, "told": formatted(row["value"], "count") if row["value"] else ""} for row in rows]
-    x = {**_names(rows, title), "axis": {"labelAngle": 0, "labelOverlap": False}}
-    most = max((row["value"] for row in rows), default=0)
-    return _spec(
-        shown,
-        "histogram",
-        "count",
-        height=170,
-        encoding={
-            "x": x,
-            "y": _amount("value", counted, "count", most, scale={"domain": [0, most * 1.12 or 1]}),
-            "description": _TIP,
-        },
-        layer=[
-            {"mark": "bar"},
-            {"mark": {"type": "text", "baseline": "bottom", "dy": -3}, "encoding": {"text": {"field": "told"}}},
-        ],
-    )
-
-
-def heatmap(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, Any]:
-    """Shares as shaded cells. Rows: name, column, value, tip."""
-    shown = [{**row, "told": f"{100 * row['value']:.0f}" if row["value"] >= 0.005 else ""} for row in rows]
-    x = {"field": "column", "type": "nominal", "title": None, "sort": list(columns)}
-    axis = {"orient": "top", "labelAngle": -45, "ticks": False, "domain": False}
-    shade = {"field": "value", "type": "quantitative", "scale": {"domain": [0, 1], "range": [0.05, 0.8]}}
-    return _spec(
-        shown,
-        "heatmap",
-        "share",
-        height={"step": _STEP},
-        encoding={"y": _names(rows), "x": {**x, "axis": axis}, "description": _TIP},
-        layer=[
-            {"mark": "rect", "encoding": {"opacity": {**shade, "legend": None}}},
-            {"mark": "text", "encoding": {"text": {"field": "told"}}},
-        ],
-    )
-
-
-def stacked_columns(
-    rows: Sequence[Row], title: str, kind: Kind, names: Sequence[str], span: tuple[str, str]
-) -> dict[str, Any]:
-    """Columns over time, stacked by name. Rows: name, from, to (ISO dates), low, high (of the stack), tip."""
-    scale = {"type": "utc", "domain": list(span), "nice": False}
-    axis = {"format": "%b %-d" if rows and rows[0].get("short") else "%b %Y", "tickCount": 5, "labelOverlap": True}
-    return _spec(
-        rows,
-        "stacked_columns",
-        kind,
-        height=190,
-        mark={"type": "rect"},
-        encoding={
-            "x": {"field": "from", "type": "temporal", "title": None, "scale": scale, "axis": {**axis, "grid": False}},
-            "x2": {"field": "to"},
-            "y": _amount("low", title, kind, max((row["high"] for row in rows), default=0)),
-            "y2": {"field": "high"},
-            "color": _colour(names),
-            "description": _TIP,
-        },
-    )
-
-
-def lines(rows: Sequence[Row], title: str, kind: Kind, names: Sequence[str], span: tuple[str, str]) -> dict[str, Any]:
-    """A line for each name over time. Rows: name, from (ISO date), value, tip."""
-    scale = {"type": "utc", "domain": list(span), "nice": False}
-    axis = {"format": "%b %-d", "tickCount": 5, "labelOverlap": True, "grid": False}
-    most = max((row["value"] for row in rows), default=0)
-    return _spec(
-        rows,
-        "lines",
-        kind,
-        height=190,
-        encoding={
-            "x": {"field": "from", "type": "temporal", "title": None, "scale": scale, "axis": axis},
-            "y": _amount("value", title, kind, most, scale={"zero": True}),
-            "color": _colour(names),
-        },
-        layer=[
-            {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"detail": {"field": "name"}}},
-            {"mark": {"type": "point", "filled": True, "size": 14}, "encoding": {"description": _TIP}},
-        ],
-    )
-
-
-def intervals_by_position(rows: Sequence[Row], across: str, title: str, names: Sequence[str]) -> dict[str, Any]:
-    """Estimates with intervals by position, one mark for each name. Rows: name, at, value, low, high, tip."""
-    order = list(dict.fromkeys(row["at"] for row in rows))
-    x = {"field": "at", "type": "nominal", "title": across, "sort": order, "axis": {"labelAngle": 0}}
-    y = _amount("value", title, "share", scale={"zero": True})
-    beside = {"field": "name", "sort": list(names)}
-    return _spec(
-        rows,
-        "intervals_by_position",
-        "share",
-        height=190,
-        encoding={"x": x, "xOffset": beside, "color": _colour(names), "description": _TIP},
-        layer=[
-            {
-                "mark": {"type": "rule", "strokeWidth": 2},
-                "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
-            },
-            {"mark": {"type": "point", "filled": True, "size": 60}, "encoding": {"y": y, "shape": _colour(names)}},
-        ],
-    )
-
-
-def _colour(names: Sequence[str]) -> dict[str, Any]:
-    return {"field": "name", "type": "nominal", "title": None, "scale": {"domain": list(names)}, "legend": _LEGEND}
+def over_time(form: str, title: str, kind: Kind, names: Sequence[str], span: tuple[str, str]) -> Form:
+    """Draw `lines` (marks: name, from, value) or `stacked_columns` (name, from, to, low, high of the stack)."""
+    return Form(form, kind, title, names=tuple(names), span=span)
 
 
 # -- histograms and quantiles ------------------------------------------------------------------------------------------
@@ -246,7 +93,9 @@ def histogram_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
         (label, words), n = _class_names(edges, i), len(classes[i])
         rows.append(bar(label, n, f"{words} {unit}: {n:,} of {len(values):,} {of}", evidence=classes[i]))
     says = f"{title}: " + "; ".join(row["tip"] for row in rows)
-    return chart(id, rows, histogram(rows, unit, of), n=len(values), title=title, of=of, note=note, says=says)
+    return chart(
+        id, rows, Form("histogram", "count", of, unit), n=len(values), title=title, of=of, note=note, says=says
+    )
 
 
 def _class_names(edges: Sequence[float], i: int) -> tuple[str, str]:
@@ -335,7 +184,7 @@ def rolling_windows(ascending: Sequence[datetime], days: int, fewest: int = 1) -
 
 
 def iso_time(day: datetime) -> str:
-    """Format a time for Vega-Lite."""
+    """Format a time of a mark."""
     return day.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -388,7 +237,7 @@ def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     return chart(
         id,
         rows,
-        lines(rows, unit, kind, [name for name in drawn_lines if name in drawn], (iso_time(first), iso_time(last))),
+        over_time("lines", unit, kind, [n for n in drawn_lines if n in drawn], (iso_time(first), iso_time(last))),
         n=len(timed),
         title=title,
         of=of,
@@ -464,7 +313,9 @@ def stacked_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     return chart(
         id,
         rows,
-        stacked_columns(rows, f"{unit} per {span.step}", kind, names, (iso_time(span.first), iso_time(span.end))),
+        over_time(
+            "stacked_columns", f"{unit} per {span.step}", kind, names, (iso_time(span.first), iso_time(span.end))
+        ),
         n=len(placed),
         title=f"{title} by {span.step}",
         of="sessions",

@@ -29,6 +29,7 @@ from agentsignals.questions.question import (
     Evidence,
     EvidenceQuery,
     Finding,
+    Form,
     Inputs,
     Kind,
     NoSessions,
@@ -305,7 +306,7 @@ def table(
 def chart(
     id: str,  # noqa: A002  (the chart's field)
     rows: Sequence[Row],
-    spec: dict[str, Any],
+    form: Form,
     *,
     n: float,
     fewest: int = 1,
@@ -317,7 +318,7 @@ def chart(
         return None
     note_chart_evidence(id, rows)
     fields = sql.declared("chart", id) | _given(**words)
-    return Chart(id=id, spec=spec, n=int(n), **{"says": "; ".join(row["tip"] for row in rows)} | fields)
+    return Chart(id=id, form=form, marks=rows, n=int(n), **{"says": "; ".join(row["tip"] for row in rows)} | fields)
 
 
 def _given(**words: str) -> dict[str, Any]:

@@ -107,14 +107,31 @@ class Table(Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
+class Form(Struct, frozen=True):
+    """How the marks of a chart are drawn (`charts`, `ui.drawing`)."""
+
+    name: str
+    kind: Kind
+    """Of the values."""
+    title: str = ""
+    """Of the axis of values."""
+    across: str = ""
+    """Title of the other axis."""
+    names: tuple[str, ...] = ()
+    """Columns of a heatmap; of other forms the names in the order of their colours."""
+    span: tuple[str, str] | None = None
+    """First and last moment of an axis of time."""
+
+
 class Chart(Struct, frozen=True, kw_only=True):
-    """A chart as a Vega-Lite specification without colours or fonts, which belong to the page."""
+    """A chart of a result."""
 
     id: str
     title: str
     says: str
     """Alternative text."""
-    spec: dict[str, Any]
+    form: Form
+    marks: Sequence[Row]
     n: int
     of: str
     note: str = ""

@@ -27,7 +27,7 @@ from agentsignals.store.query import rows
 from agentsignals.ui.page import sql
 from agentsignals.words.text import visible
 
-FORM = 3
+FORM = 4
 """Version of the JSON document."""
 WHOSE = {"product": "people's sessions", "eval": "attempts of eval runs", "both": "all that was read"}
 """Contexts in words."""

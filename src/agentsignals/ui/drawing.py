@@ -1,4 +1,4 @@
-"""Charts of studies as SVG. A chart's specification says what it shows (`questions.charts`); this draws it.
+"""Charts of studies as SVG. A chart's form says how its marks are shown (`questions.charts`); this draws them.
 
 Colours are CSS variables, so a picture serves light and dark. It needs no script and no extra; a mark can be a link."""
 
@@ -6,12 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
-
 from markupsafe import Markup
 
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart, Row, mark_names
+from agentsignals.questions.question import Chart, Form, Row, mark_names
 from agentsignals.ui.charts import axis
 from agentsignals.ui.page import COLOURS, colour_of
 from agentsignals.words.text import visible
@@ -30,15 +28,13 @@ Link = Callable[[str], str]
 
 def svg(chart: Chart, link: Link | None = None) -> Markup:
     """Draw a chart. `link`: gives each mark's address."""
-    spec = chart.spec
-    rows = [_legible(row) for row in spec["data"]["values"]]
-    canvas = _Canvas(rows, [link(name) for name in mark_names(spec["data"]["values"])] if link else [""] * len(rows))
-    _DRAWN[spec["usermeta"]["form"]](canvas, spec, rows)
+    rows: list[Row] = [
+        {name: visible(value) if isinstance(value, str) else value for name, value in row.items()}
+        for row in chart.marks
+    ]
+    canvas = _Canvas(rows, [link(name) for name in mark_names(chart.marks)] if link else [""] * len(rows))
+    _DRAWN[chart.form.name](canvas, chart.form, rows)
     return canvas.picture(chart.says)
-
-
-def _legible(row: Row) -> Row:
-    return {name: visible(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
 class _Canvas:
@@ -150,38 +146,37 @@ def _names_at_left(rows: Sequence[Row]) -> tuple[list[str], float]:
     return names, 12 + longest * _CHAR
 
 
-def _draw_bars(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -> None:
+def _draw_bars(canvas: _Canvas, form: Form, rows: Sequence[Row]) -> None:
     names, left = _names_at_left(rows)
-    told = max((len(row["told"]) for row in rows), default=0) * _CHAR + 10
+    told = [formatted(row["value"], form.kind, row.get("at_least", False)) for row in rows]
+    room = max(map(len, told), default=0) * _CHAR + 10
     right = WIDTH - 8
     highest = max((row["value"] for row in rows), default=0) or 1
     canvas.height = len(rows) * _ROW + 4
     ticks = [value for value in axis(highest) if value <= highest * 1.2]
-    scale = min((right - left - told) / highest, (right - left) / ticks[-1])
-    kind, title = spec["usermeta"]["kind"], spec["encoding"]["x"]["title"]
+    scale = min((right - left - room) / highest, (right - left) / ticks[-1])
     for value in ticks:
         canvas.line(left + value * scale, 2, left + value * scale, canvas.height)
     for at, row in enumerate(rows):
         y = at * _ROW + 4
         canvas.text(left - 8, y + 14, _cut(names[at] if at < len(names) else str(row["name"])), "end", "ink")
         canvas.mark(row, _rect(left, y, row["value"] * scale, _ROW - 6, 1))
-        canvas.text(left + row["value"] * scale + 5, y + 14, row["told"], colour="ink")
+        canvas.text(left + row["value"] * scale + 5, y + 14, told[at], colour="ink")
     for value in ticks:
-        canvas.text(left + value * scale, canvas.height + 14, tick_text(value, kind), "middle")
-    canvas.text(right, canvas.height + 30, title, "end")
+        canvas.text(left + value * scale, canvas.height + 14, tick_text(value, form.kind), "middle")
+    canvas.text(right, canvas.height + 30, form.title, "end")
     canvas.height += 36
 
 
-def _draw_dots(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -> None:
+def _draw_dots(canvas: _Canvas, form: Form, rows: Sequence[Row]) -> None:
     names, left = _names_at_left(rows)
     highest = max((max(row["value"] or 0, row["high"] or 0) for row in rows), default=0) or 1
     bottom, ticks = len(names) * _ROW + 4.0, axis(highest)
     scale = (WIDTH - 24 - left) / ticks[-1]
     for value in ticks:
         canvas.line(left + value * scale, 2, left + value * scale, bottom)
-        canvas.text(left + value * scale, bottom + 14, tick_text(value, spec["usermeta"]["kind"]), "middle")
-    title = next(str(layer["encoding"]["x"]["title"]) for layer in spec["layer"] if "x" in layer["encoding"])
-    canvas.text(WIDTH - 24, bottom + 30, title, "end")
+        canvas.text(left + value * scale, bottom + 14, tick_text(value, form.kind), "middle")
+    canvas.text(WIDTH - 24, bottom + 30, form.title, "end")
     canvas.height = bottom + 36
     for row in rows:
         y = names.index(str(row["name"])) * _ROW + _ROW / 2
@@ -209,26 +204,31 @@ def _rows_up(canvas: _Canvas, highest: float, kind: str, title: str, whole: bool
     return left, bottom, scale
 
 
-def _draw_histogram(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -> None:
+def _draw_histogram(canvas: _Canvas, form: Form, rows: Sequence[Row]) -> None:
     highest = max((row["value"] for row in rows), default=0) or 1
-    left, bottom, scale = _rows_up(canvas, highest, "count", spec["encoding"]["y"]["title"], whole=True)
+    left, bottom, scale = _rows_up(canvas, highest, "count", form.title, whole=True)
     step = (WIDTH - 4 - left) / max(len(rows), 1)
     longest = max((len(str(row["name"])) for row in rows), default=0) * _CHAR
     every = max(1, -(-int(longest + 4) // int(max(step, 1))))
     for at, row in enumerate(rows):
         x, height = left + at * step, row["value"] * scale
         canvas.mark(row, _rect(x + step * 0.08, bottom - height, step * 0.84, height, 1))
-        if row["told"] and len(row["told"]) * _CHAR <= step + 6:
-            canvas.text(x + step / 2, bottom - height - 3, row["told"], "middle", "ink")
+        told = formatted(row["value"], "count")
+        if row["value"] and len(told) * _CHAR <= step + 6:
+            canvas.text(x + step / 2, bottom - height - 3, told, "middle", "ink")
         if at % every == 0:
             canvas.text(x + step / 2, bottom + 14, str(row["name"]), "middle")
-    canvas.text(WIDTH - 4, bottom + 30, str(spec["encoding"]["x"]["title"] or ""), "end")
+    canvas.text(WIDTH - 4, bottom + 30, form.across, "end")
     canvas.height = bottom + 36
 
 
-def _draw_heatmap(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -> None:
+_LEAST_SHADE = 0.005
+"""Least share that a cell writes: in percent it rounds to 1."""
+
+
+def _draw_heatmap(canvas: _Canvas, form: Form, rows: Sequence[Row]) -> None:
     names, left = _names_at_left(rows)
-    columns = list(spec["encoding"]["x"]["sort"])
+    columns = form.names
     step = min((WIDTH - 30 - left) / max(len(columns), 1), 56)
     head = 14 + max((min(len(column), 16) for column in columns), default=0) * _CHAR * 0.72
     for at, column in enumerate(columns):
@@ -239,8 +239,8 @@ def _draw_heatmap(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row])
         x, y = left + columns.index(row["column"]) * step, head + names.index(str(row["name"])) * _ROW
         shade = 0.05 + 0.75 * min(max(row["value"], 0), 1)
         canvas.mark(row, _rect(x + 1, y + 1, step - 2, _ROW - 2, 1, shade))
-        if row["told"]:
-            canvas.text(x + step / 2, y + 16, row["told"], "middle", "ink")
+        if row["value"] >= _LEAST_SHADE:
+            canvas.text(x + step / 2, y + 16, f"{100 * row['value']:.0f}", "middle", "ink")
     canvas.height = head + len(names) * _ROW + 6
 
 
@@ -255,8 +255,8 @@ def _when(text: str) -> datetime:
 class _Time:
     """A scale of time from the left end to the right."""
 
-    def __init__(self, canvas: _Canvas, spec: Mapping[str, Any], left: float, bottom: float, is_short: bool) -> None:
-        first, last = map(_when, spec["encoding"]["x"]["scale"]["domain"])
+    def __init__(self, canvas: _Canvas, form: Form, left: float, bottom: float, is_short: bool) -> None:
+        first, last = map(_when, form.span or ("", ""))
         self._first, self._left = first, left
         self._scale = (WIDTH - 12 - left) / (max((last - first).total_seconds(), 1))
         n = min(_MOST_TICKS, max((last - first).days, 1) + 1)
@@ -274,12 +274,11 @@ class _Time:
         return self._left + (moment - self._first).total_seconds() * self._scale
 
 
-def _draw_stacked_columns(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -> None:
-    names = list(spec["encoding"]["color"]["scale"]["domain"])
+def _draw_stacked_columns(canvas: _Canvas, form: Form, rows: Sequence[Row]) -> None:
+    names = form.names
     colours, highest = _colours(names), max((row["high"] for row in rows), default=0) or 1
-    kind = spec["usermeta"]["kind"]
-    left, bottom, scale = _rows_up(canvas, highest, kind, spec["encoding"]["y"]["title"], whole=kind == "count")
-    times = _Time(canvas, spec, left, bottom, bool(rows and rows[0].get("short")))
+    left, bottom, scale = _rows_up(canvas, highest, form.kind, form.title, whole=form.kind == "count")
+    times = _Time(canvas, form, left, bottom, bool(rows and rows[0].get("short")))
     for row in rows:
         x, end = times.at(_when(row["from"])), times.at(_when(row["to"]))
         height = (row["high"] - row["low"]) * scale
@@ -287,11 +286,11 @@ def _draw_stacked_columns(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequen
     canvas.height = _legend(canvas, names, colours, bottom + 22)
 
 
-def _draw_lines(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -> None:
-    names = list(spec["encoding"]["color"]["scale"]["domain"])
+def _draw_lines(canvas: _Canvas, form: Form, rows: Sequence[Row]) -> None:
+    names = form.names
     colours, highest = _colours(names), max((row["value"] for row in rows), default=0) or 1
-    left, bottom, scale = _rows_up(canvas, highest, spec["usermeta"]["kind"], spec["encoding"]["y"]["title"])
-    times = _Time(canvas, spec, left, bottom, True)
+    left, bottom, scale = _rows_up(canvas, highest, form.kind, form.title)
+    times = _Time(canvas, form, left, bottom, True)
     for name in names:
         of_name = [row for row in rows if row["name"] == name]
         points = [(times.at(_when(row["from"])), bottom - row["value"] * scale) for row in of_name]
@@ -301,13 +300,12 @@ def _draw_lines(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -
     canvas.height = _legend(canvas, names, colours, bottom + 22)
 
 
-def _draw_intervals(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row]) -> None:
-    names = list(spec["encoding"]["color"]["scale"]["domain"])
+def _draw_intervals(canvas: _Canvas, form: Form, rows: Sequence[Row]) -> None:
+    names = form.names
     colours = _colours(names)
     highest = max((max(row["value"] or 0, row["high"] or 0) for row in rows), default=0) or 1
-    title = next(str(layer["encoding"]["y"]["title"]) for layer in spec["layer"])
-    left, bottom, scale = _rows_up(canvas, highest, "share", title)
-    positions = list(spec["encoding"]["x"]["sort"])
+    left, bottom, scale = _rows_up(canvas, highest, "share", form.title)
+    positions = list(dict.fromkeys(row["at"] for row in rows))
     step = (WIDTH - 8 - left) / max(len(positions), 1)
     for at, position in enumerate(positions):
         canvas.text(left + at * step + step / 2, bottom + 14, str(position), "middle")
@@ -321,11 +319,11 @@ def _draw_intervals(canvas: _Canvas, spec: Mapping[str, Any], rows: Sequence[Row
             )
         if row["value"] is not None:
             canvas.mark(row, *shapes, _dot(x, bottom - row["value"] * scale, colours[row["name"]]))
-    canvas.text(WIDTH - 4, bottom + 30, str(spec["encoding"]["x"]["title"] or ""), "end")
+    canvas.text(WIDTH - 4, bottom + 30, form.across, "end")
     canvas.height = _legend(canvas, names, colours, bottom + 38)
 
 
-_DRAWN: Mapping[str, Callable[[_Canvas, Mapping[str, Any], Sequence[Row]], None]] = {
+_DRAWN: Mapping[str, Callable[[_Canvas, Form, Sequence[Row]], None]] = {
     "bars": _draw_bars,
     "dots": _draw_dots,
     "histogram": _draw_histogram,
@@ -334,4 +332,3 @@ _DRAWN: Mapping[str, Callable[[_Canvas, Mapping[str, Any], Sequence[Row]], None]
     "lines": _draw_lines,
     "intervals_by_position": _draw_intervals,
 }
-"""By the form that a specification names."""

@@ -593,7 +593,7 @@ def _of_study(store: Store, name: str, figure: str, context: str) -> Behind:
             for finding in outcome.findings
         }
         named: list[tuple[Table | Chart, list[str]]] = [(table, row_names(table)) for table in outcome.tables]
-        named += [(chart, mark_names(chart.spec["data"]["values"])) for chart in outcome.charts if chart is not None]
+        named += [(chart, mark_names(chart.marks)) for chart in outcome.charts if chart is not None]
         for holder, names in named:
             for mark in names:
                 held = Behind(title=f"{holder.title}: {mark}", of=holder.of, parts={}, kind="number")

@@ -88,7 +88,7 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
     return visible("\n\n".join(parts)) + "\n"
 
 
-# The report as one JSON document: findings, tables as rows of objects, charts as Vega-Lite specifications.
+# The report as one JSON document: findings, tables as rows of objects, charts as marks with their form.
 
 
 def render_data(document: Document) -> str:
@@ -171,7 +171,7 @@ def _counted(section: Section) -> list[tuple[str, str]]:
     the command line would not find it."""
     if section.study not in studies():
         return []
-    marks = [(chart.id, mark_names(chart.spec["data"]["values"])) for chart in section.charts]
+    marks = [(chart.id, mark_names(chart.marks)) for chart in section.charts]
     return [
         *[("", finding.id) for finding in section.findings[:1]],
         *[("of a row, by its first cells,", f"{table.id}:{row_names(table)[0]}") for table in section.tables[:1]],

@@ -138,7 +138,7 @@ def models_study(inputs: Inputs) -> Outcome:
         " sessions.",
     )
     note = f"models with at least {ENOUGH_CALLS} answered calls; {INTERVAL_NOTE}; not a ranking"
-    errors = chart("models.errors", marks, dots(marks, "share of answered calls"), n=n_calls, note=note)
+    errors = chart("models.errors", marks, dots("share of answered calls"), n=n_calls, note=note)
     limits = [
         "Not a leaderboard. People chose the model for the task, and few people used each model, so figures depend on"
         " them too."
@@ -218,7 +218,7 @@ def data_sets(inputs: Inputs) -> Outcome:
         for name, cv, _, n in shown
         if cv is not None
     ]
-    spread = chart("data_sets.spread", marks, bars(marks, "MAD/median", "share"), n=n_sets)
+    spread = chart("data_sets.spread", marks, bars("MAD/median", "share"), n=n_sets)
     return Outcome(findings, tables, [spread], limits)
 
 

@@ -160,8 +160,8 @@ def attempts_study(inputs: Inputs) -> Outcome:
     ]  # fmt: skip
     note = f"treatments with at least {ENOUGH}; {INTERVAL_NOTE}; tasks differ, so not a ranking"
     charts = [
-        chart("attempts.outcomes", rungs_drawn, bars(rungs_drawn, "first attempts"), n=len(first)),
-        chart("attempts.solved", marks, dots(marks, "share of first attempts"), n=drawn_n, note=note),
+        chart("attempts.outcomes", rungs_drawn, bars("first attempts"), n=len(first)),
+        chart("attempts.solved", marks, dots("share of first attempts"), n=drawn_n, note=note),
     ]
     limits = []
     if uncapped := sum(row["cap"] is None for row in attempts):
@@ -343,7 +343,7 @@ def failures_study(inputs: Inputs) -> Outcome:
     limits = [f"Why {unknown.total():,} of {made.failed:,} failed is undecided: {reasons}."] if unknown else []
     if not_judged := sum(c.not_judged for c in made.candidates):
         limits.append(f"{not_judged:,} first attempts have no verdict.")
-    drawn = chart("failures.classes", marks, bars(marks, "attempts"), n=made.failed)
+    drawn = chart("failures.classes", marks, bars("attempts"), n=made.failed)
     return Outcome(findings, tables, [drawn], limits)
 
 
@@ -400,7 +400,7 @@ def outcomes_study(inputs: Inputs) -> Outcome:
         tip = f"{how}, evidence {evidence}: {n:,} of {total:,} sessions ({n / total:.1%})"
         marks.append(bar(how if evidence == "none" else f"{how} ({evidence})", n, tip, evidence=behind[-1]))
     by_evidence = table("outcomes.kinds", rows, n=total, evidence=behind)
-    return Outcome(findings, [by_evidence], [chart("outcomes.kinds", marks, bars(marks, "sessions"), n=total)])
+    return Outcome(findings, [by_evidence], [chart("outcomes.kinds", marks, bars("sessions"), n=total)])
 
 
 OUTCOMES_STUDY = Study(**declared("study", "outcomes"), function=outcomes_study)

@@ -108,9 +108,7 @@ def edits(inputs: Inputs) -> Outcome:
         note=f"Added and removed are lines.{more}",
     )
     n = pooled_ratio(measured, places).n
-    return Outcome(
-        findings, [files], [chart("edits.read_first.agents", marks, dots(marks, "share of edit attempts"), n=n)]
-    )
+    return Outcome(findings, [files], [chart("edits.read_first.agents", marks, dots("share of edit attempts"), n=n)])
 
 
 EDITS_STUDY = Study(
@@ -188,7 +186,7 @@ def coding_modes(inputs: Inputs) -> Outcome:
             tip = f"{NAMES[mode]} as {source}: {share.words('sessions')}"
             marks.append(share.mark(f"{NAMES[mode]}, {source} ({share.k:,.0f})", tip))
     n = max(sum(row[source] is not None for row in rows) for source in sources)
-    charts = [chart("coding_modes.shares", marks, dots(marks, "share of sessions"), n=n)]
+    charts = [chart("coding_modes.shares", marks, dots("share of sessions"), n=n)]
     charts += _source_charts(mode_source(rows), rows, inputs)
     if "recorded" in sources:
         recorded = [(row["session_id"], row["recorded_percent"]) for row in rows if row["recorded_percent"] is not None]
@@ -346,7 +344,7 @@ def survival(inputs: Inputs) -> Outcome:
         for key, words in FATES.items()
         if made and fates[key]
     ]
-    fates_chart = chart("survival.fates", marks, bars(marks, "share of lines", "share"), n=made)
+    fates_chart = chart("survival.fates", marks, bars("share of lines", "share"), n=made)
     return Outcome([f for f in findings if f.n], [*tables, by_age], [fates_chart, age_chart])
 
 
@@ -465,7 +463,7 @@ def _by_age(lines: list[Row], repos: dict[str, str]) -> tuple[Table, Chart | Non
     evidence = NoSessions("Counted by lines of commits. See the Code page.")
     by_age = table("survival.by_age", rows, header=header, n=sum(row["known"] for row in lines), evidence=evidence)
     n_agents = sum(row["known"] for row in lines if row["is_agents"])
-    return by_age, chart("survival.age", marks, dots(marks, "share of lines"), n=n_agents, fewest=2)
+    return by_age, chart("survival.age", marks, dots("share of lines"), n=n_agents, fewest=2)
 
 
 SURVIVAL_STUDY = Study(**declared("study", "survival", modes=MODES), function=survival)
@@ -629,7 +627,7 @@ def _by_mode_and_measure(
             drawn = chart(
                 f"efficiency.{measure.key}",
                 marks,
-                dots(marks, f"{measure.unit} per {LINES} lines, median", measure.kind),
+                dots(f"{measure.unit} per {LINES} lines, median", measure.kind),
                 title=f"{measure.title} per {LINES} committed lines, by mode as {source}",
                 n=len(rows),
                 of=of,
@@ -706,7 +704,7 @@ def weaknesses(inputs: Inputs) -> Outcome:
     ):
         marks = [bar(key, n, f"{key}: {n:,}", evidence=_OF_COMMITS) for key, n in counted.most_common(_SHOWN)]
         title, n, of = f"Introduced findings by {words}", counted.total(), "introduced findings"
-        charts.append(chart(f"weaknesses.{name}", marks, bars(marks, "findings"), title=title, n=n, of=of))
+        charts.append(chart(f"weaknesses.{name}", marks, bars("findings"), title=title, n=n, of=of))
     note = f"scanner {scanner}"
     by_group = table("weaknesses.rates", rows, n=of_scanner[0].commits, evidence=_OF_COMMITS, note=note)
     return Outcome(findings, [by_group], charts, _LIMITS)

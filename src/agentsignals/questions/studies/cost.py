@@ -85,7 +85,7 @@ def cost_study(inputs: Inputs) -> Outcome:
             kind="tokens",
             left_out=left_out,
         ),
-        chart("cost.agents", marks, bars(marks, "USD", "usd"), n=len(priced)),
+        chart("cost.agents", marks, bars("USD", "usd"), n=len(priced)),
     ]
     findings = _costs(inputs, priced, bound)
     for column in _KINDS:
@@ -237,7 +237,7 @@ def cost_causes_study(inputs: Inputs) -> Outcome:
             " lower bounds."
         )
     drawn = [marks[cause] for cause, _ in ranked(sums) if cause in marks]
-    return Outcome(findings, tables, [chart("cost_causes.bill", drawn, bars(drawn, "USD", "usd"), n=len(bill))], limits)
+    return Outcome(findings, tables, [chart("cost_causes.bill", drawn, bars("USD", "usd"), n=len(bill))], limits)
 
 
 def _of_bill(bill: list[Row], paid: Mapping[str, float]) -> list[Part]:

@@ -179,7 +179,7 @@ def people(inputs: Inputs) -> Outcome:
     positions = chart(
         "people.positions",
         drawn,
-        intervals_by_position(drawn, "prompt number in the session", "share of prompts", (_OBJECTS, _BRAKES)),
+        intervals_by_position("prompt number in the session", "share of prompts", (_OBJECTS, _BRAKES)),
         n=sum(row["n"] for row in turns),
         note="lines are 95% intervals of detected pushback; a first prompt has nothing to object to;"
         f" {rules_recall_text()}",
@@ -188,9 +188,7 @@ def people(inputs: Inputs) -> Outcome:
         f"Pushback by word rules is a lower bound ({rules_recall_text()}). Do not compare it with other labellers.",
         "Later prompts come from longer sessions, so a rising rate is partly a change of sessions.",
     ]
-    return Outcome(
-        findings, [], [positions, chart("people.openings", marks, bars(marks, "sessions"), n=len(opened))], limits
-    )
+    return Outcome(findings, [], [positions, chart("people.openings", marks, bars("sessions"), n=len(opened))], limits)
 
 
 PEOPLE_STUDY = Study(
@@ -304,7 +302,7 @@ def intents_study(inputs: Inputs) -> Outcome:
                 marks.append(estimate.mark(f"{_spaced(name)} ({estimate.k:,.0f})", tip))
         n = max((estimate.n for estimate in named.values()), default=0)
         note = "; ".join(part for part in ("counts in brackets, uncorrected", INTERVAL_NOTE, more) if part)
-        charts.append(chart(id_, marks, dots(marks, "share"), title=title, n=n, of=what, note=note))
+        charts.append(chart(id_, marks, dots("share"), title=title, n=n, of=what, note=note))
     limits = [*([_BY_RULES] if who == RULES else [_BY_CLASSIFIER] if who == CLASSIFIER else []),
               *([] if personas else [_NO_PERSONAS])]  # fmt: skip
     limits += [
@@ -421,7 +419,7 @@ def topics(inputs: Inputs) -> Outcome:
         " gives other topics. Some topics are projects rather than activities: see the largest project.",
         "Prompts are compared by shared words, not by meaning. English prompts only.",
     ]
-    return Outcome(findings, tables, [chart("topics.sizes", marks, bars(marks, "prompts"), n=n, note=note)], limits)
+    return Outcome(findings, tables, [chart("topics.sizes", marks, bars("prompts"), n=n, note=note)], limits)
 
 
 TOPICS_STUDY = Study(**declared("study", "topics"), function=topics)
@@ -499,7 +497,7 @@ def sentiment(inputs: Inputs, labels: Labelled) -> Outcome:
         note=f"In {NEGATIVE} → {POSITIVE} the first label is {labels.labeller}'s. Chance agreement is high if most"
         f" messages are {NEUTRAL}.",
     )
-    drawn = chart("sentiment.labels", marks, bars(marks, "messages"), n=len(values))
+    drawn = chart("sentiment.labels", marks, bars("messages"), n=len(values))
     limits = [*labels.limits(), "Short sessions are neutral more often because they have fewer messages."]
     return Outcome(findings, [labellers, agreements], [drawn], limits)
 
@@ -557,7 +555,7 @@ def sentiment_turns(_: Inputs, labels: Labelled) -> Outcome:
     by_turn = chart(
         "sentiment_turns.by_turn",
         drawn,
-        intervals_by_position(drawn, across, "share of labelled messages", (_ALL_SESSIONS, _COHORT)),
+        intervals_by_position(across, "share of labelled messages", (_ALL_SESSIONS, _COHORT)),
         n=n,
         note=f"lines are 95% intervals; from turn {PLATEAU} on both groups are equal",
     )
@@ -610,7 +608,7 @@ def sentiment_openings(_: Inputs, labels: Labelled) -> Outcome:
     marks = [e.mark(f"{name} ({e.n:,.0f})", f"{name}: {e.words('sessions')}") for name, e in seen.items()]
     behind = [e.counted for e in seen.values()]
     recovered = table("sentiment_openings.recovery_by_opening", rows, n=n, evidence=behind)
-    drawn = chart("sentiment_openings.chart", marks, dots(marks, "share of sessions"), n=n, fewest=2)
+    drawn = chart("sentiment_openings.chart", marks, dots("share of sessions"), n=n, fewest=2)
     limits = [
         *labels.limits(),
         "A NEGATIVE first message is mostly a reported problem, not a mood.",
@@ -643,7 +641,7 @@ def sentiment_after(_: Inputs, labels: Labelled) -> Outcome:
             if e.n:
                 marks.append(e.mark(name, f"{value}, {name}: {e.words()}", at=value))
     both = _ALL_MESSAGES, _AFTER
-    spec = intervals_by_position(marks, "label", "share of labelled messages", both)
+    spec = intervals_by_position("label", "share of labelled messages", both)
     drawn = marks if {row["name"] for row in marks} == {*both} else []
     limits = [
         *labels.limits(),
@@ -705,7 +703,7 @@ def sentiment_models(_: Inputs, labels: Labelled) -> Outcome:
         f" answer. Few: under {ENOUGH} messages; one project: it has more than half.",
     )
     note = f"models with at least {ENOUGH} labelled messages (in brackets); {INTERVAL_NOTE}; not a ranking"
-    drawn = chart("sentiment_models.chart", marks, dots(marks, "share of labelled messages"), n=known, note=note)
+    drawn = chart("sentiment_models.chart", marks, dots("share of labelled messages"), n=known, note=note)
     limits = [
         *labels.limits(),
         "Not a leaderboard: people chose the model, the task and what to share. One frustrated person can dominate a"

@@ -24,8 +24,8 @@ from agentsignals.questions.charts import (
     dots,
     histogram_chart,
     iso_time,
-    lines,
     lines_chart,
+    over_time,
     quantile_columns,
     quantiles,
     stacked_chart,
@@ -301,8 +301,8 @@ def usage(inputs: Inputs) -> Outcome:
     charts = [
         histogram_chart(turns, COUNTS, id="usage.turns", title=titles[0], unit="prompts"),
         histogram_chart(calls, COUNTS, id="usage.calls", title=titles[1], unit="calls", of="prompts"),
-        chart("usage.file_types", types, bars(types, "tool calls"), n=total, note=note),
-        chart("usage.languages", marks, bars(marks, "share of prompts", "share"), n=n_spoken, fewest=2),
+        chart("usage.file_types", types, bars("tool calls"), n=total, note=note),
+        chart("usage.languages", marks, bars("share of prompts", "share"), n=n_spoken, fewest=2),
     ]
     rows: list[list[Any]] = []
     behind = []
@@ -390,7 +390,7 @@ def _concentration_chart(placed: list[Row], largest: list[str]) -> Chart | None:
     return chart(
         "concentration.over_time",
         rows,
-        lines(rows, "cumulative share of sessions", "share", names, ends),
+        over_time("lines", "cumulative share of sessions", "share", names, ends),
         n=len(timed),
         note=f"the {len(largest)} largest; {OTHERS} are not shown" if len(counted) > len(largest) else "",
         says="; ".join(row["tip"] for row in rows if row["from"] == ends[1]),
@@ -464,7 +464,7 @@ def reading(inputs: Inputs) -> Outcome:
         marks.append(bar(f"{name} ({n:,})", size, tip, evidence=of("format", format=format_)))
     n = sum(row[1] for row in formats if row[5])
     limit = f"{total['skipped']:,} records could not be read. No figure includes them."
-    drawn = chart("reading.formats", marks, bars(marks, "bytes", "bytes"), n=n)
+    drawn = chart("reading.formats", marks, bars("bytes", "bytes"), n=n)
     return Outcome(findings, tables, [drawn], [limit] if total["skipped"] else [])
 
 
@@ -502,7 +502,7 @@ def autonomy(inputs: Inputs) -> Outcome:
     ]
     title, unit, n = "Tool calls per prompt", "tool calls per prompt", len(measured)
     spread = histogram_chart(signal_values(inputs, _AUTONOMY), RATIOS, id="autonomy.spread", title=title, unit=unit)
-    agents = chart("autonomy.agents", marks, dots(marks, unit, "number"), n=n)
+    agents = chart("autonomy.agents", marks, dots(unit, "number"), n=n)
     return Outcome(findings, [table("autonomy.by_agent", rows, n=n, evidence=behind)], [spread, agents])
 
 
@@ -649,7 +649,7 @@ def friction(inputs: Inputs) -> Outcome:
         of="turns",
     )
     charts = [
-        chart("friction.ends", marks, bars(marks, "share of turns", "share"), n=len(rows), note=recall),
+        chart("friction.ends", marks, bars("share of turns", "share"), n=len(rows), note=recall),
         (lines and replace(lines, note="; ".join(part for part in (lines.note, recall) if part))),
     ]
     # Endings of turns by the coding mode of their session, for both sources.
@@ -792,7 +792,7 @@ def oversight(inputs: Inputs) -> Outcome:
     measures = {"median": calls_at(0.5), "90%": calls_at(0.9)}
     title, unit = "Oversight events per turn", "share of turns"
     charts = [
-        chart("oversight.acts", marks, dots(marks, "share of turns, plans or calls"), n=len(rows)),
+        chart("oversight.acts", marks, dots("share of turns, plans or calls"), n=len(rows)),
         _over_time(timed, "oversight.over_time", title, unit=unit, kind="share", of="turns", shares=shares),
         _over_time(
             timed,

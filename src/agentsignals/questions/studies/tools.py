@@ -95,9 +95,7 @@ def tools(inputs: Inputs) -> Outcome:
         median_finding(inputs, "tools.entropy.median"),
     ]
     by_class = table("tools.classes", rows, n=total, evidence=[groups[class_] for class_ in classes])
-    return Outcome(
-        findings, [by_class, by_name], [chart("tools.mix", marks, heatmap(marks, classes), n=total, says=says)]
-    )
+    return Outcome(findings, [by_class, by_name], [chart("tools.mix", marks, heatmap(classes), n=total, says=says)])
 
 
 TOOLS_STUDY = Study(
@@ -137,7 +135,7 @@ def tool_categories(inputs: Inputs) -> Outcome:
     note = f"Main thread. In SWE-chat: shares of {published:,} calls (v1, Table 5)."
     by_kind = table("tool_categories.calls", rows, n=n, evidence=behind, note=note)
     marks = [bar(kind, e.k / e.n, f"{kind}: {e.words('calls')}", evidence=e.counted) for kind, e in shares]
-    by_share = chart("tool_categories.shares", marks, bars(marks, "share of calls", "share"), n=n)
+    by_share = chart("tool_categories.shares", marks, bars("share of calls", "share"), n=n)
     return Outcome([f for f in findings if f.n], [by_kind], [by_share])
 
 
@@ -227,7 +225,7 @@ def _tool_positions_chart(name: str, title: str, cut: bool | None, calls: list[R
     return chart(
         f"tool_positions.{name}",
         rows,
-        heatmap(rows, columns),
+        heatmap(columns),
         title=f"{title}, in percent",
         n=sum(counted.total() for counted in at.values()),
         of="tool calls",
@@ -296,7 +294,7 @@ def transitions(inputs: Inputs) -> Outcome:
             cell = {"name": f"{class_} ({n:,})", "column": following, "value": k / n, "tip": tip}
             marks.append(mark(cell, groups.get((class_, following), ())))
     says = "; ".join(row["tip"] for row in marks if row["value"] >= 0.25)
-    matrix = chart("transitions.matrix", marks, heatmap(marks, after), n=before.total(), says=says)
+    matrix = chart("transitions.matrix", marks, heatmap(after), n=before.total(), says=says)
     return Outcome([f for f in findings if f.n], [by_pair, by_third], [matrix])
 
 
@@ -352,7 +350,7 @@ def tool_profiles(inputs: Inputs) -> Outcome:
         count(round(groups.silhouette, 3), n, evidence=ids).finding("tool_profiles.silhouette", note=weak),
     ]
     says = "; ".join(row["tip"] for row in marks if row["value"] >= 0.2)
-    mix = chart("tool_profiles.mix", marks, heatmap(marks, classes), n=n, says=says)
+    mix = chart("tool_profiles.mix", marks, heatmap(classes), n=n, says=says)
     return Outcome(findings, [table("tool_profiles.styles", shown, n=n, evidence=behind)], [mix])
 
 
@@ -393,9 +391,9 @@ def errors(inputs: Inputs) -> Outcome:
                 behind.append(rate.counted)
         title = f"Error rate by {key}"
         note = f"{FAILED}; answered calls in brackets; {INTERVAL_NOTE}"
-        spec = dots(drawn, "share of answered calls")
+        spec = dots("share of answered calls")
         charts.append(chart(f"errors.rate_by_{key}", drawn, spec, title=title, n=n, of="answered calls", note=note))
-    charts.append(chart("errors.kinds", marks, bars(marks, "failed calls"), n=n_failed))
+    charts.append(chart("errors.kinds", marks, bars("failed calls"), n=n_failed))
     words: list[list[Any]] = []
     for kind, k in ranked(kinds):
         classes = ", ".join(f"{name} {of:,}" for name, of in tally(groups[kind], "class").most_common())
@@ -477,7 +475,7 @@ def recovery(inputs: Inputs) -> Outcome:
         table("recovery.patterns", rows, n=total, evidence=[group for group, _, _ in seen]),
         table("recovery.by_error", by_error, header=header, n=total, evidence=behind),
     ]
-    next_ = chart("recovery.next", marks, bars(marks, "share of failed calls", "share"), n=total)
+    next_ = chart("recovery.next", marks, bars("share of failed calls", "share"), n=total)
     return Outcome([f for f in findings if f.n], tables, [next_, in_a_row])
 
 
