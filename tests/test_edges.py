@@ -26,7 +26,6 @@ from agentsignals.labels.units import tokens
 from agentsignals.model import Artifact, logged_ms
 from agentsignals.questions.baseline import decode
 from agentsignals.questions.charts import rolling_windows
-from agentsignals.questions.question import Kind
 from agentsignals.redaction import redacted
 from agentsignals.shell.tokens import simples
 from agentsignals.stats.agent_traces import by_metric, spread

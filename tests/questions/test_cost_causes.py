@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from agentsignals.ingest import pipeline
 from agentsignals.model import Step, ToolCall, prices
-from agentsignals.questions.cost_causes import BOUNDED, CAUSES
 from agentsignals.questions.formatting import AtLeast, without_bound
+from agentsignals.questions.sql import BOUNDED, CAUSES
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.ui.filter import behind

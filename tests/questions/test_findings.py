@@ -22,7 +22,6 @@ from agentsignals.errors import UsageError
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from agentsignals.questions import ranking as held_apart
-from agentsignals.questions.cost_causes import CAUSES
 from agentsignals.questions.estimates import clustered_share
 from agentsignals.questions.findings import answer, findings, questions
 from agentsignals.questions.findings.cost import CONCENTRATED, COSTLIEST_SHARE, FEWEST_RESULTS, FEWEST_SESSIONS
@@ -38,7 +37,7 @@ from agentsignals.questions.ranking import (
     sql_text,
     with_source_lines,
 )
-from agentsignals.questions.sql import BOUND
+from agentsignals.questions.sql import BOUND, CAUSES
 from agentsignals.stats.intervals import wilson
 from agentsignals.store import Store
 from agentsignals.store.query import rows

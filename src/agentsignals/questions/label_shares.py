@@ -1,4 +1,5 @@
-"""Shares from labels: sentiment by one labeller, pushback, and what a classifier's labels stand for.
+"""Shares from labels: sentiment by one labeller, pushback, and what a classifier's labels stand for; and turns that the
+person cut short.
 
 Word rules give a lower bound. A classifier's share is the mean of its calibrated probabilities. Any other labeller's
 share is reported as labelled.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from math import fsum
@@ -236,3 +237,22 @@ def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they ar
 def at_least_text(k: float, n: float, of: str) -> str:
     """Format a rules' count for a tip: `at least 3 of 10 prompts`."""
     return f"at least {formatted(k, 'count')} of {formatted(n, 'count')} {of}"
+
+
+# -- turns cut short ---------------------------------------------------------------------------------------------------
+
+
+CUT_SHORT = "chat.hard_interruption"
+
+
+def cut_short(rows: Iterable[Row], places: Mapping[str, str]) -> ClusteredShare:
+    """Return the share of turns that were cut short. Rows: a turn each, with session_id and `cut`, which is None where
+    it was not measured."""
+    known = [row for row in rows if row["cut"] is not None]
+    return Sample([row["session_id"] for row in known], dict(places)).among([bool(row["cut"]) for row in known], True)
+
+
+def cut_short_finding(share: ClusteredShare, id: str) -> Finding:  # noqa: A002  (the finding's field)
+    """Return the share as the finding of a study."""
+    means = "an interruption, a refused call, or a queued stop"
+    return share.finding(id, "Turns cut short", "turns", means, signals=(CUT_SHORT,))

@@ -183,7 +183,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     many: Mapping[str, Iterable[Row]] = field(default_factory=dict)
     """Rows of the queries in `Question.sliced`; may be read several times."""
     paid: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """With `needs_charges`: dollars by cause (`cost_causes.CAUSES`) and session."""
+    """With `needs_charges`: dollars by cause (`sql.CAUSES`) and session."""
 
     def present(self, rows: str, *columns: str) -> list[Any]:
         """Return the values of a column, or tuples of several, from the rows where none is missing."""

@@ -56,6 +56,42 @@ SESSIONS = (
 LABEL = "json_extract_string(value, '')"
 """A value that is text, without JSON's quotes. The empty path is the whole value; `$` would belong to the shell."""
 
+# The bill by cause.
+
+CAUSES: dict[str, str] = {
+    "subagents": "subagents",
+    "compaction": "context rewritten after compaction",
+    "rebuilt": "expired prompt caches rebuilt",
+    "missed": "cache misses before expiry",
+    "failed": "failed calls",
+    "repeated": "repeated calls",
+    "reread": "re-reads of unchanged files",
+    "carried_results": "re-sent context: tool results",
+    "carried_start": "re-sent context: start of the session",
+    "carried_words": "re-sent context: messages and call arguments",
+    "cache_write": "new context: cache writes",
+    "input": "new context: uncached input",
+    "output": "output",
+    "other": "other",
+}
+"""Text by cause, in order of precedence: a dollar that two causes claim belongs to the first."""
+CARRIED = ("carried_results", "carried_start", "carried_words")
+BOUNDED = ("output", "subagents")
+"""Causes that are lower bounds where a session logs its output in mid-stream."""
+BILL = (
+    f"SELECT session_id, agent, model, {PLACE}, branch, {IS_SUBAGENTS} AS is_subagents, cost_usd,"
+    " visible_output_tokens, unpriced FROM sessions WHERE cost_usd IS NOT NULL ORDER BY session_id"
+)
+"""One row a priced session."""
+_AMONG = "WHERE session_id IN (SELECT session_id FROM sessions)"
+_SUMS = ", ".join(f"sum(cost_usd) FILTER (cause = '{cause}') AS {cause}" for cause in CAUSES)
+PAID = f"SELECT session_id, {_SUMS} FROM charges {_AMONG} GROUP BY session_id ORDER BY session_id"
+"""Dollars by cause, one row a session."""
+REPEATS = (
+    f"SELECT session_id, name, path, kind FROM repeated_calls {_AMONG} ORDER BY session_id, thread, result_seq, seq"
+)
+"""Calls that were paid for twice."""
+
 PLACED = f"SELECT session_id, {PLACE} FROM sessions ORDER BY session_id"
 """Where each session lies, as `places.by_session` wants it."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+
 from markupsafe import Markup
 
 from agentsignals.questions.formatting import formatted

@@ -129,6 +129,7 @@ def html(page: Page, path: str, snapshot: Snapshot | None = None, query: Query |
     chosen = words_of(query) if query else {}
     made = template.render(
         **page.filled,
+        query=query,
         title=page.title,
         here=above(path),
         warnings=snapshot.store.warnings if snapshot else (),

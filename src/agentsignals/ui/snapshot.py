@@ -86,6 +86,11 @@ class Snapshot:
 
         return self._answered(asked)
 
+    def holds(self, table: str) -> bool:
+        """Return whether a table has a row."""
+        asked = f"SELECT 1 AS one FROM {table} LIMIT 1"  # noqa: S608  (our own name)
+        return self.kept(("holds", table), lambda: bool(self.rows(asked)))
+
     def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """Return what is made once for this state of the store: figures over all of it."""
         with self._lock:

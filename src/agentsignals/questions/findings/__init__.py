@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from agentsignals.errors import UsageError
 from agentsignals.model.registry import Registry, did_you_mean
 from agentsignals.questions import compare, summary
-from agentsignals.questions.cost_causes import CARRIED, CAUSES, QUERIES
 from agentsignals.questions.estimates import ranked, ruled
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import SIGNAL_PATH, Inputs, Question, Row, Rows, Study, Versions
@@ -35,7 +34,18 @@ from agentsignals.questions.ranking import (
     ranked_answers,
     too_few_sessions,
 )
-from agentsignals.questions.sql import BOUND, LIES, NAMED, PLACED, place_by_session, with_place
+from agentsignals.questions.sql import (
+    BILL,
+    BOUND,
+    CARRIED,
+    CAUSES,
+    LIES,
+    NAMED,
+    PAID,
+    PLACED,
+    place_by_session,
+    with_place,
+)
 from agentsignals.redaction import redacted_in
 from agentsignals.store import Store, findings_cache
 from agentsignals.store.index import SCHEMA_VERSION, main_context
@@ -167,7 +177,7 @@ class Reader:
 
     def _paid_by_cause(self, context: str) -> dict[str, dict[str, float]]:
         def take(connection: Connection) -> dict[str, dict[str, float]]:
-            rows = list(_shared(self._execute(QUERIES["paid"], connection), self._ids))
+            rows = list(_shared(self._execute(PAID, connection), self._ids))
             return {cause: {row[0]: row[n] for row in rows if row[n] is not None} for n, cause in enumerate(CAUSES, 1)}
 
         if context not in self._paid:
@@ -271,7 +281,7 @@ FINDINGS = Registry[Question](
 _BILL = Question(
     name="bill",
     question="",
-    queries={"bill": QUERIES["bill"]},
+    queries={"bill": BILL},
     function=lambda _: [],
     context="either",
     needs_charges=True,

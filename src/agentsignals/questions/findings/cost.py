@@ -10,7 +10,6 @@ from math import ceil, fsum
 from statistics import median
 from typing import NamedTuple
 
-from agentsignals.questions.cost_causes import CARRIED, CAUSES, QUERIES
 from agentsignals.questions.estimates import RULED, clustered_share, listing
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
@@ -26,7 +25,16 @@ from agentsignals.questions.ranking import (
     sql_text,
     with_source_lines,
 )
-from agentsignals.questions.sql import BOUND, declared, place_by_session, read_queries
+from agentsignals.questions.sql import (
+    BILL,
+    BOUND,
+    CARRIED,
+    CAUSES,
+    REPEATS,
+    declared,
+    place_by_session,
+    read_queries,
+)
 from agentsignals.views.charges import LEAST_LOST, LONG_LIFETIME_S
 
 LEAST_PART = 0.05
@@ -74,7 +82,7 @@ def few_sessions(inputs: Inputs) -> list[Answer]:
     ]
 
 
-FEW_SESSIONS_FINDING = Question(**declared("asked", "few_sessions", sessions=QUERIES["bill"]), function=few_sessions)
+FEW_SESSIONS_FINDING = Question(**declared("asked", "few_sessions", sessions=BILL), function=few_sessions)
 
 
 # -- Expensive places
@@ -135,7 +143,7 @@ def expensive_projects(inputs: Inputs) -> list[Answer]:
 
 
 EXPENSIVE_PROJECTS_FINDING = Question(
-    **declared("asked", "expensive_projects", bill=QUERIES["bill"], sessions=SESSIONS), function=expensive_projects
+    **declared("asked", "expensive_projects", bill=BILL, sessions=SESSIONS), function=expensive_projects
 )
 
 
@@ -311,7 +319,7 @@ def money(inputs: Inputs) -> list[Answer]:
     return made
 
 
-MONEY_FINDING = Question(**declared("asked", "money", bill=QUERIES["bill"]), function=money)
+MONEY_FINDING = Question(**declared("asked", "money", bill=BILL), function=money)
 
 
 # -- Large tool results
@@ -368,7 +376,7 @@ def large_results(inputs: Inputs) -> list[Answer]:
     ]
 
 
-LARGE_RESULTS_FINDING = Question(**declared("asked", "large_results", bill=QUERIES["bill"]), function=large_results)
+LARGE_RESULTS_FINDING = Question(**declared("asked", "large_results", bill=BILL), function=large_results)
 
 
 # -- Repeated work
@@ -454,7 +462,7 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
 
 
 REPEATED_WORK_FINDING = Question(
-    **declared("asked", "repeated_work", sessions=SESSIONS, bill=QUERIES["bill"], repeats=QUERIES["repeats"]),
+    **declared("asked", "repeated_work", sessions=SESSIONS, bill=BILL, repeats=REPEATS),
     function=repeated_work,
 )
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from agentsignals.questions import sql
 from agentsignals.questions.charts import bars, stacked_chart
-from agentsignals.questions.cost_causes import BOUNDED, CARRIED, CAUSES, QUERIES
 from agentsignals.questions.estimates import (
     agents_by_sessions,
     bar,
@@ -27,7 +26,7 @@ from agentsignals.questions.estimates import (
 )
 from agentsignals.questions.formatting import formatted, times, with_bound
 from agentsignals.questions.question import Evidence, EvidenceQuery, Finding, Inputs, Outcome, Part, Row, Study, Table
-from agentsignals.questions.sql import BOUND, declared, read_queries
+from agentsignals.questions.sql import BOUND, BOUNDED, CARRIED, CAUSES, declared, read_queries
 from agentsignals.redaction import redacted
 from agentsignals.stats.intervals import median
 from agentsignals.views.usage import VISIBLE_ERROR
@@ -291,7 +290,7 @@ COST_CAUSES_STUDY = Study(
     **declared(
         "study",
         "cost_causes",
-        bill=QUERIES["bill"],
+        bill=sql.BILL,
         **_by_column("charges"),
         **{f"{name}_sessions": query for name, query in _by_column("sessions").items()},
     ),

@@ -22,7 +22,6 @@ from agentsignals.questions.charts import (
     quantile_columns,
     quantiles,
 )
-from agentsignals.questions.cut_short import cut_short, cut_short_finding
 from agentsignals.questions.estimates import (
     DOMINANT,
     INTERVAL_NOTE,
@@ -51,6 +50,8 @@ from agentsignals.questions.label_shares import (
     as_labelled,
     at_least_text,
     calibration_of,
+    cut_short,
+    cut_short_finding,
     labelled,
     no_labels,
     probable_share,

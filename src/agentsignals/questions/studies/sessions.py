@@ -31,8 +31,6 @@ from agentsignals.questions.charts import (
     stacked_chart,
     start_of,
 )
-from agentsignals.questions.cut_short import SIGNAL as CUT_SHORT
-from agentsignals.questions.cut_short import cut_short, cut_short_finding
 from agentsignals.questions.estimates import (
     DOMINANT,
     ONE_PLACE,
@@ -59,10 +57,13 @@ from agentsignals.questions.estimates import (
 )
 from agentsignals.questions.formatting import formatted, with_bound, without_bound
 from agentsignals.questions.label_shares import (
+    CUT_SHORT,
     NONE,
     PUSHBACK,
     PUSHBACK_LABELS,
     at_least_text,
+    cut_short,
+    cut_short_finding,
     pushback_finding,
     rules_recall_text,
 )

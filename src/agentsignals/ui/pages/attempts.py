@@ -170,7 +170,10 @@ def attempts_page(snapshot: Snapshot, query: Query) -> Page:
     asked = sql("attempts.page", where=where.text(), order=ordered)
     filled = {
         "rows": snapshot.rows(asked, {**where.values, "size": SIZE, "start": part.start}),
-        "resolved": snapshot.kept("resolved", lambda: resolved_groups(Inputs(rows=_attempt_rows(snapshot)))),
+        "resolved": snapshot.kept(
+            "resolved",
+            lambda: resolved_groups(Inputs(rows={name: snapshot.rows(asked) for name, asked in QUERIES.items()})),
+        ),
         "treatments": snapshot.kept("treatments", lambda: treatments(snapshot)),
         "candidates": snapshot.kept("candidates", lambda: candidates(snapshot)),
         "rungs": RUNGS,
@@ -184,13 +187,8 @@ def attempts_page(snapshot: Snapshot, query: Query) -> Page:
         "order": order,
         "upward": upward,
         "part": part,
-        "query": query,
     }
     return Page("attempts.html.j2", "Evals", filled)
-
-
-def _attempt_rows(snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
-    return {name: snapshot.rows(asked) for name, asked in QUERIES.items()}
 
 
 # Why attempts of eval runs failed, by candidate: each number lists its attempts, each with the event that shows it.
@@ -233,7 +231,6 @@ def failures_page(snapshot: Snapshot, query: Query) -> Page:
         "size": SIZE,
         "evidence": lambda session_id, signal: address("session", session_id, "explain", signal),
         "at": lambda session_id, seq: f"{address('session', session_id)}?at={seq}#e{seq}",
-        "query": query,
     }
     return Page("failures.html.j2", "Failures", filled)
 
@@ -314,7 +311,6 @@ def compare_page(snapshot: Snapshot, query: Query) -> Page:
         "conclusions": {c.candidate: c for c in comparison.conclusions},
         "sides": lambda a, b: f"/sides?a={quote(a, safe='')}&b={quote(b, safe='')}",
         "attempt": lambda session_id: address("session", session_id),
-        "query": query,
     }
     return Page("compare.html.j2", "Compare", filled)
 

@@ -36,7 +36,6 @@ def signals_page(snapshot: Snapshot, query: Query) -> Page:
         "context": context,
         "high_value": high_value,
         "name": query.text("name"),
-        "query": query,
         "filter": filter_,
         "of": filter_.of_context(context),
     }
@@ -76,7 +75,6 @@ def signal_page(snapshot: Snapshot, query: Query, path: str) -> Page:
         "row": next(row for row in catalog.inventory() if row["path"] == signal.path),
         "context": context,
         "contexts": ("product", "eval") if signal.context == "both" and len(snapshot.contexts) > 1 else (context,),
-        "query": query,
         "filter": filter_,
         "of": of,
         **snapshot.recent(("signal", signal.path, *sorted(of.words.items())), measured),
@@ -149,7 +147,7 @@ def study_page(snapshot: Snapshot, query: Query, name: str) -> Page:
         raise NotFound(" ".join(no_such("study", name[:200], studies())))
     context = query.choice("context", ("product", "eval"), snapshot.main_context)
     made: Page = snapshot.kept(("study", name, context), lambda: _page(snapshot, name, context))
-    return made._replace(filled={**made.filled, "query": query})
+    return made
 
 
 def _page(snapshot: Snapshot, name: str, context: str) -> Page:

@@ -82,7 +82,6 @@ def page(snapshot: Snapshot, query: Query) -> Page:
         "others": sorted(snapshot.contexts - {context}),
         "region_lines": REGION_LINES,
         "most_findings": MOST_FINDINGS,
-        "query": query,
     }
     return Page("code.html.j2", "Code", filled)
 
@@ -136,11 +135,7 @@ def commit(snapshot: Snapshot, query: Query, repo: str, sha: str) -> Page:
     return Page("commit.html.j2", matching[0]["subject"] or sha[:12], filled)
 
 
-def _holds_commits(snapshot: Snapshot) -> bool:
-    return snapshot.kept("code:holds", lambda: bool(snapshot.rows("SELECT 1 AS one FROM commits LIMIT 1")))
-
-
 PAGES = (
-    Route(("code",), page, "Code", 40, holds=_holds_commits),
+    Route(("code",), page, "Code", 40, holds=lambda snapshot: snapshot.holds("commits")),
     Route(("code", "*", "*"), commit, below="/code"),
 )

@@ -75,7 +75,6 @@ def page(snapshot: Snapshot, query: Query) -> Page:
         "standings": {(name, value): standing(task, name, value) for name in labellers for value in classes},
         "unsure": sum(row["unsure"] for row in of_task),
         "can_annotate": task in tasks() and tasks()[task].level != "repository",
-        "query": query,
         "filter": filter_,
         "shown": SHOWN,
     }
@@ -400,13 +399,7 @@ def _read(text: str) -> Place | None:
     return unquote(session_id, errors="surrogateescape"), int(turn) if turn else None
 
 
-def _holds_labels(snapshot: Snapshot) -> bool:
-    return snapshot.annotations is not None or snapshot.kept(
-        "labels:holds", lambda: bool(snapshot.rows("SELECT 1 AS one FROM labels LIMIT 1"))
-    )
-
-
 PAGES = (
-    Route(("labels",), page, "Labels", 50, holds=_holds_labels),
+    Route(("labels",), page, "Labels", 50, holds=lambda s: s.annotations is not None or s.holds("labels")),
     Route(("labels", "annotate"), annotate_page, below="/labels"),
 )

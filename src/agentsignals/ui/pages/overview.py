@@ -193,7 +193,6 @@ def files_page(snapshot: Snapshot, query: Query) -> Page:
         "chosen": chosen,
         "path": query.text("path"),
         "part": part,
-        "query": query,
         "no_traces": Counter(e if e and len(e) <= _LONGEST_ENDING else "no ending" for e in endings).most_common(),
         "unknown_fields": unknown_fields_by_version(kinds),
         "versions": versions_by_format(kinds),
@@ -226,7 +225,6 @@ def behind_page(snapshot: Snapshot, query: Query) -> Page:
         "with_part": len(whole.partly().parts),
         "rows": [rows[session_id] for session_id in shown if session_id in rows],
         "part": part,
-        "query": query,
         "command": f"agentsignals sessions --behind {shlex.quote(key)}",
     }
     return Page("behind.html.j2", made.title, filled)

@@ -94,7 +94,6 @@ class Reader:
             "first_entry": self.number * PART + 1,
             "n_entries": len(self.view.seqs),
             "of_turn": of_turn,
-            "query": self.query,
         }
 
     def outline(self) -> dict[str, Any]:
@@ -151,7 +150,7 @@ def part(snapshot: Snapshot, query: Query, session_id: str) -> Page:
 
 def outline(snapshot: Snapshot, query: Query, session_id: str) -> Page:
     """A piece of the outline."""
-    return Page("session_outline.html.j2", "", {"turns": Reader(snapshot, query, session_id).outline(), "query": query})
+    return Page("session_outline.html.j2", "", {"turns": Reader(snapshot, query, session_id).outline()})
 
 
 def marks(snapshot: Snapshot, query: Query, session_id: str) -> Reply:

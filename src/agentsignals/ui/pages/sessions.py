@@ -44,7 +44,6 @@ def sessions_page(snapshot: Snapshot, query: Query) -> Page:
     asked = sql("sessions.page", where=where.text(), order=ordered)
     filled = {
         "rows": snapshot.rows(asked, {**where.values, "size": SIZE, "start": part.start}),
-        "query": query,
         "filter": filter_,
         "kept": {name: query.choice(name, offered) for name, offered in (("order", COLUMNS), ("way", ("up", "down")))},
         "columns": COLUMNS,
@@ -137,7 +136,6 @@ def search_page(snapshot: Snapshot, query: Query) -> Page:
         "orders": ORDERS,
         "order": options["order"],
         "filter": filter_,
-        "query": query,
         "part": part,
     }
     return Page("search.html.j2", f"Search: {text}" if text else "Search", filled)
@@ -173,7 +171,7 @@ def pair_page(snapshot: Snapshot, query: Query) -> Page:
     if not all(ids):
         # Sessions to put beside this one: attempts at its task, or those of its place, nearest in time first.
         near = snapshot.rows(sql("pair.nearby"), {"session": snapshot.store.resolve(ids[0])}) if ids[0] else []
-        return Page("pair.html.j2", "Compare sessions", {"query": query, "near": near})
+        return Page("pair.html.j2", "Compare sessions", {"near": near})
     facts = []
     for session_id in ids:
         facts += snapshot.rows(sql("pair.facts"), {"session": snapshot.store.resolve(session_id)})
@@ -209,7 +207,6 @@ def pair_page(snapshot: Snapshot, query: Query) -> Page:
         "more_numbers": max(len(numbers) - MOST_SIGNALS, 0),
         "words_apart": words[:MOST_SIGNALS],
         "declared": declared,
-        "query": query,
         "others": others,
     }
     return Page("sides.html.j2", "Compare sessions", filled)
@@ -231,7 +228,6 @@ def _of_task(snapshot: Snapshot, query: Query) -> Page:
         "alignments": align(sessions, facts) if len(sessions) > 1 else [],
         "is_cut": len(ids) > MOST_RUNS,
         "because": BECAUSE,
-        "query": query,
     }
     return Page("sides_of_task.html.j2", "Compare attempts", filled)
 
