@@ -43,7 +43,6 @@ def run_failures(options: argparse.Namespace) -> int:
 
 
 def failures_text(made: FailureMap, *, as_markdown: bool = False) -> str:
-    """Return the map as tables and sentences."""
     head = (
         f"{made.failed:,} of {made.first_attempts:,} first attempts failed or were aborted; candidates by"
         f" {', '.join(made.by)}"
@@ -94,7 +93,6 @@ def run_audit(options: argparse.Namespace) -> int:
 
 
 def audit_text(made: AuditReport, *, as_markdown: bool = False) -> str:
-    """Return the audit as tables and sentences."""
     counts = ", ".join(f"{made.passed.get(verdict, 0):,} {verdict.replace('_', ' ')}" for verdict in _VERDICTS)
     candidates = [
         (c.name, rate_text(c.resolved), rate_text(c.earned), rate_text(c.earned_at_most),

@@ -13,6 +13,7 @@ from agentsignals.errors import StoreError
 from agentsignals.experiments.replication import Plain, Value, Verdict, replicate
 from agentsignals.experiments.tuning import Search, SearchStatus, drive, read_plan, search_status, treatment_text
 from agentsignals.experiments.tuning.plan import Run
+from agentsignals.questions.formatting import cut
 from agentsignals.store import Store
 
 _LISTED = 15
@@ -124,9 +125,7 @@ def _text(verdicts: list[Verdict]) -> str:
     for why, claims in without.items():  # one line a reason
         reasons.append(f"{claims[0]}{f' and {len(claims) - 1} more' if len(claims) > 1 else ''}: {why}")
     lines = [table(("status", "claim", "expected", "computed", "n"), rows, 80)]
-    reasons = [printable(line) for line in reasons]
-    cut = [line if len(line) <= _LONGEST_NOTE else line[: _LONGEST_NOTE - 1] + "…" for line in reasons]
-    lines += ["", *cut] if cut else []
+    lines += ["", *(cut(printable(line), _LONGEST_NOTE) for line in reasons)] if reasons else []
     counted = {status: sum(v.status == status for v in verdicts) for status in ("pass", "fail", "untestable")}
     expected_failures = sum(v.status == "fail" and bool(v.prior_result) for v in verdicts)
     lines += [

@@ -25,7 +25,7 @@ from agentsignals.errors import NothingFound, QueryError, StoreError, UsageError
 from agentsignals.formats import resume_command
 from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
 from agentsignals.model.registry import did_you_mean
-from agentsignals.questions.formatting import AT_LEAST, formatted, times
+from agentsignals.questions.formatting import AT_LEAST, cut, formatted, times
 from agentsignals.questions.question import Kind
 from agentsignals.store import Store, resolve_folder
 
@@ -104,8 +104,7 @@ def _line(event: Event, call: ToolCall | None, session: Session) -> str:
 
 
 def _cut(text: str, n: int) -> str:
-    flat = printable(" ".join(text.split()))
-    return flat if len(flat) <= n else flat[: n - 1] + "…"
+    return cut(printable(" ".join(text.split())), n)
 
 
 # `sessions`: those of the store, the newest first.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from agentsignals.cli.analyze import store_with_sessions
 from agentsignals.cli.grammar import declarations
@@ -51,7 +50,13 @@ def run_group(options: argparse.Namespace) -> int:
     column, nothing, hint = _EMPTY.get(group, ("", "", ""))
     if column and not counts[column]:
         raise NothingFound(nothing, hint)
-    verbs = [_verb(group, name, about, counts) for name, about in declarations().items() if _is_of(about, group)]
+    verbs = []
+    for name, about in declarations().items():
+        if isinstance(about, dict) and about.get("group") == group:
+            column, least, why = _NEEDS.get((group, name), ("", 0, ""))
+            lacks = why if column and counts[column] < least else ""
+            command = f"agentsignals {group} {name} {about['example']}".strip()
+            verbs.append({"command": command, "does": about["help"], "lacks": lacks})
     if options.json:
         print(json_text({"counts": counts, "verbs": verbs}))
         return 0
@@ -62,14 +67,3 @@ def run_group(options: argparse.Namespace) -> int:
         lines += [verb["command"], f"    {verb['does']}{why}"]
     print("\n".join(map(printable, lines)))
     return 0
-
-
-def _is_of(about: Any, group: str) -> bool:
-    return isinstance(about, dict) and about.get("group") == group
-
-
-def _verb(group: str, name: str, about: dict[str, Any], counts: dict[str, int]) -> dict[str, str]:
-    column, least, why = _NEEDS.get((group, name), ("", 0, ""))
-    lacks = why if column and counts[column] < least else ""
-    command = f"agentsignals {group} {name} {about['example']}".strip()
-    return {"command": command, "does": about["help"], "lacks": lacks}

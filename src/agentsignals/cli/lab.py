@@ -120,7 +120,6 @@ def plain(outcome: Outcome) -> dict[str, Any]:
 
 
 def text_of_tables(outcome: Outcome) -> str:
-    """Tables under their titles."""
     lines: list[str] = []
     for t in outcome.tables:
         rows = [[formatted(v, c.kind) for v, c in zip(row, t.columns, strict=True)] for row in t.rows]

@@ -123,7 +123,6 @@ class Tools:
 
     @property
     def all(self) -> dict[str, Callable[..., str]]:
-        """The tools by name."""
         return {name: getattr(self, name) for name in vars(Tools) if not name.startswith("_") and name != "all"}
 
     def overview(self) -> str:

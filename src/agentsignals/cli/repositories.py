@@ -404,8 +404,6 @@ def run_rules(options: argparse.Namespace) -> int:
 
 
 def rules_text(made: RulesReport, *, as_markdown: bool = False) -> str:
-    """Return the report as tables and sentences."""
-
     def name(row: RuleRow) -> str:
         return f"{row.place}: {row.file}:{row.line}" if row.place is not None else f"{row.file}:{row.line}"
 

@@ -14,7 +14,7 @@ from agentsignals.cli.analyze import selected_store
 from agentsignals.cli.output import json_text, printable, table, tell
 from agentsignals.errors import NothingFound, UsageError
 from agentsignals.formats import PlanLimit, plan_limits
-from agentsignals.questions.formatting import formatted
+from agentsignals.questions.formatting import formatted, times
 from agentsignals.questions.spending import Spending, Spent, spending
 from agentsignals.store import Store
 from agentsignals.store.index import INDEX_FILE, main_context
@@ -53,7 +53,8 @@ def run_today(options: argparse.Namespace) -> int:
     if options.json:
         print(json_text({"spending": made, "limits": limits, "budget": budget}))
     elif options.statusline:
-        print(printable(" · ".join([_status(made), *map(_limit_text, limits)])))
+        spent = [f"{_cost(made.today)} today", f"{_cost(made.week)} this week", *_block(made)]
+        print(printable(" · ".join([*spent, *map(_limit_text, limits)])))
     else:
         print(printable(" · ".join([_head(made), *map(_limit_text, limits)])))
         day = f" since {begin.replace(tzinfo=UTC).astimezone(zone):%Y-%m-%d}" if begin else ""
@@ -134,8 +135,7 @@ def _cost(spent: Spent) -> str:
 
 
 def _head(made: Spending) -> str:
-    n = made.today.sessions
-    today = f"Today {_cost(made.today)} ({n:,} session{'' if n == 1 else 's'})"
+    today = f"Today {_cost(made.today)} ({times(made.today.sessions, 'session')})"
     if not made.today.calls and made.last is not None:
         today = f"No model call today; the last was on {made.last:%Y-%m-%d}"
     parts = [today, f"this week {_cost(made.week)}", f"this month {_cost(made.month)}"]
@@ -148,10 +148,6 @@ def _block(made: Spending) -> list[str]:
     left = int((made.block.end.timestamp() - time.time()) // 60)
     ends = f"{made.block.start:%H:%M} to {made.block.end:%H:%M}"
     return [f"block {ends} {_cost(made.block.spent)}, {left // 60} h {left % 60} min left"]
-
-
-def _status(made: Spending) -> str:
-    return " · ".join([f"{_cost(made.today)} today", f"{_cost(made.week)} this week", *_block(made)])
 
 
 def _table(made: Spending, since: str) -> str:

@@ -290,8 +290,6 @@ How = Literal["same", "alike", "other", "left", "right"]
 
 
 class AlignedRow(Struct, frozen=True):
-    """A row of the alignment."""
-
     left: Step | None
     right: Step | None
     how: How
@@ -555,8 +553,6 @@ FACTS, OF_TASK, OF_TRIAL = _SQL["facts"], _SQL["of_task"], _SQL["of_trial"]
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A run and its result."""
-
     session_id: str
     agent: str
     model: str | None = None

@@ -64,8 +64,6 @@ class Pass(Struct, frozen=True, kw_only=True):
 
 
 class CandidateAudit(Struct, frozen=True, kw_only=True):
-    """The passes of a candidate."""
-
     name: str
     passed: dict[str, int]
     """Passed first attempts by verdict."""

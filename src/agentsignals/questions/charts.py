@@ -134,6 +134,13 @@ class Buckets(Struct, frozen=True):
     def end(self) -> datetime:
         return next_start(self.last, self.step)
 
+    def starts(self) -> Iterator[datetime]:
+        """Yield the start of each bucket."""
+        start = self.first
+        while start <= self.last:
+            yield start
+            start = next_start(start, self.step)
+
 
 def buckets_of(moments: Sequence[datetime]) -> Buckets | None:
     """Divide a span into days (up to six weeks), weeks (up to two years) or months. None without a moment."""
@@ -152,7 +159,6 @@ def start_of(moment: datetime, step: Step) -> datetime:
 
 
 def next_start(start: datetime, step: Step) -> datetime:
-    """Return the start of the next bucket."""
     if step == "month":
         return start_of(start + timedelta(days=32), "month")
     return start + timedelta(days=7 if step == "week" else 1)
@@ -184,7 +190,6 @@ def rolling_windows(ascending: Sequence[datetime], days: int, fewest: int = 1) -
 
 
 def iso_time(day: datetime) -> str:
-    """Format a time of a mark."""
     return day.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

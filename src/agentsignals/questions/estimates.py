@@ -155,7 +155,6 @@ def tally(rows: Iterable[Row], *keys: str, weight: str = "n") -> Counter[Any]:
 
 
 def n_sessions(rows: Iterable[Row]) -> int:
-    """Return the number of sessions that these rows are of."""
     return len({row["session_id"] for row in rows})
 
 
@@ -330,13 +329,11 @@ def bar(name: str, value: float, tip: str, at_least: bool = False, *, evidence: 
     return mark({"name": name, "value": value, "tip": tip} | ({"at_least": True} if at_least else {}), evidence)
 
 
-def count_bars(
-    counts: Sequence[tuple[str, int]], of: str, more: str = "", *, evidence: Mapping[str, Evidence]
-) -> list[Row]:
+def count_bars(counts: Sequence[tuple[str, int]], of: str, *, evidence: Mapping[str, Evidence]) -> list[Row]:
     """Return a mark for each count, with its share of the total. `evidence`: the sessions of each, by name."""
     total = sum(n for _, n in counts)
     return [
-        bar(name, n, f"{name}: {n:,} of {total:,} {of} ({n / total:.1%}){more}", evidence=evidence.get(name, ()))
+        bar(name, n, f"{name}: {n:,} of {total:,} {of} ({n / total:.1%})", evidence=evidence.get(name, ()))
         for name, n in counts
     ]
 

@@ -89,8 +89,6 @@ class Share(Struct, frozen=True, kw_only=True):
 
 
 class CandidateFailures(Struct, frozen=True, kw_only=True):
-    """The failures of a candidate."""
-
     name: str
     first_attempts: int
     not_judged: int

@@ -56,6 +56,11 @@ def times(n: int | None, singular: str, many: str = "") -> str:
     return f"{n or 0:,} {singular if n == 1 else many or singular + 's'}"
 
 
+def cut(text: str, most: int) -> str:
+    """Return at most so many characters of a text; a longer one ends in …"""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def singular(nouns: str) -> str:
     """Return plural nouns for a count of one: `turn with a call` of `turns with a call`."""
     return _PLURAL.sub(lambda word: f"{word[1]}y" if word[2] == "ies" else word[1], nouns, count=1)

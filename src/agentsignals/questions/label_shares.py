@@ -181,7 +181,6 @@ def as_labelled(share: ClusteredShare, labeller: str) -> ClusteredShare:
 
 
 def validation_of(labeller: str, task: str) -> str:
-    """Return the validation note of a share by a labeller."""
     with suppress(SourceError):
         if model := classifier_of(labeller, task):
             return f"{labeller}: {model.measured}"
@@ -253,6 +252,5 @@ def cut_short(rows: Iterable[Row], places: Mapping[str, str]) -> ClusteredShare:
 
 
 def cut_short_finding(share: ClusteredShare, id: str) -> Finding:  # noqa: A002  (the finding's field)
-    """Return the share as the finding of a study."""
     means = "an interruption, a refused call, or a queued stop"
     return share.finding(id, "Turns cut short", "turns", means, signals=(CUT_SHORT,))

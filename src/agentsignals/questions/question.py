@@ -88,16 +88,12 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class Column(Struct, frozen=True):
-    """A column of a table."""
-
     key: str
     label: str
     kind: Kind = "text"
 
 
 class Table(Struct, frozen=True, kw_only=True):
-    """A table of a result."""
-
     id: str
     title: str
     columns: tuple[Column, ...]
@@ -124,8 +120,6 @@ class Form(Struct, frozen=True):
 
 
 class Chart(Struct, frozen=True, kw_only=True):
-    """A chart of a result."""
-
     id: str
     title: str
     says: str
@@ -334,7 +328,6 @@ def note_evidence(name: str, evidence: Evidence | None) -> None:
 
 
 def note_row_evidence(table: Table, evidence: Sequence[Evidence | None] | NoSessions) -> None:
-    """Note the sessions of each row of a table."""
     if _notes.get() is None:
         return
     each = [evidence] * len(table.rows) if isinstance(evidence, NoSessions) else evidence

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from agentsignals.questions.estimates import ClusteredShare, clustered_share, ruled, top_sessions
-from agentsignals.questions.formatting import formatted
+from agentsignals.questions.formatting import cut, formatted
 from agentsignals.questions.question import Inputs, Part, Question, Row
 from agentsignals.questions.sql import PLACE, place_by_session
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, Interval, Z
@@ -342,7 +342,6 @@ def with_source_lines(rows: str, part: str = "") -> str:
 
 
 def sessions_sql(sessions: Iterable[str]) -> str:
-    """Return the SQL condition that selects these sessions."""
     return f"session_id IN ({', '.join(map(sql_text, sorted(sessions)))})"
 
 
@@ -360,8 +359,7 @@ def safe_name(value: str, most: int = 60) -> str:
 
 def safe_excerpt(value: str, most: int = 200) -> str:
     """Return text out of a trace for a sentence: redacted, on one line. Long text keeps its beginning."""
-    line = " ".join(_masked(value).split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return cut(" ".join(_masked(value).split()), most)
 
 
 # -- contrasts ---------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@ zone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from math import fsum
 from typing import Any, Literal
@@ -150,15 +150,13 @@ def _sum(name: str, of: Sequence[Row]) -> Spent:
         name=name,
         sessions=len({row["session_id"] for row in of}),
         calls=sum(row["calls"] for row in of),
-        **{kind: _total(row[kind] for row in of) for kind in _KINDS},
+        **{
+            kind: int(sum(known)) if (known := [n for row in of if (n := row[kind]) is not None]) else None
+            for kind in _KINDS
+        },
         cost_usd=fsum(costs) if costs or not of else None,
         is_bound=any(row["is_bound"] or row["unpriced"] for row in of),
     )
-
-
-def _total(figures: Iterable[int | None]) -> int | None:
-    known = [figure for figure in figures if figure is not None]
-    return int(sum(known)) if known else None
 
 
 def _block_starts(dated: Sequence[Row]) -> dict[int, int]:

@@ -128,9 +128,9 @@ ABSENT = (
 """Why sessions have no value of a signal: a row a signal and reason, most frequent ones first."""
 
 
-def number_of(path: str, aggregate: str = "median") -> str:
-    """The aggregate of a signal's number over the sessions that have one."""
-    return f"SELECT {aggregate}(number) FROM signals WHERE signal = '{path}'"
+def number_of(path: str) -> str:
+    """The median of a signal's number over the sessions that have one."""
+    return f"SELECT median(number) FROM signals WHERE signal = '{path}'"
 
 
 def pooled(path: str, num: str = "num", den: str = "den") -> str:

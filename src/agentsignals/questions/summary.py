@@ -9,10 +9,10 @@ from math import fsum
 
 from msgspec import Struct
 
-from agentsignals.questions.charts import buckets_of, next_start, start_of
+from agentsignals.questions.charts import buckets_of, start_of
 from agentsignals.questions.formatting import formatted, times
 from agentsignals.questions.question import Row
-from agentsignals.questions.ranking import Answer, Findings, Period, ResolvedGroup, Totals, amount, safe_name
+from agentsignals.questions.ranking import Findings, Period, ResolvedGroup, Totals, amount, safe_name
 from agentsignals.questions.sql import read_queries
 
 SESSIONS = read_queries(__file__)["summary"]["sessions"]
@@ -20,7 +20,7 @@ SESSIONS = read_queries(__file__)["summary"]["sessions"]
 MOST_FINDINGS = 3
 RECENT_DAYS = (7, 30)
 """Days of a trend: the longer of these that the span holds at least twice."""
-_ONE, _MANY = {"product": "session", "eval": "attempt"}, {"product": "sessions", "eval": "attempts"}
+NOUNS = {"product": "session", "eval": "attempt"}
 
 
 def totals(rows: Iterable[Row]) -> Totals:
@@ -30,26 +30,19 @@ def totals(rows: Iterable[Row]) -> Totals:
     times = [row["started_at"] for row in dated]
     span = buckets_of(times)
     periods: list[Period] = []
-    if span is not None:
-        by_start: dict[datetime, list[Row]] = {}
-        for row in dated:
-            by_start.setdefault(start_of(row["started_at"], span.step), []).append(row)
-        start = span.first
-        while start <= span.last:
-            periods.append(_period(f"{start:%Y-%m-%d}", by_start.get(start, [])))
-            start = next_start(start, span.step)
     whole = _period("", held)
     recent = before = _period("", [])
     days = 0
     if span is not None:
-        first, end = min(times), max(times)
-        fitting = [n for n in RECENT_DAYS if end - first >= timedelta(days=2 * n)]
-        if fitting:
-            days = fitting[-1]
-            since = end - timedelta(days=days)
-            recent = _period("", [row for row in dated if row["started_at"] > since])
-            earlier = since - timedelta(days=days)
-            before = _period("", [row for row in dated if earlier < row["started_at"] <= since])
+        by_start: dict[datetime, list[Row]] = {start: [] for start in span.starts()}
+        for row in dated:
+            by_start[start_of(row["started_at"], span.step)].append(row)
+        periods = [_period(f"{start:%Y-%m-%d}", of_it) for start, of_it in by_start.items()]
+        end = max(times)
+        days = max((n for n in RECENT_DAYS if end - min(times) >= timedelta(days=2 * n)), default=0)
+        since, earlier = end - timedelta(days=days), end - timedelta(days=2 * days)
+        recent = _period("", [row for row in dated if row["started_at"] > since])
+        before = _period("", [row for row in dated if earlier < row["started_at"] <= since])
     return Totals(
         sessions=len(held),
         first=min(times, default=None),
@@ -129,7 +122,9 @@ def of_context(made: Findings, counted: Totals | None = None) -> ContextSummary:
     return ContextSummary(
         context=made.context,
         totals=counted or made.totals,
-        findings=[_brief(answer) for answer in first],
+        findings=[
+            Brief(id=a.id, sentence=a.sentence, amount=amount(a.size, a.unit), do=a.do, again=a.again) for a in first
+        ],
         more_findings=len(made.answers) - len(first),
         command=f"agentsignals findings{option}",
         resolved=made.resolved,
@@ -138,22 +133,12 @@ def of_context(made: Findings, counted: Totals | None = None) -> ContextSummary:
     )
 
 
-def _brief(answer: Answer) -> Brief:
-    return Brief(
-        id=answer.id,
-        sentence=answer.sentence,
-        amount=amount(answer.size, answer.unit),
-        do=answer.do,
-        again=answer.again,
-    )
-
-
 # The summary's figures in words.
 
 
 def noun(context: str, n: int) -> str:
     """Return a count with the noun of its context: `1 attempt`, `12 sessions`."""
-    return f"{n:,} {_ONE[context] if n == 1 else _MANY[context]}"
+    return times(n, NOUNS[context])
 
 
 def span_text(counted: Totals) -> str:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import NamedTuple
-
-from agentsignals.questions.charts import Buckets, next_start
 
 WIDTH, HEIGHT = 400, 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 4, 10, 20
@@ -67,8 +64,6 @@ class Bar(NamedTuple):
 
 
 class BarChart(NamedTuple):
-    """A chart, in pixels."""
-
     title: str
     unit: str
     note: str
@@ -105,14 +100,6 @@ def spark(values: Sequence[float | None], says: str) -> Spark | None:
             height = max(value / highest * SPARK_HEIGHT, 1.0)
             bars.append((n * step, SPARK_HEIGHT - height, width, height))
     return Spark(says, bars)
-
-
-def starts(buckets: Buckets) -> list[datetime]:
-    """The start of every stretch of time, those in which nothing is with them."""
-    days = [buckets.first]
-    while days[-1] < buckets.last:
-        days.append(next_start(days[-1], buckets.step))
-    return days
 
 
 def strip(  # noqa: PLR0913  (what is drawn is named at the call)

@@ -77,8 +77,6 @@ class LeftOut(Struct, frozen=True):
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """A report."""
-
     form: int
     agentsignals: str
     """The program's version."""
@@ -321,7 +319,6 @@ _CONFIDENCE = ((0.8, "High"), (0.5, "Medium"), (0.0, "Low"))
 
 
 def more_of(figures: Sequence[Finding], charts: Sequence[Chart], tables: Sequence[Table]) -> str:
-    """Count what is folded."""
     counted = ((len(figures), "figure"), (len(charts), "chart"), (len(tables), "table"))
     return "More: " + ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counted if n)
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from textwrap import wrap
 
 from markupsafe import Markup
 
-from agentsignals.questions.formatting import formatted
+from agentsignals.questions.formatting import cut, formatted
 from agentsignals.questions.question import Chart, Form, Row, mark_names
 from agentsignals.ui.charts import axis
 from agentsignals.ui.page import COLOURS, colour_of
@@ -18,7 +19,9 @@ from agentsignals.words.text import visible
 WIDTH = 420
 _ROW, _SIZE, _CHAR = 24, 11, 6.1
 """Pixels of a row, of a letter's height, and of its mean width."""
-_LONGEST_NAME = 26
+_LONGEST_NAME = 30
+"""Characters of a line of a name at the left, which has two at most."""
+_LONGEST_LEGEND = 60
 _PLOT = 170
 """Height of a chart over time, or of columns."""
 _N_COLOURS = 6
@@ -97,10 +100,6 @@ def _whisker(x1: float, y1: float, x2: float, y2: float, colour: int) -> Markup:
     return made.format(x1, y1, x2, y2, colour)
 
 
-def _cut(name: str, most: int = _LONGEST_NAME) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
-
-
 def tick_text(value: float, kind: str) -> str:
     """Return a value of an axis in words: `$0.70`, `30%`, `1.2 k`."""
     if kind == "share":
@@ -131,7 +130,7 @@ def _legend(canvas: _Canvas, names: Sequence[str], colours: Mapping[str, int], t
     """Draw the names with their colours in lines from `top` on. Returns where they end."""
     x, y = 8.0, top + 10
     for name in names:
-        shown = _cut(name)
+        shown = cut(name, _LONGEST_LEGEND)
         width = 18 + len(shown) * _CHAR + 14
         if x + width > WIDTH and x > 8:
             x, y = 8.0, y + 16
@@ -141,14 +140,18 @@ def _legend(canvas: _Canvas, names: Sequence[str], colours: Mapping[str, int], t
     return y + 6
 
 
-def _names_at_left(rows: Sequence[Row]) -> tuple[list[str], float]:
-    names = list(dict.fromkeys(str(row["name"]) for row in rows))
-    longest = max((min(len(name), _LONGEST_NAME) for name in names), default=0)
-    return names, 12 + longest * _CHAR
+def _names_at_left(canvas: _Canvas, names: Sequence[str], top: float = 0) -> float:
+    """Draw names, a row each, from `top` down. Returns where the plot begins."""
+    shown = [wrap(name, _LONGEST_NAME, max_lines=2, placeholder="…") or [""] for name in names]
+    left = 12 + max((len(line) for lines in shown for line in lines), default=0) * _CHAR
+    for at, lines in enumerate(shown):
+        for n, line in enumerate(lines):
+            canvas.text(left - 8, top + at * _ROW + 16 + (n - (len(lines) - 1) / 2) * _SIZE, line, "end", "ink")
+    return left
 
 
 def _draw_bars(canvas: _Canvas, form: Form, rows: Sequence[Row]) -> None:
-    names, left = _names_at_left(rows)
+    left = _names_at_left(canvas, [str(row["name"]) for row in rows])
     told = [formatted(row["value"], form.kind, row.get("at_least", False)) for row in rows]
     room = max(map(len, told), default=0) * _CHAR + 10
     right = WIDTH - 8
@@ -160,7 +163,6 @@ def _draw_bars(canvas: _Canvas, form: Form, rows: Sequence[Row]) -> None:
         canvas.line(left + value * scale, 2, left + value * scale, canvas.height)
     for at, row in enumerate(rows):
         y = at * _ROW + 4
-        canvas.text(left - 8, y + 14, _cut(names[at] if at < len(names) else str(row["name"])), "end", "ink")
         canvas.mark(row, _rect(left, y, row["value"] * scale, _ROW - 6, 1))
         canvas.text(left + row["value"] * scale + 5, y + 14, told[at], colour="ink")
     for value in ticks:
@@ -170,7 +172,8 @@ def _draw_bars(canvas: _Canvas, form: Form, rows: Sequence[Row]) -> None:
 
 
 def _draw_dots(canvas: _Canvas, form: Form, rows: Sequence[Row]) -> None:
-    names, left = _names_at_left(rows)
+    names = list(dict.fromkeys(str(row["name"]) for row in rows))
+    left = _names_at_left(canvas, names)
     highest = max((max(row["value"] or 0, row["high"] or 0) for row in rows), default=0) or 1
     bottom, ticks = len(names) * _ROW + 4.0, axis(highest)
     scale = (WIDTH - 24 - left) / ticks[-1]
@@ -186,8 +189,6 @@ def _draw_dots(canvas: _Canvas, form: Form, rows: Sequence[Row]) -> None:
             shapes.append(_whisker(left + row["low"] * scale, y, left + row["high"] * scale, y, 1))
         if row["value"] is not None:
             canvas.mark(row, *shapes, _dot(left + row["value"] * scale, y, 1, 4))
-    for at, name in enumerate(names):
-        canvas.text(left - 8, at * _ROW + 16.0, _cut(name), "end", "ink")
 
 
 def _rows_up(canvas: _Canvas, highest: float, kind: str, title: str, whole: bool = False) -> tuple[float, float, float]:
@@ -228,14 +229,13 @@ _LEAST_SHADE = 0.005
 
 
 def _draw_heatmap(canvas: _Canvas, form: Form, rows: Sequence[Row]) -> None:
-    names, left = _names_at_left(rows)
     columns = form.names
-    step = min((WIDTH - 30 - left) / max(len(columns), 1), 56)
     head = 14 + max((min(len(column), 16) for column in columns), default=0) * _CHAR * 0.72
+    names = list(dict.fromkeys(str(row["name"]) for row in rows))
+    left = _names_at_left(canvas, names, head)
+    step = min((WIDTH - 30 - left) / max(len(columns), 1), 56)
     for at, column in enumerate(columns):
-        canvas.text(left + at * step + step / 2, head - 5, _cut(column, 16), turn=-45)
-    for at, name in enumerate(names):
-        canvas.text(left - 8, head + at * _ROW + 16, _cut(name), "end", "ink")
+        canvas.text(left + at * step + step / 2, head - 5, cut(column, 16), turn=-45)
     for row in rows:
         x, y = left + columns.index(row["column"]) * step, head + names.index(str(row["name"])) * _ROW
         shade = 0.05 + 0.75 * min(max(row["value"], 0), 1)

@@ -19,7 +19,7 @@ from agentsignals.questions.summary import ContextSummary
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median
-from agentsignals.ui.charts import BarChart, Part, Point, Spark, spark, starts, strip
+from agentsignals.ui.charts import BarChart, Part, Point, Spark, spark, strip
 from agentsignals.ui.drawing import tick_text
 from agentsignals.ui.filter import Filter
 from agentsignals.ui.page import COLOURS, colour_of, figure, sql, times
@@ -101,7 +101,6 @@ class Overall(NamedTuple):
 
 
 def session_rows(snapshot: Snapshot, filter_: Filter) -> list[Row]:
-    """Return the sessions that a filter leaves, a row each."""
     return snapshot.rows(sql("figures.sessions", where=filter_.where.text()), filter_.where.values)
 
 
@@ -225,7 +224,7 @@ def _periods(dated: Sequence[Row], filter_: Filter, places: Mapping[str, str]) -
     span = calendar.buckets_of([row["started_at"] for row in dated])
     if span is None:
         return []
-    by_start: dict[datetime, list[Row]] = {start: [] for start in starts(span)}
+    by_start: dict[datetime, list[Row]] = {start: [] for start in span.starts()}
     for row in dated:
         by_start[calendar.start_of(row["started_at"], span.step)].append(row)
     made = []
@@ -334,7 +333,7 @@ def cards(part: ContextSummary, of: Filter | None = None) -> list[Card]:
         return of.link(path, **words) if of else ""
 
     counted, periods = part.totals, part.totals.periods
-    plural = summary.noun(part.context, 2).partition(" ")[2]
+    plural = f"{summary.NOUNS[part.context]}s"
     by = f"by {counted.step}"
     costs = spark([period.cost_usd for period in periods], f"Cost {by}")
     failures = [period.failed / period.answered if period.answered else None for period in periods]

@@ -244,7 +244,6 @@ class Filter(NamedTuple):
         return self.link(path, where=";".join(dict.fromkeys([*split(self.words.get("where", "")), *texts])))
 
     def of_context(self, context: str) -> Filter:
-        """Return this filter for the sessions of one context."""
         where = self.where.copy()
         where.add("s.context = $of_context", of_context=context)
         return self._replace(where=where, words={**self.words, "context": context})

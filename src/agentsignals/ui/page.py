@@ -14,6 +14,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from agentsignals.questions.formatting import AT_LEAST, MISSING, formatted
+from agentsignals.questions.formatting import cut as cut_off
 from agentsignals.questions.formatting import times as times  # noqa: PLC0414  (templates take it from here)
 from agentsignals.questions.question import Kind
 from agentsignals.questions.sql import sections
@@ -201,14 +202,12 @@ def worth(value: str | None, number: float | None, type_: str, unit: str, at_lea
 
 
 def pretty(value: Any) -> str:
-    """A value as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode()
 
 
 def cut(text: str, chars: int = CUT_CHARS) -> str:
     """A text in one line, its end cut off."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= chars else flat[: chars - 1] + "…"
+    return cut_off(" ".join(text.split()), chars)
 
 
 _LONG = 6
@@ -273,7 +272,6 @@ def candidate(name: str) -> str:
 
 
 def unit(name: str) -> str:
-    """A unit as it is read."""
     return name.replace("_", " ")
 
 

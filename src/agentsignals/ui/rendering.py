@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
+from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from pathlib import PurePosixPath
@@ -108,6 +110,11 @@ def is_asset(path: str) -> bool:
 def text_of_asset(name: str) -> str:
     """Return a style or script of ours as text, for a file that has it inside."""
     return _asset(name).content.decode()
+
+
+def content_hash(text: str) -> str:
+    """Return the hash by which a page's policy lets a style or a script inside it."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
 @cache

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -92,7 +90,6 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
 
 
 def render_data(document: Document) -> str:
-    """The document as indented JSON."""
     plain = msgspec.to_builtins(document)
     for section, plain_section in zip(document.sections, plain["sections"], strict=True):
         for table, told_table in zip(section.tables, plain_section["tables"], strict=True):
@@ -120,7 +117,7 @@ _MOST = {"most_figures": 6, "most_charts": 2, "most_groups": 2}
 
 def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
     """Return the document as HTML. Jinja escapes all that is put in but our own style, scripts and drawn charts."""
-    from agentsignals.ui.rendering import environment, text_of_asset  # noqa: PLC0415  (jinja2, which Markdown does without)
+    from agentsignals.ui.rendering import content_hash, environment, text_of_asset  # noqa: PLC0415  (jinja2, which Markdown does without)
 
     style, scripts = text_of_asset("page.css"), [text_of_asset("page.js")]
     same = (section for section in document.sections if section.context == document.context)
@@ -180,11 +177,6 @@ def _counted(section: Section) -> list[tuple[str, str]]:
             for chart, names in marks[:1]
         ],
     ]
-
-
-def content_hash(text: str) -> str:
-    """Return the hash by which a page's policy lets a style or a script inside it."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def sort_key(value: Any) -> str:

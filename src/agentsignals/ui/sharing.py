@@ -9,11 +9,9 @@ from __future__ import annotations
 import html as markup
 import math
 import re
-from base64 import b64encode
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +30,7 @@ from agentsignals.signals.catalog import catalogue
 from agentsignals.ui import page as words
 from agentsignals.ui.markup import Change, changes, coloured, file_text, rendered, texts_of
 from agentsignals.ui.page import Page
-from agentsignals.ui.rendering import html, text_of_asset
+from agentsignals.ui.rendering import content_hash, html, text_of_asset
 from agentsignals.ui.transcript import name_of
 from agentsignals.views.calls import call_summary
 
@@ -150,7 +148,7 @@ def _masked(session: Session, redactor: Redactor) -> Session:
 def style() -> dict[str, str]:
     """Our styles in one, as a file has them inside, and their hash, by which its policy lets them."""
     text = "\n" + "".join(map(text_of_asset, _STYLES))
-    return {"style": text, "style_hash": b64encode(sha256(text.encode()).digest()).decode()}
+    return {"style": text, "style_hash": content_hash(text)}
 
 
 def _within(session: Session, room: int) -> tuple[list[Block], int, int]:

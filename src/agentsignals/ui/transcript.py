@@ -89,7 +89,6 @@ class View(Struct):
 
     @property
     def last(self) -> int:
-        """The last part, from 0."""
         return max((len(self.seqs) - 1) // PART, 0)
 
     def part(self, number: int) -> array[int]:
@@ -204,8 +203,6 @@ class Edited(Struct, kw_only=True):
 
 
 class Shown(Struct, kw_only=True):
-    """A text as it is shown."""
-
     html: Markup | str
     brief: str = ""
     """Its beginning, as it was written."""
@@ -498,7 +495,6 @@ def _marks(snapshot: Snapshot, session_id: str, n_events: int, table: str, when:
 
 
 def x_of(seq: int, n_events: int) -> float:
-    """Return the position of an event in the picture."""
     return round(WIDTH * seq / max(n_events - 1, 1), 1)
 
 

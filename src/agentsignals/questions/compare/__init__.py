@@ -51,6 +51,7 @@ from agentsignals.questions.compare.candidate import (
     uninformative_tasks,
 )
 from agentsignals.questions.compare.pairs import Conclusion, Pair, adjust_p_values, conclude, pair_of
+from agentsignals.questions.formatting import cut
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import ResolvedCandidate, ResolvedGroup, safe_name
 from agentsignals.signals.catalog import caption
@@ -512,8 +513,8 @@ def _warnings(  # noqa: PLR0913  (what a comparison is made of)
     for candidate in candidates:
         alike.setdefault(candidate.name.lower().rpartition("/")[2], []).append(candidate.name)
     warnings += [
-        f"{' and '.join(_cut(name) for name in names[:_LISTED])} have similar names. If they are one candidate, its"
-        " tasks are split between them."
+        f"{' and '.join(cut(name, _LONGEST) for name in names[:_LISTED])} have similar names. If they are one"
+        " candidate, its tasks are split between them."
         for names in alike.values()
         if len(names) > 1
     ][:_SENTENCES]
@@ -554,7 +555,7 @@ def _warnings(  # noqa: PLR0913  (what a comparison is made of)
         absent = sum(candidate.absent.values())
         of = candidate.first.n + absent + sum(candidate.infrastructure.values())
         if absent > MOST_MISSING * of:
-            missing.append(f"{candidate.name}: {absent:,} of {of:,} ({_cut(next(iter(candidate.absent)))})")
+            missing.append(f"{candidate.name}: {absent:,} of {of:,} ({cut(next(iter(candidate.absent)), _LONGEST)})")
     if missing:
         warnings.append(
             f"first attempts without an outcome ({rule.name}) are excluded from its rate: {_list(missing, '; ')}."
@@ -567,13 +568,9 @@ def _warnings(  # noqa: PLR0913  (what a comparison is made of)
 
 
 def _list(words: Iterable[str], between: str = ", ") -> str:
-    items = [_cut(word) for word in words]
+    items = [cut(word, _LONGEST) for word in words]
     more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
     return between.join(items[:_LISTED]) + more
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 # -- eval runs of a store ----------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from agentsignals.errors import StoreError, UsageError
 from agentsignals.model.model_names import maker, same_models
+from agentsignals.questions.formatting import cut
 from agentsignals.questions.question import Inputs, Kind, Question, Row
 from agentsignals.questions.sql import read_queries
 from agentsignals.signals.catalog import by_path
@@ -172,8 +173,6 @@ _NOT_EVALUATED = "no attempt of this candidate was evaluated"
 
 
 class Attempt(Struct, frozen=True, gc=False, kw_only=True):
-    """One attempt."""
-
     session_id: str
     trial: str
     index: int
@@ -444,7 +443,7 @@ def _candidate_names(keys: Sequence[tuple[str | None, ...]], by: Sequence[str]) 
                 shown.append("")
                 continue
             last = value.rpartition("/")[2] if column == "model_id" and value.count("/") > 1 else ""
-            text = _cut(last if shortened[last] == 1 else value, _LONGEST_VALUE)
+            text = cut(last if shortened[last] == 1 else value, _LONGEST_VALUE)
             shown.append(text if len(by) == 1 or column in _PLAIN else f"{column}={text}")
         parts.append(shown)
     names = [next(filter(None, shown), NOT_RECORDED) for shown in parts]
@@ -456,7 +455,7 @@ def _candidate_names(keys: Sequence[tuple[str | None, ...]], by: Sequence[str]) 
             f"{name} · {shown[n]}" if len(same[name]) > 1 and shown[n] and any(shown[:n]) else name
             for name, shown in zip(names, parts, strict=True)
         ]
-    return [_cut(name, _LONGEST_NAME) for name in names]
+    return [cut(name, _LONGEST_NAME) for name in names]
 
 
 def unrecorded(attempt: Attempt, by: Sequence[str]) -> bool:
@@ -482,7 +481,6 @@ def candidate_named(name: str, among: Candidates) -> Name:
 
 
 def values_of(tried: Sequence[Attempt], column: str) -> set[str | None]:
-    """Return the values of a column among these attempts."""
     return {attempt.treatment.get(column) for attempt in tried}
 
 
@@ -521,10 +519,6 @@ def available(tried: Sequence[Attempt]) -> list[str]:
 
 def _key(attempt: Attempt, by: Sequence[str]) -> tuple[str | None, ...]:
     return tuple(attempt.treatment.get(name) for name in by)
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 # -- treatments that folders tell --------------------------------------------------------------------------------------

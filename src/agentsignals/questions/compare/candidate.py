@@ -132,8 +132,6 @@ class Zeros(Struct, frozen=True, kw_only=True):
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """The results of one candidate."""
-
     name: str
     treatment: dict[str, str | None]
     attempts: int
@@ -310,7 +308,6 @@ def _per_solved(attempts: Sequence[Attempt], measure: str) -> PerSolved:
 
 
 def tasks_of(attempts: Iterable[Attempt]) -> frozenset[str]:
-    """Return the tasks that these attempts record."""
     return frozenset(attempt.task_key for attempt in attempts if attempt.task is not None)
 
 

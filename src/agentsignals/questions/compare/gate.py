@@ -28,8 +28,6 @@ _ROUNDING = 1e-12
 
 
 class Range(NamedTuple):
-    """A figure with its interval."""
-
     value: float | None
     low: float | None
     high: float | None

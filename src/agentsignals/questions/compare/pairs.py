@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from agentsignals.questions.compare.attempts import MEASURES, TIME, Attempt
 from agentsignals.questions.compare.candidate import Estimate, estimate, tasks_of, with_outcome
+from agentsignals.questions.formatting import cut
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median, median_interval
 from agentsignals.stats.paired import (
     FEWEST_OF_SEVERAL,
@@ -285,8 +286,6 @@ _MOST_TASKS = 1000
 
 
 class Conclusion(Struct, frozen=True, kw_only=True):
-    """Conclusion about one pair."""
-
     candidate: str
     word: Word
     """better or worse (higher or lower if more is not better): significant after adjustment, with weighted regressions.
@@ -296,7 +295,7 @@ class Conclusion(Struct, frozen=True, kw_only=True):
 
 def conclude(pair: Pair, *, yes_or_no: bool, good: bool) -> Conclusion:
     """Conclude about a pair. `good`: more of the outcome is better."""
-    names = _cut(pair.candidate), _cut(pair.baseline)
+    names = cut(pair.candidate, _LONGEST), cut(pair.baseline, _LONGEST)
     weighed = pair.weighed
     plain = weighed is None or weighed.weight == 1
     p = pair.p_adjusted if plain else pair.weighed_p_adjusted
@@ -327,12 +326,12 @@ def conclude(pair: Pair, *, yes_or_no: bool, good: bool) -> Conclusion:
 
 def without_tasks(pairs: Sequence[Pair]) -> str:
     """Return a sentence about candidates that share no task with the baseline; empty if each does."""
-    names = [_cut(pair.candidate) for pair in pairs if not pair.paired.tasks]
+    names = [cut(pair.candidate, _LONGEST) for pair in pairs if not pair.paired.tasks]
     if not names:
         return ""
     more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
     return (
-        f"Not compared, because no task with known outcomes is shared with {_cut(pairs[0].baseline)}:"
+        f"Not compared, because no task with known outcomes is shared with {cut(pairs[0].baseline, _LONGEST)}:"
         f" {', '.join(names[:_LISTED])}{more}."
     )
 
@@ -390,7 +389,7 @@ def _over_text(of: Repositories, yes_or_no: bool) -> str:
 
 
 def _largest(of: Repositories) -> str:
-    return f"{_cut(of.largest)} has {of.largest_tasks:,} of the tasks."
+    return f"{cut(of.largest, _LONGEST)} has {of.largest_tasks:,} of the tasks."
 
 
 def held_over(pair: Pair, yes_or_no: bool) -> str:
@@ -399,7 +398,7 @@ def held_over(pair: Pair, yes_or_no: bool) -> str:
     if of is None:
         return ""
     if of.over.clusters == 1:
-        return f" All tasks are from one repository, {_cut(of.largest)}, so this may not generalize."
+        return f" All tasks are from one repository, {cut(of.largest, _LONGEST)}, so this may not generalize."
     if of.over.value is None:
         return f" The tasks are from only {of.over.clusters:,} repositories, so this may not generalize. {_largest(of)}"
     return f" The mean over their {of.over.clusters:,} repositories is {_over_text(of, yes_or_no)}."
@@ -480,7 +479,3 @@ def _counts(pair: Pair, good: bool) -> str:
 
 def _tasks(n: int) -> str:
     return f"{n:,} matched task{'' if n == 1 else 's'}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

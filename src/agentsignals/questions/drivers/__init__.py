@@ -58,6 +58,10 @@ MOVES_TOGETHER = 0.7
 _EMPTY_PATCH = "no_artifact"
 _STOPS = ("time", "budget")
 _LISTED = 5
+_NO_SKLEARN = (
+    f"scikit-learn is not installed ({install_command('drivers')}). It adds cross-validated predictions, permutation"
+    " importance and calibration"
+)
 
 
 class Drivers(Struct, frozen=True, kw_only=True):
@@ -120,7 +124,6 @@ def question(  # noqa: PLR0913  (the options of the verb)
 
 
 def queries(rule: OutcomeRule, where: str = ALL, keep: Collection[str] = ()) -> dict[str, str]:
-    """Return the queries for `drivers`."""
     chosen = (
         "SELECT session_id FROM sessions JOIN (SELECT * EXCLUDE (trial_id, attempt_index) FROM attempts)"
         f" USING (session_id) WHERE ({where})"
@@ -174,7 +177,7 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     prompts = {row["session_id"]: row["n_chars"] for row in rows["prompts"] if row["n_chars"] is not None}
     groups = _together(near) if mixed[chosen] >= FEWEST_CLUSTERS else []
     without = "" if fit else "not requested"
-    without = without or too_few(attempts) or ("" if models.available() else _without_sklearn())
+    without = without or too_few(attempts) or ("" if models.available() else _NO_SKLEARN)
     warnings = [
         "correlation, not cause: a signal of the whole attempt may be a result of failing (longer runs, more retries)"
     ]
@@ -216,13 +219,6 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
         warnings=warnings,
     )
     return replace(result, answer=_answer(result))
-
-
-def _without_sklearn() -> str:
-    return (
-        f"scikit-learn is not installed ({install_command('drivers')}). It adds cross-validated predictions,"
-        " permutation importance and calibration"
-    )
 
 
 def _judged(arms: compare.Arms) -> tuple[list[VerifiedAttempt], Counter[str]]:

@@ -208,7 +208,6 @@ class Contrast(Struct, frozen=True, kw_only=True):
 
     @property
     def goes_with(self) -> str:
-        """`success` or `failure`."""
         return "success" if (self.superiority or 0) > 1 / 2 else "failure"
 
 
@@ -442,8 +441,6 @@ class Range(Struct, frozen=True):
 
 
 class Models(Struct, frozen=True, kw_only=True):
-    """The results of the models."""
-
     attempts: int
     tasks: int
     folds: int = FOLDS

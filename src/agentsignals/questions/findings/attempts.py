@@ -43,7 +43,6 @@ _SQL = read_queries(__file__)
 
 
 def _arms(inputs: Inputs, comparison: Comparison) -> Arms:
-    """Return the attempts that a comparison counts."""
     whole = arms(RULE, inputs.rows, comparison.by)
     return comparable(whole, comparison.by, comparison.baseline, only=[c.name for c in comparison.candidates])
 

@@ -359,7 +359,6 @@ def surviving_lines(rows: Iterable[Row]) -> list[Part]:
 
 
 def _fates(rows: Iterable[Row]) -> dict[str, float]:
-    """Lines by fate."""
     counted = dict.fromkeys(FATES, 0.0)
     made = 0.0
     for row in rows:

@@ -133,10 +133,6 @@ def _sum(values: list[float]) -> float | None:
     return fsum(values) if values else None
 
 
-def _without_price(sessions: list[Row]) -> list[Part]:
-    return [(s["session_id"], s["cost_usd"] is None, 1) for s in sessions]
-
-
 def _costs(inputs: Inputs, priced: list[Row], bound: str) -> list[Finding]:
     sessions = inputs.rows["sessions"]
     n, unpriced = len(priced), len(sessions) - len(priced)
@@ -156,7 +152,8 @@ def _costs(inputs: Inputs, priced: list[Row], bound: str) -> list[Finding]:
     def total(name: str, parts: list[tuple[str, float, int]], note: str = "", **words: Any) -> Finding:
         return count(_sum([k for _, k, _ in parts]), n, "usd", evidence=parts).finding(name, note=note, **words)
 
-    without = count(unpriced, len(sessions), evidence=partial(_without_price, sessions))
+    no_price = [(s["session_id"], s["cost_usd"] is None, 1) for s in sessions]
+    without = count(unpriced, len(sessions), evidence=no_price)
     return [
         total("cost.total", of_all, "; ".join(part for part in (left_out, bound) if part), **low),
         total("cost.subagents", subagents, **low),

@@ -41,6 +41,7 @@ from agentsignals.questions.estimates import (
     signal_rows,
     table,
 )
+from agentsignals.questions.formatting import cut as cut_off
 from agentsignals.questions.formatting import formatted, times, with_bound
 from agentsignals.questions.label_shares import (
     NONE,
@@ -395,8 +396,7 @@ def topics(inputs: Inputs) -> Outcome:
         first = {ids[at]: at for at in reversed(nearest)}
         chosen = [at for at in nearest if first[ids[at]] == at]
         for at in [*chosen, *(at for at in nearest if first[ids[at]] != at)][:_EXAMPLES]:
-            brief = texts[at] if len(texts[at]) <= _EXAMPLE_CHARS else texts[at][: _EXAMPLE_CHARS - 1] + "…"
-            examples.append([name, brief, ids[at]])
+            examples.append([name, cut_off(texts[at], _EXAMPLE_CHARS), ids[at]])
     noise = [(session_id, float(topic == NOISE), 1) for session_id, topic in zip(ids, of, strict=True)]
     how = f"of {len(inputs.rows['prompts']):,} prompts; tf-idf and k-means, {len(names)} clusters kept, seed {SEED}"
     findings = [

@@ -55,6 +55,7 @@ from agentsignals.questions.estimates import (
     table,
     tally,
 )
+from agentsignals.questions.formatting import cut as cut_off
 from agentsignals.questions.formatting import formatted, with_bound, without_bound
 from agentsignals.questions.label_shares import (
     CUT_SHORT,
@@ -197,9 +198,8 @@ def worth_opening(inputs: Inputs) -> Outcome:
         for row in rows[:_MOST_OPENED]:
             session = by_id[row["session_id"]]
             about = " ".join(redacted_part(session["title"] or prompts.get(row["session_id"]) or "").split())
-            short = about if len(about) <= _TITLE_CHARS else f"{about[: _TITLE_CHARS - 1]}…"
             facts = [session[column] for column in ("agent", "started_at", "n_prompts", "n_tool_calls")]
-            shown.append([row["session_id"], *figures(row), short or None, *facts])
+            shown.append([row["session_id"], *figures(row), cut_off(about, _TITLE_CHARS) or None, *facts])
         return table(
             f"worth.{name}",
             shown,
@@ -285,8 +285,8 @@ def usage(inputs: Inputs) -> Outcome:
     total = counted.total()
     types: list[Row] = []
     for name, n in ranked(counted)[:_MOST_TYPES]:
-        tip = f"{name[:24]}: {n:,} of {total:,} calls ({n / total:.1%}), in {len(touched[name]):,} sessions"
-        types.append(bar(name[:24], n, tip, evidence=touched[name]))
+        tip = f"{name}: {n:,} of {total:,} calls ({n / total:.1%}), in {len(touched[name]):,} sessions"
+        types.append(bar(name, n, tip, evidence=touched[name]))
     spoken, groups = tally(languages, "language"), by(languages, "language")  # a row is a session's
     n_spoken, most = spoken.total(), ranked(spoken)[:_MOST_LANGUAGES]
     marks = []

@@ -133,7 +133,6 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
 
 
 def nothing_yet(context: str) -> Findings:
-    """Return findings that are still to be computed."""
     return Findings(answers=[], sessions=0, context=context, bill="", looked_at={}, bounds=Bounds())
 
 

@@ -71,7 +71,6 @@ class Reader:
             self.number = self.view.part_of(folded.get(inside, self.home))
 
     def rows(self, query: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-        """Rows of this session."""
         return self.snapshot.rows_of(self.session_id, query, values)
 
     def filled(self) -> dict[str, Any]:
@@ -97,7 +96,6 @@ class Reader:
         }
 
     def outline(self) -> dict[str, Any]:
-        """The turns around the part that is shown, or from the one that the address names."""
         n_turns = self.facts["n_turns"] or 0
         first = self.query.number("turn", -1)
         if first < 0:
@@ -149,7 +147,6 @@ def part(snapshot: Snapshot, query: Query, session_id: str) -> Page:
 
 
 def outline(snapshot: Snapshot, query: Query, session_id: str) -> Page:
-    """A piece of the outline."""
     return Page("session_outline.html.j2", "", {"turns": Reader(snapshot, query, session_id).outline()})
 
 
