@@ -197,7 +197,7 @@ def test_the_verb_lists_without_reading_and_says_when_nothing_is_new(
     assert main(["collect", str(story.root), "--json", *store]) == 0
     assert json.loads(capsys.readouterr().out)["by_status"] == {"new": 1}
     assert main(["collect", str(story.root), *store]) == 0
-    assert "nothing is new" in capsys.readouterr().out
+    assert "nothing new" in capsys.readouterr().out
     assert main(["collect", str(tmp_path / "nowhere"), "--json", *store]) == 1
     assert "error" in json.loads(capsys.readouterr().out)
 

@@ -167,7 +167,7 @@ def test_a_labeller_nobody_knows_shares_nothing(store: Store, capsys: pytest.Cap
     found = told(capsys, "sentiment", "ann", "nobody", "--store", store.folder, code=1)
     assert found["n"] == 0 and found["agreement"] is None and found["kappa"] is None
     assert main(["agree", "sentiment", "ann", "nobody", "--store", str(store.folder)]) == 1
-    assert "nothing: no label of both" in capsys.readouterr().out
+    assert "no item has labels of both" in capsys.readouterr().out
     assert told(capsys, "sentiment", "' OR 1=1 --", "ann", "--store", store.folder, code=1)["n"] == 0
 
 

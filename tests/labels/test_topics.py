@@ -365,7 +365,7 @@ def test_the_verb_says_what_it_found(store: Store, server: Server, capsys: pytes
     out = capsys.readouterr().out
     assert f"{found.noise:,}, {found.noise_share:.1%} of those compared" in out
     assert "Resolving differences between two lines of work" in out
-    assert out.startswith("left out ") and "in the middle of each" in out and "    0  “please could you" in out
+    assert out.startswith("left out ") and "typical prompts of each topic" in out and "    0  “please could you" in out
     assert f"{len(found.topics)} by openai:tiny" in out
     assert main(["label", "--json"]) == 0
     assert "topic" in {row["task"] for row in json.loads(capsys.readouterr().out)}

@@ -192,7 +192,7 @@ def test_unknown_lines_are_in_the_bounds_and_the_estimate_says_how_they_count(
     assert main(["attribute", str(story.root), "--store", str(tmp_path / "store"), "--quiet"]) == 0
     page = capsys.readouterr().out
     assert "60.0 to 100.0 % of 10 authored lines; 40.0 % unknown" in page
-    assert "80.0 % with an unknown line counted for half; no comparable commit here tells how far off it is" in page
+    assert "80.0 % with unknown lines counted as half; no comparable commit measures its error" in page
 
 
 @pytest.mark.parametrize("given", ["nowhere", "--help-me", "git:"])

@@ -386,7 +386,7 @@ def test_the_table_counts_copies_and_missing_licences(listed: Hub, capsys: pytes
     assert main(["discover", "hub"]) == 0
     told = capsys.readouterr().out
     assert "files of bob/codex" in told
-    assert "5 data sets, 1 of them hold the files of another; 2 state no licence" in told
+    assert "5 data sets, 1 of them duplicate another; 2 state no licence" in told
     assert "agentsignals analyze hub:ann/pi" in told
 
 

@@ -238,7 +238,7 @@ def test_a_warning_is_said_to_person_and_agent_and_changes_nothing(transcript: P
     reply = asked(transcript)
     assert set(reply) == {"systemMessage", "hookSpecificOutput"}
     assert set(reply["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
-    assert '4 attempts at one thing with "Bash" failed' in reply["hookSpecificOutput"]["additionalContext"].replace(
+    assert '4 attempts at the same call with "Bash" failed' in reply["hookSpecificOutput"]["additionalContext"].replace(
         "Is this a loop? ", ""
     )
 
@@ -335,7 +335,9 @@ def test_the_line_of_the_session_at_work(tmp_path: Path, capsys: pytest.CaptureF
     written(tmp_path / "new.jsonl", 4)
     assert main(["watch", str(tmp_path), "--once"]) == 0
     line = capsys.readouterr().out
-    assert "1 prompts, 4 calls, 4 failed, " in line and 'is this a loop? 4 attempts at one thing with "Bash"' in line
+    assert (
+        "1 prompts, 4 calls, 4 failed, " in line and 'is this a loop? 4 attempts at the same call with "Bash"' in line
+    )
     assert main(["watch", str(old), "--json"]) == 0
     state = json.loads(capsys.readouterr().out)
     assert (state["calls"], state["loop"]) == (1, None) and state["cost_usd"] > 0

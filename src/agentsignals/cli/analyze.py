@@ -20,6 +20,7 @@ from agentsignals.formats import homes
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.pipeline import Summary
 from agentsignals.ingest.plan import UnknownFields
+from agentsignals.questions.formatting import AT_LEAST, times
 from agentsignals.questions.ranking import Findings, decode_findings
 from agentsignals.sources import OUT_OF_MEMORY
 from agentsignals.sources.local import found_homes
@@ -41,7 +42,7 @@ def skip_advice() -> dict[str, str]:
     return tomllib.loads(Path(__file__).with_name("skip_advice.toml").read_text("utf-8"))
 
 
-NEW_FIELDS = "what they say is in no figure; a newer agentsignals may read them"
+NEW_FIELDS = "no figure uses them; a newer version may"
 
 
 def drift_line(unknown: UnknownFields) -> str:
@@ -49,7 +50,7 @@ def drift_line(unknown: UnknownFields) -> str:
     n = len(unknown.fields)
     shown = ", ".join(unknown.fields[:_SHOWN]) + (" …" if n > _SHOWN else "")
     whose = f"{unknown.format} {unknown.version}".strip()
-    return printable(f"{n:,} unknown fields in {unknown.files:,} files of {whose} ({shown})")
+    return printable(f"{n:,} unknown fields in {times(unknown.files, 'file')} of {whose} ({shown})")
 
 
 _SHOWN = 4
@@ -85,9 +86,9 @@ def run_analyze(options: argparse.Namespace) -> int:
 
         summary.report = str(report.write(store, Path(options.report)))
     for what, n in summary.internal_errors.items():
-        times = f" ({n:,} times)" if n > 1 else ""
-        cause = "for want of memory" if OUT_OF_MEMORY in what else "by an error of this program"
-        print(f"agentsignals: set aside, {cause}: {printable(what)}{times}", file=sys.stderr)
+        often = f" ({n:,} times)" if n > 1 else ""
+        cause = "not enough memory" if OUT_OF_MEMORY in what else "a bug in agentsignals"
+        print(f"agentsignals: skipped, {cause}: {printable(what)}{often}", file=sys.stderr)
     _say(summary, options, store, named_again(options))
     return 1 if options.strict and summary.skipped.keys() - {"not_sessions"} else 0
 
@@ -170,7 +171,6 @@ def _say(summary: Summary, options: argparse.Namespace, store: Store, named: str
 
 
 def _summary_text(summary: Summary) -> str:
-    from agentsignals.questions.formatting import AT_LEAST, times
     from agentsignals.views.usage import VISIBLE_ERROR
 
     skipped = ", ".join(f"{n:,} {reason}" for reason, n in sorted(summary.skipped.items())) or "none"
@@ -218,22 +218,23 @@ def _summary_text(summary: Summary) -> str:
         f" about {summary.visible_output_tokens:,} tokens ({VISIBLE_ERROR})"
     )
     deleted = (
-        f"{summary.deleted_files:,} files are gone; the store keeps the {summary.deleted_sessions:,} sessions that were"
-        " in no other: agentsignals forget --deleted"
+        f"{times(summary.deleted_files, 'file')} are gone; the store keeps the"
+        f" {times(summary.deleted_sessions, 'session')} that no other file holds: agentsignals forget --deleted removes"
+        " them"
     )
     excluded = f"{times(summary.excluded_sources, 'source')}, {times(summary.excluded_sessions, 'session')}"
     lost = summary.lost_sessions
     named = f"{', '.join(lost[:5])}{' …' * (len(lost) > 5)}"
     held = f"{times(summary.stored_sessions, 'session')} in the store, of all sources"
     rows += [
-        ("silent", silent and f"{silent}: sessions without a prompt, a call or a token; another agent's, perhaps"),
+        ("silent", silent and f"{silent}: sessions without a prompt, a call or a token, perhaps of another agent"),
         ("at least", in_mid_stream if summary.lower_bounds else ""),
         ("held", held if summary.stored_sessions != summary.sessions else ""),
         ("deleted", deleted if summary.deleted_files else ""),
         ("repeated", copies and f"{'; '.join(copies)}: each counts once"),
         ("excluded", excluded if summary.excluded_sessions or summary.excluded_sources else ""),
         ("restored", summary.restored_sessions
-         and f"{summary.restored_sessions:,} sessions of damaged parts were read again"),
+         and f"{times(summary.restored_sessions, 'session')} of damaged parts were read again"),
         ("lost", lost and f"{times(len(lost), 'session')} whose sources are gone: {named}"),
         ("report", summary.report),
     ]  # fmt: skip
@@ -272,7 +273,7 @@ def run_measure(options: argparse.Namespace) -> int:
     with Bar(options.quiet) as bar:
         done = pipeline.measure(options.store, bar, embedder=_embedder(options), every=options.all, tell=tell, **wait)
     sessions, values, signals = (f"{done[name]:,} {name}" for name in ("sessions", "values", "signals"))
-    text = f"{sessions} measured anew: {values} of {signals} are new or changed"
+    text = f"{sessions} recomputed: {values} of {signals} are new or changed"
     print(json_text(done) if options.json else text)
     return 0
 
@@ -307,7 +308,9 @@ def run_start(options: argparse.Namespace) -> int:
         looked_for = f"Looked for the folders of {len(homes())} agents: {', '.join(homes())}."
         raise NothingFound("No session was found on this machine.", f"{looked_for}\n{FIRST_STEPS}")
     read = (
-        f"read {', '.join(sorted(there))}: {summary.sessions:,} sessions" if summary else "no folder of an agent here"
+        f"read {', '.join(sorted(there))}: {times(summary.sessions, 'session')}"
+        if summary
+        else "no folder of an agent here"
     )
     if not options.json:
         print(printable(f"{read}; store {store.folder}"), flush=True)
@@ -353,8 +356,6 @@ def summary_of(store: Store, jobs: int | None = None) -> tuple[Findings, StoreSu
 
 def elsewhere_lines(made: Findings) -> list[str]:
     """Return a line for each other context of the store, with the command that asks of it."""
-    from agentsignals.questions.formatting import times
-
     return [
         f"not in these findings: {times(other.sessions, *_OTHERS[other.context])}: {other.command}"
         for other in made.elsewhere
@@ -379,7 +380,7 @@ def last_lines(store: Store, made: StoreSummary, named: str = "") -> str:
         if not part.findings and not part.resolved:
             lines.append(f"No findings: {part.no_findings}.")
         if part.changed_files:
-            files = f"{part.changed_files:,} of {len(store.manifest.files):,} files"
+            files = f"{part.changed_files:,} of {times(len(store.manifest.files), 'file')}"
             lines.append(f"Computed before {files} changed; `{part.command}` recomputes it.")
     return "\n".join([*map(printable, lines), "", *next_lines(made, named)])
 

@@ -19,6 +19,7 @@ from agentsignals.questions.compare.attempts import answer_over_attempts
 from agentsignals.questions.drivers import Drivers
 from agentsignals.questions.drivers.predictors import Models
 from agentsignals.questions.failure_map import FailureMap, class_text, passes_text, share_text
+from agentsignals.questions.formatting import times
 from agentsignals.redaction import redacted_in
 from agentsignals.store import Store
 from agentsignals.store.query import ask, connect
@@ -249,11 +250,11 @@ def run_drivers(options: argparse.Namespace) -> int:
 def drivers_text(made: Drivers, *, markdown: bool = False) -> str:
     """Return the answer, what it rests on, and what speaks against it, as a terminal's text or as Markdown."""
     head = [
-        f"outcome: {made.outcome}; treatments by {', '.join(made.by)}",
-        f"asked: {made.attempts:,} first attempts ({made.solved:,} solved) at {made.tasks:,} tasks under"
-        f" {made.treatments:,} treatments",
-        f"tasks both solved and failed: {made.mixed['treatment']:,} under one treatment, {made.mixed['task']:,} at all;"
-        f" pairs share {'task and treatment' if made.within == 'treatment' else 'the task'}",
+        f"outcome: {made.outcome}; candidates by {', '.join(made.by)}",
+        f"asked: {made.attempts:,} first attempts ({made.solved:,} solved) at {made.tasks:,} tasks by"
+        f" {times(made.treatments, 'candidate')}",
+        f"tasks both solved and failed: {made.mixed['treatment']:,} by one candidate, {made.mixed['task']:,} at all;"
+        f" pairs share {'task and candidate' if made.within == 'treatment' else 'the task'}",
     ]
     if made.left_out:
         reasons = "; ".join(f"{n:,} {reason}" for reason, n in list(made.left_out.items())[:_REASONS])
@@ -289,7 +290,7 @@ def drivers_text(made: Drivers, *, markdown: bool = False) -> str:
     foot = [f"no models: {made.without_models}"] if made.without_models else []
     foot += [f"mind: {warning}" for warning in made.warnings]
     if few := sum(c.p is None for c in made.contrasts):
-        foot.append(f"of {few:,} signals fewer than six tasks have pairs: not shown, but in --json")
+        foot.append(f"{times(few, 'signal')} with pairs in fewer than six tasks: only in --json")
     answer.lines(foot)
     return str(answer)
 

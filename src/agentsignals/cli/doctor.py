@@ -24,6 +24,7 @@ from agentsignals.ingest.pipeline import AgentHome, agent_homes
 from agentsignals.ingest.plan import unknown_fields_by_version
 from agentsignals.model import prices
 from agentsignals.private_files import exposed, exposed_below
+from agentsignals.questions.formatting import times
 from agentsignals.sources import OUT_OF_MEMORY
 from agentsignals.sources.local import existing_paths
 from agentsignals.store import Store, local_folder
@@ -57,7 +58,7 @@ def checks(store_folder: str | None, *, repair: bool = False) -> list[Check]:
     ]
     try:
         if (n := len({id(price) for price in prices.own_prices().exact.values()})) > 0:
-            made.append(Check("own prices", "ok", f"of {n:,} models"))
+            made.append(Check("own prices", "ok", f"of {times(n, 'model')}"))
     except PriceError as problem:
         made.append(Check("own prices", "problem", problem.message, problem.hint))
     for name, (package, without) in EXTRAS.items():
@@ -71,7 +72,7 @@ def checks(store_folder: str | None, *, repair: bool = False) -> list[Check]:
 
 
 EXTRAS = {
-    "frames": ("polars", "Python gets no frames; `store.sql(…)` does without them"),
+    "frames": ("polars", "no Polars frames in Python; `store.sql(…)` works without"),
 }
 """Extras of everyday use: the package that makes each, and what is not there without it."""
 _OF_EXTRA = re.compile(r"([\w.-]+).*\bextra == ['\"]([\w-]+)['\"]")
@@ -87,8 +88,8 @@ def _others(requirements: Iterable[str]) -> Check:
     there = [name for name, needed in packages.items() if all(any(metadata.distributions(name=n)) for n in needed)]
     rest = [name for name in packages if name not in there]
     installed, missing = (", ".join(sorted(names)) or "none" for names in (there, rest))
-    advice = f"for one of them, such as {rest[0]}: {install_command(rest[0])}" if rest else ""
-    return Check("other extras", "ok", f"installed: {installed}; not: {missing}", advice)
+    advice = f"for example {rest[0]}: {install_command(rest[0])}" if rest else ""
+    return Check("other extras", "ok", f"installed: {installed}; not installed: {missing}", advice)
 
 
 def _added() -> list[Check]:
@@ -135,15 +136,15 @@ def _agents() -> list[Check]:
 
 def _home(home: AgentHome) -> Check:
     sessions = ", ".join(
-        f"{n:,} sessions" if name == home.agent else f"{n:,} {name}" for name, n in home.sessions.items()
+        f"{times(n, 'session')}" if name == home.agent else f"{n:,} {name}" for name, n in home.sessions.items()
     )
     size = f"{home.bytes / 1e6:,.1f} MB" if home.bytes >= 1e6 else f"{home.bytes / 1e3:,.1f} kB"
-    inside = "; ".join(filter(None, [sessions, f"{home.files:,} files, {size}", counted(home.left)]))
-    finding = f"{home.path}: {inside if home.files else 'nothing in it'}"
+    inside = "; ".join(filter(None, [sessions, f"{times(home.files, 'file')}, {size}", counted(home.left)]))
+    finding = f"{home.path}: {inside if home.files else 'empty'}"
     if not home.is_read:
         return Check(home.agent, "not read", finding, skip_advice()["agent_not_read"], home)
     if "no_permission" in home.left:
-        return Check(home.agent, "problem", finding, "some can't be read: check the permissions", home)
+        return Check(home.agent, "problem", finding, "some files cannot be read: check their permissions", home)
     return Check(home.agent, "ok", finding, f"agentsignals analyze {home.agent}" if home.sessions else "", home)
 
 
@@ -169,14 +170,20 @@ def _store(folder: str | None) -> list[Check]:
                     continue
                 skipped[reason] = skipped.get(reason, 0) + n * kind.files
     status = "problem" if store.warnings else "ok"
-    rows = [Check("store", status, f"{place}: {len(manifest.sessions):,} sessions in {len(manifest.shards):,} shards")]
+    rows = [
+        Check(
+            "store", status, f"{place}: {times(len(manifest.sessions), 'session')} in {len(manifest.shards):,} shards"
+        )
+    ]
     rows += [_privacy(place), *(Check("damaged", "problem", line, MEND) for line in store.warnings)]
     rows += [
-        Check("stray", "problem", str(path.relative_to(place)), "no part of the store: `doctor --repair` puts it aside")
+        Check(
+            "stray", "problem", str(path.relative_to(place)), "not part of the store; `doctor --repair` moves it aside"
+        )
         for path in strays
     ]
     if not os.access(place, os.W_OK):
-        rows.append(Check("store writable", "problem", str(place), "name another folder with --store to ingest"))
+        rows.append(Check("store writable", "problem", str(place), "choose another folder with --store"))
     for reason, n in sorted(skipped.items(), key=lambda p: -p[1]):
         rows.append(Check("skipped", "problem", f"{n:,} {reason}", skip_advice().get(reason, "")))
     rows += [
@@ -185,7 +192,7 @@ def _store(folder: str | None) -> list[Check]:
     errors = {w for shard in manifest.shards.values() for w in shard.internal_errors}
     for what in sorted(errors | {f"{uri}: {error}" for uri, error in manifest.file_errors()}):
         short = OUT_OF_MEMORY in what
-        advice = skip_advice()["out_of_memory"] if short else "a defect of this program: please report it"
+        advice = skip_advice()["out_of_memory"] if short else "a bug in agentsignals: please report it"
         rows.append(Check("memory" if short else "internal error", "problem", what, advice))
     return rows + _attempts(store)
 
@@ -193,15 +200,17 @@ def _store(folder: str | None) -> list[Check]:
 def _privacy(place: Path) -> Check:
     """Check that no other user has permissions on the store. Opening it took away what could be taken away."""
     if was := exposure(place):
-        advice = "treat passwords in these sessions as known to others: change them"
+        advice = "change the passwords in these sessions: others could read them"
         return Check("privacy", "problem", f"{was}", f"{advice}; then delete {place / EXPOSURE_FILE}")
     found = [each for each in exposed_below(place) if each.path != str(place)]
     if found:
-        finding = f"other users have permissions on {len(found):,} files and folders, such as {found[0].path}"
+        finding = f"other users have permissions on {times(len(found), 'file')} and folders, such as {found[0].path}"
         return Check("privacy", "problem", finding, "the file system refuses to change them: move the store elsewhere")
     if exposed(place):
-        finding = f"{place} holds more than a store, so its mode was left; what is the store's is yours alone"
-        return Check("privacy", "ok", finding, "name a folder of its own with --store")
+        finding = (
+            f"{place} also holds other files, so its permissions were not changed; the store's own files are private"
+        )
+        return Check("privacy", "ok", finding, "choose a separate folder with --store")
     return Check("privacy", "ok", "files 0600, folders 0700: no other user can read it")
 
 
@@ -212,10 +221,10 @@ def _repaired(folder: str | None) -> list[Check]:
         done = repair(folder)
     except StoreError as problem:
         return [Check("repair", "problem", problem.message, problem.hint)]
-    rows = [Check("repair", "ok", line) for line in done.mended] or [Check("repair", "ok", "nothing had to be mended")]
+    rows = [Check("repair", "ok", line) for line in done.mended] or [Check("repair", "ok", "nothing to repair")]
     rows += [Check("lost", "problem", line) for line in done.lost]
     return rows + [
-        Check("aside", "ok", str(path), "what was damaged; delete it when you need nothing of it")
+        Check("aside", "ok", str(path), "damaged files; delete them when you no longer need them")
         for path in done.aside
     ]
 
@@ -230,9 +239,7 @@ def _attempts(store: Store) -> list[Check]:
         return [Check("attempts", "problem", problem.message, problem.hint)]
     if not without:
         return [Check("attempts", "ok", f"{n_attempts:,}, each with its session JSONL")]
-    message = (
-        f"{without:,} of {n_attempts:,} came without the agent's session JSONL: no tokens, reasoning or tool sequence"
-    )
+    message = f"{without:,} of {n_attempts:,} have no session JSONL of the agent: no tokens, reasoning or tool sequence"
     return [Check("attempts", "problem", message, COLLECT_SESSIONS)]
 
 
@@ -279,12 +286,15 @@ def run_formats(options: argparse.Namespace) -> int:
         lines += [("home", home) for home in row["homes"]]
         lines += [(lot.kind, str(lot)) for lot in row["material"]]
         lines += [("mind", limit) for limit in row["limits"]]
-        lines += [("store", f"{n:,} sessions of {version or 'no version said'}") for version, n in row["met"].items()]
+        lines += [
+            ("store", f"{times(n, 'session')} of {version or 'no version recorded'}")
+            for version, n in row["met"].items()
+        ]
         print(fields(lines))
     else:
         shown = []
         for row in rows:
-            named = [f"{version or 'none said'} ({n:,})" for version, n in row["met"].items()]
+            named = [f"{version or 'not recorded'} ({n:,})" for version, n in row["met"].items()]
             few = [*named[:_VERSIONS], *([f"{len(named) - _VERSIONS} more"] if len(named) > _VERSIONS else [])]
             shown.append((row["name"], row["rests_on"], ", ".join(few), " ".join(row["limits"])))
         print(
@@ -295,7 +305,7 @@ def run_formats(options: argparse.Namespace) -> int:
                 optional=("versions in the store",),
             )
         )
-        print(printable(f"{len(rows)} formats; `agentsignals formats NAME` shows one whole"))
+        print(printable(f"{len(rows)} formats; `agentsignals formats NAME` describes one in full"))
     return 0
 
 
@@ -311,9 +321,9 @@ def run_forget(options: argparse.Namespace) -> int:
     if options.json:
         print(json_text(gone))
         return 0
-    print(f"forgotten   {len(gone.sessions):,} sessions")
+    print(f"forgotten   {times(len(gone.sessions), 'session')}")
     if gone.still_there:
-        print(f"still there {len(gone.still_there):,} of their files, which the next run over them reads again:")
+        print(f"still there {len(gone.still_there):,} of their files, which the next run reads again:")
         print("\n".join(f"            {printable(uri)}" for uri in gone.still_there))
     return 0
 

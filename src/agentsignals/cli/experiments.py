@@ -69,7 +69,7 @@ def _status_text(made: SearchStatus, search: Search) -> str:
                 share += f" [{side.low:.0%}, {side.high:.0%}]"
             rows.append((name, treatment_text(treatment or {}), share, side.tasks, side.n))
         parts.append(
-            "confirmed, on held-out tasks\n" + table(("", "knobs", "solved, 95%", "tasks", "trials"), rows, 70)
+            "confirmed, on held-out tasks\n" + table(("", "settings", "solved, 95%", "tasks", "trials"), rows, 70)
             + f"\np {made.confirmed.difference.p:.3g} ({made.confirmed.difference.test})"
         )  # fmt: skip
     if made.tried:
@@ -77,9 +77,9 @@ def _status_text(made: SearchStatus, search: Search) -> str:
             (treatment_text(r.treatment), r.runs, f"{r.solved} of {r.trials}", f"{r.expected:.0%}", r.dropped)
             for r in made.tried[:_LISTED]
         ]
-        names = ("knobs", "runs", "solved", "expected", "dropped")
+        names = ("settings", "runs", "solved", "expected", "dropped")
         parts.append(
-            "in the search: what the winner was chosen by, so too high of the first lines\n"
+            "in the search: the winner was chosen by these shares, so the first ones are too high\n"
             + table(names, rows_tried, 70)
         )
     if made.caveats:

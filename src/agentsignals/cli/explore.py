@@ -192,7 +192,7 @@ def run_sessions(options: argparse.Namespace) -> int:
         print(f"{len(listed):,} of {total:,} sessions, {which}; --limit {total} shows all")
     deleted = sessions_only_in(store.manifest, deleted_files(local_files(store.manifest)))
     if deleted:
-        print(f"the files of {times(len(deleted), 'session')} of the store are gone since they were read")
+        print(f"the files of {times(len(deleted), 'session')} in the store no longer exist")
     return 0
 
 
@@ -260,7 +260,7 @@ def run_findings(options: argparse.Namespace) -> int:
     bounds = {"effect": options.effect, "sureness": options.sureness, "false_discoveries": options.rate}
     chosen = {name: value for name, value in bounds.items() if value is not None}
     if any(not 0 <= value <= 1 for value in chosen.values()):
-        raise UsageError("A bound is a share.", "Give a number from 0 to 1.")
+        raise UsageError("--effect, --sureness and --rate are shares.", "Give a number from 0 to 1.")
     store = store_with_sessions(options)
     topic = (options.id or "").replace("-", "_")
     if options.id is not None and topic not in findings.questions():
@@ -402,7 +402,7 @@ def run_explain(options: argparse.Namespace) -> int:
             price = exact_digits(line.usd_each_million)
             return what, line.whose, line.model, line.kind, line.calls or None, f"{bound}{line.amount:,}", price, usd
 
-        bill = [cells(line, "in the value" if line.counts else "beside") for line in explanation.bill]
+        bill = [cells(line, "in the value" if line.counts else "not in the value") for line in explanation.bill]
         names = ("bill", "whose", "model", "kind", "calls", "tokens", "USD a million", "USD")
         lines = [*bill, cells(total_line(explanation.bill), "sum")]
         print(table(names, lines, optional=("whose", "calls", "USD a million")) + "\n")
@@ -453,7 +453,7 @@ def run_query(options: argparse.Namespace) -> int:
         return 0
     held = list(islice(values, MOST_ROWS + 1))
     if len(held) > MOST_ROWS:
-        raise QueryError(f"The answer has more than {MOST_ROWS:,} rows.", "Add LIMIT, or take them with --csv.")
+        raise QueryError(f"The answer has more than {MOST_ROWS:,} rows.", "Add LIMIT, or use --csv.")
     if options.json:
         print(json_text([dict(zip(names, row, strict=True)) for row in held]))
         return 0

@@ -13,6 +13,7 @@ from agentsignals.errors import UsageError
 from agentsignals.export import Exported, cannot_write
 from agentsignals.export.team import Team, encode, team
 from agentsignals.model import Session
+from agentsignals.questions.formatting import times
 from agentsignals.redaction import Redactor
 from agentsignals.redaction.values import RandomValues
 from agentsignals.store import Store, disk
@@ -31,7 +32,7 @@ def run_export(options: argparse.Namespace) -> int:
         print(json_text(plain) if options.json else table(["format", ""], offered))
         return 0
     if options.output is None:
-        raise UsageError("Where to is not said.", f"export --to {options.to} -o FOLDER")
+        raise UsageError("No output is named.", f"export --to {options.to} -o FOLDER")
     writer = export.WRITERS.get(options.to)
     store = Store(options.store)
     _, matching = rows(store, f"SELECT session_id FROM sessions WHERE ({options.where})")  # noqa: S608  (the person's own SQL)
@@ -69,17 +70,17 @@ def run_export(options: argparse.Namespace) -> int:
 
 
 def _text(done: Exported) -> str:
-    lines = [f"written     {done.files:,} files of {done.sessions:,} sessions in {done.folder}"]
+    lines = [f"written     {times(done.files, 'file')} of {times(done.sessions, 'session')} in {done.folder}"]
     if done.tables:
         lines.append("rows        " + ", ".join(f"{n:,} {name}" for name, n in done.tables.items()))
     if done.masked is not None:
         counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(done.masked.items()))
         lines.append(f"masked      {counts or 'nothing that looks like a secret'}")
     if done.without_transcript:
-        lines.append(f"left out    {done.without_transcript:,} attempts whose conversation was not collected")
+        lines.append(f"left out    {times(done.without_transcript, 'attempt')} whose conversation was not collected")
     lines += [f"note        {printable(note)}" for note in done.notes]
     if done.loses:
-        lines.append(f"{'conversations' if done.tables else done.format} can't carry:")
+        lines.append(f"{'conversations' if done.tables else done.format} cannot hold:")
         lines += [f"  - {loss}" for loss in done.loses]
     return "\n".join(lines)
 
@@ -91,7 +92,7 @@ def run_share(options: argparse.Namespace) -> int:
     asked = [bool(options.session), options.team, options.check is not None]
     if sum(asked) != 1 or (options.check is None) == (options.out is None) or (options.pictures and not asked[0]):
         raise UsageError(
-            "A session, --team or --check FILE is shared, each by itself.",
+            "Share one of: a session, --team, or --check FILE.",
             "For example: share SESSION --out session.html",
         )
     if options.session:
@@ -127,15 +128,18 @@ def _shared_text(done: Shared) -> str:
     counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(done.masked.items()))
     return fields(
         [
-            ("written", f"{done.entries:,} entries, {done.bytes / 1e6:.1f} MB, to {done.file}"),
+            ("written", f"{times(done.entries, 'entry', 'entries')}, {done.bytes / 1e6:.1f} MB, to {done.file}"),
             ("masked", counts or "nothing that looks like a secret"),
-            ("left out", done.left_out and f"{done.left_out:,} entries at its end, for which there was no room"),
+            (
+                "left out",
+                done.left_out and f"{times(done.left_out, 'entry', 'entries')} at its end, for which there was no room",
+            ),
             ("pictures", done.pictures and f"{done.pictures:,}, not masked: nothing looks into them"),
             (
                 "left out",
-                done.pictures_left_out and f"{done.pictures_left_out:,} pictures, for which there was no room",
+                done.pictures_left_out and f"{times(done.pictures_left_out, 'picture')}, for which there was no room",
             ),
-            ("mind", "patterns know the shapes of secrets, not their meaning: look through it before you hand it on"),
+            ("mind", "patterns know the shapes of secrets, not their meaning: read it before you hand it on"),
         ]
     )
 
@@ -146,10 +150,10 @@ def _proof_text(made: Team, path: Path, *, wrote: bool) -> str:
         [
             (
                 "written" if wrote else "checked",
-                f"{len(made.cells):,} groups, {len(made.spreads):,} distributions: {path}",
+                f"{times(len(made.cells), 'group')}, {times(len(made.spreads), 'distribution')}: {path}",
             ),
             ("no text", f"{proof.strings:,} strings, each of the {proof.words:,} words of {proof.vocabulary[:16]}…"),
             ("numbers", f"{proof.numbers:,}, counts or of four digits"),
-            ("left out", f"{proof.cells_left_out:,} groups of a week with fewer than {made.fewest} sessions"),
+            ("left out", f"{times(proof.cells_left_out, 'group')} of a week with fewer than {made.fewest} sessions"),
         ]
     )

@@ -37,6 +37,7 @@ from agentsignals.labels.units import Selection, Unit, plain, units
 from agentsignals.labels.validation import never_validated, validate
 from agentsignals.model import CLASSIFIER, ENCODER, RULES
 from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE
+from agentsignals.questions.formatting import times
 from agentsignals.redaction import Redactor
 from agentsignals.stats.agreement import Estimate as AgreementEstimate
 from agentsignals.stats.intervals import SEED
@@ -83,9 +84,14 @@ def run_label(options: argparse.Namespace) -> int:
             taken = annotation.take(store, options.source, options.labeller, wanted, options.column)
         else:
             taken = matching.take(store, options.source, options.labeller, wanted.name)
-        elsewhere = f"{taken.unmatched_labels:,} labels of {taken.unmatched_sessions:,} sessions not in the store"
+        elsewhere = (
+            f"{times(taken.unmatched_labels, 'label')} of {times(taken.unmatched_sessions, 'session')} not in the store"
+        )
         rows = [
-            ("taken", f"{taken.labels:,} labels of {taken.sessions:,} sessions, {taken.moved:,} found by their text"),
+            (
+                "imported",
+                f"{times(taken.labels, 'label')} of {times(taken.sessions, 'session')}, {taken.moved:,} by text",
+            ),
             ("elsewhere", elsewhere),
             ("skipped", counted(taken.skipped, most_first=True)),
         ]
@@ -108,7 +114,7 @@ def _check_label(options: argparse.Namespace) -> None:
     if (options.batch_form or options.again) and not writes:
         raise UsageError("--batch-form and --again belong to --export-batch.", "Leave them out.")
     if (writes or reads) and foreign:
-        raise UsageError(f"{foreign[0]} has no meaning for batch files.", "Leave it out.")
+        raise UsageError(f"{foreign[0]} cannot be used with batch files.", "Leave it out.")
     if (options.source is None) != (options.labeller is None):
         raise UsageError("--from and --labeller belong together.", "label sentiment --from data/ --labeller qwen3")
     if options.source is not None and options.by is not None:
@@ -159,7 +165,7 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
         measured = quality(by.name, wanted)
         tell(f"labelling by {by.name}, on this machine: {measured or 'its quality was never measured'}")
         if by.name == RULES:
-            tell("rules find a part of each class: their counts are lower bounds")
+            tell("rules find only part of each class, so their counts are lower bounds")
         elif options.by is None and by.name == CLASSIFIER and (better := classifier_of(ENCODER, wanted.name)):
             tell(f"better: encoder, {better.measured}. {install_command('encoder')}")
     elif not in_files and sends:
@@ -186,24 +192,24 @@ def _goes(by: Labeller, masks: bool) -> str:
 
 
 def _summary_text(summary: Summary) -> str:
-    labelled = f"{summary.labelled:,} of {summary.sessions:,} sessions"
+    labelled = f"{summary.labelled:,} of {times(summary.sessions, 'session')}"
     if summary.kept or summary.repeated:
-        labelled += f"; {summary.kept:,} by answers of an earlier run, {summary.repeated:,} asked before in this one"
+        labelled += f"; {summary.kept:,} from answers of an earlier run, {summary.repeated:,} repeated in this one"
     failed, older, figures = counted(summary.failed, most_first=True), summary.of_earlier_prompts, summary.run_figures
     cost = "unknown cost" if summary.cost_usd is None else f"${summary.cost_usd:,.2f}"
     spent = f"{summary.calls:,}, {summary.input_tokens:,} tokens in, {summary.output_tokens:,} out, {cost}"
     spent += f"; {summary.loosely_parsed:,} answers not strictly JSON" if summary.loosely_parsed else ""
-    spent += f"; {summary.unwrapped:,} cut out of other words" if summary.unwrapped else ""
+    spent += f"; {summary.unwrapped:,} extracted from other text" if summary.unwrapped else ""
     batches, results = "", ""
     if "files" in figures:
         batches = f"{figures['requests']:,} requests in {', '.join(figures['files'])}" if figures["files"] else ""
         batches = batches or "nothing to ask"
-        batches += f"; {figures['waiting']:,} wait for results of an earlier one" if figures["waiting"] else ""
+        batches += f"; {figures['waiting']:,} wait for the results of an earlier batch" if figures["waiting"] else ""
     if "taken" in figures or "answered_before" in figures:
         results = counted({name: n for name, n in figures.items() if isinstance(n, int)})
     servers = []
     for url, of_it in figures.get("servers", {}).items():
-        aside = f"; set aside {of_it['set_aside']:,} times: {of_it['last_problem']}" if "set_aside" in of_it else ""
+        aside = f"; paused {of_it['set_aside']:,} times: {of_it['last_problem']}" if "set_aside" in of_it else ""
         servers.append(("server", f"{url}: {of_it['answers']:,} answers to {of_it['calls']:,} calls{aside}"))
     return fields(
         [
@@ -219,14 +225,14 @@ def _summary_text(summary: Summary) -> str:
             ("answered", counted(summary.served_models, most_first=True)),
             *servers,
             ("masked", counted(summary.redacted, most_first=True)),
-            ("older", older and f"{older:,} labels of another prompt still stand"),
+            ("older", older and f"{times(older, 'label')} of an earlier prompt are still in use"),
             ("measured", summary.measured),
             (
                 "at least" if summary.labeller == RULES else "counts",
                 "" if summary.shares else counted(summary.counts, most_first=True),
             ),
             *((f"share {name}", share.in_words()) for name, share in summary.shares.items()),
-            ("next", summary.labelled and "`agentsignals measure` computes the signals that rest on labels"),
+            ("next", summary.labelled and "`agentsignals measure` computes the signals that use labels"),
         ]
     )
 
@@ -264,7 +270,7 @@ def _export_gold(options: argparse.Namespace, wanted: Task) -> int:
     if options.json:
         print(json_text({"file": options.gold, "rows": n, "strata": strata}))
         return 0
-    print(f"written     {n:,} rows, each a {wanted.level}, of {strata:,} strata to {options.gold}")
+    print(f"written     {times(n, 'row')}, each a {wanted.level}, of {strata:,} strata to {options.gold}")
     print(f"next        agentsignals labels annotate {wanted.name} --as NAME --gold {options.gold}")
     return 0
 
@@ -281,9 +287,9 @@ def _find_topics(options: argparse.Namespace) -> int:
     for name in _NOT_WITH_TOPICS:
         if getattr(options, name):
             flag = _FLAGS.get(name, name.replace("_", "-"))
-            raise UsageError(f"--{flag} has no meaning for topics.", "Leave it out.")
+            raise UsageError(f"--{flag} cannot be used with topics.", "Leave it out.")
     if options.redact is False:
-        raise UsageError("--no-redact has no meaning for topics: their prompts are always masked.", "Leave it out.")
+        raise UsageError("--no-redact cannot be used with topics: their prompts are always masked.", "Leave it out.")
     namer = None if options.names is None else _labeller(options, options.names)
     if namer is not None and (namer.leaves or isinstance(namer, ChatServer)):
         tell(f"prompts go to {_goes(namer, True)}, for names of topics by {namer.model}")
@@ -308,9 +314,9 @@ def _topics_text(summary: TopicsSummary) -> str:
         failed = f"; {reasons(naming.failed)}, run again to ask again" if naming.failed else ""
         named = (
             f"{naming.names:,} by {naming.by}, {naming.kept:,} of them kept from an earlier run;"
-            f" {naming.calls:,} calls, {naming.input_tokens:,} tokens in, {naming.output_tokens:,} out{failed}"
+            f" {times(naming.calls, 'call')}, {naming.input_tokens:,} tokens in, {naming.output_tokens:,} out{failed}"
         )
-    left_out = f"{summary.left_out_share:.1%} of {summary.prompts:,} prompts: {reasons(summary.left_out)}"
+    left_out = f"{summary.left_out_share:.1%} of {times(summary.prompts, 'prompt')}: {reasons(summary.left_out)}"
     head = fields(
         [
             ("left out", sum(summary.left_out.values()) and left_out),
@@ -319,13 +325,15 @@ def _topics_text(summary: TopicsSummary) -> str:
             ("method", f"{summary.method} over {summary.embedder}, seed {summary.seed}"),
             ("no topic", f"{summary.noise:,}, {summary.noise_share:.1%} of those compared"),
             ("named", named),
-            ("next", "`agentsignals measure` makes chat.prompt_topic_cluster of them"),
+            ("next", "`agentsignals measure` computes chat.prompt_topic_cluster from them"),
         ]
     )
     names = ("topic", "prompts", "sessions", "words", "name")[: 4 if naming is None else 5]
     rows = [(t.number, t.n, t.sessions, ", ".join(t.words), t.name or "")[: len(names)] for t in summary.topics]
     shown = [f"{t.number:>5}  “{printable(example.excerpt or '')}”" for t in summary.topics for example in t.examples]
-    return "\n".join([head, "", table(names, rows, 90), *(["", "in the middle of each", *shown] if shown else [])])
+    return "\n".join(
+        [head, "", table(names, rows, 90), *(["", "typical prompts of each topic", *shown] if shown else [])]
+    )
 
 
 # `annotate`: a person labels messages or sessions, at a terminal.
@@ -362,7 +370,7 @@ def run_annotate(options: argparse.Namespace) -> int:
     def transcript(session_id: str) -> str:
         """Return a session as a judge with an endless window is shown it."""
         unit = next(units(wanted, store.session(session_id), sys.maxsize))
-        return "".join(unit.parts) if isinstance(unit, Unit) else f"(the task is not about it: {unit.reason})"
+        return "".join(unit.parts) if isinstance(unit, Unit) else f"(this labelling task does not apply: {unit.reason})"
 
     summary = annotation.annotate(store, wanted, person, rows, _Terminal(), transcript)
     print(
@@ -371,8 +379,8 @@ def run_annotate(options: argparse.Namespace) -> int:
         else fields(
             [
                 ("labelled", f"{summary.labelled:,} by {summary.labeller}, codebook {wanted.prompt_hash}"),
-                ("before", summary.before and f"{summary.before:,} had this person's label already"),
-                ("agreed", summary.agreed and f"{summary.agreed:,} that both had labelled alike were taken over"),
+                ("before", summary.before and f"{summary.before:,} were labelled by this person before"),
+                ("agreed", summary.agreed and f"{summary.agreed:,} with equal labels of both were adopted"),
                 ("left", summary.left and f"{summary.left:,}; run again to go on"),
                 ("not found", counted(summary.not_found)),
             ]
@@ -390,15 +398,15 @@ _EXCERPT = 100
 def run_agree(options: argparse.Namespace) -> int:
     wanted, first, others = task(options.task), options.first, options.others
     if not others and options.gold is None:
-        raise UsageError("Agreement is of two: another labeller, or --gold FILE.", "agree sentiment rules human:ann")
+        raise UsageError("Agreement needs a second labeller or --gold FILE.", "agree sentiment rules human:ann")
     if options.settle is not None and options.gold is not None:
-        raise UsageError("--settle writes what two labellers of the store said.", "Leave --gold or --settle out.")
+        raise UsageError("--settle compares two labellers of the store.", "Leave --gold or --settle out.")
     if options.gold is None and options.column is not None:
         raise UsageError("--column belongs to --gold.", "Leave it out.")
     if options.settle is not None and len(others) != 1:
         raise UsageError("--settle is for two labellers.", "agree sentiment human:ann human:ben --settle settle.jsonl")
     if len({first, *others}) <= len(others):
-        raise UsageError("A labeller is named twice.", "Everybody agrees with themselves.")
+        raise UsageError("A labeller is named twice.", "Name different labellers.")
     if options.gold is not None:
         return _agree_with_gold(options, wanted, [first, *others])
     if len(others) > 1:
@@ -442,8 +450,8 @@ def _agree_with_gold(options: argparse.Namespace, wanted: Task, names: list[str]
         if not result.n:
             why = counted(result.left_out, most_first=True) or "the file has no labelled row"
             tell(
-                f"{result.a} has no label of the {len(labels.rows):,} rows of {options.gold}: {why}. Rows that are not"
-                f" in the store need `text`, for labellers that read it ({', '.join(sorted(LABELLERS.all()))})."
+                f"{result.a} has no label of the {times(len(labels.rows), 'row')} of {options.gold}: {why}. Rows that"
+                f" are not in the store need `text`, for labellers that read it ({', '.join(sorted(LABELLERS.all()))})."
             )
     return 0 if problem is None and all(result.n for result in results) else 1
 
@@ -481,8 +489,8 @@ def _several_text(result: Several) -> str:
 
 def _agreement_text(comparison: Comparison) -> str:
     c, scores, back = comparison, comparison.scores, comparison.weighted_back
-    places = f" of {c.projects:,} projects" if c.projects else ""
-    both = f"{c.n:,} in {c.sessions:,} sessions{places}" if c.n else "nothing: no label of both"
+    places = f" of {times(c.projects, 'project')}" if c.projects else ""
+    both = f"{c.n:,} in {times(c.sessions, 'session')}{places}" if c.n else "no item has labels of both"
     rows: list[tuple[str, Any]] = [
         ("task", f"{c.task}: {c.a} (rows) and {c.b} (columns)"),
         ("gold by", c.gold),
@@ -493,7 +501,7 @@ def _agreement_text(comparison: Comparison) -> str:
         within = _interval(c.agreement_interval, "{:.0%}")
         rows += [
             ("agreement", f"{c.agreement:.1%}{within}, by chance {c.chance:.1%}"),
-            ("kappa", _estimate(c.kappa) if c.kappa else "not defined: chance explains all"),
+            ("kappa", _estimate(c.kappa) if c.kappa else "undefined: chance alone explains it"),
             ("weighted", c.weighted_kappa and _estimate(c.weighted_kappa)),
             ("AC1", c.ac1 and _estimate(c.ac1)),
         ]
@@ -569,6 +577,6 @@ def _validation_text(figures: list[Figure], unmeasured: list[str]) -> str:
     parts = [table(names, rows, 100)]
     low = [f"{f.signal} {f.value}: {f.precision:.0%} ({f.truth})" for f in figures if f.misleads]
     if low:
-        parts.append("named wrongly more often than rightly\n" + "\n".join(f"    {printable(line)}" for line in low))
-    parts.append(f"never validated, though they claim a meaning: {', '.join(unmeasured) or 'none'}")
+        parts.append("wrong more often than right\n" + "\n".join(f"    {printable(line)}" for line in low))
+    parts.append(f"never validated, although they claim a meaning: {', '.join(unmeasured) or 'none'}")
     return "\n\n".join(parts)

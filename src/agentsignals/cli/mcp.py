@@ -126,7 +126,7 @@ class Tools:
         return {name: getattr(self, name) for name in vars(Tools) if not name.startswith("_") and name != "all"}
 
     def overview(self) -> str:
-        """What the store holds: sessions by context (product: people's work; eval: attempts of eval runs) and agent,
+        """Count the store's sessions by context (product: people's work; eval: attempts of eval runs) and agent,
         and the tables that `query` reads. Ask this first."""
         names, held = self._rows(_OVERVIEW, _MOST_ROWS)
         return self._fenced(
@@ -135,8 +135,8 @@ class Tools:
         )
 
     def findings(self, context: str | None = None, finding: str | None = None) -> str:
-        """The few sentences that matter, ranked, each with how sure it is and what to do. context: product or eval.
-        finding: the id of one, for the events, files and lines that it rests on."""
+        """List the main findings, ranked, each with its confidence and advice. context: product or eval.
+        finding: the id of one, for its evidence: events, files and lines."""
         with self._one_at_a_time:
             store = self._store()
             if finding is None:
@@ -149,7 +149,7 @@ class Tools:
         return self._fenced({**_summary(answer), "caveat": answer.caveat, "evidence": _dicts(names, evidence)})
 
     def sessions(self, where: str = "true", limit: int = 20) -> str:
-        """Sessions, the newest first. where: a DuckDB condition over the columns of `sessions`, such as
+        """List sessions, newest first. where: a DuckDB condition over the columns of `sessions`, such as
         "agent = 'codex' AND n_prompts > 10"."""
         columns = (
             "session_id, title, agent, model, context, started_at, n_prompts, n_tool_calls, n_edits, cost_usd, repo"
@@ -159,8 +159,8 @@ class Tools:
         return self._fenced(_dicts(names, held))
 
     def show(self, session: str, start: int = 0, limit: int = 60, everything: bool = False) -> str:
-        """A session as a timeline of numbered events, from event `start` on. everything: also thinking, results and
-        subagents. `event` gives one event whole."""
+        """Show a session as a timeline of numbered events, from event `start` on. everything: also thinking, results
+        and subagents. `event` shows one event in full."""
         with self._one_at_a_time:
             held = self._session(session)
         wanted = [e for e in held.events if e.seq >= start and is_shown(e, everything)]
@@ -181,8 +181,8 @@ class Tools:
         )
 
     def event(self, session: str, seq: int, start: int = 0) -> str:
-        """One event whole, by its number in `show`: its text, and of a tool call the arguments and the result. start:
-        from which character of the text on, where it is long."""
+        """Show one event in full, by its number in `show`: its text, and of a tool call the arguments and the result.
+        start: the first character shown, for long texts."""
         with self._one_at_a_time:
             held = self._session(session)
         here = next((e for e in held.events if e.seq == seq), None)
@@ -202,7 +202,7 @@ class Tools:
         return fenced(text[start:end], "\n".join(notes))
 
     def explain(self, session: str, signal: str) -> str:
-        """One value of a session with the events, lines and rule that made it. signal: a path from `signals`, or
+        """Explain one value of a session by the events, lines and rule behind it. signal: a path from `signals`, or
         sessions.cost_usd, sessions.output_tokens … for a bill line by line."""
         with self._one_at_a_time:
             store = self._store()
@@ -215,13 +215,13 @@ class Tools:
         return self._fenced({**fields, "evidence": evidence, "bill": bill, "artifacts": made.artifacts}, more)
 
     def signals(self, text: str = "") -> str:
-        """The catalogue of signals: path, level, type, unit, meaning. text: words to find in name, path or meaning. The
+        """List the signals: path, level, type, unit, meaning. text: words to find in name, path or meaning. The
         values are in the table `signals`, one row a session and signal."""
         keys = ("path", "context", "level", "type", "unit", "description")
         return self._fenced([{key: row[key] for key in keys} for row in inventory(text)])
 
     def query(self, sql: str, limit: int = 50) -> str:
-        """One SELECT of DuckDB over the store's tables, read only. `DESCRIBE table` names a table's columns."""
+        """Run one SELECT of DuckDB over the store's tables, read only. `DESCRIBE table` names a table's columns."""
         if "findings" in sql.lower():
             with self._one_at_a_time:
                 findings.every_context(self._store())
@@ -231,7 +231,7 @@ class Tools:
         return self._fenced(_dicts(names, held[:most]), more)
 
     def search(self, words: str, limit: int = 10) -> str:
-        """The sessions in which one passage holds all of these words. "several words" in quotes, -without, and kind:
+        """Find the sessions in which one passage has all of these words. "several words" in quotes, -without, and kind:
         (prompt, reply, command, path, result, thinking), tool:, agent:, repo:, session:, context: narrow it."""
         with self._one_at_a_time:
             made = fulltext.search(self._store(), words, limit=_up_to(limit, _MOST_SESSIONS))
@@ -245,16 +245,17 @@ class Tools:
         return self._fenced({**counts, "hits": hits, "notes": made.notes})
 
     def failures(self, by: list[str] | None = None, where: str = "true") -> str:
-        """Why attempts of eval runs failed: a class for each, by candidate (by: model, agent, run, a knob), with the
-        event and file that show it. `explain(session, "verification.failure_class")` has the rest."""
+        """List why attempts of eval runs failed: a class for each, by candidate (by: model, agent, run, a setting),
+        with the event and file that show it. `explain(session, "verification.failure_class")` has details."""
         with self._one_at_a_time:
             made = answer_over_attempts(self._store(), failure_map.question(by or [], where), where=where)
         return self._masked(failures_text(made))
 
     def audit(self, by: list[str] | None = None, where: str = "true") -> str:
-        """Whether passed attempts of eval runs were earned, by candidate (by: model, agent, run, a knob): derived,
-        retrieved, verifier touched or cannot tell, with the event that shows it, and the resolve rate before and after.
-        `explain(session, "verification.pass_audit")` has the rest."""
+        """Check whether passed attempts of eval runs were earned, by candidate (by: model, agent, run, a setting):
+        derived, retrieved, verifier touched or cannot tell, with the event that shows it, and the resolve rate before
+        and after.
+        `explain(session, "verification.pass_audit")` has details."""
         with self._one_at_a_time:
             made = answer_over_attempts(self._store(), audit.question(by or [], where), where=where)
         return self._masked(audit_text(made))
@@ -270,10 +271,10 @@ class Tools:
         regression_weight: float = 1.0,
         only: list[str] | None = None,
     ) -> str:
-        """Candidates of eval runs (by: model, agent, run, a knob) against a baseline, within matched tasks: what can be
-        concluded, with intervals, power and what speaks against it. fail_if: conditions of a gate, as
-        "solve_rate < baseline - 0.05" or "worse". regression_weight: what a regression counts, a gain counting 1.
-        only: candidates to compare with the baseline."""
+        """Compare candidates of eval runs (by: model, agent, run, a setting) with a baseline, within matched tasks:
+        conclusions with intervals, power and caveats. fail_if: conditions of a gate, as
+        "solve_rate < baseline - 0.05" or "worse". regression_weight: the weight of a regression, where a gain has
+        weight 1. only: candidates to compare with the baseline."""
         with self._one_at_a_time:
             made = agentsignals.compare(
                 self._store(),
@@ -337,7 +338,7 @@ class Tools:
 
 def _up_to(limit: int, most: int) -> int:
     if limit < 1:
-        raise UsageError(f"limit {limit} came.", f"Give 1 to {most}.")
+        raise UsageError(f"limit is {limit}.", f"Give 1 to {most}.")
     return min(limit, most)
 
 

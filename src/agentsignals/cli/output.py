@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 MAX_CELL = 60
 _heard: list[str] = []
 MEND = (
-    "`agentsignals analyze` reads again what its sources still hold; `agentsignals doctor --repair` also puts aside"
-    " what can't be mended."
+    "`agentsignals analyze` reads the damaged parts again from their sources. `agentsignals doctor --repair` also"
+    " moves aside what cannot be repaired."
 )
 """The command that repairs a damaged store."""
 

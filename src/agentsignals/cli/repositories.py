@@ -12,6 +12,7 @@ from agentsignals.cli.output import Bar, Printed, fields, figure, json_text, pri
 from agentsignals.errors import UsageError
 from agentsignals.ingest import collection as ingest
 from agentsignals.ingest.collection import Filters, RepositoryResults, discover, named_repositories
+from agentsignals.questions.formatting import times
 from agentsignals.redaction import redacted_in
 from agentsignals.repositories.attribute import Attribution
 from agentsignals.repositories.receipt import Place, Receipt
@@ -60,14 +61,14 @@ def _attribution(result: Attribution) -> str:
         unknown = f"{100 * share.unknown / share.n:.1f} % unknown"
         bounds = f"{100 * share.low:.1f} to {100 * share.high:.1f} % of {share.n:,} authored lines; {unknown}"
     if share.likely is None:
-        estimate = "none: no line is seen to be an agent's or a person's"
+        estimate = "none: no line is attributed to an agent or a person"
     elif not share.unknown:
         estimate = f"{100 * share.likely:.1f} %: no line is unknown"
     else:
-        error = "no comparable commit here tells how far off it is"
+        error = "no comparable commit measures its error"
         if record.unknown_mae is not None:
             error = f"{record.unknown_mae:.1f} points off the record on {record.unknown_n:,} such commits here"
-        estimate = f"{100 * share.likely:.1f} % with an unknown line counted for half; {error}"
+        estimate = f"{100 * share.likely:.1f} % with unknown lines counted as half; {error}"
     missing = f", {result.sessions_missing:,} missing" if result.sessions_missing else ""
     reasons = ", ".join(f"{n:,} {reason}" for reason, n in result.unlinked.items())
     lines = ", ".join(f"{n:,} {tag}" for tag, n in sorted(result.lines.items(), key=lambda pair: -pair[1]))
@@ -77,7 +78,7 @@ def _attribution(result: Attribution) -> str:
     ]
     eventual, alive = survived.eventual, survived.alive_at_head
     rows = [
-        ("repository", result.repo + (" (unchanged since the last time)" if result.unchanged else "")),
+        ("repository", result.repo + (" (unchanged since the last run)" if result.unchanged else "")),
         ("checkpoints", f"{result.checkpoints_linked:,} of {result.checkpoints:,} linked to commits"
                         f"{f' ({reasons})' if reasons else ''}"),
         ("commits", f"{result.commits:,} attributed of {result.commits_seen:,}"),
@@ -128,11 +129,11 @@ def run_collect(options: argparse.Namespace) -> int:
         lines = [table(names, rows), ""]
         lines.append(", ".join(f"{n:,} {status}" for status, n in collection.by_status.items()) or "no repository")
         if collection.by_status.keys() == {"unchanged"}:
-            lines.append("nothing is new")
+            lines.append("nothing new")
         if collection.machine_sessions:
             n_sessions = collection.sessions + collection.sessions_left_out
             lines.append(
-                f"{collection.machine_sessions:,} of {n_sessions:,} sessions were begun by a program"
+                f"{collection.machine_sessions:,} of {times(n_sessions, 'session')} were started by a program"
                 f" (label machine_prompts), {collection.sessions_left_out:,} of them left out"
             )
         if collection.filtered:
@@ -150,9 +151,9 @@ _SHOWN = 12
 def run_scan(options: argparse.Namespace) -> int:
     if options.sarif is not None:
         if options.scanner or options.config:
-            raise UsageError("A scanner and a scanner's report came.", "Give --scanner or --sarif.")
+            raise UsageError("--scanner and --sarif exclude each other.", "Give --scanner or --sarif.")
         if len(options.repositories) > 1:
-            raise UsageError("A scanner's report is of one repository.", "Name one with --sarif.")
+            raise UsageError("--sarif imports the report of one repository.", "Name one with --sarif.")
         taken = ingest.import_sarif(options.repositories[0], Path(options.sarif), options.store, jobs=options.jobs)
         print(
             json_text(taken)
@@ -183,12 +184,12 @@ def run_scan(options: argparse.Namespace) -> int:
 
 def _scan(summary: Scan) -> str:
     new = "nothing new to scan" if summary.unchanged else f"{summary.scanned:,} scanned now"
-    left_out = f"; {summary.commits_left_out:,} commits left out: files of theirs are missing"
+    left_out = f"; {times(summary.commits_left_out, 'commit')} left out: their files are missing"
     head = fields(
         [
             ("repository", summary.repo),
             ("scanner", f"{summary.scanner} {summary.scanner_version}"),
-            ("scanned", f"{summary.files:,} files as {summary.commits:,} linked commits changed them; {new}"),
+            ("scanned", f"{times(summary.files, 'file')} as {summary.commits:,} linked commits changed them; {new}"),
             ("skipped", _first(summary.skipped) + (left_out if summary.commits_left_out else "")),
             ("findings", f"{summary.introduced:,} introduced, {summary.fixed:,} fixed, {summary.moved:,} moved"),
             ("on lines of", _first(summary.owners) + " (by the replay)"),
@@ -217,7 +218,9 @@ def _scan(summary: Scan) -> str:
     ]
     planted = ("language", "files", "introduced", "recall on planted code", "precision on planted code")
     names = ("attribution", "by", "group", "files", "lines", "introduced", "per 1 000", "95 % interval", "fixed")
-    notes = "Findings of a static scanner are not confirmed weaknesses. Rates of different rule sets don't compare."
+    notes = (
+        "Findings of a static scanner are not confirmed weaknesses. Rates of different rule sets are not comparable."
+    )
     return f"{head}\n\n{table(planted, languages)}\n{summary.recall_caveat}\n\n{table(names, rates)}\n{notes}"
 
 
@@ -236,7 +239,7 @@ def run_discover(options: argparse.Namespace) -> int:
     if options.place == "repos":
         return _repositories(options)
     if options.names:
-        raise UsageError("Only repositories are looked for by name.", "Search the Hub with --search or --owner.")
+        raise UsageError("Names select repositories only.", "Search the Hub with --search or --owner.")
     if options.limit is not None and options.limit < 0:
         raise UsageError(f"--limit {options.limit} came; it counts data sets.", "Give 0 or more.")
     if options.untagged and not (options.search or options.owner or options.tag):
@@ -265,7 +268,7 @@ def run_discover(options: argparse.Namespace) -> int:
     print(table(("data set", "trace files", "bytes", "licence", "harnesses", "downloads", "remark"), rows, 70))
     again = sum(d.duplicate_of is not None for d in kept)
     unlicensed = sum(d.licence is None for d in kept)
-    print(f"{len(kept):,} data sets, {again:,} of them hold the files of another; {unlicensed:,} state no licence")
+    print(f"{len(kept):,} data sets, {again:,} of them duplicate another; {unlicensed:,} state no licence")
     if kept:
         print(f"read one with: agentsignals analyze hub:{printable(kept[0].name)}")
     return 0
@@ -289,15 +292,16 @@ def _repositories(options: argparse.Namespace) -> int:
         remark = d.trouble or ("fork" if d.is_fork else None if d.is_here else "not fetched")
         rows.append((d.place, layouts, d.commits, d.naming, remark))
     print(table(names, rows, 70))
-    print(f"{len(found):,} repositories, {sum(bool(d.layouts) for d in found):,} of them hold checkpoints")
+    n = sum(bool(d.layouts) for d in found)
+    print(f"{times(len(found), 'repository', 'repositories')}, {n:,} with checkpoints")
     if any(d.layouts or not d.is_here for d in found):
-        print(f"bring them in with: agentsignals repo collect {' '.join(printable(name) for name in options.names)}")
+        print(f"collect them with: agentsignals repo collect {' '.join(printable(name) for name in options.names)}")
     return 0
 
 
 # `receipt`: what an agent did for a commit, a branch or a pull request, on one page for its review.
 
-_RESULTS = {"hidden": "ran; its line does not tell how it ended", "unknown": "ran; the log does not say how it ended"}
+_RESULTS = {"hidden": "ran; the command hides its result", "unknown": "ran; the log does not record its result"}
 _KINDS = {"test": "test", "build": "build, linter or type checker"}
 
 
@@ -327,12 +331,12 @@ def _receipt(made: Receipt, as_markdown: bool) -> str:
     names: tuple[str, ...] = ("check", "runs", "the last", "changed since", "session and event")
     answer.table(names, checks, "Checks before the commit")
     failed = [(f.command, f.error_class or "", at(f.place)) for f in made.failed]
-    answer.table(("command", "why", "session and event"), failed, "Failed, and not seen to succeed since")
-    answer.table(("file", "lines"), list(made.owners.files_unknown.items()), "Lines nobody knows")
+    answer.table(("command", "why", "session and event"), failed, "Failed, without a later success")
+    answer.table(("file", "lines"), list(made.owners.files_unknown.items()), "Lines of unknown origin")
     for title, paths, n in (
-        ("Committed, and changed by no call", made.committed_not_changed, made.committed_not_changed_n),
-        ("Changed, and not committed", made.changed_not_committed, made.changed_not_committed_n),
-        ("Read, and not changed", made.read_not_changed, made.read_not_changed_n),
+        ("Committed, but changed by no logged call", made.committed_not_changed, made.committed_not_changed_n),
+        ("Changed, but not committed", made.changed_not_committed, made.changed_not_committed_n),
+        ("Read, but not changed", made.read_not_changed, made.read_not_changed_n),
     ):
         rest = [(f"and {n - len(paths)} more",)] if n > len(paths) else []
         answer.table(("file",), [*((path,) for path in paths), *rest], title)
@@ -348,7 +352,7 @@ def _receipt_sentences(made: Receipt) -> Iterator[str]:
     o = made.owners
     n, n_sessions, missing = o.agent + o.person + o.unknown, len(made.sessions), len(made.sessions_missing)
     if not made.sessions:
-        yield "No transcript is at hand for these commits: nothing can be said of how they were made."
+        yield "The store has no transcript of these commits, so how they were made is unknown."
     if made.attributed < len(made.commits):
         yield f"{len(made.commits) - made.attributed} of {len(made.commits)} commits are linked to no session."
     if n and o.low is not None and o.high is not None:
@@ -360,7 +364,7 @@ def _receipt_sentences(made: Receipt) -> Iterator[str]:
     if o.nobody:
         yield f"{o.nobody:,} more were moved, were there before, or are generated."
     if missing:
-        yield f"{missing} sessions had a part whose transcripts are not here."
+        yield f"The transcripts of {missing} contributing sessions are missing."
     if made.sessions:
         if made.kinds_not_run:
             yield "No transcript shows a run of a " + ", nor of a ".join(_KINDS[k] for k in made.kinds_not_run) + "."
@@ -371,21 +375,21 @@ def _receipt_sentences(made: Receipt) -> Iterator[str]:
         if made.not_run:
             yield f"Run by other sessions of this repository, not by these: {', '.join(made.not_run[:8])}."
         if made.cost_usd is None:
-            yield "What the sessions cost is not known: model calls that used tokens have no price."
+            yield "The cost is unknown: some model calls have no price."
         else:
             whose = "The sessions"
             if made.sessions_priced != n_sessions:
-                whose = f"{made.sessions_priced} of {n_sessions} sessions, the others without a price,"
+                whose = f"{made.sessions_priced} of {n_sessions} sessions (the rest have no price)"
             least = " at least" if any(s.cost_at_least for s in made.sessions if s.cost_usd is not None) else ""
             shared = sum(s.other_commits > 0 for s in made.sessions)
             rest = f"; {shared} of them also made other commits" if shared else ""
-            rest += f"; {missing} whose transcripts are not here cost more" if missing else ""
+            rest += f"; {missing} more have no transcript here" if missing else ""
             yield f"{whose} cost{least} {made.cost_usd:,.2f} USD as a whole{rest}."
     if made.weaknesses is None:
         yield "These commits were not scanned; `agentsignals repo scan` reads those of sessions, in its languages."
     else:
         part = "" if made.commits_scanned == len(made.commits) else f" of {made.commits_scanned} of the commits"
-        yield f"A scan{part} found {len(made.weaknesses):,} weaknesses introduced."
+        yield f"A scan{part} found {times(len(made.weaknesses), 'weakness', 'weaknesses')} introduced."
 
 
 # `rules`: the mechanical rules of instruction files, whether sessions kept them, what their introduction changed.
@@ -410,11 +414,13 @@ def rules_text(made: RulesReport, *, as_markdown: bool = False) -> str:
     answer = Printed(markdown=as_markdown, widest=90, cut=True)
     where = made.repo or "What the store's traces show"
     n, others = len(made.rules), sum(file["not_mechanical"] for file in made.files.values())
-    head = [f"{where}: {made.sessions:,} sessions, {len(made.files):,} instruction files, {n:,} mechanical rules."]
+    head = [
+        f"{where}: {times(made.sessions, 'session')}, {len(made.files):,} instruction files, {n:,} mechanical rules."
+    ]
     if others:
-        head.append(f"{others:,} other sentences ask what commands, edits and commits can't show; they are not judged.")
+        head.append(f"{others:,} other sentences cannot be checked in commands, edits and commits.")
     if not made.files and made.repo:
-        head.append("No instruction file is in its history, or in a trace.")
+        head.append("Neither its history nor a trace contains an instruction file.")
     elif not made.files:
         head.append("No trace holds the text of an instruction file: name a repository.")
     answer.lines(head, "")
@@ -446,8 +452,10 @@ def rules_text(made: RulesReport, *, as_markdown: bool = False) -> str:
                 before, after = f"{change.before:.0%} ({before})", f"{change.after:.0%} ({after})"
                 level = f"{change.level:+.0%} [{change.level_interval[0]:+.0%}, {change.level_interval[1]:+.0%}]"
         effects.append((name(row), (row.since or "")[:10], before, after, level, said))
-    names = ("rule", "since", "before", "after", "change beside the trend", "said")
-    answer.table(names, effects, "kept before and after a rule came (shares of its occasions, a session a value)")
+    names = ("rule", "since", "before", "after", "change against the trend", "said")
+    answer.table(
+        names, effects, "kept before and after the rule was added (share of its occasions, one value per session)"
+    )
     meanwhile = [
         f"{name(row)}: meanwhile {'; '.join(row.effect.meanwhile)}"
         for row in made.rules
@@ -471,9 +479,11 @@ def run_witness(options: argparse.Namespace) -> int:
 
 def _witnessed(result: Witnessed, as_markdown: bool) -> str:
     answer = Printed(markdown=as_markdown)
-    answer.lines([f"{result.repo}: {result.commits:,} commits, {result.commits_replayed:,} of them replayed"], "")
+    answer.lines(
+        [f"{result.repo}: {times(result.commits, 'commit')}, {result.commits_replayed:,} of them replayed"], ""
+    )
     if not result.witnesses:
-        answer.lines(["Nobody else left a record: no notes of git-ai, no Agent Trace file."], "")
+        answer.lines(["No other tool recorded line authors here: no git-ai notes, no Agent Trace file."], "")
     for c in result.witnesses:
         answer.lines([f"{c.witness}: {c.describes}"], "## ")
         answer.lines(_witness_sentences(c))
@@ -491,32 +501,29 @@ def _witnessed(result: Witnessed, as_markdown: bool) -> str:
 def _witness_sentences(c: Compared) -> Iterator[str]:
     versions = ", ".join(f"{version} {n:,}" for version, n in list(c.versions.items())[:5])
     yield (
-        f"{c.records:,} records; they speak of {c.commits:,} commits ({versions}): no branch leads to"
-        f" {c.commits_gone:,} of these, {c.commits_carried:,} were carried over from another"
+        f"{times(c.records, 'record')} of {times(c.commits, 'commit')} ({versions}): {c.commits_gone:,} of these are on"
+        f" no branch, {c.commits_carried:,} were carried over from another commit"
     )
     yield "lines stated: " + (", ".join(f"{owner} {n:,}" for owner, n in c.stated.items()) or "none")
     if c.problems:
         yield "not read or not placed: " + ", ".join(f"{n:,} {reason}" for reason, n in c.problems.items())
     if c.share is None:
-        yield (
-            f"Compared: nothing. The two speak of {c.commits_both:,} commits in common, and of no line of them both say"
-            " whose it is."
-        )
+        yield (f"Nothing to compare: {times(c.commits_both, 'commit')} have both, but no line has an owner in both.")
     else:
         interval = ", no interval from so few commits"
         if c.low is not None and c.high is not None:
             interval = f", {100 * c.low:.1f} to {100 * c.high:.1f} %"
         yield (
-            f"{c.commits_both:,} commits in common with {c.lines:,} lines; of {c.compared:,} both say whose they are,"
-            f" and agree on {100 * c.share:.1f} %{interval}. Where one says nothing nothing is compared: see the tables"
+            f"{times(c.commits_both, 'shared commit')} with {times(c.lines, 'line')}. Both name an owner for"
+            f" {times(c.compared, 'line')} and agree on {100 * c.share:.1f} %{interval}. Other lines are not compared"
         )
     if c.sessions_same or c.sessions_other:
         yield f"of the agents' lines {c.sessions_same:,} are given to the same session, {c.sessions_other:,} to another"
     if c.recovered:
         agree = f"; the replay says the same of {c.recovered_same:,}, another owner of {c.recovered_other:,}"
         yield (
-            f"{c.recovered:,} lines of {c.recovered_commits:,} commits without a record have an owner again, by their"
-            f" text in commits that were rewritten{agree}"
+            f"{times(c.recovered, 'line')} of {times(c.recovered_commits, 'commit')} without a record have an owner"
+            f" again, by their text in rewritten commits{agree}"
         )
     if c.commits_not_here:
-        yield f"{c.commits_not_here:,} commits with a record are not in this clone: nothing of them comes back"
+        yield f"{times(c.commits_not_here, 'commit')} with a record are not in this clone"

@@ -28,13 +28,13 @@ _MOST_INPUT = 32 * 1024 * 1024
 _BEFORE, _AFTER = "PreToolUse", ("PostToolUse", "PostToolUseFailure")
 _TOOL = re.compile(r"[A-Za-z][\w.-]{0,39}", re.ASCII)
 WORDS = {
-    "failing": "{times} attempts at one thing with {tool} failed and none between them worked",
-    "alike": "{times} calls, the last of {tool}, failed with one and the same result",
-    "same": "{tool} was called {times} times with equal arguments and equal results, with no edit between",
-    "undone": "{times} edits put back what an edit before them had taken away",
+    "failing": "{times} attempts at the same call with {tool} failed, and none succeeded in between",
+    "alike": "{times} calls failed with the same result, the last one with {tool}",
+    "same": "{tool} was called {times} times with the same arguments and results, and no edit in between",
+    "undone": "{times} edits restored what an earlier edit had removed",
     "mostly": "{times} of the last {lately} calls failed",
 }
-_ADVICE = "Say what was learnt so far; then try another way, or ask."
+_ADVICE = "Summarize what you learned, then try another approach or ask."
 
 
 class HookEvent(Struct):

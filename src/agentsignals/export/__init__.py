@@ -100,8 +100,8 @@ def refuse_secrets(name: str, texts: Iterable[tuple[str, str]], guard: Guard) ->
     for place, text in texts:
         if kind := guard.kind(text):
             raise ExportError(
-                f"{name} would hold a {kind} ({place}): nothing of it is left on the disk.",
-                "Leave that session out with --where, and report which signal or format forgot to mask.",
+                f"{name} was not written: a {kind} in {place} is not masked.",
+                "Leave that session out with --where, and report the signal or format that holds it.",
             )
 
 

@@ -102,7 +102,8 @@ def _addressed(place: str) -> Iterator[NamedRepository]:
     else:
         raise SourceError(
             f"Nothing is found under {place!r}.",
-            "Name a repository's folder or address, OWNER/NAME, a folder of clones, a list, or a saved search result.",
+            "Name a repository's folder or address, OWNER/NAME, a folder of clones, a text file with one a line, or a"
+            " JSON file saved from a repository search.",
         )
 
 

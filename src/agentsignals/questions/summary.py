@@ -96,7 +96,7 @@ class ContextSummary(Struct, frozen=True, kw_only=True):
     command: str
     """The command for all findings."""
     resolved: list[ResolvedGroup] = []
-    """Groups of comparable candidates, the one with most attempts first."""
+    """Groups of comparable candidates, the one with most tasks first."""
     no_findings: str = ""
     """Why there are none."""
     changed_files: int = 0
@@ -192,7 +192,7 @@ def resolved_text(groups: Sequence[ResolvedGroup], most: int | None = None) -> l
     lines: list[str] = []
     for n, group in enumerate(groups):
         tasks = times(group.tasks, "task")
-        apart = ", not comparable with the others" if n else ""
+        apart = ", not comparable with the groups above" if n else ""
         lines.append(f"Resolved, {', '.join([*group.datasets[:_DATASETS], tasks])}{apart}:")
         for c in group.candidates:
             share = "–" if c.share is None else f"{c.share:.0%}"

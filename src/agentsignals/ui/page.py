@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from agentsignals.questions.formatting import AT_LEAST, MISSING, formatted
 from agentsignals.questions.formatting import cut as cut_off
@@ -210,6 +210,12 @@ def cut(text: str, chars: int = CUT_CHARS) -> str:
     return cut_off(" ".join(text.split()), chars)
 
 
+def with_code(text: str) -> Markup:
+    """Return a text as HTML, with what stands between backticks as code."""
+    forms = Markup("{}"), Markup("<code>{}</code>")
+    return Markup("").join(forms[n % 2].format(part) for n, part in enumerate(visible(text).split("`")))
+
+
 _LONG = 6
 """Words from which a part of a note is written once."""
 _NUMBERS = re.compile(r"\d[\d.,]*")
@@ -239,10 +245,10 @@ class Notes:
                     again = Markup('<a class="note-again" href="#note-{}" title="{}">{}</a>')
                     marks.append(again.format(self._seen[key], part, self._seen[key]))
                 elif key in self._seen or len(key.split()) < _LONG:
-                    made.append(escape(part))
+                    made.append(with_code(part))
                 else:
                     n = self._seen[key] = len(self._seen) + 1
-                    made.append(Markup('<span id="note-{}">{}</span><sup>{}</sup>').format(n, part, n))
+                    made.append(Markup('<span id="note-{}">{}</span><sup>{}</sup>').format(n, with_code(part), n))
         return Markup(" ").join([Markup("; ").join(made), *marks])
 
 

@@ -185,6 +185,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
+    environment.filters["with_code"] = words.with_code
     environment.globals.update(
         address=address,
         caption=caption,

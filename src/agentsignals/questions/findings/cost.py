@@ -67,7 +67,7 @@ def few_sessions(inputs: Inputs) -> list[Answer]:
         Answer(
             id="few-sessions.cost",
             sentence=f"{of} cost {formatted(size, 'usd')} of {formatted(total, 'usd')} ({formatted(share, 'share')}).",
-            details=f"{alone}The others average {formatted(rest, 'usd')} each.",
+            details=f"{alone}The other sessions average {formatted(rest, 'usd')}.",
             size=size,
             unit="USD",
             share=share if share >= CONCENTRATED else 0.0,

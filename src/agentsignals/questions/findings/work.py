@@ -340,8 +340,8 @@ def waiting(inputs: Inputs) -> list[Answer]:
                 cause=with_source_lines(_SQL["waiting_rows"]["waits"], "waited_s"),
                 part="waited_s",
                 do="Allow-list the commands you always approve, and turn on notifications.",
-                caveat="Few logs record when a call was approved. For the others, a call waits while it is open for"
-                " longer than its kind can run: for you, or because the machine slept."
+                caveat="Few logs record when a call was approved. In other logs, a call counts as waiting while it is"
+                " open for longer than its kind can run: for you, or because the machine slept."
                 f"{longer if any(row['left_alone_s'] for row in times.values()) else ''}"
                 f" {share.note[:1].upper()}{share.note[1:]}.",
                 by_session=waited,

@@ -517,7 +517,7 @@ ORDER BY session_id, turn
 -- title: Plans approved
 -- of: plans with an answer
 -- unit: share of plans
--- note: the others were refused
+-- note: the other plans were refused
 
 -- finding: oversight.refused_calls
 -- title: Share of calls refused
