@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from agentsignals.cli import Visible
-from agentsignals.cli.output import STYLE, Fitted, cell, number, table, wrapped
+from agentsignals.cli.output import STYLE, Fitted, cell, table, wrapped
+from agentsignals.questions.formatting import number
 
 ROWS = [("3f2a81", "2026-03-31 16:21", 22, 0.25, "Rename the module and keep its tests, then say which of them failed")]
 NAMES = ("session", "last active", "calls", "cost", "title")

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentsignals.cli import main
-from agentsignals.cli.compare import comparison_markdown, comparison_text
+from agentsignals.cli.compare import comparison_text
 from agentsignals.errors import UsageError
 from agentsignals.questions.compare import Comparison, compare, outcome_rule
 from agentsignals.questions.compare.gate import FIGURES, gate, parse_condition
@@ -426,7 +426,7 @@ def test_text_and_markdown_say_the_same_and_neither_obeys_a_trace() -> None:
         baseline="old",
         regression_weight=2,
     )
-    text, markdown = comparison_text(made), comparison_markdown(made)
+    text, markdown = comparison_text(made), comparison_text(made, as_markdown=True)
     assert made.pairs[0].power is not None
     plain = markdown.replace("\\", "")
     assert not set("\x1b\u202e\udc80") & set(text + markdown) and "<script>" not in markdown.replace("\\<", "")

@@ -256,7 +256,7 @@ def _unread(summary: Summary) -> list[str]:
             lines.append(f"files about sessions that are not here: {', '.join(sorted(summary.formats))}")
         elif summary.other_files:
             n = summary.other_files
-            lines.append(f"{n:,} file{'' if n == 1 else 's'}, none of them JSON or an archive of traces")
+            lines.append(f"{times(n, 'file')}, none of them JSON or an archive of traces")
         else:
             lines.append("no file")
     return lines

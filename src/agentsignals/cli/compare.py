@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 import agentsignals
 from agentsignals.cli.analyze import selected_store
-from agentsignals.cli.output import json_text, print_result, printable, table
+from agentsignals.cli.output import Printed, json_text, print_result, printable
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.questions.compare import Comparison, treatments_option
 from agentsignals.questions.compare.attempts import MEASURES
@@ -24,8 +24,6 @@ from agentsignals.questions.formatting import formatted, signed, times
 from agentsignals.redaction import redacted_in
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.store import disk
-from agentsignals.ui.document import escaped, plain_lines, plain_table
-from agentsignals.words.text import visible
 
 _RESULTS = {"met": "failure", "cannot tell": "error"}
 
@@ -94,29 +92,15 @@ _OPTIONAL = (
 """Columns that a narrow terminal goes without first."""
 
 
-def comparison_text(comparison: Comparison, checked: Gate | None = None) -> str:
+def comparison_text(comparison: Comparison, checked: Gate | None = None, *, as_markdown: bool = False) -> str:
     """Return the comparison as tables and sentences, and what came of the gate."""
-    parts = []
+    answer = Printed(markdown=as_markdown, widest=_WIDEST)
+    if as_markdown:
+        answer.lines(["Candidates compared"], "# ")
     for part in _parts(comparison, checked):
-        lines = [part.title] if part.title else []
-        if part.names:
-            lines.append(table(part.names, part.rows, _WIDEST, optional=_OPTIONAL))
-        lines += [printable(f"{part.before}{line}") for line in part.lines]
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts)
-
-
-def comparison_markdown(comparison: Comparison, checked: Gate | None = None) -> str:
-    """Return the comparison as GitHub-flavoured Markdown."""
-    parts = ["# Candidates compared"]
-    for part in _parts(comparison, checked):
-        if part.title or part.before:
-            parts.append(f"## {escaped(part.title or 'What speaks against it').capitalize()}")
-        if part.names:
-            parts.append(plain_table(part.names, part.rows))
-        if part.lines:
-            parts.append(plain_lines(" ".join(line.split()) for line in part.lines))
-    return visible("\n\n".join(parts))
+        title = part.title or ("What speaks against it" if part.before else "")
+        answer.part(title if as_markdown else part.title, part.names, part.rows, part.lines, part.before, _OPTIONAL)
+    return str(answer)
 
 
 def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
@@ -418,10 +402,9 @@ def run_compare(options: argparse.Namespace) -> int:
         regression_weight=options.regression_weight,
         only=options.only,
     )
-    render = comparison_markdown if options.markdown else comparison_text
     if not options.fail_if:
         comparison = redacted_in(comparison)
-        return print_result(options, comparison, render)
+        return print_result(options, comparison, lambda of: comparison_text(of, as_markdown=options.markdown))
     by_value = options.decide_by == "value"
     checked = redacted_in(gate(comparison, options.fail_if, baseline=options.baseline, by_value=by_value))
     comparison = redacted_in(comparison)
@@ -431,5 +414,5 @@ def run_compare(options: argparse.Namespace) -> int:
         outcome = {**asdict(checked), "exit_code": checked.exit_code}
         print(json_text({**asdict(comparison), "gate": outcome}))
     else:
-        print(render(comparison, checked))
+        print(comparison_text(comparison, checked, as_markdown=options.markdown))
     return checked.exit_code

@@ -15,7 +15,6 @@ from agentsignals.cli.analyze import named_again, store_with_sessions
 from agentsignals.cli.output import (
     Bar,
     json_text,
-    number,
     print_result,
     printable,
     table,
@@ -25,7 +24,7 @@ from agentsignals.errors import NothingFound, QueryError, StoreError, UsageError
 from agentsignals.formats import resume_command
 from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
 from agentsignals.model.registry import did_you_mean
-from agentsignals.questions.formatting import AT_LEAST, cut, formatted, times
+from agentsignals.questions.formatting import AT_LEAST, cut, formatted, number, times
 from agentsignals.questions.question import Kind
 from agentsignals.store import Store, resolve_folder
 

@@ -6,7 +6,6 @@ import argparse
 import csv
 import io
 import json
-import math
 import os
 import re
 import shutil
@@ -282,20 +281,6 @@ def figure(value: float | None) -> str:
     return "unknown" if value is None else f"{value:,}"
 
 
-def number(value: float) -> str:
-    """Return a number with three significant digits at least, thousands separated, never with an exponent."""
-    if not math.isfinite(value):
-        return str(value)
-    size = abs(value)
-    if size >= 100 or value == int(value):
-        return f"{value:,.0f}"
-    if size < _TINY:
-        return f"{'-' if value < 0 else ''}<{_TINY:f}"
-    decimals = 2 - math.floor(math.log10(size))
-    return f"{value:.{decimals}f}".rstrip("0").rstrip(".")
-
-
-_TINY = 0.000001
 _NO_SEPARATOR = 10_000
 """Whole numbers below this have no separator: many are years."""
 
@@ -309,6 +294,8 @@ def cell(value: Any, most: int = MAX_CELL) -> str:
     if isinstance(value, int):
         return str(value) if abs(value) < _NO_SEPARATOR else f"{value:,}"
     if isinstance(value, float | Decimal):
+        from agentsignals.questions.formatting import number
+
         return number(float(value))
     if isinstance(value, datetime):
         return value.isoformat(" ", "seconds")
@@ -451,6 +438,26 @@ class Printed:
                 (f"{title}\n" if title else "") + table(names, rows, widest or self._widest, optional=optional)
             )
 
+    def part(  # noqa: PLR0913  (how it is laid out)
+        self,
+        title: str,
+        names: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        lines: Sequence[str],
+        before: str = "",
+        optional: Sequence[str] = (),
+    ) -> None:
+        """Add a title, a table and sentences below it, each of which may be missing. `before`: begins each sentence of
+        a terminal's text."""
+        if self._markdown:
+            self.lines([title.capitalize()] if title else (), "## ")
+            self.table(names, rows)
+            self.lines(" ".join(line.split()) for line in lines)
+        else:
+            made = [title] if title else []
+            made += [table(names, rows, self._widest, optional=optional)] if names else []
+            self.parts.append("\n".join([*made, *(printable(f"{before}{line}") for line in lines)]))
+
     def __str__(self) -> str:
         return "\n\n".join(self.parts)
 
@@ -521,13 +528,13 @@ class Reading(Bar):
 
 def sentence(sums: SoFar, total: int | None, width: int = 0) -> str:
     """Return the sums in one line. Where a `width` is given and too narrow, calls go first, then prompts."""
-    from agentsignals.questions.formatting import formatted
+    from agentsignals.questions.formatting import formatted, times
 
     priced = sums.sessions - sums.unpriced_sessions
     cost = formatted(sums.cost_usd, "usd", sums.lower_bounds > 0) if priced else "cost unknown"
     read = f"{min(sums.bytes / total, 1.0):.0%} read: " if total else ""
     counts = ((sums.sessions, "session"), (sums.prompts, "prompt"), (sums.tool_calls, "call"))
-    parts = [f"{n:,} {noun}{'' if n == 1 else 's'}" for n, noun in counts]
+    parts = [times(n, noun) for n, noun in counts]
     line = f"{read}{', '.join(parts)}, {cost} so far"
     while width and len(line) > width and len(parts) > 1:
         parts.pop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
-from math import floor, log10
+from math import floor, isfinite, log10
 from typing import Any
 
 from msgspec import Struct
@@ -76,12 +76,19 @@ def signed(value: float | None, kind: Kind) -> str:
     return ("+" if value > 0 else "-") + formatted(abs(value), kind)
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Return a number with three significant digits at least, thousands separated, never with an exponent."""
+    if not isfinite(value):
+        return str(value)
     size = abs(value)
-    if size >= 100 or float(value).is_integer():
+    if size >= 100 or value == int(value):
         return f"{value:,.0f}"
-    digits = f"{value:.1f}" if size >= 10 else f"{value:.2f}"
-    return digits.rstrip("0").removesuffix(".")
+    if size < _TINY:
+        return f"{'-' if value < 0 else ''}<{_TINY:f}"
+    return f"{value:.{2 - floor(log10(size))}f}".rstrip("0").rstrip(".")
+
+
+_TINY = 0.000001
 
 
 def _tokens(value: float) -> str:
@@ -111,8 +118,8 @@ def _seconds(value: float) -> str:
 
 
 _WRITERS: dict[Kind, Callable[[Any], str]] = {
-    "count": lambda value: f"{value:,.0f}" if float(value).is_integer() else _number(value),
-    "number": _number,
+    "count": lambda value: f"{value:,.0f}" if float(value).is_integer() else number(value),
+    "number": number,
     "tokens": _tokens,
     "share": lambda value: "<0.1%" if 0 < value < 0.001 else f"{value:.1%}",
     "usd": _usd,

@@ -214,10 +214,10 @@ def title(document: Document) -> str:
     if document.about:
         return document.about
     people, attempts = document.contexts.get("product", 0), document.contexts.get("eval", 0)
-    told_attempts = f"{attempts:,} attempt{'' if attempts == 1 else 's'} of eval runs"
+    told_attempts = f"{times(attempts, 'attempt')} of eval runs"
     if not people:
         return told_attempts if attempts else "No session yet"
-    told_people = f"{people:,} agent session{'' if people == 1 else 's'}"
+    told_people = times(people, "agent session")
     return f"{told_people}, and {told_attempts}" if attempts else told_people
 
 
@@ -301,7 +301,7 @@ def checks_text(findings: Findings) -> str:
     """State how many checks were run, the false discovery rate and the smallest effect shown."""
     n = sum(findings.looked_at.values())
     return (
-        f"{n:,} check{'' if n == 1 else 's'} run. False discovery rate {findings.bounds.false_discoveries:.0%}. Effects"
+        f"{times(n, 'check')} run. False discovery rate {findings.bounds.false_discoveries:.0%}. Effects"
         f" under {findings.bounds.effect:.0%} are hidden."
     )
 
@@ -310,7 +310,7 @@ def sure_of(answer: Answer) -> str:
     """State the confidence, the interval and n of a finding. Its q is in JSON and in the table `findings`."""
     word = next(word for least, word in _CONFIDENCE if answer.sureness >= least)
     ends = "" if answer.interval is None else " to ".join(formatted(end, "share") for end in answer.interval)
-    parts = (f"{word} confidence", ends, f"{answer.n:,} session{'' if answer.n == 1 else 's'}")
+    parts = (f"{word} confidence", ends, times(answer.n, "session"))
     return " · ".join(filter(None, parts))
 
 
@@ -320,7 +320,7 @@ _CONFIDENCE = ((0.8, "High"), (0.5, "Medium"), (0.0, "Low"))
 
 def more_of(figures: Sequence[Finding], charts: Sequence[Chart], tables: Sequence[Table]) -> str:
     counted = ((len(figures), "figure"), (len(charts), "chart"), (len(tables), "table"))
-    return "More: " + ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counted if n)
+    return "More: " + ", ".join(times(n, what) for n, what in counted if n)
 
 
 def limits_of(document: Document) -> list[str]:

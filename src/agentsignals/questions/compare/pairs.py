@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentsignals.questions.compare.attempts import MEASURES, TIME, Attempt
 from agentsignals.questions.compare.candidate import Estimate, estimate, tasks_of, with_outcome
-from agentsignals.questions.formatting import cut
+from agentsignals.questions.formatting import cut, times
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median, median_interval
 from agentsignals.stats.paired import (
     FEWEST_OF_SEVERAL,
@@ -478,4 +478,4 @@ def _counts(pair: Pair, good: bool) -> str:
 
 
 def _tasks(n: int) -> str:
-    return f"{n:,} matched task{'' if n == 1 else 's'}"
+    return times(n, "matched task")
