@@ -136,7 +136,7 @@ def html(page: Page, path: str, snapshot: Snapshot | None = None, query: Query |
     chosen = words_of(query) if query else {}
     made = template.render(
         **page.filled,
-        query=query,
+        query=query or Query(),
         title=page.title,
         here=above(path),
         warnings=snapshot.store.warnings if snapshot else (),

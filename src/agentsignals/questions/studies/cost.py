@@ -266,12 +266,12 @@ def _by(name: str, inputs: Inputs) -> Table:
     rest = fsum(chain.from_iterable(row["usd"] for row in charged)) - fsum(usd for _, usd in named)
     note = f"The {_MOST} largest of {len(totals):,}." if len(totals) > _MOST else ""
     unsaid = f"{formatted(rest, 'usd')} more is in smaller groups or has no name." if rest > 0.005 else ""
-    columns = " | ".join(f"{group}:usd" for group in _GROUPS)
+    columns, words = " | ".join(f"{group}:usd" for group in _GROUPS), "project" if name == "place" else name
     return table(
         f"cost_causes.by_{name}",
         rows,
-        title=f"Cost by {name} and cause",
-        header=f"{name}{':code' if name != 'day' else ''} | usd cost:usd | {columns}",
+        title=f"Cost by {words} and cause",
+        header=f"{name} {words}{':code' if name != 'day' else ''} | usd cost:usd | {columns}",
         n=inputs.rows["sessions_by"][0][name],
         of=_OF,
         evidence=[EvidenceQuery(of_value, {"value": value}, of_sessions[value]) for value, _ in named],
