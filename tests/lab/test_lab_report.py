@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
-from agentsignals.cli.lab import document, write_pages
+from agentsignals.cli.lab import document
 from agentsignals.errors import LabError
 from agentsignals.lab.comparing import OUTCOMES, compared, paired, paired_rows, paired_table, rate
 from agentsignals.lab.conditions import BASELINE, Condition
@@ -21,6 +21,7 @@ from agentsignals.lab.run_setup import ManipulationRow
 from agentsignals.lab.runs import Config, Manifest, Row, Run
 from agentsignals.questions.question import Table
 from agentsignals.stats.intervals import wilson
+from agentsignals.ui.report import write_document
 
 FULL = OUTCOMES["full pass"]
 
@@ -276,7 +277,7 @@ def test_a_run_of_any_experiment_is_shown_as_its_summaries_and_rows(tmp_path: Pa
     assert (made["lab.rows.effects"].n, len(made["lab.rows.effects"].rows)) == (600, 500)
     assert made["lab.rows.effects"].rows[1] == ["e1", "0.3333", "[1,1]"]
     assert ["layers", "[1,2]"] in made["lab.settings"].rows
-    (path,) = write_pages(document(run), [tmp_path / "r.json"])
+    path = write_document(document(run), tmp_path / "r.json", {})
     assert json.loads(path.read_text("utf-8"))["about"] == "Patching of a model"
 
 

@@ -65,7 +65,7 @@ def test_what_there_is_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["lab", "--json", "list", "--tasks", "times"]) == 0
     assert json.loads(capsys.readouterr().out) == found
     assert main(["lab", "list"]) == 0
-    assert "what it asks" in capsys.readouterr().out
+    assert "experiment         question" in capsys.readouterr().out
 
 
 def test_a_study_to_begin_with_is_written_whole_and_over_nothing(
@@ -148,9 +148,13 @@ def test_the_same_folder_takes_no_other_settings(
     ("arguments", "kind", "says"),
     [
         ((), "usage", "--model or --server"),
-        (("--model", "x", "--server", "y"), "usage", "not both"),
-        (("--server", "http://127.0.0.1:9/v1"), "usage", "without --server-model"),
-        (("--server", "http://127.0.0.1:9/v1", "--server-model", "m", "--directions", "d.npz"), "usage", "looked into"),
+        (("--model", "x", "--server", "y"), "usage", "either --model"),
+        (("--server", "http://127.0.0.1:9/v1"), "usage", "needs --server-model"),
+        (
+            ("--server", "http://127.0.0.1:9/v1", "--server-model", "m", "--directions", "d.npz"),
+            "usage",
+            "does not return",
+        ),
         (("--server", "ftp://x", "--server-model", "m"), "usage", "names no chat server"),
         (("--server", "http://127.0.0.1:9/v1", "--server-model", "m", "--tasks", "nothing"), "lab", "nothing"),
         (("--server", "http://127.0.0.1:9/v1", "--server-model", "m", "--variants", "odd"), "lab", "no variant"),
@@ -174,7 +178,7 @@ def test_what_can_not_be_is_refused_before_anything_is_made(
         (("report", "."), "lab", "holds no run"),
         (("compare", ".", "."), "lab", "holds no run"),
         (("run", "nothing", "--model", "x", "--out", "r"), "lab", "no experiment 'nothing'"),
-        (("run", "directions", "--out", "r"), "usage", "needs a model"),
+        (("run", "directions", "--out", "r"), "usage", "needs --model"),
         ((), "usage", "WHAT"),
         (("dance",), "usage", "dance"),
     ],
@@ -309,8 +313,8 @@ def test_reports_are_written_where_they_are_asked_for(
     made = json.loads((tmp_path / "a.json").read_text("utf-8"))
     assert made["about"] == "Retry loop of m"
     assert [section["study"] for section in made["sections"]] == ["conditions", "against", "attempts", "ground"]
-    assert "another ending" in refused(capsys, "report", tmp_path / "run", "-o", tmp_path / "a.pdf")[1]
-    assert "can't be written" in refused(capsys, "report", tmp_path / "run", "-o", tmp_path / "no" / "a.md")[1]
+    assert "ends in '.pdf'" in refused(capsys, "report", tmp_path / "run", "-o", tmp_path / "a.pdf")[1]
+    assert "Cannot write the report" in refused(capsys, "report", tmp_path / "run", "-o", tmp_path / "no" / "a.md")[1]
 
 
 @pytest.mark.slow

@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections import Counter
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from agentsignals import private_files
 from agentsignals.cli.output import Bar, print_result, printable, table, tell
@@ -20,7 +17,7 @@ from agentsignals.errors import LabError, UsageError
 from agentsignals.lab import how_to_install
 from agentsignals.lab.comparing import OUTCOMES, asked_of, conditions_of, episodes_of, rate
 from agentsignals.lab.conditions import beside
-from agentsignals.questions.formatting import formatted
+from agentsignals.questions.formatting import formatted, times
 
 if TYPE_CHECKING:
     from agentsignals.lab.residual.interface import ResidualModel
@@ -34,8 +31,8 @@ _SHOWN = 44
 _EXTRA = ("torch", "transformers", "tokenizers", "numpy", "sklearn")
 """Packages of the extra `lab`, as they are imported."""
 _BROUGHT = (
-    "`lab run`, and `lab agent` with --model, --directions and steering, need more packages; all else runs without,"
-    " `lab agent --server` too. {}"
+    "`lab run`, and `lab agent` with --model, need more packages; the other verbs of `lab` and `lab agent --server` do"
+    " not. {}"
 )
 
 
@@ -61,7 +58,7 @@ def inventory(families: str | None) -> dict[str, Any]:
 
 
 def text_of_inventory(listed: dict[str, Any]) -> str:
-    lines = [table(("experiment", "what it asks"), listed["experiments"].items(), 110), ""]
+    lines = [table(("experiment", "question"), listed["experiments"].items(), 110), ""]
     lines.append(table(("family", "tasks"), listed["families"].items()))
     lines += ["", *(f"{name:<12}{', '.join(listed[name])}" for name in ("wordings", "sandbox"))]
     if listed["not_installed"]:
@@ -114,7 +111,7 @@ def text_of_ended(summary: dict[str, Any]) -> str:
 
 
 def plain(outcome: Outcome) -> dict[str, Any]:
-    """Tables as lists of objects, and what can't be concluded."""
+    """Tables as lists of objects, and the limits."""
     tables = {t.id: [dict(zip([c.key for c in t.columns], row, strict=True)) for row in t.rows] for t in outcome.tables}
     return {"tables": tables, "limits": outcome.limits or []}
 
@@ -127,46 +124,25 @@ def text_of_tables(outcome: Outcome) -> str:
     return "\n".join([*lines, *(printable(limit) for limit in outcome.limits or ())]).rstrip()
 
 
-def write_pages(made: Document, paths: Sequence[Path]) -> list[Path]:
-    """A document in the form each ending names, whole or not at all. LabError when there is no place for it."""
-    for path in paths:
-        draft = path.with_name(f".{path.name}.new")
-        try:
-            private_files.write(draft, rendered(made, path.suffix.lower()))
-            draft.replace(path)
-        except OSError as problem:
-            draft.unlink(missing_ok=True)
-            raise LabError(
-                f"The report {path} can't be written: {problem.strerror}.", "Name another file."
-            ) from problem
-    return list(paths)
-
-
 def document(run: Run) -> Document:
     """The run's report before it has a form."""
     from agentsignals.lab.outline import sections
-
-    name = run.manifest.model.get("name") or "a model"
-    about = f"{run.config.experiment.replace('_', ' ').capitalize()} of {name}"
-    return _document([(p.name, p.title, p.question, p.outcome) for p in sections(run)], about)
-
-
-def _document(chapters: list[tuple[str, str, str, Outcome]], about: str) -> Document:
     from agentsignals.ui.document import FORM, Document, Section
 
-    sections = [
+    chapters = [
         Section(
-            study=name,
-            title=title,
-            question=question,
+            study=part.name,
+            title=part.title,
+            question=part.question,
             context="eval",
-            findings=outcome.findings,
-            tables=outcome.tables,
-            charts=list(filter(None, outcome.charts)),
-            limits=list(outcome.limits or ()),
+            findings=part.outcome.findings,
+            tables=part.outcome.tables,
+            charts=list(filter(None, part.outcome.charts)),
+            limits=list(part.outcome.limits or ()),
         )
-        for name, title, question, outcome in chapters
+        for part in sections(run)
     ]
+    experiment = run.config.experiment.replace("_", " ").capitalize()
     return Document(
         form=FORM,
         agentsignals=version("agentsignals"),
@@ -176,17 +152,9 @@ def _document(chapters: list[tuple[str, str, str, Outcome]], about: str) -> Docu
         prices=(),
         context="eval",
         contexts={"eval": 1},
-        sections=sections,
-        about=about,
+        sections=chapters,
+        about=f"{experiment} of {run.manifest.model.get('name') or 'a model'}",
     )
-
-
-def rendered(made: Document, form: str) -> str:
-    if form == ".json":
-        return msgspec.json.format(msgspec.json.encode(made)).decode()
-    from agentsignals.ui.report import render, render_page
-
-    return render(made, {}) if form == ".md" else render_page(made, {})
 
 
 # `lab`: retry loops and experiments on a model, their reports, runs held against each other.
@@ -237,11 +205,13 @@ def run_agent(options: argparse.Namespace) -> int:
 
     model: ResidualModel | None = None
     if (options.model is None) == (options.server is None):
-        raise UsageError("Say --model or --server, and not both.", "agentsignals lab agent --model FOLDER --out RUN")
+        raise UsageError("Give either --model or --server.", "agentsignals lab agent --model FOLDER --out RUN")
     if options.server is not None and not options.server_model:
-        raise UsageError("--server came without --server-model.", "Name the model as that server does.")
+        raise UsageError("--server needs --server-model.", "Give the name that the server has for the model.")
     if options.server is not None and options.directions is not None:
-        raise UsageError("A server can't be looked into.", "--directions need --model.")
+        raise UsageError(
+            "--directions reads activations, which a server does not return.", "Give --model instead of --server."
+        )
     asked = run_setup.Asked(
         tasks=options.tasks,
         variants=tuple(options.variants.split(",")),
@@ -265,7 +235,7 @@ def run_agent(options: argparse.Namespace) -> int:
         card = run_setup.card_of(model)
     begun = run_setup.begin(Path(options.out), asked, card)
     for name, n in begun.left_out.items():
-        tell(f"{name}: {n} tasks can't be asked and are left out; `lab list --tasks {name}` tells why")
+        tell(f"{name}: {times(n, 'task')} left out; `lab list --tasks {name}` lists the reasons")
     with begun.run, Bar(options.quiet) as bar:
         into = run_setup.steered(model, begun, asked.directions) if model is not None and asked.directions else None
         ran = run_loop(begun.run, writer, begun.plan, begun.conditions, begun.tasks, begun.samples, into, progress=bar)
@@ -292,7 +262,7 @@ def run_run(options: argparse.Namespace) -> int:
     from agentsignals.lab.runs import Config
 
     if options.model is None:
-        raise UsageError("An experiment needs a model in this process.", "Say --model FOLDER.")
+        raise UsageError("An experiment needs --model.", "Give a model's folder or its name on the Hub.")
     chosen = experiments.experiment(options.experiment)
     config = experiments.config(options.experiment, experiment_setup.settings_of(options.config, options.texts))
     files = experiment_setup.checked_config(config)  # before a model is loaded, which takes a while
@@ -307,13 +277,16 @@ def run_run(options: argparse.Namespace) -> int:
 
 def run_report(options: argparse.Namespace) -> int:
     from agentsignals.lab.runs import Run
+    from agentsignals.ui import check_report
+    from agentsignals.ui.report import write_document
 
     run = Run.read(Path(options.run))
     outputs = [Path(name) for name in options.output or ()] or [run.folder / name for name in _REPORTS]
-    if odd := [path for path in outputs if path.suffix.lower() not in (".html", ".md", ".json")]:
-        raise UsageError(f"The report {odd[0].name!r} has another ending.", "It is written as .html, .md or .json.")
-    written = write_pages(document(run), outputs)
-    return print_result(options, {"written": [str(path) for path in written]}, lambda t: "\n".join(t["written"]))
+    for path in outputs:
+        check_report(path)
+    made = document(run)
+    written = [str(write_document(made, path, {})) for path in outputs]
+    return print_result(options, {"written": written}, lambda t: "\n".join(t["written"]))
 
 
 def run_compare(options: argparse.Namespace) -> int:

@@ -205,7 +205,6 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
     StoreError when the report can't be written.
     """
     check_report(path, studies)
-    form = path.suffix.lower()
     first = []
     if baseline:
         try:
@@ -215,11 +214,13 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
             raise BaselineError(why, "Write a baseline with `agentsignals export --to baseline`.") from problem
         first = [baselines.against(baselines.decode(held, baseline.name), str(baseline))]
     made = document(store, studies, context, labeller, first, known_secrets(store))
-    if form == ".json":
-        text = render_data(made)
-    else:
-        ids = short_ids(store.manifest.sessions)
-        text = render(made, ids) if form == ".md" else render_page(made, ids)
+    return write_document(made, path, short_ids(store.manifest.sessions))
+
+
+def write_document(made: Document, path: Path, ids: Mapping[str, str]) -> Path:
+    """Writes a document in the form its path's ending names, in one rename. StoreError when it can't be written."""
+    form = path.suffix.lower()
+    text = render_data(made) if form == ".json" else render(made, ids) if form == ".md" else render_page(made, ids)
     try:
         disk.write_atomically(path, text.encode())
     except OSError as problem:
