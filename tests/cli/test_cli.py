@@ -372,7 +372,7 @@ def test_doctor_says_what_is_there(
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".codex" / "sessions").mkdir(parents=True)
     rows = [(r["name"], r["status"], r["found"]) for r in ask(capsys, "doctor", "--store", store)]
-    assert ("codex", "ok", f"{tmp_path / '.codex' / 'sessions'}: nothing in it") in rows
+    assert ("codex", "ok", f"{tmp_path / '.codex' / 'sessions'}: empty") in rows
     assert [status for name, status, _ in rows if name == "claude-code"] == ["missing"]
     assert [f"{demo_corpus.SESSIONS} sessions" in found for name, _, found in rows if name == "store"] == [True]
 

@@ -255,7 +255,7 @@ def test_alone_it_reads_this_machine_and_says_what_to_type_next(
     (folder / f"{log.session}.jsonl").write_bytes(log.data())
     assert main([]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("read claude-code: 1 sessions; store ") and "\nnext: agentsignals findings\n" in out
+    assert out.startswith("read claude-code: 1 session; store ") and "\nnext: agentsignals findings\n" in out
     assert err == "", "no progress where no terminal is"
     assert main(["--json", "--store", str(machine / "other")]) == 0
     document = json.loads(capsys.readouterr().out)

@@ -223,7 +223,7 @@ def test_discovery_says_which_clones_hold_checkpoints_and_reads_none(
         (False, True, {}, None, None),
     ]
     assert main(words) == 0
-    assert "3 repositories, 1 of them hold checkpoints" in capsys.readouterr().out
+    assert "3 repositories, 1 with checkpoints" in capsys.readouterr().out
     assert not (tmp_path / "none").exists()
     assert main(["discover", "repos", "--json"]) == 2
     assert main(["discover", "hub", "name", "--json"]) == 2

@@ -232,7 +232,7 @@ def test_the_inventory_and_a_signal_are_of_the_sessions_chosen(server: Server) -
         assert match
         return " ".join(Elements(match[0]).said.split())
 
-    assert "session computed 16 none 0.39 0.75 1" in row("&context=product")
+    assert "session computed 16 none 0.393 0.75 1" in row("&context=product")
     assert "session computed 7 none 1 1 1" in row("&agent=codex&context=product")
     chosen = page(server, "/signal/user.tool_error_rate?agent=codex&context=product")
     assert "7 values in 7 sessions; 0 absent." in chosen and "<summary>Sessions<" in chosen

@@ -133,7 +133,7 @@ def test_a_session_is_told_in_turns_with_its_calls_results_edits_and_subagents_f
     assert "all 1,900 characters" in said
     assert "src/parse.py" in said
     assert said.rindex("Signals") > said.index("Turn 2")
-    assert "tool error rate 0.33 ratio" in said
+    assert "tool error rate 0.333 ratio" in said
 
 
 def test_a_signal_without_a_value_says_why_and_never_zero(server: Server) -> None:

@@ -204,7 +204,8 @@ def _privacy(place: Path) -> Check:
         return Check("privacy", "problem", f"{was}", f"{advice}; then delete {place / EXPOSURE_FILE}")
     found = [each for each in exposed_below(place) if each.path != str(place)]
     if found:
-        finding = f"other users have permissions on {times(len(found), 'file')} and folders, such as {found[0].path}"
+        open_to_all = times(len(found), "file or folder", "files and folders")
+        finding = f"other users have permissions on {open_to_all}, such as {found[0].path}"
         return Check("privacy", "problem", finding, "the file system refuses to change them: move the store elsewhere")
     if exposed(place):
         finding = (
