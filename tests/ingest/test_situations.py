@@ -1,0 +1,342 @@
+"""Situations from public issue trackers and data cards, each with the right answer beside its source.
+
+The inputs were written down before the program read them. A harness log is asked for its attempts, a data set for its
+sessions.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+
+from agentsignals.ingest import pipeline
+from agentsignals.store import Store
+from agentsignals.store.query import rows as asked
+from tests.hub_server import DataSet, Hub, hub
+from tests.ingest.test_data_sets import as_lines, as_parquet, chat
+from tests.inspect_logs import archive, header, sample
+
+__all__ = ["hub"]
+
+PATCH = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+OUTCOMES = "SELECT task_id, outcome FROM attempts ORDER BY ALL"
+CALLS = "SELECT session_id, n_prompts, n_tool_calls FROM sessions ORDER BY ALL"
+
+
+class Situation(NamedTuple):
+    source: str
+    files: dict[str, Any]
+    """A file's text or bytes, or a value that is written as JSON."""
+    right: list[tuple[Any, ...]]
+    asked: str = OUTCOMES
+    told: str = ""
+    """A word that the summary has to say of what is not read."""
+
+
+def prediction(task: str, patch: str = PATCH, model: str = "acme/coder-1") -> dict[str, Any]:
+    return {"instance_id": task, "model_name_or_path": model, "model_patch": patch}
+
+
+def terminal(task: str, resolved: bool | None, failure: str, **more: Any) -> dict[str, Any]:
+    """A trial's result of Terminal-Bench before Harbor."""
+    known = {"trial_name": f"{task}.1-of-1.r", "task_id": task, "instruction": "Do it.", "is_resolved": resolved}
+    return {"id": f"{zlib.crc32(task.encode()):036x}", **known, "failure_mode": failure, "parser_results": None, **more}
+
+
+def final_report(**ids: list[str]) -> dict[str, Any]:
+    """A report in which each list of ids has its count, and lists that are not named are empty."""
+    names = ("submitted", "completed", "incomplete", "resolved", "unresolved", "empty_patch", "error")
+    lists = {name: ids.get(name, []) for name in names}
+    counts = {f"{name}_instances": len(listed) for name, listed in lists.items()}
+    return {"total_instances": 10, **counts, **{f"{name}_ids": listed for name, listed in lists.items()}}
+
+
+def spoken(source: str, text: str, n: int) -> dict[str, Any]:
+    """A message in the events of OpenHands' SDK."""
+    role = "user" if source == "user" else "assistant"
+    said = {"role": role, "content": [{"type": "text", "text": text}]}
+    made = {"id": f"e{n}", "timestamp": f"2026-03-01T10:00:0{n}", "source": source, "llm_message": said}
+    return {**made, "kind": "MessageEvent"}
+
+
+def acted(n: int, command: str) -> list[dict[str, Any]]:
+    """A command and its observation in the events of OpenHands' SDK."""
+    asks = {"id": f"e{n}", "timestamp": f"2026-03-01T10:00:0{n}", "source": "agent", "thought": [],
+            "action": {"command": command, "kind": "TerminalAction"}, "tool_name": "terminal", "tool_call_id": f"c{n}",
+            "tool_call": {"id": f"c{n}", "name": "terminal", "arguments": json.dumps({"command": command}),
+                          "origin": "completion"}, "llm_response_id": f"r{n}", "kind": "ActionEvent"}  # fmt: skip
+    seen = {"content": [{"type": "text", "text": "a.py"}], "exit_code": 0, "kind": "TerminalObservation"}
+    answers = {"id": f"o{n}", "timestamp": f"2026-03-01T10:00:0{n + 1}", "source": "environment", "observation": seen,
+               "tool_name": "terminal", "tool_call_id": f"c{n}", "action_id": f"e{n}", "kind": "ObservationEvent"}  # fmt: skip
+    return [asks, answers]
+
+
+def evaluated(task: str, attempt: int = 1, error: str | None = None, cost: float = 0.5) -> dict[str, Any]:
+    """A line of `output.jsonl` of OpenHands' benchmarks (EvalOutput)."""
+    history = [] if error else [spoken("user", f"Fix {task}.", 0), *acted(1, "ls"), spoken("agent", "Done.", 3)]
+    usage = {"model": "acme/coder-1", "prompt_tokens": 1000, "completion_tokens": 50, "cache_read_tokens": 400}
+    metrics = {"model_name": "acme/coder-1", "accumulated_cost": cost, "accumulated_token_usage": usage}
+    return {"instance_id": task, "attempt": attempt, "test_result": {"git_patch": "" if error else PATCH},
+            "instruction": f"Fix {task}.", "metadata": None, "history": history, "metrics": metrics, "error": error,
+            "instance": {"repo": "acme/shop"}}  # fmt: skip
+
+
+META = {"llm": {"model": "acme/coder-1"}, "dataset": "acme/set", "dataset_split": "test", "max_iterations": 100,
+        "n_critic_runs": 3, "max_retries": 3}  # fmt: skip
+ONE, TWO, THREE = "acme__shop-1", "acme__shop-2", "acme__shop-3"
+UNREAD_TRIAL = {"task_name": "t", "trial_name": "t__1", "task_checksum": "0", "exception_info": None}
+EDITED = {"value": "C", "history": [{"value": "I", "provenance": None}, {"value": "C", "provenance": {"author": "kim",
+          "timestamp": "2026-03-01T10:00:00Z", "reason": "the grader misread it"}}]}  # fmt: skip
+
+HARNESSES = {
+    "an agent's time-out with a passed test is solved": Situation(
+        "laude-institute/terminal-bench-leaderboard#8",
+        {"run/a/results.json": terminal("a", True, "agent_timeout"), "run/b/results.json": terminal("b", False, "unset")},
+        [("a", "solved"), ("b", "failed")],
+    ),
+    "a test that timed out judged nothing": Situation(
+        "laude-institute/terminal-bench-leaderboard#16",
+        {"run/a/results.json": terminal("a", None, "test_timeout"), "run/b/results.json": terminal("b", True, "unset")},
+        [("a", "not_judged"), ("b", "solved")],
+    ),
+    "ids of a multi-language fork": Situation(
+        "multi_swe_bench 1.1.2 harness/report.py FinalReport; OpenHands/benchmarks#152",
+        {"eval_files/dataset/final_report.json": final_report(
+            submitted=["acme/shop:pr-1", "acme/shop:pr-2", "acme/shop:pr-3", "acme/shop:pr-4"],
+            completed=["acme/shop:pr-1", "acme/shop:pr-2"], resolved=["acme/shop:pr-1"],
+            unresolved=["acme/shop:pr-2"], empty_patch=["acme/shop:pr-3"], error=["acme/shop:pr-4"])},
+        [("acme/shop:pr-1", "solved"), ("acme/shop:pr-2", "failed"), ("acme/shop:pr-3", "failed"),
+         ("acme/shop:pr-4", "not_judged")],
+    ),
+    "an evaluation's output is its sessions": Situation(
+        "OpenHands/benchmarks utils/models.py EvalOutput, PR#67",
+        {"run/metadata.json": META, "run/output.jsonl": as_lines([evaluated(ONE), evaluated(TWO, error="no runtime")]),
+         "run/output.report.json": final_report(submitted=[ONE, TWO], completed=[ONE], resolved=[ONE], error=[TWO])},
+        [(ONE, "acme/coder-1", "solved", 1, 0.5), (TWO, "acme/coder-1", "not_judged", 0, 0.5)],
+        "SELECT task_id, model_id, outcome, coalesce(n_tool_calls, 0), attempts.cost_usd FROM attempts"
+        " LEFT JOIN sessions USING (session_id) ORDER BY ALL",
+    ),
+    "the round that a critic took is the attempt": Situation(
+        "OpenHands/benchmarks utils/iterative.py aggregate_results; #632",
+        {"run/metadata.json": META, "run/output.jsonl": as_lines([evaluated(ONE, 2, cost=0.7)]),
+         "run/output.critic_attempt_1.jsonl": as_lines([evaluated(ONE, 1, "it broke", cost=0.2)]),
+         "run/output.critic_attempt_2.jsonl": as_lines([evaluated(ONE, 2, cost=0.7)]),
+         "run/output.report.json": final_report(submitted=[ONE], completed=[ONE], resolved=[ONE])},
+        [(ONE, "solved", 0.7)],
+        "SELECT task_id, outcome, cost_usd FROM attempts WHERE outcome = 'solved' ORDER BY ALL",
+    ),
+    "exit statuses of a batch are the environment's": Situation(
+        "SWE-agent/SWE-agent PR#1334",
+        {"run/preds.json": {ONE: prediction(ONE), TWO: prediction(TWO, "")},
+         "run/run_batch_exit_statuses.yaml": "instances_by_exit_status:\n  Uncaught DockerPullError:\n  - acme__shop-2\n"
+                                             "  submitted:\n  - acme__shop-1\ntotal_cost: 0.5\n",
+         "run/acme__coder-1.run.json": final_report(
+             submitted=[ONE, TWO], completed=[ONE], resolved=[ONE], empty_patch=[TWO])},
+        [(ONE, "solved"), (TWO, "infrastructure")],
+    ),
+    "a report of the service that was saved twice": Situation(
+        "sb_cli 0.1.5 get_report.py safe_save_json; SWE-bench/sb-cli#20",
+        {f"sb-cli-reports/swe-bench_verified__test__nightly{again}.json": {
+            **final_report(submitted=[ONE, TWO, THREE], completed=[ONE, TWO], resolved=[ONE], unresolved=[TWO]),
+            "pending_instances": 1, "failed_instances": 0, "pending_ids": [THREE], "failed_ids": []}
+         for again in ("", "-1")},
+        [(ONE, "solved", "nightly"), (TWO, "failed", "nightly"), (THREE, "not_judged", "nightly")],
+        "SELECT task_id, outcome, run_id FROM attempts ORDER BY ALL",
+    ),
+    "a set of evals that was taken up again keeps finished samples": Situation(
+        "UKGovernmentBEIS/inspect_ai#913, #5296",
+        {"logs/1.eval": archive(sample(1, uuid="u1", scores={"m": {"value": "C"}}), head=header("error", run_id="R1")),
+         "logs/2.eval": archive(sample(1, uuid="u1", scores={"m": {"value": "C"}}),
+                                sample(2, uuid="u2", scores={"m": {"value": "I"}}), head=header(run_id="R2"))},
+        [("acme/mend/1", "solved"), ("acme/mend/2", "failed")],
+    ),
+    "a score that a person corrected": Situation(
+        "inspect_ai 0.3.285 scorer/_metric.py ScoreEdit",
+        {"logs/1.eval": archive(sample(1, scores={"m": EDITED}), sample(2, scores={"m": {"value": "I"}}), head=header())},
+        [("acme/mend/1", "solved"), ("acme/mend/2", "failed")],
+    ),
+    "a trial whose verifier was off": Situation(
+        "harbor 0.26.0 models/trial/config.py VerifierConfig.disable",
+        {"job/t__1/result.json": {**UNREAD_TRIAL, "verifier_result": None, "config": {"verifier": {"disable": True}}},
+         "job/u__1/result.json": {**UNREAD_TRIAL, "task_name": "u", "trial_name": "u__1", "config": {},
+                                  "verifier_result": {"rewards": {"correct": 1.0}}}},
+        [("t", "not_judged"), ("u", "solved")],
+    ),
+    "of two predictions the harness takes the last": Situation(
+        "swebench 5.0.2 harness/utils.py get_predictions_from_file",
+        {"run/preds.jsonl": as_lines([prediction(ONE, PATCH.replace("x", "old")), prediction(ONE, PATCH), prediction(TWO)]),
+         "run/report.json": final_report(submitted=[ONE, TWO], completed=[ONE, TWO], resolved=[ONE], unresolved=[TWO])},
+        [(ONE, "solved", '["x"]'), (TWO, "failed", '["x"]')],
+        "SELECT task_id, outcome, json_extract(facts, '$.patch[*].path')::VARCHAR FROM attempts ORDER BY ALL",
+    ),
+    "a report that counts no submissions": Situation(
+        "OpenHands/benchmarks PR#209, PR#215 (SWT-Bench)",
+        {"run/output.report.json": {name: value for name, value in final_report(
+            completed=[ONE, TWO], resolved=[ONE], unresolved=[TWO], error=[THREE]).items()
+            if name.split("_")[0] not in ("submitted", "empty", "incomplete")}, "run/metadata.json": META},
+        [(ONE, "solved"), (TWO, "failed"), (THREE, "not_judged")],
+    ),
+}  # fmt: skip
+
+
+def numbered(n: int, **more: Any) -> dict[str, Any]:
+    return {"trajectory_id": f"trajectory-{n}", "messages": chat(f"task {n}"), **more}
+
+
+TRIED = [{"id": f"swebench__DeepSeek-R1__t{t}__pass{n}", "benchmark": "swebench", "task_id": f"t{t}", "pass": n,
+          "source_model": "DeepSeek-R1", "messages": json.dumps(chat(f"t{t} {n}")), "num_turns": 7,
+          "reward": float(t == n)} for t in (1, 2) for n in (1, 2)]  # fmt: skip
+ACTS = [{"tool": "bash", "action": "ls", "observation": "a.py", "exit_code": 0},
+        {"tool": "bash", "action": "make", "observation": "no rule", "exit_code": 2}]  # fmt: skip
+FACTORY = [{"from": "human", "value": "What is in it?"},
+           {"from": "function_call", "value": json.dumps({"name": "bash", "arguments": {"command": "ls"}})},
+           {"from": "observation", "value": "a.py"}, {"from": "gpt", "value": "One file."}]  # fmt: skip
+TOKENS = {"trajectory_id": ["trajectory-1"], "reward": [1.0], "chat_template_applied": ["<|im_start|>user"],
+          "input_ids": [[1, 2, 3]], "labels": [[-100, 2, 3]]}  # fmt: skip
+CARD = """---
+license: mit
+configs:
+- config_name: trajectories
+  data_files:
+  - split: SWE_Rebench
+    path: trajectories/SWE_Rebench-*
+  - split: filtered_reward1
+    path:
+    - "trajectories/filtered_reward1-*"
+- config_name: manual
+  data_files: more/*.parquet
+---
+# Trajectories
+"""
+
+
+def times(n: int) -> list[dict[str, Any]]:
+    return [{**message, "timestamp": 1_772_359_200 + 60 * n + k} for k, message in enumerate(chat(f"task {n}"))]
+
+
+def zstd(data: bytes) -> bytes:
+    return pa.compress(data, codec="zstd", asbytes=True)  # type: ignore[no-any-return]
+
+
+DATA_SETS = {
+    "the number of a try is called pass": Situation(
+        "card of cx-cmu/agent_trajectories",
+        {"data/train.parquet": as_parquet(TRIED)},
+        [(f"t{t}", "DeepSeek-R1", "solved" if t == n else "failed", str(n)) for t in (1, 2) for n in (1, 2)],
+        "SELECT task_id, model_id, outcome, json_extract_string(facts, '$.observed.repeat') FROM attempts ORDER BY ALL",
+    ),
+    "tokens of conversations beside the conversations": Situation(
+        "card of togethercomputer/CoderForge-Preview (trajectories-tokenized_qwencoder)",
+        {"trajectories/train.parquet": as_parquet([numbered(1, reward=1.0)]), "tokenized/train.parquet": pa.table(TOKENS)},
+        [("trajectory-1", 1, 2)], CALLS, "input_ids",
+    ),
+    "configurations of a card": Situation(
+        "card of togethercomputer/CoderForge-Preview (configs)",
+        {"README.md": CARD, "trajectories/SWE_Rebench-00000-of-00002.parquet": as_parquet([numbered(1)]),
+         "trajectories/filtered_reward1-00000-of-00001.parquet": as_parquet([numbered(2)]),
+         "more/a.parquet": as_parquet([numbered(3)])},
+        [("manual", None), ("trajectories", "SWE_Rebench"), ("trajectories", "filtered_reward1")],
+        "SELECT config, split FROM artifacts WHERE path LIKE '%.parquet' ORDER BY ALL",
+    ),
+    "what the Hub converts to Parquet": Situation(
+        "refs/convert/parquet of ricdomolm/mini-coder-trajs-400k",
+        {"default/train/0000.parquet": as_parquet([numbered(1)]), "default/train/0001.parquet": as_parquet([numbered(2)])},
+        [("default", "train"), ("default", "train")],
+        "SELECT config, split FROM artifacts ORDER BY ALL",
+    ),
+    "steps that are tools and what they gave": Situation(
+        "card of gss1147/OpenToolTrace-X",
+        {"data/train.jsonl": as_lines([{"task_id": f"t{n}", "domain": "bash", "prompt": "List.", "trajectory": ACTS,
+                                        "final_state": {}, "verification": {"exit_code": 0}} for n in (1, 2)])},
+        [(None, 1, 2), (None, 1, 2)],
+        "SELECT NULL, n_prompts, n_tool_calls FROM sessions",
+    ),
+    "calls and observations as speakers": Situation(
+        "hiyouga/LlamaFactory#5866 and data/README.md",
+        {"train.json": [{"conversations": FACTORY, "tools": "[]", "system": "You list."}] * 2},
+        [(1, 1)], "SELECT n_prompts, n_tool_calls FROM sessions",
+    ),
+    "arguments as one struct of all tools": Situation(
+        "SWE-bench/SWE-smith card (Parquet of tool_calls)",
+        {"train.parquet": as_parquet([{"trajectory_id": "trajectory-1", "messages": [
+            {"role": "user", "content": "Go.", "tool_calls": None},
+            {"role": "assistant", "content": "", "tool_calls": [
+                {"id": "1", "function": {"name": "bash", "arguments": {"command": "ls", "path": None}}},
+                {"id": "2", "function": {"name": "view", "arguments": {"command": None, "path": "a.py"}}}]}]}])},
+        [("bash", '{"command": "ls"}'), ("view", '{"path": "a.py"}')],
+        "SELECT name, arguments FROM tool_calls ORDER BY ALL",
+    ),
+    "Zstandard": Situation(
+        "huggingface/datasets docs (compressed files)",
+        {"train.jsonl.zst": zstd(as_lines([numbered(1), numbered(2)]))},
+        [("trajectory-1", 1, 2), ("trajectory-2", 1, 2)], CALLS,
+    ),
+    "rows in a field": Situation(
+        "huggingface/datasets docs (load_dataset('json', field='data'))",
+        {"train.json": {"version": "0.1.0", "data": [numbered(1), numbered(2)]}},
+        [("trajectory-1", 1, 2), ("trajectory-2", 1, 2)], CALLS,
+    ),
+    "two columns of conversations, of which each row has one": Situation(
+        "nebius and SWE-Gym rows merged by concatenate_datasets (huggingface/datasets docs)",
+        {"train.parquet": as_parquet([{**numbered(1), "trajectory": None},
+                                      {**numbered(2), "messages": None, "trajectory": chat("task 2")}])},
+        [("trajectory-1", 1, 2), ("trajectory-2", 1, 2)], CALLS,
+    ),
+    "times in seconds since 1970": Situation(
+        "DataClaw and WildChat cards (timestamp as int64)",
+        {"train.parquet": as_parquet([{"trajectory_id": "trajectory-1", "messages": times(1)}])},
+        [(1_772_359_260, 1_772_359_266)],
+        "SELECT epoch(started_at)::BIGINT, epoch(ended_at)::BIGINT FROM sessions",
+    ),
+    "conversations as Python writes them": Situation(
+        "huggingface/datasets#4101 and pandas' to_csv",
+        {"train.csv": "trajectory_id,messages\n" + "".join(
+            f'trajectory-{n},"' + repr(chat("task").copy()).replace('"', '""') + '"\n' for n in (1, 2))},
+        [("trajectory-1", 1, 2), ("trajectory-2", 1, 2)], CALLS,
+    ),
+}  # fmt: skip
+
+
+def written(folder: Path, files: dict[str, Any]) -> Path:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(as_bytes(content))
+    return folder
+
+
+def as_bytes(content: Any) -> bytes:
+    if isinstance(content, pa.Table):
+        return as_parquet(content.to_pylist())
+    if isinstance(content, bytes):
+        return content
+    return (content if isinstance(content, str) else json.dumps(content)).encode()
+
+
+def answered(one: Situation, summary: pipeline.Summary, store: Path) -> None:
+    _, found = asked(Store(store), one.asked)
+    assert sorted(map(tuple, found), key=str) == sorted(one.right, key=str), one.source
+    assert one.told in json.dumps([unread.what for unread in summary.unread])
+
+
+@pytest.mark.parametrize("name", HARNESSES)
+def test_a_harness_log_says_what_counts(tmp_path: Path, name: str) -> None:
+    one = HARNESSES[name]
+    summary = pipeline.analyze([str(written(tmp_path / "in", one.files))], tmp_path / "store", jobs=1)
+    answered(one, summary, tmp_path / "store")
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_a_data_set_is_read_by_either_road(hub: Hub, tmp_path: Path, name: str) -> None:
+    one = DATA_SETS[name]
+    if "artifacts" not in one.asked:
+        summary = pipeline.analyze([str(written(tmp_path / "in", one.files))], tmp_path / "local", jobs=1)
+        answered(one, summary, tmp_path / "local")
+    hub.sets["ann/set"] = DataSet({path: as_bytes(content) for path, content in one.files.items()})
+    summary = pipeline.analyze(["hub:ann/set"], tmp_path / "store", jobs=1)
+    answered(one, summary, tmp_path / "store")
