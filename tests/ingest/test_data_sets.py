@@ -476,10 +476,7 @@ def test_a_table_without_conversations_is_named_with_its_columns(
 
 @pytest.mark.parametrize("kind", ["train.parquet", "train.csv", "text.parquet", "train.jsonl", "train.json"])
 def test_conversations_of_an_unknown_form_are_told_beside_the_outcomes(tmp_path: Path, kind: str) -> None:
-    rows = [
-        {"task_id": f"t{n}", "success": True, "model": "m", "steps": [{"action": "ls", "observation": "a"}]}
-        for n in range(2)
-    ]
+    rows = [{"task_id": f"t{n}", "success": True, "model": "m", "steps": [{"do": "ls", "saw": "a"}]} for n in range(2)]
     make = KINDS[kind]
     summary, _ = analyzed(tmp_path, {kind: make(rows)})
     assert (summary.attempts, summary.skipped) == (2, {"conversations_not_read": 1})

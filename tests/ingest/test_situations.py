@@ -71,8 +71,8 @@ def acted(n: int, command: str) -> list[dict[str, Any]]:
             "tool_call": {"id": f"c{n}", "name": "terminal", "arguments": json.dumps({"command": command}),
                           "origin": "completion"}, "llm_response_id": f"r{n}", "kind": "ActionEvent"}  # fmt: skip
     seen = {"content": [{"type": "text", "text": "a.py"}], "exit_code": 0, "kind": "TerminalObservation"}
-    answers = {"id": f"o{n}", "timestamp": f"2026-03-01T10:00:0{n + 1}", "source": "environment", "observation": seen,
-               "tool_name": "terminal", "tool_call_id": f"c{n}", "action_id": f"e{n}", "kind": "ObservationEvent"}  # fmt: skip
+    answers = {"id": f"o{n}", "timestamp": f"2026-03-01T10:00:0{n + 1}", "source": "environment", "observation": seen}
+    answers |= {"tool_name": "terminal", "tool_call_id": f"c{n}", "action_id": f"e{n}", "kind": "ObservationEvent"}
     return [asks, answers]
 
 
@@ -96,12 +96,14 @@ EDITED = {"value": "C", "history": [{"value": "I", "provenance": None}, {"value"
 HARNESSES = {
     "an agent's time-out with a passed test is solved": Situation(
         "laude-institute/terminal-bench-leaderboard#8",
-        {"run/a/results.json": terminal("a", True, "agent_timeout"), "run/b/results.json": terminal("b", False, "unset")},
+        {"run/a/results.json": terminal("a", True, "agent_timeout"),
+         "run/b/results.json": terminal("b", False, "unset")},
         [("a", "solved"), ("b", "failed")],
     ),
     "a test that timed out judged nothing": Situation(
         "laude-institute/terminal-bench-leaderboard#16",
-        {"run/a/results.json": terminal("a", None, "test_timeout"), "run/b/results.json": terminal("b", True, "unset")},
+        {"run/a/results.json": terminal("a", None, "test_timeout"),
+         "run/b/results.json": terminal("b", True, "unset")},
         [("a", "not_judged"), ("b", "solved")],
     ),
     "ids of a multi-language fork": Situation(
@@ -118,7 +120,8 @@ HARNESSES = {
         {"run/metadata.json": META, "run/output.jsonl": as_lines([evaluated(ONE), evaluated(TWO, error="no runtime")]),
          "run/output.report.json": final_report(submitted=[ONE, TWO], completed=[ONE], resolved=[ONE], error=[TWO])},
         [(ONE, "acme/coder-1", "solved", 1, 0.5), (TWO, "acme/coder-1", "not_judged", 0, 0.5)],
-        "SELECT task_id, model_id, outcome, coalesce(n_tool_calls, 0), attempts.cost_usd FROM attempts"
+        "SELECT task_id, model_id, outcome, coalesce(n_tool_calls, 0),"
+        " json_extract(facts, '$.cost_usd')::DOUBLE FROM attempts"
         " LEFT JOIN sessions USING (session_id) ORDER BY ALL",
     ),
     "the round that a critic took is the attempt": Situation(
@@ -128,13 +131,14 @@ HARNESSES = {
          "run/output.critic_attempt_2.jsonl": as_lines([evaluated(ONE, 2, cost=0.7)]),
          "run/output.report.json": final_report(submitted=[ONE], completed=[ONE], resolved=[ONE])},
         [(ONE, "solved", 0.7)],
-        "SELECT task_id, outcome, cost_usd FROM attempts WHERE outcome = 'solved' ORDER BY ALL",
+        "SELECT task_id, outcome, json_extract(facts, '$.cost_usd')::DOUBLE FROM attempts"
+        " WHERE outcome = 'solved' ORDER BY ALL",
     ),
     "exit statuses of a batch are the environment's": Situation(
         "SWE-agent/SWE-agent PR#1334",
         {"run/preds.json": {ONE: prediction(ONE), TWO: prediction(TWO, "")},
-         "run/run_batch_exit_statuses.yaml": "instances_by_exit_status:\n  Uncaught DockerPullError:\n  - acme__shop-2\n"
-                                             "  submitted:\n  - acme__shop-1\ntotal_cost: 0.5\n",
+         "run/run_batch_exit_statuses.yaml":
+             f"instances_by_exit_status:\n  Uncaught DockerPullError:\n  - {TWO}\n  submitted:\n  - {ONE}\n",
          "run/acme__coder-1.run.json": final_report(
              submitted=[ONE, TWO], completed=[ONE], resolved=[ONE], empty_patch=[TWO])},
         [(ONE, "solved"), (TWO, "infrastructure")],
@@ -157,7 +161,8 @@ HARNESSES = {
     ),
     "a score that a person corrected": Situation(
         "inspect_ai 0.3.285 scorer/_metric.py ScoreEdit",
-        {"logs/1.eval": archive(sample(1, scores={"m": EDITED}), sample(2, scores={"m": {"value": "I"}}), head=header())},
+        {"logs/1.eval": archive(sample(1, scores={"m": EDITED}), sample(2, scores={"m": {"value": "I"}}),
+                                head=header())},
         [("acme/mend/1", "solved"), ("acme/mend/2", "failed")],
     ),
     "a trial whose verifier was off": Situation(
@@ -169,7 +174,8 @@ HARNESSES = {
     ),
     "of two predictions the harness takes the last": Situation(
         "swebench 5.0.2 harness/utils.py get_predictions_from_file",
-        {"run/preds.jsonl": as_lines([prediction(ONE, PATCH.replace("x", "old")), prediction(ONE, PATCH), prediction(TWO)]),
+        {"run/preds.jsonl": as_lines([prediction(ONE, PATCH.replace("x", "old")), prediction(ONE, PATCH),
+                                      prediction(TWO)]),
          "run/report.json": final_report(submitted=[ONE, TWO], completed=[ONE, TWO], resolved=[ONE], unresolved=[TWO])},
         [(ONE, "solved", '["x"]'), (TWO, "failed", '["x"]')],
         "SELECT task_id, outcome, json_extract(facts, '$.patch[*].path')::VARCHAR FROM attempts ORDER BY ALL",
@@ -228,11 +234,12 @@ DATA_SETS = {
         "card of cx-cmu/agent_trajectories",
         {"data/train.parquet": as_parquet(TRIED)},
         [(f"t{t}", "DeepSeek-R1", "solved" if t == n else "failed", str(n)) for t in (1, 2) for n in (1, 2)],
-        "SELECT task_id, model_id, outcome, json_extract_string(facts, '$.observed.repeat') FROM attempts ORDER BY ALL",
+        "SELECT task_id, model_id, outcome, json_extract_string(facts, '$.knobs.repeat') FROM attempts ORDER BY ALL",
     ),
     "tokens of conversations beside the conversations": Situation(
         "card of togethercomputer/CoderForge-Preview (trajectories-tokenized_qwencoder)",
-        {"trajectories/train.parquet": as_parquet([numbered(1, reward=1.0)]), "tokenized/train.parquet": pa.table(TOKENS)},
+        {"trajectories/train.parquet": as_parquet([numbered(1, reward=1.0)]),
+         "tokenized/train.parquet": pa.table(TOKENS)},
         [("trajectory-1", 1, 2)], CALLS, "input_ids",
     ),
     "configurations of a card": Situation(
@@ -245,7 +252,8 @@ DATA_SETS = {
     ),
     "what the Hub converts to Parquet": Situation(
         "refs/convert/parquet of ricdomolm/mini-coder-trajs-400k",
-        {"default/train/0000.parquet": as_parquet([numbered(1)]), "default/train/0001.parquet": as_parquet([numbered(2)])},
+        {"default/train/0000.parquet": as_parquet([numbered(1)]),
+         "default/train/0001.parquet": as_parquet([numbered(2)])},
         [("default", "train"), ("default", "train")],
         "SELECT config, split FROM artifacts ORDER BY ALL",
     ),

@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.text_calls import python_in
 
 _NAMED_TASK = ("instance_id", "task_id", "problem_id", "task_name")
 _TASK = (*_NAMED_TASK, "task", "problem")
@@ -25,8 +26,10 @@ _PASSED = (
     "resolved", "is_resolved", "solved", "is_solved", "passed", "is_passed", "success", "is_success", "successful",
     "succeeded", "correct", "is_correct", "pass", "outcome", "verdict",
 )  # fmt: skip
+_TRY = "pass"
+"""The number of the try where there is a reward, else a verdict."""
 _SCORED = ("reward", "score")
-_MODEL = ("model_id", "model", "model_name", "model_name_or_path")
+_MODEL = ("model_id", "model", "model_name", "model_name_or_path", "source_model")
 _AGENT = ("agent_type", "agent", "agent_name", "scaffold", "system", "harness")
 _RUN = ("run_id", "run", "run_name", "submission", "submission_id", "experiment", "experiment_id")
 _SUMS = frozenset((
@@ -110,6 +113,9 @@ def _columns_of(names: tuple[str, ...]) -> Columns:
     task, passed, score = (_first(spelt, usual) for usual in (_TASK, _PASSED, _SCORED))
     usually = (*KNOBS.items(), *FIGURES.items())
     settings = {knob: column for knob, usual in usually if (column := _first(spelt, usual)) is not None}
+    if passed is not None and passed == spelt.get(_TRY) and "reward" in spelt:
+        settings.setdefault("repeat", passed)
+        passed = None
     is_swe_bench = "instance_id" in spelt and "resolved" in spelt
     has_id = any(usual in spelt for usual in _NAMED_TASK)
     is_tried = any(usual in spelt for usual in (*_MODEL, *_AGENT, *_RUN))
@@ -317,9 +323,11 @@ def answers_in(names: Iterable[str]) -> list[str]:
     return [spelt[name] for name in ANSWERS if name in spelt and PROMPT in spelt]
 
 
-def asked_in(row: Mapping[str, Any], column: str) -> Any:
-    """Return what a column of answers answers. None beside a column that holds whole conversations."""
-    return row.get(spelled(row)[PROMPT]) if column in answers_in(row) else None
+def asked_in(row: Mapping[str, Any], column: str, messages: Sequence[Mapping[str, Any]]) -> Any:
+    """Return what was asked apart from these messages of a column. None where they hold the whole conversation."""
+    speak = {ROLES.get((role_of(message) or "").lower()) for message in messages}
+    is_answer = column in answers_in(row) or (bool(speak) and "person" not in speak)
+    return row.get(spelled(row).get(PROMPT, "")) if is_answer else None
 
 
 def messages_of(value: Any) -> list[dict[str, Any]]:
@@ -328,13 +336,25 @@ def messages_of(value: Any) -> list[dict[str, Any]]:
     if isinstance(value, str | bytes):
         if value.lstrip()[:1] not in ("[", b"["):
             return []
-        value = json_in(value)
+        value = json_in(value) or python_in(value)
     if not isinstance(value, list):
         return []
     items = (json_in(item) if isinstance(item, str | bytes) else item for item in value)
-    messages = [item if isinstance(item, dict) else {WORDS[0]: item} for item in items]
+    messages = [m for item in items for m in (_said_in(item) if isinstance(item, dict) else [{WORDS[0]: item}])]
     known = sum(role_of(message) is not None for message in messages)
     return messages if known > 0 and 2 * known >= len(messages) else []
+
+
+def _said_in(item: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a message as it is, and a step, which has no role, as the agent's call and its result."""
+    if not {"action", "observation"} <= item.keys() or role_of(item) is not None:
+        return [item]
+    action, failed = item["action"], item.get("exit_code")
+    arguments = action if isinstance(action, dict) else {"command": action}
+    call = {"name": item.get("tool") or "bash", "arguments": arguments}
+    said = {ROLE[0]: "assistant", WORDS[0]: item.get("thought"), CALLS[0]: [call]}
+    result = {ROLE[0]: "tool", WORDS[0]: item["observation"], "is_error": None if failed is None else failed != 0}
+    return [said, result]
 
 
 def json_in(text: str | bytes) -> Any:
@@ -360,12 +380,17 @@ def has_calls(message: Mapping[str, Any]) -> bool:
     return isinstance(words, str) and any(mark in words for mark in _CALLS_IN_TEXT)
 
 
+IN_FIELD = ("rows", "data")
+"""Fields of a document that holds the rows of a table."""
+
+
 def first_rows_of(head: Head) -> list[dict[str, Any]]:
-    """Return the first objects of JSON Lines, of a list, or of the `rows` that the Hub's server gives."""
+    """Return the first objects of JSON Lines, of a list, or of a field: the Hub's server gives `rows`."""
     first = head.records or head.items or ([head.document] if head.document else [])
-    rows = first[0].get("rows") if len(first) == 1 else None
+    rows = next((v for v in map(first[0].get, IN_FIELD) if v is not None), None) if len(first) == 1 else None
     if isinstance(rows, list):
-        return [row["row"] for row in rows if isinstance(row, dict) and isinstance(row.get("row"), dict)]
+        held = (row.get("row", row) for row in rows if isinstance(row, dict))
+        return [row for row in held if isinstance(row, dict)]
     return first
 
 
@@ -393,7 +418,7 @@ def holds_conversations(head: Head) -> bool:
                 else:
                     is_told = not names.isdisjoint(_JUDGED) or (acts and not names.isdisjoint(_OF_SOMEBODY))
                 return is_told or any("from" in message for message in messages)
-    return (not rows or rows[0].get("rows") is CUT) and _BEGINS.search(head.data) is not None
+    return (not rows or CUT in map(rows[0].get, IN_FIELD)) and _BEGINS.search(head.data) is not None
 
 
 _JUDGED = frozenset((*_NAMED_TASK, *_PASSED, *_SCORED))

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input
-from agentsignals.formats.columns import first_rows_of
+from agentsignals.formats.columns import IN_FIELD, first_rows_of
 from agentsignals.formats.documents import each, is_list
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.head import HEAD_BYTES, head_of
@@ -285,7 +285,7 @@ Table = tuple[list[str], Iterator[tuple[int, Row]]]
 """The names of the columns, and the rows by number, which is the line's if the table has lines."""
 _LONGEST_FIELD = 128 * 1024
 """Characters of a field of CSV: the default of Python."""
-_ROWS = re.compile(rb'"rows"\s*:')
+_ROWS = re.compile(b'"(?:' + "|".join(IN_FIELD).encode() + rb')"\s*:')
 
 
 class _Wrapped(Struct, gc=False):
@@ -294,6 +294,7 @@ class _Wrapped(Struct, gc=False):
 
 class _Document(Struct, gc=False):
     rows: list[Raw] = []
+    data: list[Raw] | Raw = []
 
 
 _decode_row = msgspec.json.Decoder(dict[str, Any]).decode
@@ -332,7 +333,8 @@ def table(
 
 
 def _is_wrapped(begins: bytes, names: list[str]) -> bool:
-    """Return whether a file is `{"rows": [{"row": …}]}`, which names the rows before any conversation."""
+    """Return whether a file is `{"rows": [{"row": …}]}` or `{"data": [{…}]}`, which names the rows before any
+    conversation."""
     rows = _ROWS.search(begins)
     first = re.search(rb'"(?:' + b"|".join(re.escape(name.encode()) for name in names) + rb')"\s*:', begins)
     return rows is not None and (first is None or not names or rows.start() < first.start())
@@ -340,7 +342,8 @@ def _is_wrapped(begins: bytes, names: list[str]) -> bool:
 
 def _listed(source: Input, artifact: Artifact) -> Iterator[tuple[int, Row]]:
     document = read_document(msgspec.structs.replace(source, artifact=artifact), _decode_document, "rows")
-    raws = document.rows if isinstance(document, _Document) else document or []
+    raws = document or [] if not isinstance(document, _Document) else document.rows or document.data
+    raws = raws if isinstance(raws, list) else []
     if isinstance(document, _Document) and not raws:
         raws = [Raw(bytes(source.data))]  # one row, printed over several lines
     artifact.records += len(raws) if document is not None else 0

@@ -29,7 +29,8 @@ _FENCED = re.compile(r"```(?:bash|sh|shell|console|mswea_bash_command)?[ \t]*\n(
 _RESULT = re.compile(r"^(?:EXECUTION RESULT of \[([\w.:-]{1,100})\]|OBSERVATION):[ \t]*\n?", re.MULTILINE)
 _SPACE = re.compile(r"\s*")
 _PYTHON_CHARS = 20_000
-"""Older data sets write calls as Python writes a dict; a longer one is left as text."""
+_PYTHON_CHARS_MAX = 1024 * 1024
+"""Older data sets, and pandas in CSV, write calls and messages as Python writes a dict. Longer ones are text."""
 _decoder = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 
@@ -166,11 +167,18 @@ def _payload(value: str, at: int, closing: str) -> tuple[Any, int]:
         stop = value.find(closing, at, at + _PYTHON_CHARS)
         if stop < 0 or value[at : at + 2] != "{'" or value.find(_CALL, at, stop) >= 0:
             return None, -1
-        with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-            return ast.literal_eval(value[at:stop].strip()), stop + len(closing)
-        return None, -1
+        held = python_in(value[at:stop])
+        return (None, -1) if held is None else (held, stop + len(closing))
     end = _skip(value, end)
     return (payload, end + len(closing)) if value.startswith(closing, end) else (None, -1)
+
+
+def python_in(text: str | bytes) -> Any:
+    """Return the value of a Python literal; None if it is none, or too long."""
+    if len(text) <= _PYTHON_CHARS_MAX:
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+            return ast.literal_eval(text.strip() if isinstance(text, str) else text.decode("utf-8", "replace").strip())
+    return None
 
 
 def _skip(value: str, at: int) -> int:

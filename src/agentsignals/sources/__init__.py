@@ -14,6 +14,8 @@ import tempfile
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
@@ -49,6 +51,22 @@ class RawFile(Struct, frozen=True, kw_only=True):
     repo_hint: str | None = None
 
 
+def cache_folder() -> Path:
+    """Return the folder of fetched files, below the platform's cache folder."""
+    import platformdirs  # noqa: PLC0415  (a worker that reads what was fetched is told where)
+
+    return Path(platformdirs.user_cache_dir("agentsignals")) / "hub"
+
+
+def repository_folder(name: str) -> Path:
+    """Return the folder of a data set in the cache of fetched files."""
+    return cache_folder() / f"datasets--{name.replace('/', '--')}"
+
+
+CARD = "README.md"
+"""The card of a data set, at its top."""
+
+
 class Origin(Struct, frozen=True):
     """The data set that a file is of: its name, its commit, and the part of it."""
 
@@ -67,12 +85,17 @@ _SPLIT = re.compile(r"(?:^|[-_.])(train|test|validation|valid|val|dev|eval)(?:[-
 def origin_of(file: RawFile) -> Origin | None:
     """Return the data set that a file is of, by its place on the Hub or in a cache of the Hub's. None elsewhere.
 
-    Split and configuration are told by names of files and folders, as the Hub tells them.
+    The card's `configs` tell configuration and split; without them names of files and folders do, as on the Hub.
     """
     found = _IN_HUB.fullmatch(file.container) if file.source == "hub" else _IN_CACHE.search(file.uri)
     if found is None:
         return None
     owner, name, commit, path = found.groups()
+    cached = repository_folder(f"{owner}/{name}") / "snapshots" / commit
+    folder = cached if file.source == "hub" else Path(path_of(file.uri).removesuffix(path))
+    for config, split, pattern in _configs_of(folder / CARD):
+        if fnmatchcase(path, pattern) or path.startswith(f"{pattern.rstrip('/')}/"):
+            return Origin(f"{owner}/{name}", commit, config, split)
     *folders, stem = path.split("/")
     shard, word = _SHARD.match(stem), _SPLIT.search(stem)
     split = shard[1] if shard is not None else word[1] if word is not None else None
@@ -81,6 +104,27 @@ def origin_of(file: RawFile) -> Origin | None:
         split = word[1]
         named.pop()
     return Origin(f"{owner}/{name}", commit, "/".join(named) or None, split)
+
+
+@cache
+def _configs_of(card: Path) -> list[tuple[str | None, str | None, str]]:
+    """Return configuration, split and pattern of files, as a data set's card lists them."""
+    import yaml  # noqa: PLC0415  (for data sets alone)
+
+    found: list[tuple[str | None, str | None, str]] = []
+    with suppress(OSError, yaml.YAMLError, RecursionError, ValueError):  # no card, or none that says it
+        _, begin, rest = card.read_text("utf-8", "replace").partition("---\n")
+        told = yaml.safe_load(rest.partition("\n---")[0]) if begin else None
+        for config in told.get("configs") or () if isinstance(told, dict) else ():
+            files = config.get("data_files") if isinstance(config, dict) else None
+            for one in files if isinstance(files, list) else [files]:
+                part = one if isinstance(one, dict) else {"path": one}
+                paths = part.get("path")
+                for path in paths if isinstance(paths, list) else [paths]:
+                    if isinstance(path, str):
+                        names = (config.get("config_name"), part.get("split"))
+                        found.append((*(n if isinstance(n, str) else None for n in names), path))  # type: ignore[arg-type]
+    return found
 
 
 class Unreadable(Struct, frozen=True):

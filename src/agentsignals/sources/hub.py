@@ -31,7 +31,17 @@ from agentsignals import private_files
 from agentsignals.errors import SourceError, install_command
 from agentsignals.formats import begins_transcript, profiles
 from agentsignals.formats.head import HEAD_BYTES
-from agentsignals.sources import SUFFIXES, RawFile, Source, Unreadable, by_name, prefetched
+from agentsignals.sources import (
+    CARD,
+    SUFFIXES,
+    RawFile,
+    Source,
+    Unreadable,
+    by_name,
+    cache_folder,
+    prefetched,
+    repository_folder,
+)
 
 _OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -55,13 +65,6 @@ class Listing(Struct):
     files: list[DatasetFile] = field(default_factory=list)
 
 
-def cache_folder() -> Path:
-    """Return the folder of fetched files, below the platform's cache folder."""
-    import platformdirs  # noqa: PLC0415  (a worker that reads what was fetched is told where)
-
-    return Path(platformdirs.user_cache_dir("agentsignals")) / "hub"
-
-
 def is_safe(path: str) -> bool:
     """Return whether a path stays inside its data set on any machine. Paths are chosen by whoever uploaded them."""
     parts = path.split("/")
@@ -72,7 +75,7 @@ def cached_file(name: str, commit: str, held: DatasetFile) -> Path | None:
     """Return where a file lies on this machine, or None if it was not fetched yet."""
     if not is_safe(held.path):
         return None
-    repository = cache_folder() / _repository(name)
+    repository = repository_folder(name)
     here = repository / "snapshots" / commit / held.path
     if here.is_file():
         return here
@@ -82,10 +85,6 @@ def cached_file(name: str, commit: str, held: DatasetFile) -> Path | None:
     if same.is_file():
         return same
     return next((p for p in cache_folder().glob(f"datasets--*/blobs/{held.oid}") if p.is_file()), None)
-
-
-def _repository(name: str) -> str:
-    return "--".join(["datasets", *name.split("/")])
 
 
 TRACES = "format:agent-traces"
@@ -158,7 +157,7 @@ def dataset_listing(name: str, revision: str) -> tuple[Listing, bool]:
 
     If the Hub can't be asked, the last listing serves. SourceError if there is none, or if the Hub refuses.
     """
-    kept = cache_folder() / "listings" / _repository(name) / f"{quote(revision, safe='')}.json"
+    kept = cache_folder() / "listings" / repository_folder(name).name / f"{quote(revision, safe='')}.json"
     cached: Listing | None = None
     with suppress(OSError, msgspec.DecodeError):
         cached = msgspec.json.decode(kept.read_bytes(), type=Listing)
@@ -381,7 +380,7 @@ def folder_of(spec: str, patterns: Iterable[str]) -> Path:
     set can't be listed or a file can't be fetched."""
     wanted = parse_spec(spec)
     listing, _ = dataset_listing(wanted.name, wanted.revision)
-    folder = cache_folder() / _repository(listing.name) / "snapshots" / listing.commit
+    folder = repository_folder(listing.name) / "snapshots" / listing.commit
     named = [pattern for pattern in patterns if ".." not in pattern]
     chosen = [f for f in listing.files if any(PurePosixPath(f.path).match(pattern) for pattern in named)]
     for held, here in _fetched(listing, [f for f in chosen if is_safe(f.path)]):
@@ -415,6 +414,8 @@ def _content(here: Path, file: RawFile, limit: int | None) -> bytes | Unreadable
 def _files(wanted: HubSpec, listing: Listing, chosen: list[DatasetFile]) -> Iterator[RawFile | Unreadable]:
     """Fetch files: all that a pattern chooses; else tables after the others, unless these hold transcripts."""
     tables = [f for f in chosen if wanted.pattern is None and f.path.endswith(_TABLES)]
+    if any(f.path.endswith(_TABLES) for f in chosen):  # the card says which configurations and splits they are
+        list(_fetched(listing, [f for f in listing.files if f.path == CARD]))
     has_transcripts = False
     for part in ([f for f in chosen if not tables or not f.path.endswith(_TABLES)], tables):
         if part is tables and has_transcripts:

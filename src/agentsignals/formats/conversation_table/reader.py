@@ -158,15 +158,24 @@ class TableReader:
         if isinstance(row, Lost):
             lose(self.artifact, row)
             return
-        value = row.get(self.column or "")
+        column, value = self.column or "", row.get(self.column or "")
+        if value in _NOTHING:  # tables that were joined have a column of each
+            column = next((name for name in tables.may_hold(row) if _messages_in(row[name])), column)
+            value = row.get(column)
         if value in _NOTHING:
             part = self._part(line, row, None)
             skip(self.artifact, "empty_conversation")
             if part is not None:
                 yield Reading(attempts=[part])
             return
-        if messages := self._asked(row) + _messages_in(value):
-            yield from self._take(Told(line, row, messages, self._name(row)))
+        said = _messages_in(value)
+        asked = tables.asked_in(row, column, said)
+        if isinstance(asked, str):
+            said.insert(0, {tables.ROLE[0]: "user", tables.WORDS[0]: asked})
+        else:
+            said = _messages_in(asked) + said
+        if said:
+            yield from self._take(Told(line, row, said, self._name(row)))
             return
         yield from self._last()
         reading = self._of_format(line, row, value)
@@ -174,11 +183,6 @@ class TableReader:
             skip(self.artifact, "bad_shape")
         else:
             yield reading
-
-    def _asked(self, row: Values) -> Messages:
-        """Return the messages that a row has apart from those that answer them."""
-        asked = tables.asked_in(row, self.column or "")
-        return [{tables.ROLE[0]: "user", tables.WORDS[0]: asked}] if isinstance(asked, str) else _messages_in(asked)
 
     def _take(self, told: Told) -> Iterator[Reading]:
         """Hold a row back until the next one shows that it is no longer state of the same conversation."""

@@ -52,6 +52,8 @@ def claims(head: Head) -> Claim | None:
     document, folder = head.document, folder_of(head.path)
     if is_of_evaluation(document):
         return Claim(keys=[], lends=posixpath.dirname(head.path))
+    if is_output(head.data):
+        return Claim(keys=[], root=posixpath.dirname(head.path))
     stats, name = document.get("stats"), posixpath.basename(head.path)
     is_state = isinstance(stats, dict) and "usage_to_metrics" in stats and "execution_status" in document
     is_cut_state = name == STATE_FILE and "id" in document and document.get("agent") is CUT
@@ -76,6 +78,14 @@ def is_of_evaluation(document: Mapping[str, object]) -> bool:
     return is_named and isinstance(document.get("dataset"), str) and "max_iterations" in document
 
 
+def is_output(begin: bytes) -> bool:
+    """Return whether a file begins as the outputs of an evaluation run do."""
+    return _OUTPUT.match(begin) is not None
+
+
+_OUTPUT = re.compile(rb'\s*\{\s*"instance_id"\s*:\s*"[^"]{1,300}"\s*,\s*"attempt"\s*:\s*\d+\s*,\s*"test_result"\s*:')
+
+
 def folder_of(path: str) -> str:
     """Return the conversation's folder of a file."""
     folder = posixpath.dirname(path)
@@ -96,8 +106,8 @@ def parent_folder(folder: str) -> str | None:
 
 FORMAT = Format(
     name="openhands",
-    marks=(b'"execution_status"', b'"agent"', b'"source"', b'"max_iterations"'),
-    version=2,
+    marks=(b'"execution_status"', b'"agent"', b'"source"', b'"max_iterations"', b'"test_result"'),
+    version=3,
     claims=claims,
     unit=session_folder("events", "subagents"),
     profile=PROFILE,

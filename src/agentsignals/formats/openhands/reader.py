@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -10,12 +11,15 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from agentsignals.changes.hunks import between, created
+from agentsignals.changes.patches import patched_files
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.bounds import amount, whole
+from agentsignals.formats.bounds import amount, count, whole
 from agentsignals.formats.conversation import ROOT, Conversation, path_to_root, returns
-from agentsignals.formats.documents import as_text, each, saw_again, tally, texts_of
-from agentsignals.formats.openhands import EVENT_FILE, PROFILE, conversation_of, folder_of, parent_folder
-from agentsignals.formats.records import decoded, decoder, document, saw
+from agentsignals.formats.documents import as_text, each, inside, saw_again, string, tally, texts_of
+from agentsignals.formats.head import HEAD_BYTES
+from agentsignals.formats.instances import canonical
+from agentsignals.formats.openhands import EVENT_FILE, PROFILE, conversation_of, folder_of, is_output, parent_folder
+from agentsignals.formats.records import decoded, decoder, document, lines, saw
 from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import (
     ABANDONED,
@@ -164,6 +168,7 @@ class _File(Struct):
     source: Input
     event: Event
     number: int
+    line: int = 1
 
 
 class _Folder(Struct):
@@ -186,8 +191,9 @@ class _Folder(Struct):
 
 def read(inputs: list[Input]) -> Reading:
     """Read all files of a group. Of several copies of a conversation the one with most events counts."""
-    evaluations = [source for source in inputs if _is_evaluation(source)]
-    inputs = [source for source in inputs if source not in evaluations]
+    outputs = [source for source in inputs if is_output(bytes(source.data[:HEAD_BYTES]))]
+    evaluations = [source for source in inputs if source not in outputs and _is_evaluation(source)]
+    inputs = [source for source in inputs if source not in evaluations and source not in outputs]
     best: dict[str, _Folder] = {}
     for folder in sorted(_folders(inputs), key=lambda f: (-len(f.files), f.path)):
         if folder.files:
@@ -198,7 +204,67 @@ def read(inputs: list[Input]) -> Reading:
     logged = {file.event.llm_response_id for folder in best.values() for file in folder.files}
     zone_us = _zone_us(best.values())
     sessions = [Reader(name, folder).build(logged, zone_us) for name, folder in sorted(best.items())]
-    return Reading(sessions, attempts=[part for source in evaluations for part in _configured(source)])
+    reading = Reading(sessions, attempts=[part for source in evaluations for part in _configured(source)])
+    _evaluated(sorted(outputs, key=lambda source: _ROUND in source.artifact.path), reading)
+    return reading
+
+
+class Output(Struct, gc=False, kw_only=True):
+    """A line of the outputs of an evaluation run (`EvalOutput`): an instance, with its conversation and its bill."""
+
+    instance_id: str
+    attempt: object = None
+    test_result: object = None
+    history: list[Raw] = field(default_factory=list)
+    metrics: object = None
+    error: object = None
+
+
+_ROUND = ".critic_attempt_"
+"""In the names of files with the outputs of one round; the others have those that were handed in."""
+
+
+def _evaluated(outputs: list[Input], reading: Reading) -> None:
+    """Add the instances of a run, those that were handed in before the rounds that gave them."""
+    known: dict[tuple[str, int], bool] = {}
+    for source in outputs:
+        name = posixpath.basename(source.artifact.path).partition(".")[0]
+        for line, output in lines(source.data, source.artifact, decoder(Output).decode):
+            task, index = canonical(output.instance_id), max(1, whole(output.attempt) or 1) - 1
+            saw(source.artifact, "repeated" if (task, index) in known else "output")
+            if (task, index) in known:
+                continue
+            known[task, index] = _ROUND not in source.artifact.path
+            events = each(output.history, decoder(Event).decode, source.artifact)
+            tally(source.artifact, "event", [event.kind[:80] if event is not None else None for event in events])
+            files = [_File(source, event, n, line) for n, event in enumerate(events) if event is not None]
+            billed, patch = msgspec.convert(output.metrics or {}, dict), inside(output.test_result, "git_patch")
+            part = Attempt(
+                root=source.folder, attempt_index=index, task_id=task, goes_by=f"{name}/{task}",
+                is_handed_in=known[task, index] or None, cost_usd=amount(billed.get("accumulated_cost")),
+                exception=string(output.error),
+            )  # fmt: skip
+            if any(handed_in and other == task for (other, _), handed_in in known.items()):
+                part.is_handed_in = known[task, index]
+            used = inside(billed, "accumulated_token_usage")
+            part.input_tokens, part.output_tokens = (
+                count(inside(used, f"{n}_tokens")) for n in ("prompt", "completion")
+            )
+            if model := string(inside(used, "model")) or string(billed.get("model_name")):
+                part.observed["model_id"] = model
+            if isinstance(patch, str) and (patch.strip() or part.exception is None):
+                part.patch, part.patch_text_bytes = patched_files(patch), len(patch.encode("utf-8", "replace"))
+            told = [n for n in ("cost_usd", "input_tokens", "output_tokens", "patch", "exception") if getattr(part, n)]
+            part.statements = source.states(f"output of {task}, attempt {index + 1}", [*told, "knobs.model_id"], line)
+            if files:
+                folder = _Folder(f"{source.artifact.path}/{line}", files)
+                folder.uses = {MAIN: decoded(msgspec.json.encode(billed), Metrics) or Metrics()}
+                session = Reader(f"{files[0].event.id}-{task}-{index}", folder).build(set(), 0)
+                session.model = session.model or model
+                part.session_artifact, part.session_id = session.artifact_id, session.session_id
+                reading.sessions.append(session)
+            reading.attempts.append(part)
+            reading.keys.add(f"run:{part.goes_by}")
 
 
 class Evaluation(Struct, gc=False, kw_only=True):
@@ -309,7 +375,7 @@ class Reader(Conversation):
         for file in self.folder.files:
             at = logged_iso(file.event.timestamp)
             at = at - zone_us if at is not None else None
-            builder.artifact_id, builder.line = file.source.artifact.artifact_id, 1
+            builder.artifact_id, builder.line = file.source.artifact.artifact_id, file.line
             if file.event.id in returned:
                 builder.event("rewind", None, at)
             with self.aside(MAIN if file.event.id in live else ABANDONED):

@@ -48,7 +48,7 @@ _NAMES_AGENT = re.compile(r'"agent"\s*:\s*"')
 def claims(head: Head) -> Claim | None:
     """Steps of action and observation, or a history in which every message names its agent."""
     document = head.document
-    if not (_has_steps(document, head) or _has_history(document, head)):
+    if len(head.records) > 1 or not (_has_steps(document, head) or _has_history(document, head)):
         return None
     run = run_of(head.path)
     tells = [f"/{canonical(stem_of(head.path))}"]
@@ -82,5 +82,5 @@ def _has_history(document: dict[str, object], head: Head) -> bool:
 
 
 FORMAT = Format(
-    name="swe-agent", marks=(b'"trajectory"', b'"attempts"', b'"history"'), version=6, claims=claims, profile=PROFILE
+    name="swe-agent", marks=(b'"trajectory"', b'"attempts"', b'"history"'), version=7, claims=claims, profile=PROFILE
 )

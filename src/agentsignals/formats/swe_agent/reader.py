@@ -208,7 +208,7 @@ class Conversation:
 _NO_INSTANCE = frozenset(("", "swe_main", "main"))
 """Values of `environment` that name no instance."""
 _OUT_OF_TIME = "exit_total_execution_time"
-_ENDINGS: dict[str, Ending] = {
+ENDINGS: dict[str, Ending] = {
     _OUT_OF_TIME: "time",
     "exit_command_timeout": "time",
     "exit_cost": "budget",
@@ -300,7 +300,7 @@ def _attempt(
         part.patch, part.patch_text_bytes = [], 0
     if exit_status is not None:
         # What was there when the run broke off is submitted all the same: `submitted (exit_cost)`.
-        part.ending, part.timed_out = _ENDINGS.get(exit_status, "finished"), _OUT_OF_TIME in exit_status
+        part.ending, part.timed_out = ENDINGS.get(exit_status, "finished"), _OUT_OF_TIME in exit_status
         text, fields = f"exit status {exit_status}", ["exit_status", "timed_out"]
         if part.patch is not None:
             names = ", ".join(posixpath.normpath(f.path) for f in part.patch)

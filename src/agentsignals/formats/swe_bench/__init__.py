@@ -27,7 +27,9 @@ _ROW = frozenset(("instance_id", "base_commit", "patch", "test_patch", "problem_
 _PREDICTED = frozenset(("model_patch", "model_name_or_path", "messages", "trajectory", "conversations"))
 """Columns that exist only once somebody has tried."""
 _PREDICTION = frozenset(("instance_id", "model_patch", "model_name_or_path"))
-_COUNTS = frozenset(("submitted_instances", "completed_instances", "resolved_instances", "empty_patch_instances"))
+_COUNTS = frozenset(("completed_instances", "resolved_instances"))
+_AGAIN = re.compile(r"-\d+\.json\Z")
+"""End of a name under which sb-cli saves a report that is there already."""
 _RATINGS = frozenset(("rubrics_rating", "overall_rating"))
 _SUBMISSION = "submission:"
 _ALONE = frozenset(("all_preds", "preds", "predictions"))
@@ -78,13 +80,14 @@ def _of_run(document: dict[str, object], head: Head) -> Claim | None:
     begins = '"model_name_or_path"' in head.text[:4_096] and '"instance_id"' in head.text[:4_096]
     if all(isinstance(v, dict) and v.keys() >= _PREDICTION for v in whole) if whole else begins:
         return _of_predictions(head.path)
-    if document.keys() >= _COUNTS and ("submitted_ids" in document or CUT in values):
+    if document.keys() >= _COUNTS and ("resolved_ids" in document or CUT in values):
         # Only the summary knows trials whose patch was empty, or whose evaluation failed.
         evaluation = of_summary(head.path)
         name = evaluation.get("model") or evaluation["run"]
         ids = [document.get(key) for key in ("empty_patch_ids", "error_ids")]
         named = [i for several in ids if isinstance(several, list) for i in several if isinstance(i, str)]
-        return Claim(keys=[f"run:{run_of_model(name, canonical(i))}" for i in named], lends=folder)
+        again = f"summary:{_AGAIN.sub('.json', head.path)}"
+        return Claim(keys=[again, *(f"run:{run_of_model(name, canonical(i))}" for i in named)], lends=folder)
     if "no_generation" in document and ("resolved" in document or CUT in values):
         home = home_of_results(head.path)
         return Claim(keys=[f"{_SUBMISSION}{home}"], root=folder, lends=home)
@@ -124,4 +127,4 @@ def is_beside(path: str, instance: object) -> bool:
     return isinstance(instance, str) and instance.lower() in named
 
 
-FORMAT = Format(name="swe-bench", version=9, claims=claims, of_json=None, snapshots=False)
+FORMAT = Format(name="swe-bench", version=10, claims=claims, of_json=None, snapshots=False)

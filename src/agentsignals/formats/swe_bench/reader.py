@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, field, structs
 
 from agentsignals.changes.patches import patched_files
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.documents import each, is_list, string, tally
+from agentsignals.formats.documents import each, is_list, saw_again, string, tally
 from agentsignals.formats.instances import (
     TrialsBelow,
     canonical,
@@ -52,9 +52,8 @@ def read(inputs: list[Input]) -> Reading:
     for part in reading.attempts:
         if part.scope == "lent" and "patch" in part.kinds and part.task_id is not None and MODEL in part.observed:
             by_model.setdefault(part.root, {}).setdefault(part.observed[MODEL], set()).add(part.task_id)
-    for source in inputs:
-        if _reader_of(source) is summary_parts:
-            reading.attempts += summary_parts(source, by_model.get(source.folder, {}))
+    for source in _newest_of_each(source for source in inputs if _reader_of(source) is summary_parts):
+        reading.attempts += summary_parts(source, by_model.get(source.folder, {}))
     handed_in: dict[str, list[str]] = {}
     for part in reading.attempts:
         if part.patch != [] and part.scope == "lent" and "patch" in part.kinds and part.task_id is not None:
@@ -71,6 +70,26 @@ def read(inputs: list[Input]) -> Reading:
             part.observed[MODEL] = written.get(model, model.replace("__", "/"))
     reading.keys = {f"run:{p.goes_by}" for p in reading.attempts if p.scope == "trial" and p.goes_by is not None}
     return reading
+
+
+def _newest_of_each(summaries: Iterable[Input]) -> Iterator[Input]:
+    """Leave out reports that another one goes on with: of the same instances, with each verdict that the first has. The
+    service's client saves a report anew under a name with a number."""
+    states: list[tuple[Input, Summary]] = []
+    for source in sorted(summaries, key=lambda source: source.artifact.path, reverse=True):
+        told = decoded(source.data, Summary) or Summary()
+        judged = [told.resolved_ids, told.unresolved_ids]
+        later = (
+            source.folder == other.folder and bool(told.submitted_ids) and told.submitted_ids == after.submitted_ids
+            and all(map(set.issuperset, map(set, (after.resolved_ids, after.unresolved_ids)), judged))
+            for other, after in states
+        )  # fmt: skip
+        if any(later):
+            source.artifact.records += 1
+            saw_again(source.artifact)
+        else:
+            states.append((source, told))
+    return (source for source, _ in reversed(states))
 
 
 def _reader_of(source: Input) -> Callable[[Input], list[Attempt]]:
@@ -250,7 +269,11 @@ def _prediction_parts(source: Input, run: str | None = None) -> list[Attempt]:
         predictions = [p for p in each(entries or [], decode, artifact) if p is not None]
         for _ in range(len(entries or ()) - len(predictions)):
             skip(artifact, "bad_shape")
+    given = len(predictions)  # of several for one instance the harness takes the last
+    predictions = list({(p.instance_id, p.model_name_or_path): p for p in predictions}.values())
     saw(artifact, "prediction", len(predictions))
+    if given > len(predictions):
+        saw(artifact, "repeated", given - len(predictions))
     tried, parts = of_submission(artifact.path) or ({"run": run} if run else {}), []
     for prediction in predictions:
         patch = (prediction.model_patch or "").replace("\r\n", "\n")
@@ -350,7 +373,9 @@ def summary_parts(source: Input, handed_in: Mapping[str, Collection[str]] = Mapp
         else:
             environment.append(part(instance, f"ambiguous: {why}", None, "reward_counts", "exception"))
             environment[-1].reward_counts, environment[-1].exception = False, f"ambiguous: {why}"
-    return environment + alone + resolved + unresolved
+    ended = {*summary.resolved_ids, *summary.unresolved_ids, *summary.empty_patch_ids, *summary.error_ids}
+    pending = [part(i, "without a verdict", None) for i in summary.submitted_ids if i not in ended]
+    return environment + alone + resolved + unresolved + known_by_all(source, pending)
 
 
 class Submission(Struct):
@@ -515,7 +540,7 @@ def _gold_part(source: Input, line: int, row: Row, patch: str) -> Attempt:
 
 _BY_MARK: dict[bytes, Callable[[Input], list[Attempt]]] = {
     b'"model_name_or_path"': _prediction_parts,
-    b'"submitted_instances"': summary_parts,
+    b'"resolved_instances"': summary_parts,
     b'"no_generation"': submission_parts,
     b'"rubrics_rating"': _ratings_parts,
     b'"overall_rating"': _ratings_parts,

@@ -29,8 +29,8 @@ def claims(head: Head) -> Claim | None:
     folder, name = posixpath.split(head.path)
     if name in ("metadata.yaml", "metadata.yml") and head.complete and len(_METADATA & {*_KEY.findall(head.text)}) > 1:
         return Claim(keys=[f"submission:{folder}"], lends=folder)
-    if name.startswith("exit_statuses") and head.text.lstrip().startswith(STATUSES):
-        return Claim(keys=[], lends=folder, companion=True)
+    if "exit_statuses" in name and head.text.lstrip().startswith(STATUSES):
+        return Claim(keys=[f"submission:{folder}"], lends=folder)
     if name == _RUN_BATCH and "instances" in head.text:
         return Claim(keys=[], lends=folder, companion=True)
     begin = head.text[:_FIRST].lstrip()
@@ -42,4 +42,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[], companion=True) if is_log or _TESTS_RAN.search(begin) else None
 
 
-FORMAT = Format(name="swe-bench-text", version=5, claims=claims, of_json=False, snapshots=False)
+FORMAT = Format(name="swe-bench-text", version=6, claims=claims, of_json=False, snapshots=False)

@@ -16,6 +16,7 @@ from agentsignals.formats.documents import inside
 from agentsignals.formats.instances import canonical, evaluation_of, is_named_for_instance, run_of
 from agentsignals.formats.mini_swe_agent.reader import ending_of
 from agentsignals.formats.records import UNREADABLE, saw, skip
+from agentsignals.formats.swe_agent.reader import ENDINGS
 from agentsignals.formats.swe_bench.reader import MODEL, Ratings, rating_parts
 from agentsignals.formats.swe_bench_text import STATUSES
 from agentsignals.formats.test_report import read_log
@@ -36,8 +37,8 @@ _KNOBS = {
 
 
 def exit_status_parts(source: Input) -> list[Attempt]:
-    """Return how instances of a batch of mini-SWE-agent ended, where something else than the agent ended them. An
-    instance whose container did not start leaves no trajectory."""
+    """Return how instances of a batch of SWE-agent or mini-SWE-agent ended, where something else than the agent ended
+    them. An instance whose container did not start leaves no trajectory."""
     import yaml  # noqa: PLC0415  (for such a file alone)
 
     source.artifact.records += 1
@@ -50,7 +51,7 @@ def exit_status_parts(source: Input) -> list[Attempt]:
     saw(source.artifact, "exit_statuses")
     parts = []
     for status, instances in by_status.items():
-        ending = ending_of(status)
+        ending = ENDINGS.get(status) or ending_of(status)
         for instance in instances if ending != "finished" else ():
             said = source.states(f"{instance} ended by {status}", ["ending", "exception", "exit_status"])
             part = Attempt(root=source.folder, scope="lent", task_id=canonical(instance), statements=said)
