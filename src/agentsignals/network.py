@@ -66,7 +66,7 @@ def http_opener(local: bool) -> urllib.request.OpenerDirector:
 
 
 LOCAL_NOTICE = "unmasked; a server on this machine may forward them (a proxy, a tunnel, a cloud model)"
-"""How texts go to an address of this machine that nobody asked to be masked for."""
+"""Shown before texts go to a server on this machine without `--redact`."""
 MASKED_NOTICE = "secrets, addresses and user names masked"
 
 

@@ -90,8 +90,8 @@ FAILURE_PATTERNS = {
     ("NEUTRAL", "NEGATIVE"): "quiet frustration",
     ("NEUTRAL", "POSITIVE"): "understated praise",
 }
-"""How an off-the-shelf sentiment classifier (first) differs from a prompt for this kind of text (second), in words of
-agent-traces."""
+"""Typical errors of an off-the-shelf sentiment classifier (first label) against a prompt for this kind of text
+(second), named by agent-traces."""
 
 
 class Pattern(Struct, frozen=True):
@@ -103,7 +103,7 @@ class Pattern(Struct, frozen=True):
     share: float
     examples: list[Example]
     name: str | None = None
-    """Of sentiment: the failure of an off-the-shelf classifier that it is like (`FAILURE_PATTERNS`)."""
+    """The typical error it is, for sentiment (`FAILURE_PATTERNS`)."""
 
 
 class Scores(Struct, frozen=True):

@@ -215,7 +215,7 @@ def clustered_median_interval(values: Sequence[float], clusters: Sequence[Hashab
     different = sorted(set(values))
 
     def excess(rank: Callable[[Sequence[float], float], int], at: float) -> float:
-        """How far the values below (or up to) `at` exceed half of all, in standard errors."""
+        """Standard errors by which the values below (or up to) `at` exceed half of all."""
         scores = [rank(group, at) - len(group) / 2 for group in sorted_clusters]
         error = sqrt(fsum([score * score for score in scores]))
         return fsum(scores) / error if error else 0.0

@@ -144,7 +144,7 @@ def share_text(share: float | None, interval: Interval | None) -> str:
 
 
 UNSEEN: Final = "messages of unseen projects, read by one language model (2026-11-28)"
-"""What `labellers.json` was measured on."""
+"""Messages that `labellers.json` was measured on."""
 
 
 class LabellerFigure(Struct, frozen=True, kw_only=True):

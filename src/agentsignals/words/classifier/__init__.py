@@ -157,8 +157,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
     slope: float
     offsets: list[float]
     share_errors: list[float]
-    """Of each class: the standard deviation, over projects left out, of the mean probability's error beyond that of
-    sampling."""
+    """By class: standard deviation, over projects left out, of the mean probability's error beyond sampling error."""
     rows: int
     projects: int
 
