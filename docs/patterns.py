@@ -9,7 +9,7 @@ from typing import Any
 from agentsignals.signals import anticipation, dynamics, reasoning
 from agentsignals.signals.corpus import metrics
 from agentsignals.signals.user import history, outcome
-from agentsignals.words import agent_lexicon, lexicon, rule_labels
+from agentsignals.words import lexicon, prose
 from agentsignals.words.prose import Phrases
 from agentsignals.words.text import word_lists
 
@@ -31,7 +31,7 @@ _AGENTS = (
     '"than", "stop" or "never".',
 )
 _OTHERS: dict[str, tuple[Any, ...]] = {
-    "chat.prompt_intent, by rules": tuple(rule_labels._INTENTS.items()),
+    "chat.prompt_intent, by rules": tuple(lexicon._INTENTS.items()),
     "corpus.sentiment_label, NEGATIVE by rules": tuple(word_lists("reactions")["sentiment"]["negative"].items()),
     "corpus.sentiment_label, POSITIVE by rules": tuple(word_lists("reactions")["sentiment"]["positive"].items()),
     "chat.prompt_language, small words by language": tuple(
@@ -99,10 +99,10 @@ def page() -> str:
     lines += [_row("pasted", lexicon._PASTED.pattern), _row("new_instruction", lexicon.NEW_INSTRUCTION.pattern)]
     lines += [_row("limits_work", lexicon._LIMITS.pattern), "", "## Words of agents", ""]
     lines += [line for paragraph in _AGENTS for line in (paragraph, "")]
-    for phrases in (agent_lexicon.HEDGES, agent_lexicon.SELF_CORRECTIONS, agent_lexicon.ASSUMPTIONS):
+    for phrases in (prose.HEDGES, prose.SELF_CORRECTIONS, prose.ASSUMPTIONS):
         lines += [f"### {phrases.name}", "", *_phrases(phrases), ""]
     lines += ["### questions", ""]
-    for kind in (agent_lexicon.OFFER, agent_lexicon.PREFERENCE, agent_lexicon.CONFIRMATION):
+    for kind in (prose.OFFER, prose.PREFERENCE, prose.CONFIRMATION):
         lines.append(_row(kind.name, kind._pattern.pattern))
     lines += ["", "## Tables of single signals"]
     for signal, rows in _OTHERS.items():

@@ -34,7 +34,7 @@ from agentsignals.store import Store, parquet, query, sidecars, tables
 from agentsignals.store.query import connect
 from agentsignals.ui.document import n_of
 from agentsignals.views.history import prints
-from agentsignals.words import agent_lexicon
+from agentsignals.words import prose as agents
 from agentsignals.words.prose import Phrases
 from tests.build import START, call, say, session, user, view
 from tests.formats.reading import read_one
@@ -303,7 +303,7 @@ def test_what_a_droid_thinks_is_thinking(kind: str) -> None:
 
 def test_the_sign_of_a_phrase_is_one_of_its_words() -> None:
     """A phrase is looked for only in texts that have its sign: another sign, and it is never found."""
-    lists = [phrases for phrases in vars(agent_lexicon).values() if isinstance(phrases, Phrases)]
+    lists = [phrases for phrases in vars(agents).values() if isinstance(phrases, Phrases)]
     assert len(lists) > 5
     for phrases in lists:
         for sign, members in phrases._by_sign.items():

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from agentsignals.model import Absent
 from agentsignals.signals.catalog import measure
 from agentsignals.views.session import SessionView
-from agentsignals.words import agent_lexicon
-from agentsignals.words.agent_lexicon import ASSUMPTIONS, SEED_ASSUMPTIONS, words_said
-from agentsignals.words.agent_lexicon import HEDGES as HEDGES_EXT
-from agentsignals.words.agent_lexicon import SELF_CORRECTIONS as SELF_CORRECTIONS_EXT
-from agentsignals.words.prose import Phrases, Prose
+from agentsignals.words import prose as agents
+from agentsignals.words.prose import ASSUMPTIONS, SEED_ASSUMPTIONS, Phrases, Prose, words_said
+from agentsignals.words.prose import HEDGES as HEDGES_EXT
+from agentsignals.words.prose import SELF_CORRECTIONS as SELF_CORRECTIONS_EXT
 from tests.build import Part, call, say, think, user, view
 from tests.signals.ask import Case, absent, detail, evidence, lines, value
 
@@ -302,7 +301,7 @@ def test_phrases_of_one_message_are_those_it_has_alone(texts: list[str], phrases
 
 def test_what_is_assumed_is_told_from_the_first_message_alone() -> None:
     prose = view(say("Done."), say("I'll assume that it is meant.")).prose
-    assert [len(agent_lexicon.assumptions(prose, event)) for event in prose.events] == [0, 1]
+    assert [len(agents.assumptions(prose, event)) for event in prose.events] == [0, 1]
 
 
 CASES = (

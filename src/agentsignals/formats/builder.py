@@ -40,8 +40,8 @@ from agentsignals.model import (
     encode_roles,
 )
 from agentsignals.shell import Command, writes_of
-from agentsignals.shell.arguments import WHOLE_TREE, Write
 from agentsignals.shell.outputs import answer_paths, outside_sources
+from agentsignals.shell.tokens import WHOLE_TREE, Write
 from agentsignals.words.text import count_tokens
 
 _WORKTREE = re.compile(r"^(?:\.worktrees|\.claude/worktrees|worktrees|\.git/worktrees)/[^/]+/")

@@ -42,7 +42,7 @@ from agentsignals.words.classifier import (
     session_mark,
     softmax,
 )
-from agentsignals.words.rule_labels import BY_TASK
+from agentsignals.words.lexicon import RULES_BY_TASK
 from agentsignals.words.text import count_tokens
 
 MIN_SESSIONS, MIN_PROJECTS = 3, 2
@@ -91,8 +91,8 @@ def examples(
 ) -> list[Example]:
     """The labelled messages of gold files that the task is about. UsageError where they are no messages. `encoder`:
     with their vectors."""
-    if task.level != "turn" or not task.values or task.name not in BY_TASK:
-        raise UsageError(f"No classifier can be made for {task.name}.", f"Tasks: {', '.join(BY_TASK)}.")
+    if task.level != "turn" or not task.values or task.name not in RULES_BY_TASK:
+        raise UsageError(f"No classifier can be made for {task.name}.", f"Tasks: {', '.join(RULES_BY_TASK)}.")
     rows = [
         row
         for path in paths
@@ -121,7 +121,7 @@ def _example(task: Task, row: gold.GoldRow, vector: Features) -> Example:
         project=row.project or f"session {row.session_id}",
         random=(row.stratum or "").endswith("random"),
         annotator=row.annotator or "somebody the file does not name",
-        rules=BY_TASK[task.name](turn).value,
+        rules=RULES_BY_TASK[task.name](turn).value,
         counted=features(turn, answer) | vector,
     )
 
@@ -400,7 +400,7 @@ def _rounded(value: float | None) -> float | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m agentsignals.labels.training")
-    parser.add_argument("task", metavar="TASK", help=", ".join(BY_TASK))
+    parser.add_argument("task", metavar="TASK", help=", ".join(RULES_BY_TASK))
     parser.add_argument("gold", metavar="FILE", nargs="+", help="gold files with `text`, and `project` where known")
     parser.add_argument("--column", metavar="NAME", help="where the label stands")
     parser.add_argument("--out", metavar="FILE", required=True, help="the model's file")

@@ -16,9 +16,8 @@ from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.names import names_a_secret
 from agentsignals.redaction.spans import Span, places
 from agentsignals.redaction.values import LEAST_CHARS, is_secret, is_variable, looks_chosen, looks_drawn, looks_given
-from agentsignals.shell.arguments import names
 from agentsignals.shell.kinds import leading_words
-from agentsignals.shell.tokens import split
+from agentsignals.shell.tokens import names, split
 
 _PROMPT = deferred_pattern(
     r"(?:\s*(?:\d{1,6}[→\t:|]|[+>|#*-]{1,3}(?=\s)))?\s*(?:\([\w.-]+\)\s)?(?:PS [^>\n]{0,80}>|[A-Z]:[^>\n]{0,80}>"

@@ -16,9 +16,8 @@ from msgspec import Struct, field, structs
 
 from agentsignals.model import ABANDONED, MAIN, NO_SUBAGENT, RAN, REPLAYED, Session, ToolCall
 from agentsignals.repositories.rules import MANAGERS, Occasion, Outcome, Rule, matching, occasion_at
-from agentsignals.shell.arguments import names, operands, program
 from agentsignals.shell.kinds import ENTERS, KINDS, checks, git_verb, leading_words
-from agentsignals.shell.tokens import simple_commands, split
+from agentsignals.shell.tokens import names, operands, program, simple_commands, split
 from agentsignals.views.session import OF_AGENT
 
 # Actions of a session that rules speak of, in order of time: commands, changed files, commits, pushes.

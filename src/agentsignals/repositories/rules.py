@@ -14,9 +14,8 @@ from typing import Literal
 from msgspec import Struct, field, structs
 
 from agentsignals.model import ToolCall
-from agentsignals.shell.arguments import names, program
 from agentsignals.shell.kinds import KINDS, kind_of, leading_words
-from agentsignals.shell.tokens import simple_commands
+from agentsignals.shell.tokens import names, program, simple_commands
 
 Kind = Literal["run", "never_run", "use", "never_edit", "never_branch", "prefix", "message"]
 """`run` a command at an occasion; never run one; use one and not its like; never edit files; never commit or push to a

@@ -11,8 +11,17 @@ from typing import Literal
 from msgspec import Struct
 
 from agentsignals.model import ShellKind
-from agentsignals.shell.arguments import TABLES, in_place, names, operands, patterns, program, shell_text, vocabulary
-from agentsignals.shell.tokens import simple_commands
+from agentsignals.shell.tokens import (
+    TABLES,
+    in_place,
+    names,
+    operands,
+    patterns,
+    program,
+    shell_text,
+    simple_commands,
+    vocabulary,
+)
 
 Kind = ShellKind | Literal[""]
 """`""` is a command that does not affect the kind of its line: `echo`, `cd`, `sleep`."""

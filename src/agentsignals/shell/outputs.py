@@ -11,9 +11,18 @@ from msgspec import Struct
 
 from agentsignals.model import EditOrigin
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.shell.arguments import UNRESOLVED, operands, patterns, program, vocabulary
 from agentsignals.shell.kinds import git_verb, leading_words
-from agentsignals.shell.tokens import Simple, simple_commands, simples, split
+from agentsignals.shell.tokens import (
+    UNRESOLVED,
+    Simple,
+    operands,
+    patterns,
+    program,
+    simple_commands,
+    simples,
+    split,
+    vocabulary,
+)
 
 _WORDS = vocabulary("outputs")
 _PATTERNS = patterns("outputs")

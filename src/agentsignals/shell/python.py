@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct, structs
 
 from agentsignals.model import EditOrigin
-from agentsignals.shell.arguments import UNRESOLVED, Write, Writes
+from agentsignals.shell.tokens import UNRESOLVED, Write, Writes
 
 # -- values of names in a script: literal texts, paths, open files, texts of files. None: anything else ----------------
 

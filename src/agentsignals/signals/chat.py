@@ -14,10 +14,9 @@ from agentsignals.model.prices import PAID
 from agentsignals.signals import NO_JUDGE, Measured, Row, label_detail, label_of, labelled, ratio, signals_with
 from agentsignals.views.session import FILE_CLASSES, Evidence, SessionView, closing_question, target_file
 from agentsignals.views.working_time import Clock
-from agentsignals.words.agent_lexicon import other_language
 from agentsignals.words.classifier import features, judged, shipped
-from agentsignals.words.lexicon import clean, corrections, is_english
-from agentsignals.words.rule_labels import pushback_of
+from agentsignals.words.lexicon import clean, corrections, is_english, pushback_of
+from agentsignals.words.prose import other_language
 from agentsignals.words.text import language_of
 
 signal = signals_with(origin="swe-chat")

@@ -10,7 +10,7 @@ import msgspec
 from agentsignals.changes.hunks import EditText
 from agentsignals.model import ToolClass
 from agentsignals.shell import parse
-from agentsignals.shell.arguments import Write
+from agentsignals.shell.tokens import Write
 
 _MOST_CHARS = 300
 """Most characters of one argument."""

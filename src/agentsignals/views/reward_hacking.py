@@ -21,12 +21,19 @@ from msgspec import Struct, structs
 from agentsignals.changes.regions import WHOLE_TREE
 from agentsignals.model import RAN, Attempt, ToolCall, patched_paths
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.shell import parse, writes_of
-from agentsignals.shell.arguments import UNRESOLVED, in_place, names, operands, program, shell_text
+from agentsignals.shell import WRITERS, parse, writes_of
 from agentsignals.shell.kinds import git_verb, kind_of, leading_words
 from agentsignals.shell.outputs import answer_paths, later_revision, outside_sources
-from agentsignals.shell.tokens import simple_commands, split
-from agentsignals.shell.writes import WRITERS
+from agentsignals.shell.tokens import (
+    UNRESOLVED,
+    in_place,
+    names,
+    operands,
+    program,
+    shell_text,
+    simple_commands,
+    split,
+)
 from agentsignals.views.attempt_outcome import outcome_of
 from agentsignals.views.session import SessionView
 from agentsignals.views.written_files import (

@@ -13,11 +13,9 @@ from agentsignals.changes.hunks import edit_texts
 from agentsignals.changes.regions import WHOLE_TREE
 from agentsignals.model import RAN, Edit, EditOrigin, Event, ToolCall
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.shell import parse, writes_of
-from agentsignals.shell.arguments import Write
+from agentsignals.shell import STASHED, UNSTASHED, parse, writes_of
 from agentsignals.shell.outputs import answer_paths, later_revision, outside_sources, sources_in_code
-from agentsignals.shell.tokens import simple_commands
-from agentsignals.shell.writes import STASHED, UNSTASHED
+from agentsignals.shell.tokens import Write, simple_commands
 from agentsignals.views.session import SessionView
 
 LONGEST_LINE = 400

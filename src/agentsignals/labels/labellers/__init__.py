@@ -19,8 +19,7 @@ from agentsignals.model import CLASSIFIER, ENCODER, RULES, Absent
 from agentsignals.model.registry import Registry
 from agentsignals.stats.validation import HALF, figures_of, labeller_figure, validation_text
 from agentsignals.words.classifier import classifier_of, shipped_tasks
-from agentsignals.words.lexicon import is_english
-from agentsignals.words.rule_labels import BY_TASK as RULES_BY_TASK
+from agentsignals.words.lexicon import RULES_BY_TASK, is_english
 
 Done = Callable[[Question, Outcome], None]
 """Told of each question as soon as something came of it; from any thread."""

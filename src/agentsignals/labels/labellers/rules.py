@@ -7,24 +7,24 @@ from agentsignals.labels.labellers import Kind, LocalLabeller
 from agentsignals.labels.prompting import Question
 from agentsignals.labels.tasks import Task, Verdict
 from agentsignals.model import RULES
-from agentsignals.words.rule_labels import BY_TASK, VERSION
+from agentsignals.words.lexicon import RULES_BY_TASK, RULES_VERSION
 
 
 class Rules(LocalLabeller):
-    """Labels of `words.rule_labels`."""
+    """Labels of `words.lexicon`."""
 
     name = RULES
 
     def version(self, task: Task) -> str:
-        if task.name not in BY_TASK:
+        if task.name not in RULES_BY_TASK:
             raise UsageError(
                 f"There are no rules for {task.name}.",
-                f"Rules do {', '.join(BY_TASK)}; a model does the others: --by openai:MODEL@URL.",
+                f"Rules do {', '.join(RULES_BY_TASK)}; a model does the others: --by openai:MODEL@URL.",
             )
-        return f"rules-{VERSION}"
+        return f"rules-{RULES_VERSION}"
 
     def verdicts(self, task: str, messages: list[Question]) -> list[Verdict]:
-        labels = [BY_TASK[task](question.message) for question in messages if question.message]
+        labels = [RULES_BY_TASK[task](question.message) for question in messages if question.message]
         return [Verdict(of.value, f"{of.rule}: “{of.words}”" if of.words else "no pattern matched") for of in labels]
 
 

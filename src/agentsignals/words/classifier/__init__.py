@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from agentsignals.errors import SourceError
 from agentsignals.model import CLASSIFIER, ENCODER, Turn
-from agentsignals.words.rule_labels import BY_TASK
+from agentsignals.words.lexicon import RULES_BY_TASK
 
 # -- Features are named `kind:what`: `w:` one word or two in a row, `b:` the first ones, `e:` the last, `c:` three to
 # five letters, `p:` words of the answer before, `h:` a property of the message's form, `r:` a verdict of the rules
@@ -85,7 +85,7 @@ def features(turn: Turn, answer_end: str | None) -> dict[str, float]:
     return (
         counted
         | {f"h:{name}": value for name, value in form.items() if value}
-        | {f"r:{task}:{rule(turn).value}": 1.0 for task, rule in BY_TASK.items()}
+        | {f"r:{task}:{rule(turn).value}": 1.0 for task, rule in RULES_BY_TASK.items()}
     )
 
 
