@@ -3,9 +3,9 @@
     python -m benchmarks.growth [FORMAT ...] [SHAPE ...] [--turns 4000] [--times 4] [--most 5.0]
 
 A session of so many turns and one of `--times` as many are made (`tests/long_sessions.py`; sessions that are long in
-one way each: `tests/long_shapes.py`), read, measured and turned into tables, twice each; the better run counts. Names
-the steps that grow faster than `--most`, and ends with 1 when there are such, or a whole session does. Work on much of
-one thing (`WORKS`) comes after the sessions.
+one way each: `benchmarks/long_shapes.py`), read, measured and turned into tables, twice each; the better run counts.
+Names the steps that grow faster than `--most`, and ends with 1 when there are such, or a whole session does. Work on
+much of one thing (`WORKS`) comes after the sessions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests import long_sessions, long_shapes
+from tests import long_sessions
 
 from agentsignals.changes.regions import track
 from agentsignals.formats import Input, formats
@@ -28,6 +28,7 @@ from agentsignals.signals import catalog
 from agentsignals.store import shards
 from agentsignals.store.parquet import signal_rows
 from agentsignals.views.session import SessionView
+from benchmarks import long_shapes
 
 ALL = "all"
 LEAST_S = 0.02

@@ -41,8 +41,6 @@ from tests.formats.reading import read_one
 from tests.formats.test_factory_droid import START as DROID
 from tests.formats.test_factory_droid import message
 from tests.formats.test_inspect import read as read_log
-from tests.formats.test_swe_agent import document, step
-from tests.formats.test_swe_agent import read as read_swe
 from tests.inspect_logs import archive, sample
 from tests.questions.stores import findings, outcome, store_of
 from tests.questions.test_attributed_studies import commit
@@ -121,7 +119,8 @@ def test_a_whole_number_has_20_characters_with_its_sign(number: int, is_read: bo
 
 @pytest.mark.parametrize(("at", "error"), [(285, "not_found"), (286, "other")])
 def test_of_what_a_tool_says_300_characters_are_looked_at(at: int, error: str) -> None:
-    made, _ = read_swe(document([step("str_replace_editor view /x", "p" * at + " does not exist")]))
+    step = {"action": "str_replace_editor view /x", "observation": "p" * at + " does not exist", "thought": ""}
+    made = read_one(by_format("swe-agent"), {"trajectory": [step], "history": [], "info": {}})
     assert [c.error_class for c in made.tool_calls] == [error]
 
 

@@ -8,13 +8,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given as given_some
-from hypothesis import settings
-from hypothesis import strategies as st
 
 from agentsignals.cli import main
 from agentsignals.formats import claude_code
@@ -31,7 +27,6 @@ from agentsignals.views.usage import cost_of, unpriced_parts
 from tests.claude import SESSION, STOP, Log, given, read, session
 from tests.questions.stores import findings
 
-FILES = Path(__file__).parent / "claude-code"
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "claude-code"
 
 
@@ -63,42 +58,6 @@ REAL = Counter(
 )
 """What the 143 real sessions hold. Tokens, steps, calls and edited places were counted by a second reader; the turns
 were read by eye, and every prompt that Entire recorded beside a transcript is among them."""
-
-
-# -- records ---------------------------------------------------------------------------------------------------------
-
-
-VALUES = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(max_size=5),
-    st.just([]),
-    st.just({}),
-    st.just([{"type": 1}]),
-)
-SAMPLES = [line for path in sorted(FILES.glob("*.jsonl")) for line in path.read_text("utf-8").splitlines()]
-
-
-@settings(max_examples=100, deadline=None)
-@given_some(st.sampled_from(SAMPLES), VALUES, st.randoms(use_true_random=False))
-def test_a_value_of_any_other_kind_anywhere_is_survived(line: str, value: Any, random: Random) -> None:
-    try:
-        record = json.loads(line, strict=False)
-    except ValueError:
-        return
-    at = record
-    while isinstance(at, dict | list) and at:
-        key = random.choice(list(at) if isinstance(at, dict) else range(len(at)))
-        if not isinstance(at[key], dict | list) or not at[key] or random.random() < 0.2:
-            at[key] = value
-            break
-        at = at[key]
-    one = given(json.dumps(record).encode())
-    claude_code.FORMAT.read([one])
-    kinds_counted = sum(n for kind, n in one.artifact.record_kinds.items() if kind != "repeated")
-    assert kinds_counted + one.artifact.skipped == one.artifact.records == 1
 
 
 # -- real files ------------------------------------------------------------------------------------------------------
@@ -166,27 +125,6 @@ def test_a_huge_original_and_odd_neighbours_are_not_read() -> None:
         "structuredPatch": [patch(1, 1, "+a")],
     }
     assert lines(edit_of(told)) == [(1, 1, 1, 0, 1)]
-
-
-CLASSES = {
-    "read": "Read NotebookRead",
-    "search": "Grep Glob LS LSP",
-    "edit": "Edit MultiEdit Write NotebookEdit",
-    "shell": "Bash PowerShell Monitor",
-    "plan": "TodoWrite TaskCreate TaskUpdate TaskList TaskGet EnterPlanMode ExitPlanMode",
-    "task": "Task Agent Workflow Skill SlashCommand SendMessage TaskOutput TaskStop BashOutput KillShell",
-    "web": "WebFetch WebSearch",
-    "ask": "AskUserQuestion",
-    "mcp": "mcp__github__get_issue ListMcpResourcesTool ReadMcpResourceTool",
-    "other": "ToolSearch EnterWorktree CronCreate ScheduleWakeup StructuredOutput",
-}
-
-
-@pytest.mark.parametrize(("class_", "name"), [(c, n) for c, names in CLASSES.items() for n in names.split()])
-def test_a_tool_of_the_program_has_its_class(class_: str, name: str) -> None:
-    known = PROFILE.tool(name)
-    assert known is not None
-    assert known.class_ == class_
 
 
 OTHER = "6f1d2c3b-0000-4000-8000-000000000002"
@@ -265,11 +203,6 @@ def taken_up(planning: Log, plan: str = PLAN, after_s: float = 0, where: str = N
     log.user(text)
     log.say("I do it.")
     return log
-
-
-def sessions(*logs: Log) -> dict[str, Session]:
-    each = {id(log): log for log in logs}.values()
-    return {session.session_id: session for session in read(*each).sessions}
 
 
 @pytest.mark.slow

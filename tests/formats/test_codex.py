@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from agentsignals.formats import Input, identify
 from agentsignals.formats.builder import repo_name
 from agentsignals.formats.codex import FORMAT
-from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Session
 from tests.formats.codex_rows import (
     ID,
     OLD_TURN,
@@ -29,8 +26,6 @@ from tests.formats.codex_rows import (
     texts,
     tokens,
 )
-
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 
 # -- the session ---------------------------------------------------------------------------------------------------
 
@@ -55,70 +50,6 @@ def test_the_repository_is_named_by_its_remote(url: str | None, name: str | None
 
 
 # -- real files ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not there")
-def test_real_sessions_have_the_figures_counted_another_way() -> None:
-    """Counted with plain json: prompts by event, calls by item, tokens as the last total, hunks by their `@@` lines."""
-    totals = dict.fromkeys(("turns", "steps", "calls", "input", "cached", "output", "hunks", "failed"), 0)
-    for path in sorted(CORPUS.glob("sessions/codex/*/*/transcript.jsonl")):
-        data = path.read_bytes()
-        claimed = identify(Head(data[:HEAD_BYTES], path.name, False))
-        assert claimed is not None and claimed[0] is FORMAT
-        artifact = Artifact(
-            artifact_id=path.name, source="corpus", path=path.name, format="codex", sha256="", bytes=len(data)
-        )
-        (session,) = FORMAT.read([Input(data, artifact)]).sessions
-        counted = count(data)
-        got = {
-            "turns": len(session.turns),
-            "steps": sum(s.input_tokens is not None for s in session.steps),
-            "calls": len(session.tool_calls),
-            "input": sum((s.input_tokens or 0) + (s.cache_read_tokens or 0) for s in session.steps),
-            "cached": sum(s.cache_read_tokens or 0 for s in session.steps),
-            "output": sum(s.output_tokens or 0 for s in session.steps),
-            "hunks": sum(e.via == "edit_tool" for e in session.edits),
-            "failed": sum(c.exit_code not in (None, 0) for c in session.tool_calls),
-        }
-        # One session has a call more than counts: the interrupted one, which only the total tells of.
-        got["steps"] -= path.parent.name.startswith("019eef3d")
-        # And in another a process that was left running failed without anybody asking: its end is an event.
-        got["failed"] -= path.parent.name.startswith("019da9bd")
-        assert got == counted, path.parent.name
-        assert artifact.skipped == 0
-        assert not texts(session, "unknown")
-        totals = {key: totals[key] + n for key, n in counted.items()}
-    assert totals == {
-        "turns": 167, "steps": 1484, "calls": 2616, "input": 152329282, "cached": 143437312, "output": 605983,
-        "hunks": 397, "failed": 129,
-    }  # fmt: skip
-
-
-def count(data: bytes) -> dict[str, int]:
-    """A second road to the same figures."""
-    payloads = [json.loads(line)["payload"] for line in data.splitlines()]
-    types = [p.get("type") for p in payloads]
-    totals = [p["info"]["total_token_usage"] for p in payloads if p.get("type") == "token_count" and p["info"]]
-    changes = [c for p in payloads if p.get("type") == "patch_apply_end" for c in p["changes"].values()]
-    heads = [p["output"][:200].split("\nOutput:")[0] for p in payloads if isinstance(p.get("output"), str)]
-    codes = [
-        line.rsplit(" ", 1)[1]
-        for h in heads
-        for line in h.splitlines()
-        if "exited with code" in line or "Exit code" in line
-    ]
-    return {
-        "turns": types.count("user_message"),
-        "steps": len({t["total_tokens"] for t in totals}),
-        "calls": sum(t in ("function_call", "custom_tool_call", "web_search_call", "tool_search_call") for t in types),
-        "input": totals[-1]["input_tokens"],
-        "cached": totals[-1]["cached_input_tokens"],
-        "output": totals[-1]["output_tokens"],
-        "hunks": sum(c["unified_diff"].count("\n@@ -") + 1 if c["type"] == "update" else 1 for c in changes),
-        "failed": sum(code != "0" for code in codes),
-    }
 
 
 PARENT = [

@@ -10,13 +10,11 @@ import pytest
 from msgspec import Raw, Struct, defstruct
 
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.profile import EDIT, READ, WRITE, Profile, named
 from agentsignals.formats.records import decoded
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of
-from agentsignals.model import MAIN, Artifact, Session
-from tests.formats import reading
+from agentsignals.model import Session
 
 PROFILE = Profile(
     agent="toy",
@@ -30,86 +28,9 @@ class Part(Struct):
     text: str = ""
 
 
-class Message(Struct, kw_only=True):
-    role: str = ""
-    parts: list[Part] = []
-    calls: list[dict[str, Any]] = []
-    results: list[dict[str, Any]] = []
-
-
-class Reader(DocumentReader[Document, Message]):
-    profile, document_type, message_type = PROFILE, Document, Message
-    part_types = frozenset(("text",))
-
-    def begin(self) -> None:
-        self.is_subagent = self.document.id.startswith("sub")
-
-    def on_user(self, message: Message, at: int | None) -> None:
-        for result in message.results:
-            self.result(result["id"], result["text"], "ok", at)
-        self.prompt(
-            "\n".join(part.text for part in message.parts), at, attached=any(p.type == "image" for p in message.parts)
-        )
-
-    def on_assistant(self, message: Message, at: int | None) -> None:
-        step = self.builder.step(None, "m", at)
-        for call in message.calls:
-            self.call(call["id"], call["name"], json.dumps(call["input"]), at, step)
-        for part in message.parts:
-            with self.aside("agent-1"):
-                self.event("text", part.text, at, step)
-
-
-def read(*messages: Any, session_id: str = "s") -> tuple[Session, Artifact]:
-    data = json.dumps({"id": session_id, "messages": messages}).encode()
-    source = reading.given(data, "toy")
-    (session,) = Reader.read([source]).sessions
-    return session, source.artifact
-
-
-def user(*texts: str, **more: Any) -> dict[str, Any]:
-    return {"role": "user", "parts": [{"text": text} for text in texts], **more}
-
-
 def builder() -> SessionBuilder:
     session = Session(session_id="s", context="product", format="toy", agent="toy", artifact_id="a")
     return SessionBuilder(session, PROFILE)
-
-
-def test_a_malformed_message_costs_only_itself_and_an_unknown_role_is_told() -> None:
-    session, artifact = read(user("one"), {"role": 5}, {"role": "judge"}, user("two"))
-    assert [turn.text for turn in session.turns] == ["one", "two"]
-    assert artifact.record_kinds == {"document": 1, "message.user": 2, "message.judge": 1}
-    assert artifact.skipped_reasons == {"bad_shape": 1}
-    assert [(e.kind, e.text, e.line) for e in session.events if e.kind == "unknown"] == [("unknown", "judge", 3)]
-
-
-def test_parts_of_a_type_that_is_not_read_are_told_and_may_be_an_attachment() -> None:
-    session, _ = read({"role": "user", "parts": [{"type": "image"}]})
-    assert [turn.kind for turn in session.turns] == ["attachment"]
-    assert [e.text for e in session.events if e.kind == "unknown"] == ["block image"]
-
-
-@pytest.mark.parametrize(
-    ("session_id", "text", "kinds"),
-    [
-        ("s", "do it", ["human_turn"]),
-        ("s", "<notice>done</notice>", ["notification"]),
-        ("sub-1", "do it", ["meta"]),
-        ("sub-1", "<notice>done</notice>", ["notification"]),
-        ("s", "", []),
-    ],
-)
-def test_whose_words_a_prompt_is(session_id: str, text: str, kinds: list[str]) -> None:
-    session, _ = read(user(text), session_id=session_id)
-    assert [event.kind for event in session.events] == kinds
-
-
-def test_what_is_aside_belongs_to_its_thread_and_to_no_turn() -> None:
-    session, _ = read(user("one"), {"role": "assistant", "parts": [{"text": "hello"}]}, user("two"))
-    assert [(e.text, e.thread, e.turn) for e in session.events] == [
-        ("one", MAIN, 0), ("hello", "agent-1", None), ("two", MAIN, 1),
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

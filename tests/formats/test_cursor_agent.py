@@ -11,17 +11,16 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, identify
+from agentsignals.formats import Input
 from agentsignals.formats.cursor_agent import FORMAT
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.head import Head
 from agentsignals.ingest import pipeline
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Session
 from agentsignals.sources import RawFile, Unreadable, local
 from agentsignals.store import Store
 from tests.formats import cursor_database as cur
 from tests.formats import reading
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 ROW = dict[str, Any]
 
 
@@ -90,30 +89,6 @@ def test_of_several_files_of_one_session_the_largest_counts_and_the_others_say_s
 )
 def test_how_a_turn_ended(row: ROW, event: list[tuple[str, str]]) -> None:
     assert [(e.kind, e.text) for e in talk(BARE, row).events[1:]] == event
-
-
-@pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not there")
-def test_real_transcripts_have_the_turns_the_collector_counted() -> None:
-    got = {}
-    for path in sorted(CORPUS.glob("sessions/cursor-agent/*/*/transcript.jsonl")):
-        data = path.read_bytes()
-        found = identify(Head(data[:HEAD_BYTES], path.name, len(data) <= HEAD_BYTES))
-        assert found is not None and found[0] is FORMAT
-        artifact = Artifact(
-            artifact_id=str(path), source="corpus", path=str(path), format="cursor-agent", sha256="", bytes=len(data)
-        )
-        (session,) = FORMAT.read([Input(data, artifact, path.parent.name)]).sessions
-        got[session.session_id] = (
-            artifact.records,
-            len(session.turns),
-            len(session.steps),
-            [e.added for e in session.edits],
-        )
-    assert got == {
-        "13e662e2-92d5-46e4-b101-d9a3aeb52bb2": (56, 5, 51, []),
-        "fcab959a-cca4-4bc7-8521-92a5ea313ca4": (5, 2, 3, [3]),
-    }
 
 
 CHAT = "44444444-aaaa-4bbb-8ccc-dddddddddddd"

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from agentsignals.formats import Claim, Input, Reading, entire, identify
+from agentsignals.formats import Claim, Input, Reading, entire
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.model import Artifact, Checkpoint
-
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions"
 
 
 def head(text: str) -> Head:
@@ -129,31 +125,3 @@ def test_the_compact_copy_gives_no_session_and_every_line_is_counted() -> None:
     assert found == Reading()
     assert artifact.record_kinds == {"entire.compact.user": 3}
     assert (artifact.records, artifact.skipped_reasons) == (4, {"cut_line": 1})
-
-
-@pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not here")
-def test_real_metadata_is_read_whole() -> None:
-    paths = sorted(CORPUS.glob("*/*/*/entire.*.json"))
-    counts: Counter[str] = Counter()
-    for path in paths:
-        data = path.read_bytes()
-        found = identify(Head(data[:HEAD_BYTES], path.name, len(data) <= HEAD_BYTES))
-        assert found is not None and found[0].name == "entire", path
-        artifact = Artifact(artifact_id="a", source="s", path=path.name, format="entire", sha256="", bytes=len(data))
-        told = entire.read([Input(data, artifact)])
-        counts.update(artifact.record_kinds)
-        assert artifact.skipped == 0
-        raw = json.loads(data)
-        if path.name == "entire.metadata.json":
-            ((session_id, (row,)),) = told.checkpoints.items()
-            assert path.parent.name.endswith(session_id)
-            counts["dated"] += path.parent.name != session_id
-            counts["usage"] += row.output_tokens is not None
-            counts["attribution"] += row.agent_lines is not None
-            counts["start"] += row.transcript_start is not None
-            assert row.output_tokens == (raw.get("token_usage") or {}).get("output_tokens")
-            assert row.agent_percentage == (raw.get("initial_attribution") or {}).get("agent_percentage")
-    assert counts == {
-        "entire.session": 229, "entire.checkpoint": 229, "usage": 204, "attribution": 196, "start": 41, "dated": 28,
-    }  # fmt: skip

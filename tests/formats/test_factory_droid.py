@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentsignals.formats.factory_droid import DROID_EXEC_FORMAT, FORMAT
 from agentsignals.formats.head import Head
-from agentsignals.model import Session
-from tests.formats.reading import format_of, given, lines, read_one
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 ROW = dict[str, Any]
 START: ROW = {"type": "session_start", "id": "s1", "title": "t", "owner": "me", "version": 2, "cwd": "/w"}
 
@@ -27,10 +23,6 @@ def message(id_: str | None, role: str, *blocks: ROW | str, **more: object) -> R
         "message": {"role": role, "content": content, **more},
     }
     return {key: value for key, value in row.items() if value is not None}
-
-
-def talk(*rows: ROW) -> Session:
-    return read_one(FORMAT, given(lines(START, *rows), "factory-droid"))
 
 
 @pytest.mark.parametrize(
@@ -53,27 +45,6 @@ def talk(*rows: ROW) -> Session:
 def test_a_session_start_with_an_owner_or_messages_is_droids(rows: list[ROW], claimed: bool) -> None:
     claim = FORMAT.claims(Head("\n".join(json.dumps(r) for r in rows).encode(), "x.jsonl", True))
     assert (claim.keys if claim else None) == (["session:s1"] if claimed else None)
-
-
-@pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not there")
-def test_real_sessions_end_in_a_notice_that_is_no_turn() -> None:
-    got = {}
-    for path in sorted(CORPUS.glob("sessions/factory-droid/*/*/transcript.jsonl")):
-        data = path.read_bytes()
-        assert format_of(data, path.name) == "factory-droid"
-        file_ = given(data, "factory-droid", str(path))
-        session, artifact = read_one(FORMAT, file_), file_.artifact
-        got[session.session_id[:8]] = (
-            artifact.records,
-            [len(t.text) for t in session.turns],
-            session.events[-1].kind,
-            session.model,
-        )
-    assert got == {
-        "992853e5": (3, [11], "notification", "Claude Opus 4.6"),
-        "a31fbbb0": (3, [70], "notification", "Claude Opus 4.6"),
-    }
 
 
 @pytest.mark.parametrize(

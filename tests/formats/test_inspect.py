@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,6 @@ from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.inspect import FORMAT
 from agentsignals.model import Artifact, Session
 from tests.inspect_logs import archive, header, model, sample, say, span, tool, usage, user
-
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "inspect"
 
 
 def given(data: bytes, name: str = "a.eval") -> Input:
@@ -203,28 +200,3 @@ def test_graders_are_in_the_bill_by_themselves() -> None:
     (part,) = read(archive(one)).attempts
     assert (part.input_tokens, part.output_tokens, part.cost_usd) == (20, 5, 0.25)
     assert (part.other_input_tokens, part.other_output_tokens, part.other_cost_usd) == (900, 90, 0.5)
-
-
-@pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.exists(), reason="needs the corpus")
-def test_the_corpus_says_what_inspect_s_own_reader_says() -> None:
-    """Figures of `inspect_ai` 0.3.285 reading the 13 different logs (17 files)."""
-    inputs: dict[str, list[Input]] = {}
-    for path in sorted(CORPUS.rglob("*.eval")):
-        data = path.read_bytes()
-        found = identify(Head(data[:HEAD_BYTES], path.as_posix(), False))
-        assert found is not None
-        assert found[0].name == "inspect"
-        inputs.setdefault(found[1].keys[0], []).append(given(data, path.as_posix()))
-    readings = [FORMAT.read(group) for group in inputs.values()]
-    sessions = [s for r in readings for s in r.sessions]
-    parts = [p for r in readings for p in r.attempts]
-    assert (sum(len(g) for g in inputs.values()), len(inputs), len(sessions)) == (17, 13, 247)
-    assert sum(len(s.steps) for s in sessions) == 252, "and 117 calls of graders that are no steps"
-    assert [len(t) for s in sessions for t in [s.tool_calls] if t] == [5]
-    assert sum(len(s.turns) for s in sessions) == 247
-    assert sum(p.reward or 0 for p in parts) == 171
-    assert sum(p.reward is None for p in parts) == 10, "a log without a scorer"
-    assert sum(p.input_tokens or 0 for p in parts) == 20_663
-    assert sum(p.other_input_tokens or 0 for p in parts) == 78_564 - 20_663, "of graders"
-    assert not any(i.artifact.skipped for g in inputs.values() for i in g)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,6 @@ from agentsignals.formats.kiro import FORMAT
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from tests.formats.reading import given, read_one
-
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "kiro"
 
 
 def prompt(words: str) -> dict[str, Any]:
@@ -34,10 +31,6 @@ def entry(content: Any, answer: Any, **user: Any) -> dict[str, Any]:
 
 def read(*history: Any, hint: str | None = None, **facts: Any) -> Session:
     return read_one(FORMAT, given({"conversation_id": "", "history": history, **facts}, "kiro", "a1", hint))
-
-
-def kinds(session: Session) -> list[str]:
-    return [event.kind for event in session.events]
 
 
 @pytest.mark.parametrize(
@@ -65,23 +58,6 @@ def test_a_file_without_an_id_belongs_with_its_folder_s_files(document: Any, key
     claim = FORMAT.claims(Head(json.dumps(document).encode(), "full.jsonl", True))
     assert (claim.keys if claim is not None else None) == keys
     assert claim is None or claim.by_folder == (keys == [])
-
-
-@pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not here")
-def test_the_corpus_reads_as_the_raw_json_says() -> None:
-    found: Counter[str] = Counter()
-    for path in sorted(CORPUS.glob("*/*/transcript.json")):
-        data = path.read_bytes()
-        file = given(data, "kiro", hint=path.parent.name)
-        session = read_one(FORMAT, file)
-        assert session.session_id == json.loads((path.parent / "entire.metadata.json").read_bytes())["session_id"]
-        assert data.count(b'"Prompt"') == len(session.turns)
-        assert data.count(b'"assistant"') == len(session.steps)
-        assert data.count(b'"fs_write"') == len(session.tool_calls)
-        found.update(sessions=1, turns=len(session.turns), steps=len(session.steps), calls=len(session.tool_calls))
-        found["unknown"] += kinds(session).count("unknown") + file.artifact.skipped
-    assert found == {"sessions": 5, "turns": 8, "steps": 14, "calls": 3, "unknown": 0}
 
 
 TABLES = """

@@ -42,11 +42,6 @@ OLD = [oc.user("an old one"), oc.agent({"type": "text", "text": "an old answer"}
 CUT = [oc.user("say hi"), oc.agent(ended=False), oc.agent("{no json", {"type": "text", "text": "hi"})]  # type: ignore[arg-type]
 
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native"
-OLDEST = "ses_dfd04b7c2ffeEA7GR112NQ9MEI"
-"""The session that the corpus holds in all three forms."""
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database of which a session is in the log alone, the older folder with one session of it and one more, and an
@@ -265,13 +260,6 @@ def test_a_session_that_version_2_took_over_counts_its_messages_once(tmp_path: P
     assert counted(db, tmp_path) == ({"ses_both": (3, 3)}, "")
 
 
-def test_a_database_that_version_2_began_is_read(tmp_path: Path) -> None:
-    with oc.made(tmp_path / "opencode.db") as db:
-        oc.second(db, "ses_new", TALK)
-        db.executescript("DROP TABLE session; DROP TABLE message; DROP TABLE part")
-    assert counted(db, tmp_path) == ({"ses_new": (2, 2)}, "")
-
-
 @pytest.mark.parametrize("kept", [True, False], ids=["", "its parent was deleted"])
 def test_a_fork_s_copies_count_once(kept: bool, tmp_path: Path) -> None:
     with oc.made(tmp_path / "opencode.db") as db:
@@ -446,39 +434,6 @@ def test_a_database_is_read_while_it_is_written_without_a_lock_or_a_torn_session
 def _said(session: Session) -> int:
     """The last message of the agent."""
     return max([int(e.text or 0) for e in session.events if e.kind == "text"], default=0)
-
-
-COUNTED = """
-SELECT (SELECT count(*) FROM message WHERE session_id = s.id AND data->>'$.role' = 'assistant'),
-  (SELECT count(*) FROM part WHERE session_id = s.id AND data->>'$.type' = 'tool'),
-  (SELECT count(*) FROM part WHERE session_id = s.id AND data->>'$.state.metadata.exit' > 0),
-  tokens_input, tokens_output + tokens_reasoning, tokens_cache_read, parent_id, directory
-FROM session AS s WHERE id = ?
-"""
-
-
-@pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not here")
-def test_databases_that_opencode_wrote_read_as_sql_counts_them(tmp_path: Path) -> None:
-    for name in ("opencode-db", "opencode-db-wal", "opencode-storage"):
-        shutil.copytree(CORPUS / name, tmp_path / name, copy_function=shutil.copyfile)
-        (tmp_path / name).chmod(0o755)
-    _, store = pipeline.ingest_into([str(tmp_path / "opencode-db-wal")], tmp_path / "s", jobs=1)
-    db = sqlite3.connect(oc.copied(tmp_path / "opencode-db-wal" / "opencode.db", tmp_path / "counted"))
-    ids = [session_id for (session_id,) in db.execute("SELECT id FROM session ORDER BY id")]
-    assert sorted(store.manifest.sessions) == ids and len(ids) == 4, "one of them is in the log alone"
-    for s in map(store.session, ids):
-        used = [(x.input_tokens or 0, x.output_tokens or 0, x.cache_read_tokens or 0) for x in s.steps]
-        exits = sum(c.exit_code not in (None, 0) and c.status == "error" for c in s.tool_calls)
-        sums = [sum(column) for column in zip(*used, strict=True)]
-        counted = (len(s.steps), len(s.tool_calls), exits, *sums, s.parent_session_id, s.cwd)
-        assert counted == db.execute(COUNTED, [s.session_id]).fetchone()
-    db.close()
-    of_folder, of_rows = (
-        [(e.kind, e.text, e.timestamp) for e in made.session(OLDEST).events]
-        for made in (store, pipeline.ingest_into([str(tmp_path / "opencode-storage")], tmp_path / "t", jobs=1)[1])
-    )
-    assert of_folder == of_rows and len(of_rows) == 20
 
 
 def _contents(folder: Path) -> dict[str, bytes]:

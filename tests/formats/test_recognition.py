@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agentsignals.formats import claude_code, codex, identify, opencode, pi
+from agentsignals.formats import identify, opencode, pi
 from agentsignals.formats.builder import path_of_uri
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
@@ -21,7 +21,7 @@ from agentsignals.model import Session
 from agentsignals.store import Store
 from agentsignals.store.index import ArtifactEntry, SessionEntry
 from tests.claude import SESSION, Log
-from tests.formats.codex_rows import ID, OTHER, ROW, meta, prompt
+from tests.formats.codex_rows import ID, ROW, meta, prompt
 from tests.formats.pi_entries import at, entry, header, user
 from tests.formats.reading import claimed, format_of, given, lines
 
@@ -90,35 +90,12 @@ def test_each_asks_for_what_only_its_agent_writes(content: Any, path: str, expec
     assert format_of(content, path) == expected
 
 
-LOOK_ALIKES = [
-    {"type": "user", "parentUuid": None, "sessionId": "s", "uuid": "u", "harness": "swival"},
-    {"type": "session", "id": "s", "cwd": "/x"},
-    {"type": "system", "subtype": "init", "session_id": "s", "cwd": "/x"},
-    {"role": "user", "message": {"content": []}},
-]
-
-
-@pytest.mark.parametrize("record", LOOK_ALIKES, ids=lambda r: str(next(iter(r.values()))))
-def test_formats_that_look_like_claude_code_are_not_its_own(record: dict[str, Any]) -> None:
-    assert claude_code.claims(Head(json.dumps(record).encode() + b"\n", complete=True)) is None
-
-
 def test_a_first_record_longer_than_the_window_is_recognised() -> None:
     log = Log()
     log.user([{"type": "image", "source": {"data": "x" * 200_000}}])
     long = lines(meta(base_instructions={"text": "long " * HEAD_BYTES}), prompt("a"))
     assert claimed(log.data()) == ("claude-code", [f"session:{SESSION}"])
     assert claimed(long) == ("codex", [f"session:{ID}"])
-
-
-def test_codex_files_are_keyed_by_their_session_and_those_it_copies() -> None:
-    files = ([meta(OTHER)], [meta(forked_from_id=OTHER), meta(OTHER)], [prompt("a")])
-    claims = [codex.FORMAT.claims(Head(lines(*rows), "x", True)) for rows in files]
-    assert [(c.keys, c.by_folder) for c in claims if c is not None] == [
-        ([f"session:{OTHER}"], False),
-        ([f"session:{ID}", f"session:{OTHER}"], False),
-        ([], True),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -135,14 +112,6 @@ def test_codex_files_are_keyed_by_their_session_and_those_it_copies() -> None:
 def test_a_session_header_with_a_folder_and_no_harness_is_pis(first: ROW, is_pi: bool) -> None:
     data = lines(first, entry("e0", None, 1, **user("hi")))
     assert (pi.FORMAT.claims(Head(data, "x.jsonl", True)) is not None) is is_pi
-
-
-def test_a_fork_of_pi_shares_a_key_with_its_parent() -> None:
-    fork = header(id="s2", parentSession="/h/.pi/agent/sessions/--w--/2026-05-01T10-00-00-000Z_s1.jsonl")
-    assert [claimed(lines(h)) for h in (header(), fork)] == [
-        ("pi", ["session:s1"]),
-        ("pi", ["session:s2", "session:s1"]),
-    ]
 
 
 @pytest.mark.parametrize(

@@ -183,15 +183,6 @@ def test_a_summary_names_its_runs_trials_and_no_others(tmp_path: Path) -> None:
     assert known == {"quick__v1": (0.0, True), "slow__v1": (None, True)}
 
 
-def test_what_a_summary_says_of_a_run_whose_reports_were_not_kept(tmp_path: Path) -> None:
-    files = {
-        "quick__v1.nightly.json": summary(unresolved=[TASK], completed=[TASK]),
-        f"{RUN}.traj": TRAJECTORY,
-        f"trajectories/me/slow__v1/{TASK}/{TASK}.traj": TRAJECTORY,
-    }
-    assert {k["run_id"]: k["reward"] for k in attempts(tmp_path, files)} == {"quick__v1": 0.0, "slow__v1": None}
-
-
 # -- predictions -------------------------------------------------------------------------------------------------------
 
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentsignals.formats import identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.trail import FORMAT
 from agentsignals.formats.trail.reader import category_of, duration_us
 from tests.formats.reading import format_of, given
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "trail"
 ERROR = {"category": "Goal deviation", "location": "t1", "impact": "HIGH"}
 
 
@@ -75,38 +71,3 @@ def test_spans_nested_too_deep_are_counted_and_no_trouble(depth: int, broken: st
     source = given(b'{"trace_id": "ab12", "spans": [%s]}' % nested.encode(), "trail")
     FORMAT.read([source])
     assert source.artifact.records > 0
-
-
-@pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.exists(), reason="needs the corpus")
-def test_the_corpus() -> None:
-    """Figures counted over the JSON by another script; each agent's span sums up the tokens of its model calls."""
-    inputs = []
-    for path in sorted(CORPUS.rglob("*.json")):
-        data = path.read_bytes()
-        found = identify(Head(data[:HEAD_BYTES], path.as_posix(), len(data) <= HEAD_BYTES))
-        assert found is not None
-        assert (found[0].name, found[1].keys) == ("trail", [f"trace:{path.stem}"])
-        inputs.append(given(data, "trail", path.as_posix()))
-    reading = FORMAT.read(inputs)
-    sessions, parts = reading.sessions, reading.attempts
-    assert len(sessions) == 14
-    assert sum(len(s.steps) for s in sessions) == 141, "142 with an answer, one of them written twice"
-    assert Counter((c.name, c.status) for s in sessions for c in s.tool_calls) == {
-        ("python_interpreter", "ok"): 120, ("python_interpreter", "error"): 21, ("final_answer", "ok"): 10,
-    }  # fmt: skip
-    summed = [p for p in parts if p.input_tokens is not None]
-    assert len(summed) == 10
-    for part in summed:
-        (session,) = (s for s in sessions if s.session_id == part.session_id)
-        assert part.input_tokens == sum(x.input_tokens or 0 for x in session.steps)
-        assert part.output_tokens == sum(x.output_tokens or 0 for x in session.steps)
-    errors = [x for s in sessions for x in s.labels if x.task == "trail_error"]
-    assert (len(errors), sum(x.seq is None for x in errors)) == (111, 1)
-    assert Counter(x.value for x in errors).most_common(2) == [
-        ("formatting_error", 36),
-        ("instruction_non_compliance", 26),
-    ]
-    assert sum(p.task_id is not None and p.gold_patch is not None for p in parts) == 13
-    assert Counter(p.exit_status for p in parts) == {"completed": 10, "error": 3, None: 1}
-    assert not any(i.artifact.skipped for i in inputs)

@@ -13,7 +13,6 @@ import pytest
 from agentsignals.ingest import pipeline
 from agentsignals.sources import RawFile, Unreadable, local
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "zed"
 LEGACY = "CREATE TABLE threads (id TEXT PRIMARY KEY, summary TEXT NOT NULL, updated_at TEXT NOT NULL, "
 LEGACY += "data_type TEXT NOT NULL, data BLOB NOT NULL);"
 LATER = "".join(
@@ -84,15 +83,3 @@ def test_what_unpacks_to_more_than_a_document_may_have_is_no_reason_to_unpack_it
     (file,) = [f for f in local.find(str(tmp_path)) if isinstance(f, RawFile)]
     (data,) = local.read([file], 64 * 1024)
     assert not isinstance(data, Unreadable) and len(data) == 64 * 1024
-
-
-@pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not here")
-def test_the_first_form_of_the_table_is_that_of_the_corpus(tmp_path: Path) -> None:
-    made(
-        tmp_path / "threads.db",
-        {"t": ("json", json.dumps(HELLO).encode())},
-        (CORPUS / "zed-legacy-threads.sql").read_text(),
-    )
-    (file,) = [f for f in local.find(str(tmp_path)) if isinstance(f, RawFile)]
-    assert b"hello" in bytes(next(local.read([file], None)))  # type: ignore[arg-type]
