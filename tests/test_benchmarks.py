@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
-from benchmarks import corpora
-from benchmarks.corpora import make
 from benchmarks.formats import table
 from benchmarks.mutations import ROOT, SOURCE, Mutation, mutations
 from benchmarks.stages import STAGES, holder_of
@@ -44,46 +39,6 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / path.stem).mkdir()
         shutil.copyfile(path, folder / path.stem / "transcript.jsonl")
     return folder
-
-
-def test_a_made_corpus_lies_as_people_keep_theirs(
-    traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With smaller folders and more forks than a benchmark has."""
-    n = len(list(traces.iterdir()))
-    monkeypatch.setattr(corpora, "SESSIONS_A_FOLDER", n)
-    monkeypatch.setattr(corpora, "SESSIONS_A_FORK", n // 2)
-    copies = 2
-    files_n, _ = make(traces, tmp_path / "corpus", copies, None)
-    folders = Counter(path.parent for path in (tmp_path / "corpus").rglob("*.jsonl"))
-    assert sum(folders.values()) == files_n > copies * n
-    whole = [size for size in folders.values() if size >= corpora.SESSIONS_A_FOLDER]
-    assert len(whole) == copies * n // corpora.SESSIONS_A_FOLDER and len(folders) <= len(whole) + 1
-    assert max(folders.values()) <= corpora.SESSIONS_A_FOLDER + -(-corpora.SESSIONS_A_FOLDER // corpora.SESSIONS_A_FORK)
-    summary, store = pipeline.ingest_into([str(tmp_path / "corpus")], tmp_path / "store", jobs=1, shard_bytes=200_000)
-    together = Counter(entry.group for entry in store.manifest.sessions.values())
-    assert summary.sessions == files_n and not summary.skipped
-    assert sum(size - 1 for size in together.values()) == files_n - copies * n, "each fork is read with its session"
-
-
-def test_varied_copies_say_other_things_in_the_same_shape(traces: Path, tmp_path: Path) -> None:
-    made = {}
-    for is_varied in (False, True):
-        make(traces, tmp_path / str(is_varied), 3, None, is_varied)
-        files = sorted((tmp_path / str(is_varied)).rglob("*.jsonl"))
-        made[is_varied] = [[json.loads(line) for line in path.read_bytes().splitlines()] for path in files]
-
-    def keys(value: object) -> object:
-        if isinstance(value, dict):
-            return {name: keys(inner) for name, inner in value.items()}
-        return [keys(inner) for inner in value] if isinstance(value, list) else type(value)
-
-    def prompts(files: list[list[dict[str, Any]]]) -> set[str]:
-        said = (record["message"].get("content") for file in files for record in file if "message" in record)
-        return {text for text in said if isinstance(text, str)}
-
-    assert [keys(file) for file in made[True]] == [keys(file) for file in made[False]]
-    assert len(prompts(made[True])) > 1.3 * len(prompts(made[False]))
 
 
 # -- small faults that the tests have to catch -------------------------------------------------------------------------

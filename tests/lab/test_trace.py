@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import agentsignals
-from agentsignals.errors import LabError
 from agentsignals.lab import coding_tasks
 from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from agentsignals.lab.retry.loop import Plan
 from agentsignals.lab.retry.retry_runs import Ran, run_loop
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow
-from agentsignals.lab.retry.trace import name_of
 from agentsignals.lab.retry.wording import PlainWording
 from agentsignals.lab.runs import Config, Manifest, Run
 from agentsignals.store.query import rows
@@ -93,37 +87,6 @@ def test_an_interrupted_run_that_goes_on_holds_what_a_whole_one_holds(tmp_path: 
     assert content(tmp_path / "cut") == content(tmp_path / "whole")
 
 
-@pytest.mark.slow
-def test_a_killed_run_goes_on_and_holds_what_a_whole_one_holds(tmp_path: Path) -> None:
-    script = textwrap.dedent(
-        """
-        import sys
-        from pathlib import Path
-        from tests.lab.test_trace import *
-        class Telling(OneByOne):
-            def answer(self, chat, sampling):
-                print("asked", flush=True)
-                return super().answer(chat, sampling)
-        with opened(Path(sys.argv[1])) as run:
-            looped(run, Telling(WRONG, fenced(TASK.reference)), 40)
-        """
-    )
-    command = [sys.executable, "-c", script, str(tmp_path / "cut")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as worker:
-        assert worker.stdout is not None
-        for _ in range(60):
-            assert worker.stdout.readline() == "asked\n"
-        worker.send_signal(signal.SIGKILL)
-    before = len(opened(tmp_path / "cut").table("episodes", EpisodeRow).rows)
-    assert 0 < before < 40
-    samples = before + 2
-    with opened(tmp_path / "cut") as run:
-        assert looped(run, Scripted(WRONG, fenced(TASK.reference)), samples) == Ran(samples, 2)
-    with opened(tmp_path / "whole") as run:
-        looped(run, Scripted(WRONG, fenced(TASK.reference)), samples)
-    assert content(tmp_path / "cut") == content(tmp_path / "whole")
-
-
 def test_attempts_of_an_episode_that_was_cut_do_not_mix_with_its_second_run(tmp_path: Path) -> None:
     """A server's second answers are others: two attempts of the first time would stand beside one of the second."""
     with opened(tmp_path) as run:
@@ -166,11 +129,6 @@ def test_passing_what_is_shown_alone_is_no_reward(tmp_path: Path) -> None:
     assert (one.verification.passed, one.verification.failed) == (["visible cases"], ["hidden cases"])
 
 
-def test_two_conditions_of_one_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(LabError, match="Two conditions are called 'calm words'"):
-        looped(opened(tmp_path), Scripted(), 1, CALM, CALM)
-
-
 @pytest.mark.parametrize("name", ["../../up", "/etc/x", "..", ".", "a/b", "a\0b"])
 def test_no_name_of_a_condition_leaves_the_folder(name: str, tmp_path: Path) -> None:
     with opened(tmp_path / "run") as run:
@@ -178,11 +136,6 @@ def test_no_name_of_a_condition_leaves_the_folder(name: str, tmp_path: Path) -> 
     (trace,) = (tmp_path / "run" / "traces").rglob("*.jsonl")
     assert trace.parent.parent == tmp_path / "run" / "traces"
     assert {p.name for p in tmp_path.iterdir()} == {"run"}
-
-
-def test_names_of_traces_tell_conditions_apart() -> None:
-    names = [name_of(c, "t@1", 0) for c in ("a", "a/b", "a%2Fb", "..", "%2E%2E", "%2E.")]
-    assert len(set(names)) == len(names)
 
 
 def test_a_trace_says_what_was_asked_and_nothing_of_hidden_cases(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -342,9 +341,6 @@ def test_peoples_steps_are_on_the_scale_of_models(tmp_path: Path) -> None:
 # -- published labels --------------------------------------------------------------------------------------------------
 
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
-
-
 def published(file: Path, *rows: dict[str, Any], **columns: pa.DataType) -> Path:
     """A Parquet file of these rows; a row without a key has null there."""
     types = {
@@ -502,22 +498,3 @@ def test_taken_labels_become_values_at_the_next_measure(held: Store, tmp_path: P
     pipeline.measure(held.folder)
     asked = "SELECT number FROM signals WHERE signal = 'corpus.neutral_share'"
     assert Store(held.folder).sql(asked).fetchall() == [(0.5,)]
-
-
-@pytest.mark.slow
-@pytest.mark.corpus
-def test_hand_labels_of_real_prompts_find_their_turns(tmp_path: Path, corpus_folder: Path) -> None:
-    """The gold prompts number their turns by another reader's count, which most of ours agree with."""
-    gold = [json.loads(line) for line in (CORPUS / "gold" / "prompts_gold.jsonl").read_text("utf-8").splitlines()]
-    rows = [row(g["session"], g["turn"], g["sentiment"], content_text=g["text"]) for g in gold]
-    held = Store(shutil.copytree(corpus_folder / "store", tmp_path / "store"))
-    taken = take(held, published(tmp_path / "gold.parquet", *rows), "gold")
-    here = [g for g in gold if g["session"] in held.manifest.sessions]
-    assert taken.unmatched_labels == len(gold) - len(here) == 227
-    assert taken.labels + sum(taken.skipped.values()) == len(here) == 25
-    texts = {(s, t): x for s, t, x in held.sql("SELECT session_id, turn, text FROM turns").fetchall()}
-    for one in sidecars.labels_of(held.folder, "sentiment", "gold"):
-        said = " ".join(texts[one.session_id, one.label.turn].split())
-        own = [g for g in here if g["session"] == one.session_id and " ".join(g["text"].split()) == said]
-        assert one.label.value in {g["sentiment"] for g in own}
-    assert (taken.labels, taken.moved, taken.skipped) == (23, 4, {"no_such_turn": 2})

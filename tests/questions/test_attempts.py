@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.ingest import pipeline
 from agentsignals.model import Session, Verification
 from agentsignals.questions.compare import compare, outcome_rule, queries
 from agentsignals.questions.question import Outcome
@@ -25,7 +24,6 @@ from tests.build import call, session, user
 from tests.questions.stores import outcome, store_of
 from tests.signals.attempts import graded, patched, trial
 
-RUNS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "swe-agent-swebench"
 CAPS = {"attempt1_tool_cap": 20, "retry_tool_cap": 50, "agent_type": "subq", "model_id": "m1", "dataset": "d1"}
 
 
@@ -185,18 +183,3 @@ def assert_again(store: Store, found: Outcome, capsys: Any) -> None:
         assert main([*shlex.split(one.command)[1:], "--json", "--store", str(store.folder)]) == 0
         ((value,),) = [list(row.values()) for row in json.loads(capsys.readouterr().out)]
         assert value == one.value or value == pytest.approx(one.value), one.id
-
-
-@pytest.mark.slow
-@pytest.mark.corpus
-@pytest.mark.skipif(not RUNS.exists(), reason="needs the corpus of eval runs")
-def test_real_runs_by_a_second_road(tmp_path: Path, capsys: Any) -> None:
-    pipeline.analyze([str(RUNS)], tmp_path / "s", jobs=1)
-    real = Store(tmp_path / "s")
-    made = outcome(real, "attempts")
-    values = {f.id.partition(".")[2]: (f.value, f.n) for f in made.findings}
-    reports = [next(iter(json.loads(p.read_text("utf-8")).values())) for p in RUNS.rglob("report.json")]
-    resolved = sum(one["resolved"] for one in reports)
-    assert values["count"] == (24, 24) and len(reports) == 24
-    assert values["solved"] == (resolved / 24, 24) == (17 / 24, 24)
-    assert_again(real, made, capsys)

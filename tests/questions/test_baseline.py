@@ -274,26 +274,3 @@ def test_the_interval_of_a_difference_is_newcombes() -> None:
 def test_what_does_not_vary_has_no_standardised_gap() -> None:
     same = Spread(signal="x", version=1, n=5, mean=1.0, sd=0.0, quantiles=[1.0] * 5)
     assert standardised(same, Spread(signal="x", version=1, n=5, mean=2.0, sd=0.0, quantiles=[2.0] * 5)) is None
-
-
-@pytest.mark.slow
-@pytest.mark.corpus
-@pytest.mark.nightly
-def test_real_sessions_against_those_of_one_agent(tmp_path: Path, corpus_folder: Path) -> None:
-    store = Store(corpus_folder / "store")
-    where = "agent = 'claude-code'"
-    base = tmp_path / "b.json"
-    words = ["export", "--to", "baseline", "-o", str(base), "--where", where, "--store", str(store.folder), "--quiet"]
-    assert main(words) == 0
-    rows = {r["measure"]: r for r in told(store, base, tmp_path)["tables"][0]["rows"]}
-    assert rows[MEASURES["chat.pushback_rate"][0]]["gap"] is None, "of two lower bounds"
-    for path in ("user.tool_error_rate", "corpus.tool_mix_entropy"):
-        name = MEASURES[path][0]
-        asked = f"SELECT count(number), avg(number), stddev_samp(number) FROM signals WHERE signal = '{path}'"
-        (n, mean, sd), (m, other, spread) = (
-            store.sql(f"{asked}{more}").fetchall()[0]
-            for more in ("", f" AND session_id IN (SELECT session_id FROM sessions WHERE {where})")
-        )
-        pooled = math.sqrt(((n - 1) * sd**2 + (m - 1) * spread**2) / (n + m - 2))
-        assert (rows[name]["yours_n"], rows[name]["baseline_n"]) == (n, m)
-        assert rows[name]["gap"] == pytest.approx((mean - other) / pooled)

@@ -19,7 +19,6 @@ from agentsignals.questions.compare import Comparison, compare, outcome_rule
 from agentsignals.questions.compare.attempts import mapped, proposed, read_mapping
 from agentsignals.stats.intervals import wilson
 from agentsignals.store import Store
-from agentsignals.store.query import rows as ask
 from tests.build import call, session, user
 from tests.questions.stores import store_of
 from tests.signals.attempts import graded, patched, trial
@@ -703,74 +702,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Store:
     folder = tmp_path_factory.mktemp("runs") / "s"
     pipeline.analyze([str(CORPUS)], folder)
     return Store(folder)
-
-
-@pytest.mark.slow
-def test_real_runs_give_what_the_store_says_by_hand(corpus: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    found = told(capsys, "--store", corpus.folder, "--by", "max_connections",
-                 "--baseline", "not recorded", "--anyway",
-                 "--where", "dataset = 'popularity' AND model_id = 'openai/gpt-4o-mini'")  # fmt: skip
-    knob = "json_extract_string(knobs, 'max_connections')"
-    of = "FROM attempts WHERE dataset = 'popularity' AND model_id = 'openai/gpt-4o-mini' AND reward IS NOT NULL"
-    _, counted = ask(
-        corpus, f"SELECT {knob} AS c, count(*) FILTER (reward = 1), count(*) {of} GROUP BY 1 ORDER BY 3 DESC"
-    )
-    assert counted == [(None, 63, 100), ("10", 8, 10)]
-    first = [
-        (c["name"], round(c["all_tasks"]["value"] * c["all_tasks"]["n"]), c["all_tasks"]["n"])
-        for c in found["candidates"]
-    ]
-    assert found["common_tasks"] == 10 == found["candidates"][0]["first"]["n"]
-    assert first == [("not recorded", 63, 100), ("10", 8, 10)]
-    _, moved = ask(
-        corpus,
-        f"WITH a AS (SELECT {knob} AS c, task_id, CAST(reward = 1 AS INT) AS r {of}) SELECT count(*),"
-        " count(*) FILTER (x.r > y.r), count(*) FILTER (x.r < y.r) FROM a x JOIN a y USING (task_id)"
-        " WHERE x.c = '10' AND y.c IS NULL",
-    )
-    (pair,) = found["pairs"]
-    assert moved == [(10, 1, 1)] == [tuple(pair["paired"][key] for key in ("tasks", "gained", "lost"))]
-    assert (pair["paired"]["value"], pair["paired"]["p"]) == (0, 1)
-    assert any("inspect_ai (0.3.133, 0.3.58" in w for w in found["warnings"])
-
-
-@pytest.mark.slow
-def test_models_on_shared_instances_are_as_their_reports_say(
-    corpus: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Four models at six instances: what stands in the official reports, counted by their folders' names."""
-    stats = pytest.importorskip("scipy.stats")
-    solved: dict[str, dict[str, bool]] = {}
-    for report in (CORPUS / "swe-agent-swebench").rglob("trace_*/report.json"):
-        model = report.parent.name.split("_", 2)[2]
-        ((task, judged),) = json.loads(report.read_text("utf-8")).items()
-        solved.setdefault(model, {})[task] = judged["resolved"]
-    rules = tmp_path / "rules.yaml"
-    rules.write_text("'**/trace_??_{who}': {}\n", encoding="utf-8")
-    found = told(capsys, "--store", corpus.folder, "--by", "who", "--treatments", rules, "--baseline", "gpt-5",
-                 "--outcome", "resolved", "--anyway", "--regression-weight", 2)  # fmt: skip
-    assert {c["name"]: c["first"]["value"] for c in found["candidates"]} == {
-        model: pytest.approx(sum(tasks.values()) / 6) for model, tasks in solved.items()
-    }
-    base = solved[found["baseline"]]
-    raw = {}
-    for pair in found["pairs"]:
-        mine = solved[pair["candidate"]]
-        gained, lost = sum(mine[t] and not base[t] for t in base), sum(base[t] and not mine[t] for t in base)
-        raw[pair["candidate"]] = stats.binomtest(gained, gained + lost).pvalue
-        assert (pair["paired"]["gained"], pair["paired"]["lost"]) == (gained, lost)
-        one_way = [stats.binomtest(gained, gained + lost, 2 / 3, alternative=a).pvalue for a in ("less", "greater")]
-        assert pair["weighed"]["p"] == pytest.approx(min(1, 2 * min(one_way)))
-        assert pair["power"]["must_agree"] is None and pair["power"]["detectable"] is None
-        assert pair["least_p"] >= 2 / 2**6 * 3
-    assert {p["candidate"]: p["paired"]["p"] for p in found["pairs"]} == pytest.approx(raw)
-    assert {p["candidate"]: p["p_adjusted"] for p in found["pairs"]} == pytest.approx(
-        {name: min(1, 3 * p) for name, p in raw.items()}
-    )
-    assert {c["word"] for c in found["conclusions"]} == {"too few"}
-    alike = {task: {tasks[task] for tasks in solved.values()} for task in base}
-    assert found["silent"]["solved"] == sorted(task for task, outcomes in alike.items() if outcomes == {True})
-    assert found["silent"]["failed"] == sorted(task for task, outcomes in alike.items() if outcomes == {False})
 
 
 # -- who was tried: models out of folders, one model in several spellings, knobs of the machine ------------------------

@@ -13,19 +13,16 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.cli.attempts import drivers_text
 from agentsignals.errors import UsageError
-from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from agentsignals.questions.compare import outcome_rule
 from agentsignals.questions.drivers import Drivers, drivers
 from agentsignals.questions.drivers.predictors import VerifiedAttempt, adjusted, contrast, correlated, near_copy_of
-from agentsignals.store import Store
 from tests.build import call, say, session, user
 from tests.plants import drivers as planted
 from tests.plants.drivers import CAUSE, CROSSED, LEAK, OF_BOTH, OF_THE_TASK, OF_THE_TREATMENT, WITH_IT, Rows, World
 from tests.questions.stores import store_of
 from tests.signals.attempts import graded, patched, ran
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval"
 PLANTED = {CAUSE, WITH_IT}
 
 
@@ -315,15 +312,3 @@ def test_a_model_of_noise_is_shrunk_to_the_base_rate() -> None:
     assert made is not None
     brier = {(s.features, s.model): s.brier for s in made.scores}
     assert brier["treatment", "logistic"] - brier["base rate", "none"] < 0.0035
-
-
-@pytest.mark.slow
-@pytest.mark.corpus
-def test_real_runs_are_too_few_and_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if not CORPUS.is_dir():
-        pytest.skip("the corpus of eval runs is not here")
-    pipeline.analyze([str(CORPUS)], tmp_path / "s")
-    assert main(["drivers", "--store", str(Store(tmp_path / "s").folder), "--no-models", "--json"]) == 0
-    made = json.loads(capsys.readouterr().out)
-    assert made["mixed"] == {"treatment": 2, "task": 3} and made["near_copies"] == []
-    assert made["answer"][0].startswith("Too few mixed tasks") and all(c["p"] is None for c in made["contrasts"])

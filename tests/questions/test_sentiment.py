@@ -91,36 +91,6 @@ def test_with_labels_they_are_held_to_what_every_study_is(demo_store: Store, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.corpus
-def test_on_real_traces_each_number_is_the_signal_s(corpus_store: Store) -> None:
-    """A second road: studies join labels and steps in SQL, signals walk through each session."""
-    value = dict(
-        corpus_store.sql("SELECT signal, value FROM signals WHERE level = 'corpus' AND absent IS NULL").fetchall()
-    )
-    detail = dict(corpus_store.sql("SELECT signal, detail FROM signals WHERE level = 'corpus'").fetchall())
-    told = every_study.json.loads
-    shares, turns, openings, after = (findings(corpus_store, name) for name in STUDIES[:4])
-    assert shares["neutral"].value == pytest.approx(told(value["corpus.neutral_share"]))
-    assert shares["negative"].value == pytest.approx(told(detail["corpus.neutral_share"])["neg_share"])
-    assert shares["pure_neutral"].value == pytest.approx(told(value["corpus.pure_neutral_session_share"]))
-    assert turns["fifth"].value == pytest.approx(told(value["corpus.neg_pct_turn5"]))
-    assert turns["plateau"].value == pytest.approx(told(detail["corpus.neg_by_turn_curve[]"])["plateau"])
-    assert openings["recovery"].value == pytest.approx(told(value["corpus.recovery_rate"]))
-    assert openings["neutral_recovery"].value == pytest.approx(told(detail["corpus.recovery_rate"])["neutral_first"])
-    shift = told(value["corpus.post_negative_shift"])
-    for key, name in (("neg_after", "negative_after"), ("pos_base", "positive_base"), ("pos_after", "positive_after")):
-        assert after[name].value == pytest.approx(shift[key])
-    models = {row[0]: row for row in outcome(corpus_store, "sentiment_models").tables[0].rows}
-    listed = told(value["corpus.neg_share_by_model[]"])
-    assert len(listed) >= 2 and {r["model"] for r in listed} == {name for name, row in models.items() if row[1] >= 100}
-    for row in listed:
-        assert (row["n"], row["neg_rate"]) == (models[row["model"]][1], pytest.approx(models[row["model"]][5]))
-    curve = [row for row in outcome(corpus_store, "sentiment_turns").tables[0].rows if row[0] == "all sessions"]
-    points = [p for p in told(value["corpus.neg_by_turn_curve[]"]) if p["n"]]
-    assert [(row[2], row[3]) for row in curve] == [(p["n"], p["neg"]) for p in points]
-
-
-@pytest.mark.slow
 def test_without_labels_they_say_what_makes_them_and_are_left_out(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", session(user("go"), session_id="a"))
     for name in STUDIES:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
@@ -389,67 +386,6 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Store:
     folder = tmp_path_factory.mktemp("real") / "store"
     pipeline.analyze([str(CORPUS / "claude-code")], folder, jobs=1)
     return Store(folder)
-
-
-def calls_of(store: Store) -> Iterator[tuple[str, list[Any]]]:
-    """Each session's main-thread calls in order."""
-    for session_id in sorted(store.manifest.sessions):
-        made = store.session(session_id)
-        yield session_id, sorted((c for c in made.tool_calls if c.thread == "main"), key=lambda c: c.seq)
-
-
-@pytest.mark.slow
-@pytest.mark.corpus
-@pytest.mark.nightly
-def test_neighbours_failures_and_positions_of_real_sessions_by_a_second_road(real: Store) -> None:
-    """The studies count in SQL; here the sessions themselves are walked."""
-    same = pairs = failed = given_up = 0
-    last: Counter[bool] = Counter()
-    for session_id, calls in calls_of(real):
-        made = real.session(session_id)
-        pairs += max(len(calls) - 1, 0)
-        same += sum(a.class_ == b.class_ for a, b in pairwise(calls))
-        for one in calls:
-            if one.status == "error" and one.error_class != "sibling_cancelled":
-                known = one.result_seq if one.result_seq is not None else one.seq
-                after = next((c for c in calls if c.seq > known), None)
-                failed += 1
-                given_up += after is None or after.turn != one.turn
-        ends = {c.turn: c for c in calls if c.turn is not None}
-        cut = {e.turn for e in made.events if e.kind == "interrupt" and e.thread == "main"}
-        cut |= {c.turn for c in calls if c.status == "rejected"}
-        last.update(c.name == "ExitPlanMode" for turn, c in ends.items() if turn in cut)
-    transitions, recovery = findings(real, "transitions"), findings(real, "recovery")
-    assert (transitions["same"].n, transitions["same"].value) == (pairs, pytest.approx(same / pairs))
-    assert (recovery["given_up"].n, recovery["given_up"].value) == (failed, pytest.approx(given_up / failed))
-    plans = findings(real, "tool_positions")["last_plan"]
-    assert plans.n >= last.total() and plans.n - last.total() <= 3, "a queued stop cuts a turn, too"
-    assert pairs > 3000 and failed > 100
-
-
-@pytest.mark.slow
-@pytest.mark.corpus
-def test_usage_of_real_sessions_by_a_second_road(real: Store) -> None:
-    turns, calls = [], []
-    for session_id in real.manifest.sessions:
-        made = real.session(session_id)
-        prompts = sum(t.kind != "plan_handoff" for t in made.turns)
-        turns += [prompts] if prompts else []
-        n = Counter(c.turn for c in made.tool_calls if c.thread == "main")
-        calls += [n[t.turn] for t in made.turns]
-    found = findings(real, "usage")
-    assert (found["turns.median"].value, found["turns.median"].n) == (median(turns), len(turns))
-    assert (found["calls.median"].value, found["calls.median"].n) == (median(calls), len(calls))
-    assert found["without_call"].value == pytest.approx(sum(n == 0 for n in calls) / len(calls))
-
-
-@pytest.mark.slow
-@pytest.mark.corpus
-def test_the_metric_that_differs_most_is_the_first_of_the_signal(real: Store) -> None:
-    query = "SELECT value FROM signals WHERE signal = 'corpus.cross_dataset_variance[]' AND absent IS NULL"
-    rows = real.sql(query).fetchall()
-    first = json.loads(rows[0][0])[0]["metric"]
-    assert findings(real, "data_sets")["most_apart"].note.startswith(first)
 
 
 def test_turns_cut_short_are_one_number_in_every_study(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from agentsignals.repositories.rule_report import (
 )
 from tests import claude
 from tests.build import Part, call, event, say, session, user
-from tests.git_repositories import git, real
+from tests.git_repositories import git
 from tests.repositories.story import Story
 
 DAY_0 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -406,23 +406,6 @@ def test_an_instruction_file_is_hostile_text(history: History) -> None:
     text = rules_text(made)
     assert "\x1b" not in text and "\u202e" not in text
     assert "<script>" not in rules_text(made, as_markdown=True)
-
-
-@pytest.mark.slow
-def test_a_real_repository(tmp_path: Path) -> None:
-    """As docs/rules.md says: read by eye, 2026-11."""
-    from agentsignals.ingest.collection import repository_rules  # noqa: PLC0415  (the quick tests need none)
-
-    made = repository_rules(str(real("context-evaluator", tmp_path)), tmp_path / "store", jobs=1)
-    by_line = {row.line: row for row in made.rules}
-    assert {line: (r.exposed, r.broken) for line, r in by_line.items()} == {
-        11: (98, 4),
-        18: (98, 3),
-        133: (98, 0),
-        858: (71, 68),
-    }
-    effect = by_line[858].effect
-    assert effect.verdict == "kept_more" and effect.change is not None and effect.change.n_before == 27
 
 
 @pytest.mark.slow

@@ -19,7 +19,6 @@ from agentsignals.store.query import rows as asked
 from tests.golden import SAMPLES
 
 TRIAL = SAMPLES / "swe-bench" / "trial"
-RUNS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "swe-agent-swebench"
 
 NEEDS_AN_ARTIFACT = {
     *(f"loop.{n}" for n in ("visible_pass", "hidden_pass", "task_pass", "hidden_pass_rate")),
@@ -128,72 +127,3 @@ def test_a_value_of_an_attempt_cites_the_line_of_its_report(mixed: Path) -> None
     (session,) = [r["session_id"] for r in rows(mixed, "SELECT session_id FROM sessions WHERE context = 'eval'")]
     found = explain(Store(mixed), session, "verification.fail_to_pass_count")
     assert [Path(found.artifacts[i.artifact or ""]).name for i in found.evidence] == ["report.json"]
-
-
-def reported(report: dict[str, Any]) -> tuple[str, list[int]]:
-    """Label and counts of a report, by another road: straight from its keys."""
-    tests = report["tests_status"]
-    fixed, left = (len(tests["FAIL_TO_PASS"][k]) for k in ("success", "failure"))
-    kept, broken = (len(tests["PASS_TO_PASS"][k]) for k in ("success", "failure"))
-    if report["resolved"]:
-        label = "correct_patch"
-    elif fixed:
-        label = "partial_patch"
-    else:
-        label = "regressive_patch" if broken else "no_effect_patch"
-    return label, [fixed, broken, kept, left]
-
-
-@pytest.mark.slow
-def test_the_real_reports_say_what_the_store_says(tmp_path: Path) -> None:
-    if not RUNS.is_dir():
-        pytest.skip("the corpus is not beside the repository")
-    reports = {str(path.parent): json.loads(path.read_text()) for path in RUNS.rglob("report.json")}
-    pipeline.analyze([str(RUNS)], tmp_path / "store", jobs=1)
-    columns = "pass_to_fail_count, pass_to_pass_count, fail_to_fail_count"
-    query = f"SELECT facts, patch_outcome_label, fail_to_pass_count, {columns}, reward, patch_applies FROM attempts"
-    found = {json.loads(r.pop("facts"))["root"]: list(r.values()) for r in rows(tmp_path / "store", query)}
-    for folder, (only,) in {k: list(v.values()) for k, v in reports.items()}.items():
-        label, counts = reported(only)
-        assert found[folder] == [label, *counts, float(only["resolved"]), only["patch_successfully_applied"]], folder
-    labels = Counter(found[folder][0] for folder in reports)
-    assert labels == {"correct_patch": 17, "partial_patch": 4, "no_effect_patch": 2, "regressive_patch": 1}
-
-
-def first_changes(trace: dict[str, Any], gold: set[str]) -> list[str]:
-    """The files that the editor changed, in order, straight from a trace; new ones where the gold patch has them."""
-    found = []
-    new: set[str] = set()
-    said = trace["history"]
-    for n, message in enumerate(said):
-        for call in message.get("tool_calls") or ():
-            given = json.loads(call["function"]["arguments"] or "{}")
-            answer = str(said[n + 1]["content"]) if n + 1 < len(said) else ""
-            path = str(given.get("path", "")).removeprefix("/").partition("/")[2]
-            if given.get("command") == "create":
-                new.add(path)
-            edited = given.get("command") in ("str_replace", "insert") and "has been edited" in answer
-            if (path in gold and path in new) or (edited and path not in new):
-                found.append(path)
-    return found
-
-
-@pytest.mark.slow
-def test_the_real_agents_changed_the_right_file_first_as_their_traces_say(tmp_path: Path) -> None:
-    if not RUNS.is_dir():
-        pytest.skip("the corpus is not beside the repository")
-    pipeline.analyze([str(RUNS)], tmp_path / "store", jobs=1)
-    query = (
-        "SELECT a.facts, v.value FROM attempts a JOIN signals v USING (session_id)"
-        " WHERE v.signal = 'behavior.localized_correct_file' AND a.has_transcript AND v.value IS NOT NULL"
-    )
-    found = {json.loads(r["facts"])["root"]: r["value"] == "true" for r in rows(tmp_path / "store", query)}
-    traces = {str(path.parent): path for path in RUNS.rglob("*.traj")}
-    checked = 0
-    for folder, value in found.items():
-        diff = next(p for p in Path(folder).parent.rglob("*") if "gold" in p.name.lower() and p.suffix == ".diff")
-        gold = {line.split(" b/")[1] for line in diff.read_text().splitlines() if line.startswith("diff --git")}
-        changed = first_changes(json.loads(traces[folder].read_text()), gold)
-        assert value is (changed[0] in gold), folder
-        checked += 1
-    assert checked == 11
