@@ -41,7 +41,6 @@ from agentsignals.store import PLACE, Store, disk, resolve_folder, sidecars
 from agentsignals.store.index import (
     ArtifactEntry,
     Manifest,
-    Totals,
     among_files,
     code_stamp,
     local_files,
@@ -178,9 +177,8 @@ def summarize(store: Store, uris: set[str]) -> Summary:
     )[:MOST]
     summary.versions, summary.unknown_fields = versions_by_format(read), unknown_fields_by_version(read)
     summary.internal_errors = {f"{uri}: {error}": 1 for uri, error in manifest.file_errors(among)}
-    totals = manifest.totals(among)
-    for name in Totals.__struct_fields__:
-        setattr(summary, name, getattr(totals, name))
+    for name, total in manifest.totals(among).items():
+        setattr(summary, name, total if name == "cost_usd" else int(total))
     for n, names in manifest.silent_groups(among):
         name = max(names, key=lambda name: ((named := format_named(name)) is not None and named.is_own, name))
         summary.silent_sessions[name] = summary.silent_sessions.get(name, 0) + n

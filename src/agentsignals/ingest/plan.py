@@ -283,9 +283,12 @@ class TrialFolders:
 
 def add_lent_files(groups: list[FileGroup], pool: dict[str, RecognisedArtifact], manifest: Manifest) -> list[FileGroup]:
     """Add lent files to the groups of trials. A lender is accounted for in a group of its own."""
+    marks = (_LENDS, _JUDGES, _EVERYWHERE)
+    lending = manifest.keys_with_prefix(*marks)
+    if not lending and not any(key.startswith(marks) for m in pool.values() for key in m.keys):
+        return groups
     lenders: dict[str, list[RecognisedArtifact]] = {}
     everywhere: dict[str, list[RecognisedArtifact]] = {}
-    lending = manifest.keys_with_prefix(_LENDS, _JUDGES, _EVERYWHERE)
     others = (artifact_of(uri, e) for uri, e in manifest.files.known(lending).items() if uri not in pool)
     every = [m.keys for m in pool.values()] + [e.keys for uri, e in manifest.files.items() if uri not in pool]
     holding = {folder for keys in every for root in _marked(keys, _ROOT) for folder in _above(root)}
@@ -296,8 +299,6 @@ def add_lent_files(groups: list[FileGroup], pool: dict[str, RecognisedArtifact],
             lenders.setdefault(judged, []).append(replace(member, judges=judged))
         for folder in _marked(member.keys, _EVERYWHERE):
             everywhere.setdefault(folder, []).append(member)
-    if not lenders and not everywhere:
-        return groups
     trials = [keys for keys in every if not any(_marked(keys, _LENDS))]
     named = frozenset(n for keys in trials for n in _marked(keys, _RUN))
     predicted = {f for keys in every for f in _marked(keys, _PREDICTS)}

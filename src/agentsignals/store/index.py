@@ -155,23 +155,23 @@ class FileKind(Struct, kw_only=True):
     unknown_fields: list[str]
 
 
-class Totals(Struct, kw_only=True):
-    """Sums over sessions. A figure that is not known counts as 0."""
-
-    sessions: int
-    attempts: int
-    prompts: int
-    tool_calls: int
-    edits: int
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    cost_usd: float
-    unpriced_sessions: int
-    lower_bounds: int
-    visible_output_tokens: int
-    partly_priced: int
+TOTALS = {
+    "sessions": "count(*)",
+    "attempts": "total(context = 'eval')",
+    "prompts": "total(n_prompts)",
+    "tool_calls": "total(n_tool_calls)",
+    "edits": "total(n_edits)",
+    "input_tokens": "total(input_tokens)",
+    "output_tokens": "total(output_tokens)",
+    "cache_read_tokens": "total(cache_read_tokens)",
+    "cache_write_tokens": "total(cache_write_tokens)",
+    "cost_usd": "total(cost_usd)",
+    "unpriced_sessions": "count(*) - count(cost_usd)",
+    "lower_bounds": "count(visible_output_tokens)",
+    "visible_output_tokens": "total(visible_output_tokens)",
+    "partly_priced": "count(unpriced)",
+}
+"""Sums over sessions, in SQL. A figure that is not known counts as 0."""
 
 
 class _State(Struct, kw_only=True):
@@ -347,7 +347,9 @@ class Rows(MutableMapping[str, T], Generic[T]):
             del self._all[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.all())
+        if self._all is not None or self.changed:
+            return iter(self.all())
+        return (key for (key,) in self._index.select(f"SELECT {self._id} FROM {self._table} WHERE {_LIVE}"))
 
     def __len__(self) -> int:
         if self._all is not None or self.changed:
@@ -528,18 +530,11 @@ class Manifest:
         """
         return int(self._live("count(key) - count(DISTINCT key)", "files", where, **among.values)[0][0])
 
-    def totals(self, among: Condition = EVERY_FILE) -> Totals:
-        """Return sums over the sessions that were read from these files."""
-        sums = """
-            count(*), total(context = 'eval'), total(n_prompts), total(n_tool_calls), total(n_edits),
-            total(input_tokens), total(output_tokens), total(cache_read_tokens), total(cache_write_tokens),
-            total(cost_usd), count(*) - count(cost_usd), count(visible_output_tokens), total(visible_output_tokens),
-            count(unpriced)
-        """
+    def totals(self, among: Condition = EVERY_FILE) -> dict[str, float]:
+        """Return sums over the sessions that were read from these files (`TOTALS`)."""
         groups = f"SELECT file_group FROM files WHERE shard != '' AND {among.sql} AND {_LIVE}"
-        (row,) = self._live(sums, "sessions", f"file_group IN ({groups})", **among.values)
-        fields = msgspec.structs.fields(Totals)
-        return Totals(**{f.name: f.type(value) for f, value in zip(fields, row, strict=True)})
+        (row,) = self._live(", ".join(TOTALS.values()), "sessions", f"file_group IN ({groups})", **among.values)
+        return dict(zip(TOTALS, row, strict=True))
 
     def silent_groups(self, among: Condition = EVERY_FILE) -> list[tuple[int, set[str]]]:
         """Return for each group with sessions of people without prompt, call and tokens: their number, and the formats
