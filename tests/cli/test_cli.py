@@ -387,7 +387,7 @@ def test_a_format_says_what_it_rests_on_and_which_versions_were_met(
     assert (one["rests_on"], one["met"], len(one["material"])) == ("package", {}, 1)
     assert main(["formats", "claude-code", "--store", str(store)]) == 0
     told = capsys.readouterr().out
-    assert "real        856 sessions" in told and "home        ~/.claude/projects" in told and "mind  " in told
+    assert "real        856 sessions" in told and "home        ~/.claude/projects" in told and "limits  " in told
     code, error = refused(capsys, "formats", "nobody", "--store", store)
     assert (code, error["kind"]) == (2, "format")
 

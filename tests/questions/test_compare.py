@@ -665,7 +665,7 @@ def test_a_name_out_of_a_trace_drives_no_terminal(store: Store, capsys: pytest.C
     shown = capsys.readouterr().out
     assert "\x1b" not in shown and "retries, reported separately" in shown
     assert "1: 50.0%, 2: 100.0%  100.0% [5.1%, 100.0%] of 1 failed, 1 retried" in shown
-    assert any("mind: " in line and "DROP TABLE" in line and "1 of 2" in line for line in shown.splitlines())
+    assert any("warning: " in line and "DROP TABLE" in line and "1 of 2" in line for line in shown.splitlines())
 
 
 def test_a_file_says_who_was_tried_where_the_run_is_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

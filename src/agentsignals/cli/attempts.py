@@ -288,7 +288,7 @@ def drivers_text(made: Drivers, *, markdown: bool = False) -> str:
         because.setdefault(entry.because, []).append(entry.signal)
     add("excluded", ("because it", "signals"), [(why, ", ".join(paths)) for why, paths in because.items()], _ALL)
     foot = [f"no models: {made.without_models}"] if made.without_models else []
-    foot += [f"mind: {warning}" for warning in made.warnings]
+    foot += [f"warning: {warning}" for warning in made.warnings]
     if few := sum(c.p is None for c in made.contrasts):
         foot.append(f"{times(few, 'signal')} with pairs in fewer than six tasks: only in --json")
     answer.lines(foot)

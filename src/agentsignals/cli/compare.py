@@ -115,9 +115,7 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
         nothing = without_tasks(comparison.pairs)
         lines += [f"NOTHING SHARED: {nothing}"] if nothing else []
         if comparison.unlike:
-            lines.append(
-                "These candidates differ in more than the treatment (see above), which may explain a difference."
-            )
+            lines.append("These candidates differ in other settings, too (see above), which may explain a difference.")
         yield Part(f"conclusions, compared with {printable(comparison.baseline or '')}", lines=lines, before="  ")
 
     rows: list[Row] = []
@@ -210,7 +208,7 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
             lines.append(f"  and {len(comparison.other_groups) - _LISTED:,} more groups (--json has all)")
         yield Part("not compared: other tasks, datasets or limits", lines=lines)
     if comparison.warnings:
-        yield Part("", lines=comparison.warnings, before="mind: ")
+        yield Part("", lines=comparison.warnings, before="warning: ")
     if checked is not None:
         checks = sorted(checked.checks, key=lambda check: _VERDICTS.index(check.verdict))
         lines = [f"  {check.verdict:11}  {check.condition}  {check.candidate}: {check.because}" for check in checks]

@@ -286,7 +286,7 @@ def run_formats(options: argparse.Namespace) -> int:
         lines = [("format", f"{row['name']}, parser {row['parser']}")]
         lines += [("home", home) for home in row["homes"]]
         lines += [(lot.kind, str(lot)) for lot in row["material"]]
-        lines += [("mind", limit) for limit in row["limits"]]
+        lines += [("limits", limit) for limit in row["limits"]]
         lines += [
             ("store", f"{times(n, 'session')} of {version or 'no version recorded'}")
             for version, n in row["met"].items()
@@ -300,7 +300,7 @@ def run_formats(options: argparse.Namespace) -> int:
             shown.append((row["name"], row["rests_on"], ", ".join(few), " ".join(row["limits"])))
         print(
             table(
-                ("format", "rests on", "versions in the store", "mind"),
+                ("format", "rests on", "versions in the store", "limits"),
                 shown,
                 _WHOLE,
                 optional=("versions in the store",),

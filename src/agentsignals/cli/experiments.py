@@ -83,7 +83,7 @@ def _status_text(made: SearchStatus, search: Search) -> str:
             + table(names, rows_tried, 70)
         )
     if made.caveats:
-        parts.append("\n".join(printable(f"mind: {line}") for line in made.caveats))
+        parts.append("\n".join(printable(f"warning: {line}") for line in made.caveats))
     if made.verdict == "under way":
         parts.append(f"the same command without --show goes on; its folder is {printable(str(search.folder))}")
     return "\n\n".join(parts)

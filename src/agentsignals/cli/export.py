@@ -139,7 +139,7 @@ def _shared_text(done: Shared) -> str:
                 "left out",
                 done.pictures_left_out and f"{times(done.pictures_left_out, 'picture')}, for which there was no room",
             ),
-            ("mind", "patterns know the shapes of secrets, not their meaning: read it before you hand it on"),
+            ("warning", "patterns find the shapes of secrets, not their meaning: read the file before you share it"),
         ]
     )
 

@@ -483,8 +483,8 @@ def _several_text(result: Several) -> str:
     pairs = [(p.a, p.b, p.n, _figure(p.agreement), _estimate(p.kappa), _estimate(p.ac1)) for p in result.pairs]
     of = f"Krippendorff's alpha ({result.alpha_of})"
     head = f"{result.task}: {result.n:,} labelled by two or more; {of} {_estimate(result.alpha)}"
-    mind = dict.fromkeys(f"mind: {warning}" for p in result.pairs for warning in p.warnings)
-    return "\n\n".join([printable(head), table(names, pairs), *map(printable, mind)])
+    warnings = dict.fromkeys(f"warning: {warning}" for p in result.pairs for warning in p.warnings)
+    return "\n\n".join([printable(head), table(names, pairs), *map(printable, warnings)])
 
 
 def _agreement_text(comparison: Comparison) -> str:
@@ -512,7 +512,7 @@ def _agreement_text(comparison: Comparison) -> str:
         apart = f"{scores.mean_difference:+.2f}{_interval(scores.mean_difference_interval, '{:+.2f}')}"
         figure = f"ICC {_estimate(scores.icc)}, Spearman {_estimate(scores.spearman)}"
         rows.append(("scores", f"{figure}, mean difference {apart} (n {scores.n:,})"))
-    parts = [fields([*rows, *(("mind", warning) for warning in c.warnings)])]
+    parts = [fields([*rows, *(("warning", warning) for warning in c.warnings)])]
     if c.confusion:
         names = list(c.confusion)
         parts.append(table(["", *names], [[a, *(c.confusion[a][b] for b in names)] for a in names]))

@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 from agentsignals.errors import BaselineError
 from agentsignals.questions.charts import dots, intervals_by_position
 from agentsignals.questions.estimates import DOMINANT, INTERVAL_NOTE, Estimate, chart, count, table
-from agentsignals.questions.formatting import formatted
+from agentsignals.questions.formatting import formatted, times
 from agentsignals.questions.label_shares import QUERIES, Labelled, labelled, rules_recall_text
 from agentsignals.questions.question import (
     Chart,
@@ -266,8 +266,8 @@ def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
     of_measure = {spread.signal: spread for spread in base.measures}
     pairs = [(spread, of_measure[spread.signal]) for spread in yours.measures if spread.signal in of_measure]
     limits = [
-        "A gap to the baseline also reflects different tasks, agents and people. Intervals assume independent"
-        " sessions, and the largest of many gaps is partly chance."
+        "A difference from the baseline also reflects different tasks, agents and people. Intervals assume"
+        " independent sessions, and the largest of many differences is partly chance."
     ]
     for baseline, whose in ((base, "the baseline's"), (yours, "your")):
         if baseline.largest_place is not None and baseline.largest_place > DOMINANT:
@@ -277,14 +277,17 @@ def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
     if yours.negative_by_turn and base.negative_by_turn and yours.labels_mark != base.labels_mark:
         limits.append(
             "Your sentiment labels and the baseline's come from different labellers or prompts, which may explain a"
-            " gap. Two labellers of one dataset agreed with a kappa of 0.43 (agent-traces)."
+            " difference. Two labellers of one dataset agreed with a kappa of 0.43 (agent-traces)."
         )
     if others := [MEASURES[mine.signal][0] for mine, other in pairs if mine.version != other.version]:
         limits.append(f"Measured differently here than in the baseline, so not compared: {', '.join(others)}.")
     sizes = count(base.sessions, base.sessions, evidence=_ELSEWHERE).finding(
         "baseline.sessions",
         title="Sessions in the baseline",
-        note=f"in {base.places:,} places; yours: {yours.sessions:,} sessions in {yours.places:,} places",
+        note=(
+            f"of {times(base.places, 'project')}; yours: {times(yours.sessions, 'session')} of"
+            f" {times(yours.places, 'project')}"
+        ),
         command=command,
     )
     turn_gap, turns_table, turns_chart = _by_turn(yours, base, command)
@@ -293,7 +296,7 @@ def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
 
 
 def _largest_gap(name: str, title: str, gap: Estimate | None, **words: Any) -> Finding:
-    """Return the finding of the largest gap; without one, of why there is none."""
+    """Return the finding of the largest difference; without one, of why there is none."""
     if gap is not None:
         return gap.finding(f"baseline.{name}", title=title, **words)
     return count(None, 0, "number", evidence=_ELSEWHERE).finding(
@@ -302,10 +305,10 @@ def _largest_gap(name: str, title: str, gap: Estimate | None, **words: Any) -> F
 
 
 def _by_turn(yours: Baseline, base: Baseline, command: str) -> tuple[Finding, Table, Chart | None]:
-    """Compare NEGATIVE by turn: the largest gap among turns with enough messages, all turns, and their chart."""
+    """Compare NEGATIVE by turn: the largest difference among turns with enough messages, all turns, and their chart."""
     of_base = {rate.turn: rate for rate in base.negative_by_turn}
     turns = [(rate, of_base[rate.turn]) for rate in yours.negative_by_turn if rate.turn in of_base]
-    title, gap = "Largest gap in NEGATIVE messages at one turn", None
+    title, gap = "Largest difference in the share of NEGATIVE messages at one turn", None
     if wide := [pair for pair in turns if min(pair[0].n, pair[1].n) >= LOW_N]:
         mine, other = max(wide, key=lambda pair: abs(pair[0].value - pair[1].value))
         value, ends = mine.value - other.value, difference(mine, other)
@@ -313,7 +316,8 @@ def _by_turn(yours: Baseline, base: Baseline, command: str) -> tuple[Finding, Ta
         title = f"{title}: turn {mine.turn}"
         note = (
             f"yours {formatted(mine.value, 'share')} (n = {mine.n:,}), the baseline's"
-            f" {formatted(other.value, 'share')} (n = {other.n:,}); of {len(wide)} turns compared, the largest gap"
+            f" {formatted(other.value, 'share')} (n = {other.n:,}); the largest difference"
+            f" of {len(wide)} turns"
         )
     else:
         note = (
@@ -345,7 +349,7 @@ def _by_turn(yours: Baseline, base: Baseline, command: str) -> tuple[Finding, Ta
 
 
 def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Finding, Table, Chart | None]:
-    """Compare measures: the largest standardised gap, all measures, and their chart."""
+    """Compare measures: the largest standardised difference, all measures, and their chart."""
     rows: list[list[Any]] = []
     marks: list[Row] = []
     gaps: list[tuple[float, Interval, Spread, Spread]] = []
@@ -375,7 +379,7 @@ def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Findi
             for value in (side.mean, side.quantiles[_MEDIAN], side.quantiles[0], side.quantiles[-1])
         ]
         rows.append([name, mine.n, *figures[:4], other.n, *figures[4:], gap, *ends, warning])
-    title, furthest = "Largest standardized gap of a measure", None
+    title, furthest = "Largest standardized difference of a measure", None
     words: dict[str, Any] = {
         "note": "no measure is comparable: same version, no lower bound, and variation on both sides"
     }
@@ -386,7 +390,7 @@ def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Findi
         furthest = Estimate(value=gap, n=mine.n, kind="number", interval=interval, note=_NO_PLACES, counted=_ELSEWHERE)
         note = (
             f"mean {formatted(mine.mean, kind)} against {formatted(other.mean, kind)}"
-            f" (n = {other.n:,} sessions of the baseline); of {len(gaps)} measures, the largest gap"
+            f" (n = {other.n:,} sessions of the baseline); the largest difference of {len(gaps)} measures"
         )
         words = {"note": note, "signals": (mine.signal,)}
     finding = _largest_gap("measure_gap", title, furthest, command=command, **words)
@@ -396,7 +400,7 @@ def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Findi
         for side, whose in ((YOURS, "your"), (BASE, "baseline's"))
     )
     header = (
-        f"measure measure per session | {sides} | gap gap, standard deviations:number | from 95% from:number"
+        f"measure measure per session | {sides} | gap difference, standard deviations:number | from 95% from:number"
         " | to:number | warning caution"
     )
     n, most = (max((pair[side].n for pair in pairs), default=0) for side in (0, 1))

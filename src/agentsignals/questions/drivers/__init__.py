@@ -183,8 +183,8 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     ]
     if chosen == "task":
         warnings.append(
-            "pairs share a task but not a treatment. Treatment means are subtracted; effects of a treatment at single"
-            " tasks are not"
+            "pairs share a task but not a candidate. Candidates' means are subtracted; their effects at single tasks"
+            " are not"
         )
     tried = [attempt for group in arms.first.values() for attempt in group]
     changing = differing(tried)
@@ -192,7 +192,7 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     hidden = sorted(c for c in inside if not is_version(c) and c != "effective_tool_cap")
     if hidden and chosen == "treatment":
         listed = ", ".join(hidden[:_LISTED]) + (" …" if len(hidden) > _LISTED else "")
-        warnings.append(f"attempts under one treatment differ in {listed}. Use --by to separate them")
+        warnings.append(f"attempts of one candidate differ in {listed}. Use --by to separate them")
     if not enough_for_near_copies(attempts):
         warnings.append(f"fewer than {FEWEST} solved or failed attempts, so copies of the outcome cannot be detected")
     reasons = Counter(t.reason for ts in arms.first.values() for t in ts if t.outcome == 0 and t.reason in _STOPS)
@@ -264,12 +264,12 @@ def _together(near: Mapping[str, Mapping[str, float]]) -> list[tuple[str, ...]]:
 
 
 def _answer(made: Drivers) -> list[str]:
-    shares = "one task and treatment" if made.within == "treatment" else "one task, treatment means subtracted"
+    shares = "one task and candidate" if made.within == "treatment" else "one task, candidates' means subtracted"
     mixed, models_say = made.mixed[made.within], _of_models(made.models)
     if mixed < FEWEST_CLUSTERS:
         return [
             f"Too few mixed tasks to find predictors of success: {made.mixed['task']:,} of {times(made.tasks, 'task')}"
-            f" were both solved and failed, {made.mixed['treatment']:,} of them under one treatment. At least"
+            f" were both solved and failed, {made.mixed['treatment']:,} of them for one candidate. At least"
             f" {FEWEST_CLUSTERS} are needed; about 30 detect a strong link (three pairs in four).",
             *models_say,
         ]

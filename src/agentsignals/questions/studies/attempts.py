@@ -41,7 +41,7 @@ _TESTS = {
 }
 MOST_LISTED = 100
 """Attempts in the table, those of which most is known first; beyond that it would be the page."""
-_UNEVALUATED = "nothing of this treatment was evaluated"
+_UNEVALUATED = "no attempt of this row was evaluated"
 _SPENT: dict[str, tuple[str, str, Kind]] = {
     "cost": ("Cost", "USD", "usd"),
     "tokens": ("Tokens in and out", "tokens", "tokens"),
@@ -158,7 +158,7 @@ def attempts_study(inputs: Inputs) -> Outcome:
             evidence=[row["session_id"] for row in of])
         for rung, of in sorted(of_rung.items(), key=lambda pair: (OUTCOMES.index(pair[0][0]), -len(pair[1]), pair[0]))
     ]  # fmt: skip
-    note = f"treatments with at least {ENOUGH}; {INTERVAL_NOTE}; tasks differ, so not a ranking"
+    note = f"rows with at least {ENOUGH}; {INTERVAL_NOTE}; tasks differ, so not a ranking"
     charts = [
         chart("attempts.outcomes", rungs_drawn, bars("first attempts"), n=len(first)),
         chart("attempts.solved", marks, dots("share of first attempts"), n=drawn_n, note=note),
