@@ -664,7 +664,7 @@ def test_a_name_out_of_a_trace_drives_no_terminal(store: Store, capsys: pytest.C
     assert main(["compare", "--store", str(store.folder), "--baseline", HOSTILE, "--outcome", "resolved"]) == 0
     shown = capsys.readouterr().out
     assert "\x1b" not in shown and "retries, reported separately" in shown
-    assert "1: 50.0%, 2: 100.0%  100.0% [5.1%, 100.0%] of 1 failed, 1 retried" in shown
+    assert "1: 50.0%, 2: 100.0%  100.0% (5.1% to 100.0%) of 1 failed, 1 retried" in shown
     assert any("warning: " in line and "DROP TABLE" in line and "1 of 2" in line for line in shown.splitlines())
 
 

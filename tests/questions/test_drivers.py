@@ -58,7 +58,7 @@ def test_without_repeats_pairs_are_of_one_task_less_what_treatments_do() -> None
     assert named(made) == PLANTED
     decoys = {c.signal: c for c in made.contrasts if c.signal in (OF_THE_TASK, OF_THE_TREATMENT, OF_BOTH, CROSSED)}
     assert len(decoys) == 4 and all(c.low < 0.5 < c.high for c in decoys.values() if c.low and c.high)
-    assert any("Treatment means" in line for line in made.warnings)
+    assert any("Candidates' means" in line for line in made.warnings)
 
 
 def test_where_nothing_goes_with_success_that_is_the_answer() -> None:

@@ -104,7 +104,7 @@ def test_what_nobody_evaluated_did_not_fail(made: FailureMap) -> None:
 
 def test_candidates_are_told_apart_by_what_they_fail_by_at_the_tasks_of_both(made: FailureMap) -> None:
     told = " ".join(made.sentences)
-    assert "A fails mostly with wrong place: 6 of 8, 75.0% [" in told
+    assert "A fails mostly with wrong place: 6 of 8, 75.0% (" in told
     assert "B fails mostly with limit reached: 6 of 7, 85.7% [" in told
     assert (
         "A fails more often with wrong place than B" in told and "B fails more often with limit reached than A" in told
@@ -165,7 +165,7 @@ def test_the_verb_has_words_json_and_markdown(store: Store, capsys: pytest.Captu
         return capsys.readouterr().out
 
     assert json.loads(printed("--json", "--by", "model"))["failed"] == 24
-    assert re.search(r"wrong fix +10 of 17, 58.8% \[", printed("--where", "model_id <> 'B'"))
+    assert re.search(r"wrong fix +10 of 17, 58.8% \(", printed("--where", "model_id <> 'B'"))
     markdown = printed("--markdown", "--where", "model_id <> 'B'")
     assert "| wrong fix | 10 of 17" in markdown and "<script>" not in markdown and "### by candidate" in markdown
     assert main(["failures", "--store", str(store.folder), "--where", "false"]) == 1

@@ -18,8 +18,8 @@ from agentsignals.questions.audit import AuditReport, rate_text
 from agentsignals.questions.compare.attempts import answer_over_attempts
 from agentsignals.questions.drivers import Drivers
 from agentsignals.questions.drivers.predictors import Models
-from agentsignals.questions.failure_map import FailureMap, class_text, passes_text, share_text
-from agentsignals.questions.formatting import times
+from agentsignals.questions.failure_map import FailureMap, class_text, passes_text
+from agentsignals.questions.formatting import interval, part_text, times
 from agentsignals.redaction import redacted_in
 from agentsignals.store import Store
 from agentsignals.store.query import ask, connect
@@ -69,7 +69,9 @@ def failures_text(made: FailureMap, *, as_markdown: bool = False) -> str:
     ]
     answer = Printed(markdown=as_markdown, widest=70)
     answer.lines([head], "")
-    shares = [(class_text(share.name), share_text(share, made.failed)) for share in made.classes]
+    shares = [
+        (class_text(share.name), part_text(share.n, made.failed, share.low, share.high)) for share in made.classes
+    ]
     answer.table(("class", "share of failed first attempts"), shares)
     names = ("candidate", "first attempts", "not judged", "reward hacking", "failed", "by")
     answer.table(names, candidates, "by candidate", optional=("reward hacking", "not judged"))
@@ -275,7 +277,7 @@ def drivers_text(made: Drivers, *, markdown: bool = False) -> str:
         share, q = "–" if c.superiority is None else f"{c.superiority:.0%}", "–" if c.q is None else f"{c.q:.2g}"
         medians = ("–" if m is None else f"{m:.4g}" for m in (c.solved_median, c.failed_median))
         pairs = f"{c.solved:,} and {c.failed:,}"
-        contrasts.append((c.signal, share, _ends(c.low, c.high, ".0%"), q, c.tasks, pairs, *medians, c.absent, near))
+        contrasts.append((c.signal, share, interval(c.low, c.high), q, c.tasks, pairs, *medians, c.absent, near))
     names = ("signal", "solved had more", "95%", "q", "tasks", "pairs of", "median solved", "failed", "absent",
              "moves with")  # fmt: skip
     add("signals of solved and failed attempts, paired: correlations", names, contrasts)
@@ -301,7 +303,7 @@ def _add_models(add: Callable[..., None], models: Models) -> None:
 
     scores = [
         (s.features, s.model, f"{s.brier:.4f}", signed(s.auc, ".3f"), signed(s.gain, "+.4f"),
-         _ends(s.low, s.high, "+.4f"))
+         interval(s.low, s.high, "{:+.4f}"))
         for s in models.scores
     ]  # fmt: skip
     title = (
@@ -311,14 +313,8 @@ def _add_models(add: Callable[..., None], models: Models) -> None:
     add(title, ("by", "model", "Brier", "AUC", "gain", "95%"), scores)
     worth = [("all of them", models.jointly)] if models.jointly else []
     worth += [(", ".join(i.signals), i) for i in models.importance]
-    rows = [(name, i.model, f"{i.value:+.4f}", _ends(i.low, i.high, "+.4f")) for name, i in worth[:_WORTH]]
+    rows = [(name, i.model, f"{i.value:+.4f}", interval(i.low, i.high, "{:+.4f}")) for name, i in worth[:_WORTH]]
     names = ("signals", "model", "Brier increase", "95%")
     add("permutation importance (values shuffled within tasks)", names, rows)
-    reliability = [
-        (f"{r.predicted:.0%}", f"{r.solved:.0%}", _ends(r.low, r.high, ".0%"), r.n) for r in models.reliability
-    ]
+    reliability = [(f"{r.predicted:.0%}", f"{r.solved:.0%}", interval(r.low, r.high), r.n) for r in models.reliability]
     add("calibration of baselines and signals, logistic", ("predicted", "solved", "95%", "n"), reliability)
-
-
-def _ends(low: float | None, high: float | None, form: str) -> str:
-    return "" if low is None or high is None else f"{low:{form}} to {high:{form}}"

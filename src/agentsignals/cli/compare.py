@@ -6,6 +6,7 @@ import argparse
 import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from agentsignals.questions.compare.attempts import MEASURES
 from agentsignals.questions.compare.candidate import Candidate, Estimate
 from agentsignals.questions.compare.gate import Gate, gate, parse_condition
 from agentsignals.questions.compare.pairs import Pair, gap_text, weight_text, without_tasks
-from agentsignals.questions.formatting import formatted, signed, times
+from agentsignals.questions.formatting import formatted, interval, signed, times
 from agentsignals.redaction import redacted_in
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.store import disk
@@ -122,7 +123,7 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
     for c in shown:
         bounds = ""  # what missing outcomes allow; none where none is missing
         if c.bounds is not None and c.bounds.worst != c.bounds.best:
-            bounds = f"{_figure(c.bounds.worst, True)} to {_figure(c.bounds.best, True)}"
+            bounds = interval(c.bounds.worst, c.bounds.best, "{:.1%}")
         rows.append((c.name, *_estimate(c.first, yes), c.attempts, c.tasks, c.first.n, sum(c.absent.values()),
                      sum(c.infrastructure.values()), c.first.method, bounds))  # fmt: skip
     names: tuple[str, ...] = ("candidate", rate, "95%", "attempts", "tasks", "known", "not judged", "infrastructure",
@@ -163,8 +164,8 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
     if silent.tasks:
         lines = [
             f"identical for all candidates: {len(silent.solved) + len(silent.failed):,} of"
-            f" {times(silent.tasks, 'task')} with outcomes of several. The comparison is based on the other"
-            f" {silent.telling:,}; more tasks of this kind would not help."
+            f" {times(silent.tasks, 'task')} with outcomes of several candidates. Only the other {silent.telling:,}"
+            " can show a difference."
         ]
         words = ("solved by all", "solved by none") if yes else ("identical for all", "")
         for word, tasks in zip(words, (silent.solved, silent.failed), strict=True):
@@ -257,7 +258,8 @@ def _retries(shown: Sequence[Candidate], yes: bool) -> Part:
         recovered = ""
         if recovery is not None:
             of = f"{recovery.failed:,} failed, {recovery.retried:,} retried"
-            recovered = f"{' '.join(filter(None, _estimate(recovery.solved, True)))} of {of}"
+            share, ends = _estimate(recovery.solved, True)
+            recovered = f"{share}{f' ({ends})' * bool(ends)} of {of}"
         rows.append((candidate.name, candidate.retries, *_estimate(candidate.retry, yes), within, recovered))
     names = ("candidate", "retries", "share" if yes else "mean", "95%", "solved within", "recovered")
     return Part("retries, reported separately because only failures are retried", names, rows)
@@ -270,7 +272,7 @@ def _paired(pairs: Sequence[Pair], comparison: Comparison) -> Part:
         p, w = pair.paired, pair.weighed
         even = ""
         if w is not None and p.gained + p.lost:
-            even = f"{weight_text(w.break_even)}{_between(weight_text(w.low), weight_text(w.high), w.low)}"
+            even = f"{weight_text(w.break_even)}{interval(w.low, w.high, weight_text, ' ({})') * (w.low != w.high)}"
         row = (pair.candidate, p.tasks, gap_text(p.value, yes), _ends(p.low, p.high, yes), p.gained, p.lost, p.p,
                pair.p_adjusted, p.test, even)  # fmt: skip
         rows.append((*row, w.p if w else None, pair.weighed_p_adjusted) if weighted else row)
@@ -304,8 +306,8 @@ def _power(pairs: Sequence[Pair], yes: bool) -> Part:
             continue
         split = "none can" if power.must_agree is None else f"{power.must_agree} of {power.changed}"
         split = split if power.method == "exact McNemar" else ""
-        shows, low, high = (gap_text(gap, yes, signed=False) for gap in (power.detectable, power.low, power.high))
-        shows += _between(low, high, power.low)
+        write = partial(gap_text, yes_or_no=yes, signed=False)
+        shows = write(power.detectable) + interval(power.low, power.high, write, " ({})") * (power.low != power.high)
         rows.append((pair.candidate, pair.paired.tasks, power.changed, split, shows, power.tasks_needed,
                      power.attempts_needed, power.tasks_for_telling))  # fmt: skip
     names = ("candidate", "tasks", "changed", "same direction", "detectable with 80% power", "tasks for the"
@@ -329,7 +331,7 @@ def _took_within(pairs: Sequence[Pair], comparison: Comparison) -> Part:
         for name, t in pair.took.items():
             kind = MEASURES[name][1]
             if t.p is not None:
-                ends = "" if t.low is None else f"{signed(t.low, kind)} to {signed(t.high, kind)}"
+                ends = interval(t.low, t.high, partial(signed, kind=kind))
                 rows.append((pair.candidate, name.replace("_", " "), t.tasks, signed(t.value, kind), ends, t.more,
                              t.less, t.p, t.p_adjusted))  # fmt: skip
     names = ("candidate", "measure", "tasks", "median difference", "95%", "more", "less", "p", "adjusted")
@@ -354,7 +356,7 @@ def _took(shown: Sequence[Candidate], comparison: Comparison) -> Part:
         cells = []
         for name, (_, kind) in MEASURES.items():
             taken = candidate.took[name]
-            spread = "" if taken.low is None else f" [{formatted(taken.low, kind)}, {formatted(taken.high, kind)}]"
+            spread = interval(taken.low, taken.high, partial(formatted, kind=kind), " ({})")
             few = f" (n {taken.n:,})" if 0 < taken.n < taken.n + sum(taken.absent.values()) else ""
             cells.append(f"{formatted(taken.median, kind, taken.at_least)}{spread}{few}")
         rows.append((candidate.name, *cells))
@@ -363,18 +365,12 @@ def _took(shown: Sequence[Candidate], comparison: Comparison) -> Part:
 
 
 def _ends(low: float | None, high: float | None, yes: bool) -> str:
-    return "" if low is None or high is None else f"{gap_text(low, yes)} to {gap_text(high, yes)}"
-
-
-def _between(low: str, high: str, there: float | None) -> str:
-    return "" if there is None or low == high else f" [{low}, {high}]"
+    return interval(low, high, partial(gap_text, yes_or_no=yes))
 
 
 def _estimate(estimate: Estimate, yes: bool) -> tuple[str, str]:
-    """Return an estimate and its interval in brackets, which may be empty."""
-    low, high = estimate.low, estimate.high
-    spread = "" if low is None or high is None else f"[{_figure(low, yes)}, {_figure(high, yes)}]"
-    return _figure(estimate.value, yes), spread
+    """Return an estimate and its interval, which may be empty."""
+    return _figure(estimate.value, yes), interval(estimate.low, estimate.high, partial(_figure, yes=yes))
 
 
 def _figure(value: float | None, yes: bool) -> str:

@@ -13,7 +13,7 @@ from agentsignals.errors import StoreError
 from agentsignals.experiments.replication import Plain, Value, Verdict, replicate
 from agentsignals.experiments.tuning import Search, SearchStatus, drive, read_plan, search_status, treatment_text
 from agentsignals.experiments.tuning.plan import Run
-from agentsignals.questions.formatting import cut
+from agentsignals.questions.formatting import cut, interval
 from agentsignals.store import Store
 
 _LISTED = 15
@@ -65,8 +65,7 @@ def _status_text(made: SearchStatus, search: Search) -> str:
         rows = []
         for name, treatment, side in sides:
             share = "–" if side.value is None else f"{side.value:.0%}"
-            if side.value is not None and side.low is not None and side.high is not None:
-                share += f" [{side.low:.0%}, {side.high:.0%}]"
+            share += interval(side.low, side.high, shown=" ({})")
             rows.append((name, treatment_text(treatment or {}), share, side.tasks, side.n))
         parts.append(
             "confirmed, on held-out tasks\n" + table(("", "settings", "solved, 95%", "tasks", "trials"), rows, 70)

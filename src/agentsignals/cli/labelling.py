@@ -37,7 +37,7 @@ from agentsignals.labels.units import Selection, Unit, plain, units
 from agentsignals.labels.validation import never_validated, validate
 from agentsignals.model import CLASSIFIER, ENCODER, RULES
 from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE
-from agentsignals.questions.formatting import times
+from agentsignals.questions.formatting import interval, times
 from agentsignals.redaction import Redactor
 from agentsignals.stats.agreement import Estimate as AgreementEstimate
 from agentsignals.stats.intervals import SEED
@@ -536,7 +536,7 @@ def _agreement_text(comparison: Comparison) -> str:
 
 
 def _interval(ends: tuple[float | None, float | None] | None, form: str = "{:.2f}") -> str:
-    return "" if ends is None or ends[0] is None else f" [{form.format(ends[0])}, {form.format(ends[1])}]"
+    return interval(*(ends or (None, None)), form, " ({})")
 
 
 def _estimate(estimated: AgreementEstimate | None) -> str:

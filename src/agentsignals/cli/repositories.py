@@ -12,7 +12,7 @@ from agentsignals.cli.output import Bar, Printed, fields, figure, json_text, pri
 from agentsignals.errors import UsageError
 from agentsignals.ingest import collection as ingest
 from agentsignals.ingest.collection import Filters, RepositoryResults, discover, named_repositories
-from agentsignals.questions.formatting import times
+from agentsignals.questions.formatting import interval, times
 from agentsignals.redaction import redacted_in
 from agentsignals.repositories.attribute import Attribution
 from agentsignals.repositories.receipt import Place, Receipt
@@ -211,7 +211,7 @@ def _scan(summary: Scan) -> str:
         (
             *(r.attribution, r.by, r.group, r.files, r.lines, r.introduced),
             "" if r.introduced_rate is None else f"{r.introduced_rate:.2f}",
-            "" if r.introduced_low is None else f"{r.introduced_low:.2f} to {r.introduced_high:.2f}",
+            interval(r.introduced_low, r.introduced_high, "{:.2f}"),
             r.fixed,
         )
         for r in summary.rates
@@ -450,7 +450,7 @@ def rules_text(made: RulesReport, *, as_markdown: bool = False) -> str:
             before, after = f"n = {change.n_before}", f"n = {change.n_after}"
             if change.level is not None and change.level_interval is not None:
                 before, after = f"{change.before:.0%} ({before})", f"{change.after:.0%} ({after})"
-                level = f"{change.level:+.0%} [{change.level_interval[0]:+.0%}, {change.level_interval[1]:+.0%}]"
+                level = f"{change.level:+.0%} ({interval(*change.level_interval, '{:+.0%}')})"
         effects.append((name(row), (row.since or "")[:10], before, after, level, said))
     names = ("rule", "since", "before", "after", "change against the trend", "said")
     answer.table(
@@ -510,12 +510,10 @@ def _witness_sentences(c: Compared) -> Iterator[str]:
     if c.share is None:
         yield (f"Nothing to compare: {times(c.commits_both, 'commit')} have both, but no line has an owner in both.")
     else:
-        interval = ", no interval from so few commits"
-        if c.low is not None and c.high is not None:
-            interval = f", {100 * c.low:.1f} to {100 * c.high:.1f} %"
+        ends = interval(c.low, c.high, "{:.1%}", ", {}") or ", no interval from so few commits"
         yield (
             f"{times(c.commits_both, 'shared commit')} with {times(c.lines, 'line')}. Both name an owner for"
-            f" {times(c.compared, 'line')} and agree on {100 * c.share:.1f} %{interval}. Other lines are not compared"
+            f" {times(c.compared, 'line')} and agree on {c.share:.1%}{ends}. Other lines are not compared"
         )
     if c.sessions_same or c.sessions_other:
         yield f"of the agents' lines {c.sessions_same:,} are given to the same session, {c.sessions_other:,} to another"

@@ -155,8 +155,8 @@ def _table(made: Spending, since: str) -> str:
         cached = (spent.cache_read_tokens or 0) + (spent.cache_write_tokens or 0)
         has_cache = spent.cache_read_tokens is not None or spent.cache_write_tokens is not None
         tokens = (spent.input_tokens, spent.output_tokens, cached if has_cache else None)
-        counts = (spent.sessions, spent.calls, *(formatted(n, "tokens") for n in tokens))
-        return spent.name, *counts, _cost(spent)
+        counts = [formatted(n, "count") for n in (spent.sessions, spent.calls)]
+        return spent.name, *counts, *(formatted(n, "tokens") for n in tokens), _cost(spent)
 
     heads = (made.by, "sessions", "calls", "input", "output", "cached", "cost")
     lines = [row(spent) for spent in made.rows]

@@ -24,6 +24,7 @@ from agentsignals.questions.compare.attempts import (
     queries,
 )
 from agentsignals.questions.compare.candidate import task_sums
+from agentsignals.questions.formatting import part_text
 from agentsignals.questions.question import Question, Row
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.stats.validation import CAVEAT
@@ -175,8 +176,4 @@ def _candidate(name: str, attempts: Sequence[Attempt], first: Sequence[Pass]) ->
 
 
 def rate_text(rate: Rate) -> str:
-    """Format a rate: `7 of 12, 58% [31%, 82%]`."""
-    if not rate.of:
-        return "no verdicts"
-    interval = "" if rate.low is None or rate.high is None else f" [{rate.low:.0%}, {rate.high:.0%}]"
-    return f"{rate.n:,} of {rate.of:,}, {rate.value:.1%}{interval}"
+    return part_text(rate.n, rate.of, rate.low, rate.high) if rate.of else "no verdicts"

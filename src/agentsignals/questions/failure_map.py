@@ -27,7 +27,7 @@ from agentsignals.questions.compare.attempts import (
 )
 from agentsignals.questions.compare.attempts import NOT_RECORDED as NOBODY
 from agentsignals.questions.compare.candidate import task_sums
-from agentsignals.questions.formatting import formatted, times
+from agentsignals.questions.formatting import part_text, times
 from agentsignals.questions.question import Question, Row
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.stats.paired import difference_interval
@@ -299,7 +299,7 @@ def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Differen
             how = f"no dominant failure type ({candidate.failed:,} first attempts failed)"
             sentences.append(f"{candidate.name}: {how}.")
         else:
-            how = f"{class_text(most.name)}: {share_text(most, candidate.failed)}"
+            how = f"{class_text(most.name)}: {part_text(most.n, candidate.failed, most.low, most.high)}"
             sentences.append(f"{candidate.name} fails mostly with {how}.")
     few = [candidate.failed for candidate in made if 0 < candidate.failed < ENOUGH]
     if few:
@@ -308,7 +308,7 @@ def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Differen
     for d in differences[:MOST_SENTENCES]:
         sentences.append(
             f"{d.more} fails more often with {class_text(d.name)} than {d.less}: {d.value * 100:.0f} points"
-            f" [{d.low * 100:.0f}, {d.high * 100:.0f}], as a share of each one's failures at shared tasks."
+            f" ({d.low * 100:.0f} to {d.high * 100:.0f}), as a share of each one's failures at shared tasks."
         )
     if looked_at:
         sentences.append(f"{looked_at:,} differences checked; expect one in twenty by chance.")
@@ -329,12 +329,6 @@ def passes_text(made: FailureMap) -> str:
     )
     more = f"; {unknown:,} are undecided" if unknown else ""
     return f"Of {n:,} passed first attempts {bad}{more} (`agentsignals evals audit`). {CAVEAT}"
-
-
-def share_text(share: Share, of: int) -> str:
-    """Format a share: `3 of 8, 37.5% [14%, 69%]`."""
-    interval = "" if share.low is None or share.high is None else f" [{share.low:.0%}, {share.high:.0%}]"
-    return f"{share.n:,} of {of:,}, {formatted(share.value, 'share')}{interval}"
 
 
 def class_text(name: str) -> str:

@@ -51,6 +51,19 @@ def formatted(value: Any, kind: Kind, at_least: bool = False) -> str:
     return writer(value) if writer else str(value)
 
 
+def interval(
+    low: float | None, high: float | None, form: str | Callable[[float], str] = "{:.0%}", shown: str = "{}"
+) -> str:
+    """Format the ends of an interval, `37% to 96%`, in the text where it is `shown`; empty without ends."""
+    write = form.format if isinstance(form, str) else form
+    return "" if low is None or high is None else shown.format(f"{write(low)} to {write(high)}")
+
+
+def part_text(n: int, of: int, low: float | None, high: float | None) -> str:
+    """Format a part of a whole with its interval: `7 of 12, 58.3% (31% to 82%)`."""
+    return f"{n:,} of {of:,}, {formatted(n / of, 'share')}{interval(low, high, shown=' ({})')}"
+
+
 def times(n: int | None, singular: str, many: str = "") -> str:
     """A count with its noun: `1 call`, `2 calls`."""
     return f"{n or 0:,} {singular if n == 1 else many or singular + 's'}"

@@ -10,7 +10,7 @@ from math import fsum
 from msgspec import Struct
 
 from agentsignals.questions.charts import buckets_of, start_of
-from agentsignals.questions.formatting import formatted, times
+from agentsignals.questions.formatting import formatted, interval, times
 from agentsignals.questions.question import Row
 from agentsignals.questions.ranking import Findings, Period, ResolvedGroup, Totals, amount, safe_name
 from agentsignals.questions.sql import read_queries
@@ -196,10 +196,9 @@ def resolved_text(groups: Sequence[ResolvedGroup], most: int | None = None) -> l
         lines.append(f"Resolved, {', '.join([*group.datasets[:_DATASETS], tasks])}{apart}:")
         for c in group.candidates:
             share = "–" if c.share is None else f"{c.share:.0%}"
-            ends = "" if c.low is None or c.high is None else f"{c.low:.0%} to {c.high:.0%}"
             solved = "" if c.share is None else f"{round(c.share * c.judged):,} of {c.judged:,}"
             lacking = f", {c.not_judged:,} not judged" if c.not_judged else ""
-            lines.append(f"{share:>{_SHARE}}  {ends:13}{solved:>12}  {safe_name(c.name)}{lacking}")
+            lines.append(f"{share:>{_SHARE}}  {interval(c.low, c.high):13}{solved:>12}  {safe_name(c.name)}{lacking}")
         if group.command and n:
             lines.append(f"         {group.command}")
     if most is None or len(lines) <= most:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -12,7 +13,7 @@ from msgspec import Struct
 
 from agentsignals.questions.findings import Reader, asking
 from agentsignals.questions.findings import findings as find
-from agentsignals.questions.formatting import MISSING, formatted, singular, times
+from agentsignals.questions.formatting import MISSING, formatted, interval, singular, times
 from agentsignals.questions.question import Chart, Finding, Kind, Study, Table
 from agentsignals.questions.ranking import Answer, Findings
 from agentsignals.questions.studies import STUDIES, study
@@ -257,10 +258,8 @@ def value_of(finding: Finding) -> str:
 
 def interval_of(finding: Finding) -> str:
     """The interval in words; a dash when there is none."""
-    if finding.interval is None:
-        return MISSING
-    low, high = finding.interval
-    return f"{formatted(low, finding.kind)} to {formatted(high, finding.kind)}"
+    low, high = finding.interval or (None, None)
+    return interval(low, high, partial(formatted, kind=finding.kind)) or MISSING
 
 
 def n_of(n: int, of: str) -> str:
@@ -309,8 +308,8 @@ def checks_text(findings: Findings) -> str:
 def sure_of(answer: Answer) -> str:
     """State the confidence, the interval and n of a finding. Its q is in JSON and in the table `findings`."""
     word = next(word for least, word in _CONFIDENCE if answer.sureness >= least)
-    ends = "" if answer.interval is None else " to ".join(formatted(end, "share") for end in answer.interval)
-    parts = (f"{word} confidence", ends, times(answer.n, "session"))
+    low, high = answer.interval or (None, None)
+    parts = (f"{word} confidence", interval(low, high, "{:.1%}"), times(answer.n, "session"))
     return " · ".join(filter(None, parts))
 
 

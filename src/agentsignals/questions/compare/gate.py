@@ -19,6 +19,7 @@ from agentsignals.questions.compare import CALLED_BASELINE, Comparison
 from agentsignals.questions.compare.attempts import MEASURES, TIME
 from agentsignals.questions.compare.candidate import SPENT, Candidate, Estimate
 from agentsignals.questions.compare.pairs import Conclusion, Pair
+from agentsignals.questions.formatting import interval
 
 Verdict = Literal["met", "not met", "cannot tell"]
 Ending = Literal["passed", "failed", "cannot tell"]
@@ -364,4 +365,4 @@ def _shown(range_: Range) -> str:
         return f"{range_.value:.4g} ({range_.why})"
     if range_.high == inf:
         return f"{range_.value:.4g} or more ({range_.why})"
-    return f"{range_.value:.4g} [{range_.low:.4g}, {range_.high:.4g}]"
+    return f"{range_.value:.4g}{interval(range_.low, range_.high, '{:.4g}', ' ({})')}"

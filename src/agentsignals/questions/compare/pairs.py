@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Literal, TypeVar
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from agentsignals.questions.compare.attempts import MEASURES, TIME, Attempt
 from agentsignals.questions.compare.candidate import Estimate, estimate, tasks_of, with_outcome
-from agentsignals.questions.formatting import cut, times
+from agentsignals.questions.formatting import cut, interval, times
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median, median_interval
 from agentsignals.stats.paired import (
     FEWEST_OF_SEVERAL,
@@ -366,16 +367,14 @@ def _undecided(pair: Pair, names: tuple[str, str], yes_or_no: bool, good: bool) 
     p, power, weighed = pair.paired, pair.power, pair.weighed
     difference = gap_text(p.value, yes_or_no)
     if weighed is not None and weighed.weight != 1 and (pair.p_adjusted or 0.0) <= LEVEL:
-        sure = f", {weight_text(weighed.low)} to {weight_text(weighed.high)} at 95%" if weighed.low is not None else ""
+        sure = interval(weighed.low, weighed.high, weight_text, ", {} at 95%")
         return (
             f"{names[0]} differs from {names[1]} ({difference} on {_tasks(p.tasks)}, {_counts(pair, good)};"
             f" {_p_text(pair)}), but with regressions weighted {weighed.weight:g} times"
             f" the result is undecided."
             f" Break-even: one regression counts as {weight_text(weighed.break_even)} improvements{sure}."
         )
-    ends = ""
-    if p.low is not None and p.high is not None:
-        ends = f" ({gap_text(p.low, yes_or_no)} to {gap_text(p.high, yes_or_no)})"
+    ends = interval(p.low, p.high, partial(gap_text, yes_or_no=yes_or_no), " ({})")
     first = (
         f"No significant difference between {names[0]} and {names[1]}: {difference}{ends} on {_tasks(p.tasks)}"
         f" ({_counts(pair, good)}; {_p_text(pair)})."
@@ -384,8 +383,8 @@ def _undecided(pair: Pair, names: tuple[str, str], yes_or_no: bool, good: bool) 
 
 
 def _over_text(of: Repositories, yes_or_no: bool) -> str:
-    ends = f" ({gap_text(of.over.low, yes_or_no)} to {gap_text(of.over.high, yes_or_no)})" * (of.over.low is not None)
-    return f"{gap_text(of.over.value, yes_or_no)}{ends}"
+    write = partial(gap_text, yes_or_no=yes_or_no)
+    return write(of.over.value) + interval(of.over.low, of.over.high, write, " ({})")
 
 
 def _largest(of: Repositories) -> str:
@@ -425,7 +424,7 @@ def _able(power: Power, compared: Paired, yes_or_no: bool) -> str:
 
 def _decided(pair: Pair, names: tuple[str, str], yes_or_no: bool, word: Word) -> str:
     p, weighed = pair.paired, pair.weighed
-    ends = f" ({gap_text(p.low, yes_or_no)} to {gap_text(p.high, yes_or_no)})" if p.low is not None else ""
+    ends = interval(p.low, p.high, partial(gap_text, yes_or_no=yes_or_no), " ({})")
     few = pair.repositories is not None and pair.repositories.over.value is None
     is_so, sure = f"{names[0]} is {word} than {names[1]}{' on these tasks' if few else ''}", _p_text(pair)
     if weighed is not None and weighed.weight != 1:

@@ -44,7 +44,7 @@ from agentsignals.questions.drivers.predictors import (
     signals_query,
     too_few,
 )
-from agentsignals.questions.formatting import times
+from agentsignals.questions.formatting import interval, times
 from agentsignals.questions.question import Question, Row
 from agentsignals.signals.catalog import by_path
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
@@ -275,11 +275,11 @@ def _answer(made: Drivers) -> list[str]:
         ]
     lines = []
     for entry in made.named:
-        interval = "" if entry.low is None or entry.high is None else f" ({entry.low:.0%} to {entry.high:.0%})"
+        ends = interval(entry.low, entry.high, shown=" ({})")
         also = f" (correlated with {', '.join(entry.moves_with)})" if entry.moves_with else ""
         lines.append(
             f"{entry.signal} is associated with {entry.goes_with}. The solved attempt had more of it in"
-            f" {entry.superiority:.0%} of pairs ({shares}){interval}, {entry.tasks:,} tasks, q {entry.q:.2g}{also}."
+            f" {entry.superiority:.0%} of pairs ({shares}){ends}, {entry.tasks:,} tasks, q {entry.q:.2g}{also}."
         )
     tested = [c for c in made.contrasts if c.p is not None]
     if not lines and not tested:
@@ -298,7 +298,7 @@ def _of_models(made: Models | None) -> list[str]:
     if made is None:
         return []
     added, baseline, inside = made.judged, made.best_baseline, made.jointly
-    ends = "" if added.low is None or added.high is None else f" ({added.low:+.3f} to {added.high:+.3f})"
+    ends = interval(added.low, added.high, "{:+.3f}", " ({})")
     if not made.adds:
         return [
             "Signals do not beat the baselines. The cross-validated Brier score on unseen tasks is"

@@ -17,7 +17,7 @@ from agentsignals.questions.failure_map import (
     passes_text,
     question,
 )
-from agentsignals.questions.formatting import formatted, times
+from agentsignals.questions.formatting import formatted, interval, times
 from agentsignals.questions.question import Finding, Inputs, Kind, Outcome, Part, Row, Study
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.stats.intervals import rate_interval
@@ -220,8 +220,8 @@ def _bounds(rows: list[Row]) -> str:
     if not missing:
         return ""
     left_out = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in missing.most_common())
-    low, high = (formatted(end, "share") for end in _ends(rows))
-    return f"{low} to {high} whatever the outcome of the {left_out}"
+    low, high = _ends(rows)
+    return interval(low, high, "{:.1%}", f"{{}} whatever the outcome of the {left_out}")
 
 
 def _per_solved(key: str, first: list[Row], unasked: dict[str, str]) -> Finding:
